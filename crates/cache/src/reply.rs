@@ -1,0 +1,79 @@
+//! What an engine answers, in request order, straight into the caller's output.
+
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use crate::request::Expiry;
+
+/// What is known of an item at the moment a request took effect.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Item {
+    /// The client's flags.
+    pub flags: u32,
+    /// Bytes of the value.
+    pub value_len: usize,
+    /// Changes with every change of the item.
+    pub cas: u64,
+    /// When it expires.
+    pub expiry: Expiry,
+    /// Marked stale: usable, but somebody should refresh it (`X`).
+    pub stale: bool,
+    /// This very request won the right to refresh it (`W`).
+    pub won: bool,
+    /// Somebody else won that right before (`Z`).
+    pub won_before: bool,
+    /// A get had hit it before this request (`h`).
+    pub fetched: bool,
+    /// Time since it was stored, or an upper bound of the time since its last access where the
+    /// engine does not know better (`l`).
+    pub idle: Duration,
+}
+
+/// An answer without a value.
+#[derive(Clone, Copy, Debug)]
+pub enum Reply {
+    /// A read found nothing.
+    Miss,
+    /// A read that wanted no value found this. Also: a read with `unless_cas` whose cas is current.
+    Found(Item),
+    /// Stored; the new item.
+    Stored(Item),
+    /// Not stored: add found an item, or replace, append, prepend found none.
+    NotStored,
+    /// The item's cas is not the one demanded.
+    Exists,
+    /// A change that demands an item found none.
+    NotFound,
+    /// Removed, or marked stale.
+    Removed,
+    /// The number after incr or decr, and its item.
+    Number(u64, Item),
+    /// incr or decr of what is not a 64-bit decimal number.
+    NotNumeric,
+    /// The item can never fit: over the item limit. Nothing changed.
+    TooLarge,
+    /// No memory even after evicting what may be evicted. Nothing changed.
+    OutOfMemory,
+}
+
+/// Where the replies of a batch go. The engine calls it in request order: for each request either
+/// `done`, or `begin` followed by `commit`, or `begin` and `retract` as often as the item moved
+/// under the reader, or `large`.
+pub trait Replies<V> {
+    /// Request `index` hit `item`: returns room for exactly `item.value_len` bytes, contiguous.
+    /// The engine writes all of it before `commit`. Until then the bytes, and `item`, may be
+    /// garbage: they must not be acted on, only laid down.
+    fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>];
+
+    /// The bytes laid down since `begin` are good.
+    fn commit(&mut self, index: usize);
+
+    /// Forget the last `begin`: the item moved while it was read.
+    fn retract(&mut self, index: usize);
+
+    /// Request `index` hit a value too large to copy (see [`Handle::COPY_MAX`](crate::Handle)).
+    fn large(&mut self, index: usize, item: &Item, value: V);
+
+    /// Any answer without a value.
+    fn done(&mut self, index: usize, reply: Reply);
+}

@@ -1,0 +1,69 @@
+//! What an engine says about itself.
+
+/// Counters and sizes of an engine, summed over all handles at one moment (not atomically).
+#[derive(Clone, Debug, Default)]
+pub struct EngineStats {
+    /// Items in the index now (expired ones not yet swept included).
+    pub items: u64,
+    /// Items stored since the start.
+    pub total_items: u64,
+    /// Bytes that the items occupy: header, key and value, not the rounding to a class.
+    pub item_bytes: u64,
+    /// The limit in bytes, for all that grows with the data.
+    pub memory_limit: u64,
+    /// Bytes taken of it: pages, index, recency bits.
+    pub memory_used: u64,
+    /// Bytes of the index (slots, not items).
+    pub index_bytes: u64,
+    /// Slots of the index.
+    pub index_slots: u64,
+    /// True while the index is growing.
+    pub index_growing: bool,
+    /// Live items thrown out to make room.
+    pub evictions: u64,
+    /// Those of them that no get had hit.
+    pub evicted_unfetched: u64,
+    /// Expired items whose memory came back, by the sweep or by an eviction.
+    pub expired: u64,
+    /// Those of them that no get had hit.
+    pub expired_unfetched: u64,
+    /// Stores refused for want of memory.
+    pub out_of_memory: u64,
+    /// Pages moved from one size class to another.
+    pub pages_moved: u64,
+    /// Items looked at by the background sweep.
+    pub swept: u64,
+    /// Reads that met a change under way and read again.
+    pub read_retries: u64,
+    /// Tags that matched though the key did not.
+    pub false_tags: u64,
+    /// Items moved to their other bucket by inserts.
+    pub displacements: u64,
+    /// Size classes that have or had memory, smallest first.
+    pub classes: Vec<ClassStats>,
+}
+
+/// One size class.
+#[derive(Clone, Debug, Default)]
+pub struct ClassStats {
+    /// Its number, from 1.
+    pub class: usize,
+    /// Bytes of a chunk.
+    pub chunk_size: usize,
+    /// Chunks in a page.
+    pub chunks_per_page: usize,
+    /// Pages it has.
+    pub pages: usize,
+    /// Chunks in use.
+    pub used_chunks: usize,
+    /// Chunks free.
+    pub free_chunks: usize,
+    /// Bytes asked for in its used chunks.
+    pub requested_bytes: u64,
+    /// Live items it threw out.
+    pub evictions: u64,
+    /// Live, never fetched items it threw out.
+    pub evicted_unfetched: u64,
+    /// Stores it had to refuse.
+    pub out_of_memory: u64,
+}

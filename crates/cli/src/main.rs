@@ -1,0 +1,2 @@
+//! The `nuthatch` binary.
+fn main() {}

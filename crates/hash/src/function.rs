@@ -1,0 +1,60 @@
+//! The default hash function: rapidhash, seeded once a process.
+
+use std::hash::{BuildHasher, RandomState};
+
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
+
+/// A seeded hash function over keys.
+///
+/// With [`KeyHasher::random`] nobody outside the process can choose keys that fall into one bucket.
+#[derive(Clone)]
+pub struct KeyHasher {
+    secrets: RapidSecrets,
+}
+
+impl KeyHasher {
+    /// A function nobody outside this process can predict.
+    pub fn random() -> Self {
+        // The standard library draws this from the operating system.
+        Self::seeded(RandomState::new().hash_one(0x6e75_7468_6174_6368_u64))
+    }
+
+    /// The function of one seed: the same keys give the same hashes in every process.
+    pub const fn seeded(seed: u64) -> Self {
+        Self {
+            secrets: RapidSecrets::seed(seed),
+        }
+    }
+
+    /// All 64 bits are usable: avalanche is on.
+    #[inline(always)]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        rapidhash_v3_nano_inline::<true, false>(key, &self.secrets)
+    }
+}
+
+impl std::fmt::Debug for KeyHasher {
+    /// Does not show the seed: a log must not tell how to flood a bucket.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("KeyHasher")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_decides_the_hash() {
+        let key = b"the same key";
+        assert_eq!(
+            KeyHasher::seeded(1).hash(key),
+            KeyHasher::seeded(1).hash(key)
+        );
+        assert_ne!(
+            KeyHasher::seeded(1).hash(key),
+            KeyHasher::seeded(2).hash(key)
+        );
+        assert_ne!(KeyHasher::random().hash(key), KeyHasher::random().hash(key));
+    }
+}

@@ -1,0 +1,12 @@
+//! Where a key goes.
+//!
+//! [`KeyHasher`] turns a key into 64 bits; [`split`] is the only place that cuts those bits into a
+//! bucket, a tag and a partition, so that no two parts of a table are ever taken from the same
+//! bits by accident. This crate knows no table.
+
+#![forbid(unsafe_code)]
+
+mod function;
+pub mod split;
+
+pub use function::KeyHasher;

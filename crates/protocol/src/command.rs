@@ -1,0 +1,294 @@
+//! What a client can say. Everything borrows from the input.
+
+/// What stands at the front of the input.
+#[derive(Debug)]
+pub enum Parsed<'a> {
+    /// Nothing complete yet; ask again with more bytes.
+    Incomplete,
+    /// A complete command, and how many bytes of input it took (data block included).
+    Command {
+        /// What the client wants.
+        command: Command<'a>,
+        /// Bytes to drop from the input.
+        consumed: usize,
+    },
+    /// The line of a storage command whose data block is not all here yet. The server may wait for
+    /// it, or take the line and receive the block piece by piece.
+    Body {
+        /// The command, with an empty value.
+        store: Store<'a>,
+        /// Bytes of the line, line end included.
+        line: usize,
+        /// Bytes of the data block without its `\r\n`.
+        value_len: usize,
+    },
+    /// Not a command that can be carried out.
+    Refused(Refusal),
+}
+
+/// Why a line is refused and how the connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What the client is told.
+    pub error: Error,
+    /// Bytes to drop from the input now.
+    pub consumed: usize,
+    /// Bytes to drop from what arrives after those (the data block of a refused storage command).
+    pub swallow: u64,
+    /// The error is final: reply, then close.
+    pub close: bool,
+    /// The key whose old value must not survive (a refused set), with where it stands in the
+    /// input: start and length.
+    pub forget: Option<(usize, usize)>,
+}
+
+/// Errors of the protocol. Their words are memcached's; see `encode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// `ERROR`: no such command, or not so many words.
+    Unknown,
+    /// `CLIENT_ERROR line format`-like errors, with memcached's words.
+    Client(&'static str),
+    /// `SERVER_ERROR` errors, with memcached's words.
+    Server(&'static str),
+}
+
+/// A command.
+#[derive(Debug)]
+pub enum Command<'a> {
+    /// get, gets, gat, gats.
+    Get(Get<'a>),
+    /// set, add, replace, append, prepend, cas.
+    Store(Store<'a>),
+    /// delete.
+    Delete {
+        /// The key.
+        key: &'a [u8],
+        /// Do not answer.
+        noreply: bool,
+    },
+    /// incr, decr.
+    Delta {
+        /// The key.
+        key: &'a [u8],
+        /// Down instead of up.
+        down: bool,
+        /// By how much.
+        by: u64,
+        /// Do not answer.
+        noreply: bool,
+    },
+    /// touch.
+    Touch {
+        /// The key.
+        key: &'a [u8],
+        /// The new expiry, as the client wrote it.
+        exptime: Exptime,
+        /// Do not answer.
+        noreply: bool,
+    },
+    /// mg ms md ma me mn.
+    Meta(Meta<'a>),
+    /// flush_all.
+    FlushAll {
+        /// As the client wrote it; 0 is at once.
+        delay: Exptime,
+        /// Do not answer.
+        noreply: bool,
+    },
+    /// version.
+    Version,
+    /// verbosity.
+    Verbosity {
+        /// The level.
+        level: u32,
+        /// Do not answer.
+        noreply: bool,
+    },
+    /// stats, with its words.
+    Stats(Words<'a>),
+    /// cache_memlimit, in megabytes.
+    MemoryLimit {
+        /// Mebibytes.
+        megabytes: u64,
+        /// Do not answer.
+        noreply: bool,
+    },
+    /// slabs, with its words.
+    Slabs(Words<'a>),
+    /// lru, with its words.
+    Lru(Words<'a>),
+    /// lru_crawler, with its words.
+    LruCrawler(Words<'a>),
+    /// watch, with its words.
+    Watch(Words<'a>),
+    /// shutdown.
+    Shutdown {
+        /// Let connections finish.
+        graceful: bool,
+    },
+    /// quit.
+    Quit,
+}
+
+/// An expiry as clients write it: 0 never, negative dead on arrival, up to 30 days relative, above
+/// that seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Exptime(pub i64);
+
+/// Words behind a command's name, split at spaces.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a>(pub &'a [u8]);
+
+/// get, gets, gat, gats.
+#[derive(Clone, Copy, Debug)]
+pub struct Get<'a> {
+    /// One key or more, each already checked to have 1 to 250 bytes.
+    pub keys: Words<'a>,
+    /// Reply with the cas (gets, gats).
+    pub with_cas: bool,
+    /// The new expiry (gat, gats).
+    pub touch: Option<Exptime>,
+}
+
+/// How a storage command treats what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreVerb {
+    /// set.
+    Set,
+    /// add.
+    Add,
+    /// replace.
+    Replace,
+    /// append.
+    Append,
+    /// prepend.
+    Prepend,
+    /// cas, with the cas it demands.
+    Cas(u64),
+    /// ms: everything else stands in its flags.
+    Meta,
+}
+
+/// A storage command.
+#[derive(Debug)]
+pub struct Store<'a> {
+    /// How it treats what is there.
+    pub verb: StoreVerb,
+    /// The key.
+    pub key: &'a [u8],
+    /// The client's flags.
+    pub flags: u32,
+    /// When it expires.
+    pub exptime: Exptime,
+    /// The value; empty in [`Parsed::Body`].
+    pub value: &'a [u8],
+    /// Do not answer.
+    pub noreply: bool,
+    /// The flags of `ms`, for [`StoreVerb::Meta`].
+    pub meta: Option<MetaFlags<'a>>,
+}
+
+/// A meta command other than `ms` (which is a [`Store`]).
+#[derive(Debug)]
+pub struct Meta<'a> {
+    /// Which.
+    pub verb: MetaVerb,
+    /// The key as sent; empty for `mn`. Base64 if `flags.base64`; `flags.key` has its meaning.
+    pub key: &'a [u8],
+    /// Its flags, checked.
+    pub flags: MetaFlags<'a>,
+}
+
+/// The meta commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetaVerb {
+    /// mg
+    Get,
+    /// md
+    Delete,
+    /// ma
+    Arithmetic,
+    /// me
+    Debug,
+    /// mn
+    Noop,
+}
+
+/// Mode of `ms` and `ma` (flag `M`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetaMode {
+    /// `ms`: set (also the default).
+    Set,
+    /// `ms`: add.
+    Add,
+    /// `ms`: append.
+    Append,
+    /// `ms`: prepend.
+    Prepend,
+    /// `ms`: replace.
+    Replace,
+    /// `ma`: increment (also the default).
+    Increment,
+    /// `ma`: decrement.
+    Decrement,
+}
+
+/// The flags of a meta command, each meaning what memcached's protocol says for its command.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MetaFlags<'a> {
+    /// The flags as they stood in the request, for replies that must return them in its order.
+    pub raw: Words<'a>,
+    /// `b`: the key is base64, and goes back so.
+    pub base64: bool,
+    /// `q`: leave out the uninteresting reply.
+    pub quiet: bool,
+    /// `v`: return the value.
+    pub value: bool,
+    /// `x` of md: drop the value, keep the item.
+    pub drop_value: bool,
+    /// `I`.
+    pub invalidate: bool,
+    /// `C`.
+    pub compare_cas: Option<u64>,
+    /// `E`.
+    pub new_cas: Option<u64>,
+    /// `F`.
+    pub client_flags: Option<u32>,
+    /// `T`.
+    pub ttl: Option<Exptime>,
+    /// `N`.
+    pub vivify: Option<Exptime>,
+    /// `R`.
+    pub recache: Option<i64>,
+    /// `J`.
+    pub initial: Option<u64>,
+    /// `D`.
+    pub delta: Option<u64>,
+    /// `M`.
+    pub mode: Option<MetaMode>,
+    /// `O`: the opaque, at most 32 bytes.
+    pub opaque: Option<&'a [u8]>,
+}
+
+impl Default for Words<'_> {
+    fn default() -> Self {
+        Words(b"")
+    }
+}
+
+impl<'a> Words<'a> {
+    /// The words, in order, none of them empty.
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.0
+            .split(|&byte| byte == b' ')
+            .filter(|word| !word.is_empty())
+    }
+}
+
+/// What a parser must know of the server.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The largest value that is taken, in bytes.
+    pub value_max: usize,
+}

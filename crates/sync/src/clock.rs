@@ -1,0 +1,84 @@
+//! Coarse time as an argument: no operation of an engine reads a clock by itself.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Ticks in a second. 32 bits of sixteenths reach 8.5 years.
+pub const TICKS_PER_SECOND: u32 = 16;
+
+/// A moment: ticks since the cache started. Expiry is compared in these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(pub u32);
+
+impl Time {
+    /// The moment `after` later, rounded up to a tick; saturates at the last one.
+    pub fn after(self, after: Duration) -> Time {
+        let ticks = after
+            .as_nanos()
+            .saturating_mul(u128::from(TICKS_PER_SECOND));
+        let ticks = ticks.div_ceil(1_000_000_000).min(u128::from(u32::MAX));
+        Time(self.0.saturating_add(ticks as u32))
+    }
+
+    /// Whole seconds since the cache started.
+    pub fn seconds(self) -> u32 {
+        self.0 / TICKS_PER_SECOND
+    }
+
+    /// The time from `earlier` to this moment, zero when it lies ahead.
+    pub fn since(self, earlier: Time) -> Duration {
+        Duration::from_nanos(
+            u64::from(self.0.saturating_sub(earlier.0)) * 1_000_000_000
+                / u64::from(TICKS_PER_SECOND),
+        )
+    }
+}
+
+/// Where [`Time`]s come from: read once a batch at the top, never below.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    started: Instant,
+    started_unix: u64,
+}
+
+impl Clock {
+    /// Starts at tick 1: nothing has expired before the clock ran.
+    pub fn start() -> Self {
+        let unix = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        Self {
+            started: Instant::now(),
+            started_unix: unix,
+        }
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Time {
+        Time(1).after(self.started.elapsed())
+    }
+
+    /// Seconds since 1970 at the clock's start.
+    pub fn started_unix(&self) -> u64 {
+        self.started_unix
+    }
+
+    /// Seconds since 1970 of a moment.
+    pub fn unix(&self, time: Time) -> u64 {
+        self.started_unix + u64::from(time.seconds())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_round_up_and_saturate() {
+        assert_eq!(Time(1).after(Duration::ZERO), Time(1));
+        assert_eq!(Time(1).after(Duration::from_nanos(1)), Time(2));
+        assert_eq!(Time(1).after(Duration::from_secs(2)), Time(33));
+        assert_eq!(Time(1).after(Duration::MAX), Time(u32::MAX));
+        assert_eq!(Time(33).since(Time(1)), Duration::from_secs(2));
+        assert_eq!(Time(1).since(Time(33)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,32 @@
+//! The standard library, or loom's model of it under `--cfg loom`.
+
+#[cfg(not(loom))]
+mod real {
+    pub use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    pub use std::sync::{Mutex, MutexGuard};
+    pub use std::thread::yield_now;
+
+    /// One turn of a short wait: busy at first, then gives the core away.
+    #[inline]
+    pub fn spin(turn: u32) {
+        if turn < 64 {
+            std::hint::spin_loop();
+        } else {
+            yield_now();
+        }
+    }
+}
+
+#[cfg(loom)]
+mod real {
+    pub use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    pub use loom::sync::{Mutex, MutexGuard};
+    pub use loom::thread::yield_now;
+
+    /// Loom must be told that the waiting thread cannot go on by itself.
+    pub fn spin(_turn: u32) {
+        loom::thread::yield_now();
+    }
+}
+
+pub use real::*;

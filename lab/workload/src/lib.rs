@@ -1,0 +1,1 @@
+//! What to ask of a cache: keys, distributions, operation mixes.
