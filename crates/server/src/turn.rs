@@ -151,10 +151,7 @@ fn command<'a, E: Engine>(
             store,
             line,
             value_len,
-        } => {
-            turn.commands_left -= 1;
-            large::begin(stage, turn, phase, &front[..line], &store, value_len)
-        }
+        } => large::begin(stage, turn, phase, &front[..line], &store, value_len),
         Parsed::Refused(_) if turn.in_batch > 0 => Flow::Barrier,
         Parsed::Refused(refusal) => {
             turn.commands_left -= 1;

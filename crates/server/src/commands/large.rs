@@ -26,9 +26,9 @@ pub(crate) fn begin<'a, E: Engine>(
 ) -> Flow {
     if turn.in_batch > 0 {
         // Should there be no room, the old value goes: not before the requests that may see it.
-        turn.commands_left += 1;
         return Flow::Barrier;
     }
+    turn.commands_left -= 1;
     turn.position += line.len();
     let base64 = store.meta.is_some_and(|flags| flags.base64);
     let bytes = stage.key_bytes(store.key, base64).unwrap_or(&store.key[..1]);
@@ -114,13 +114,7 @@ fn finish<E: Engine>(
         }
         return;
     }
-    let op = {
-        // The decoded key of an ms with b is needed by nobody here: the reservation has it.
-        let expiry = stage.expiry(store.exptime);
-        let mut op = store_op_of_line(stage, &store);
-        op.expiry = expiry;
-        op
-    };
+    let op = store_op(stage, &store);
     let reply = stage.handle.commit(stage.now, incoming.reservation, &op);
     stage.counters.cmd_set.bump();
     match &store.meta {

@@ -204,10 +204,10 @@ pub(crate) fn is_plain_set(flags: &MetaFlags<'_>) -> bool {
 
 /// What a storage command asks of the engine.
 #[inline]
-pub(crate) fn store_op<'a, E: Engine>(
-    stage: &Stage<'_, 'a, E>,
-    command: &Store<'a>,
-) -> StoreOp<'a> {
+pub(crate) fn store_op<'v, E: Engine>(
+    stage: &Stage<'_, '_, E>,
+    command: &Store<'v>,
+) -> StoreOp<'v> {
     let mut op = StoreOp::set(command.value);
     op.flags = command.flags;
     op.expiry = stage.expiry(command.exptime);
