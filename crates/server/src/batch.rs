@@ -25,16 +25,19 @@ pub(crate) struct Ticket {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Style {
     /// A key of get, gets, gat, gats.
-    Value { with_cas: bool, touched: bool },
+    Value {
+        with_cas: bool,
+        touched: bool,
+    },
     /// set, add, replace, append, prepend, cas.
     Store(StoreStyle),
     Delete,
-    Delta { down: bool },
+    Delta {
+        down: bool,
+    },
     Touch,
     /// A meta command: an index into the batch's metas.
     Meta(u32),
-    /// Nobody asked: an old value that must not survive a set that failed.
-    Forget,
 }
 
 /// What the answer to a store depends on besides its outcome.

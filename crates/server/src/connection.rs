@@ -84,8 +84,8 @@ impl<H: Handle> Connection<H> {
             output: Output::default(),
             phase: Phase::Commands,
             active: now,
-            // Its first bytes may have come before it was registered.
-            readable: true,
+            // Should its first bytes be here already, registering it makes an event of them.
+            readable: false,
             hung: false,
             writable: true,
             watched: false,

@@ -207,7 +207,9 @@ impl<V: Value> Replies<V> for Answering<'_, '_, V> {
     }
 
     fn retract(&mut self, index: usize) {
-        self.turns[self.tickets[index].turn as usize].output.retract();
+        self.turns[self.tickets[index].turn as usize]
+            .output
+            .retract();
     }
 
     fn large(&mut self, index: usize, item: &Item, value: V) {
@@ -227,7 +229,6 @@ impl<V: Value> Replies<V> for Answering<'_, '_, V> {
                 let metas = self.metas;
                 return self.meta_done(index, &metas[meta as usize], &reply);
             }
-            Style::Forget => return,
             _ => {}
         }
         let out = self.turns[ticket.turn as usize].output.text();
@@ -235,7 +236,11 @@ impl<V: Value> Replies<V> for Answering<'_, '_, V> {
             Style::Touch => {
                 let hit = matches!(reply, Reply::Found(_));
                 if !ticket.noreply {
-                    out.extend_from_slice(if hit { b"TOUCHED\r\n" } else { encode::NOT_FOUND });
+                    out.extend_from_slice(if hit {
+                        b"TOUCHED\r\n"
+                    } else {
+                        encode::NOT_FOUND
+                    });
                 }
                 return self.read_done(index, hit);
             }
@@ -251,14 +256,18 @@ impl<V: Value> Replies<V> for Answering<'_, '_, V> {
                 let hit = matches!(reply, Reply::Removed);
                 count_delete(counters, hit);
                 if !ticket.noreply {
-                    out.extend_from_slice(if hit { encode::DELETED } else { encode::NOT_FOUND });
+                    out.extend_from_slice(if hit {
+                        encode::DELETED
+                    } else {
+                        encode::NOT_FOUND
+                    });
                 }
                 self.record(index, Some(Event::Delete));
             }
             Style::Delta { down } => {
                 answer_delta(out, counters, down, ticket.noreply, &reply);
             }
-            Style::Value { .. } | Style::Meta(_) | Style::Forget => {}
+            Style::Value { .. } | Style::Meta(_) => {}
         }
         self.after(index);
     }
@@ -404,12 +413,24 @@ pub(crate) fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: 
             encode::meta_item(out, status, Answers::STORE, key, flags, &item);
         }
         (AnsweredVerb::Other(MetaVerb::Arithmetic), Reply::Number(number, _)) => {
-            let status = if flags.value { MetaStatus::Value } else { status };
-            encode::meta_item(out, status, Answers::ARITHMETIC, key, flags, &item);
-            if flags.value {
-                // A decrement may leave spaces behind the digits; `item` tells its true length.
-                encode::number_line(out, *number);
+            if !flags.value {
+                return encode::meta_item(out, status, Answers::ARITHMETIC, key, flags, &item);
             }
+            let mut digits = itoa::Buffer::new();
+            let digits = digits.format(*number).as_bytes();
+            // The item may be longer: a decrement keeps its length, with spaces behind the digits.
+            let value_len = digits.len();
+            let item = MetaItem { value_len, ..item };
+            encode::meta_item(
+                out,
+                MetaStatus::Value,
+                Answers::ARITHMETIC,
+                key,
+                flags,
+                &item,
+            );
+            out.extend_from_slice(digits);
+            out.extend_from_slice(encode::CRLF);
         }
         _ => encode::meta_status(out, status, key, flags),
     }

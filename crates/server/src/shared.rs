@@ -31,7 +31,9 @@ pub(crate) struct Shared<E: Engine> {
     /// Set by the `verbosity` command.
     pub(crate) verbosity: AtomicU32,
     /// A metadump or mgdump is under way: there is never a second.
-    pub(crate) dumping: AtomicBool,
+    pub(crate) dumping: Arc<AtomicBool>,
+    /// Set by `lru_crawler enable` and `disable`: whether dumps may begin.
+    pub(crate) crawler_enabled: AtomicBool,
 }
 
 impl<E: Engine> Shared<E> {

@@ -40,7 +40,11 @@ impl Shutdown {
             let _ = waker.wake();
         }
         // Under the lock: nobody is between looking at the flag and falling asleep.
-        let _bed = self.inner.bed.lock().unwrap_or_else(PoisonError::into_inner);
+        let _bed = self
+            .inner
+            .bed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         self.inner.alarm.notify_all();
     }
 
@@ -52,7 +56,11 @@ impl Shutdown {
 
     /// Has `waker` called when the stop is asked for, at once if it was already.
     pub(crate) fn wake_also(&self, waker: Arc<Waker>) -> io::Result<()> {
-        let mut wakers = self.inner.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wakers = self
+            .inner
+            .wakers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if self.is_requested() {
             waker.wake()?;
         }
@@ -62,7 +70,11 @@ impl Shutdown {
 
     /// Sleeps for `pause` or until the stop is asked for.
     pub(crate) fn sleep(&self, pause: Duration) {
-        let bed = self.inner.bed.lock().unwrap_or_else(PoisonError::into_inner);
+        let bed = self
+            .inner
+            .bed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if !self.is_requested() {
             // Waking early is harmless: every caller looks again.
             let _ = self.inner.alarm.wait_timeout(bed, pause);

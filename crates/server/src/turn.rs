@@ -10,7 +10,7 @@ use nuthatch::{Engine, Handle, Key, Value};
 use nuthatch_protocol::{Parsed, parse};
 
 use crate::commands::{Flow, Stage, immediate, large, requests};
-use crate::connection::{Connection, Phase};
+use crate::connection::Phase;
 use crate::output::Output;
 
 /// A value up to this long is awaited in the input buffer; a longer one goes to the engine as it
@@ -76,7 +76,7 @@ pub(crate) type TurnOf<E> = Turn<<<E as Engine>::Handle as Handle>::Value>;
 pub(crate) fn run<'a, E: Engine>(
     stage: &mut Stage<'_, 'a, E>,
     turn: &mut TurnOf<E>,
-    connection: &mut Connection<E::Handle>,
+    phase: &mut Phase<<E::Handle as Handle>::Reservation>,
     input: &'a [u8],
 ) -> Stop {
     loop {
@@ -84,7 +84,11 @@ pub(crate) fn run<'a, E: Engine>(
             return Stop::Closing;
         }
         if turn.output.len() >= turn.output_cap {
-            return if turn.in_batch > 0 { Stop::Batch } else { Stop::Full };
+            return if turn.in_batch > 0 {
+                Stop::Batch
+            } else {
+                Stop::Full
+            };
         }
         if turn.batch_is_full(stage) {
             return Stop::Batch;
@@ -92,30 +96,34 @@ pub(crate) fn run<'a, E: Engine>(
         if turn.commands_left == 0 {
             return Stop::Yielded;
         }
-        let flow = match &mut connection.phase {
-            Phase::Commands => command(stage, turn, &mut connection.phase, input),
+        let flow = match phase {
+            Phase::Commands => command(stage, turn, phase, input),
             Phase::Swallow(left) => {
                 let here = (input.len() - turn.position) as u64;
                 let dropped = here.min(*left);
                 *left -= dropped;
                 turn.position += dropped as usize;
                 if *left == 0 {
-                    connection.phase = Phase::Commands;
+                    *phase = Phase::Commands;
                 }
-                if dropped == here { Flow::Starved } else { Flow::Next }
+                if dropped == here {
+                    Flow::Starved
+                } else {
+                    Flow::Next
+                }
             }
             Phase::Keys(keys) => {
                 let keys = *keys;
-                connection.phase = Phase::Commands;
+                *phase = Phase::Commands;
                 let text = &input[turn.position..][..keys.len];
-                requests::get(stage, turn, &mut connection.phase, input, text, keys);
+                requests::get(stage, turn, phase, input, text, keys);
                 Flow::Next
             }
-            Phase::Value(_) => large::go_on(stage, turn, &mut connection.phase, input),
+            Phase::Value(_) => large::go_on(stage, turn, phase, input),
             Phase::Dump(dump) => {
                 // Nothing else of this connection runs beside a dump.
                 if dump.go_on(stage, turn) {
-                    connection.phase = Phase::Commands;
+                    *phase = Phase::Commands;
                 }
                 turn.commands_left -= 1;
                 Flow::Next
@@ -163,6 +171,6 @@ fn command<'a, E: Engine>(
 
 /// A key of the engine's.
 #[inline]
-pub(crate) fn key<'a, E: Engine>(stage: &Stage<'_, 'a, E>, bytes: &'a [u8]) -> Key<'a> {
+pub(crate) fn key<'k, E: Engine>(stage: &Stage<'_, '_, E>, bytes: &'k [u8]) -> Key<'k> {
     Key::new(bytes, stage.hasher)
 }

@@ -31,7 +31,9 @@ pub(crate) fn begin<'a, E: Engine>(
     turn.commands_left -= 1;
     turn.position += line.len();
     let base64 = store.meta.is_some_and(|flags| flags.base64);
-    let bytes = stage.key_bytes(store.key, base64).unwrap_or(&store.key[..1]);
+    let bytes = stage
+        .key_bytes(store.key, base64)
+        .unwrap_or(&store.key[..1]);
     let key = key(stage, bytes);
     match stage.handle.reserve(stage.now, key, value_len) {
         Ok(reservation) => {

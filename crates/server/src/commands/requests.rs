@@ -43,7 +43,14 @@ pub(crate) fn command<'a, E: Engine>(
             noreply,
         } => {
             let delta = if down { Delta::down(by) } else { Delta::up(by) };
-            push(stage, turn, key, Op::Delta(delta), Style::Delta { down }, noreply);
+            push(
+                stage,
+                turn,
+                key,
+                Op::Delta(delta),
+                Style::Delta { down },
+                noreply,
+            );
         }
         Command::Touch {
             key,
@@ -313,6 +320,8 @@ fn push_meta<'a, E: Engine>(
     });
     // The parser checked the key, so the other branch is never taken; the written form is a key of
     // the right length in any case.
-    let bytes = stage.key_bytes(written, flags.base64).unwrap_or(&written[..1]);
+    let bytes = stage
+        .key_bytes(written, flags.base64)
+        .unwrap_or(&written[..1]);
     push(stage, turn, bytes, op, style, flags.quiet);
 }
