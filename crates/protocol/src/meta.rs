@@ -1,6 +1,6 @@
 //! mg, md, ma, me, mn: the meta commands without a data block.
 
-use crate::command::{Command, Meta, MetaFlags, MetaVerb};
+use crate::command::{Meta, MetaFlags, MetaVerb};
 use crate::error::Error;
 use crate::meta_flags;
 use crate::parse::Reject;
@@ -8,42 +8,39 @@ use crate::words::Words;
 
 /// `mg <key> <flag>*`.
 #[inline]
-pub(crate) fn parse_get(args: Words<'_>) -> Result<Command<'_>, Reject> {
+pub(crate) fn parse_get(args: Words<'_>) -> Result<Meta<'_>, Reject> {
     let (key, flags) = key_and_flags(args, Error::Unknown)?;
-    command(MetaVerb::Get, key, meta_flags::parse(key, flags)?)
+    let flags = meta_flags::parse(key, flags)?;
+    Ok(meta(MetaVerb::Get, key, flags))
 }
 
 /// `md <key> <flag>*`.
-pub(crate) fn parse_delete(args: Words<'_>) -> Result<Command<'_>, Reject> {
+pub(crate) fn parse_delete(args: Words<'_>) -> Result<Meta<'_>, Reject> {
     let (key, flags) = key_and_flags(args, Error::Unknown)?;
-    command(MetaVerb::Delete, key, meta_flags::parse(key, flags)?)
+    let flags = meta_flags::parse(key, flags)?;
+    Ok(meta(MetaVerb::Delete, key, flags))
 }
 
 /// `ma <key> <flag>*`.
-pub(crate) fn parse_arithmetic(args: Words<'_>) -> Result<Command<'_>, Reject> {
+pub(crate) fn parse_arithmetic(args: Words<'_>) -> Result<Meta<'_>, Reject> {
     let (key, flags) = key_and_flags(args, Error::Unknown)?;
-    command(
-        MetaVerb::Arithmetic,
-        key,
-        meta_flags::parse_arithmetic(key, flags)?,
-    )
+    let flags = meta_flags::parse_arithmetic(key, flags)?;
+    Ok(meta(MetaVerb::Arithmetic, key, flags))
 }
 
 /// `me <key> [b]`.
-pub(crate) fn parse_debug(args: Words<'_>) -> Result<Command<'_>, Reject> {
+pub(crate) fn parse_debug(args: Words<'_>) -> Result<Meta<'_>, Reject> {
     let (key, flags) = key_and_flags(args, Error::BAD_FORMAT)?;
-    command(MetaVerb::Debug, key, meta_flags::parse(key, flags)?)
+    let flags = meta_flags::parse(key, flags)?;
+    Ok(meta(MetaVerb::Debug, key, flags))
 }
 
-/// `mn`.
-pub(crate) fn noop<'a>() -> Command<'a> {
-    Command::Meta(Meta {
-        verb: MetaVerb::Noop,
-        key: &[],
-        flags: MetaFlags::default(),
-    })
+/// `mn`: what stands behind it means nothing.
+pub(crate) fn noop<'a>() -> Meta<'a> {
+    meta(MetaVerb::Noop, &[], MetaFlags::default())
 }
 
+/// The key, and the words behind it. Without a key the error is `none`.
 #[inline]
 fn key_and_flags(args: Words<'_>, none: Error) -> Result<(&[u8], Words<'_>), Error> {
     let mut words = args.iter();
@@ -51,7 +48,7 @@ fn key_and_flags(args: Words<'_>, none: Error) -> Result<(&[u8], Words<'_>), Err
     Ok((key, words.rest()))
 }
 
-#[inline]
-fn command<'a>(verb: MetaVerb, key: &'a [u8], flags: MetaFlags<'a>) -> Result<Command<'a>, Reject> {
-    Ok(Command::Meta(Meta { verb, key, flags }))
+#[inline(always)]
+fn meta<'a>(verb: MetaVerb, key: &'a [u8], flags: MetaFlags<'a>) -> Meta<'a> {
+    Meta { verb, key, flags }
 }
