@@ -55,7 +55,7 @@ mod tests {
     use crate::encode;
     use crate::testing::{accept, encoded, reject};
 
-    fn get<'a>(input: &'a [u8]) -> (Vec<&'a [u8]>, bool, Option<i64>) {
+    fn get(input: &[u8]) -> (Vec<&[u8]>, bool, Option<i64>) {
         let Command::Get(get) = accept(input) else {
             panic!("not a get");
         };
