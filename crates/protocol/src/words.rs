@@ -154,7 +154,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_are_those_of_a_naive_split(text in proptest::collection::vec(0x1eu8..0x24, 0..60)) {
+        fn words_are_those_of_a_naive_split(
+            text in proptest::collection::vec(0x1eu8..0x24, 0..60),
+        ) {
             let naive: Vec<&[u8]> =
                 text.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).collect();
             let words: Vec<&[u8]> = Words(&text).iter().collect();
