@@ -85,3 +85,159 @@ fn unknown(name: &[u8], args: Words<'_>) -> Reject {
         close: http,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode;
+    use crate::testing::{accept, encoded, refusal, reject};
+
+    #[test]
+    fn flush_all_takes_a_delay() {
+        for (line, delay, noreply) in [
+            (&b"flush_all\r\n"[..], 0, false),
+            (b"flush_all noreply\r\n", 0, true),
+            (b"flush_all 10\r\n", 10, false),
+            (b"flush_all -1\r\n", -1, false),
+            (b"flush_all 10 noreply\r\n", 10, true),
+        ] {
+            let delay = Exptime(delay);
+            assert_eq!(accept(line), Command::FlushAll { delay, noreply });
+        }
+        for (line, error) in [
+            (
+                &b"flush_all x\r\n"[..],
+                "CLIENT_ERROR invalid exptime argument\r\n",
+            ),
+            (b"flush_all x noreply\r\n", ""),
+            (b"flush_all 0 0 0\r\n", "ERROR\r\n"),
+        ] {
+            assert_eq!(reject(line), error, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn verbosity_takes_a_level() {
+        for (line, level, noreply) in [
+            (&b"verbosity 1\r\n"[..], 1, false),
+            (b"verbosity 0 noreply\r\n", 0, true),
+        ] {
+            assert_eq!(accept(line), Command::Verbosity { level, noreply });
+        }
+        for (line, error) in [
+            (&b"verbosity\r\n"[..], "ERROR\r\n"),
+            (b"verbosity foo bar my\r\n", "ERROR\r\n"),
+            (
+                b"verbosity x\r\n",
+                "CLIENT_ERROR bad command line format\r\n",
+            ),
+            (
+                b"verbosity 4294967296\r\n",
+                "CLIENT_ERROR bad command line format\r\n",
+            ),
+            (b"verbosity noreply\r\n", ""),
+        ] {
+            assert_eq!(reject(line), error, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn cache_memlimit_takes_megabytes() {
+        for (line, megabytes, noreply) in [
+            (&b"cache_memlimit 64\r\n"[..], 64, false),
+            (
+                b"cache_memlimit 4294967295 noreply\r\n",
+                4_294_967_295,
+                true,
+            ),
+        ] {
+            assert_eq!(accept(line), Command::MemoryLimit { megabytes, noreply });
+        }
+        for (line, error) in [
+            (&b"cache_memlimit\r\n"[..], "ERROR\r\n"),
+            (b"cache_memlimit x\r\n", "ERROR\r\n"),
+            (b"cache_memlimit 4294967296\r\n", "ERROR\r\n"),
+            (b"cache_memlimit 1 2 3\r\n", "ERROR\r\n"),
+            (b"cache_memlimit noreply\r\n", ""),
+        ] {
+            assert_eq!(reject(line), error, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn shutdown_takes_a_mode() {
+        assert_eq!(
+            accept(b"shutdown\r\n"),
+            Command::Shutdown { graceful: false }
+        );
+        assert_eq!(
+            accept(b"shutdown graceful\r\n"),
+            Command::Shutdown { graceful: true }
+        );
+        for line in [&b"shutdown x\r\n"[..], b"shutdown graceful x\r\n"] {
+            assert_eq!(reject(line), "CLIENT_ERROR invalid shutdown mode\r\n");
+        }
+    }
+
+    #[test]
+    fn version_and_quit_ignore_what_follows() {
+        for line in [
+            &b"version\r\n"[..],
+            b"version foo bar\r\n",
+            b"version noreply\r\n",
+        ] {
+            assert_eq!(accept(line), Command::Version);
+        }
+        for line in [&b"quit\r\n"[..], b"quit noreply\r\n"] {
+            assert_eq!(accept(line), Command::Quit);
+        }
+        assert_eq!(
+            encoded(|out| encode::version(out, "1.2")),
+            "VERSION 1.2\r\n"
+        );
+    }
+
+    #[test]
+    fn words_are_handed_on_as_they_are() {
+        assert_eq!(accept(b"stats\r\n"), Command::Stats(Words(b"")));
+        let Command::Stats(words) = accept(b"stats  detail on \r\n") else {
+            panic!("stats are stats");
+        };
+        assert_eq!(words.iter().collect::<Vec<_>>(), [&b"detail"[..], b"on"]);
+        let args = Words(b" x y");
+        for (line, command) in [
+            (&b"slabs x y\r\n"[..], Command::Slabs(args)),
+            (b"lru x y\r\n", Command::Lru(args)),
+            (b"lru_crawler x y\r\n", Command::LruCrawler(args)),
+            (b"watch x y\r\n", Command::Watch(args)),
+        ] {
+            assert_eq!(accept(line), command);
+        }
+    }
+
+    #[test]
+    fn statistics_are_lines() {
+        assert_eq!(
+            encoded(|out| encode::stat(out, "pid", "x y")),
+            "STAT pid x y\r\n"
+        );
+        assert_eq!(
+            encoded(|out| encode::stat_number(out, "n", 12)),
+            "STAT n 12\r\n"
+        );
+    }
+
+    #[test]
+    fn a_request_of_http_closes_without_a_word() {
+        for line in [
+            &b"GET / HTTP/1.1\r\n"[..],
+            b"POST /a?b HTTP/1.0\n",
+            b"post x HTTP/2 \r\n",
+            b"HTTP/1.1\r\n",
+        ] {
+            let refused = refusal(line);
+            assert!(refused.close && refused.quiet, "{line:?}");
+        }
+        assert!(!refusal(b"foo HTTP/1.1 x\r\n").close);
+    }
+}

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::words::Words;
 
 /// What stands at the front of the input.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
     /// Nothing complete yet; ask again with more bytes.
     Incomplete,
@@ -59,7 +59,7 @@ pub struct Forget {
 }
 
 /// A command.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Command<'a> {
     /// get, gets, gat, gats.
     Get(Get<'a>),
@@ -142,7 +142,7 @@ pub enum Command<'a> {
 pub struct Exptime(pub i64);
 
 /// get, gets, gat, gats.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Get<'a> {
     /// One key or more, each already checked to have 1 to 250 bytes.
     pub keys: Words<'a>,
@@ -172,7 +172,7 @@ pub enum StoreVerb {
 }
 
 /// A storage command.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Store<'a> {
     /// How it treats what is there.
     pub verb: StoreVerb,
@@ -191,7 +191,7 @@ pub struct Store<'a> {
 }
 
 /// A meta command other than `ms` (which is a [`Store`]).
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Meta<'a> {
     /// Which.
     pub verb: MetaVerb,
@@ -237,7 +237,7 @@ pub enum MetaMode {
 }
 
 /// The flags of a meta command, each meaning what memcached's protocol says for its command.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetaFlags<'a> {
     /// The flags as they stood in the request, for replies that must return them in its order.
     pub raw: Words<'a>,

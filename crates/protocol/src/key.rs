@@ -44,3 +44,72 @@ pub fn encode_key(out: &mut Vec<u8>, key: &[u8]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn keys_have_1_to_250_bytes_and_no_control_characters() {
+        for key in [&b"a"[..], b"\x80\xff!~", &[b'k'; 250]] {
+            assert_eq!(check(key), Ok(key));
+        }
+        for key in [
+            &b""[..],
+            b"a b",
+            b"a\0",
+            b"\r",
+            b"12345678\x7f",
+            &[b'k'; 251],
+        ] {
+            assert_eq!(check(key), Err(Error::BAD_FORMAT), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn base64_is_standard_and_padded() {
+        let mut room = [0; KEY_ROOM];
+        assert_eq!(
+            decode_key(b"AAEg/w==", &mut room),
+            Some(&b"\0\x01 \xff"[..])
+        );
+        for text in [
+            &b""[..],
+            b"AAEg/w",
+            b"AAEg/w=",
+            b"AAEg_w==",
+            b"AAEg/x==",
+            b"A",
+            b"====",
+        ] {
+            assert_eq!(decode_key(text, &mut room), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_decoded_key_is_no_longer_than_a_key() {
+        let mut room = [0; KEY_ROOM];
+        for (len, lawful) in [
+            (1, true),
+            (250, true),
+            (251, false),
+            (252, false),
+            (300, false),
+        ] {
+            let mut text = Vec::new();
+            encode_key(&mut text, &vec![7; len]);
+            assert_eq!(decode_key(&text, &mut room).is_some(), lawful, "{len}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(key in proptest::collection::vec(any::<u8>(), 1..=250)) {
+            let mut text = Vec::new();
+            encode_key(&mut text, &key);
+            let mut room = [0; KEY_ROOM];
+            prop_assert_eq!(decode_key(&text, &mut room), Some(&key[..]));
+        }
+    }
+}

@@ -40,6 +40,8 @@ mod meta_flags;
 mod number;
 mod parse;
 mod store;
+#[cfg(test)]
+mod testing;
 mod touch;
 mod words;
 

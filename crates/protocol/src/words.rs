@@ -4,7 +4,7 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
 /// Words behind a command's name, split at spaces.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words<'a>(pub &'a [u8]);
 
 impl<'a> Words<'a> {
@@ -87,22 +87,21 @@ pub(crate) fn key_len(text: &[u8]) -> usize {
 #[inline(always)]
 fn position(text: &[u8], hits: impl Fn(u64) -> u64) -> usize {
     let mut at = 0;
-    let mut chunks = text.chunks_exact(8);
-    for chunk in &mut chunks {
-        let mut word = [0; 8];
-        word.copy_from_slice(chunk);
-        let found = hits(u64::from_le_bytes(word));
+    let (chunks, tail) = text.as_chunks::<8>();
+    for chunk in chunks {
+        let found = hits(u64::from_le_bytes(*chunk));
         if found != 0 {
             return at + (found.trailing_zeros() / 8) as usize;
         }
         at += 8;
     }
-    // Behind the end stand zeros, which either count as hits or not: never beyond the length.
-    let tail = chunks.remainder();
-    let mut word = [0; 8];
-    word[..tail.len()].copy_from_slice(tail);
-    let found = hits(u64::from_le_bytes(word));
-    at + ((found.trailing_zeros() / 8) as usize).min(tail.len())
+    for &byte in tail {
+        if hits(byte.into()) & 0x80 != 0 {
+            return at;
+        }
+        at += 1;
+    }
+    at
 }
 
 /// Marks spaces.
@@ -122,4 +121,62 @@ fn not_of_keys(bytes: u64) -> u64 {
 #[inline(always)]
 fn zeros(bytes: u64) -> u64 {
     bytes.wrapping_sub(ONES) & !bytes & HIGH_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn words_are_split_at_any_number_of_spaces() {
+        for (text, expected) in [
+            (&b""[..], &[][..]),
+            (b"   ", &[]),
+            (b"a", &[&b"a"[..]]),
+            (b"  a  bc ", &[b"a", b"bc"]),
+            (b"12345678 12345678", &[b"12345678", b"12345678"]),
+            (b"a\tb c\x80 ", &[b"a\tb", b"c\x80"]),
+        ] {
+            let words: Vec<&[u8]> = Words(text).iter().collect();
+            assert_eq!(words, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_array_of_words_is_never_cut_off_silently() {
+        assert_eq!(
+            Words(b"a  b").collect::<3>(),
+            Some(([&b"a"[..], b"b", b""], 2))
+        );
+        assert_eq!(Words(b"a b c").collect::<2>(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_those_of_a_naive_split(
+            text in proptest::collection::vec(0x1eu8..0x24, 0..60),
+        ) {
+            let naive: Vec<&[u8]> =
+                text.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).collect();
+            let words: Vec<&[u8]> = Words(&text).iter().collect();
+            prop_assert_eq!(words, naive);
+        }
+
+        #[test]
+        fn a_key_ends_where_a_naive_scan_says(text: Vec<u8>) {
+            let naive = text.iter().position(|&byte| byte <= b' ' || byte == 0x7f);
+            prop_assert_eq!(key_len(&text), naive.unwrap_or(text.len()));
+        }
+
+        #[test]
+        fn a_long_key_ends_where_a_naive_scan_says(
+            start in proptest::collection::vec(0x21u8..0x7f, 0..40),
+            end in proptest::collection::vec(any::<u8>(), 0..20),
+        ) {
+            let text = [start, end].concat();
+            let naive = text.iter().position(|&byte| byte <= b' ' || byte == 0x7f);
+            prop_assert_eq!(key_len(&text), naive.unwrap_or(text.len()));
+        }
+    }
 }
