@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nuthatch_check::conformance::{self, Setup};
 use nuthatch_check::naive::{Naive, Options};
+use nuthatch_check::sequence::{self, Misses};
 
 fn make(setup: Setup) -> Arc<Naive> {
     Naive::new(Options {
@@ -17,4 +18,18 @@ fn make(setup: Setup) -> Arc<Naive> {
 #[test]
 fn conforms() {
     conformance::run(make);
+}
+
+#[test]
+fn answers_sequences_as_the_model_does() {
+    sequence::property(300, Misses::Never, || make(Setup::AMPLE));
+}
+
+#[test]
+fn forgets_only_whole_items_under_pressure() {
+    let tight = Setup {
+        memory_limit: 2 << 20,
+        ..Setup::AMPLE
+    };
+    sequence::property(300, Misses::Lawful, || make(tight));
 }
