@@ -30,7 +30,8 @@ pub trait Engine: Send + Sync + Sized + 'static {
     fn reset_stats(&self);
 
     /// Every item stored before `at` stops being returned from `at` on (flush_all). A moment not
-    /// after `now` takes effect before this returns. A later call replaces a delayed one.
+    /// after `now` takes effect before this returns, on everything stored before this call. A later
+    /// call replaces a delayed one.
     fn flush(&self, now: Time, at: Time);
 
     /// Changes the memory limit, in bytes (cache_memlimit). Shrinking evicts gradually, in
@@ -88,7 +89,8 @@ pub trait Handle: Send {
 
     /// Visits items: calls `visit` for up to about `budget` places and returns where to go on, or
     /// `None` at the end. Blocks nobody. An item that is neither changed nor evicted between the
-    /// first call and the last is visited exactly once. Start with `Cursor::default()`.
+    /// first call and the last is visited exactly once; one that has expired or was flushed is not
+    /// visited. Start with `Cursor::default()`.
     fn visit(
         &mut self,
         now: Time,
