@@ -95,6 +95,11 @@ impl Fixture {
         self.end();
     }
 
+    /// Waits for its end, which something else has brought about.
+    pub fn join(mut self) {
+        self.handle.take().unwrap().join().unwrap();
+    }
+
     fn end(&mut self) {
         if let Some(handle) = self.handle.take() {
             handle.shutdown();
