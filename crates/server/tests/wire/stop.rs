@@ -18,11 +18,8 @@ fn what_was_read_is_answered_and_everybody_is_closed() {
     server.stop();
     // Whole replies, and then the end.
     let mut replies = 1;
-    loop {
-        match client.next_line() {
-            Some(line) => assert_eq!(line, "END"),
-            None => break,
-        }
+    while let Some(line) = client.next_line() {
+        assert_eq!(line, "END");
         replies += 1;
     }
     assert!(replies >= 9000, "{replies}");
