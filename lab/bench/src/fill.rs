@@ -91,11 +91,7 @@ struct Filled {
     load_before_growth: Option<f64>,
 }
 
-fn fill<E: Engine, W: Worker>(
-    engine: &E,
-    worker: &mut W,
-    items: &Items,
-) -> Result<Filled, String> {
+fn fill<E: Engine, W: Worker>(engine: &E, worker: &mut W, items: &Items) -> Result<Filled, String> {
     let mut load_before_growth: Option<f64> = None;
     let mut before = engine.stats();
     let mut stored = 0;
@@ -117,7 +113,10 @@ fn fill<E: Engine, W: Worker>(
             });
         }
         if after.items < stored {
-            return Err(format!("{} of {stored} items are lost", stored - after.items));
+            return Err(format!(
+                "{} of {stored} items are lost",
+                stored - after.items
+            ));
         }
         before = after;
     }

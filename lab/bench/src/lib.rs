@@ -3,7 +3,7 @@
 //! * [`engine`]: operations a second, beside the memory's own limit and two crates.
 //! * [`growth`]: the longest request while the index grows.
 //! * [`fill`]: how many items a memory limit holds.
-//! * `server`: x
+//! * [`server`]: load on any server that speaks memcached's text protocol.
 //! * [`versus`]: two servers in turn under the same load.
 //!
 //! Operations are written down before the clock starts, every answer is checked, and a result is a
@@ -17,4 +17,6 @@ mod keys;
 mod limit;
 mod os;
 pub mod report;
+pub mod server;
 pub mod size;
+pub mod versus;

@@ -15,11 +15,18 @@ pub fn cores() -> Vec<usize> {
     if cores.is_empty() { vec![0] } else { cores }
 }
 
-/// Pins the calling thread, and what it starts from now on, to one core.
+/// Pins the calling thread to one core.
 pub fn pin(core: usize) -> Result<(), String> {
+    pin_to(&[core])
+}
+
+/// Pins the calling thread, and what it starts from now on, to some cores.
+pub fn pin_to(cores: &[usize]) -> Result<(), String> {
     let mut set = CpuSet::new();
-    set.set(core);
-    sched_setaffinity(None, &set).map_err(|error| format!("cannot pin to core {core}: {error}"))
+    for &core in cores.iter().filter(|&&core| core < CpuSet::MAX_CPU) {
+        set.set(core);
+    }
+    sched_setaffinity(None, &set).map_err(|error| format!("cannot pin to {cores:?}: {error}"))
 }
 
 /// CPU time of a process, user and system, over all its threads that are alive. To the

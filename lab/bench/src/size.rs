@@ -36,7 +36,16 @@ mod tests {
 
     #[test]
     fn what_is_no_size() {
-        for text in ["", "k", "-1", "1.5m", "10t", "1 k", "99999999999999999999", "ä"] {
+        for text in [
+            "",
+            "k",
+            "-1",
+            "1.5m",
+            "10t",
+            "1 k",
+            "99999999999999999999",
+            "ä",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
         assert!(parse("17179869184g").is_err());

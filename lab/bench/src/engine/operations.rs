@@ -117,7 +117,8 @@ impl Operations {
         let key = &mut self.keys[at..];
         write_key(key, number);
         if set {
-            self.kinds.push((self.values.len() / self.value_size) as u32);
+            self.kinds
+                .push((self.values.len() / self.value_size) as u32);
             let value_at = self.values.len();
             self.values.resize(value_at + self.value_size, 0);
             write_value(&mut self.values[value_at..], key);
@@ -129,11 +130,6 @@ impl Operations {
     /// How many operations there are.
     pub fn len(&self) -> usize {
         self.kinds.len()
-    }
-
-    /// True if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.kinds.is_empty()
     }
 
     /// Bytes of every value in the list, and of every answer to it.
