@@ -30,7 +30,8 @@ pub trait Engine: Send + Sync + Sized + 'static {
     fn reset_stats(&self);
 
     /// Every item stored before `at` stops being returned from `at` on (flush_all). A moment not
-    /// after `now` takes effect before this returns. A later call replaces a delayed one.
+    /// after `now` takes effect before this returns, on everything stored before this call. A later
+    /// call replaces a delayed one.
     fn flush(&self, now: Time, at: Time);
 
     /// Changes the memory limit, in bytes (cache_memlimit). Shrinking evicts gradually, in

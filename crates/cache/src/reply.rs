@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::request::Expiry;
 
 /// What is known of an item at the moment a request took effect.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Item {
     /// The client's flags.
     pub flags: u32,
@@ -30,7 +30,7 @@ pub struct Item {
 }
 
 /// An answer without a value.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// A read found nothing.
     Miss,

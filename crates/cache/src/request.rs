@@ -98,10 +98,11 @@ pub struct Read {
     pub value: bool,
     /// On a hit, the item's new expiry (touch, gat, `mg T`).
     pub touch: Option<Expiry>,
-    /// On a miss, create an empty item with this expiry and call the caller its winner (`mg N`).
+    /// On a miss, create an empty item with this expiry and call the caller its winner (`mg N`):
+    /// answered like a hit, and counted as the item's first.
     pub vivify: Option<Expiry>,
-    /// On a hit whose remaining life is under this many seconds, the first caller wins the right to
-    /// recache (`mg R`).
+    /// On a hit whose remaining life, before any touch, is under this many seconds, the first caller
+    /// that may win wins the right to recache (`mg R`).
     pub recache_below: Option<u32>,
     /// On a hit with exactly this cas, the value is not returned, only the metadata (`mg C`).
     pub unless_cas: Option<u64>,
@@ -110,7 +111,7 @@ pub struct Read {
     /// Whether the caller takes part in winning (any of `mg`'s reads; plain gets do not): the first
     /// such reader of a stale item wins, later ones learn that it was won.
     pub may_win: bool,
-    /// False: the read leaves no trace in the item's recency (debug commands).
+    /// False: the read leaves no trace in the item's recency and is no hit (debug commands).
     pub bump: bool,
 }
 
@@ -144,7 +145,7 @@ pub enum StoreMode {
     Prepend,
 }
 
-/// What a change demands of the item's cas.
+/// What a change demands of the item's cas. An add demands nothing, whatever is said here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Condition {
     /// Nothing.
@@ -153,11 +154,13 @@ pub enum Condition {
     /// Exactly this cas, else [`Reply::Exists`](crate::Reply).
     Cas(u64),
     /// This cas; an older one (lower than the item's) stores too, but the item is marked stale and
-    /// keeps its expiry and its winner (`ms` with `C` and `I`).
+    /// keeps its expiry and its winner (`ms` with `C` and `I`). That is for set and replace; any
+    /// other change takes it as [`Condition::Cas`].
     CasOrStale(u64),
 }
 
-/// A store.
+/// A store. It makes a new item: neither stale nor won nor fetched, unless said otherwise. A value
+/// that can never fit is refused before anything else is looked at.
 #[derive(Clone, Copy, Debug)]
 pub struct Store<'a> {
     /// How it treats the item that is there.
@@ -169,9 +172,9 @@ pub struct Store<'a> {
     /// When it expires.
     pub expiry: Expiry,
     /// What it demands of the item that is there. With a condition, a missing item is answered
-    /// [`Reply::NotFound`](crate::Reply).
+    /// [`Reply::NotFound`](crate::Reply), unless the mode is add or `vivify` applies.
     pub condition: Condition,
-    /// The new item's cas; otherwise the engine's next (`ms E`).
+    /// The new item's cas; otherwise the engine's next, which only ever rises (`ms E`).
     pub new_cas: Option<u64>,
     /// For append and prepend: on a miss, store as a new item with this expiry (`ms N`).
     pub vivify: Option<Expiry>,
@@ -207,14 +210,15 @@ pub enum Leave {
     /// Nothing.
     #[default]
     Nothing,
-    /// The item, marked stale: it can be won again (`md I`).
+    /// The item, marked stale: it can be won again (`md I`). Its cas changes.
     Stale {
         /// A new expiry (`md I T`).
         expiry: Option<Expiry>,
         /// The stale item's cas (`md I E`).
         new_cas: Option<u64>,
     },
-    /// The item without its value and flags (`md x`); also stale if so asked (`md x I`).
+    /// The item without its value and flags, otherwise as if newly stored, but for its expiry
+    /// (`md x`); also stale if so asked (`md x I`).
     Empty {
         /// Also mark it stale.
         stale: bool,
@@ -225,7 +229,8 @@ pub enum Leave {
     },
 }
 
-/// A change of a decimal number: 64 bits unsigned, in ASCII.
+/// A change of a decimal number: 64 bits unsigned, 1 to 20 ASCII digits and nothing else. The new
+/// number is written without padding; the item's flags, expiry and marks stay.
 #[derive(Clone, Copy, Debug)]
 pub struct Delta {
     /// Down instead of up.
@@ -236,7 +241,7 @@ pub struct Delta {
     pub condition: Condition,
     /// On a hit, the item's new expiry (`ma T`).
     pub touch: Option<Expiry>,
-    /// On a miss, store this number with this expiry (`ma N J`).
+    /// On a miss, whatever the condition, store this number with this expiry (`ma N J`).
     pub vivify: Option<(u64, Expiry)>,
     /// The changed item's cas (`ma E`).
     pub new_cas: Option<u64>,

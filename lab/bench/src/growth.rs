@@ -111,7 +111,7 @@ pub fn run<E: Engine>(
     let ours = Ours::new(engine.clone(), 1);
     preload(&ours, &first)?;
     let index_slots_from = engine.stats().index_slots;
-    let reads = Operations::random(&first, PIECE as usize * 4, 1.0, Distribution::Uniform, 1)?;
+    let reads = Operations::random(&first, PIECE as usize * 4, 1.0, Distribution::Uniform, 0);
 
     let steady = phase(&ours, &reads, &all, 0..growth.from.min(growth.to / 4))?;
     let growing = phase(&ours, &reads, &all, growth.from..growth.to)?;

@@ -13,9 +13,9 @@
 pub mod engine;
 pub mod fill;
 pub mod growth;
-mod keys;
 mod limit;
 mod os;
+mod proof;
 pub mod report;
 pub mod server;
 pub mod size;

@@ -1,1 +1,17 @@
-//! What to ask of a cache: keys, distributions, operation mixes.
+//! What to ask of a cache: keys, how often each, which operation, and values that check themselves.
+//!
+//! Everything is made from one [`Seed`] and made before the clock starts: [`Mix::plan`] returns the
+//! operations of a thread as a vector.
+
+#![forbid(unsafe_code)]
+
+pub mod distribution;
+pub mod key;
+pub mod mix;
+pub mod seed;
+pub mod value;
+
+pub use distribution::{Distribution, Popularity};
+pub use key::KeyMaker;
+pub use mix::{Mix, Operation, Plan};
+pub use seed::Seed;

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use clap::Args;
 use nuthatch::Engine;
+use nuthatch_workload::KeyMaker;
 use serde::Serialize;
 
-use crate::keys::KEY_SIZE_MIN;
 use crate::limit::{LINES_PER_OPERATION, Memory};
 use crate::report::Spread;
 
@@ -23,7 +23,7 @@ mod subject;
 
 pub use operations::Distribution;
 
-pub(crate) use operations::{Items, Operations};
+pub(crate) use operations::{Items, Operations, SEED};
 pub(crate) use ours::{OurWorker, Ours};
 pub(crate) use subject::{Subject, Tally, Worker, on_cores, preload};
 
@@ -47,14 +47,14 @@ pub struct Sizes {
 impl Sizes {
     /// `count` items of these sizes, if they can be.
     pub fn items(&self, count: u64) -> Result<Items, String> {
-        if !(KEY_SIZE_MIN..=250).contains(&self.key_size) {
-            return Err(format!("--key-size: {KEY_SIZE_MIN} to 250"));
+        if !(1..=250).contains(&self.key_size) || self.value_size == 0 || count == 0 {
+            return Err("a key has 1 to 250 bytes, a value at least 1; at least 1 item".to_owned());
         }
-        if self.value_size == 0 || count == 0 {
-            return Err("--value-size, --items: at least 1".to_owned());
-        }
-        if count >= 10_000_000_000 {
-            return Err("--items: at most 10 digits".to_owned());
+        if KeyMaker::new(self.key_size).capacity() < count {
+            let size = self.key_size;
+            return Err(format!(
+                "--key-size {size}: too short to tell {count} items apart"
+            ));
         }
         Ok(Items {
             count,
@@ -244,7 +244,7 @@ fn run_beside<E: Engine, K: Bytes, V: Bytes>(
             .unwrap_or_else(|| options.sizes.memory_for(items.count)),
         items: Some(items.count as usize),
     })?;
-    let lists = lists(options, items)?;
+    let lists = lists(options, items);
     let mut ours = Side::preloaded(Ours::new(engine.clone(), options.batch), items)?;
     let (mut quick_cache, mut papaya) = if options.rivals {
         let count = items.count as usize;
@@ -298,13 +298,10 @@ fn run_beside<E: Engine, K: Bytes, V: Bytes>(
     })
 }
 
-fn lists(options: &Options, items: &Items) -> Result<Vec<Operations>, String> {
+fn lists(options: &Options, items: &Items) -> Vec<Operations> {
     let count = items.count.clamp(OPERATIONS.0, OPERATIONS.1) as usize;
-    (0..options.threads as u64)
-        .map(|thread| {
-            let seed = thread + 1;
-            Operations::random(items, count, options.get_ratio, options.dist, seed)
-        })
+    (0..options.threads)
+        .map(|thread| Operations::random(items, count, options.get_ratio, options.dist, thread))
         .collect()
 }
 

@@ -2,11 +2,9 @@
 //! other, so that reading them costs a stream and not a cache miss each.
 
 use clap::ValueEnum;
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
-use rand_distr::{Distribution as _, Zipf};
+use nuthatch_workload::{KeyMaker, Mix, Popularity, Seed};
 
-use crate::keys::{write_key, write_value};
+use crate::proof::write_value;
 
 /// Which keys are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -17,11 +15,14 @@ pub enum Distribution {
     Zipf,
 }
 
-/// YCSB's exponent.
-const ZIPF_EXPONENT: f64 = 0.99;
-
-/// The prime that spreads popular ranks over the key space.
-const SCATTER: u64 = 2_654_435_761;
+impl From<Distribution> for nuthatch_workload::Distribution {
+    fn from(typed: Distribution) -> Self {
+        match typed {
+            Distribution::Uniform => Self::Uniform,
+            Distribution::Zipf => Self::YCSB,
+        }
+    }
+}
 
 /// One operation.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +44,9 @@ pub struct Operations {
 }
 
 const GET: u32 = u32::MAX;
+
+/// The same operations in every run: runs are compared.
+pub(crate) const SEED: Seed = Seed(1);
 
 /// Sizes and numbers of the items that operations are about.
 #[derive(Clone, Copy, Debug)]
@@ -85,37 +89,31 @@ impl Operations {
         list
     }
 
-    /// `count` operations on random items, of which about `get_ratio` are gets.
+    /// `count` operations of one thread on random items, of which about `get_ratio` are gets.
     pub fn random(
         items: &Items,
         count: usize,
         get_ratio: f64,
         distribution: Distribution,
-        seed: u64,
-    ) -> Result<Self, String> {
-        let mut random = SmallRng::seed_from_u64(seed);
-        let zipf = Zipf::new(items.count as f64, ZIPF_EXPONENT)
-            .map_err(|error| format!("items: {error}"))?;
+        thread: usize,
+    ) -> Self {
+        let popularity = Popularity::new(distribution.into(), items.count);
+        let plan = Mix::new(get_ratio).plan(&popularity, SEED, thread, count);
         let mut list = Self::new(items, count);
-        for _ in 0..count {
-            let number = match distribution {
-                Distribution::Uniform => random.random_range(0..items.count),
-                Distribution::Zipf => {
-                    let rank = zipf.sample(&mut random) as u64 - 1;
-                    (rank.wrapping_mul(SCATTER)) % items.count
-                }
-            };
-            let set = !random.random_bool(get_ratio);
-            list.push(number, set);
+        for operation in plan.iter() {
+            match operation {
+                nuthatch_workload::Operation::Get(number) => list.push(number, false),
+                nuthatch_workload::Operation::Set(number) => list.push(number, true),
+            }
         }
-        Ok(list)
+        list
     }
 
     fn push(&mut self, number: u64, set: bool) {
         let at = self.keys.len();
         self.keys.resize(at + self.key_size, 0);
         let key = &mut self.keys[at..];
-        write_key(key, number);
+        KeyMaker::new(self.key_size).write(number, key);
         if set {
             self.kinds
                 .push((self.values.len() / self.value_size) as u32);
@@ -154,7 +152,7 @@ impl Operations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::vouches;
+    use crate::proof::vouches;
 
     const ITEMS: Items = Items {
         count: 1000,
@@ -166,8 +164,8 @@ mod tests {
     fn sets_come_in_order_with_their_values() {
         let list = Operations::sets(&ITEMS, 10, 13);
         let keys: Vec<&[u8]> = list.range(0, list.len()).map(|one| one.key).collect();
-        assert_eq!(keys[0], b"0000000000000010");
-        assert_eq!(keys[2], b"0000000000000012");
+        assert_eq!(keys[0], b"kkkkkkkkkkkkkkka");
+        assert_eq!(keys[2], b"kkkkkkkkkkkkkkkc");
         assert!(
             list.range(0, 3)
                 .all(|one| vouches(one.set.unwrap(), one.key))
@@ -180,7 +178,7 @@ mod tests {
             (Distribution::Uniform, 1, 60),
             (Distribution::Zipf, 1000, 3000),
         ] {
-            let list = Operations::random(&ITEMS, 20_000, 0.75, distribution, 1).unwrap();
+            let list = Operations::random(&ITEMS, 20_000, 0.75, distribution, 0);
             let gets = list.range(0, list.len()).filter(|one| one.set.is_none());
             assert!((14_500..15_500).contains(&gets.count()));
             let mut counts = std::collections::HashMap::new();

@@ -10,7 +10,7 @@ use nuthatch::{
 
 use crate::engine::operations::Operations;
 use crate::engine::subject::{Subject, Tally, Worker};
-use crate::keys::{consume, vouches};
+use crate::proof::{consume, vouches};
 
 /// Places that the engine's background work looks at between two pieces of a list.
 const MAINTENANCE: usize = 64;

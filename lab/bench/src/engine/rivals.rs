@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 
 use crate::engine::operations::Operations;
 use crate::engine::subject::{Subject, Tally, Worker};
-use crate::keys::{consume, vouches};
+use crate::proof::{consume, vouches};
 
 /// Bytes of a key or a value as a table stores them.
 pub trait Bytes: Clone + Eq + Hash + Send + Sync + 'static {

@@ -1,7 +1,7 @@
 //! Replies, looked through as cheaply as can be, and checked all the same: each is the answer to its
 //! request, each value is its key's and has the right length.
 
-use crate::keys::vouches;
+use crate::proof::vouches;
 use crate::server::script::{Request, Script};
 
 /// How replies to values of one size look.
@@ -152,7 +152,7 @@ fn show(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Items;
+    use crate::engine::{Distribution, Items};
     use crate::server::script::Shape;
 
     const ITEMS: Items = Items {
@@ -164,11 +164,12 @@ mod tests {
     fn script(multiget: usize) -> Script {
         let shape = Shape {
             items: ITEMS,
+            distribution: Distribution::Uniform,
             pipeline: 1,
             multiget,
             get_ratio: 1.0,
         };
-        Script::random(&shape, 1)
+        Script::random(&shape)
     }
 
     fn scan(keys: usize, bytes: &[u8]) -> Result<Scan, String> {
@@ -177,7 +178,7 @@ mod tests {
         Scanner::new(10, 9).scan(&script, request, &mut Progress::default(), bytes)
     }
 
-    const HIT: &[u8] = b"VALUE 0000000000 0 9\r\n00000000v\r\n";
+    const HIT: &[u8] = b"VALUE kkkkkkkkk0 0 9\r\nkkkkkkk0v\r\n";
 
     #[test]
     fn hits_and_misses_are_counted() {
@@ -217,10 +218,10 @@ mod tests {
     #[test]
     fn wrong_replies_are_noticed() {
         let wrong: [&[u8]; 6] = [
-            b"VALUE 0000000001 0 9\r\n00000001v\r\nEND\r\n",
-            b"VALUE 0000000000 0 9\r\n00000001v\r\nEND\r\n",
-            b"VALUE 0000000000 1 9\r\n00000000v\r\nEND\r\n",
-            b"VALUE 0000000000 0 8\r\n00000000\r\nEND\r\nxx",
+            b"VALUE kkkkkkkkk1 0 9\r\nkkkkkkk1v\r\nEND\r\n",
+            b"VALUE kkkkkkkkk0 0 9\r\nkkkkkkk1v\r\nEND\r\n",
+            b"VALUE kkkkkkkkk0 1 9\r\nkkkkkkk0v\r\nEND\r\n",
+            b"VALUE kkkkkkkkk0 0 8\r\nkkkkkkk0\r\nEND\r\nxx",
             b"ERROR\r\n",
             b"STORED\r\n",
         ];

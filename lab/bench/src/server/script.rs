@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
+use nuthatch_workload::{KeyMaker, Popularity};
+use rand::Rng;
 
-use crate::engine::Items;
-use crate::keys::{write_key, write_value};
+use crate::engine::{Distribution, Items, SEED};
+use crate::proof::write_value;
 
 /// Keys in a script, at least, so that requests do not repeat soon.
 const KEYS: usize = 1 << 18;
@@ -19,6 +19,8 @@ const PRELOAD_PIPELINE: usize = 64;
 pub struct Shape {
     /// Sizes and count of the items asked for.
     pub items: Items,
+    /// How often each.
+    pub distribution: Distribution,
     /// Requests sent at once.
     pub pipeline: usize,
     /// Keys of a get.
@@ -52,16 +54,17 @@ pub struct Script {
 
 impl Script {
     /// Random requests.
-    pub fn random(shape: &Shape, seed: u64) -> Self {
-        let mut random = SmallRng::seed_from_u64(seed);
+    pub fn random(shape: &Shape) -> Self {
+        let mut random = SEED.thread(0);
+        let popularity = Popularity::new(shape.distribution.into(), shape.items.count);
         let mut script = Self::empty(shape.items);
         let keys_in_block = shape.pipeline * shape.multiget;
         for _ in 0..KEYS.div_ceil(keys_in_block) {
             for _ in 0..shape.pipeline {
                 if random.random_bool(shape.get_ratio) {
-                    script.get(shape.multiget, || random.random_range(0..shape.items.count));
+                    script.get(shape.multiget, || popularity.draw(&mut random));
                 } else {
-                    script.set(random.random_range(0..shape.items.count));
+                    script.set(popularity.draw(&mut random));
                 }
             }
             script.end_block();
@@ -120,7 +123,7 @@ impl Script {
     fn key(&mut self, number: u64) {
         let at = self.text.len();
         self.text.resize(at + self.items.key_size, 0);
-        write_key(&mut self.text[at..], number);
+        KeyMaker::new(self.items.key_size).write(number, &mut self.text[at..]);
     }
 
     fn end_block(&mut self) {
@@ -173,19 +176,20 @@ mod tests {
         assert_eq!(script.blocks(), 2);
         assert_eq!(script.requests(1), [Request::Set; 36]);
         let text = script.text(1);
-        assert!(text.starts_with(b"set 0000000064 0 0 9\r\n00000064v\r\nset 0000000065 "));
-        assert!(text.ends_with(b"\r\n00000099v\r\n"));
+        assert!(text.starts_with(b"set kkkkkkkk20 0 0 9\r\nkkkkkk20v\r\nset kkkkkkkk21 "));
+        assert!(text.ends_with(b"\r\nkkkkkk33v\r\n"));
     }
 
     #[test]
     fn gets_know_their_keys() {
         let shape = Shape {
             items: ITEMS,
+            distribution: Distribution::Uniform,
             pipeline: 3,
             multiget: 2,
             get_ratio: 1.0,
         };
-        let script = Script::random(&shape, 1);
+        let script = Script::random(&shape);
         assert_eq!(script.blocks(), KEYS.div_ceil(6));
         let last = script.blocks() - 1;
         assert_eq!(script.requests(last).len(), 3);

@@ -1,0 +1,136 @@
+//! Owned replies, for those who want to look at them after the batch.
+
+use std::mem::MaybeUninit;
+
+use nuthatch::{Handle, Item, Key, KeyHasher, Op, Replies, Reply, Request, Time, Value};
+
+/// What a request was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A read that returned the value.
+    Value(Item, Vec<u8>),
+    /// Any other answer.
+    Done(Reply),
+}
+
+impl Answer {
+    /// What is said of the item, if anything is.
+    pub fn item(&self) -> Option<&Item> {
+        match self {
+            Answer::Value(item, _)
+            | Answer::Done(Reply::Found(item) | Reply::Stored(item) | Reply::Number(_, item)) => {
+                Some(item)
+            }
+            Answer::Done(_) => None,
+        }
+    }
+
+    /// The value's bytes, if it was returned.
+    pub fn value(&self) -> Option<&[u8]> {
+        match self {
+            Answer::Value(_, value) => Some(value),
+            Answer::Done(_) => None,
+        }
+    }
+}
+
+/// Where an engine's replies become [`Answer`]s. Panics if the engine breaks the order of calls
+/// that [`Replies`] promises.
+#[derive(Debug, Default)]
+pub struct Collector {
+    answers: Vec<Answer>,
+    room: Option<Room>,
+}
+
+/// A reply between `begin` and `commit`.
+#[derive(Debug)]
+struct Room {
+    item: Item,
+    bytes: Vec<MaybeUninit<u8>>,
+}
+
+/// What room holds before the engine lays a value down.
+const UNWRITTEN: u8 = 0xEE;
+
+impl Collector {
+    /// The answers, once the batch is done.
+    pub fn into_answers(self) -> Vec<Answer> {
+        assert!(self.room.is_none(), "a begun reply was left open");
+        self.answers
+    }
+
+    fn push(&mut self, index: usize, answer: Answer) {
+        assert_eq!(index, self.answers.len(), "replies come in request order");
+        assert!(self.room.is_none(), "a begun reply was left open");
+        self.answers.push(answer);
+    }
+}
+
+impl<V: Value> Replies<V> for Collector {
+    fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        assert_eq!(index, self.answers.len(), "replies come in request order");
+        assert!(self.room.is_none(), "a reply begun twice");
+        let room = self.room.insert(Room {
+            item: *item,
+            bytes: vec![MaybeUninit::new(UNWRITTEN); item.value_len],
+        });
+        &mut room.bytes
+    }
+
+    fn commit(&mut self, index: usize) {
+        let room = self.room.take().expect("commit follows begin");
+        // SAFETY: `begin` wrote every byte, and an engine lays down only bytes that it has read.
+        let bytes = room.bytes.iter().map(|byte| unsafe { byte.assume_init() });
+        self.push(index, Answer::Value(room.item, bytes.collect()));
+    }
+
+    fn retract(&mut self, index: usize) {
+        assert_eq!(index, self.answers.len(), "replies come in request order");
+        self.room.take().expect("retract follows begin");
+    }
+
+    fn large(&mut self, index: usize, item: &Item, value: V) {
+        assert_eq!(item.value_len, value.len(), "a value has its item's length");
+        self.push(index, Answer::Value(*item, to_vec(&value)));
+    }
+
+    fn done(&mut self, index: usize, reply: Reply) {
+        self.push(index, Answer::Done(reply));
+    }
+}
+
+/// All bytes of a value held in place.
+pub fn to_vec(value: &impl Value) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(value.len());
+    while bytes.len() < value.len() {
+        let chunk = value.chunk(bytes.len());
+        assert!(!chunk.is_empty(), "a chunk is empty only at the end");
+        bytes.extend_from_slice(chunk);
+    }
+    assert!(
+        value.chunk(bytes.len()).is_empty(),
+        "a value ends where its length says"
+    );
+    bytes
+}
+
+/// Carries out a batch and returns its answers.
+pub fn ask<H: Handle>(handle: &mut H, now: Time, batch: &[Request<'_>]) -> Vec<Answer> {
+    let mut collector = Collector::default();
+    handle.execute(now, batch, &mut collector);
+    let answers = collector.into_answers();
+    assert_eq!(answers.len(), batch.len(), "every request is answered");
+    answers
+}
+
+/// Carries out one operation: a batch of one.
+pub fn ask_one<H: Handle>(
+    handle: &mut H,
+    hasher: &KeyHasher,
+    now: Time,
+    key: &[u8],
+    op: Op<'_>,
+) -> Answer {
+    let key = Key::new(key, hasher);
+    ask(handle, now, &[Request { key, op }]).remove(0)
+}

@@ -1,0 +1,332 @@
+//! The oracle: every operation under one lock, on two ordinary maps.
+//!
+//! [`transition`] says what an operation does to its key; this file keeps the items, and does what
+//! concerns more than one key: memory, flush, visits, counters.
+//!
+//! ```text
+//!  places: key -> place        items: place -> (key, item), oldest place first
+//! ```
+//!
+//! A key keeps its place as long as it has an item, so a place is a cursor for visits and the order
+//! of places is the order of eviction: first in, first out.
+//!
+//! Invariants, recomputed by `audit`:
+//! 1. Each key's place holds that key, and each place's key has that place.
+//! 2. `item_bytes` is the sum of the items' sizes, and within the limit.
+//! 3. No item is over the item limit, and places are below `next_place`.
+
+mod handle;
+pub mod transition;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nuthatch::stats::{ClassStats, EngineStats};
+use nuthatch::{Engine, KeyHasher, Op, Reply, Time};
+
+pub use handle::{NaiveHandle, NaiveReservation, NaiveValue};
+use transition::{Circumstances, HEADER, Outcome, StoredItem, apply};
+
+/// How a [`Naive`] is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes that all items together may take: header, key and value.
+    pub memory_limit: usize,
+    /// Bytes that one item may take.
+    pub item_size_max: usize,
+    /// False: answer [`Reply::OutOfMemory`] instead of evicting.
+    pub evicts: bool,
+    /// The function that hashes keys. The oracle itself has no use for it.
+    pub hasher: KeyHasher,
+}
+
+impl Default for Options {
+    /// Nothing is ever evicted; items of up to 1 MiB.
+    fn default() -> Self {
+        Self {
+            memory_limit: usize::MAX,
+            item_size_max: 1 << 20,
+            evicts: true,
+            hasher: KeyHasher::seeded(0),
+        }
+    }
+}
+
+/// The oracle.
+#[derive(Debug)]
+pub struct Naive {
+    item_size_max: usize,
+    evicts: bool,
+    hasher: KeyHasher,
+    table: Mutex<Table>,
+}
+
+impl Naive {
+    /// An empty one.
+    pub fn new(options: Options) -> Arc<Self> {
+        Arc::new(Self {
+            item_size_max: options.item_size_max,
+            evicts: options.evicts,
+            hasher: options.hasher,
+            table: Mutex::new(Table {
+                memory_limit: options.memory_limit,
+                ..Table::default()
+            }),
+        })
+    }
+
+    /// The whole state. A thread that panicked under the lock left it whole: nothing in here
+    /// panics between two changes that belong together.
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries out one operation on the table: the linearization point of everything.
+    fn transact(&self, now: Time, key: &[u8], op: &Op<'_>) -> Outcome {
+        let mut table = self.table();
+        table.flush_if_due(now);
+        table.bury(now, key);
+        table.last_cas += 1;
+
+        let before = table.get(key).cloned();
+        let mut after = before.clone();
+        let around = Circumstances {
+            now,
+            next_cas: table.last_cas,
+            value_max: self.item_size_max.saturating_sub(HEADER + key.len()),
+        };
+        let outcome = apply(&mut after, op, around);
+        let Some(item) = after else {
+            table.remove(key);
+            return outcome;
+        };
+
+        if !table.make_room(now, key, size(key, &item), self.evicts) {
+            table.counters.out_of_memory += 1;
+            return Outcome::Done(Reply::OutOfMemory);
+        }
+        let created = before.is_none_or(|before| before.cas != item.cas);
+        table.counters.total_items += u64::from(created);
+        table.put(key, item);
+        outcome
+    }
+}
+
+impl Engine for Naive {
+    type Handle = NaiveHandle;
+
+    fn handle(self: &Arc<Self>) -> NaiveHandle {
+        NaiveHandle::new(Arc::clone(self))
+    }
+
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    fn name(&self) -> &'static str {
+        "naive"
+    }
+
+    fn stats(&self) -> EngineStats {
+        let table = self.table();
+        let class = ClassStats {
+            class: 1,
+            chunk_size: self.item_size_max,
+            chunks_per_page: 1,
+            pages: table.items.len(),
+            used_chunks: table.items.len(),
+            requested_bytes: table.item_bytes as u64,
+            evictions: table.counters.evictions,
+            evicted_unfetched: table.counters.evicted_unfetched,
+            out_of_memory: table.counters.out_of_memory,
+            ..ClassStats::default()
+        };
+        EngineStats {
+            items: table.items.len() as u64,
+            item_bytes: table.item_bytes as u64,
+            memory_limit: table.memory_limit as u64,
+            memory_used: table.item_bytes as u64,
+            classes: vec![class],
+            ..table.counters.clone()
+        }
+    }
+
+    fn reset_stats(&self) {
+        self.table().counters = EngineStats::default();
+    }
+
+    fn flush(&self, now: Time, at: Time) {
+        let mut table = self.table();
+        table.flush_at = Some(at);
+        if at <= now {
+            table.flush_at = None;
+            table.remove_if(|_| true);
+        }
+    }
+
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+        if bytes < self.item_size_max {
+            return Err(format!(
+                "the limit must hold an item of {} bytes",
+                self.item_size_max
+            ));
+        }
+        self.table().memory_limit = bytes;
+        Ok(())
+    }
+
+    fn item_size_max(&self) -> usize {
+        self.item_size_max
+    }
+
+    fn evicts(&self) -> bool {
+        self.evicts
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        let table = self.table();
+        let mut bytes = 0;
+        for (&place, (key, item)) in &table.items {
+            if table.places.get(key) != Some(&place) {
+                return Err(format!("invariant 1: {key:?} is not at its place {place}"));
+            }
+            if size(key, item) > self.item_size_max || place >= table.next_place {
+                return Err(format!("invariant 3: {key:?} at place {place}"));
+            }
+            bytes += size(key, item);
+        }
+        if table.places.len() != table.items.len() {
+            return Err("invariant 1: a key without an item".into());
+        }
+        if table.item_bytes != bytes {
+            return Err(format!(
+                "invariant 2: {bytes} bytes, counted {}",
+                table.item_bytes
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that an item takes.
+fn size(key: &[u8], item: &StoredItem) -> usize {
+    HEADER + key.len() + item.value.len()
+}
+
+/// All items and counters.
+#[derive(Debug, Default)]
+struct Table {
+    places: HashMap<Vec<u8>, u64>,
+    items: BTreeMap<u64, (Vec<u8>, StoredItem)>,
+    next_place: u64,
+    last_cas: u64,
+    item_bytes: usize,
+    memory_limit: usize,
+    flush_at: Option<Time>,
+    counters: EngineStats,
+}
+
+impl Table {
+    fn get(&self, key: &[u8]) -> Option<&StoredItem> {
+        let place = self.places.get(key)?;
+        self.items.get(place).map(|(_, item)| item)
+    }
+
+    fn put(&mut self, key: &[u8], item: StoredItem) {
+        let place = match self.places.get(key) {
+            Some(&place) => place,
+            None => self.next_place,
+        };
+        if place == self.next_place {
+            self.next_place += 1;
+            self.places.insert(key.to_vec(), place);
+        }
+        self.item_bytes += size(key, &item);
+        if let Some((_, old)) = self.items.insert(place, (key.to_vec(), item)) {
+            self.item_bytes -= size(key, &old);
+        }
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Option<StoredItem> {
+        let place = self.places.remove(key)?;
+        let (_, item) = self.items.remove(&place)?;
+        self.item_bytes -= size(key, &item);
+        Some(item)
+    }
+
+    fn remove_if(&mut self, doomed: impl Fn(&StoredItem) -> bool) {
+        let keys: Vec<_> = self
+            .items
+            .values()
+            .filter(|(_, item)| doomed(item))
+            .collect();
+        let keys: Vec<Vec<u8>> = keys.into_iter().map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            self.remove(&key);
+        }
+    }
+
+    /// Removes what a delayed flush has reached.
+    fn flush_if_due(&mut self, now: Time) {
+        if let Some(at) = self.flush_at
+            && at <= now
+        {
+            self.flush_at = None;
+            self.remove_if(|item| item.stored < at);
+        }
+    }
+
+    /// Removes the key's item if it has expired.
+    fn bury(&mut self, now: Time, key: &[u8]) {
+        if self.get(key).is_some_and(|item| item.expiry.is_past(now))
+            && let Some(item) = self.remove(key)
+        {
+            self.counters.expired += 1;
+            self.counters.expired_unfetched += u64::from(!item.fetched);
+        }
+    }
+
+    /// Makes room for an item of `size` bytes under `key`, in place of the one that is there. False
+    /// if there is none to be made. The key's own item is not evicted.
+    fn make_room(&mut self, now: Time, key: &[u8], size_after: usize, evicts: bool) -> bool {
+        let size_before = self.get(key).map_or(0, |item| size(key, item));
+        let fits = |table: &Self| table.item_bytes - size_before + size_after <= table.memory_limit;
+        if size_after <= size_before || fits(self) {
+            return true;
+        }
+        if !evicts || size_after > self.memory_limit {
+            return false;
+        }
+        while !fits(self) {
+            let oldest = self.items.values().find(|(other, _)| other != key);
+            let Some((victim, _)) = oldest.cloned() else {
+                return false;
+            };
+            self.evict(now, &victim);
+        }
+        true
+    }
+
+    fn evict(&mut self, now: Time, key: &[u8]) {
+        self.bury(now, key);
+        if let Some(item) = self.remove(key) {
+            self.counters.evictions += 1;
+            self.counters.evicted_unfetched += u64::from(!item.fetched);
+        }
+    }
+
+    /// Evicts up to `budget` items while there are more than a lowered limit allows. True if there
+    /// is more to do.
+    fn shrink(&mut self, now: Time, budget: usize) -> bool {
+        for _ in 0..budget {
+            if self.item_bytes <= self.memory_limit {
+                return false;
+            }
+            if let Some((_, (oldest, _))) = self.items.first_key_value() {
+                let oldest = oldest.clone();
+                self.evict(now, &oldest);
+            }
+        }
+        self.item_bytes > self.memory_limit
+    }
+}
