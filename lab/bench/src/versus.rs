@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,7 +82,7 @@ pub struct Report {
 }
 
 /// Runs the versus bench. `program` is the binary whose `serve` is ours.
-pub fn run(program: &str, options: &Options) -> Result<Report, String> {
+pub fn run(program: &Path, options: &Options) -> Result<Report, String> {
     if options.rounds == 0 {
         return Err("--rounds: at least 1".to_owned());
     }
@@ -89,7 +90,7 @@ pub fn run(program: &str, options: &Options) -> Result<Report, String> {
     let cores = Cores::choose(options);
     let stop = stop_on_signals()?;
 
-    let ours = format!("{program} serve {}", options.ours);
+    let ours = format!("{} serve {}", program.display(), options.ours);
     let servers = [
         Server::start(&ours, &cores.servers, &stop)?,
         Server::start(&options.rival, &cores.servers, &stop)?,
