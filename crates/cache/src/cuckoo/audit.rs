@@ -1,0 +1,108 @@
+//! Recomputes every numbered invariant from the bytes. Nothing else may run meanwhile.
+
+use std::collections::{HashMap, HashSet};
+
+use nuthatch_sync::shim::Ordering;
+
+use super::Cuckoo;
+use super::count::Count;
+use super::index::Position;
+use super::layout::Design;
+use crate::item::Header;
+use crate::slab::arena::Chunk;
+
+impl<D: Design> Cuckoo<D> {
+    pub(super) fn audit_all(&self) -> Result<(), String> {
+        self.store.audit()?;
+        let mut used = HashSet::new();
+        let mut keys = HashMap::new();
+        let buckets = self.index.geometry().live_buckets();
+        for bucket in 0..buckets {
+            for slot in 0..D::SLOTS {
+                self.audit_slot(Position { bucket, slot }, &mut used, &mut keys)?;
+            }
+        }
+        self.audit_counts(keys.len(), &used)
+    }
+
+    fn audit_slot(
+        &self,
+        at: Position,
+        used: &mut HashSet<Chunk>,
+        keys: &mut HashMap<Vec<u8>, Position>,
+    ) -> Result<(), String> {
+        let slot = self.index.load(at);
+        if slot.is_empty() {
+            return Ok(());
+        }
+        let chunk = slot.chunk::<D>();
+        let header = Header::load(&self.store.arena, chunk);
+        if !header.is_item() {
+            return Err(format!(
+                "store 1: {at:?} refers to {chunk:?}, which holds no item"
+            ));
+        }
+        if !used.insert(chunk) {
+            return Err(format!("cuckoo 1: two slots refer to {chunk:?}"));
+        }
+        let shape = header.shape(self.store.chunk_max());
+        for index in 0..shape.segments() {
+            let segment = self.store.segment(chunk, &shape, index);
+            if Header::load(&self.store.arena, segment).segment_of() != Some(chunk) {
+                return Err(format!(
+                    "store 1: segment {index} of {chunk:?} does not know it"
+                ));
+            }
+            if !used.insert(segment) {
+                return Err(format!("store 1: {segment:?} is used twice"));
+            }
+        }
+        let place = self.index.place(self.hash_of(chunk));
+        let geometry = self.index.geometry();
+        let homes = [geometry.locate(place.first), geometry.locate(place.second)];
+        if !homes.contains(&at.bucket) || place.tag != slot.tag::<D>() {
+            return Err(format!(
+                "cuckoo 1: the item in {at:?} belongs into {homes:?}"
+            ));
+        }
+        let mut key = vec![std::mem::MaybeUninit::new(0); header.key_len()];
+        self.store.arena.read(chunk, header.key_start(), &mut key);
+        // SAFETY: made initialised, written over since.
+        let key = unsafe { key.assume_init_ref() }.to_vec();
+        match keys.insert(key, at) {
+            Some(other) => Err(format!("cuckoo 2: {at:?} and {other:?} hold the same key")),
+            None => Ok(()),
+        }
+    }
+
+    fn audit_counts(&self, items: usize, used: &HashSet<Chunk>) -> Result<(), String> {
+        let sums = self.counters.sums();
+        let counted = sums[Count::Linked as usize].wrapping_sub(sums[Count::Unlinked as usize]);
+        if counted != items as u64 {
+            return Err(format!(
+                "statistics: {items} items in the index, {counted} counted"
+            ));
+        }
+        // Chunks that are neither free nor referred to are private: held by reservations or by
+        // readers of removed large values. At rest there are none.
+        let given_out: usize = (0..self.store.sizes.count())
+            .map(|class| self.store.class(class).used)
+            .sum();
+        if given_out < used.len() {
+            let linked = used.len();
+            return Err(format!(
+                "store 1: {linked} chunks are linked, {given_out} given out"
+            ));
+        }
+        if given_out > used.len()
+            && self.store.pins.is_idle()
+            && self.reserved.load(Ordering::Relaxed) == 0
+        {
+            let lost = given_out - used.len();
+            return Err(format!(
+                "store 1: {lost} chunks are neither free nor linked"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,384 @@
+//! Making room: evicting by CLOCK, moving pages between classes, taking expired items back.
+//!
+//! Nobody is asked to wait for an eviction: a victim is taken out of the index like any removed item,
+//! with its versions bumped before and after (MemC3 section 4), and late readers read again.
+
+use std::mem::MaybeUninit;
+
+use nuthatch_sync::clock::Time;
+use nuthatch_sync::shim::Ordering;
+
+use super::config::Departure;
+use super::count::{ClassCount, Count};
+use super::index::{Locked, Moved, Place, Position};
+use super::layout::{Design, Slot};
+use super::local::Local;
+use super::{Cuckoo, lock};
+use crate::item::Header;
+use crate::prefetch;
+use crate::request::KEY_LEN_MAX;
+use crate::slab::arena::{Chunk, WORD};
+
+/// Victims that are tried before a store is refused: each of them turned out to be in use by another
+/// thread, or freed already, or held by a slow reader.
+const VICTIMS_MAX: usize = 256;
+
+/// A full table is searched this often before an item of its buckets has to go.
+const SEARCHES_MAX: usize = 8;
+
+/// The key of an item, copied out so that it can be hashed.
+struct KeyCopy {
+    bytes: [MaybeUninit<u8>; 256],
+    len: usize,
+}
+
+impl KeyCopy {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: `copy_key` initialised the first `len` bytes.
+        unsafe { self.bytes[..self.len].assume_init_ref() }
+    }
+}
+
+impl<D: Design> Cuckoo<D> {
+    /// A chunk of a class; evicts if it must.
+    pub(super) fn allocate_chunk(
+        &self,
+        local: &mut Local,
+        now: Time,
+        class: usize,
+    ) -> Option<Chunk> {
+        for _ in 0..VICTIMS_MAX {
+            if let Ok(chunk) = self.store.allocate(class) {
+                return Some(chunk);
+            }
+            if !self.evicts {
+                return self.reclaim(local, now, class);
+            }
+            self.move_pages(local, now, class);
+            let Some(victim) = self.store.victim(class) else {
+                continue;
+            };
+            if let Some(chunk) = self.evict(local, now, class, victim) {
+                return Some(chunk);
+            }
+        }
+        None
+    }
+
+    /// Without eviction, only the dead make room.
+    fn reclaim(&self, local: &Local, now: Time, class: usize) -> Option<Chunk> {
+        for _ in 0..VICTIMS_MAX {
+            let victim = self.store.victim(class)?;
+            let header = Header::load(&self.store.arena, victim);
+            if header.is_item() && !self.is_live(&header, now) {
+                self.unlink(local, now, victim, |header| !self.is_live(header, now));
+            }
+            if let Ok(chunk) = self.store.allocate(class) {
+                return Some(chunk);
+            }
+        }
+        None
+    }
+
+    /// Evicts whatever lies in a chunk. Returns the chunk if it is now the caller's.
+    fn evict(&self, local: &Local, now: Time, class: usize, victim: Chunk) -> Option<Chunk> {
+        let header = Header::load(&self.store.arena, victim);
+        if let Some(head) = header.segment_of() {
+            // A piece of a large value: all of it goes. The freed pieces are allocated next turn.
+            if head.0 < self.store.arena.len() as u64 {
+                self.unlink(local, now, head, |header| header.is_large());
+            }
+            return None;
+        }
+        let (chunk, header) = self.take_out(local, now, victim, |_| true)?;
+        let keep = !header.is_large()
+            && self
+                .store
+                .sizes
+                .class_of(header.shape(self.store.chunk_max()).head_bytes())
+                == class
+            && self.store.pins.may_free(chunk);
+        if keep {
+            return Some(chunk);
+        }
+        self.store.retire(chunk, &header);
+        None
+    }
+
+    /// Takes the item in a chunk out of the index and frees it, if it is an item and `doomed`.
+    pub(super) fn unlink(
+        &self,
+        local: &Local,
+        now: Time,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) {
+        if let Some((chunk, header)) = self.take_out(local, now, chunk, doomed) {
+            self.store.retire(chunk, &header);
+        }
+    }
+
+    /// Takes the item in a chunk out of the index, if there is one and `doomed` says so under the
+    /// lock. The memory is then the caller's.
+    fn take_out(
+        &self,
+        local: &Local,
+        now: Time,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<(Chunk, Header)> {
+        let key = self.copy_key(chunk)?;
+        let place = self.index.place(self.hasher.hash(key.bytes()));
+        let locked = self.index.lock(&place);
+        // The key may have been torn, or the chunk reused: only a slot that refers to this very
+        // chunk, under this key's tag, in this key's buckets, proves that it is linked.
+        let slot = Slot::new::<D>(place.tag, chunk);
+        let found = locked
+            .find(slot)
+            .map(|at| (at, Header::load(&self.store.arena, chunk)));
+        let Some((at, header)) = found.filter(|(_, header)| doomed(header)) else {
+            locked.release_unmodified();
+            return None;
+        };
+        locked.store(at, Slot::EMPTY);
+        drop(locked);
+        self.count_departure(local, now, chunk, &header);
+        Some((chunk, header))
+    }
+
+    fn count_departure(&self, local: &Local, now: Time, chunk: Chunk, header: &Header) {
+        self.count_out(local, header);
+        let fetched = self.store.recency.was_fetched(chunk);
+        let departure = if self.is_live(header, now) {
+            local.counters.one(Count::Evicted);
+            let shape = header.shape(self.store.chunk_max());
+            let class = self.store.sizes.class_of(shape.head_bytes());
+            local.counters.one_in(class, ClassCount::Evicted);
+            if !fetched {
+                local.counters.one(Count::EvictedUnfetched);
+                local.counters.one_in(class, ClassCount::EvictedUnfetched);
+            }
+            Departure::Evicted
+        } else {
+            local.counters.one(Count::Expired);
+            if !fetched {
+                local.counters.one(Count::ExpiredUnfetched);
+            }
+            Departure::Expired
+        };
+        if let Some(listener) = &self.listener {
+            self.tell(listener, departure, chunk, header, now);
+        }
+    }
+
+    #[cold]
+    fn tell(
+        &self,
+        listener: &super::config::Listener,
+        departure: Departure,
+        chunk: Chunk,
+        header: &Header,
+        now: Time,
+    ) {
+        let Some(key) = self.copy_key(chunk) else {
+            return;
+        };
+        let item = self.item(chunk, header, now);
+        let shape = header.shape(self.store.chunk_max());
+        let mut value = Vec::new();
+        if !header.is_large() {
+            value.resize(item.value_len, MaybeUninit::new(0));
+            self.store.read_value(chunk, &shape, 0, &mut value);
+        }
+        // SAFETY: `resize` initialised every byte, and `read_value` only writes.
+        let value: &[u8] = unsafe { value.assume_init_ref() };
+        listener(departure, key.bytes(), &item, value);
+    }
+
+    /// The key in a chunk, as far as it can be read without a lock.
+    fn copy_key(&self, chunk: Chunk) -> Option<KeyCopy> {
+        let header = Header::load(&self.store.arena, chunk);
+        let len = header.key_len();
+        if len == 0 || len > KEY_LEN_MAX {
+            return None;
+        }
+        let mut key = KeyCopy {
+            bytes: [MaybeUninit::uninit(); 256],
+            len,
+        };
+        let whole = self
+            .store
+            .arena
+            .read(chunk, header.key_start(), &mut key.bytes[..len]);
+        whole.then_some(key)
+    }
+
+    /// The hash of the key in a linked chunk whose bucket is locked.
+    pub(super) fn hash_of(&self, chunk: Chunk) -> u64 {
+        self.copy_key(chunk)
+            .map_or(0, |key| self.hasher.hash(key.bytes()))
+    }
+
+    /// Moves pages towards a class that has too few. Work of one call is bounded, except that a
+    /// class without any page must wait for its first.
+    fn move_pages(&self, local: &Local, now: Time, class: usize) {
+        let wanted = self.store.wants_page(class);
+        if !wanted && !self.store.is_draining() {
+            return;
+        }
+        let homeless = self.store.class(class).pages.is_empty();
+        // In proportion to the bytes wanted, so that a page arrives about when the class has evicted
+        // another page's worth by itself.
+        let budget = (self.store.sizes.chunk(class) / 64).clamp(16, 1024);
+        for _ in 0..if homeless { usize::MAX } else { 1 } {
+            let unlink = |chunk| self.drain_chunk(local, now, chunk);
+            if self.store.drain(Some(class), budget, unlink) || !self.store.is_draining() {
+                break;
+            }
+        }
+    }
+
+    fn drain_chunk(&self, local: &Local, now: Time, chunk: Chunk) {
+        match Header::load(&self.store.arena, chunk).segment_of() {
+            Some(head) if head.0 < self.store.arena.len() as u64 => {
+                self.unlink(local, now, head, |header| header.is_large());
+            }
+            _ => self.unlink(local, now, chunk, |_| true),
+        }
+    }
+
+    /// Makes a slot free in one of the key's buckets: by pushing items along a cuckoo path, by
+    /// growing the index, or by evicting one of the sixteen items there. It may be taken by
+    /// another writer before the caller comes.
+    #[cold]
+    pub(super) fn make_room(&self, local: &mut Local, now: Time, place: &Place) {
+        for _ in 0..SEARCHES_MAX {
+            if !local.searcher.search(&self.index, place) {
+                if self.start_growth(local, now) {
+                    return;
+                }
+                break;
+            }
+            if self.follow_path(local) {
+                return;
+            }
+        }
+        self.evict_from_buckets(local, now, place);
+    }
+
+    /// Moves the items of the path that was found, from its end. False if somebody was faster.
+    fn follow_path(&self, local: &Local) -> bool {
+        let path = &local.searcher.path;
+        let Some(mut free) = path.free else {
+            return false;
+        };
+        for &(from, item) in path.steps.iter().rev() {
+            if self.index.relocate(from, free, item) == Moved::Stale {
+                return false;
+            }
+            local.counters.one(Count::Displaced);
+            free = from;
+        }
+        true
+    }
+
+    /// The table is full and may not grow: one of the items in the key's buckets goes, one that was
+    /// not used lately if possible.
+    fn evict_from_buckets(&self, local: &Local, now: Time, place: &Place) {
+        let locked = self.index.lock(place);
+        let Some(at) = self.worst(&locked, now) else {
+            // Somebody made room meanwhile.
+            locked.release_unmodified();
+            return;
+        };
+        let chunk = locked.load(at).chunk::<D>();
+        let header = Header::load(&self.store.arena, chunk);
+        locked.store(at, Slot::EMPTY);
+        drop(locked);
+        self.count_departure(local, now, chunk, &header);
+        self.store.retire(chunk, &header);
+    }
+
+    /// The item of the two buckets that is missed least: a dead one, else one not used lately,
+    /// else the first. `None` if a slot is free.
+    fn worst(&self, locked: &Locked<'_, D>, now: Time) -> Option<Position> {
+        let mut worst = None;
+        for at in locked.positions() {
+            let slot = locked.load(at);
+            if slot.is_empty() {
+                return None;
+            }
+            let chunk = slot.chunk::<D>();
+            if !self.is_live(&Header::load(&self.store.arena, chunk), now) {
+                return Some(at);
+            }
+            let idle = !self.store.recency.pass(chunk);
+            if worst.is_none() || idle {
+                worst = Some(at);
+            }
+        }
+        worst
+    }
+
+    /// Looks at about `budget` chunks for expired and flushed items, where the last call stopped.
+    pub(super) fn sweep(&self, local: &Local, now: Time, budget: usize) {
+        if self.sweeping.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut place = lock(&self.sweep);
+        let mut looked = 0;
+        while looked < budget {
+            let (page, number) = ((*place >> 32) as u32, *place as u32);
+            let Some((class, chunk)) = self.store.chunk_of_page(page, number) else {
+                // The end of a page, or a page of no class, which costs one look, too.
+                let next = u64::from(page) + 1;
+                *place = if next < self.store.page_count() as u64 {
+                    next << 32
+                } else {
+                    0
+                };
+                looked += 1;
+                continue;
+            };
+            let words = (self.store.sizes.chunk(class) / WORD) as u64;
+            let run = (budget - looked).min(64);
+            looked += run;
+            *place += self.sweep_run(local, now, page, chunk, words, run);
+        }
+        local.counters.add(Count::Swept as usize, looked as u64);
+    }
+
+    /// Looks at up to `run` neighbouring chunks of a page; returns how many.
+    fn sweep_run(
+        &self,
+        local: &Local,
+        now: Time,
+        page: u32,
+        first: Chunk,
+        words: u64,
+        run: usize,
+    ) -> u64 {
+        for number in 0..run as u64 {
+            let chunk = Chunk(first.0 + number * words);
+            if crate::slab::page_of(Chunk(chunk.0 + words - 1)) != page {
+                return number.max(1);
+            }
+            prefetch::read(self.store.arena.address(Chunk(chunk.0 + 8 * words)));
+            let header = Header::load(&self.store.arena, chunk);
+            if header.is_item() && !self.is_live(&header, now) {
+                self.unlink(local, now, chunk, |header| !self.is_live(header, now));
+            }
+        }
+        run as u64
+    }
+
+    /// Gives pages back while the limit is exceeded. True if there is more to do.
+    pub(super) fn shrink(&self, local: &Local, now: Time, budget: usize) -> bool {
+        if !self.store.pool().is_over() && !self.store.is_draining() {
+            return false;
+        }
+        self.store
+            .drain(None, budget, |chunk| self.drain_chunk(local, now, chunk));
+        self.store.pool().is_over()
+    }
+}

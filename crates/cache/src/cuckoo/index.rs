@@ -1,0 +1,266 @@
+//! The index: buckets of slots, their stripes, and the geometry. Knows slots, not items.
+//!
+//! The protocol between readers, writers and the doubling is here and in [`super::grow`]; each loom
+//! model drives these functions.
+
+use std::io;
+
+use nuthatch_hash::split;
+use nuthatch_sync::shim::{AtomicU64, Ordering};
+use nuthatch_sync::stripes::{Pair, PairGuard, Snapshot, Stripes};
+
+use super::layout::{Design, Geometry, Slot};
+use super::matching::{Mask, Matcher};
+use crate::prefetch;
+use crate::slab::words::Words;
+
+/// Buckets, stripes and geometry of one table.
+pub struct Index<D> {
+    words: Words,
+    stripes: Stripes,
+    geometry: AtomicU64,
+    buckets_max: u64,
+    design: std::marker::PhantomData<D>,
+}
+
+/// Where a key may be: everything that follows from its hash alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// All bits of the first position.
+    pub first: u64,
+    /// All bits of the second position.
+    pub second: u64,
+    /// Its tag.
+    pub tag: u64,
+    /// The stripes of both positions.
+    pub pair: Pair,
+}
+
+/// A slot of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The bucket.
+    pub bucket: u64,
+    /// The slot in it.
+    pub slot: usize,
+}
+
+/// Both buckets of a key, locked against other writers and, by version, against readers.
+pub struct Locked<'a, D> {
+    index: &'a Index<D>,
+    guard: PairGuard<'a>,
+    /// The key's place.
+    pub place: Place,
+    /// Its first bucket.
+    pub first: u64,
+    /// Its second bucket.
+    pub second: u64,
+}
+
+/// How a move ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// The item is in its other bucket.
+    Done,
+    /// Somebody changed one of the two slots, or the table's geometry, since the path was found.
+    Stale,
+}
+
+impl<D: Design> Index<D> {
+    /// A table of `buckets` (a power of two, at least 2) that can double up to `buckets_max`.
+    pub fn new(buckets: u64, buckets_max: u64, stripes: usize) -> io::Result<Self> {
+        assert!(buckets.is_power_of_two() && buckets_max.is_power_of_two());
+        assert!(stripes as u64 <= buckets && buckets <= buckets_max);
+        let geometry = Geometry {
+            bits: buckets.trailing_zeros(),
+            growing: false,
+            split: 0,
+        };
+        Ok(Self {
+            words: Words::reserve(buckets_max as usize * D::SLOTS)?,
+            stripes: Stripes::new(stripes),
+            geometry: AtomicU64::new(geometry.pack()),
+            buckets_max,
+            design: std::marker::PhantomData,
+        })
+    }
+
+    /// Bytes of so many buckets.
+    pub fn bytes(buckets: u64) -> usize {
+        buckets as usize * D::SLOTS * size_of::<u64>()
+    }
+
+    /// Where a key with this hash may be.
+    #[inline(always)]
+    pub fn place(&self, hash: u64) -> Place {
+        let tag = D::tag(hash);
+        let second = hash ^ split::partner_offset(tag);
+        Place {
+            first: hash,
+            second,
+            tag,
+            pair: self.stripes.pair(hash, second),
+        }
+    }
+
+    /// The geometry. A reader must have taken its snapshot before: if a bucket was split before the
+    /// snapshot, the split's release of the stripe lock makes this load see it; if after, the
+    /// version check fails.
+    #[inline(always)]
+    pub fn geometry(&self) -> Geometry {
+        // Relaxed: ordered by the Acquire of the snapshot or of the lock taken before, which pairs
+        // with the release of the lock under which `publish` stored it.
+        Geometry::unpack(self.geometry.load(Ordering::Relaxed))
+    }
+
+    /// Changes the geometry. Called by the one thread that splits, while it holds the lock of the
+    /// stripe whose bucket it has split (or when the mapping does not change).
+    pub fn publish(&self, geometry: Geometry) {
+        // Release: pairs with the stripe's Acquire as said at `geometry`; alone it orders nothing.
+        self.geometry.store(geometry.pack(), Ordering::Release);
+    }
+
+    /// Buckets at most.
+    pub fn buckets_max(&self) -> u64 {
+        self.buckets_max
+    }
+
+    /// The slots of a bucket.
+    #[inline(always)]
+    pub fn bucket(&self, bucket: u64) -> &[AtomicU64] {
+        let start = bucket as usize * D::SLOTS;
+        &self.words[start..start + D::SLOTS]
+    }
+
+    /// A slot's word: believe it only under a lock or a version check.
+    #[inline(always)]
+    pub fn load(&self, at: Position) -> Slot {
+        Slot(self.bucket(at.bucket)[at.slot].load(Ordering::Relaxed))
+    }
+
+    /// Stores a slot; the caller holds the lock of its stripe.
+    #[inline(always)]
+    pub fn store(&self, at: Position, slot: Slot) {
+        // Relaxed: published by the Release of the stripe lock.
+        self.bucket(at.bucket)[at.slot].store(slot.0, Ordering::Relaxed);
+    }
+
+    /// Starts loading both buckets of a key.
+    #[inline(always)]
+    pub fn prefetch(&self, place: &Place) {
+        let geometry = self.geometry();
+        prefetch::read(self.address(geometry.locate(place.first)));
+        prefetch::read(self.address(geometry.locate(place.second)));
+    }
+
+    /// The address of a bucket, for prefetching.
+    #[inline(always)]
+    pub fn address(&self, bucket: u64) -> *const AtomicU64 {
+        self.words.as_ptr().wrapping_add(bucket as usize * D::SLOTS)
+    }
+
+    /// Begins a read: the versions, and the two buckets under them.
+    #[inline(always)]
+    pub fn begin(&self, place: &Place) -> (Snapshot, u64, u64) {
+        let snapshot = self.stripes.snapshot(place.pair);
+        let geometry = self.geometry();
+        (
+            snapshot,
+            geometry.locate(place.first),
+            geometry.locate(place.second),
+        )
+    }
+
+    /// Ends a read: true if all that was loaded since `begin` was true at one moment, now.
+    #[inline(always)]
+    pub fn unchanged(&self, snapshot: &Snapshot) -> bool {
+        self.stripes.unchanged(snapshot)
+    }
+
+    /// Slots of a bucket with this tag.
+    #[inline(always)]
+    pub fn matches<M: Matcher>(&self, matcher: M, bucket: u64, tag: u64) -> Mask {
+        matcher.matches::<D>(self.bucket(bucket), tag)
+    }
+
+    /// Locks both buckets of a key.
+    #[inline]
+    pub fn lock(&self, place: &Place) -> Locked<'_, D> {
+        let guard = self.stripes.lock(place.pair);
+        let geometry = self.geometry();
+        let (first, second) = (geometry.locate(place.first), geometry.locate(place.second));
+        Locked {
+            index: self,
+            guard,
+            place: *place,
+            first,
+            second,
+        }
+    }
+
+    /// Moves an item to its other bucket: one step of a cuckoo path, executed from its end. Both
+    /// buckets are locked, everything the path assumed is checked again, and the item is never
+    /// missing: a reader sees it in one bucket or the other, or reads again.
+    pub fn relocate(&self, from: Position, to: Position, item: Slot) -> Moved {
+        let guard = self.stripes.lock(self.stripes.pair(from.bucket, to.bucket));
+        let still = self.load(from) == item
+            && self.load(to).is_empty()
+            && self.geometry().partner(from.bucket, item.tag::<D>()) == Some(to.bucket);
+        if !still {
+            guard.release_unmodified();
+            return Moved::Stale;
+        }
+        self.store(to, item);
+        self.store(from, Slot::EMPTY);
+        Moved::Done
+    }
+
+    /// Locks one bucket for the doubling: `bucket` and the one it splits into share a stripe.
+    pub fn lock_bucket(&self, bucket: u64) -> PairGuard<'_> {
+        // Its partner stripe is taken too: the lock knows pairs only, and one more stripe for the
+        // moment of a split harms nobody.
+        self.stripes.lock(self.stripes.pair(bucket, bucket ^ 1))
+    }
+}
+
+impl<D: Design> Locked<'_, D> {
+    /// Nothing was changed: readers need not read again.
+    #[inline]
+    pub fn release_unmodified(self) {
+        self.guard.release_unmodified();
+    }
+
+    /// The first slot that holds nothing.
+    #[inline]
+    pub fn free_slot(&self) -> Option<Position> {
+        self.positions().find(|&at| self.index.load(at).is_empty())
+    }
+
+    /// Where exactly this slot's word is.
+    #[inline]
+    pub fn find(&self, slot: Slot) -> Option<Position> {
+        self.positions().find(|&at| self.index.load(at) == slot)
+    }
+
+    /// All slots of both buckets.
+    pub fn positions(&self) -> impl Iterator<Item = Position> + use<D> {
+        let (first, second) = (self.first, self.second);
+        (0..2 * D::SLOTS).map(move |number| Position {
+            bucket: if number < D::SLOTS { first } else { second },
+            slot: number % D::SLOTS,
+        })
+    }
+
+    /// Stores a slot.
+    #[inline]
+    pub fn store(&self, at: Position, slot: Slot) {
+        debug_assert!(at.bucket == self.first || at.bucket == self.second);
+        self.index.store(at, slot);
+    }
+
+    /// A slot's word.
+    #[inline]
+    pub fn load(&self, at: Position) -> Slot {
+        self.index.load(at)
+    }
+}

@@ -1,0 +1,525 @@
+//! Reading: MemC3's optimistic lookup, and the reads that also change the item.
+
+use nuthatch_sync::clock::Time;
+use nuthatch_sync::stripes::Snapshot;
+
+use super::count::Count;
+use super::index::{Locked, Place, Position};
+use super::layout::Design;
+use super::local::Local;
+use super::matching::{Mask, Matcher, Scalar};
+use super::value::CuckooValue;
+use super::write::Fresh;
+use super::{Cuckoo, Found, plain_item};
+use crate::engine::Handle;
+use crate::item::{Fields, Header};
+use crate::prefetch;
+use crate::reply::{Item, Replies, Reply};
+use crate::request::{Expiry, Key, Read};
+use crate::slab::arena::{Chunk, WORD};
+use std::sync::Arc;
+
+/// What the second stage of a batch leaves for the third: a lookup that has seen the tags and waits
+/// for the item's line.
+#[derive(Clone, Copy)]
+pub(super) struct Probe {
+    snapshot: Snapshot,
+    /// The first item whose tag matched.
+    candidate: Option<Chunk>,
+    /// More tags matched: the third stage starts over if the first one lied.
+    ambiguous: bool,
+}
+
+/// How an optimistic attempt ended.
+enum Attempt {
+    Done,
+    /// Something moved; or the probe cannot tell.
+    Again,
+    /// A hit on a value too large to copy: it must be pinned under the lock.
+    Large,
+}
+
+impl<D: Design> Cuckoo<D> {
+    /// Second stage: compares tags and starts loading the item.
+    #[inline(always)]
+    pub(super) fn probe<M: Matcher>(&self, matcher: M, place: &Place) -> Probe {
+        let (snapshot, first, second) = self.index.begin(place);
+        let one = self.index.matches(matcher, first, place.tag);
+        let two = self.index.matches(matcher, second, place.tag);
+        let at = if one != 0 {
+            Some(position(first, one))
+        } else if two != 0 {
+            Some(position(second, two))
+        } else {
+            None
+        };
+        // The slot may have changed since its tag matched: then it is checked like any other.
+        let candidate = at.map(|at| self.index.load(at).chunk::<D>());
+        if let Some(chunk) = candidate {
+            prefetch::read(self.store.arena.address(chunk));
+            prefetch::read(self.store.recency.address(chunk));
+        }
+        let ambiguous = (one & one.wrapping_sub(1)) | (two & two.wrapping_sub(1)) != 0
+            || (one != 0 && two != 0);
+        Probe {
+            snapshot,
+            candidate,
+            ambiguous,
+        }
+    }
+
+    /// Third stage of a plain get.
+    #[inline(always)]
+    pub(super) fn get_probed<M: Matcher>(
+        self: &Arc<Self>,
+        local: &Local,
+        matcher: M,
+        now: Time,
+        key: &Key<'_>,
+        place: &Place,
+        probe: &Probe,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) {
+        let attempt = match probe.candidate {
+            None => self.settle(&probe.snapshot, || replies.done(index, Reply::Miss)),
+            Some(chunk) => {
+                let header = Header::load(&self.store.arena, chunk);
+                if self.is_key(chunk, &header, key) {
+                    self.answer(now, Some((chunk, header)), &probe.snapshot, index, replies)
+                } else if probe.ambiguous {
+                    Attempt::Again
+                } else {
+                    local.counters.one(Count::FalseTags);
+                    self.settle(&probe.snapshot, || replies.done(index, Reply::Miss))
+                }
+            }
+        };
+        match attempt {
+            Attempt::Done => {}
+            Attempt::Large => self.get_large(now, key, place, index, replies),
+            Attempt::Again => self.get(local, matcher, now, key, place, index, replies),
+        }
+    }
+
+    /// A plain get from the beginning.
+    #[inline]
+    pub(super) fn get<M: Matcher>(
+        self: &Arc<Self>,
+        local: &Local,
+        matcher: M,
+        now: Time,
+        key: &Key<'_>,
+        place: &Place,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) {
+        // Each turn but the last means that a writer finished something meanwhile.
+        loop {
+            let (snapshot, first, second) = self.index.begin(place);
+            let found = self.find(local, matcher, place.tag, [first, second], key);
+            let found = found.map(|found| (found.chunk, found.header));
+            match self.answer(now, found, &snapshot, index, replies) {
+                Attempt::Done => return,
+                Attempt::Large => return self.get_large(now, key, place, index, replies),
+                Attempt::Again => local.counters.one(Count::Retries),
+            }
+        }
+    }
+
+    /// Lays the value down, and keeps it if nothing moved.
+    #[inline(always)]
+    fn answer(
+        &self,
+        now: Time,
+        found: Option<(Chunk, Header)>,
+        snapshot: &Snapshot,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) -> Attempt {
+        let Some((chunk, header)) = found.filter(|(_, header)| self.is_live(header, now)) else {
+            return self.settle(snapshot, || replies.done(index, Reply::Miss));
+        };
+        let item = plain_item(&header);
+        if item.value_len > super::handle::COPY_MAX {
+            return if self.index.unchanged(snapshot) {
+                Attempt::Large
+            } else {
+                Attempt::Again
+            };
+        }
+        let shape = header.shape(self.store.chunk_max());
+        let into = replies.begin(index, &item);
+        self.store.read_value(chunk, &shape, 0, into);
+        if self.index.unchanged(snapshot) {
+            replies.commit(index);
+            self.store.recency.hit(chunk);
+            Attempt::Done
+        } else {
+            replies.retract(index);
+            Attempt::Again
+        }
+    }
+
+    #[inline(always)]
+    fn settle(&self, snapshot: &Snapshot, done: impl FnOnce()) -> Attempt {
+        if self.index.unchanged(snapshot) {
+            done();
+            Attempt::Done
+        } else {
+            Attempt::Again
+        }
+    }
+
+    /// True if the chunk holds this key's item (under a lock, or as far as a reader can tell).
+    #[inline(always)]
+    fn is_key(&self, chunk: Chunk, header: &Header, key: &Key<'_>) -> bool {
+        header.key_len() == key.bytes().len()
+            && self
+                .store
+                .arena
+                .equals(chunk, header.key_start() / WORD, key.bytes())
+    }
+
+    /// Looks for the key's item in two buckets. Believe it only under a lock or a version check.
+    #[inline(always)]
+    fn find<M: Matcher>(
+        &self,
+        local: &Local,
+        matcher: M,
+        tag: u64,
+        buckets: [u64; 2],
+        key: &Key<'_>,
+    ) -> Option<Found> {
+        for bucket in buckets {
+            let mut mask = self.index.matches(matcher, bucket, tag);
+            while mask != 0 {
+                let at = position(bucket, mask);
+                mask &= mask - 1;
+                let slot = self.index.load(at);
+                if slot.is_empty() {
+                    continue;
+                }
+                let chunk = slot.chunk::<D>();
+                let header = Header::load(&self.store.arena, chunk);
+                if self.is_key(chunk, &header, key) {
+                    return Some(Found { at, chunk, header });
+                }
+                local.counters.one(Count::FalseTags);
+            }
+        }
+        None
+    }
+
+    /// Looks for the key's item under its lock, dead or alive.
+    #[inline]
+    pub(super) fn find_locked(
+        &self,
+        local: &Local,
+        locked: &Locked<'_, D>,
+        key: &Key<'_>,
+    ) -> Option<Found> {
+        self.find(
+            local,
+            Scalar,
+            locked.place.tag,
+            [locked.first, locked.second],
+            key,
+        )
+    }
+
+    /// A get of a value too large to copy.
+    #[cold]
+    fn get_large(
+        self: &Arc<Self>,
+        now: Time,
+        key: &Key<'_>,
+        place: &Place,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) {
+        let locked = self.index.lock(place);
+        let found = self
+            .find_unbumped(&locked, key)
+            .filter(|found| self.is_live(&found.header, now));
+        match found {
+            None => {
+                locked.release_unmodified();
+                replies.done(index, Reply::Miss);
+            }
+            Some(found) => {
+                let item = plain_item(&found.header);
+                self.hand_out(locked, found.chunk, &found.header, item, index, replies);
+            }
+        }
+    }
+
+    fn find_unbumped(&self, locked: &Locked<'_, D>, key: &Key<'_>) -> Option<Found> {
+        locked.positions().find_map(|at| {
+            let slot = locked.load(at);
+            if slot.is_empty() || slot.tag::<D>() != locked.place.tag {
+                return None;
+            }
+            let chunk = slot.chunk::<D>();
+            let header = Header::load(&self.store.arena, chunk);
+            self.is_key(chunk, &header, key)
+                .then_some(Found { at, chunk, header })
+        })
+    }
+
+    /// Answers with the value of an item whose lock is held, and releases it.
+    fn hand_out(
+        self: &Arc<Self>,
+        locked: Locked<'_, D>,
+        chunk: Chunk,
+        header: &Header,
+        item: Item,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) {
+        let shape = header.shape(self.store.chunk_max());
+        if item.value_len > super::handle::COPY_MAX {
+            self.store.pins.pin(chunk);
+            drop(locked);
+            let value = CuckooValue::new(Arc::clone(self), chunk, *header);
+            replies.large(index, &item, value);
+        } else {
+            // Copied under the lock: what was changed and what is answered are one.
+            let into = replies.begin(index, &item);
+            self.store.read_value(chunk, &shape, 0, into);
+            drop(locked);
+            replies.commit(index);
+        }
+    }
+
+    /// A read with options.
+    pub(super) fn read(
+        self: &Arc<Self>,
+        local: &mut Local,
+        now: Time,
+        key: &Key<'_>,
+        place: &Place,
+        read: &Read,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) {
+        if !self.read_unchanged(local, now, key, place, read, index, replies) {
+            self.read_changing(local, now, key, place, read, index, replies);
+        }
+    }
+
+    /// Answers a read that changes nothing, without a lock. False if it may have to change
+    /// something, or must hold a large value in place.
+    fn read_unchanged(
+        &self,
+        local: &Local,
+        now: Time,
+        key: &Key<'_>,
+        place: &Place,
+        read: &Read,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) -> bool {
+        if read.touch.is_some() {
+            return false;
+        }
+        loop {
+            let (snapshot, first, second) = self.index.begin(place);
+            let found = self.find(local, Scalar, place.tag, [first, second], key);
+            let Some(found) = found.filter(|found| self.is_live(&found.header, now)) else {
+                if read.vivify.is_some() {
+                    return false;
+                }
+                match self.settle(&snapshot, || replies.done(index, Reply::Miss)) {
+                    Attempt::Done => return true,
+                    _ => continue,
+                }
+            };
+            let item = self.item(found.chunk, &found.header, now);
+            let value = read.value && read.unless_cas != Some(item.cas);
+            let wins =
+                read.may_win && !item.won_before && (item.stale || needs_recache(&item, read, now));
+            if wins || (value && item.value_len > super::handle::COPY_MAX) {
+                return false;
+            }
+            if value {
+                let shape = found.header.shape(self.store.chunk_max());
+                self.store
+                    .read_value(found.chunk, &shape, 0, replies.begin(index, &item));
+            }
+            match (self.index.unchanged(&snapshot), value) {
+                (true, true) => replies.commit(index),
+                (true, false) => replies.done(index, Reply::Found(item)),
+                (false, laid_down) => {
+                    if laid_down {
+                        replies.retract(index);
+                    }
+                    local.counters.one(Count::Retries);
+                    continue;
+                }
+            }
+            if read.bump {
+                self.store.recency.hit(found.chunk);
+            }
+            return true;
+        }
+    }
+
+    /// A read that changes the item, or creates it, under its lock.
+    fn read_changing(
+        self: &Arc<Self>,
+        local: &mut Local,
+        now: Time,
+        key: &Key<'_>,
+        place: &Place,
+        read: &Read,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) {
+        let mut spare = None;
+        loop {
+            let locked = self.index.lock(place);
+            let found = self.find_locked(local, &locked, key);
+            let live = found.filter(|found| self.is_live(&found.header, now));
+            if let Some(found) = live {
+                self.read_hit(locked, now, &found, read, index, replies);
+                break;
+            }
+            let Some(expiry) = read.vivify else {
+                locked.release_unmodified();
+                replies.done(index, Reply::Miss);
+                break;
+            };
+            let Some(fresh) = spare.take() else {
+                locked.release_unmodified();
+                match self.allocate(local, now, key, 0, read.new_cas.is_some()) {
+                    Ok(fresh) => spare = Some(fresh),
+                    Err(refusal) => return replies.done(index, refusal),
+                }
+                continue;
+            };
+            match self.vivify(local, locked, found, fresh, now, expiry, read) {
+                Ok(item) => {
+                    self.answer_vivified(item, read, index, replies);
+                    break;
+                }
+                Err(fresh) => {
+                    spare = Some(fresh);
+                    self.make_room(local, now, place);
+                }
+            }
+        }
+        if let Some(fresh) = spare {
+            self.discard(fresh);
+        }
+        self.help_growth();
+    }
+
+    fn answer_vivified(
+        &self,
+        item: Item,
+        read: &Read,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) {
+        if read.value {
+            replies.begin(index, &item);
+            replies.commit(index);
+        } else {
+            replies.done(index, Reply::Found(item));
+        }
+    }
+
+    /// Links an empty item that its creator has won. Gives the memory back if there is no slot.
+    #[expect(clippy::too_many_arguments, reason = "one call, from the loop above")]
+    fn vivify(
+        &self,
+        local: &mut Local,
+        locked: Locked<'_, D>,
+        dead: Option<Found>,
+        fresh: Fresh,
+        now: Time,
+        expiry: Expiry,
+        read: &Read,
+    ) -> Result<Item, Fresh> {
+        self.note_expiry(expiry);
+        let above = dead.map_or(0, |found| found.header.sequence());
+        let fields = Fields {
+            flags: 0,
+            expiry,
+            sequence: self.next_sequence(local, now, above),
+            cas: read.new_cas,
+            stale: false,
+            won: true,
+        };
+        let header = self.link(local, locked, dead, fresh, &fields)?;
+        Ok(Item {
+            won: true,
+            won_before: false,
+            ..plain_item(&header)
+        })
+    }
+
+    /// A hit under the lock: everything that the read decides and changes.
+    fn read_hit(
+        self: &Arc<Self>,
+        locked: Locked<'_, D>,
+        now: Time,
+        found: &Found,
+        read: &Read,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) {
+        let mut item = self.item(found.chunk, &found.header, now);
+        let mut fields = found.header.fields();
+        let mut changed = false;
+        if read.may_win && !item.won_before && (item.stale || needs_recache(&item, read, now)) {
+            item.won = true;
+            fields.won = true;
+            changed = true;
+        }
+        if let Some(expiry) = read.touch {
+            item.expiry = expiry;
+            fields.expiry = expiry;
+            changed = true;
+            self.note_expiry(expiry);
+        }
+        if changed {
+            let shape = found.header.shape(self.store.chunk_max());
+            Header::new(&shape, &fields).store(&self.store.arena, found.chunk);
+        }
+        if read.bump {
+            self.store.recency.hit(found.chunk);
+        }
+        let header = Header::load(&self.store.arena, found.chunk);
+        if read.value && read.unless_cas != Some(item.cas) {
+            self.hand_out(locked, found.chunk, &header, item, index, replies);
+        } else if changed {
+            drop(locked);
+            replies.done(index, Reply::Found(item));
+        } else {
+            locked.release_unmodified();
+            replies.done(index, Reply::Found(item));
+        }
+    }
+}
+
+/// True if the item's remaining life is shorter than the reader bears.
+fn needs_recache(item: &Item, read: &Read, now: Time) -> bool {
+    match (read.recache_below, item.expiry) {
+        (Some(below), Expiry::At(at)) => at.since(now).as_secs() < u64::from(below),
+        _ => false,
+    }
+}
+
+#[inline(always)]
+fn position(bucket: u64, mask: Mask) -> Position {
+    Position {
+        bucket,
+        slot: mask.trailing_zeros() as usize,
+    }
+}
+
+/// Proves that the limit of this engine's handle is the one used here.
+const _: () =
+    assert!(<super::CuckooHandle<super::EightWay> as Handle>::COPY_MAX == super::handle::COPY_MAX);

@@ -1,0 +1,202 @@
+//! Finds a cuckoo path: a chain of items, each of which could move to its other bucket, that ends at
+//! a free slot. Nothing is moved and nothing is locked here: what is found is a proposal, and each
+//! move checks its part again (MemC3 section 3.2.1; Li et al., EuroSys 2014, section 4.3).
+
+use super::index::{Index, Place, Position};
+use super::layout::{Design, Geometry, Search, Slot};
+use crate::prefetch;
+
+/// A path from one of a key's buckets to a free slot.
+#[derive(Debug, Default)]
+pub struct Path {
+    /// Items to move, first the one in the key's own bucket.
+    pub steps: Vec<(Position, Slot)>,
+    /// Where the last of them goes.
+    pub free: Option<Position>,
+}
+
+/// One bucket that the breadth-first search reached.
+#[derive(Clone, Copy)]
+struct Node {
+    bucket: u64,
+    /// The node whose item would come here, and that item's slot.
+    parent: usize,
+    slot: usize,
+    item: Slot,
+}
+
+const ROOT: usize = usize::MAX;
+
+/// Buffers of a thread, so that a search allocates nothing.
+#[derive(Default)]
+pub struct Searcher {
+    nodes: Vec<Node>,
+    random: u64,
+    /// What was found.
+    pub path: Path,
+}
+
+impl Searcher {
+    /// A searcher whose random walks start from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            random: seed | 1,
+            ..Self::default()
+        }
+    }
+
+    /// Looks for a path. True if `path` holds one.
+    pub fn search<D: Design>(&mut self, index: &Index<D>, place: &Place) -> bool {
+        let geometry = index.geometry();
+        let roots = [geometry.locate(place.first), geometry.locate(place.second)];
+        self.path.steps.clear();
+        self.path.free = None;
+        match D::SEARCH {
+            Search::BreadthFirst { slots } => self.breadth_first(index, geometry, roots, slots),
+            Search::RandomWalks { width, kicks } => {
+                self.random_walks(index, geometry, roots, width, kicks)
+            }
+        }
+        self.path.free.is_some()
+    }
+
+    fn breadth_first<D: Design>(
+        &mut self,
+        index: &Index<D>,
+        geometry: Geometry,
+        roots: [u64; 2],
+        slots: usize,
+    ) {
+        let root = |bucket| Node {
+            bucket,
+            parent: ROOT,
+            slot: 0,
+            item: Slot::EMPTY,
+        };
+        self.nodes.clear();
+        self.nodes.extend(roots.map(root));
+        // Bounded by the number of nodes, which is bounded by `slots`.
+        let mut visited = 0;
+        while let Some(&node) = self.nodes.get(visited) {
+            if self.expand(index, geometry, visited, node, slots / D::SLOTS) {
+                return;
+            }
+            visited += 1;
+        }
+    }
+
+    /// Looks at a bucket: its free slot ends the search, its items lead further.
+    fn expand<D: Design>(
+        &mut self,
+        index: &Index<D>,
+        geometry: Geometry,
+        number: usize,
+        node: Node,
+        nodes_max: usize,
+    ) -> bool {
+        for slot in 0..D::SLOTS {
+            let at = Position {
+                bucket: node.bucket,
+                slot,
+            };
+            let item = index.load(at);
+            if item.is_empty() {
+                self.trace(number, at);
+                return true;
+            }
+            if self.nodes.len() < nodes_max
+                && let Some(bucket) = geometry.partner(node.bucket, item.tag::<D>())
+            {
+                prefetch::read(index.address(bucket));
+                self.nodes.push(Node {
+                    bucket,
+                    parent: number,
+                    slot,
+                    item,
+                });
+            }
+        }
+        false
+    }
+
+    fn trace(&mut self, mut number: usize, free: Position) {
+        self.path.free = Some(free);
+        while let Some(node) = self.nodes.get(number)
+            && let Some(parent) = self.nodes.get(node.parent)
+        {
+            self.path.steps.push((
+                Position {
+                    bucket: parent.bucket,
+                    slot: node.slot,
+                },
+                node.item,
+            ));
+            number = node.parent;
+        }
+        self.path.steps.reverse();
+    }
+
+    /// The paper's search: `width` walks, each kicking a random item of its bucket, until one of
+    /// them stands before a free slot or all have kicked `kicks` times together.
+    fn random_walks<D: Design>(
+        &mut self,
+        index: &Index<D>,
+        geometry: Geometry,
+        roots: [u64; 2],
+        width: usize,
+        kicks: usize,
+    ) {
+        // Each walk is a chain of nodes; the newest node of walk i is `heads[i]`.
+        self.nodes.clear();
+        let mut heads: Vec<usize> = (0..width).collect();
+        for walk in 0..width {
+            let bucket = roots[usize::from(walk >= width.div_ceil(2))];
+            self.nodes.push(Node {
+                bucket,
+                parent: ROOT,
+                slot: 0,
+                item: Slot::EMPTY,
+            });
+        }
+        let mut kicked = 0;
+        while kicked <= kicks {
+            for head in &mut heads {
+                let node = self.nodes[*head];
+                let free = (0..D::SLOTS)
+                    .map(|slot| Position {
+                        bucket: node.bucket,
+                        slot,
+                    })
+                    .find(|&at| index.load(at).is_empty());
+                if let Some(free) = free {
+                    let found = *head;
+                    self.trace(found, free);
+                    return;
+                }
+                kicked += 1;
+                let slot = self.next_random() as usize % D::SLOTS;
+                let item = index.load(Position {
+                    bucket: node.bucket,
+                    slot,
+                });
+                if let Some(bucket) = geometry.partner(node.bucket, item.tag::<D>()) {
+                    self.nodes.push(Node {
+                        bucket,
+                        parent: *head,
+                        slot,
+                        item,
+                    });
+                    *head = self.nodes.len() - 1;
+                }
+            }
+        }
+    }
+
+    fn next_random(&mut self) -> u64 {
+        // xorshift64: victims need no better.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random >> 11
+    }
+}

@@ -1,0 +1,68 @@
+//! A large value, read in place while it is pinned.
+
+use std::sync::Arc;
+
+use super::Cuckoo;
+use super::layout::Design;
+use crate::engine::Value;
+use crate::item::{Header, SEGMENT_HEADER, Shape};
+use crate::slab::arena::Chunk;
+
+/// A pinned value. Its bytes stay where and what they are until it is dropped.
+pub struct CuckooValue<D: Design> {
+    engine: Arc<Cuckoo<D>>,
+    chunk: Chunk,
+    header: Header,
+    shape: Shape,
+}
+
+impl<D: Design> CuckooValue<D> {
+    /// Takes over a pin that the caller made under the lock of the item's buckets.
+    pub(super) fn new(engine: Arc<Cuckoo<D>>, chunk: Chunk, header: Header) -> Self {
+        let shape = header.shape(engine.store.chunk_max());
+        Self {
+            engine,
+            chunk,
+            header,
+            shape,
+        }
+    }
+}
+
+impl<D: Design> Value for CuckooValue<D> {
+    fn len(&self) -> usize {
+        self.shape.value_len
+    }
+
+    #[cfg(not(loom))]
+    fn chunk(&self, offset: usize) -> &[u8] {
+        let rest = self.shape.value_len.saturating_sub(offset);
+        let store = &self.engine.store;
+        let (chunk, start, len) = match self.shape.segment {
+            None => (self.chunk, self.shape.value_start() + offset, rest),
+            Some(_) if rest == 0 => (self.chunk, 0, 0),
+            Some(segment) => {
+                let within = offset % segment;
+                let chunk = store.segment(self.chunk, &self.shape, offset / segment);
+                (chunk, SEGMENT_HEADER + within, rest.min(segment - within))
+            }
+        };
+        // SAFETY: the item is pinned, so its chunks are not freed before self is dropped, and items
+        // over the copy limit are never changed in place except for their headers (numbers are
+        // far shorter); the header is not part of the slice.
+        unsafe { store.arena.bytes(chunk, start, len) }
+    }
+
+    #[cfg(loom)]
+    fn chunk(&self, _offset: usize) -> &[u8] {
+        unreachable!("no model reads large values")
+    }
+}
+
+impl<D: Design> Drop for CuckooValue<D> {
+    fn drop(&mut self) {
+        if self.engine.store.pins.unpin(self.chunk) {
+            self.engine.store.free_item(self.chunk, &self.header);
+        }
+    }
+}

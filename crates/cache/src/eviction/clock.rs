@@ -1,0 +1,124 @@
+//! CLOCK (MemC3 section 4): one recency bit an item, one hand a class.
+//!
+//! A hit sets the item's bit, and only writes when it is clear. The hand clears set bits as it
+//! passes and stops at the first clear one. Where *not* to use it: one-pass scans of more items
+//! than fit push everything else out.
+//!
+//! Bits are found from the chunk's address alone: one bit for each [`GRANULE`] of the arena, so a
+//! hit needs to know neither the page nor the class. They are hints: a late reader may set the bit
+//! of a chunk that has another item by now, which costs nothing but a little precision.
+
+use nuthatch_sync::shim::{AtomicU64, Ordering};
+
+use crate::slab::arena::{Chunk, WORD};
+use crate::slab::sizes::CHUNK_MIN;
+use crate::slab::words::Words;
+
+/// Words of the arena that one bit stands for: no chunk is smaller.
+const GRANULE: u64 = (CHUNK_MIN / WORD) as u64;
+
+/// Recency of all chunks of an arena, and whether they were ever fetched.
+pub struct Recency {
+    recent: Words,
+    fetched: Words,
+}
+
+impl Recency {
+    /// Bytes of bits for so many words of arena.
+    pub fn bytes_for(arena_words: usize) -> usize {
+        2 * arena_words.div_ceil(64 * GRANULE as usize) * WORD
+    }
+
+    /// All bits clear.
+    pub fn reserve(arena_words: usize) -> std::io::Result<Self> {
+        let words = arena_words.div_ceil(64 * GRANULE as usize);
+        Ok(Self {
+            recent: Words::reserve(words)?,
+            fetched: Words::reserve(words)?,
+        })
+    }
+
+    /// A get hit the chunk's item.
+    #[inline(always)]
+    pub fn hit(&self, chunk: Chunk) {
+        let (word, bit) = place(chunk);
+        // Relaxed, all of them: hints that order nothing.
+        if self.recent[word].load(Ordering::Relaxed) & bit == 0 {
+            self.recent[word].fetch_or(bit, Ordering::Relaxed);
+            self.fetched[word].fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    /// A new item lies in the chunk: not yet fetched, and the hand has just passed it.
+    #[inline]
+    pub fn start(&self, chunk: Chunk) {
+        let (word, bit) = place(chunk);
+        for words in [&self.recent, &self.fetched] {
+            if words[word].load(Ordering::Relaxed) & bit != 0 {
+                words[word].fetch_and(!bit, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The item moved from one chunk to another because it was rewritten: its history goes along.
+    pub fn carry(&self, from: Chunk, to: Chunk) {
+        self.start(to);
+        let ((source, source_bit), (target, target_bit)) = (place(from), place(to));
+        for words in [&self.recent, &self.fetched] {
+            if words[source].load(Ordering::Relaxed) & source_bit != 0 {
+                words[target].fetch_or(target_bit, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The hand passes: true if the chunk was used since it last came by.
+    #[inline]
+    pub fn pass(&self, chunk: Chunk) -> bool {
+        let (word, bit) = place(chunk);
+        let recent = self.recent[word].load(Ordering::Relaxed) & bit != 0;
+        if recent {
+            self.recent[word].fetch_and(!bit, Ordering::Relaxed);
+        }
+        recent
+    }
+
+    /// True if a get has hit the chunk's item.
+    #[inline]
+    pub fn was_fetched(&self, chunk: Chunk) -> bool {
+        let (word, bit) = place(chunk);
+        self.fetched[word].load(Ordering::Relaxed) & bit != 0
+    }
+
+    /// Where the chunk's bit lies, for prefetching.
+    #[inline(always)]
+    pub fn address(&self, chunk: Chunk) -> *const AtomicU64 {
+        self.recent.as_ptr().wrapping_add(place(chunk).0)
+    }
+}
+
+#[inline(always)]
+fn place(chunk: Chunk) -> (usize, u64) {
+    let granule = chunk.0 / GRANULE;
+    ((granule / 64) as usize, 1 << (granule % 64))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hit_gives_a_second_chance_once() {
+        let recency = Recency::reserve(1 << 16).unwrap();
+        let (one, other) = (Chunk(400), Chunk(404));
+        recency.hit(one);
+        assert!(recency.pass(one));
+        assert!(!recency.pass(one));
+        assert!(!recency.pass(other));
+        assert!(recency.was_fetched(one) && !recency.was_fetched(other));
+        recency.hit(one);
+        recency.carry(one, other);
+        assert!(recency.was_fetched(other) && recency.pass(other));
+        recency.start(one);
+        assert!(!recency.was_fetched(one) && !recency.pass(one));
+    }
+}

@@ -1,0 +1,3 @@
+//! Who has to go when memory is short.
+
+pub mod clock;

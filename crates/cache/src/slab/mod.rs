@@ -1,0 +1,423 @@
+//! The store: where items live.
+//!
+//! One arena is reserved at the start and cut into pages of 1 MiB. A page belongs to a size class,
+//! which cuts it into chunks, or to the pool. Pages move between classes when sizes drift: the page
+//! whose items have gone longest without a visit of the clock hand is emptied, whichever class has
+//! it, so that all classes together evict about what one global clock would.
+//!
+//! ```text
+//!  arena  | page 0: class 4 | page 1: class 11 | page 2: class 4 | page 3: pool | ...
+//!              |
+//!              +-> | chunk 0 | chunk 1 | ... | chunk 16383 |      64 bytes each
+//! ```
+//!
+//! Invariants:
+//! 1. A chunk is free (chained in its page, or never used), *private* to one thread, or *linked*:
+//!    exactly one slot of the index (or the segment table of one linked item) refers to it.
+//! 2. Linked becomes private only by emptying the slot under the lock of its buckets; whoever emptied
+//!    the slot owns the chunk.
+//! 3. Bytes of a chunk are written only by its owner, or, if it is linked, under the lock of its
+//!    buckets. Before an owner writes, it makes a Release fence: a late reader that sees the new
+//!    bytes also sees the version that was bumped when the chunk left the index.
+//! 4. Pages, recency bits and the index together never pass the limit (after it was lowered, as
+//!    soon as enough pages are drained).
+//!
+//! Locks here (pool, class, pins, drain) are leaves: none is taken under another, except that the
+//! drain lock may be held while any of the others is taken; the index's locks are never taken
+//! under any but the drain lock.
+
+pub mod arena;
+pub mod class;
+pub mod pins;
+pub mod pool;
+pub mod sizes;
+pub mod words;
+
+use std::io;
+
+use nuthatch_sync::shim::{AtomicU64, Mutex, MutexGuard, Ordering, fence};
+
+use crate::eviction::clock::Recency;
+use crate::item::{Header, SEGMENT_HEADER, Shape};
+use arena::{Arena, Chunk, WORD};
+use class::{Class, PageState};
+use pins::Pins;
+use pool::Pool;
+use sizes::{PAGE, PAGE_WORDS, Sizes};
+
+/// Chunks, classes, recency and pins.
+pub struct Store {
+    /// The bytes.
+    pub arena: Arena,
+    /// The classes' sizes.
+    pub sizes: Sizes,
+    /// CLOCK's bits.
+    pub recency: Recency,
+    /// Large values being read in place.
+    pub pins: Pins,
+    pool: Mutex<Pool>,
+    classes: Box<[Mutex<Class>]>,
+    pages: Box<[PageState]>,
+    /// Bytes evicted so far: the clock by which pages of different classes are compared.
+    eviction_clock: AtomicU64,
+    drain: Mutex<Option<Drain>>,
+    pages_moved: AtomicU64,
+}
+
+/// A page being emptied.
+#[derive(Clone, Copy)]
+struct Drain {
+    page: u32,
+    class: usize,
+    next: u32,
+    /// Passes over the page that left something in use.
+    passes: u32,
+}
+
+/// Passes after which a drain is given up: what is left is pinned by slow readers.
+const DRAIN_PASSES_MAX: u32 = 64;
+
+/// Why no chunk was to be had without evicting.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic of a listener cannot happen under these locks; their data is whole in any case.
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Store {
+    /// A store of `limit` bytes that can be raised to `limit_max` while it runs.
+    pub fn new(limit: usize, limit_max: usize, sizes: Sizes) -> io::Result<Self> {
+        let pages = limit_max.max(limit) / PAGE;
+        let words = pages * PAGE_WORDS;
+        let overhead = Recency::bytes_for(PAGE_WORDS) + size_of::<PageState>();
+        let classes = (0..sizes.count()).map(|class| Mutex::new(Class::new(sizes.chunk(class))));
+        Ok(Self {
+            arena: Arena::reserve(words)?,
+            recency: Recency::reserve(words)?,
+            pins: Pins::default(),
+            pool: Mutex::new(Pool::new(limit, pages as u32, overhead)),
+            classes: classes.collect(),
+            pages: (0..pages).map(|_| PageState::default()).collect(),
+            eviction_clock: AtomicU64::new(0),
+            drain: Mutex::new(None),
+            pages_moved: AtomicU64::new(0),
+            sizes,
+        })
+    }
+
+    /// Bytes of the largest chunk.
+    #[inline(always)]
+    pub fn chunk_max(&self) -> usize {
+        self.sizes.largest()
+    }
+
+    /// A chunk of a class: a free one, or one of a new page if the pool has one.
+    #[inline]
+    pub fn allocate(&self, class: usize) -> Result<Chunk, Full> {
+        let mut inner = lock(&self.classes[class]);
+        if let Some(chunk) = inner.allocate(&self.pages, &self.arena) {
+            return Ok(chunk);
+        }
+        drop(inner);
+        let page = lock(&self.pool).take().ok_or(Full)?;
+        let visited = self.eviction_clock.load(Ordering::Relaxed);
+        let mut inner = lock(&self.classes[class]);
+        inner.add_page(&self.pages, page, class as u32, visited);
+        inner.allocate(&self.pages, &self.arena).ok_or(Full)
+    }
+
+    /// Before an owner writes into its chunk (invariant 3).
+    #[inline(always)]
+    pub fn begin_fill(&self) {
+        // Release fence: pairs with the Acquire fence in `Stripes::unchanged`.
+        fence(Ordering::Release);
+    }
+
+    /// Takes a chunk back from its owner.
+    #[inline]
+    pub fn free_chunk(&self, chunk: Chunk) {
+        self.begin_fill();
+        let page = page_of(chunk);
+        // Relaxed: the page cannot change its class while one of its chunks is in use.
+        let class = self.pages[page as usize].class.load(Ordering::Relaxed) as usize;
+        lock(&self.classes[class]).free(&self.pages, &self.arena, page, chunk);
+    }
+
+    /// Takes an item's memory back: all its chunks. The caller owns it and `header` is its header.
+    pub fn free_item(&self, chunk: Chunk, header: &Header) {
+        if header.is_large() {
+            let shape = header.shape(self.chunk_max());
+            for index in 0..shape.segments() {
+                self.free_chunk(self.segment(chunk, &shape, index));
+            }
+        }
+        self.free_chunk(chunk);
+    }
+
+    /// Takes the memory of an item that has just left the index back, or leaves that to its last
+    /// reader.
+    #[inline]
+    pub fn retire(&self, chunk: Chunk, header: &Header) {
+        if self.pins.may_free(chunk) {
+            self.free_item(chunk, header);
+        }
+    }
+
+    /// The chunk of segment `index` of a large item.
+    pub fn segment(&self, head: Chunk, shape: &Shape, index: usize) -> Chunk {
+        Chunk(self.arena.load(head, shape.segments_start() / WORD + index))
+    }
+
+    /// Writes into the value of an item that the caller owns.
+    #[inline(always)]
+    pub fn write_value(&self, chunk: Chunk, shape: &Shape, offset: usize, bytes: &[u8]) {
+        match shape.segment {
+            None => self.arena.write(chunk, shape.value_start() + offset, bytes),
+            Some(segment) => self.write_segments(chunk, shape, segment, offset, bytes),
+        }
+    }
+
+    fn write_segments(
+        &self,
+        head: Chunk,
+        shape: &Shape,
+        segment: usize,
+        mut offset: usize,
+        mut bytes: &[u8],
+    ) {
+        while !bytes.is_empty() {
+            let within = offset % segment;
+            let (now, later) = bytes.split_at(bytes.len().min(segment - within));
+            let chunk = self.segment(head, shape, offset / segment);
+            self.arena.write(chunk, SEGMENT_HEADER + within, now);
+            offset += now.len();
+            bytes = later;
+        }
+    }
+
+    /// Reads from the value of an item. False if a length led beyond the arena.
+    #[inline(always)]
+    pub fn read_value(
+        &self,
+        chunk: Chunk,
+        shape: &Shape,
+        offset: usize,
+        into: &mut [std::mem::MaybeUninit<u8>],
+    ) -> bool {
+        match shape.segment {
+            None => self.arena.read(chunk, shape.value_start() + offset, into),
+            Some(segment) => self.read_segments(chunk, shape, segment, offset, into),
+        }
+    }
+
+    fn read_segments(
+        &self,
+        head: Chunk,
+        shape: &Shape,
+        segment: usize,
+        mut offset: usize,
+        into: &mut [std::mem::MaybeUninit<u8>],
+    ) -> bool {
+        let mut whole = true;
+        let mut rest = into;
+        while !rest.is_empty() {
+            let within = offset % segment;
+            let (now, later) = rest.split_at_mut(rest.len().min(segment - within));
+            let chunk = self.segment(head, shape, offset / segment);
+            whole &= self.arena.read(chunk, SEGMENT_HEADER + within, now);
+            offset += now.len();
+            rest = later;
+        }
+        whole
+    }
+
+    /// The chunk that CLOCK would evict next in a class.
+    pub fn victim(&self, class: usize) -> Option<Chunk> {
+        let bytes = self.sizes.chunk(class) as u64;
+        // Relaxed: a statistic by which pages are compared roughly.
+        let now = self.eviction_clock.fetch_add(bytes, Ordering::Relaxed);
+        let mut inner = lock(&self.classes[class]);
+        inner.evicted_since_move += 1;
+        let victim = inner.victim(&self.pages, &self.recency, now)?;
+        if let Some(ahead) = inner.ahead(&self.pages, 2) {
+            crate::prefetch::read(self.arena.address(ahead));
+        }
+        Some(victim)
+    }
+
+    /// True if a page should move to this class rather than that it evicts its own items for ever:
+    /// it has none, or it has evicted a page's worth and another class's coldest page went
+    /// unvisited more than twice as long as its own.
+    pub fn wants_page(&self, class: usize) -> bool {
+        let now = self.eviction_clock.load(Ordering::Relaxed);
+        let own_age = {
+            let mut inner = lock(&self.classes[class]);
+            if inner.pages.is_empty() {
+                return true;
+            }
+            if inner.evicted_since_move < inner.per_page {
+                return false;
+            }
+            inner.evicted_since_move = 0;
+            inner
+                .coldest(&self.pages)
+                .map_or(0, |(_, visited)| now.saturating_sub(visited))
+        };
+        self.coldest_page(Some(class))
+            .is_some_and(|(_, _, visited)| now.saturating_sub(visited) > 2 * own_age)
+    }
+
+    /// The page that went longest without a visit of its class's hand: class, page, visit.
+    fn coldest_page(&self, except: Option<usize>) -> Option<(usize, u32, u64)> {
+        (0..self.classes.len())
+            .filter(|&class| Some(class) != except)
+            .filter_map(|class| {
+                let inner = lock(&self.classes[class]);
+                let (page, visited) = inner.coldest(&self.pages)?;
+                // Free chunks are as good as cold ones.
+                let idle = inner.free_chunks() >= inner.per_page as usize;
+                Some((class, page, if idle { 0 } else { visited }))
+            })
+            .min_by_key(|&(_, _, visited)| visited)
+    }
+
+    /// Empties about `budget` chunks of a page on its way back to the pool, choosing a page first
+    /// if none is on its way. `unlink` takes an item out of the index and frees it. Returns true
+    /// once the page is in the pool; false if there is more to do or nothing to take.
+    pub fn drain(
+        &self,
+        except: Option<usize>,
+        budget: usize,
+        mut unlink: impl FnMut(Chunk),
+    ) -> bool {
+        // Somebody else is at it: that is as good.
+        let Ok(mut drain) = self.drain.try_lock() else {
+            return false;
+        };
+        let mut work = match *drain {
+            Some(work) => work,
+            None => {
+                let Some((class, page, _)) = self.coldest_page(except) else {
+                    return false;
+                };
+                lock(&self.classes[class]).start_drain(&self.pages, page);
+                Drain {
+                    page,
+                    class,
+                    next: 0,
+                    passes: 0,
+                }
+            }
+        };
+        let end = lock(&self.classes[work.class]).drain_end(&self.pages, work.page);
+        for _ in 0..budget {
+            if work.next >= end {
+                break;
+            }
+            let chunk = lock(&self.classes[work.class]).chunk(work.page, work.next);
+            work.next += 1;
+            unlink(chunk);
+        }
+        if work.next >= end {
+            let mut class = lock(&self.classes[work.class]);
+            if class.finish_drain(&self.pages, work.page) {
+                drop(class);
+                *drain = None;
+                self.pages_moved.fetch_add(1, Ordering::Relaxed);
+                let mut pool = lock(&self.pool);
+                pool.give_back(work.page);
+                let over = pool.is_over();
+                drop(pool);
+                if over {
+                    self.release_page(work.page);
+                }
+                return true;
+            }
+            work.next = 0;
+            work.passes += 1;
+            if work.passes > DRAIN_PASSES_MAX {
+                class.cancel_drain(&self.pages, work.page);
+                drop(class);
+                *drain = None;
+                return false;
+            }
+        }
+        *drain = Some(work);
+        false
+    }
+
+    fn release_page(&self, page: u32) {
+        let start = page as usize * PAGE_WORDS;
+        self.arena.release(start, PAGE_WORDS);
+    }
+
+    /// True while a page is being emptied.
+    pub fn is_draining(&self) -> bool {
+        lock(&self.drain).is_some()
+    }
+
+    /// The account of memory.
+    pub fn pool(&self) -> MutexGuard<'_, Pool> {
+        lock(&self.pool)
+    }
+
+    /// Looks at a class under its lock.
+    pub fn class(&self, class: usize) -> MutexGuard<'_, Class> {
+        lock(&self.classes[class])
+    }
+
+    /// How many pages the arena has room for.
+    pub fn page_count(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Pages moved so far.
+    pub fn pages_moved(&self) -> u64 {
+        self.pages_moved.load(Ordering::Relaxed)
+    }
+
+    /// Chunk `number` of a page, and the class, if a class has the page and ever used the chunk.
+    pub fn chunk_of_page(&self, page: u32, number: u32) -> Option<(usize, Chunk)> {
+        let class = self.pages.get(page as usize)?.class.load(Ordering::Relaxed) as usize;
+        let inner = lock(self.classes.get(class)?);
+        // Again under the lock: the page may have moved.
+        let same = self.pages[page as usize].class.load(Ordering::Relaxed) as usize == class;
+        (same && number < inner.drain_end(&self.pages, page))
+            .then(|| (class, inner.chunk(page, number)))
+    }
+
+    /// Recounts everything that can be recounted without the index.
+    pub fn audit(&self) -> Result<(), String> {
+        let mut pages = 0;
+        for (number, class) in self.classes.iter().enumerate() {
+            let class = lock(class);
+            pages += class.pages.len();
+            class.audit(&self.pages, &self.arena, number as u32)?;
+        }
+        let pool = lock(&self.pool);
+        if pages != pool.used_pages() {
+            let counted = pool.used_pages();
+            return Err(format!(
+                "store: classes have {pages} pages, the pool counts {counted}"
+            ));
+        }
+        if !pool.keeps_limit() {
+            return Err(format!(
+                "store 4: {} bytes used of {}",
+                pool.used(),
+                pool.limit()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The page that a chunk lies in.
+#[inline(always)]
+pub fn page_of(chunk: Chunk) -> u32 {
+    (chunk.0 / PAGE_WORDS as u64) as u32
+}

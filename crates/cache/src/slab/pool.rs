@@ -1,0 +1,147 @@
+//! Pages that no class has, and the account of everything that grows with the data.
+
+use super::sizes::PAGE;
+
+/// Pages and bytes. One lock guards it; it is asked once a page, not once an item.
+pub struct Pool {
+    /// The limit in bytes, for pages, their recency bits and the index together.
+    limit: usize,
+    /// Bytes that a page costs: itself and its recency bits.
+    page_cost: usize,
+    /// Bytes taken by others than pages (the index).
+    charged: usize,
+    /// Bytes that the index waits for: classes get no page before it has them.
+    earmarked: usize,
+    /// The limit was lowered below what was in use, and has not been reached yet.
+    shrinking: bool,
+    /// Pages that classes have.
+    used_pages: usize,
+    /// Pages that came back.
+    returned: Vec<u32>,
+    /// The first page never used; the arena ends at `pages_max`.
+    fresh: u32,
+    pages_max: u32,
+}
+
+impl Pool {
+    /// All pages free.
+    pub fn new(limit: usize, pages_max: u32, page_overhead: usize) -> Self {
+        Self {
+            limit,
+            page_cost: PAGE + page_overhead,
+            charged: 0,
+            earmarked: 0,
+            shrinking: false,
+            used_pages: 0,
+            returned: Vec::new(),
+            fresh: 0,
+            pages_max,
+        }
+    }
+
+    /// A page for a class, unless that would pass the limit.
+    pub fn take(&mut self) -> Option<u32> {
+        if self.used() + self.earmarked + self.page_cost > self.limit {
+            return None;
+        }
+        let page = self.returned.pop().or_else(|| {
+            (self.fresh < self.pages_max).then(|| {
+                self.fresh += 1;
+                self.fresh - 1
+            })
+        })?;
+        self.used_pages += 1;
+        Some(page)
+    }
+
+    /// A page that no chunk is used in any more.
+    pub fn give_back(&mut self, page: u32) {
+        self.used_pages -= 1;
+        self.returned.push(page);
+        self.shrinking &= self.used() > self.limit;
+    }
+
+    /// Takes bytes for something other than pages, unless that would pass the limit.
+    pub fn charge(&mut self, bytes: usize) -> bool {
+        let fits = self.used() + bytes <= self.limit;
+        if fits {
+            self.charged += bytes;
+            self.earmarked = 0;
+        }
+        fits
+    }
+
+    /// The index waits for so many bytes: pages that come back are kept for it.
+    pub fn earmark(&mut self, bytes: usize) {
+        self.earmarked = bytes;
+    }
+
+    /// Bytes taken.
+    pub fn used(&self) -> usize {
+        self.charged + self.used_pages * self.page_cost
+    }
+
+    /// The limit in bytes.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Pages that classes have.
+    pub fn used_pages(&self) -> usize {
+        self.used_pages
+    }
+
+    /// True if pages must be taken from classes: the limit was lowered, or the index waits.
+    pub fn is_over(&self) -> bool {
+        self.used() + self.earmarked > self.limit
+    }
+
+    /// False if more is in use than the limit allows, and nobody has just lowered it.
+    pub fn keeps_limit(&self) -> bool {
+        self.shrinking || self.used() <= self.limit
+    }
+
+    /// Changes the limit; the arena bounds it.
+    pub fn set_limit(&mut self, limit: usize) -> Result<(), String> {
+        let most = self.charged + self.pages_max as usize * self.page_cost;
+        if limit > most {
+            return Err(format!(
+                "the memory limit can be raised to {} MiB at most",
+                most >> 20
+            ));
+        }
+        let least = self.charged + 2 * self.page_cost;
+        if limit < least {
+            let least = least.div_ceil(PAGE);
+            return Err(format!(
+                "the memory limit can be lowered to {least} MiB at least"
+            ));
+        }
+        self.limit = limit;
+        self.shrinking = self.used() > limit;
+        Ok(())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_holds_pages_and_index_together() {
+        let mut pool = Pool::new(4 * PAGE, 10, 100);
+        assert!(pool.charge(PAGE));
+        assert!(!pool.charge(3 * PAGE + 1));
+        assert_eq!(
+            (pool.take(), pool.take(), pool.take()),
+            (Some(0), Some(1), None)
+        );
+        assert!(!pool.is_over());
+        pool.give_back(0);
+        assert_eq!(pool.take(), Some(0));
+        assert!(pool.set_limit(PAGE).is_err());
+        assert!(pool.set_limit(100 * PAGE).is_err());
+        assert!(pool.set_limit(6 * PAGE).is_ok());
+        assert_eq!((pool.take(), pool.take()), (Some(2), Some(3)));
+    }
+}

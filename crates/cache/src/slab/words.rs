@@ -1,0 +1,176 @@
+//! Memory as atomic words: reserved at once, touched by need, on huge pages where possible.
+//!
+//! Everything that optimistic readers look at lives in [`Words`]. Because each access is an atomic
+//! one, a reader that is late sees old or new words, never undefined behaviour.
+
+use std::ops::Deref;
+
+use nuthatch_sync::shim::AtomicU64;
+
+/// A zeroed array of atomic words. Words never touched cost no memory.
+pub struct Words {
+    memory: memory::Memory,
+}
+
+impl Words {
+    /// Reserves address space for `len` words.
+    pub fn reserve(len: usize) -> std::io::Result<Self> {
+        Ok(Self {
+            memory: memory::Memory::reserve(len)?,
+        })
+    }
+
+    /// Gives the memory of these words back to the system; they read as zero from then on. Only
+    /// whole pages of the system inside the range are given back.
+    pub fn release(&self, start: usize, len: usize) {
+        self.memory.release(start, len);
+    }
+}
+
+impl Deref for Words {
+    type Target = [AtomicU64];
+
+    #[inline(always)]
+    fn deref(&self) -> &[AtomicU64] {
+        self.memory.words()
+    }
+}
+
+#[cfg(not(any(loom, miri)))]
+mod memory {
+    use std::io;
+    use std::ptr::NonNull;
+
+    use nuthatch_sync::shim::AtomicU64;
+
+    const HUGE_PAGE: usize = 2 << 20;
+
+    pub struct Memory {
+        mapping: NonNull<libc::c_void>,
+        mapped: usize,
+        words: NonNull<AtomicU64>,
+        len: usize,
+    }
+
+    // SAFETY: the mapping is owned by this value alone and is only ever accessed through
+    // `&[AtomicU64]`, which is Sync.
+    unsafe impl Send for Memory {}
+    // SAFETY: as above.
+    unsafe impl Sync for Memory {}
+
+    impl Memory {
+        pub fn reserve(len: usize) -> io::Result<Self> {
+            let bytes = len
+                .checked_mul(size_of::<u64>())
+                .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?
+                .max(1);
+            let mapped = bytes.next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
+            // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no
+            // memory of ours. NORESERVE: what is never touched is never charged.
+            let mapping = unsafe {
+                libc::mmap(
+                    std::ptr::null_mut(),
+                    mapped,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                    -1,
+                    0,
+                )
+            };
+            if mapping == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            let mapping = NonNull::new(mapping).ok_or_else(io::Error::last_os_error)?;
+            let skip = mapping.as_ptr().align_offset(HUGE_PAGE);
+            // SAFETY: `skip` is under HUGE_PAGE and the mapping is at least that much longer than
+            // `bytes`, so start and end of the aligned part lie inside it.
+            let words = unsafe { mapping.byte_add(skip) }.cast::<AtomicU64>();
+            // Huge pages are worth 1.8x on random reads. Where the kernel refuses, small pages
+            // serve as well, only slower: the result is of no consequence.
+            // SAFETY: the range lies inside our mapping; the advice changes no content.
+            unsafe { libc::madvise(words.as_ptr().cast(), mapped - skip, libc::MADV_HUGEPAGE) };
+            Ok(Self {
+                mapping,
+                mapped,
+                words,
+                len,
+            })
+        }
+
+        #[inline(always)]
+        pub fn words(&self) -> &[AtomicU64] {
+            // SAFETY: `words` points to `len` zeroed, aligned words inside a mapping that lives as
+            // long as self; AtomicU64 has the layout of u64 and every bit pattern is valid.
+            unsafe { std::slice::from_raw_parts(self.words.as_ptr(), self.len) }
+        }
+
+        pub fn release(&self, start: usize, len: usize) {
+            let range = &self.words()[start..start + len];
+            // SAFETY: the range is inside our mapping. The kernel replaces whole pages by zeros:
+            // to concurrent atomic readers that is a store of zero to each word.
+            unsafe {
+                libc::madvise(
+                    range.as_ptr().cast_mut().cast(),
+                    size_of_val(range),
+                    libc::MADV_DONTNEED,
+                )
+            };
+        }
+    }
+
+    impl Drop for Memory {
+        fn drop(&mut self) {
+            // SAFETY: unmaps exactly what `reserve` mapped; no reference outlives self.
+            unsafe { libc::munmap(self.mapping.as_ptr(), self.mapped) };
+        }
+    }
+}
+
+/// Loom's atomics must be made one by one, and Miri does not know madvise.
+#[cfg(any(loom, miri))]
+mod memory {
+    use std::io;
+
+    use nuthatch_sync::shim::{AtomicU64, Ordering};
+
+    pub struct Memory(Box<[AtomicU64]>);
+
+    impl Memory {
+        pub fn reserve(len: usize) -> io::Result<Self> {
+            Ok(Self((0..len).map(|_| AtomicU64::new(0)).collect()))
+        }
+
+        pub fn words(&self) -> &[AtomicU64] {
+            &self.0
+        }
+
+        pub fn release(&self, start: usize, len: usize) {
+            for word in &self.0[start..start + len] {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use nuthatch_sync::shim::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn released_words_are_zero() {
+        let words = Words::reserve(1 << 20).unwrap();
+        words[1000].store(7, Ordering::Relaxed);
+        words[700_000].store(9, Ordering::Relaxed);
+        words.release(0, 1 << 19);
+        assert_eq!(words[1000].load(Ordering::Relaxed), 0);
+        assert_eq!(words[700_000].load(Ordering::Relaxed), 9);
+    }
+
+    #[test]
+    fn impossible_reservations_are_errors() {
+        assert!(Words::reserve(usize::MAX / 4).is_err());
+        assert!(Words::reserve(usize::MAX / 16).is_err());
+    }
+}
