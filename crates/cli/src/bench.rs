@@ -1,10 +1,11 @@
 //! `nuthatch bench`: the benches, on the engine that is asked for.
 
 use clap::{Args, Subcommand};
+use nuthatch::Engine;
 use nuthatch_bench::report::print;
 use nuthatch_bench::{engine, fill, growth, server, versus};
 
-use crate::engine::{EngineName, EngineSettings};
+use crate::engine::{Build, EngineName, EngineSettings, Job};
 
 /// The benches.
 #[derive(Debug, Subcommand)]
@@ -31,24 +32,38 @@ pub struct OnEngine<O: Args> {
 
 impl Bench {
     /// Runs it and prints what it found.
-    pub fn run(&self) -> Result<(), String> {
+    pub fn run(self) -> Result<(), String> {
         match self {
-            Bench::Engine(OnEngine { engine, options }) => {
-                let build = |room| EngineSettings::for_bench(*engine, room).build();
-                match options.grow {
-                    Some(grow) => print(&growth::run(build, grow, options)?, options.json),
-                    None => print(&engine::run(build, options)?, options.json),
-                }
-            }
-            Bench::Fill(OnEngine { engine, options }) => {
-                let build = |room| EngineSettings::for_bench(*engine, room).build();
-                print(&fill::run(build, options)?, options.json)
-            }
-            Bench::Server(options) => print(&server::run(options)?, options.json),
+            Bench::Engine(bench) => bench.engine.choose(bench),
+            Bench::Fill(bench) => bench.engine.choose(bench),
+            Bench::Server(options) => print(&server::run(&options)?, options.json),
             Bench::Versus(options) => {
                 let program = std::env::current_exe().map_err(|error| error.to_string())?;
-                print(&versus::run(&program, options)?, options.json)
+                print(&versus::run(&program, &options)?, options.json)
             }
         }
+    }
+}
+
+impl Job for OnEngine<engine::Options> {
+    type Output = Result<(), String>;
+
+    fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
+        let Self { engine, options } = self;
+        let build = |room| build(&EngineSettings::for_bench(engine, room));
+        match options.grow {
+            Some(grow) => print(&growth::run(build, grow, &options)?, options.json),
+            None => print(&engine::run(build, &options)?, options.json),
+        }
+    }
+}
+
+impl Job for OnEngine<fill::Options> {
+    type Output = Result<(), String>;
+
+    fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
+        let Self { engine, options } = self;
+        let build = |room| build(&EngineSettings::for_bench(engine, room));
+        print(&fill::run(build, &options)?, options.json)
     }
 }

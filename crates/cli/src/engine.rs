@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use nuthatch::cuckoo::layout::{Design, EightWay, Paper};
+use nuthatch::{Cuckoo, CuckooConfig, Engine};
 use nuthatch_bench::engine::Room;
-use nuthatch_check::naive::{Naive, Options};
 use serde::Deserialize;
 
 /// The engines there are.
@@ -16,6 +17,44 @@ pub enum EngineName {
     Cuckoo,
     /// The same with the constants of the MemC3 paper: 4 slots, 1-byte tags, one writer
     CuckooPaper,
+}
+
+/// What is done with an engine, whichever it is.
+pub trait Job {
+    /// What comes of it.
+    type Output;
+
+    /// Does it. Below this everything is made for one type of engine.
+    fn run<E: Engine>(self, build: Build<E>) -> Self::Output;
+}
+
+/// Builds an engine.
+pub type Build<E> = fn(&EngineSettings) -> Result<Arc<E>, String>;
+
+impl EngineName {
+    /// Does a job with the engine of this name.
+    pub fn choose<J: Job>(self, job: J) -> J::Output {
+        match self {
+            Self::Cuckoo => job.run(cuckoo::<EightWay>),
+            Self::CuckooPaper => job.run(cuckoo::<Paper>),
+        }
+    }
+}
+
+fn cuckoo<D: Design>(settings: &EngineSettings) -> Result<Arc<Cuckoo<D>>, String> {
+    let default = CuckooConfig::default();
+    let config = CuckooConfig {
+        memory_limit: settings.memory_limit,
+        item_size_max: settings.item_size_max,
+        evicts: settings.evicts,
+        chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
+        growth_factor: settings.growth_factor,
+        initial_items: settings.initial_items,
+        ..default
+    };
+    Cuckoo::new(config)
+        .map(Arc::new)
+        .map_err(|error| error.to_string())
 }
 
 /// What an engine is built from.
@@ -37,18 +76,16 @@ pub struct EngineSettings {
     pub initial_items: Option<usize>,
 }
 
-/// memcached's default, in bytes.
-const MEMORY_LIMIT: usize = 64 << 20;
-
 impl Default for EngineSettings {
     fn default() -> Self {
+        let default = CuckooConfig::default();
         Self {
             name: EngineName::default(),
-            memory_limit: MEMORY_LIMIT,
-            item_size_max: 1 << 20,
-            evicts: true,
+            memory_limit: default.memory_limit,
+            item_size_max: default.item_size_max,
+            evicts: default.evicts,
             chunk_min: None,
-            growth_factor: 1.25,
+            growth_factor: default.growth_factor,
             initial_items: None,
         }
     }
@@ -63,15 +100,5 @@ impl EngineSettings {
             initial_items: room.items,
             ..Self::default()
         }
-    }
-
-    /// Builds the engine.
-    pub fn build(&self) -> Result<Arc<Naive>, String> {
-        Ok(Naive::new(Options {
-            memory_limit: self.memory_limit,
-            item_size_max: self.item_size_max,
-            evicts: self.evicts,
-            ..Options::default()
-        }))
     }
 }

@@ -19,9 +19,7 @@ fn start(settings: Settings) -> Result<(), String> {
     for warning in &warnings {
         eprintln!("nuthatch: {warning}");
     }
-    let engine = settings.engine.build()?;
     let pid_file = settings.process.pid_file.as_deref();
     let _pid_file = pid_file.map(PidFile::write).transpose()?;
-    drop(engine);
     Err("not yet".into())
 }
