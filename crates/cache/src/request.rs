@@ -237,7 +237,7 @@ pub struct Delta {
     pub down: bool,
     /// By how much. Up wraps at 2^64, down stops at 0.
     pub by: u64,
-    /// What it demands of the item's cas.
+    /// What it demands of the item's cas; judged before the value.
     pub condition: Condition,
     /// On a hit, the item's new expiry (`ma T`).
     pub touch: Option<Expiry>,
