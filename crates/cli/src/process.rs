@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nix::sys::mman::{MlockAllFlags, mlockall};
-use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
+use nix::sys::resource::{RLIM_INFINITY, Resource, setrlimit};
 use nix::unistd::{User, daemon, geteuid, initgroups, setgid, setuid};
+use nuthatch_server::raise_file_limit;
 
 use crate::settings::ProcessSettings;
 
@@ -13,14 +14,18 @@ use crate::settings::ProcessSettings;
 const OTHER_FILES: u64 = 64;
 
 /// Becomes what the settings ask for. Must run before any thread is started. Returns warnings.
-pub fn prepare(settings: &ProcessSettings, connections: usize) -> Result<Vec<String>, String> {
+pub fn prepare(
+    settings: &ProcessSettings,
+    connections: usize,
+    verbosity: u32,
+) -> Result<Vec<String>, String> {
     let mut warnings = Vec::new();
     if settings.daemon {
-        daemon(false, false).map_err(|error| format!("-d: {error}"))?;
+        // A daemon that was asked to say something keeps its standard streams, as memcached does.
+        daemon(false, verbosity > 0).map_err(|error| format!("-d: {error}"))?;
     }
-    if let Err(error) = allow_files(connections as u64 + OTHER_FILES) {
-        warnings.push(format!("-c {connections}: too many open files: {error}"));
-    }
+    // While it may still be root. The server asks again, and warns if it is too little.
+    let _ = raise_file_limit(connections as u64 + OTHER_FILES);
     if settings.lock_memory {
         // As root, so that the user it becomes may lock what is mapped later.
         let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
@@ -37,19 +42,6 @@ pub fn prepare(settings: &ProcessSettings, connections: usize) -> Result<Vec<Str
         (Some(_), false) | (None, false) => {}
     }
     Ok(warnings)
-}
-
-/// Raises the limit of open files, as far as this user may.
-fn allow_files(files: u64) -> nix::Result<()> {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    if soft >= files {
-        return Ok(());
-    }
-    setrlimit(Resource::RLIMIT_NOFILE, files, hard.max(files)).or_else(|error| {
-        let most = files.min(hard);
-        setrlimit(Resource::RLIMIT_NOFILE, most, hard)?;
-        if most < files { Err(error) } else { Ok(()) }
-    })
 }
 
 fn become_user(name: &str) -> Result<(), String> {
