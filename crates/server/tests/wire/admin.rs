@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::fixture::{Fixture, Wants, config};
+use super::fixture::{Fixture, Wants, config};
 use nuthatch_server::Config;
 
 #[test]

@@ -1,8 +1,8 @@
 //! What clients should not send: each gets a clear error or a closed connection, and nobody else
 //! notices.
 
-use crate::client::Client;
-use crate::fixture::Fixture;
+use super::client::Client;
+use super::fixture::Fixture;
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format\r\n";
 

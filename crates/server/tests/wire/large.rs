@@ -1,6 +1,6 @@
 //! Values that arrive and leave in pieces.
 
-use crate::fixture::{Fixture, Wants, config};
+use super::fixture::{Fixture, Wants, config};
 
 /// Bytes that differ from place to place.
 fn pattern(len: usize, seed: usize) -> Vec<u8> {

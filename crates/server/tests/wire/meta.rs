@@ -1,6 +1,6 @@
 //! The meta commands.
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 
 #[test]
 fn mg_returns_what_its_flags_ask_for_in_their_order() {

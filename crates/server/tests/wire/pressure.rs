@@ -4,8 +4,8 @@ use std::io::{ErrorKind, Write};
 use std::num::NonZeroU32;
 use std::thread;
 
-use crate::client::Client;
-use crate::fixture::{Fixture, Wants, config};
+use super::client::Client;
+use super::fixture::{Fixture, Wants, config};
 use nuthatch_server::Config;
 
 /// Writes as much of `requests`, over and over, as the sockets take while nobody reads; returns how

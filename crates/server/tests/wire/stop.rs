@@ -2,7 +2,7 @@
 
 use std::net::TcpStream;
 
-use crate::fixture::{Fixture, Wants, config};
+use super::fixture::{Fixture, Wants, config};
 use nuthatch_server::Config;
 
 #[test]
