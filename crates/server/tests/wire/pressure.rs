@@ -176,3 +176,35 @@ fn turns_are_short_when_told_so() {
     writer.join().unwrap();
     assert!(client.stat("conn_yields") > 1000);
 }
+
+#[test]
+fn many_clients_at_once_get_their_own_values_in_order() {
+    let server = Fixture::new();
+    let address = server.address();
+    let threads: Vec<_> = (0..8)
+        .map(|thread| {
+            thread::spawn(move || {
+                let mut clients: Vec<Client> = (0..8).map(|_| Client::tcp(address)).collect();
+                for round in 0..100 {
+                    for (number, client) in clients.iter_mut().enumerate() {
+                        let name = format!("{thread}-{number}");
+                        let value = format!("{name}-{round}-").repeat(1 + round * 7 % 300);
+                        let len = value.len();
+                        client.send(format!("set {name} 0 0 {len}\r\n{value}\r\n"));
+                        client.send(format!(
+                            "get {name} none {name}\r\nincr shared 1 noreply\r\n"
+                        ));
+                        let reply = format!("VALUE {name} 0 {len}\r\n{value}\r\n");
+                        client.expect(format!("STORED\r\n{reply}{reply}END\r\n"));
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let mut client = server.client();
+    assert_eq!(client.stat("cmd_set"), 8 * 8 * 100);
+    assert_eq!(client.stat("incr_misses"), 8 * 8 * 100);
+}
