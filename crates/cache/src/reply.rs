@@ -22,7 +22,7 @@ pub struct Item {
     pub won: bool,
     /// Somebody else won that right before (`Z`).
     pub won_before: bool,
-    /// A get had hit it before this request (`h`).
+    /// A get had hit it before this request (`h`). Only replies to reads know.
     pub fetched: bool,
     /// Time since it was stored, or an upper bound of the time since its last access where the
     /// engine does not know better (`l`).

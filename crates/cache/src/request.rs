@@ -159,8 +159,9 @@ pub enum Condition {
     CasOrStale(u64),
 }
 
-/// A store. It makes a new item: neither stale nor won nor fetched, unless said otherwise. A value
-/// that can never fit is refused before anything else is looked at.
+/// A store. It makes a new item: neither stale nor won, unless said otherwise, nor fetched (but
+/// append and prepend keep that). A value that can never fit is refused before anything else is
+/// looked at.
 #[derive(Clone, Copy, Debug)]
 pub struct Store<'a> {
     /// How it treats the item that is there.
@@ -217,8 +218,8 @@ pub enum Leave {
         /// The stale item's cas (`md I E`).
         new_cas: Option<u64>,
     },
-    /// The item without its value and flags, otherwise as if newly stored, but for its expiry
-    /// (`md x`); also stale if so asked (`md x I`).
+    /// The item without its value and flags, neither won nor, unless so asked (`md x I`), stale
+    /// (`md x`).
     Empty {
         /// Also mark it stale.
         stale: bool,

@@ -166,10 +166,10 @@ impl KeyModel {
                 **value == **bytes && self.same_item(expected, item)
             }
             (Outcome::Done(expected), Answer::Done(reply)) => match (expected, reply) {
-                (Reply::Found(expected), Reply::Found(item))
-                | (Reply::Stored(expected), Reply::Stored(item)) => self.same_item(expected, item),
+                (Reply::Found(expected), Reply::Found(item)) => self.same_item(expected, item),
+                (Reply::Stored(expected), Reply::Stored(item)) => self.same_new(expected, item),
                 (Reply::Number(expected, item), Reply::Number(number, found)) => {
-                    expected == number && self.same_item(item, found)
+                    expected == number && self.same_new(item, found)
                 }
                 _ => expected == reply,
             },
@@ -185,6 +185,16 @@ impl KeyModel {
             ..*expected
         };
         alike == *item && self.same_cas(expected.cas, item.cas)
+    }
+
+    /// Compares an item that was just changed: whether it was fetched is for reads to say.
+    fn same_new(&mut self, expected: &Item, item: &Item) -> bool {
+        let fetched = item.fetched;
+        let expected = Item {
+            fetched,
+            ..*expected
+        };
+        self.same_item(&expected, item)
     }
 
     /// An engine has cas values of its own: they must rise as the model's do, and one the model has
