@@ -167,9 +167,9 @@ impl KeyModel {
             }
             (Outcome::Done(expected), Answer::Done(reply)) => match (expected, reply) {
                 (Reply::Found(expected), Reply::Found(item)) => self.same_item(expected, item),
-                (Reply::Stored(expected), Reply::Stored(item)) => self.same_new(expected, item),
+                (Reply::Stored(expected), Reply::Stored(item)) => self.same_item(expected, item),
                 (Reply::Number(expected, item), Reply::Number(number, found)) => {
-                    expected == number && self.same_new(item, found)
+                    expected == number && self.same_item(item, found)
                 }
                 _ => expected == reply,
             },
@@ -177,24 +177,16 @@ impl KeyModel {
         }
     }
 
-    /// Compares all but the idle time, which an engine need not know, and learns the cas.
+    /// Compares all but the hints (idle time, fetched), which an engine need not know exactly, and
+    /// learns the cas.
     fn same_item(&mut self, expected: &Item, item: &Item) -> bool {
         let alike = Item {
             cas: item.cas,
             idle: item.idle,
+            fetched: item.fetched,
             ..*expected
         };
         alike == *item && self.same_cas(expected.cas, item.cas)
-    }
-
-    /// Compares an item that was just changed: whether it was fetched is for reads to say.
-    fn same_new(&mut self, expected: &Item, item: &Item) -> bool {
-        let fetched = item.fetched;
-        let expected = Item {
-            fetched,
-            ..*expected
-        };
-        self.same_item(&expected, item)
     }
 
     /// An engine has cas values of its own: they must rise as the model's do, and one the model has
