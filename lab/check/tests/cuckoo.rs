@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use nuthatch::{Cuckoo, CuckooConfig, Engine};
 use nuthatch_check::conformance::{self, Client, Setup};
+use nuthatch_check::history::{self, Plan};
 use nuthatch_check::sequence::{self, Misses};
+use nuthatch_check::stress::{self, Load};
 
 fn make(setup: Setup) -> Arc<Cuckoo> {
     let config = CuckooConfig {
@@ -42,4 +44,40 @@ fn full<E: Engine>(engine: Arc<E>) -> Arc<E> {
         }
     }
     engine
+}
+
+#[test]
+fn stress_in_ample_memory() {
+    let seen = stress::everything(&make(Setup::AMPLE), &Load::SMOKE);
+    assert!(
+        seen.hits > 0 && seen.misses > 0 && seen.changes > 0,
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn stress_under_pressure_with_mixed_sizes() {
+    let engine = make(Setup::TIGHT);
+    let seen = stress::everything(&engine, &Load::MIXED);
+    assert!(seen.hits > 0 && seen.changes > 0, "{seen:?}");
+    assert!(engine.stats().evictions > 0);
+}
+
+#[test]
+fn residents_are_never_missed() {
+    assert!(stress::residents(&make(Setup::AMPLE), &Load::SMOKE) > 0);
+}
+
+#[test]
+fn no_increment_is_lost() {
+    let load = Load {
+        batches: 500,
+        ..Load::SMOKE
+    };
+    stress::counter(&make(Setup::AMPLE), &load);
+}
+
+#[test]
+fn histories_are_linearizable() {
+    history::linearizable(&make(Setup::AMPLE), &Plan::SMOKE);
 }
