@@ -1,9 +1,24 @@
-//! Nuthatch as a library: an in-memory cache with a hard memory bound.
+//! Nuthatch as a library: an in-memory cache at the speed of memory, with a hard memory bound.
+//!
+//! [`Cache`] is the face for programs that want a cache. Below it lies the seam that the server
+//! drives too: an [`Engine`] shared by all threads, a [`Handle`] for each, batches of
+//! [`Request`]s in, [`Replies`] out.
+//!
+//! * [`cache`](Cache): get, set, counters, single flight, iteration
+//! * [`engine`], [`request`], [`reply`], [`stats`]: the seam
+//! * [`cuckoo`]: optimistic cuckoo hashing with CLOCK (MemC3)
+//! * [`slab`] and [`eviction`]: where items live and who has to go
 
+#[cfg(not(loom))]
+mod builder;
+#[cfg(not(loom))]
+mod cache;
 mod counters;
 pub mod cuckoo;
 pub mod engine;
 pub mod eviction;
+#[cfg(not(loom))]
+mod flight;
 mod item;
 mod number;
 mod prefetch;
@@ -12,6 +27,10 @@ pub mod request;
 pub mod slab;
 pub mod stats;
 
+#[cfg(not(loom))]
+pub use builder::Builder;
+#[cfg(not(loom))]
+pub use cache::{Cache, CasOutcome, Error, LoadError};
 pub use cuckoo::Cuckoo;
 pub use cuckoo::config::{CuckooConfig, Departure, Listener};
 pub use engine::{Engine, Handle, Value};

@@ -1,0 +1,599 @@
+//! A worker's loop: wait for events, and serve all connections that have something.
+//!
+//! Serving goes in rounds. A round seats as many ready connections as its read buffer has room
+//! for, one read each; then all their requests go to the engine in one batch (or a few), and the
+//! replies are written, one write each:
+//!
+//! ```text
+//!  ready    3 17 4 ...
+//!             | read, one after the other
+//!  buffer   |get a\r\nget b\r\n|set c 0 0 2\r\nhi\r\n|get a\r\ng|
+//!             | parse                                        \ kept by its connection
+//!  batch     a  b  c  a
+//!             | execute
+//!  outputs  |VALUE a..VALUE b..|STORED\r\n|VALUE a ..|
+//!             | write, one after the other
+//! ```
+//!
+//! Without pipelining that is one epoll_wait, one read and one write a request; a read that came
+//! back short is not repeated to see the socket empty, because new bytes make a new event.
+
+use std::io::{self, ErrorKind, Read};
+use std::mem;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bumpalo::Bump;
+use mio::{Events, Poll, Token};
+use nuthatch::{Engine, Handle, Op, Removal, Request, Time};
+use nuthatch_protocol::{GET_LINE_MAX, LINE_MAX, Limits};
+use slab::Slab;
+
+use crate::batch::{BATCH_MAX, Batch, BatchBuffers};
+use crate::commands::Stage;
+use crate::commands::immediate::Unheard;
+use crate::connection::Connection;
+use crate::output::{Output, Written};
+use crate::replies::Answering;
+use crate::shared::{Desk, OUTPUT_BUDGET, Shared};
+use crate::spare::Spare;
+use crate::turn::{self, AWAITED_MAX, Source, Stop, Turn, TurnOf};
+
+/// The token of the waker, which no connection has.
+pub(crate) const WAKE: Token = Token(usize::MAX);
+
+/// Bytes of the read buffer.
+const BUFFER: usize = 512 << 10;
+
+/// A connection reads at most so much a turn.
+const READ_MAX: usize = 64 << 10;
+
+/// With less room than this for a read, the next connection waits for the next round.
+const READ_MIN: usize = 16 << 10;
+
+/// A round that has read so much seats nobody else: what was read first is still in the cache.
+const ROUND_BYTES: usize = 128 << 10;
+
+/// The longest incomplete command that a connection keeps.
+const WAITING_MAX: usize = if GET_LINE_MAX > LINE_MAX + AWAITED_MAX {
+    GET_LINE_MAX
+} else {
+    LINE_MAX + AWAITED_MAX
+};
+
+const _: () = assert!(
+    WAITING_MAX + READ_MIN <= BUFFER,
+    "an empty buffer has room for what any connection keeps, and to read more"
+);
+
+/// How often connections are looked at for their idle timeout.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// How long a stopping worker tries to send what is unsent.
+const FAREWELL: Duration = Duration::from_millis(700);
+
+/// How often it looks whether it may go.
+const FAREWELL_STEP: Duration = Duration::from_millis(20);
+
+/// One thread's connections and memory.
+pub(crate) struct Worker<E: Engine> {
+    shared: Arc<Shared<E>>,
+    desk: Arc<Desk>,
+    handle: E::Handle,
+    poll: Poll,
+    connections: Slab<Connection<E::Handle>>,
+    /// Whose turn is next.
+    ready: Vec<usize>,
+    /// Where this round's input is read to, and how much of it is used.
+    buffer: Box<[u8]>,
+    used: usize,
+    /// Inputs of this round that their connections had kept.
+    kept: Vec<Vec<u8>>,
+    turns: Vec<TurnOf<E>>,
+    batch: BatchBuffers,
+    decoded: Bump,
+    spare: Spare,
+    /// Unsent bytes of all connections whose turn it is not.
+    unsent: usize,
+    limits: Limits,
+    swept: Time,
+    /// When a stopping worker goes in any case.
+    farewell: Option<Instant>,
+    /// False when everybody had the last turn that reads.
+    reading: bool,
+}
+
+impl<E: Engine> Worker<E> {
+    pub(crate) fn new(shared: Arc<Shared<E>>, desk: Arc<Desk>, poll: Poll) -> Self {
+        let handle = shared.engine.handle();
+        let limits = Limits {
+            value_max: shared.engine.item_size_max(),
+        };
+        Self {
+            shared,
+            desk,
+            handle,
+            poll,
+            connections: Slab::new(),
+            ready: Vec::new(),
+            buffer: vec![0; BUFFER].into_boxed_slice(),
+            used: 0,
+            kept: Vec::new(),
+            turns: Vec::new(),
+            batch: BatchBuffers::default(),
+            decoded: Bump::new(),
+            spare: Spare::default(),
+            unsent: 0,
+            limits,
+            swept: Time(0),
+            farewell: None,
+            reading: true,
+        }
+    }
+
+    /// Serves until the server stops.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(1024);
+        loop {
+            match self.poll.poll(&mut events, self.patience()) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                polled => polled?,
+            }
+            let now = self.shared.clock.now();
+            let mut woken = false;
+            for event in &events {
+                if event.token() == WAKE {
+                    woken = true;
+                } else {
+                    self.note(event);
+                }
+            }
+            if woken {
+                self.welcome(now);
+            }
+            self.serve(now);
+            self.sweep(now);
+            if let Some(latest) = self.farewell {
+                self.reading = false;
+                self.part();
+                if self.connections.is_empty() || Instant::now() >= latest {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// How long to wait for events.
+    fn patience(&self) -> Option<Duration> {
+        if !self.ready.is_empty() {
+            Some(Duration::ZERO)
+        } else if self.farewell.is_some() {
+            Some(FAREWELL_STEP)
+        } else if self.shared.config.idle_timeout.is_some() && !self.connections.is_empty() {
+            Some(SWEEP)
+        } else {
+            None
+        }
+    }
+
+    /// Remembers what an event says of its connection.
+    #[inline]
+    fn note(&mut self, event: &mio::event::Event) {
+        let id = event.token().0;
+        let Some(connection) = self.connections.get_mut(id) else {
+            return;
+        };
+        if event.is_read_closed() || event.is_error() {
+            connection.hung = true;
+            connection.readable = true;
+        }
+        connection.readable |= event.is_readable();
+        connection.writable |= event.is_writable() || event.is_error();
+        if !connection.queued {
+            connection.queued = true;
+            self.ready.push(id);
+        }
+    }
+
+    /// Takes in new connections, or begins to stop.
+    fn welcome(&mut self, now: Time) {
+        if self.shared.shutdown.is_requested() && self.farewell.is_none() {
+            self.farewell = Some(Instant::now() + FAREWELL);
+            // What has arrived by now is read and answered: one last turn for everybody.
+            for (id, connection) in &mut self.connections {
+                connection.readable = true;
+                if !connection.queued {
+                    connection.queued = true;
+                    self.ready.push(id);
+                }
+            }
+        }
+        for arrival in self.desk.take() {
+            let mut connection = Connection::new(arrival.stream, arrival.info, now);
+            let slot = self.connections.vacant_entry();
+            let token = Token(slot.key());
+            let registered = connection.stream.register(self.poll.registry(), token);
+            if registered.is_ok() && self.farewell.is_none() {
+                slot.insert(connection);
+            } else {
+                self.shared.registry.leave(&connection.info);
+                self.desk.closed_one();
+            }
+        }
+    }
+
+    /// Gives everybody who is ready one turn. Who has more to do is ready again afterwards, for
+    /// the next loop, so that events are seen in between.
+    fn serve(&mut self, now: Time) {
+        if self.ready.is_empty() {
+            return;
+        }
+        let mut ready = mem::take(&mut self.ready);
+        let output_cap = self.shared.output_cap();
+        let mut next = 0;
+        while next < ready.len() {
+            self.used = 0;
+            while let Some(&id) = ready.get(next) {
+                if !self.has_room_for(id) {
+                    break;
+                }
+                next += 1;
+                self.seat(id, output_cap);
+            }
+            if !self.turns.is_empty() {
+                self.play(now);
+                self.settle(now, output_cap);
+            }
+        }
+        ready.clear();
+        // What was queued meanwhile is behind, in the vector that took its place.
+        if self.ready.is_empty() {
+            self.ready = ready;
+        }
+    }
+
+    /// True if the round can read for this connection.
+    fn has_room_for(&self, id: usize) -> bool {
+        let waiting = match self.connections.get(id) {
+            Some(connection) if !connection.unfinished => connection.waiting_input().len(),
+            _ => 0,
+        };
+        self.used < ROUND_BYTES && self.used + waiting + READ_MIN <= BUFFER
+    }
+
+    /// Gives a connection a turn in this round, if there is something to do.
+    fn seat(&mut self, id: usize, output_cap: usize) {
+        let Some(connection) = self.connections.get_mut(id) else {
+            return;
+        };
+        // Not queued: it closed and this one came in its place, or it had its turn already.
+        if !mem::replace(&mut connection.queued, false) {
+            return;
+        }
+        if !connection.output.is_empty() && connection.writable && !self.flush(id) {
+            return;
+        }
+        let connection = &mut self.connections[id];
+        if connection.closing || connection.output.len() >= output_cap {
+            return;
+        }
+        let (source, position) = if connection.unfinished {
+            self.kept.push(mem::take(&mut connection.input));
+            (Source::Kept(self.kept.len() - 1), connection.input_start)
+        } else {
+            match self.read(id) {
+                Some(source) => (source, 0),
+                None => return,
+            }
+        };
+        let connection = &mut self.connections[id];
+        let output = if connection.output.is_empty() {
+            Output::with_buffer(self.spare.take())
+        } else {
+            self.unsent -= connection.output.len();
+            mem::take(&mut connection.output)
+        };
+        let plenty = self.unsent < OUTPUT_BUDGET / self.shared.config.threads;
+        self.turns.push(Turn {
+            id,
+            source,
+            position,
+            output,
+            output_cap,
+            in_batch: 0,
+            in_batch_max: if plenty { BATCH_MAX } else { 1 },
+            commands_left: self.shared.config.commands_per_turn.get(),
+            stop: Stop::Batch,
+            closing: false,
+        });
+    }
+
+    /// Reads once, behind what the connection had kept. `None` if nothing came; then it may have
+    /// been closed.
+    #[inline]
+    fn read(&mut self, id: usize) -> Option<Source> {
+        let connection = &mut self.connections[id];
+        if !connection.readable || !self.reading {
+            return None;
+        }
+        let start = self.used;
+        let waiting = connection.waiting_input();
+        let from = start + waiting.len();
+        self.buffer[start..from].copy_from_slice(waiting);
+        let to = (from + READ_MAX).min(BUFFER);
+        let count = loop {
+            match connection.stream.read(&mut self.buffer[from..to]) {
+                Ok(count) => break count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    connection.readable = false;
+                    return None;
+                }
+                Err(_) => {
+                    self.close(id);
+                    return None;
+                }
+            }
+        };
+        if count == 0 {
+            connection.readable = false;
+            connection.closing = true;
+            self.flush(id);
+            return None;
+        }
+        // Short: the socket was empty then, and what comes later makes an event. The end of the
+        // stream may have come before, though, and would make none.
+        connection.readable = count == to - from || connection.hung;
+        self.desk.counters.bytes_read.add(count as u64);
+        self.used = from + count;
+        let kept = mem::take(&mut connection.input);
+        connection.input_start = 0;
+        self.spare.give(kept);
+        Some(Source::Buffer(start, self.used))
+    }
+
+    /// Understands, executes and answers the inputs of all turns.
+    fn play(&mut self, now: Time) {
+        let Self {
+            shared,
+            desk,
+            handle,
+            connections,
+            buffer,
+            kept,
+            turns,
+            decoded,
+            limits,
+            ..
+        } = self;
+        let mut batch = self.batch.take();
+        let hasher = shared.engine.hasher();
+        loop {
+            for (index, turn) in turns.iter_mut().enumerate() {
+                if turn.stop != Stop::Batch || batch.is_full() {
+                    continue;
+                }
+                let connection = &mut connections[turn.id];
+                let input = match turn.source {
+                    Source::Buffer(start, end) => &buffer[start..end],
+                    Source::Kept(place) => &kept[place],
+                };
+                let mut stage = Stage {
+                    shared,
+                    handle,
+                    batch: &mut batch,
+                    decoded,
+                    hasher,
+                    counters: &desk.counters,
+                    limits: *limits,
+                    now,
+                    turn: index as u32,
+                    info: &connection.info,
+                };
+                turn.stop = turn::run(&mut stage, turn, &mut connection.phase, input);
+            }
+            if !batch.is_empty() {
+                execute(shared, desk, handle, turns, &batch, now);
+                batch.clear();
+            }
+            let mut unfinished = false;
+            for turn in turns.iter_mut() {
+                turn.in_batch = 0;
+                unfinished |= turn.stop == Stop::Batch;
+            }
+            if !unfinished {
+                break;
+            }
+        }
+        self.batch.give(batch);
+        self.decoded.reset();
+    }
+
+    /// Ends the round: keeps unused input, sends output.
+    fn settle(&mut self, now: Time, output_cap: usize) {
+        let mut turns = mem::take(&mut self.turns);
+        for turn in turns.drain(..) {
+            let id = turn.id;
+            self.keep_input(&turn);
+            let connection = &mut self.connections[id];
+            connection.touch(now);
+            connection.unfinished = matches!(turn.stop, Stop::Yielded | Stop::Full);
+            connection.closing |= turn.closing;
+            connection.output = turn.output;
+            if turn.stop == Stop::Yielded {
+                self.desk.counters.conn_yields.bump();
+            }
+            if connection.output.is_empty() {
+                let output = mem::take(&mut connection.output);
+                self.spare.give(output.into_buffer());
+                if connection.closing {
+                    self.close(id);
+                    continue;
+                }
+            } else {
+                self.unsent += connection.output.len();
+                if !self.flush(id) {
+                    continue;
+                }
+            }
+            self.queue_again(id, output_cap);
+        }
+        self.turns = turns;
+        self.kept.clear();
+    }
+
+    /// Leaves a turn's unused input with its connection.
+    #[inline]
+    fn keep_input(&mut self, turn: &TurnOf<E>) {
+        let connection = &mut self.connections[turn.id];
+        connection.input_start = 0;
+        match turn.source {
+            Source::Buffer(start, end) => {
+                let rest = &self.buffer[start + turn.position..end];
+                if !rest.is_empty() {
+                    connection.input = rest.to_vec();
+                }
+            }
+            Source::Kept(place) => {
+                let input = mem::take(&mut self.kept[place]);
+                let rest = input.len() - turn.position;
+                if rest * 2 > input.capacity() {
+                    connection.input = input;
+                    connection.input_start = turn.position;
+                } else {
+                    // Little of it is left: it is not worth so large a buffer.
+                    connection.input = input[turn.position..].to_vec();
+                    self.spare.give(input);
+                }
+            }
+        }
+    }
+
+    /// Puts a connection that need not wait for an event on the list again.
+    fn queue_again(&mut self, id: usize, output_cap: usize) {
+        let connection = &mut self.connections[id];
+        let more = connection.unfinished || connection.readable;
+        let may = connection.output.len() < output_cap && !connection.closing;
+        if more && may && !connection.queued {
+            connection.queued = true;
+            self.ready.push(id);
+        }
+    }
+
+    /// Sends what the socket takes. False if the connection was closed.
+    fn flush(&mut self, id: usize) -> bool {
+        let connection = &mut self.connections[id];
+        let before = connection.output.len();
+        let mut sent = 0;
+        let written = if connection.writable {
+            connection
+                .output
+                .write_to(&mut connection.stream, &mut sent)
+        } else {
+            Ok(Written::Blocked)
+        };
+        self.desk.counters.bytes_written.add(sent);
+        let written = match written {
+            Ok(written) => written,
+            Err(_) => {
+                self.close(id);
+                return false;
+            }
+        };
+        self.unsent -= before - connection.output.len();
+        connection.writable = written == Written::All;
+        match written {
+            Written::All => {
+                let output = mem::take(&mut connection.output);
+                self.spare.give(output.into_buffer());
+                if connection.closing {
+                    self.close(id);
+                    return false;
+                }
+            }
+            Written::Blocked => connection.output.shrink(),
+        }
+        let blocked = written == Written::Blocked;
+        if connection.watched != blocked {
+            connection.watched = blocked;
+            connection.info.set_blocked(blocked);
+            let registry = self.poll.registry();
+            if connection
+                .stream
+                .watch_writable(registry, Token(id), blocked)
+                .is_err()
+            {
+                self.close(id);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Forgets a connection. Dropping it closes the socket, frees an unfinished value, unpins.
+    fn close(&mut self, id: usize) {
+        let connection = self.connections.remove(id);
+        self.unsent -= connection.output.len();
+        self.shared.registry.leave(&connection.info);
+        self.desk.closed_one();
+    }
+
+    /// Closes connections that were silent for too long, looking once a while.
+    fn sweep(&mut self, now: Time) {
+        let Some(limit) = self.shared.config.idle_timeout else {
+            return;
+        };
+        if now.since(self.swept) < SWEEP {
+            return;
+        }
+        self.swept = now;
+        let silent = |connection: &Connection<_>| now.since(connection.active) >= limit;
+        let silent: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| silent(connection))
+            .map(|(id, _)| id)
+            .collect();
+        for id in silent {
+            self.desk.counters.idle_kicks.bump();
+            self.close(id);
+        }
+    }
+
+    /// Closes connections that have been told everything.
+    fn part(&mut self) {
+        let done: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.output.is_empty() && !connection.unfinished)
+            .map(|(id, _)| id)
+            .collect();
+        for id in done {
+            self.close(id);
+        }
+    }
+}
+
+/// Has the engine carry out a batch, and answers it.
+#[inline]
+fn execute<E: Engine>(
+    shared: &Shared<E>,
+    desk: &Desk,
+    handle: &mut E::Handle,
+    turns: &mut [TurnOf<E>],
+    batch: &Batch<'_>,
+    now: Time,
+) {
+    let stats = || shared.engine.stats();
+    let prefixes = &shared.prefixes;
+    let mut answering = Answering::new(turns, batch, &desk.counters, now, prefixes, &stats);
+    handle.execute(now, &batch.requests, &mut answering);
+    // Readers must not take the old value for the one that could not be stored.
+    for index in answering.failed_sets {
+        let forget = Request {
+            key: batch.requests[index].key,
+            op: Op::Remove(Removal::default()),
+        };
+        handle.execute(now, &[forget], &mut Unheard);
+    }
+}

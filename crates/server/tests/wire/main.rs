@@ -1,0 +1,21 @@
+//! The server over real sockets, by feature.
+//!
+//! * [`text`]: the text commands, their replies byte by byte
+//! * [`meta`]: the meta commands
+//! * [`admin`]: stats, flush_all, dumps, switches
+//! * [`bad_input`]: what clients should not send
+//! * [`large`]: values that arrive and leave in pieces
+//! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
+//! * [`connections`]: listeners, limits, idle and many connections
+//! * [`stop`]: graceful stops
+
+mod admin;
+mod bad_input;
+mod client;
+mod connections;
+mod fixture;
+mod large;
+mod meta;
+mod pressure;
+mod stop;
+mod text;
