@@ -87,7 +87,6 @@ impl<D: Design> CuckooHandle<D> {
         replies: &mut R,
     ) {
         let place = self.engine.index.place(request.key.hash());
-        self.engine.index.prefetch(&place);
         match &request.op {
             Op::Get => {
                 self.engine.get(

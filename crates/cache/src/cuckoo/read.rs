@@ -44,23 +44,16 @@ impl<D: Design> Cuckoo<D> {
     #[inline(always)]
     pub(super) fn probe<M: Matcher>(&self, matcher: M, place: &Place) -> Probe {
         let (snapshot, first, second) = self.index.begin(place);
-        let one = self.index.matches(matcher, first, place.tag);
-        let two = self.index.matches(matcher, second, place.tag);
-        let at = if one != 0 {
-            Some(position(first, one))
-        } else if two != 0 {
-            Some(position(second, two))
-        } else {
-            None
-        };
+        let mask = self.matches(matcher, place.tag, [first, second]);
         // The slot may have changed since its tag matched: then it is checked like any other.
-        let candidate = at.map(|at| self.index.load(at).chunk::<D>());
-        if let Some(chunk) = candidate {
+        let candidate = (mask != 0).then(|| {
+            let at = position::<D>([first, second], mask);
+            let chunk = self.index.load(at).chunk::<D>();
             prefetch::read(self.store.arena.address(chunk));
             prefetch::read(self.store.recency.address(chunk));
-        }
-        let ambiguous = (one & one.wrapping_sub(1)) | (two & two.wrapping_sub(1)) != 0
-            || (one != 0 && two != 0);
+            chunk
+        });
+        let ambiguous = mask & mask.wrapping_sub(1) != 0;
         Probe {
             snapshot,
             candidate,
@@ -191,24 +184,31 @@ impl<D: Design> Cuckoo<D> {
         buckets: [u64; 2],
         key: &Key<'_>,
     ) -> Option<Found> {
-        for bucket in buckets {
-            let mut mask = self.index.matches(matcher, bucket, tag);
-            while mask != 0 {
-                let at = position(bucket, mask);
-                mask &= mask - 1;
-                let slot = self.index.load(at);
-                if slot.is_empty() {
-                    continue;
-                }
-                let chunk = slot.chunk::<D>();
-                let header = Header::load(&self.store.arena, chunk);
-                if self.is_key(chunk, &header, key) {
-                    return Some(Found { at, chunk, header });
-                }
-                local.counters.one(Count::FalseTags);
+        let mut mask = self.matches(matcher, tag, buckets);
+        while mask != 0 {
+            let at = position::<D>(buckets, mask);
+            mask &= mask - 1;
+            let slot = self.index.load(at);
+            if slot.is_empty() {
+                continue;
             }
+            let chunk = slot.chunk::<D>();
+            let header = Header::load(&self.store.arena, chunk);
+            if self.is_key(chunk, &header, key) {
+                return Some(Found { at, chunk, header });
+            }
+            local.counters.one(Count::FalseTags);
         }
         None
+    }
+
+    /// Slots of both buckets whose tag matches, the second bucket's above the first's. Both are
+    /// always looked at: which of them holds a key is a coin toss, and a branch on it would be
+    /// mispredicted, with a memory miss to wait for, every other time.
+    #[inline(always)]
+    fn matches<M: Matcher>(&self, matcher: M, tag: u64, buckets: [u64; 2]) -> Mask {
+        self.index.matches(matcher, buckets[0], tag)
+            | self.index.matches(matcher, buckets[1], tag) << D::SLOTS
     }
 
     /// Looks for the key's item under its lock, dead or alive.
@@ -512,11 +512,16 @@ fn needs_recache(item: &Item, read: &Read, now: Time) -> bool {
     }
 }
 
+/// The first matching slot.
 #[inline(always)]
-fn position(bucket: u64, mask: Mask) -> Position {
+fn position<D: Design>(buckets: [u64; 2], mask: Mask) -> Position {
+    let number = mask.trailing_zeros() as usize;
+    // A select in arithmetic, for the reason given at `matches`.
+    let second = u64::from(number >= D::SLOTS).wrapping_neg();
+    let bucket = buckets[0] ^ ((buckets[0] ^ buckets[1]) & second);
     Position {
         bucket,
-        slot: mask.trailing_zeros() as usize,
+        slot: number % D::SLOTS,
     }
 }
 
