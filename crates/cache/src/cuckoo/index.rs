@@ -10,7 +10,7 @@ use nuthatch_sync::shim::{AtomicU64, Ordering};
 use nuthatch_sync::stripes::{Pair, PairGuard, Snapshot, Stripes};
 
 use super::layout::{Design, Geometry, Slot};
-use super::matching::{Mask, Matcher};
+use super::matching::{BASELINE, Mask, Matcher};
 use crate::prefetch;
 use crate::slab::words::Words;
 
@@ -72,7 +72,7 @@ impl<D: Design> Index<D> {
         assert!(buckets.is_power_of_two() && buckets_max.is_power_of_two());
         assert!(stripes as u64 <= buckets && buckets <= buckets_max);
         let geometry = Geometry {
-            bits: buckets.trailing_zeros(),
+            mask: buckets - 1,
             growing: false,
             split: 0,
         };
@@ -233,7 +233,19 @@ impl<D: Design> Locked<'_, D> {
     /// The first slot that holds nothing.
     #[inline]
     pub fn free_slot(&self) -> Option<Position> {
-        self.positions().find(|&at| self.index.load(at).is_empty())
+        {
+            // An empty slot is the only one whose tag is 0.
+            let first = BASELINE.matches::<D>(self.index.bucket(self.first), 0);
+            let second = BASELINE.matches::<D>(self.index.bucket(self.second), 0);
+            let (bucket, mask) = match first {
+                0 => (self.second, second),
+                mask => (self.first, mask),
+            };
+            (mask != 0).then(|| Position {
+                bucket,
+                slot: mask.trailing_zeros() as usize,
+            })
+        }
     }
 
     /// Where exactly this slot's word is.

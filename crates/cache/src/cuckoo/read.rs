@@ -7,7 +7,7 @@ use super::count::Count;
 use super::index::{Locked, Place, Position};
 use super::layout::Design;
 use super::local::Local;
-use super::matching::{Mask, Matcher, Scalar};
+use super::matching::{BASELINE, Mask, Matcher};
 use super::value::CuckooValue;
 use super::write::Fresh;
 use super::{Cuckoo, Found, plain_item};
@@ -221,7 +221,7 @@ impl<D: Design> Cuckoo<D> {
     ) -> Option<Found> {
         self.find(
             local,
-            Scalar,
+            BASELINE,
             locked.place.tag,
             [locked.first, locked.second],
             key,
@@ -325,7 +325,7 @@ impl<D: Design> Cuckoo<D> {
         }
         loop {
             let (snapshot, first, second) = self.index.begin(place);
-            let found = self.find(local, Scalar, place.tag, [first, second], key);
+            let found = self.find(local, BASELINE, place.tag, [first, second], key);
             let Some(found) = found.filter(|found| self.is_live(&found.header, now)) else {
                 if read.vivify.is_some() {
                     return false;
