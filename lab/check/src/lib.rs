@@ -7,6 +7,13 @@
 //! * [`history`]: concurrent histories of one key, judged for linearizability.
 //! * [`answer`]: owned replies, and the ways tests ask for them.
 
+/// How often the usual amount of random checking is wanted: the number in the environment variable
+/// `NUTHATCH_SOAK`, or once. What is multiplied is how much is tried, never what is asked.
+pub fn soak() -> usize {
+    let wanted = std::env::var("NUTHATCH_SOAK").ok();
+    wanted.and_then(|number| number.parse().ok()).unwrap_or(1)
+}
+
 pub mod answer;
 pub mod conformance;
 pub mod history;

@@ -6,7 +6,10 @@ use nuthatch::{Cuckoo, CuckooConfig, Engine};
 use nuthatch_check::conformance::{self, Client, Setup};
 use nuthatch_check::history::{self, Plan};
 use nuthatch_check::sequence::{self, Misses};
+use nuthatch_check::soak;
 use nuthatch_check::stress::{self, Load};
+use nuthatch_workload::Seed;
+use rand::Rng;
 
 fn make(setup: Setup) -> Arc<Cuckoo> {
     let config = CuckooConfig {
@@ -25,12 +28,12 @@ fn conforms() {
 
 #[test]
 fn answers_sequences_as_the_model_does() {
-    sequence::property(300, Misses::Never, || make(Setup::AMPLE));
+    sequence::property(200 * soak(), Misses::Never, || make(Setup::AMPLE));
 }
 
 #[test]
 fn forgets_only_whole_items_under_pressure() {
-    sequence::property(100, Misses::Lawful, || full(make(Setup::TIGHT)));
+    sequence::property(100 * soak(), Misses::Lawful, || full(make(Setup::TIGHT)));
 }
 
 /// Fills an engine with other keys, until it has to evict.
@@ -48,7 +51,7 @@ fn full<E: Engine>(engine: Arc<E>) -> Arc<E> {
 
 #[test]
 fn stress_in_ample_memory() {
-    let seen = stress::everything(&make(Setup::AMPLE), &Load::SMOKE);
+    let seen = stress::everything(&make(Setup::AMPLE), &Load::SMOKE.times(soak()));
     assert!(
         seen.hits > 0 && seen.misses > 0 && seen.changes > 0,
         "{seen:?}"
@@ -58,14 +61,14 @@ fn stress_in_ample_memory() {
 #[test]
 fn stress_under_pressure_with_mixed_sizes() {
     let engine = make(Setup::TIGHT);
-    let seen = stress::everything(&engine, &Load::MIXED);
+    let seen = stress::everything(&engine, &Load::MIXED.times(soak()));
     assert!(seen.hits > 0 && seen.changes > 0, "{seen:?}");
     assert!(engine.stats().evictions > 0);
 }
 
 #[test]
 fn residents_are_never_missed() {
-    assert!(stress::residents(&make(Setup::AMPLE), &Load::SMOKE) > 0);
+    assert!(stress::residents(&make(Setup::AMPLE), &Load::SMOKE.times(soak())) > 0);
 }
 
 #[test]
@@ -74,10 +77,24 @@ fn no_increment_is_lost() {
         batches: 500,
         ..Load::SMOKE
     };
-    stress::counter(&make(Setup::AMPLE), &load);
+    stress::counter(&make(Setup::AMPLE), &load.times(soak()));
 }
 
 #[test]
 fn histories_are_linearizable() {
-    history::linearizable(&make(Setup::AMPLE), &Plan::SMOKE);
+    let plan = Plan {
+        rounds: Plan::SMOKE.rounds * soak(),
+        ..Plan::SMOKE
+    };
+    history::linearizable(&make(Setup::AMPLE), &plan);
+}
+
+#[test]
+fn any_bytes_make_a_sequence() {
+    let mut random = Seed(1).thread(0);
+    for _ in 0..100 * soak() {
+        let mut bytes = vec![0; random.random_range(0..4000)];
+        random.fill(&mut bytes[..]);
+        sequence::run_bytes(&make(Setup::AMPLE), &bytes);
+    }
 }

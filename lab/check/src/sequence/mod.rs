@@ -32,9 +32,9 @@ use step::{
 
 /// Carries out `cases` random sequences, each on a new engine, and panics with the least sequence
 /// that convicts it.
-pub fn property<E: Engine>(cases: u32, misses: Misses, make: impl Fn() -> Arc<E>) {
+pub fn property<E: Engine>(cases: usize, misses: Misses, make: impl Fn() -> Arc<E>) {
     let config = Config {
-        cases,
+        cases: cases as u32,
         max_shrink_iters: 20_000,
         // The failing sequence is printed in full; no file beside the sources is needed.
         failure_persistence: None,
