@@ -16,6 +16,6 @@ fuzz_target!(|bytes: &[u8]| {
         initial_items: Some(64),
         ..CuckooConfig::default()
     };
-    let engine = Cuckoo::new(config).expect("there is address space");
+    let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
     sequence::run_bytes(&Arc::new(engine), bytes);
 });
