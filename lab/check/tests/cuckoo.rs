@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nuthatch::cuckoo::layout::{Design, Paper};
 use nuthatch::{Cuckoo, CuckooConfig, Engine};
 use nuthatch_check::conformance::{self, Client, Setup};
 use nuthatch_check::history::{self, Plan};
@@ -12,6 +13,15 @@ use nuthatch_workload::Seed;
 use rand::Rng;
 
 fn make(setup: Setup) -> Arc<Cuckoo> {
+    of_design(setup)
+}
+
+/// MemC3's own: 4 slots, 1-byte tags, one writer.
+fn paper(setup: Setup) -> Arc<Cuckoo<Paper>> {
+    of_design(setup)
+}
+
+fn of_design<D: Design>(setup: Setup) -> Arc<Cuckoo<D>> {
     let config = CuckooConfig {
         memory_limit: setup.memory_limit,
         item_size_max: setup.item_size_max,
@@ -24,6 +34,21 @@ fn make(setup: Setup) -> Arc<Cuckoo> {
 #[test]
 fn conforms() {
     conformance::run(make);
+}
+
+#[test]
+fn the_papers_design_conforms() {
+    conformance::run(paper);
+}
+
+#[test]
+fn the_papers_design_never_misses_residents() {
+    assert!(stress::residents(&paper(Setup::AMPLE), &Load::SMOKE) > 0);
+}
+
+#[test]
+fn the_papers_design_is_linearizable() {
+    history::linearizable(&paper(Setup::AMPLE), &Plan::SMOKE);
 }
 
 #[test]

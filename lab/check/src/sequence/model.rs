@@ -59,6 +59,7 @@ impl Model {
 
     /// A flush.
     pub fn flush(&mut self, now: Time, at: Time) {
+        self.advance(now);
         self.flush_at = Some(at);
         if at <= now {
             self.flush_at = None;
