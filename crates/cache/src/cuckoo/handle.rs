@@ -243,6 +243,7 @@ impl<D: Design> Handle for CuckooHandle<D> {
             "a reservation is committed when it is complete"
         );
         let Self { engine, local } = self;
+        engine.apply_flush(now);
         let bytes = std::mem::take(&mut reservation.key);
         let key = Key::new(&bytes, &engine.hasher);
         let place = engine.index.place(key.hash());
