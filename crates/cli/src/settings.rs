@@ -128,7 +128,7 @@ fn server(
         allow_flush: !flags.disable_flush_all,
         allow_dump: !flags.disable_dumping,
         cas: !flags.disable_cas,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: default.version,
         verbosity: flags.verbose.into(),
     })
 }
