@@ -82,6 +82,15 @@ impl Stripes {
         }
     }
 
+    /// Both counters, if both are even right now.
+    #[inline(always)]
+    pub fn snapshot_at_rest(&self, pair: Pair) -> Option<Snapshot> {
+        // Acquire: as in `even`.
+        let one = self.counter(pair.one).load(Ordering::Acquire);
+        let other = self.counter(pair.other).load(Ordering::Acquire);
+        ((one | other) & 1 == 0).then_some(Snapshot { pair, one, other })
+    }
+
     /// True if nothing under the pair changed since the snapshot: the end of a read. Call it after
     /// the last load that it shall vouch for.
     #[inline(always)]

@@ -209,7 +209,9 @@ impl Class {
     /// The page that the hand will come to next, of those that can be emptied, and the eviction
     /// clock when it was last there: the coldest page the class has.
     pub fn coldest(&self, states: &[PageState]) -> Option<(u32, u64)> {
-        let (before, after) = self.pages.split_at(self.pages.len().min(self.hand_page + 1));
+        let (before, after) = self
+            .pages
+            .split_at(self.pages.len().min(self.hand_page + 1));
         let mut ahead = after.iter().chain(before);
         let &page = ahead.find(|&&page| get(&states[page as usize].stuck) == 0)?;
         Some((page, states[page as usize].visited.load(Ordering::Relaxed)))
