@@ -11,6 +11,9 @@ use crate::output::Output;
 use crate::stats::connections::Info;
 use crate::stream::Stream;
 
+/// Requests that a fresh connection may have in a batch.
+const IN_BATCH_FIRST: usize = 32;
+
 /// One client.
 pub(crate) struct Connection<H: Handle> {
     pub(crate) stream: Stream,
@@ -22,6 +25,8 @@ pub(crate) struct Connection<H: Handle> {
     pub(crate) output: Output<H::Value>,
     pub(crate) phase: Phase<H::Reservation>,
     pub(crate) active: Time,
+    /// Requests that it may have in a batch: see [`Turn`](crate::turn::Turn).
+    pub(crate) in_batch_max: usize,
     /// There may be bytes to read: an event said so, and no read has come back short since.
     pub(crate) readable: bool,
     /// The client closed its side: reading goes on until its end is seen.
@@ -84,6 +89,7 @@ impl<H: Handle> Connection<H> {
             output: Output::default(),
             phase: Phase::Commands,
             active: now,
+            in_batch_max: IN_BATCH_FIRST,
             // Should its first bytes be here already, registering it makes an event of them.
             readable: false,
             hung: false,

@@ -58,8 +58,26 @@ impl Listener {
                 Listen::Tcp(address) => address.to_string(),
                 Listen::Unix { path, .. } => path.display().to_string(),
             };
-            io::Error::new(error.kind(), format!("cannot listen at {place}: {error}"))
+            let kind = match error.raw_os_error() {
+                Some(libc::EAFNOSUPPORT) => io::ErrorKind::Unsupported,
+                _ => error.kind(),
+            };
+            io::Error::new(kind, format!("cannot listen at {place}: {error}"))
         })
+    }
+
+    /// True if `error` says that the machine has no IPv6, and `place` is every IPv6 address: then
+    /// nobody misses it who can listen elsewhere.
+    pub(crate) fn is_dispensable(place: &Listen, error: &io::Error) -> bool {
+        let without_ipv6 = matches!(
+            error.kind(),
+            io::ErrorKind::Unsupported | io::ErrorKind::AddrNotAvailable
+        );
+        let every_ipv6 = matches!(
+            place,
+            Listen::Tcp(SocketAddr::V6(address)) if address.ip().is_unspecified()
+        );
+        without_ipv6 && every_ipv6
     }
 
     /// Where clients find it.

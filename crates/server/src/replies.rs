@@ -102,14 +102,14 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
                 counters.touch_misses.bump();
             }
         }
-        // memcached counts a gat as a get too, but not a touch or an mg that touches.
+        // As memcached does: a gat is a get too, but its hit is a touch's.
         if !touched || matches!(ticket.style, Style::Value { .. }) {
             counters.cmd_get.bump();
-            if hit {
-                counters.get_hits.bump();
-            } else {
-                counters.get_misses.bump();
-            }
+        }
+        if !touched && hit {
+            counters.get_hits.bump();
+        } else if !touched {
+            counters.get_misses.bump();
         }
         if let Some(prefixes) = self.prefixes {
             let event = if hit { Event::Hit } else { Event::Miss };
@@ -346,7 +346,7 @@ fn answer_delta(
         Reply::Number(number, _) => encode::number_line(out, *number),
         Reply::NotNumeric => encode::error(out, Error::NON_NUMERIC),
         Reply::TooLarge | Reply::OutOfMemory => {
-            encode::error(out, Error::Server("out of memory in incr"));
+            encode::error(out, Error::Server("out of memory"));
         }
         _ => out.extend_from_slice(encode::NOT_FOUND),
     }

@@ -41,11 +41,7 @@ impl Server {
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "the limit of file descriptors is unknown"),
         }
-        let listeners = config
-            .listeners
-            .iter()
-            .map(|place| Listener::bind(place, config.backlog))
-            .collect::<io::Result<Vec<_>>>()?;
+        let listeners = bind_all(&config)?;
         let addresses: Vec<Address> = listeners
             .iter()
             .map(|listener| listener.address().clone())
@@ -89,6 +85,21 @@ impl Server {
             threads,
         })
     }
+}
+
+/// Binds every listener; only IPv6 may be missing where the machine has none.
+fn bind_all(config: &Config) -> io::Result<Vec<Listener>> {
+    let mut listeners = Vec::new();
+    for place in &config.listeners {
+        match Listener::bind(place, config.backlog) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if !listeners.is_empty() && Listener::is_dispensable(place, &error) => {
+                tracing::warn!(%error, "going on without");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(listeners)
 }
 
 fn spawn_all<E: Engine>(
@@ -148,7 +159,8 @@ pub struct ServerHandle {
 }
 
 impl ServerHandle {
-    /// Where it listens, in the order of [`Config::listeners`], with real ports.
+    /// Where it listens, in the order of [`Config::listeners`], with real ports. The unspecified
+    /// IPv6 address is left out on machines without IPv6.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }

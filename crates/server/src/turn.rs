@@ -9,6 +9,7 @@
 use nuthatch::{Engine, Handle, Key, Value};
 use nuthatch_protocol::{Parsed, parse};
 
+use crate::batch::BATCH_MAX;
 use crate::commands::{Flow, Stage, immediate, large, requests};
 use crate::connection::Phase;
 use crate::output::Output;
@@ -16,6 +17,9 @@ use crate::output::Output;
 /// A value up to this long is awaited in the input buffer; a longer one goes to the engine as it
 /// comes in.
 pub(crate) const AWAITED_MAX: usize = 16 << 10;
+
+/// A slice of a dump looks at so many items that it counts as this many commands.
+const DUMP_SLICE_COST: u32 = 64;
 
 /// Where the input of a turn lies.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +41,9 @@ pub(crate) struct Turn<V> {
     pub(crate) output_cap: usize,
     /// Requests that it has in the batch now.
     pub(crate) in_batch: usize,
-    /// Requests that it may have in a batch.
+    /// Requests that it may have in a batch. How long replies will be is not known before; so this
+    /// begins low and follows what they were, and one batch never asks for much more than
+    /// `output_cap`.
     pub(crate) in_batch_max: usize,
     /// Commands that it may still run before others get their turn.
     pub(crate) commands_left: u32,
@@ -62,6 +68,17 @@ pub(crate) enum Stop {
 }
 
 impl<V: Value> Turn<V> {
+    /// The batch was executed: lets the next hold more or less of this turn's requests.
+    #[inline]
+    pub(crate) fn adapt(&mut self) {
+        if self.output.len() > self.output_cap {
+            self.in_batch_max = (self.in_batch_max / 4).max(1);
+        } else if self.in_batch >= self.in_batch_max && self.output.len() <= self.output_cap / 2 {
+            self.in_batch_max = (self.in_batch_max * 2).min(BATCH_MAX);
+        }
+        self.in_batch = 0;
+    }
+
     /// No room for another request of this turn.
     #[inline]
     pub(crate) fn batch_is_full<E: Engine>(&self, stage: &Stage<'_, '_, E>) -> bool {
@@ -125,7 +142,7 @@ pub(crate) fn run<'a, E: Engine>(
                 if dump.go_on(stage, turn) {
                     *phase = Phase::Commands;
                 }
-                turn.commands_left -= 1;
+                turn.commands_left = turn.commands_left.saturating_sub(DUMP_SLICE_COST);
                 Flow::Next
             }
         };

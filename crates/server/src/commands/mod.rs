@@ -61,7 +61,10 @@ impl<'a, E: Engine> Stage<'_, 'a, E> {
         if !base64 {
             return Some(written);
         }
-        let room = self.decoded.alloc([0; KEY_ROOM]);
-        decode_key(written, room)
+        let mut room = [0; KEY_ROOM];
+        let key: &[u8] = self
+            .decoded
+            .alloc_slice_copy(decode_key(written, &mut room)?);
+        Some(key)
     }
 }

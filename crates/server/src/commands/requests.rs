@@ -66,10 +66,10 @@ pub(crate) fn command<'a, E: Engine>(
         }
         Command::Meta(command) if command.verb != MetaVerb::Noop => meta(stage, turn, &command),
         Command::Meta(_) => {
-            stage.counters.cmd_meta.bump();
             if !noop(stage, turn) {
                 return Flow::Barrier;
             }
+            stage.counters.cmd_meta.bump();
         }
         _ if turn.in_batch > 0 => return Flow::Barrier,
         command => immediate::command(stage, turn, phase, command),

@@ -70,24 +70,28 @@ impl Client {
         count > 0
     }
 
-    /// Exactly so many bytes.
-    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
-        while self.received.len() < count {
-            let so_far = String::from_utf8_lossy(&self.received).into_owned();
-            assert!(self.receive(), "the server closed after {so_far:?}");
-        }
-        self.received.drain(..count).collect()
+    /// Receives and forgets; false at the end of the stream.
+    pub fn drain_some(&mut self) -> bool {
+        self.received.clear();
+        self.receive()
     }
 
     /// A line without its end.
     pub fn line(&mut self) -> String {
+        self.next_line().expect("a line, but the server closed")
+    }
+
+    /// A line without its end, or `None` if the server closed instead.
+    pub fn next_line(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.received.iter().position(|&byte| byte == b'\n') {
                 let line: Vec<u8> = self.received.drain(..=end).collect();
-                return String::from_utf8_lossy(&line).trim_end().to_owned();
+                return Some(String::from_utf8_lossy(&line).trim_end().to_owned());
             }
-            let so_far = String::from_utf8_lossy(&self.received).into_owned();
-            assert!(self.receive(), "the server closed after {so_far:?}");
+            if !self.receive() {
+                assert_eq!(String::from_utf8_lossy(&self.received), "", "half a line");
+                return None;
+            }
         }
     }
 

@@ -1,16 +1,14 @@
-//! A server for one test. The engine is chosen here, once for all tests.
+//! A server for one test.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use nuthatch_check::naive::{Naive, Options};
+use nuthatch::Engine;
 use nuthatch_server::{Address, Config, Listen, Server, ServerHandle};
 
-use crate::client::Client;
-
-/// The engine under the server.
-pub type TestEngine = Naive;
+use super::client::Client;
+use crate::engine::{TestEngine, engine};
 
 /// What a test may want of its engine.
 #[derive(Clone, Copy)]
@@ -30,16 +28,6 @@ impl Default for Wants {
     }
 }
 
-/// Makes the engine.
-pub fn engine(wants: Wants) -> Arc<TestEngine> {
-    Naive::new(Options {
-        memory_limit: wants.memory,
-        item_size_max: wants.item_size_max,
-        evicts: wants.evicts,
-        ..Options::default()
-    })
-}
-
 /// A port of the system's choice on 127.0.0.1.
 pub fn any_port() -> Listen {
     Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
@@ -57,6 +45,7 @@ pub fn config() -> Config {
 /// A running server that stops when the test ends.
 pub struct Fixture {
     handle: Option<ServerHandle>,
+    engine: Arc<TestEngine>,
 }
 
 impl Fixture {
@@ -65,8 +54,10 @@ impl Fixture {
     }
 
     pub fn with(config: Config, wants: Wants) -> Self {
+        let engine = engine(wants);
         Self {
-            handle: Some(Server::start(config, engine(wants)).unwrap()),
+            handle: Some(Server::start(config, Arc::clone(&engine)).unwrap()),
+            engine,
         }
     }
 
@@ -95,10 +86,19 @@ impl Fixture {
         self.end();
     }
 
+    /// Waits for its end, which something else has brought about.
+    pub fn join(mut self) {
+        self.handle.take().unwrap().join().unwrap();
+        self.engine.audit().unwrap();
+    }
+
     fn end(&mut self) {
         if let Some(handle) = self.handle.take() {
             handle.shutdown();
             handle.join().unwrap();
+            if !std::thread::panicking() {
+                self.engine.audit().unwrap();
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The text commands.
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 
 #[test]
 fn a_value_comes_back_as_it_was_set() {

@@ -199,6 +199,12 @@ fn flush_replaced<E: Engine>(client: &mut Client<E>) {
         client.get(b"key").is_some(),
         "the flush of 400 was replaced"
     );
+
+    // One that is due has happened, though no request came to see it.
+    client.engine.flush(client.now, Time(500));
+    client.now = Time(500);
+    client.engine.flush(client.now, Time(600));
+    assert_eq!(client.get(b"key"), None);
 }
 
 fn flush_past<E: Engine>(client: &mut Client<E>) {

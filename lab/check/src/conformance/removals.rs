@@ -117,7 +117,7 @@ fn empty<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.remove(b"key", leaving(ALL[2])), Reply::Removed);
     let item = client.peek(b"key");
     assert_eq!((item.flags, item.expiry, item.value_len), (0, expiry, 0));
-    assert!(!item.stale && !item.won_before && !item.fetched);
+    assert!(!item.stale && !item.won_before);
     assert_ne!(item.cas, before.cas);
     assert_eq!(client.get(b"key"), Some(vec![]));
 }

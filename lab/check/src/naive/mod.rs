@@ -157,6 +157,8 @@ impl Engine for Naive {
 
     fn flush(&self, now: Time, at: Time) {
         let mut table = self.table();
+        // One that was due but met no request yet is not replaced.
+        table.flush_if_due(now);
         table.flush_at = Some(at);
         if at <= now {
             table.flush_at = None;

@@ -21,7 +21,7 @@ use nuthatch::{
     Time,
 };
 use proptest::prelude::any;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
 use crate::answer::{Answer, ask};
 pub use model::Misses;
@@ -32,9 +32,9 @@ use step::{
 
 /// Carries out `cases` random sequences, each on a new engine, and panics with the least sequence
 /// that convicts it.
-pub fn property<E: Engine>(cases: u32, misses: Misses, make: impl Fn() -> Arc<E>) {
+pub fn property<E: Engine>(cases: usize, misses: Misses, make: impl Fn() -> Arc<E>) {
     let config = Config {
-        cases,
+        cases: cases as u32,
         max_shrink_iters: 20_000,
         // The failing sequence is printed in full; no file beside the sources is needed.
         failure_persistence: None,
@@ -42,10 +42,12 @@ pub fn property<E: Engine>(cases: u32, misses: Misses, make: impl Fn() -> Arc<E>
     };
     let sequences = proptest::collection::vec(any::<Step>(), 1..60);
     let judged = TestRunner::new(config).run(&sequences, |steps| {
-        run(&make(), &steps, misses).map_err(proptest::test_runner::TestCaseError::fail)
+        run(&make(), &steps, misses).map_err(TestCaseError::fail)
     });
-    if let Err(convicted) = judged {
-        panic!("{convicted}");
+    match judged {
+        Ok(()) => {}
+        Err(TestError::Fail(wrong, least)) => panic!("{wrong}\n{}", listing(&least)),
+        Err(TestError::Abort(reason)) => panic!("{reason}"),
     }
 }
 
@@ -56,8 +58,24 @@ pub fn run_bytes<E: Engine>(engine: &Arc<E>, bytes: &[u8]) {
     let steps = source.arbitrary_iter::<Step>().into_iter().flatten();
     let steps: Vec<_> = steps.map_while(Result::ok).collect();
     if let Err(wrong) = run(engine, &steps, Misses::Never) {
-        panic!("{wrong}\nin the sequence {steps:#?}");
+        panic!("{wrong}\n{}", listing(&steps));
     }
+}
+
+/// A sequence, a line for each request.
+fn listing(steps: &[Step]) -> String {
+    let mut lines = String::from("in this sequence:\n");
+    for (index, step) in steps.iter().enumerate() {
+        if let Step::Batch(asks) = step {
+            lines += &format!("{index}: a batch of {}\n", asks.len());
+            for Ask { key, op } in asks {
+                lines += &format!("    key {}: {op:?}\n", key.index());
+            }
+        } else {
+            lines += &format!("{index}: {step:?}\n");
+        }
+    }
+    lines
 }
 
 /// Carries out a sequence on an engine that is new, or under memory pressure has been filled with
@@ -72,7 +90,7 @@ pub fn run<E: Engine>(engine: &Arc<E>, steps: &[Step], misses: Misses) -> Result
     };
     for (index, step) in steps.iter().enumerate() {
         let done = driver.step(step);
-        done.map_err(|wrong| format!("step {index}, {step:?}: {wrong}"))?;
+        done.map_err(|wrong| format!("step {index}, {wrong}"))?;
     }
     engine.audit().map_err(|broken| format!("audit: {broken}"))
 }

@@ -59,6 +59,7 @@ impl Model {
 
     /// A flush.
     pub fn flush(&mut self, now: Time, at: Time) {
+        self.advance(now);
         self.flush_at = Some(at);
         if at <= now {
             self.flush_at = None;
@@ -166,8 +167,8 @@ impl KeyModel {
                 **value == **bytes && self.same_item(expected, item)
             }
             (Outcome::Done(expected), Answer::Done(reply)) => match (expected, reply) {
-                (Reply::Found(expected), Reply::Found(item))
-                | (Reply::Stored(expected), Reply::Stored(item)) => self.same_item(expected, item),
+                (Reply::Found(expected), Reply::Found(item)) => self.same_item(expected, item),
+                (Reply::Stored(expected), Reply::Stored(item)) => self.same_item(expected, item),
                 (Reply::Number(expected, item), Reply::Number(number, found)) => {
                     expected == number && self.same_item(item, found)
                 }
@@ -177,11 +178,13 @@ impl KeyModel {
         }
     }
 
-    /// Compares all but the idle time, which an engine need not know, and learns the cas.
+    /// Compares all but the hints (idle time, fetched), which an engine need not know exactly, and
+    /// learns the cas.
     fn same_item(&mut self, expected: &Item, item: &Item) -> bool {
         let alike = Item {
             cas: item.cas,
             idle: item.idle,
+            fetched: item.fetched,
             ..*expected
         };
         alike == *item && self.same_cas(expected.cas, item.cas)

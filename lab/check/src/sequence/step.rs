@@ -252,7 +252,7 @@ impl ExpirySpec {
         match self {
             ExpirySpec::Never => Expiry::Never,
             ExpirySpec::After(ticks) => Expiry::At(Time(now.0 + u32::from(ticks))),
-            ExpirySpec::Past => Expiry::At(Time(0)),
+            ExpirySpec::Past => Expiry::At(Time(1)),
         }
     }
 }

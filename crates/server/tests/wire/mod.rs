@@ -1,4 +1,5 @@
-//! The server over real sockets, by feature.
+//! The server over real sockets, by feature. Who includes this brings the engine: a module
+//! `engine` with `TestEngine` and `engine(Wants)`.
 //!
 //! * [`text`]: the text commands, their replies byte by byte
 //! * [`meta`]: the meta commands
@@ -13,7 +14,7 @@ mod admin;
 mod bad_input;
 mod client;
 mod connections;
-mod fixture;
+pub mod fixture;
 mod large;
 mod meta;
 mod pressure;
