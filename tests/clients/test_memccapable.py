@@ -10,8 +10,7 @@ import pytest
 def test_all_of_the_text_protocol(server):
     command = ["memccapable", "-h", server.host, "-p", str(server.port), "-a"]
     output = subprocess.run(command, capture_output=True, text=True, check=False)
-    said = output.stdout + output.stderr
-    results = [line for line in said.splitlines() if line.startswith("ascii ")]
-    assert len(results) > 20, said
-    assert [line for line in results if not line.rstrip().endswith("[pass]")] == []
-    assert output.returncode == 0, said
+    # A failure is said on the other stream, without its name: show both.
+    assert output.returncode == 0, output.stdout + output.stderr
+    assert "All tests passed" in output.stdout
+    assert output.stdout.count("[pass]") >= 27
