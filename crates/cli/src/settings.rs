@@ -17,9 +17,6 @@ const THREADS_MAX: usize = 1024;
 const ITEM_SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 30;
 /// memcached's permissions of a unix socket.
 const UNIX_MODE: u32 = 0o700;
-/// What clients are told. They look for the memcached that they can expect, and some take a server
-/// of version 0 for a broken one; the rest is for people.
-const VERSION: &str = concat!("1.6.45-nuthatch-", env!("CARGO_PKG_VERSION"));
 /// Where memcached's tests, and those of its clients, look for the port.
 pub const PORT_FILE: &str = "MEMCACHED_PORT_FILENAME";
 
@@ -131,7 +128,7 @@ fn server(
         allow_flush: !flags.disable_flush_all,
         allow_dump: !flags.disable_dumping,
         cas: !flags.disable_cas,
-        version: VERSION.to_owned(),
+        version: default.version,
         verbosity: flags.verbose.into(),
     })
 }

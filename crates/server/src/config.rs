@@ -8,6 +8,10 @@ use std::time::Duration;
 /// memcached's port.
 pub const PORT: u16 = 11211;
 
+/// What `version` answers. Clients judge by it what a server understands, so it begins with the
+/// version of the memcached whose protocol this is.
+pub const VERSION: &str = concat!("1.6.45-nuthatch-", env!("CARGO_PKG_VERSION"));
+
 /// Everything a server needs to know besides its engine.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -58,7 +62,7 @@ impl Default for Config {
             allow_flush: true,
             allow_dump: true,
             cas: true,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: VERSION.to_owned(),
             verbosity: 0,
         }
     }

@@ -1,5 +1,7 @@
 //! The text commands.
 
+use nuthatch_server::config::VERSION;
+
 use super::fixture::Fixture;
 
 #[test]
@@ -178,7 +180,7 @@ fn a_client_reads_its_own_writes_within_one_packet() {
         if number % 100 == 0 {
             // Commands that are done on the spot keep their place in the order.
             request += "version\r\ndelete k\r\nnonsense\r\nget k\r\n";
-            let version = env!("CARGO_PKG_VERSION");
+            let version = VERSION;
             reply += &format!("VERSION {version}\r\nDELETED\r\nERROR\r\nEND\r\n");
         }
     }
