@@ -2,4 +2,5 @@
 # Every test of the workspace, doc tests and examples included.
 set -eu
 cd "$(dirname "$0")/.."
-cargo test --workspace
+# A failure hides no other.
+cargo test --workspace --no-fail-fast
