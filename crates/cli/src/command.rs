@@ -1,6 +1,6 @@
 //! The command line: memcached's flags at the top, and subcommands beside them.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -60,16 +60,25 @@ impl Serve {
 }
 
 /// Prints completions.
-pub fn completions(shell: Shell) {
-    let mut command = CommandLine::command();
-    clap_complete::generate(shell, &mut command, "nuthatch", &mut io::stdout());
+pub fn completions(shell: Shell) -> Result<(), String> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut CommandLine::command(), "nuthatch", &mut text);
+    print(&text)
 }
 
 /// Prints the manual page.
 pub fn man() -> Result<(), String> {
+    let mut text = Vec::new();
     clap_mangen::Man::new(CommandLine::command())
-        .render(&mut io::stdout())
-        .map_err(|error| error.to_string())
+        .render(&mut text)
+        .map_err(|error| error.to_string())?;
+    print(&text)
+}
+
+fn print(text: &[u8]) -> Result<(), String> {
+    io::stdout()
+        .write_all(text)
+        .map_err(|error| format!("standard output: {error}"))
 }
 
 #[cfg(test)]

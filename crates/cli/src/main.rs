@@ -33,8 +33,7 @@ fn main() -> ExitCode {
         Some(Command::Serve(serve)) => serve::run(serve),
         Some(Command::Bench(bench)) => bench.run().map_err(Failure::Runtime),
         Some(Command::Completions { shell }) => {
-            command::completions(shell);
-            Ok(())
+            command::completions(shell).map_err(Failure::Runtime)
         }
         Some(Command::Man) => command::man().map_err(Failure::Runtime),
     };

@@ -29,7 +29,10 @@ pub fn prepare(
     if settings.lock_memory {
         // As root, so that the user it becomes may lock what is mapped later.
         let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
-        let all = MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE;
+        // On fault: the engine reserves more addresses than it will ever use, and to touch all of
+        // them at once would take all of the machine's memory.
+        let on_fault = MlockAllFlags::from_bits_retain(nix::libc::MCL_ONFAULT);
+        let all = MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault;
         if let Err(error) = mlockall(all) {
             warnings.push(format!("-k: memory is not locked: {error}"));
         }

@@ -257,6 +257,58 @@ fn a_daemon_goes_on_alone() {
 }
 
 #[test]
+fn root_gives_itself_up_and_locks_memory() {
+    if !nix::unistd::geteuid().is_root() {
+        let running = Running::start("-l 127.0.0.1 -p 0 -t 1 -k -u nobody");
+        assert_eq!(running.ask(SET_AND_GET), SET_AND_GOT);
+        return;
+    }
+    let running = Running::start("-l 127.0.0.1 -p 0 -t 1 -k -u nobody");
+    let status = format!("/proc/{}/status", running.child.id());
+    let status = fs::read_to_string(status).unwrap();
+    let number = |name: &str| -> u64 {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    assert_ne!(number("Uid:"), 0);
+    assert_eq!(running.ask(SET_AND_GET), SET_AND_GOT);
+    if running.warnings.concat().contains("memory is not locked") {
+        // A container without the right to: it was said.
+        return;
+    }
+    assert!(number("VmLck:") > 0);
+    // In kilobytes: what is reserved is not touched.
+    assert!(number("VmRSS:") < 200_000, "{status}");
+    let as_root = Running::start("-l 127.0.0.1 -p 0 -t 1");
+    assert!(as_root.warnings.concat().contains("running as root"));
+    assert_eq!(run("-u no_such_user -p 0").status.code(), Some(1));
+}
+
+#[test]
+fn an_interrupted_bench_ends_its_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    let rival = format!(
+        "{NUTHATCH} -l 127.0.0.1 -p {{port}} -t 1 -P {}",
+        pid.display()
+    );
+    let mut bench = Command::new(NUTHATCH)
+        .args(["bench", "versus", "--rival", &rival, "--seconds", "100000"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !pid.exists() {
+        assert!(bench.try_wait().unwrap().is_none(), "it ended at once");
+        std::thread::yield_now();
+    }
+    kill(Pid::from_raw(bench.id() as i32), Signal::SIGTERM).unwrap();
+    let output = bench.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));
+    assert!(!pid.exists(), "the rival still runs");
+}
+
+#[test]
 fn the_server_bench_measures_a_server() {
     let running = Running::start("-l 127.0.0.1 -p 0 -t 1");
     let (target, pid) = (running.address(), running.child.id());

@@ -1,6 +1,7 @@
 //! Results: a median with its spread, and the two ways to print a result.
 
 use std::fmt::{self, Display};
+use std::io::Write;
 
 use serde::Serialize;
 
@@ -56,13 +57,14 @@ impl Display for Spread {
 
 /// Prints a result: one line of JSON for programs, or lines for people.
 pub fn print<R: Serialize + Display>(report: &R, json: bool) -> Result<(), String> {
-    if json {
-        let line = serde_json::to_string(report).map_err(|error| error.to_string())?;
-        println!("{line}");
+    let text = if json {
+        serde_json::to_string(report).map_err(|error| error.to_string())? + "\n"
     } else {
-        print!("{report}");
-    }
-    Ok(())
+        report.to_string()
+    };
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|error| format!("standard output: {error}"))
 }
 
 #[cfg(test)]
