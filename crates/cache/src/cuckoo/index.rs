@@ -155,6 +155,13 @@ impl<D: Design> Index<D> {
         self.bucket(at.bucket)[at.slot].store(slot.0, Ordering::Relaxed);
     }
 
+    /// Backs buckets with memory ahead of their use.
+    pub fn populate(&self, bucket: u64, count: u64) {
+        let count = count.min(self.buckets_max - bucket);
+        self.words
+            .populate(bucket as usize * D::SLOTS, count as usize * D::SLOTS);
+    }
+
     /// Starts loading both buckets of a key.
     #[inline(always)]
     pub fn prefetch(&self, place: &Place) {
