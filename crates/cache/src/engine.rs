@@ -89,7 +89,8 @@ pub trait Handle: Send {
 
     /// Visits items: calls `visit` for up to about `budget` places and returns where to go on, or
     /// `None` at the end. Blocks nobody. An item that is neither changed nor evicted between the
-    /// first call and the last is visited exactly once. Start with `Cursor::default()`.
+    /// first call and the last is visited exactly once; one that has expired or was flushed is not
+    /// visited. Start with `Cursor::default()`.
     fn visit(
         &mut self,
         now: Time,

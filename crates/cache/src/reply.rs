@@ -22,7 +22,8 @@ pub struct Item {
     pub won: bool,
     /// Somebody else won that right before (`Z`).
     pub won_before: bool,
-    /// A get had hit it before this request (`h`).
+    /// A get had hit it before this request (`h`). A hint: requests of one batch may miss each
+    /// other, and replies to changes do not know.
     pub fetched: bool,
     /// Time since it was stored, or an upper bound of the time since its last access where the
     /// engine does not know better (`l`).

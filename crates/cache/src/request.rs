@@ -99,7 +99,7 @@ pub struct Read {
     /// On a hit, the item's new expiry (touch, gat, `mg T`).
     pub touch: Option<Expiry>,
     /// On a miss, create an empty item with this expiry and call the caller its winner (`mg N`):
-    /// answered like a hit, and counted as the item's first.
+    /// answered like a hit.
     pub vivify: Option<Expiry>,
     /// On a hit whose remaining life, before any touch, is under this many seconds, the first caller
     /// that may win wins the right to recache (`mg R`).
@@ -159,8 +159,8 @@ pub enum Condition {
     CasOrStale(u64),
 }
 
-/// A store. It makes a new item: neither stale nor won nor fetched, unless said otherwise. A value
-/// that can never fit is refused before anything else is looked at.
+/// A store. It makes a new item: neither stale nor won, unless said otherwise. A value that can never
+/// fit is refused before anything else is looked at.
 #[derive(Clone, Copy, Debug)]
 pub struct Store<'a> {
     /// How it treats the item that is there.
@@ -217,8 +217,8 @@ pub enum Leave {
         /// The stale item's cas (`md I E`).
         new_cas: Option<u64>,
     },
-    /// The item without its value and flags, otherwise as if newly stored, but for its expiry
-    /// (`md x`); also stale if so asked (`md x I`).
+    /// The item without its value and flags, neither won nor, unless so asked (`md x I`), stale
+    /// (`md x`).
     Empty {
         /// Also mark it stale.
         stale: bool,
@@ -237,7 +237,7 @@ pub struct Delta {
     pub down: bool,
     /// By how much. Up wraps at 2^64, down stops at 0.
     pub by: u64,
-    /// What it demands of the item's cas.
+    /// What it demands of the item's cas; judged before the value.
     pub condition: Condition,
     /// On a hit, the item's new expiry (`ma T`).
     pub touch: Option<Expiry>,

@@ -1,7 +1,10 @@
 //! What a client can say. Everything borrows from the input.
 
+use crate::error::Error;
+use crate::words::Words;
+
 /// What stands at the front of the input.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
     /// Nothing complete yet; ask again with more bytes.
     Incomplete,
@@ -31,30 +34,32 @@ pub enum Parsed<'a> {
 pub struct Refusal {
     /// What the client is told.
     pub error: Error,
+    /// The client is told nothing: it said noreply, or is not worth an answer.
+    pub quiet: bool,
     /// Bytes to drop from the input now.
     pub consumed: usize,
-    /// Bytes to drop from what arrives after those (the data block of a refused storage command).
+    /// Bytes to drop after those (the data block of a refused storage command), whether they stand
+    /// in the input already or are still to come.
     pub swallow: u64,
     /// The error is final: reply, then close.
     pub close: bool,
-    /// The key whose old value must not survive (a refused set), with where it stands in the
-    /// input: start and length.
-    pub forget: Option<(usize, usize)>,
+    /// The key whose old value must not survive (a refused set).
+    pub forget: Option<Forget>,
 }
 
-/// Errors of the protocol. Their words are memcached's; see `encode`.
+/// Where in the input the key of a refused set stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// `ERROR`: no such command, or not so many words.
-    Unknown,
-    /// `CLIENT_ERROR line format`-like errors, with memcached's words.
-    Client(&'static str),
-    /// `SERVER_ERROR` errors, with memcached's words.
-    Server(&'static str),
+pub struct Forget {
+    /// Its first byte.
+    pub start: usize,
+    /// Its bytes.
+    pub len: usize,
+    /// It is written in base64 (`ms` with `b`).
+    pub base64: bool,
 }
 
 /// A command.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Command<'a> {
     /// get, gets, gat, gats.
     Get(Get<'a>),
@@ -136,12 +141,8 @@ pub enum Command<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Exptime(pub i64);
 
-/// Words behind a command's name, split at spaces.
-#[derive(Clone, Copy, Debug)]
-pub struct Words<'a>(pub &'a [u8]);
-
 /// get, gets, gat, gats.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Get<'a> {
     /// One key or more, each already checked to have 1 to 250 bytes.
     pub keys: Words<'a>,
@@ -171,11 +172,11 @@ pub enum StoreVerb {
 }
 
 /// A storage command.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Store<'a> {
     /// How it treats what is there.
     pub verb: StoreVerb,
-    /// The key.
+    /// The key; its base64 form if this is an `ms` with `b`.
     pub key: &'a [u8],
     /// The client's flags.
     pub flags: u32,
@@ -190,11 +191,12 @@ pub struct Store<'a> {
 }
 
 /// A meta command other than `ms` (which is a [`Store`]).
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Meta<'a> {
     /// Which.
     pub verb: MetaVerb,
-    /// The key as sent; empty for `mn`. Base64 if `flags.base64`; `flags.key` has its meaning.
+    /// The key as sent; empty for `mn`. With `flags.base64` it is the base64 form of the item's
+    /// key, already checked: see [`decode_key`](crate::decode_key).
     pub key: &'a [u8],
     /// Its flags, checked.
     pub flags: MetaFlags<'a>,
@@ -235,7 +237,7 @@ pub enum MetaMode {
 }
 
 /// The flags of a meta command, each meaning what memcached's protocol says for its command.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetaFlags<'a> {
     /// The flags as they stood in the request, for replies that must return them in its order.
     pub raw: Words<'a>,
@@ -243,6 +245,8 @@ pub struct MetaFlags<'a> {
     pub base64: bool,
     /// `q`: leave out the uninteresting reply.
     pub quiet: bool,
+    /// `u`: leave no trace in the item's recency.
+    pub no_bump: bool,
     /// `v`: return the value.
     pub value: bool,
     /// `x` of md: drop the value, keep the item.
@@ -269,21 +273,6 @@ pub struct MetaFlags<'a> {
     pub mode: Option<MetaMode>,
     /// `O`: the opaque, at most 32 bytes.
     pub opaque: Option<&'a [u8]>,
-}
-
-impl Default for Words<'_> {
-    fn default() -> Self {
-        Words(b"")
-    }
-}
-
-impl<'a> Words<'a> {
-    /// The words, in order, none of them empty.
-    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.0
-            .split(|&byte| byte == b' ')
-            .filter(|word| !word.is_empty())
-    }
 }
 
 /// What a parser must know of the server.

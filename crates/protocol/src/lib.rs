@@ -1,10 +1,53 @@
 //! memcached's protocols: bytes in, commands out; replies in, bytes out. No I/O, no engine.
 //!
 //! [`parse`] looks at the front of a connection's input and says what stands there. It keeps no
-//! state: the connection does (what to swallow, which value is still arriving).
+//! state: the connection does (what to swallow, which value is still arriving). [`encode`] appends
+//! replies to a connection's output. Neither allocates on the way of a get or a set.
+//!
+//! ```
+//! use nuthatch_protocol::{Command, Limits, Parsed, encode, parse};
+//!
+//! let limits = Limits { value_max: 1 << 20 };
+//! let Parsed::Command { command: Command::Get(get), consumed } =
+//!     parse(b"get seed nut\r\nquit\r\n", &limits)
+//! else {
+//!     panic!("a complete line is a command");
+//! };
+//! assert_eq!(consumed, 14);
+//!
+//! let mut out = Vec::new();
+//! for key in get.keys.iter() {
+//!     encode::value(&mut out, key, 0, 2, None);
+//!     out.extend_from_slice(b"42\r\n");
+//! }
+//! out.extend_from_slice(encode::END);
+//! assert_eq!(out, b"VALUE seed 0 2\r\n42\r\nVALUE nut 0 2\r\n42\r\nEND\r\n");
+//! ```
 
 #![forbid(unsafe_code)]
 
 pub mod command;
+pub mod encode;
+
+mod admin;
+mod delete;
+mod delta;
+mod error;
+mod get;
+mod key;
+mod meta;
+mod meta_flags;
+mod number;
+mod parse;
+mod store;
+#[cfg(test)]
+mod testing;
+mod touch;
+mod words;
 
 pub use command::*;
+pub use error::Error;
+pub use key::{KEY_BASE64_MAX, KEY_LEN_MAX, KEY_ROOM, decode_key, encode_key};
+pub use meta_flags::OPAQUE_MAX;
+pub use parse::{GET_LINE_MAX, LINE_MAX, parse};
+pub use words::{WordIter, Words};

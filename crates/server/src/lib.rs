@@ -1,1 +1,63 @@
-//! The server.
+//! A memcached-compatible server that drives any Nuthatch engine.
+//!
+//! ```text
+//!   clients
+//!      |  connect
+//!  acceptor ---- hands each connection to the worker with the fewest
+//!      |                                                                   signals
+//!  +---+-------------+------------------+                                     |
+//!  worker-0          worker-1           ...         maintenance            Shutdown
+//!  poll, read all,   the same, with     |           sweeps, moves memory,  wakes everybody
+//!  parse all,        connections of     |           grows the index
+//!  ONE batch,        its own            |                |
+//!  write all            |               |                |
+//!     | Handle          | Handle        | Handle         | Handle
+//!  +--+-----------------+---------------+----------------+--+
+//!  |                      engine (shared)                   |
+//!  +--------------------------------------------------------+
+//! ```
+//!
+//! No thread waits for another on the way of a request: what they share are the engine, and
+//! counters with one writer each.
+//!
+//! Reading order: [`config`] (what can be set), `server` (what is started), `worker` (the loop),
+//! `turn` (one connection's part in it), `commands` (what each command asks of the engine),
+//! `batch` and `replies` (the way there and back), `output`.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use nuthatch::Engine;
+//! use nuthatch_server::{Config, Server, on_signals};
+//!
+//! fn serve(engine: Arc<impl Engine>) -> std::io::Result<()> {
+//!     let server = Server::start(Config::default(), engine)?;
+//!     on_signals(server.stopper())?;
+//!     server.join()
+//! }
+//! ```
+
+mod acceptor;
+mod batch;
+mod commands;
+pub mod config;
+mod connection;
+mod listen;
+mod maintenance;
+mod output;
+mod replies;
+mod server;
+mod shared;
+mod shutdown;
+mod spare;
+mod stats;
+mod stream;
+mod system;
+mod turn;
+mod worker;
+
+pub use config::{Config, Listen};
+pub use listen::Address;
+pub use server::{Server, ServerHandle};
+pub use shutdown::{Shutdown, on_signals};
+pub use system::raise_file_limit;

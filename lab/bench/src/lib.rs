@@ -1,1 +1,22 @@
-//! Measurements.
+//! Measurements: engines in process, and servers over the wire, ours beside rivals in one run.
+//!
+//! * [`engine`]: operations a second, beside the memory's own limit and two crates.
+//! * [`growth`]: the longest request while the index grows.
+//! * [`fill`]: how many items a memory limit holds.
+//! * [`server`]: load on any server that speaks memcached's text protocol.
+//! * [`versus`]: two servers in turn under the same load.
+//!
+//! Operations are written down before the clock starts, every answer is checked, and a result is a
+//! median over rounds with its spread: machines are shared, and a ratio of two things measured side
+//! by side says more than either of them.
+
+pub mod engine;
+pub mod fill;
+pub mod growth;
+mod limit;
+mod os;
+mod proof;
+pub mod report;
+pub mod server;
+pub mod size;
+pub mod versus;

@@ -125,15 +125,8 @@ impl Handle for NaiveHandle {
     fn maintain(&mut self, now: Time, budget: usize) -> bool {
         let mut table = self.engine.table();
         table.flush_if_due(now);
-        let dead = table.items.values();
-        let dead = dead.filter(|(_, item)| item.expiry.is_past(now));
-        let dead: Vec<_> = dead.map(|(key, _)| key.clone()).take(budget).collect();
-        table.counters.swept += dead.len() as u64;
-        for key in &dead {
-            table.bury(now, key);
-        }
-        let over = table.shrink(now, budget - dead.len());
-        over || dead.len() == budget
+        let budget = budget.max(1);
+        table.shrink(now, budget) | table.sweep(now, budget)
     }
 
     fn visit(
@@ -143,15 +136,16 @@ impl Handle for NaiveHandle {
         budget: usize,
         visit: &mut dyn FnMut(Visit<'_>),
     ) -> Option<Cursor> {
+        let budget = budget.max(1);
         let met: Vec<_> = {
             let mut table = self.engine.table();
             table.flush_if_due(now);
             let rest = table.items.range(from.0..);
             let rest = rest.map(|(place, entry)| (*place, entry.clone()));
-            rest.take(budget.max(1) + 1).collect()
+            rest.take(budget.saturating_add(1)).collect()
         };
         for (index, (place, (key, item))) in met.iter().enumerate() {
-            if index == budget.max(1) {
+            if index == budget {
                 return Some(Cursor(*place));
             }
             if item.expiry.is_past(now) {

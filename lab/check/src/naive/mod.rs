@@ -157,6 +157,8 @@ impl Engine for Naive {
 
     fn flush(&self, now: Time, at: Time) {
         let mut table = self.table();
+        // One that was due but met no request yet is not replaced.
+        table.flush_if_due(now);
         table.flush_at = Some(at);
         if at <= now {
             table.flush_at = None;
@@ -219,6 +221,8 @@ struct Table {
     places: HashMap<Vec<u8>, u64>,
     items: BTreeMap<u64, (Vec<u8>, StoredItem)>,
     next_place: u64,
+    /// Where the sweep goes on.
+    swept_to: u64,
     last_cas: u64,
     item_bytes: usize,
     memory_limit: usize,
@@ -313,6 +317,29 @@ impl Table {
             self.counters.evictions += 1;
             self.counters.evicted_unfetched += u64::from(!item.fetched);
         }
+    }
+
+    /// Looks at up to `budget` items and removes the expired ones. True if it has not come to the
+    /// last; then it starts over.
+    fn sweep(&mut self, now: Time, budget: usize) -> bool {
+        let ahead = self.items.range(self.swept_to..).take(budget);
+        let mut looked_at = 0;
+        let mut dead = Vec::new();
+        for (&place, (key, item)) in ahead {
+            looked_at += 1;
+            self.swept_to = place + 1;
+            if item.expiry.is_past(now) {
+                dead.push(key.clone());
+            }
+        }
+        self.counters.swept += looked_at as u64;
+        for key in dead {
+            self.bury(now, &key);
+        }
+        if looked_at < budget {
+            self.swept_to = 0;
+        }
+        looked_at == budget
     }
 
     /// Evicts up to `budget` items while there are more than a lowered limit allows. True if there

@@ -190,7 +190,10 @@ fn store(slot: &mut Option<StoredItem>, request: &Store<'_>, around: Circumstanc
             if value.len() > around.value_max {
                 return Reply::TooLarge;
             }
-            StoredItem::new(around.now, value.into(), old.flags, old.expiry, cas)
+            StoredItem {
+                fetched: old.fetched,
+                ..StoredItem::new(around.now, value.into(), old.flags, old.expiry, cas)
+            }
         }
     };
     Reply::Stored(slot.insert(stored).describe(around.now))
@@ -242,6 +245,7 @@ fn remove(slot: &mut Option<StoredItem>, removal: &Removal, around: Circumstance
             let cas = new_cas.unwrap_or(around.next_cas);
             *item = StoredItem {
                 stale,
+                fetched: item.fetched,
                 ..StoredItem::new(around.now, Arc::from([]), 0, expiry, cas)
             };
         }

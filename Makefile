@@ -1,0 +1,36 @@
+# The one door for chores. Each is a script that can be run by hand: see scripts/.
+
+PREFIX ?= /usr/local
+
+.PHONY: serve test bench loom fuzz soak install
+
+# Build and start a server on 127.0.0.1:11211.
+serve:
+	@scripts/serve.sh $(ARGS)
+
+# Install what the tests need, run every check, end with the counts.
+test:
+	@scripts/test-all.sh
+
+# The figures of the README.
+bench:
+	@scripts/bench.sh $(SECONDS)
+
+# The models of the lock-free parts alone.
+loom:
+	@scripts/test-loom.sh
+
+# Each fuzz target for FOR seconds.
+FOR ?= 60
+fuzz:
+	@scripts/setup.sh
+	@scripts/fuzz.sh $(FOR)
+
+# A long mixed load and long fuzzing, MINUTES each.
+MINUTES ?= 30
+soak:
+	@scripts/soak.sh $(MINUTES)
+
+# The binary, its manual page and completions.
+install:
+	@scripts/install.sh $(PREFIX)

@@ -1,0 +1,125 @@
+//! The command line: memcached's flags at the top, and subcommands beside them.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::bench::Bench;
+use crate::flags::Flags;
+
+/// An in-memory key-value cache at the speed of memory, for any memcached client.
+#[derive(Debug, Parser)]
+#[command(name = "nuthatch", version, args_conflicts_with_subcommands = true)]
+pub struct CommandLine {
+    /// What to do; serving is the default.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Flags of the default.
+    #[command(flatten)]
+    pub serve: Serve,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve memcached clients (the default: the same flags)
+    Serve(Serve),
+    /// Measure engines and servers
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// How to serve.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Serve {
+    /// A TOML file that says the same as the flags; flags override it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Said on the command line.
+    #[command(flatten)]
+    pub flags: Flags,
+}
+
+impl Serve {
+    /// The flags, with the file's behind them.
+    pub fn flags(self) -> Result<Flags, String> {
+        match &self.config {
+            Some(path) => Ok(self.flags.over(Flags::from_file(path)?)),
+            None => Ok(self.flags),
+        }
+    }
+}
+
+/// Prints completions.
+pub fn completions(shell: Shell) -> Result<(), String> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut CommandLine::command(), "nuthatch", &mut text);
+    print(&text)
+}
+
+/// Prints the manual page.
+pub fn man() -> Result<(), String> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(CommandLine::command())
+        .render(&mut text)
+        .map_err(|error| error.to_string())?;
+    print(&text)
+}
+
+fn print(text: &[u8]) -> Result<(), String> {
+    io::stdout()
+        .write_all(text)
+        .map_err(|error| format!("standard output: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<CommandLine, clap::Error> {
+        CommandLine::try_parse_from(std::iter::once("nuthatch").chain(line.split_whitespace()))
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn serving_is_the_default() {
+        let line = "-m 1024 -p 11211 -t 4";
+        let plain = parse(line).unwrap();
+        assert!(plain.command.is_none());
+        let Some(Command::Serve(serve)) = parse(&format!("serve {line}")).unwrap().command else {
+            panic!("not serve");
+        };
+        assert_eq!(serve.flags, plain.serve.flags);
+        assert_eq!(serve.flags.threads, Some(4));
+    }
+
+    #[test]
+    fn benches_take_what_they_are_documented_with() {
+        for line in [
+            "bench engine --engine cuckoo --items 10 --key-size 16 --value-size 32 --threads 1 \
+             --batch 32 --get-ratio 1 --dist zipf --seconds 1 --memory 64M --rivals --json",
+            "bench engine --engine cuckoo-paper --grow 1000000:16000000",
+            "bench fill --memory 64M --key-size 16 --value-size 32",
+            "bench server --target 127.0.0.1:1 --pid 1 --conns 5 --pipeline 100 --multiget 1 \
+             --get-ratio 0.5 --keys 10 --value-size 32 --seconds 1 --threads 1 --json",
+            "bench versus --rival memcached --rounds 3 --ours -t --conns 5",
+        ] {
+            parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+        assert!(parse("bench versus").is_err());
+        assert!(parse("-p 1 bench fill").is_err());
+    }
+}

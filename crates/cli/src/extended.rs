@@ -1,0 +1,102 @@
+//! The options of memcached's `-o`: few matter here, most are how this server is anyway, and the
+//! rest are named in a warning, so that a memcached's command line keeps working.
+
+use std::time::Duration;
+
+/// What `-o` asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extended {
+    /// Close connections that were silent for so long.
+    pub idle_timeout: Option<Duration>,
+    /// Items the index has room for at the start.
+    pub initial_items: Option<usize>,
+    /// Options that are not here, as typed.
+    pub unknown: Vec<String>,
+}
+
+/// The index is sized for at most 2 to this power of items at once, as memcached's table.
+const HASHPOWER_MAX: u32 = 32;
+
+/// Options that change nothing: this server always behaves so, or has nothing to set.
+const NATURAL: [&str; 6] = [
+    "maxconns_fast",
+    "modern",
+    "slab_reassign",
+    "slab_automove",
+    "lru_crawler",
+    "lru_maintainer",
+];
+
+impl Extended {
+    /// Reads options as typed. An option that exists with a value that cannot be is an error.
+    pub fn parse(options: &[String]) -> Result<Self, String> {
+        let mut extended = Self::default();
+        for option in options.iter().map(|option| option.trim()) {
+            let (name, value) = match option.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (option, None),
+            };
+            match name {
+                "" => {}
+                "idle_timeout" => {
+                    let seconds: u32 = number(name, value)?;
+                    extended.idle_timeout =
+                        (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+                }
+                "hashpower" => {
+                    let power: u32 = number(name, value)?;
+                    if !(12..=HASHPOWER_MAX).contains(&power) {
+                        return Err(format!("-o hashpower: from 12 to {HASHPOWER_MAX}"));
+                    }
+                    extended.initial_items = Some(1 << power);
+                }
+                _ if NATURAL.contains(&name) => {}
+                _ => extended.unknown.push(option.to_owned()),
+            }
+        }
+        Ok(extended)
+    }
+}
+
+fn number(name: &str, value: Option<&str>) -> Result<u32, String> {
+    value
+        .and_then(|value| value.parse().ok())
+        .ok_or_else(|| format!("-o {name}: a number, as in {name}=20"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(options: &str) -> Result<Extended, String> {
+        let options: Vec<String> = options.split(',').map(str::to_owned).collect();
+        Extended::parse(&options)
+    }
+
+    #[test]
+    fn known_natural_and_unknown() {
+        let extended =
+            parse("idle_timeout=30,hashpower=20,modern,no_modern,ext_path=/x:1G,").unwrap();
+        assert_eq!(extended.idle_timeout, Some(Duration::from_secs(30)));
+        assert_eq!(extended.initial_items, Some(1 << 20));
+        assert_eq!(extended.unknown, ["no_modern", "ext_path=/x:1G"]);
+        assert_eq!(
+            parse("idle_timeout=0,slab_automove=1"),
+            Ok(Extended::default())
+        );
+    }
+
+    #[test]
+    fn values_that_cannot_be() {
+        for options in [
+            "idle_timeout",
+            "idle_timeout=",
+            "idle_timeout=-1",
+            "hashpower=x",
+            "hashpower=11",
+            "hashpower=64",
+        ] {
+            assert!(parse(options).is_err(), "{options}");
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! What a user may say to a server, as said: memcached's flags, or the same in a TOML file.
+//!
+//! Nothing is checked here beyond its form, and nothing has a default: that is done by
+//! [`settings`](crate::settings), once, for both sources together.
+
+use std::path::{Path, PathBuf};
+
+use clap::{ArgAction, Args};
+use nuthatch_bench::size;
+use serde::{Deserialize, Deserializer, de};
+
+use crate::engine::EngineName;
+
+/// Megabytes without a letter behind the number, as memcached's -m.
+const MEGABYTES: usize = 1 << 20;
+
+/// The flags of a server. Long names are memcached's, and the file's keys.
+#[derive(Args, Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Flags {
+    /// TCP port; 0 or -1: any free one [default: 11211]
+    #[arg(short, long, value_name = "NUM", allow_negative_numbers = true)]
+    pub port: Option<i32>,
+
+    /// UDP port; only 0 (off): there is no UDP
+    #[arg(short = 'U', long, value_name = "NUM", allow_negative_numbers = true)]
+    pub udp_port: Option<i32>,
+
+    /// Addresses to listen on, with or without a port; may be repeated [default: all]
+    #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
+    #[serde(deserialize_with = "one_or_many")]
+    pub listen: Vec<String>,
+
+    /// Unix socket to listen on, instead of TCP
+    #[arg(short = 's', long, value_name = "FILE")]
+    pub unix_socket: Option<PathBuf>,
+
+    /// Permissions of the unix socket, in octal [default: 700]
+    #[arg(short = 'a', long, value_name = "MASK", value_parser = octal)]
+    #[serde(deserialize_with = "octal_text")]
+    pub unix_mask: Option<u32>,
+
+    /// Memory for items and index, in megabytes, or with k, m, g behind it [default: 64]
+    #[arg(short = 'm', long, value_name = "NUM", value_parser = megabytes)]
+    #[serde(deserialize_with = "megabytes_or_text")]
+    pub memory_limit: Option<usize>,
+
+    /// Connections at the same time [default: 1024]
+    #[arg(short, long, value_name = "NUM")]
+    pub conn_limit: Option<usize>,
+
+    /// Threads that serve connections [default: 4]
+    #[arg(short, long, value_name = "NUM")]
+    pub threads: Option<usize>,
+
+    /// Connections waiting to be accepted [default: 1024]
+    #[arg(short = 'b', long, value_name = "NUM")]
+    pub listen_backlog: Option<u32>,
+
+    /// Commands a connection may run before others have their turn [default: 1024]
+    #[arg(short = 'R', long, value_name = "NUM")]
+    pub max_reqs_per_event: Option<u32>,
+
+    /// The largest item, in bytes, or with k, m, g behind it; 1k to 1g [default: 1m]
+    #[arg(short = 'I', long, value_name = "NUM", value_parser = size::parse)]
+    #[serde(deserialize_with = "bytes_or_text")]
+    pub max_item_size: Option<usize>,
+
+    /// The smallest chunk, in bytes
+    #[arg(short = 'n', long, value_name = "BYTES")]
+    pub slab_min_size: Option<usize>,
+
+    /// Ratio of neighbouring chunk sizes [default: 1.25]
+    #[arg(short = 'f', long, value_name = "NUM")]
+    pub slab_growth_factor: Option<f64>,
+
+    /// Answer an error when memory is full, instead of evicting
+    #[arg(short = 'M', long)]
+    pub disable_evictions: bool,
+
+    /// Refuse flush_all
+    #[arg(short = 'F', long)]
+    pub disable_flush_all: bool,
+
+    /// Refuse stats cachedump and lru_crawler metadump
+    #[arg(short = 'X', long)]
+    pub disable_dumping: bool,
+
+    /// Say in stats that cas is off (items have one in any case)
+    #[arg(short = 'C', long)]
+    pub disable_cas: bool,
+
+    /// Allow the shutdown command
+    #[arg(short = 'A', long)]
+    pub enable_shutdown: bool,
+
+    /// Large memory pages: always used where the system has them; accepted for memcached's sake
+    #[arg(short = 'L', long)]
+    pub enable_largepages: bool,
+
+    /// Lock all memory, so that nothing is paged out
+    #[arg(short = 'k', long)]
+    pub lock_memory: bool,
+
+    /// Run in the background
+    #[arg(short, long)]
+    pub daemon: bool,
+
+    /// When started as root, run as this user
+    #[arg(short, long, value_name = "USER")]
+    pub user: Option<String>,
+
+    /// Write the process id here
+    #[arg(short = 'P', long, value_name = "FILE")]
+    pub pidfile: Option<PathBuf>,
+
+    /// Say more: -v events, -vv commands, -vvv everything
+    #[arg(short, long, action = ArgAction::Count)]
+    pub verbose: u8,
+
+    /// More options, with commas between: idle_timeout=SECONDS, hashpower=NUM, maxconns_fast, ...
+    #[arg(short = 'o', long, value_name = "OPTIONS", value_delimiter = ',')]
+    #[serde(deserialize_with = "one_or_many")]
+    pub extended: Vec<String>,
+
+    /// The engine [default: cuckoo]
+    #[arg(long, value_enum)]
+    pub engine: Option<EngineName>,
+}
+
+impl Flags {
+    /// Reads a file that says the same as the flags.
+    pub fn from_file(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// These flags, and the file's where these say nothing.
+    pub fn over(self, file: Flags) -> Flags {
+        Flags {
+            port: self.port.or(file.port),
+            udp_port: self.udp_port.or(file.udp_port),
+            listen: either(self.listen, file.listen),
+            unix_socket: self.unix_socket.or(file.unix_socket),
+            unix_mask: self.unix_mask.or(file.unix_mask),
+            memory_limit: self.memory_limit.or(file.memory_limit),
+            conn_limit: self.conn_limit.or(file.conn_limit),
+            threads: self.threads.or(file.threads),
+            listen_backlog: self.listen_backlog.or(file.listen_backlog),
+            max_reqs_per_event: self.max_reqs_per_event.or(file.max_reqs_per_event),
+            max_item_size: self.max_item_size.or(file.max_item_size),
+            slab_min_size: self.slab_min_size.or(file.slab_min_size),
+            slab_growth_factor: self.slab_growth_factor.or(file.slab_growth_factor),
+            disable_evictions: self.disable_evictions || file.disable_evictions,
+            disable_flush_all: self.disable_flush_all || file.disable_flush_all,
+            disable_dumping: self.disable_dumping || file.disable_dumping,
+            disable_cas: self.disable_cas || file.disable_cas,
+            enable_shutdown: self.enable_shutdown || file.enable_shutdown,
+            enable_largepages: self.enable_largepages || file.enable_largepages,
+            lock_memory: self.lock_memory || file.lock_memory,
+            daemon: self.daemon || file.daemon,
+            user: self.user.or(file.user),
+            pidfile: self.pidfile.or(file.pidfile),
+            verbose: if self.verbose > 0 {
+                self.verbose
+            } else {
+                file.verbose
+            },
+            extended: [file.extended, self.extended].concat(),
+            engine: self.engine.or(file.engine),
+        }
+    }
+}
+
+fn either(first: Vec<String>, second: Vec<String>) -> Vec<String> {
+    if first.is_empty() { second } else { first }
+}
+
+fn megabytes(text: &str) -> Result<usize, String> {
+    size::parse_in(text, MEGABYTES)
+}
+
+fn octal(text: &str) -> Result<u32, String> {
+    u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|mode| *mode <= 0o777)
+        .ok_or_else(|| format!("`{text}` is not an octal mode like 700"))
+}
+
+/// A number or a text in the file.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NumberOrText {
+    Number(u64),
+    Text(String),
+}
+
+impl NumberOrText {
+    fn parse<T, E: de::Error>(self, parse: fn(&str) -> Result<T, String>) -> Result<Option<T>, E> {
+        let text = match self {
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text,
+        };
+        parse(&text).map(Some).map_err(E::custom)
+    }
+}
+
+fn megabytes_or_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D::Error> {
+    NumberOrText::deserialize(input)?.parse(megabytes)
+}
+
+fn bytes_or_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D::Error> {
+    NumberOrText::deserialize(input)?.parse(size::parse)
+}
+
+fn octal_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
+    NumberOrText::deserialize(input)?.parse(octal)
+}
+
+/// `"a,b"` or `["a", "b"]` in the file.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+fn one_or_many<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<String>, D::Error> {
+    Ok(match OneOrMany::deserialize(input)? {
+        OneOrMany::One(text) => text.split(',').map(str::to_owned).collect(),
+        OneOrMany::Many(texts) => texts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{FromArgMatches, error::ErrorKind};
+
+    use super::*;
+
+    fn typed(line: &str) -> Result<Flags, clap::Error> {
+        let command = Flags::augment_args(clap::Command::new("nuthatch"));
+        let words = std::iter::once("nuthatch").chain(line.split_whitespace());
+        Flags::from_arg_matches(&command.try_get_matches_from(words)?)
+    }
+
+    fn file(text: &str) -> Flags {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn short_long_and_file_say_the_same() {
+        let short = typed(
+            "-p 1 -U 0 -l a,b -l c:2 -s /s -a 0770 -m 1024 -c 5 -t 2 -b 7 -R 9 -I 2m -n 64 -f 1.5 \
+             -M -F -X -C -A -L -k -d -u nobody -P /p -vv -o modern,idle_timeout=3",
+        )
+        .unwrap();
+        let long = typed(
+            "--port=1 --udp-port=0 --listen=a,b,c:2 --unix-socket=/s --unix-mask=770 \
+             --memory-limit=1g --conn-limit=5 --threads=2 --listen-backlog=7 \
+             --max-reqs-per-event=9 --max-item-size=2048k --slab-min-size=64 \
+             --slab-growth-factor=1.5 --disable-evictions --disable-flush-all --disable-dumping \
+             --disable-cas --enable-shutdown --enable-largepages --lock-memory --daemon \
+             --user=nobody --pidfile=/p --verbose --verbose --extended=modern,idle_timeout=3",
+        )
+        .unwrap();
+        let file = file(
+            r#"
+            port = 1
+            udp-port = 0
+            listen = ["a", "b", "c:2"]
+            unix-socket = "/s"
+            unix-mask = "770"
+            memory-limit = 1024
+            conn-limit = 5
+            threads = 2
+            listen-backlog = 7
+            max-reqs-per-event = 9
+            max-item-size = "2m"
+            slab-min-size = 64
+            slab-growth-factor = 1.5
+            disable-evictions = true
+            disable-flush-all = true
+            disable-dumping = true
+            disable-cas = true
+            enable-shutdown = true
+            enable-largepages = true
+            lock-memory = true
+            daemon = true
+            user = "nobody"
+            pidfile = "/p"
+            verbose = 2
+            extended = "modern,idle_timeout=3"
+            "#,
+        );
+        assert_eq!(short, long);
+        assert_eq!(short, file);
+        assert_eq!(short.memory_limit, Some(1 << 30));
+        assert_eq!(short.unix_mask, Some(0o770));
+        // A source over itself is itself, save that options add up.
+        let mut twice = short.clone().over(file);
+        twice.extended.truncate(2);
+        assert_eq!(twice, short);
+    }
+
+    #[test]
+    fn flags_override_the_file() {
+        let file = file("port = 1\nthreads = 8\nlisten = \"a\"\nextended = \"x\"");
+        let flags = typed("-p 2 -l b -o y").unwrap().over(file);
+        assert_eq!((flags.port, flags.threads), (Some(2), Some(8)));
+        assert_eq!(flags.listen, ["b"]);
+        assert_eq!(flags.extended, ["x", "y"]);
+        assert_eq!(typed("-p -1").unwrap().port, Some(-1));
+    }
+
+    #[test]
+    fn what_has_no_form_is_refused() {
+        for line in [
+            "-m lots",
+            "-p x",
+            "-a 8",
+            "-a 1000",
+            "-t -3",
+            "-I 1q",
+            "--no-such-flag",
+        ] {
+            assert!(typed(line).is_err(), "{line}");
+        }
+        assert_eq!(typed("-Z").unwrap_err().kind(), ErrorKind::UnknownArgument);
+    }
+
+    #[test]
+    fn an_unknown_key_in_the_file_is_named() {
+        let error = toml::from_str::<Flags>("prot = 1").unwrap_err().to_string();
+        assert!(error.contains("unknown field `prot`"), "{error}");
+        assert!(error.contains("`port`"), "{error}");
+    }
+
+    #[test]
+    fn the_example_file_says_every_key() {
+        let path = Path::new(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../dist/nuthatch.toml"
+        ));
+        assert_eq!(
+            Flags::from_file(path),
+            Ok(Flags::default()),
+            "all is commented out"
+        );
+        // With the comment signs taken away it is still a file, and has every key there is.
+        let text: String = std::fs::read_to_string(path)
+            .unwrap()
+            .lines()
+            .filter_map(|line| line.strip_prefix('#'))
+            .filter(|line| !line.starts_with(' ') && line.contains(" = "))
+            .fold(String::new(), |text, line| text + line + "\n");
+        toml::from_str::<Flags>(&text).unwrap_or_else(|error| panic!("{error}"));
+        let command = Flags::augment_args(clap::Command::new("nuthatch"));
+        for argument in command.get_arguments() {
+            let name = argument.get_long().unwrap();
+            let key = format!("{name} = ");
+            assert!(text.lines().any(|line| line.starts_with(&key)), "{name}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The process around the server: background, limits, locked memory, user, process id.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::sys::mman::{MlockAllFlags, mlockall};
+use nix::sys::resource::{RLIM_INFINITY, Resource, setrlimit};
+use nix::unistd::{User, daemon, geteuid, initgroups, setgid, setuid};
+use nuthatch_server::raise_file_limit;
+
+use crate::settings::ProcessSettings;
+
+/// Files that a server holds besides its connections: standard streams, epoll, wakers, listeners.
+const OTHER_FILES: u64 = 64;
+
+/// Becomes what the settings ask for. Must run before any thread is started. Returns warnings.
+pub fn prepare(
+    settings: &ProcessSettings,
+    connections: usize,
+    verbosity: u32,
+) -> Result<Vec<String>, String> {
+    let mut warnings = Vec::new();
+    if settings.daemon {
+        // A daemon that was asked to say something keeps its standard streams, as memcached does.
+        daemon(false, verbosity > 0).map_err(|error| format!("-d: {error}"))?;
+    }
+    // While it may still be root. The server asks again, and warns if it is too little.
+    let _ = raise_file_limit(connections as u64 + OTHER_FILES);
+    if settings.lock_memory {
+        // As root, so that the user it becomes may lock what is mapped later.
+        let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
+        // On fault: the engine reserves more addresses than it will ever use, and to touch all of
+        // them at once would take all of the machine's memory.
+        let on_fault = MlockAllFlags::from_bits_retain(nix::libc::MCL_ONFAULT);
+        let all = MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault;
+        if let Err(error) = mlockall(all) {
+            warnings.push(format!("-k: memory is not locked: {error}"));
+        }
+    }
+    match (&settings.user, geteuid().is_root()) {
+        (Some(name), true) => become_user(name)?,
+        // memcached refuses to run as root without -u. In containers root is the usual user, and
+        // the first thing a newcomer does there should work: this is only said.
+        (None, true) => warnings.push("running as root; -u USER gives that up".to_owned()),
+        (Some(_), false) | (None, false) => {}
+    }
+    Ok(warnings)
+}
+
+fn become_user(name: &str) -> Result<(), String> {
+    let user = User::from_name(name)
+        .map_err(|error| format!("-u {name}: {error}"))?
+        .ok_or_else(|| format!("-u {name}: no such user"))?;
+    let c_name = std::ffi::CString::new(name).map_err(|error| format!("-u: {error}"))?;
+    initgroups(&c_name, user.gid)
+        .and_then(|()| setgid(user.gid))
+        .and_then(|()| setuid(user.uid))
+        .map_err(|error| format!("-u {name}: {error}"))
+}
+
+/// A file with the process id, removed at the end.
+pub struct PidFile(PathBuf);
+
+impl PidFile {
+    /// Writes it.
+    pub fn write(path: &Path) -> Result<Self, String> {
+        fs::write(path, format!("{}\n", std::process::id()))
+            .map_err(|error| format!("-P {}: {error}", path.display()))?;
+        Ok(Self(path.to_owned()))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // Somebody removed it, or its directory's owner does not let this user: nothing to do.
+        let _ = fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,367 @@
+//! From what was said to what is meant: flags are checked here, and become settings that cannot be
+//! wrong. Defaults stand in the types that own them: the server's, the engine's.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+
+use nuthatch_server::config::{self, Config, Listen};
+
+use crate::engine::EngineSettings;
+use crate::extended::Extended;
+use crate::flags::Flags;
+
+/// The largest `-t`.
+const THREADS_MAX: usize = 1024;
+/// The range of `-I`, in bytes.
+const ITEM_SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 30;
+/// memcached's permissions of a unix socket.
+const UNIX_MODE: u32 = 0o700;
+/// Where memcached's tests, and those of its clients, look for the port.
+pub const PORT_FILE: &str = "MEMCACHED_PORT_FILENAME";
+
+/// All that `serve` needs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The engine.
+    pub engine: EngineSettings,
+    /// The server on top of it.
+    pub server: Config,
+    /// The process around them.
+    pub process: ProcessSettings,
+    /// What the user should know: options without effect.
+    pub warnings: Vec<String>,
+}
+
+/// What is asked of the process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessSettings {
+    /// Run in the background.
+    pub daemon: bool,
+    /// Run as this user.
+    pub user: Option<String>,
+    /// Write the process id here.
+    pub pid_file: Option<PathBuf>,
+    /// Lock all memory.
+    pub lock_memory: bool,
+}
+
+impl Settings {
+    /// Checks flags. `port_file` is the value of [`PORT_FILE`].
+    pub fn check(flags: &Flags, port_file: Option<PathBuf>) -> Result<Self, String> {
+        let extended = Extended::parse(&flags.extended)?;
+        let warnings = extended
+            .unknown
+            .iter()
+            .map(|option| format!("-o {option}: no such option here; it has no effect"))
+            .collect();
+        if flags.udp_port.is_some_and(|port| port != 0) {
+            return Err("-U: there is no UDP; only 0 (off)".to_owned());
+        }
+        Ok(Self {
+            engine: engine(flags, &extended)?,
+            server: server(flags, &extended, port_file)?,
+            process: ProcessSettings {
+                daemon: flags.daemon,
+                user: flags.user.clone(),
+                pid_file: flags.pidfile.as_deref().map(absolute).transpose()?,
+                lock_memory: flags.lock_memory,
+            },
+            warnings,
+        })
+    }
+}
+
+fn engine(flags: &Flags, extended: &Extended) -> Result<EngineSettings, String> {
+    let default = EngineSettings::default();
+    let settings = EngineSettings {
+        name: flags.engine.unwrap_or(default.name),
+        memory_limit: flags.memory_limit.unwrap_or(default.memory_limit),
+        item_size_max: flags.max_item_size.unwrap_or(default.item_size_max),
+        evicts: !flags.disable_evictions,
+        chunk_min: flags.slab_min_size,
+        growth_factor: flags.slab_growth_factor.unwrap_or(default.growth_factor),
+        initial_items: extended.initial_items,
+    };
+    if settings.memory_limit == 0 {
+        return Err("-m: at least 1 megabyte".to_owned());
+    }
+    if !ITEM_SIZES.contains(&settings.item_size_max) {
+        return Err("-I: from 1k to 1g".to_owned());
+    }
+    if settings.growth_factor <= 1.0 || !settings.growth_factor.is_finite() {
+        return Err("-f: a number greater than 1".to_owned());
+    }
+    Ok(settings)
+}
+
+fn server(
+    flags: &Flags,
+    extended: &Extended,
+    port_file: Option<PathBuf>,
+) -> Result<Config, String> {
+    let default = Config::default();
+    let at_least_1 = |flag: &str| format!("{flag}: at least 1");
+    let threads = match flags.threads {
+        Some(threads) => NonZeroUsize::new(threads)
+            .filter(|threads| threads.get() <= THREADS_MAX)
+            .ok_or_else(|| format!("-t: 1 to {THREADS_MAX}"))?,
+        None => default.threads,
+    };
+    let connections_max = match flags.conn_limit {
+        Some(limit) => NonZeroUsize::new(limit).ok_or_else(|| at_least_1("-c"))?,
+        None => default.connections_max,
+    };
+    let commands_per_turn = match flags.max_reqs_per_event {
+        Some(limit) => NonZeroU32::new(limit).ok_or_else(|| at_least_1("-R"))?,
+        None => default.commands_per_turn,
+    };
+    Ok(Config {
+        listeners: listeners(flags)?,
+        threads,
+        connections_max,
+        backlog: flags.listen_backlog.unwrap_or(default.backlog),
+        commands_per_turn,
+        idle_timeout: extended.idle_timeout,
+        port_file: port_file.as_deref().map(absolute).transpose()?,
+        allow_shutdown: flags.enable_shutdown,
+        allow_flush: !flags.disable_flush_all,
+        allow_dump: !flags.disable_dumping,
+        cas: !flags.disable_cas,
+        version: default.version,
+        verbosity: flags.verbose.into(),
+    })
+}
+
+fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
+    if let Some(path) = &flags.unix_socket {
+        return Ok(vec![Listen::Unix {
+            path: absolute(path)?,
+            mode: flags.unix_mask.unwrap_or(UNIX_MODE),
+        }]);
+    }
+    let port = match flags.port {
+        None => config::PORT,
+        Some(-1) => 0,
+        Some(port) => u16::try_from(port).map_err(|_| "-p: -1 to 65535".to_owned())?,
+    };
+    if flags.listen.is_empty() {
+        return Ok(everywhere(port));
+    }
+    let mut listeners = Vec::new();
+    for place in &flags.listen {
+        let addresses = resolve(place, port).ok_or_else(|| format!("-l {place}: no address"))?;
+        listeners.extend(addresses.into_iter().map(Listen::Tcp));
+    }
+    Ok(listeners)
+}
+
+/// All addresses of this machine: those of IPv6 only where it has any.
+fn everywhere(port: u16) -> Vec<Listen> {
+    let ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+    let all: [(bool, IpAddr); 2] = [
+        (true, Ipv4Addr::UNSPECIFIED.into()),
+        (ipv6, Ipv6Addr::UNSPECIFIED.into()),
+    ];
+    all.into_iter()
+        .filter_map(|(has, address)| has.then_some(Listen::Tcp((address, port).into())))
+        .collect()
+}
+
+/// `127.0.0.1`, `127.0.0.1:11212`, `::1`, `[::1]:11212`, `localhost`, `localhost:11212`.
+fn resolve(place: &str, port: u16) -> Option<Vec<SocketAddr>> {
+    if let Ok(address) = place.parse::<IpAddr>() {
+        return Some(vec![(address, port).into()]);
+    }
+    let found: Vec<SocketAddr> = match place.rsplit_once(':') {
+        Some(_) => place.to_socket_addrs().ok()?.collect(),
+        None => (place, port).to_socket_addrs().ok()?.collect(),
+    };
+    (!found.is_empty()).then_some(found)
+}
+
+/// A daemon changes its directory: paths are meant from where it was started.
+fn absolute(path: &Path) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(flags: Flags) -> Result<Settings, String> {
+        Settings::check(&flags, None)
+    }
+
+    fn tcp(settings: &Settings) -> Vec<String> {
+        let listeners = settings.server.listeners.iter();
+        listeners
+            .map(|listen| match listen {
+                Listen::Tcp(address) => address.to_string(),
+                Listen::Unix { path, mode } => format!("{} {mode:o}", path.display()),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn saying_nothing_is_a_memcached() {
+        let settings = check(Flags::default()).unwrap();
+        assert_eq!(settings.engine, EngineSettings::default());
+        assert_eq!(settings.engine.memory_limit, 64 << 20);
+        assert_eq!(tcp(&settings)[0], "0.0.0.0:11211");
+        assert_eq!(settings.server.threads.get(), 4);
+        assert_eq!(settings.server.connections_max.get(), 1024);
+        assert!(settings.server.allow_flush && !settings.server.allow_shutdown);
+        assert_eq!(settings.process, ProcessSettings::default());
+        assert!(settings.warnings.is_empty());
+    }
+
+    #[test]
+    fn places_to_listen() {
+        let listening = |port, listen: &[&str]| {
+            let listen = listen.iter().map(|&place| place.to_owned()).collect();
+            check(Flags {
+                port,
+                listen,
+                ..Flags::default()
+            })
+            .map(|settings| tcp(&settings))
+        };
+        let places = ["127.0.0.1", "127.0.0.1:5", "::1", "[::1]:6"];
+        assert_eq!(
+            listening(Some(9), &places).unwrap(),
+            ["127.0.0.1:9", "127.0.0.1:5", "[::1]:9", "[::1]:6"]
+        );
+        for free in [0, -1] {
+            assert_eq!(
+                listening(Some(free), &["127.0.0.1"]).unwrap(),
+                ["127.0.0.1:0"]
+            );
+        }
+        for (port, place) in [
+            (1, "127.0.0.1:x"),
+            (1, "1.2.3:9:9"),
+            (65_536, "::1"),
+            (-2, "::1"),
+        ] {
+            assert!(listening(Some(port), &[place]).is_err(), "{port} {place}");
+        }
+    }
+
+    #[test]
+    fn a_unix_socket_stands_alone() {
+        let flags = Flags {
+            unix_socket: Some("/tmp/s".into()),
+            listen: vec!["127.0.0.1".to_owned()],
+            ..Flags::default()
+        };
+        assert_eq!(tcp(&check(flags.clone()).unwrap()), ["/tmp/s 700"]);
+        let flags = Flags {
+            unix_mask: Some(0o666),
+            ..flags
+        };
+        assert_eq!(tcp(&check(flags).unwrap()), ["/tmp/s 666"]);
+    }
+
+    #[test]
+    fn values_that_cannot_be() {
+        let none = Flags::default;
+        let wrong = [
+            (
+                "-t",
+                Flags {
+                    threads: Some(0),
+                    ..none()
+                },
+            ),
+            (
+                "-t",
+                Flags {
+                    threads: Some(2000),
+                    ..none()
+                },
+            ),
+            (
+                "-c",
+                Flags {
+                    conn_limit: Some(0),
+                    ..none()
+                },
+            ),
+            (
+                "-R",
+                Flags {
+                    max_reqs_per_event: Some(0),
+                    ..none()
+                },
+            ),
+            (
+                "-m",
+                Flags {
+                    memory_limit: Some(0),
+                    ..none()
+                },
+            ),
+            (
+                "-I",
+                Flags {
+                    max_item_size: Some(1000),
+                    ..none()
+                },
+            ),
+            (
+                "-I",
+                Flags {
+                    max_item_size: Some(2 << 30),
+                    ..none()
+                },
+            ),
+            (
+                "-f",
+                Flags {
+                    slab_growth_factor: Some(1.0),
+                    ..none()
+                },
+            ),
+            (
+                "-f",
+                Flags {
+                    slab_growth_factor: Some(f64::NAN),
+                    ..none()
+                },
+            ),
+            (
+                "-U",
+                Flags {
+                    udp_port: Some(11211),
+                    ..none()
+                },
+            ),
+            (
+                "-o idle_timeout",
+                Flags {
+                    extended: vec!["idle_timeout=x".into()],
+                    ..none()
+                },
+            ),
+        ];
+        for (flag, flags) in wrong {
+            let error = check(flags).unwrap_err();
+            assert!(error.starts_with(flag), "{flag}: {error}");
+        }
+    }
+
+    #[test]
+    fn unknown_options_are_warnings() {
+        let flags = Flags {
+            extended: vec!["ext_path=/x:1G".into(), "idle_timeout=9".into()],
+            udp_port: Some(0),
+            ..Flags::default()
+        };
+        let settings = Settings::check(&flags, Some("ports".into())).unwrap();
+        assert_eq!(settings.warnings.len(), 1);
+        assert!(settings.warnings[0].contains("ext_path=/x:1G"));
+        assert_eq!(settings.server.idle_timeout.unwrap().as_secs(), 9);
+        assert!(settings.server.port_file.unwrap().is_absolute());
+    }
+}

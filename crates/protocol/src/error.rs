@@ -1,0 +1,58 @@
+//! What goes wrong, in memcached's words.
+
+/// Errors of the protocol. [`encode::error`](crate::encode::error) writes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// `ERROR`: no such command, or not with so many words.
+    Unknown,
+    /// `CLIENT_ERROR` and these words.
+    Client(&'static str),
+    /// `SERVER_ERROR` and these words.
+    Server(&'static str),
+}
+
+impl Error {
+    /// A line that does not have its command's form.
+    pub const BAD_FORMAT: Error = Error::Client("bad command line format");
+    /// A data block that does not end where its length says.
+    pub const BAD_DATA_CHUNK: Error = Error::Client("bad data chunk");
+    /// A line without an end.
+    pub const LINE_TOO_LONG: Error = Error::Client("line too long");
+    /// A number to add that is none.
+    pub const BAD_DELTA: Error = Error::Client("invalid numeric delta argument");
+    /// An expiry that is no number.
+    pub const BAD_EXPTIME: Error = Error::Client("invalid exptime argument");
+    /// A second word where delete takes none.
+    pub const DELETE_USAGE: Error =
+        Error::Client("bad command line format.  Usage: delete <key> [noreply]");
+    /// incr or decr of what is not a number.
+    pub const NON_NUMERIC: Error = Error::Client("cannot increment or decrement non-numeric value");
+    /// A mode that shutdown does not know.
+    pub const BAD_SHUTDOWN: Error = Error::Client("invalid shutdown mode");
+    /// A first byte that announces the binary protocol.
+    pub const BINARY_PROTOCOL: Error = Error::Client("binary protocol not supported");
+    /// A meta flag given twice.
+    pub const DUPLICATE_FLAG: Error = Error::Client("duplicate flag");
+    /// A meta flag that does not exist.
+    pub const INVALID_FLAG: Error = Error::Client("invalid flag");
+    /// Any bad flag of `ma`, which does not say which.
+    pub const BAD_FLAG: Error = Error::Client("invalid or duplicate flag");
+    /// A meta flag whose number is none, or out of range.
+    pub const BAD_TOKEN: Error = Error::Client("bad token in command line format");
+    /// More meta flags than there are.
+    pub const TOO_MANY_FLAGS: Error = Error::Client("options flags are too long");
+    /// An opaque over its limit.
+    pub const OPAQUE_TOO_LONG: Error = Error::Client("opaque token too long");
+    /// A key that is not base64 though `b` says so.
+    pub const BAD_BASE64: Error = Error::Client("error decoding key");
+    /// An `M` that is not one letter.
+    pub const BAD_MODE_LENGTH: Error = Error::Client("incorrect length for M token");
+    /// An `M` that `ms` does not know.
+    pub const BAD_STORE_MODE: Error = Error::Client("invalid mode for ms M token");
+    /// An `M` that `ma` does not know.
+    pub const BAD_DELTA_MODE: Error = Error::Client("invalid mode for ma M token");
+    /// A value that can never be stored.
+    pub const TOO_LARGE: Error = Error::Server("object too large for cache");
+    /// A value that finds no memory now.
+    pub const OUT_OF_MEMORY: Error = Error::Server("out of memory storing object");
+}

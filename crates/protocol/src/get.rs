@@ -1,0 +1,145 @@
+//! get, gets, gat, gats.
+
+use crate::command::{Exptime, Get};
+use crate::error::Error;
+use crate::key::KEY_LEN_MAX;
+use crate::number;
+use crate::parse::Reject;
+use crate::words::{self, Words};
+
+/// `get <key>+`, `gets <key>+`.
+#[inline]
+pub(crate) fn parse(keys: Words<'_>, with_cas: bool) -> Result<Get<'_>, Reject> {
+    command(keys, with_cas, None)
+}
+
+/// `gat <exptime> <key>+`, `gats <exptime> <key>+`.
+pub(crate) fn parse_touching(args: Words<'_>, with_cas: bool) -> Result<Get<'_>, Reject> {
+    let mut words = args.iter();
+    let exptime = words.next().ok_or(Error::Unknown)?;
+    let exptime = number::exptime(exptime).ok_or(Error::BAD_EXPTIME)?;
+    command(words.rest(), with_cas, Some(exptime))
+}
+
+#[inline]
+fn command(keys: Words<'_>, with_cas: bool, touch: Option<Exptime>) -> Result<Get<'_>, Reject> {
+    check_keys(keys.0)?;
+    Ok(Get {
+        keys,
+        with_cas,
+        touch,
+    })
+}
+
+/// Checks that `text` is one key or more. One pass: where a key ends, a space must stand.
+#[inline]
+fn check_keys(text: &[u8]) -> Result<(), Error> {
+    let mut rest = words::skip_spaces(text);
+    if rest.is_empty() {
+        return Err(Error::Unknown);
+    }
+    while !rest.is_empty() {
+        let len = words::key_len(rest);
+        if len == 0 || len > KEY_LEN_MAX {
+            return Err(Error::BAD_FORMAT);
+        }
+        rest = words::skip_spaces(&rest[len..]);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Command;
+    use crate::encode;
+    use crate::testing::{accept, encoded, reject};
+
+    fn get(input: &[u8]) -> (Vec<&[u8]>, bool, Option<i64>) {
+        let Command::Get(get) = accept(input) else {
+            panic!("not a get");
+        };
+        let touch = get.touch.map(|exptime| exptime.0);
+        (get.keys.iter().collect(), get.with_cas, touch)
+    }
+
+    #[test]
+    fn keys_are_taken_in_order() {
+        let long = [b'k'; KEY_LEN_MAX];
+        let longest = [b"get ", &long[..], b" b\r\n"].concat();
+        for (input, keys, with_cas, touch) in [
+            (&b"get a\r\n"[..], &[&b"a"[..]][..], false, None),
+            (b"gets  a   b \r\n", &[b"a", b"b"], true, None),
+            (b"gat 60 a b\n", &[b"a", b"b"], false, Some(60)),
+            (b"gats -1 a\r\n", &[b"a"], true, Some(-1)),
+            (b"get a noreply\r\n", &[b"a", b"noreply"], false, None),
+            (b"get / HTTP/1.1\r\n", &[b"/", b"HTTP/1.1"], false, None),
+            (b"get \xc3\xa9\xff\r\n", &[b"\xc3\xa9\xff"], false, None),
+            (&longest, &[&long, b"b"], false, None),
+        ] {
+            assert_eq!(get(input), (keys.to_vec(), with_cas, touch), "{input:?}");
+        }
+    }
+
+    #[test]
+    fn every_key_of_the_line_is_checked() {
+        let long = [b'k'; KEY_LEN_MAX + 1];
+        for line in [
+            &b"a\tb"[..],
+            b"a b\0 c",
+            b"a \x7f",
+            b"aaaaaaaaaaaaaaaaaaaaa\x1f",
+            b"a\rb",
+            &long,
+            &[b"a ", &long[..], b" b"].concat(),
+        ] {
+            for name in [&b"get "[..], b"gets ", b"gat 0 ", b"gats 0 "] {
+                let line = [name, line, b"\r\n"].concat();
+                assert_eq!(
+                    reject(&line),
+                    "CLIENT_ERROR bad command line format\r\n",
+                    "{line:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn lines_that_lack_something_are_refused() {
+        for (line, error) in [
+            (&b"get\r\n"[..], "ERROR\r\n"),
+            (b"get  \r\n", "ERROR\r\n"),
+            (b"gets\r\n", "ERROR\r\n"),
+            (b"gat\r\n", "ERROR\r\n"),
+            (b"gat 0\r\n", "ERROR\r\n"),
+            (b"gat a b\r\n", "CLIENT_ERROR invalid exptime argument\r\n"),
+            (
+                b"gats 2147483648 b\r\n",
+                "CLIENT_ERROR invalid exptime argument\r\n",
+            ),
+        ] {
+            assert_eq!(reject(line), error, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn values_are_announced() {
+        for (flags, len, cas, line) in [
+            (0, 0, None, "VALUE key 0 0\r\n"),
+            (7, 1024, None, "VALUE key 7 1024\r\n"),
+            (u32::MAX, 1, Some(0), "VALUE key 4294967295 1 0\r\n"),
+            (
+                0,
+                12,
+                Some(u64::MAX),
+                "VALUE key 0 12 18446744073709551615\r\n",
+            ),
+        ] {
+            assert_eq!(
+                encoded(|out| encode::value(out, b"key", flags, len, cas)),
+                line
+            );
+        }
+        assert_eq!(encode::END, b"END\r\n");
+    }
+}

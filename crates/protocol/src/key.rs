@@ -1,0 +1,115 @@
+//! Keys: 1 to 250 bytes.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::error::Error;
+use crate::words;
+
+/// The longest key, in bytes.
+pub const KEY_LEN_MAX: usize = 250;
+
+/// The longest base64 form of a key, in bytes.
+pub const KEY_BASE64_MAX: usize = KEY_LEN_MAX.div_ceil(3) * 4;
+
+/// Room for a decoded key: whole groups of 3 bytes.
+pub const KEY_ROOM: usize = KEY_BASE64_MAX / 4 * 3;
+
+/// Checks a key of a text command: length, and no control character.
+#[inline]
+pub(crate) fn check(key: &[u8]) -> Result<&[u8], Error> {
+    if key.is_empty() || key.len() > KEY_LEN_MAX || words::key_len(key) < key.len() {
+        return Err(Error::BAD_FORMAT);
+    }
+    Ok(key)
+}
+
+/// The key that `text` is the base64 form of (the standard alphabet, padded), written into `room`.
+/// `None` if it is not base64 or not a key. A key decoded from a parsed command always is one.
+pub fn decode_key<'r>(text: &[u8], room: &'r mut [u8; KEY_ROOM]) -> Option<&'r [u8]> {
+    if text.len() > KEY_BASE64_MAX {
+        return None;
+    }
+    let len = STANDARD.decode_slice(text, room).ok()?;
+    (1..=KEY_LEN_MAX).contains(&len).then(|| &room[..len])
+}
+
+/// Appends the base64 form of a key.
+pub fn encode_key(out: &mut Vec<u8>, key: &[u8]) {
+    for group in key.chunks(3) {
+        let mut text = [0; 4];
+        // Three bytes always fit four.
+        if STANDARD.encode_slice(group, &mut text).is_ok() {
+            out.extend_from_slice(&text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn keys_have_1_to_250_bytes_and_no_control_characters() {
+        for key in [&b"a"[..], b"\x80\xff!~", &[b'k'; 250]] {
+            assert_eq!(check(key), Ok(key));
+        }
+        for key in [
+            &b""[..],
+            b"a b",
+            b"a\0",
+            b"\r",
+            b"12345678\x7f",
+            &[b'k'; 251],
+        ] {
+            assert_eq!(check(key), Err(Error::BAD_FORMAT), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn base64_is_standard_and_padded() {
+        let mut room = [0; KEY_ROOM];
+        assert_eq!(
+            decode_key(b"AAEg/w==", &mut room),
+            Some(&b"\0\x01 \xff"[..])
+        );
+        for text in [
+            &b""[..],
+            b"AAEg/w",
+            b"AAEg/w=",
+            b"AAEg_w==",
+            b"AAEg/x==",
+            b"A",
+            b"====",
+        ] {
+            assert_eq!(decode_key(text, &mut room), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_decoded_key_is_no_longer_than_a_key() {
+        let mut room = [0; KEY_ROOM];
+        for (len, lawful) in [
+            (1, true),
+            (250, true),
+            (251, false),
+            (252, false),
+            (300, false),
+        ] {
+            let mut text = Vec::new();
+            encode_key(&mut text, &vec![7; len]);
+            assert_eq!(decode_key(&text, &mut room).is_some(), lawful, "{len}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(key in proptest::collection::vec(any::<u8>(), 1..=250)) {
+            let mut text = Vec::new();
+            encode_key(&mut text, &key);
+            let mut room = [0; KEY_ROOM];
+            prop_assert_eq!(decode_key(&text, &mut room), Some(&key[..]));
+        }
+    }
+}

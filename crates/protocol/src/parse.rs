@@ -1,0 +1,244 @@
+//! The front of the input: where its line ends, and whose command it is.
+
+use std::convert::identity;
+
+use memchr::memchr;
+
+use crate::command::{Command, Limits, Parsed, Refusal};
+use crate::error::Error;
+use crate::words::{self, Words};
+use crate::{admin, delete, delta, get, meta, store, touch};
+
+/// The longest line, its end included.
+pub const LINE_MAX: usize = 2048;
+
+/// The longest line of get, gets, gat and gats, its end included.
+pub const GET_LINE_MAX: usize = 256 * 1024;
+
+/// The first byte of every request of the binary protocol.
+const BINARY_MAGIC: u8 = 0x80;
+
+/// A line that is refused: all that its command's parser knows.
+#[derive(Debug)]
+pub(crate) struct Reject {
+    pub(crate) error: Error,
+    pub(crate) quiet: bool,
+    pub(crate) close: bool,
+}
+
+impl Reject {
+    /// Says `error` unless the client asked for silence.
+    pub(crate) fn unless(quiet: bool, error: Error) -> Self {
+        Self {
+            error,
+            quiet,
+            close: false,
+        }
+    }
+}
+
+impl From<Error> for Reject {
+    fn from(error: Error) -> Self {
+        Self::unless(false, error)
+    }
+}
+
+/// Says what stands at the front of `input`. More input never changes an answer other than
+/// [`Parsed::Incomplete`] and [`Parsed::Body`].
+#[inline]
+pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
+    match memchr(b'\n', &input[..input.len().min(LINE_MAX)]) {
+        _ if input.first() == Some(&BINARY_MAGIC) => close(input, Error::BINARY_PROTOCOL),
+        Some(end) => parse_line(input, end, limits),
+        None => parse_without_end(input, limits),
+    }
+}
+
+/// Parses the line that ends at `input[end]`.
+#[inline]
+fn parse_line<'a>(input: &'a [u8], end: usize, limits: &Limits) -> Parsed<'a> {
+    let line = &input[..end];
+    let text = words::skip_spaces(line.strip_suffix(b"\r").unwrap_or(line));
+    let consumed = end + 1;
+    let mut after = Words(text).iter();
+    let name = after.next().unwrap_or_default();
+    let args = after.rest();
+    match name {
+        b"get" => complete(get::parse(args, false), Command::Get, consumed),
+        b"gets" => complete(get::parse(args, true), Command::Get, consumed),
+        b"mg" => complete(meta::parse_get(args), Command::Meta, consumed),
+        _ => match store::verb(name) {
+            Some(verb) => store::parse(input, consumed, verb, args, limits),
+            None => complete(parse_other(name, args), identity, consumed),
+        },
+    }
+}
+
+/// Wraps what was parsed. The fast commands come as their own small types: a whole `Command` that
+/// is moved once more costs as much as its line does.
+#[inline(always)]
+fn complete<'a, T>(
+    outcome: Result<T, Reject>,
+    wrap: impl FnOnce(T) -> Command<'a>,
+    consumed: usize,
+) -> Parsed<'a> {
+    match outcome {
+        Ok(parsed) => Parsed::Command {
+            command: wrap(parsed),
+            consumed,
+        },
+        Err(reject) => Parsed::Refused(Refusal {
+            error: reject.error,
+            quiet: reject.quiet,
+            consumed,
+            swallow: 0,
+            close: reject.close,
+            forget: None,
+        }),
+    }
+}
+
+/// Commands that have neither a data block nor to be fast.
+fn parse_other<'a>(name: &'a [u8], args: Words<'a>) -> Result<Command<'a>, Reject> {
+    match name {
+        b"gat" => get::parse_touching(args, false).map(Command::Get),
+        b"gats" => get::parse_touching(args, true).map(Command::Get),
+        b"incr" => delta::parse(args, false),
+        b"decr" => delta::parse(args, true),
+        b"touch" => touch::parse(args),
+        b"delete" => delete::parse(args),
+        b"md" => meta::parse_delete(args).map(Command::Meta),
+        b"ma" => meta::parse_arithmetic(args).map(Command::Meta),
+        b"me" => meta::parse_debug(args).map(Command::Meta),
+        b"mn" => Ok(Command::Meta(meta::noop())),
+        _ => admin::parse(name, args),
+    }
+}
+
+/// Judges input that has no line end within [`LINE_MAX`].
+#[cold]
+fn parse_without_end<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
+    if input.len() < LINE_MAX {
+        return Parsed::Incomplete;
+    }
+    let (front, behind) = input.split_at(LINE_MAX);
+    if !is_get(front) {
+        return close(input, Error::LINE_TOO_LONG);
+    }
+    let reach = behind.len().min(GET_LINE_MAX - LINE_MAX);
+    match memchr(b'\n', &behind[..reach]) {
+        Some(end) => parse_line(input, LINE_MAX + end, limits),
+        None if input.len() < GET_LINE_MAX => Parsed::Incomplete,
+        None => close(input, Error::LINE_TOO_LONG),
+    }
+}
+
+/// Nothing that this client sends can be understood.
+#[cold]
+fn close<'a>(input: &[u8], error: Error) -> Parsed<'a> {
+    Parsed::Refused(Refusal {
+        error,
+        quiet: false,
+        consumed: input.len(),
+        swallow: 0,
+        close: true,
+        forget: None,
+    })
+}
+
+/// True if a line begins as one of those that may be long.
+fn is_get(line: &[u8]) -> bool {
+    let name = Words(line).iter().next();
+    name.is_some_and(|name| matches!(name, b"get" | b"gets" | b"gat" | b"gats"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{LIMITS, accept, refusal, reject};
+
+    #[test]
+    fn a_line_ends_with_a_newline_with_or_without_a_return() {
+        for line in [&b"version\r\n"[..], b"version\n", b"  version  \r\n"] {
+            assert_eq!(accept(line), Command::Version, "{line:?}");
+        }
+        assert_eq!(reject(b"version\r\r\n"), "ERROR\r\n");
+    }
+
+    #[test]
+    fn what_is_no_command_is_told_so_and_dropped() {
+        for line in [
+            &b"\r\n"[..],
+            b"\n",
+            b"   \r\n",
+            b"foo\r\n",
+            b"GET a\r\n",
+            b"gett a\r\n",
+            b"\0\x01\xff\r\n",
+            b"foo noreply\r\n",
+        ] {
+            assert_eq!(reject(line), "ERROR\r\n", "{line:?}");
+            assert_eq!(refusal(line).consumed, line.len());
+            assert!(!refusal(line).close);
+        }
+    }
+
+    #[test]
+    fn only_the_first_line_is_looked_at() {
+        let Parsed::Command { command, consumed } = parse(b"mn\r\nfoo\r\nget a\r\n", &LIMITS)
+        else {
+            panic!("mn is complete");
+        };
+        assert!(matches!(command, Command::Meta(_)));
+        assert_eq!(consumed, 4);
+    }
+
+    #[test]
+    fn a_line_without_its_end_is_incomplete() {
+        for line in [&b""[..], b"g", b"get", b"get a b\r", b"set a 0 0 1", b"   "] {
+            assert_eq!(parse(line, &LIMITS), Parsed::Incomplete, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn an_endless_line_closes_the_connection() {
+        let line = vec![b'x'; LINE_MAX];
+        assert_eq!(parse(&line[1..], &LIMITS), Parsed::Incomplete);
+        let refused = refusal(&line);
+        assert_eq!(refused.error, Error::LINE_TOO_LONG);
+        assert!(refused.close && !refused.quiet);
+        assert_eq!(refused.consumed, line.len());
+        // That its end arrives later does not save it.
+        assert!(refusal(&[&line[..], b"\r\n"].concat()).close);
+    }
+
+    #[test]
+    fn lines_of_gets_may_be_long() {
+        for start in ["get a", "gets a", "gat 0 a", "  gats 0 a"] {
+            let mut line = start.as_bytes().to_vec();
+            while line.len() < GET_LINE_MAX - 2 {
+                line.extend_from_slice(b" k");
+            }
+            line.truncate(GET_LINE_MAX - 2);
+            assert_eq!(parse(&line, &LIMITS), Parsed::Incomplete);
+            line.extend_from_slice(b"\r\n");
+            assert!(matches!(accept(&line), Command::Get(_)));
+            line.insert(start.len(), b' ');
+            let refused = refusal(&line);
+            assert_eq!((refused.error, refused.close), (Error::LINE_TOO_LONG, true));
+            line.truncate(GET_LINE_MAX);
+            assert!(refusal(&line).close);
+        }
+    }
+
+    #[test]
+    fn the_binary_protocol_is_refused_at_its_first_byte() {
+        for input in [&b"\x80"[..], b"\x80\0\0\0\r\nget a\r\n"] {
+            let refused = refusal(input);
+            assert_eq!(
+                (refused.error, refused.close),
+                (Error::BINARY_PROTOCOL, true)
+            );
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What the tests of all commands share.
+
+use crate::command::{Command, Limits, Parsed, Refusal};
+use crate::encode;
+use crate::parse::parse;
+
+pub(crate) const LIMITS: Limits = Limits { value_max: 1024 };
+
+/// The command that is all of `input`.
+#[track_caller]
+pub(crate) fn accept(input: &[u8]) -> Command<'_> {
+    match parse(input, &LIMITS) {
+        Parsed::Command { command, consumed } if consumed == input.len() => command,
+        other => panic!("not one command: {other:?}"),
+    }
+}
+
+/// The refusal of what stands at the front of `input`.
+#[track_caller]
+pub(crate) fn refusal(input: &[u8]) -> Refusal {
+    match parse(input, &LIMITS) {
+        Parsed::Refused(refusal) => refusal,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// What the client is told about the refused front of `input`.
+#[track_caller]
+pub(crate) fn reject(input: &[u8]) -> String {
+    let refusal = refusal(input);
+    let mut out = Vec::new();
+    if !refusal.quiet {
+        encode::error(&mut out, refusal.error);
+    }
+    String::from_utf8(out).expect("errors are text")
+}
+
+/// What `write` appends.
+pub(crate) fn encoded(write: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    write(&mut out);
+    String::from_utf8(out).expect("these replies are text")
+}

@@ -1,0 +1,72 @@
+//! touch.
+
+use crate::command::Command;
+use crate::error::Error;
+use crate::key;
+use crate::number;
+use crate::parse::Reject;
+use crate::words::Words;
+
+/// `touch <key> <exptime> [noreply]`.
+pub(crate) fn parse(args: Words<'_>) -> Result<Command<'_>, Reject> {
+    let (words, count) = args.collect::<3>().ok_or(Error::Unknown)?;
+    if count < 2 {
+        return Err(Error::Unknown.into());
+    }
+    let noreply = words[2] == b"noreply";
+    let key = key::check(words[0]).map_err(|error| Reject::unless(noreply, error))?;
+    let exptime = number::exptime(words[1]).ok_or(Reject::unless(noreply, Error::BAD_EXPTIME))?;
+    Ok(Command::Touch {
+        key,
+        exptime,
+        noreply,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Exptime;
+    use crate::testing::{accept, reject};
+
+    #[test]
+    fn an_expiry_of_any_sign() {
+        for (line, seconds, noreply) in [
+            (&b"touch k 0\r\n"[..], 0, false),
+            (b"touch k -1 noreply\r\n", -1, true),
+            (b"touch k 2147483647 x\r\n", i32::MAX.into(), false),
+            (b"touch k -2147483648\r\n", i32::MIN.into(), false),
+        ] {
+            let (key, exptime) = (&b"k"[..], Exptime(seconds));
+            assert_eq!(
+                accept(line),
+                Command::Touch {
+                    key,
+                    exptime,
+                    noreply
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_expiry_is_refused() {
+        let exptime = "CLIENT_ERROR invalid exptime argument\r\n";
+        for (line, error) in [
+            (&b"touch\r\n"[..], "ERROR\r\n"),
+            (b"touch k\r\n", "ERROR\r\n"),
+            (b"touch k 1 noreply x\r\n", "ERROR\r\n"),
+            (b"touch k x\r\n", exptime),
+            (b"touch k -\r\n", exptime),
+            (b"touch k 2147483648\r\n", exptime),
+            (b"touch k 99999999999999999999\r\n", exptime),
+            (b"touch k x noreply\r\n", ""),
+            (
+                b"touch \x7f 1\r\n",
+                "CLIENT_ERROR bad command line format\r\n",
+            ),
+        ] {
+            assert_eq!(reject(line), error, "{line:?}");
+        }
+    }
+}

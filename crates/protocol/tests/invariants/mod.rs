@@ -1,0 +1,140 @@
+//! What holds for every input, however bad: asked by the property tests and by the fuzzer.
+
+use nuthatch_protocol::{
+    Command, GET_LINE_MAX, KEY_LEN_MAX, KEY_ROOM, Limits, MetaVerb, Parsed, Refusal, Store,
+    decode_key, parse,
+};
+
+pub const LIMITS: Limits = Limits { value_max: 64 };
+
+/// Checks all of it for `input`.
+pub fn check(input: &[u8]) {
+    check_front(input);
+    check_prefixes(input);
+    let whole = outcomes(&[input]);
+    for size in [1, 7, 50] {
+        let pieces: Vec<&[u8]> = input.chunks(size).collect();
+        assert_eq!(outcomes(&pieces), whole, "in pieces of {size}: {input:?}");
+    }
+}
+
+/// What stands at the front is well formed, and does not depend on what stands behind it.
+fn check_front(input: &[u8]) {
+    match parse(input, &LIMITS) {
+        Parsed::Incomplete => assert!(input.len() < GET_LINE_MAX),
+        Parsed::Command { command, consumed } => {
+            assert!(0 < consumed && consumed <= input.len());
+            check_command(&command);
+            let alone = parse(&input[..consumed], &LIMITS);
+            assert_eq!(alone, Parsed::Command { command, consumed });
+        }
+        Parsed::Body {
+            store,
+            line,
+            value_len,
+        } => {
+            check_store_key(&store);
+            assert!(store.value.is_empty() && value_len <= LIMITS.value_max);
+            assert!(line <= input.len() && input.len() < line + value_len + 2);
+        }
+        Parsed::Refused(refusal) => check_refusal(input, refusal),
+    }
+}
+
+fn check_refusal(input: &[u8], refusal: Refusal) {
+    assert!(0 < refusal.consumed && refusal.consumed <= input.len());
+    if !refusal.close {
+        let alone = parse(&input[..refusal.consumed], &LIMITS);
+        assert_eq!(alone, Parsed::Refused(refusal));
+    }
+    if let Some(forget) = refusal.forget {
+        assert!(refusal.swallow > LIMITS.value_max as u64);
+        let key = &input[forget.start..][..forget.len];
+        check_key(key, forget.base64);
+    }
+}
+
+fn check_command(command: &Command<'_>) {
+    match command {
+        Command::Get(get) => {
+            let keys: Vec<&[u8]> = get.keys.iter().collect();
+            assert!(!keys.is_empty());
+            keys.iter().for_each(|key| check_key(key, false));
+        }
+        Command::Store(store) => {
+            check_store_key(store);
+            assert!(store.value.len() <= LIMITS.value_max);
+        }
+        Command::Delete { key, .. } | Command::Delta { key, .. } | Command::Touch { key, .. } => {
+            check_key(key, false);
+        }
+        Command::Meta(meta) if meta.verb == MetaVerb::Noop => assert!(meta.key.is_empty()),
+        Command::Meta(meta) => check_key(meta.key, meta.flags.base64),
+        _ => {}
+    }
+}
+
+fn check_store_key(store: &Store<'_>) {
+    check_key(store.key, store.meta.is_some_and(|flags| flags.base64));
+}
+
+fn check_key(key: &[u8], base64: bool) {
+    let mut room = [0; KEY_ROOM];
+    if base64 {
+        let key = decode_key(key, &mut room).expect("a parsed key decodes");
+        assert!((1..=KEY_LEN_MAX).contains(&key.len()));
+    } else {
+        assert!((1..=KEY_LEN_MAX).contains(&key.len()));
+        assert!(key.iter().all(|&byte| byte > b' ' && byte != 0x7f));
+    }
+}
+
+/// A cut-off command is never another command, nor a refusal.
+fn check_prefixes(input: &[u8]) {
+    let end = match parse(input, &LIMITS) {
+        Parsed::Incomplete => input.len(),
+        Parsed::Command { consumed, .. } => consumed,
+        Parsed::Body { .. } => input.len(),
+        Parsed::Refused(refusal) if refusal.close && !refusal.quiet => return,
+        Parsed::Refused(refusal) => refusal.consumed,
+    };
+    // Every cut of a short command, some of a long one.
+    for cut in (0..end).step_by(end / 256 + 1) {
+        match parse(&input[..cut], &LIMITS) {
+            Parsed::Incomplete | Parsed::Body { .. } => {}
+            other => panic!("cut at {cut}, {input:?} is {other:?}"),
+        }
+    }
+}
+
+/// What a connection does that receives these pieces, one outcome after the other.
+fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
+    let mut outcomes = Vec::new();
+    let mut input = Vec::new();
+    let mut swallow: u64 = 0;
+    for piece in pieces {
+        input.extend_from_slice(piece);
+        loop {
+            let dropped = swallow.min(input.len() as u64);
+            input.drain(..dropped as usize);
+            swallow -= dropped;
+            let consumed = match parse(&input, &LIMITS) {
+                Parsed::Incomplete | Parsed::Body { .. } => break,
+                Parsed::Command { command, consumed } => {
+                    outcomes.push(format!("{command:?}"));
+                    consumed
+                }
+                Parsed::Refused(refusal) => {
+                    outcomes.push(format!("{:?} {}", refusal.error, refusal.quiet));
+                    if refusal.close {
+                        return outcomes;
+                    }
+                    swallow = refusal.swallow;
+                    refusal.consumed
+                }
+            };
+            input.drain(..consumed);
+        }
+    }
+    outcomes
+}

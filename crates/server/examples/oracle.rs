@@ -1,0 +1,22 @@
+//! Serves the oracle engine on a port of the system's choice: `cargo run --example oracle [PORT]`.
+//! Good for trying what a reply should be; the `nuthatch` binary is the real server.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use nuthatch_check::naive::{Naive, Options};
+use nuthatch_server::{Config, Listen, Server, on_signals};
+
+fn main() -> std::io::Result<()> {
+    let port = std::env::args().nth(1).and_then(|port| port.parse().ok());
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(0)));
+    let config = Config {
+        listeners: vec![Listen::Tcp(address)],
+        ..Config::default()
+    };
+    let server = Server::start(config, Naive::new(Options::default()))?;
+    for address in server.addresses() {
+        println!("{address}");
+    }
+    on_signals(server.stopper())?;
+    server.join()
+}

@@ -1,0 +1,141 @@
+//! The thread that accepts connections and hands each to the worker with the fewest.
+
+use std::io::{self, ErrorKind, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token, Waker};
+use nuthatch::Engine;
+
+use crate::listen::Listener;
+use crate::shared::{Arrival, Shared};
+use crate::stats::connections::Peer;
+use crate::stream::Stream;
+
+const WAKE: Token = Token(usize::MAX);
+
+/// How long accepting rests when descriptors run out: some connection will have closed.
+const REST: Duration = Duration::from_millis(20);
+
+const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
+
+/// Accepts until the server stops.
+pub(crate) struct Acceptor<E: Engine> {
+    shared: Arc<Shared<E>>,
+    poll: Poll,
+    listeners: Vec<Listener>,
+    /// Listeners that have been reported ready and not yet found empty. Events are edges: one that
+    /// was not acted upon does not come again.
+    ready: Vec<bool>,
+    /// Since when accepting rests, if it does.
+    resting: Option<Instant>,
+}
+
+impl<E: Engine> Acceptor<E> {
+    pub(crate) fn new(shared: Arc<Shared<E>>, mut listeners: Vec<Listener>) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        for (index, listener) in listeners.iter_mut().enumerate() {
+            listener.register(poll.registry(), Token(index))?;
+        }
+        let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
+        shared.shutdown.wake_also(waker)?;
+        Ok(Self {
+            shared,
+            poll,
+            ready: vec![false; listeners.len()],
+            listeners,
+            resting: None,
+        })
+    }
+
+    /// Returns when the stop is asked for, and closes the listeners by that.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(64);
+        while !self.shared.shutdown.is_requested() {
+            match self.poll.poll(&mut events, self.resting.map(|_| REST)) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                polled => polled?,
+            }
+            for event in &events {
+                if event.token() != WAKE {
+                    self.ready[event.token().0] = true;
+                }
+            }
+            self.wake_up();
+            for index in 0..self.listeners.len() {
+                if self.ready[index] {
+                    self.accept_all(index);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a rest that has lasted long enough.
+    fn wake_up(&mut self) {
+        if let Some(since) = self.resting
+            && since.elapsed() >= REST
+        {
+            let rested = since.elapsed().as_micros() as u64;
+            self.shared.accepting.listen_disabled_us.add(rested);
+            self.shared.accepting.set_suspended(false);
+            self.resting = None;
+        }
+    }
+
+    fn accept_all(&mut self, index: usize) {
+        while self.resting.is_none() && !self.shared.shutdown.is_requested() {
+            match self.listeners[index].accept() {
+                Ok((stream, address)) => {
+                    let peer = match address {
+                        Some(address) => Peer::Tcp(address),
+                        None => Peer::Unix,
+                    };
+                    self.place(index, stream, peer);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.ready[index] = false;
+                    return;
+                }
+                Err(error) if is_exhaustion(&error) => {
+                    tracing::warn!(%error, "accepting rests");
+                    self.shared.accepting.listen_disabled_num.bump();
+                    self.shared.accepting.set_suspended(true);
+                    self.resting = Some(Instant::now());
+                }
+                // The connection died before it was accepted; the next one is well.
+                Err(error) => tracing::debug!(%error, "accept"),
+            }
+        }
+    }
+
+    /// Hands a connection on, or turns it away.
+    fn place(&mut self, listener: usize, mut stream: Stream, peer: Peer) {
+        let shared = &self.shared;
+        if shared.connections() >= shared.config.connections_max.get() {
+            shared.accepting.rejected_connections.bump();
+            // A fresh socket takes so few bytes, unless its peer has gone.
+            let _ = stream.write(TOO_MANY);
+            return;
+        }
+        shared.accepting.total_connections.bump();
+        let now = shared.clock.now();
+        let info = shared.registry.enter(peer, listener, now);
+        if shared.verbosity.load(Ordering::Relaxed) > 1 {
+            tracing::debug!(%peer, "connected");
+        }
+        let desk = shared.desks.iter().min_by_key(|desk| desk.connections());
+        if let Some(desk) = desk {
+            desk.leave(Arrival { stream, info });
+        }
+    }
+}
+
+/// Errors of accept that last until somebody closes something.
+fn is_exhaustion(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
+    )
+}

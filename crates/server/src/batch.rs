@@ -1,0 +1,173 @@
+//! The requests of one engine batch, and how each is to be answered.
+//!
+//! Requests borrow keys and values from the inputs of the connections whose turn it is. Their
+//! buffers outlive one batch, and so does their capacity: see [`BatchBuffers`].
+
+use nuthatch::{Key, Op, Request};
+use nuthatch_protocol::{MetaFlags, MetaVerb};
+
+/// Requests in a batch. More would only make its replies wait; it is well above what an engine
+/// needs to overlap its memory misses.
+pub(crate) const BATCH_MAX: usize = 1024;
+
+/// How one request is answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    /// Whose output gets the answer: an index into the turns of the round.
+    pub(crate) turn: u32,
+    pub(crate) style: Style,
+    /// The client said noreply.
+    pub(crate) noreply: bool,
+    pub(crate) after: After,
+}
+
+/// Whose words an answer has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Style {
+    /// A key of get, gets, gat, gats.
+    Value {
+        with_cas: bool,
+        touched: bool,
+    },
+    /// set, add, replace, append, prepend, cas.
+    Store(StoreStyle),
+    Delete,
+    Delta {
+        down: bool,
+    },
+    Touch,
+    /// A meta command: an index into the batch's metas.
+    Meta(u32),
+}
+
+/// What the answer to a store depends on besides its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreStyle {
+    Set,
+    Cas,
+    Other,
+}
+
+/// What follows the answer of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    Nothing,
+    /// `END`: it was the last key of a get.
+    End,
+    /// `MN`: a mn came behind it.
+    Noop,
+}
+
+/// What the answer to a meta command repeats of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MetaTicket<'a> {
+    pub(crate) verb: AnsweredVerb,
+    /// The key as the client wrote it.
+    pub(crate) key: &'a [u8],
+    pub(crate) flags: MetaFlags<'a>,
+}
+
+/// A meta command as its answer sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnsweredVerb {
+    /// ms; whether it replaces whatever is there.
+    Store { plain_set: bool },
+    /// mg, md, ma, me.
+    Other(MetaVerb),
+}
+
+/// A batch under construction.
+pub(crate) struct Batch<'a> {
+    pub(crate) requests: Vec<Request<'a>>,
+    pub(crate) tickets: Vec<Ticket>,
+    pub(crate) metas: Vec<MetaTicket<'a>>,
+}
+
+impl<'a> Batch<'a> {
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.requests.len() >= BATCH_MAX
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, key: Key<'a>, op: Op<'a>, ticket: Ticket) {
+        self.requests.push(Request { key, op });
+        self.tickets.push(ticket);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.requests.clear();
+        self.tickets.clear();
+        self.metas.clear();
+    }
+}
+
+/// A batch's memory between two rounds, when it borrows nothing.
+#[derive(Default)]
+pub(crate) struct BatchBuffers {
+    requests: Vec<Request<'static>>,
+    tickets: Vec<Ticket>,
+    metas: Vec<MetaTicket<'static>>,
+}
+
+impl BatchBuffers {
+    /// An empty batch that may borrow what lives as long as it.
+    pub(crate) fn take<'a>(&mut self) -> Batch<'a> {
+        Batch {
+            // A vector of what lives for ever is a vector of what lives for a while.
+            requests: std::mem::take(&mut self.requests),
+            tickets: std::mem::take(&mut self.tickets),
+            metas: std::mem::take(&mut self.metas),
+        }
+    }
+
+    /// Keeps the memory of a batch that is done with.
+    pub(crate) fn give(&mut self, batch: Batch<'_>) {
+        self.requests = recycle(batch.requests);
+        self.tickets = batch.tickets;
+        self.tickets.clear();
+        self.metas = recycle(batch.metas);
+    }
+}
+
+/// The empty vector with the same memory for another type, here the same type with another
+/// lifetime. No element exists, so none is converted; the standard library collects in place when
+/// sizes agree. Should it ever stop doing so, this costs an allocation a round and nothing else.
+fn recycle<A, B>(mut vec: Vec<A>) -> Vec<B> {
+    vec.clear();
+    vec.into_iter()
+        .map(|_| unreachable!("the vector was just emptied"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nuthatch::KeyHasher;
+
+    #[test]
+    fn buffers_keep_their_memory_from_round_to_round() {
+        let hasher = KeyHasher::seeded(1);
+        let mut buffers = BatchBuffers::default();
+        let mut addresses = Vec::new();
+        for _ in 0..3 {
+            let name = String::from("a key of this round only");
+            let mut batch = buffers.take();
+            let ticket = Ticket {
+                turn: 0,
+                style: Style::Delete,
+                noreply: false,
+                after: After::Nothing,
+            };
+            batch.push(Key::new(name.as_bytes(), &hasher), Op::Get, ticket);
+            addresses.push(batch.requests.as_ptr() as usize);
+            buffers.give(batch);
+        }
+        assert_eq!(addresses[1], addresses[0]);
+        assert_eq!(addresses[2], addresses[0]);
+    }
+}

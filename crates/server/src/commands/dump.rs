@@ -1,0 +1,229 @@
+//! Replies longer than a turn: metadump, mgdump, cachedump. They come in slices, each only when
+//! the client has taken enough of those before, and block nobody meanwhile.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nuthatch::engine::{Cursor, Visit};
+use nuthatch::{Engine, Expiry, Handle, Time};
+use nuthatch_protocol::encode;
+
+use crate::commands::Stage;
+use crate::commands::admin::number;
+use crate::commands::expiry::seconds_left;
+use crate::shared::Shared;
+use crate::turn::TurnOf;
+
+/// Places looked at in a slice.
+const SLICE: usize = 256;
+
+/// Slab classes of memcached, which has fewer than 64.
+pub(crate) const CLASSES_MAX: usize = 64;
+
+/// Whose items are dumped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Classes(u64);
+
+impl Classes {
+    const ALL: Self = Self(u64::MAX);
+
+    /// `all`, `hash`, or numbers of classes with commas between; `None` if it is none of these.
+    pub(crate) fn parse(word: &[u8]) -> Option<Self> {
+        if word == b"all" || word == b"hash" {
+            return Some(Self::ALL);
+        }
+        let mut classes = 0;
+        for class in word.split(|&byte| byte == b',') {
+            let class: usize = number(class)?;
+            if class == 0 || class >= CLASSES_MAX {
+                return None;
+            }
+            classes |= 1 << class;
+        }
+        Some(Self(classes))
+    }
+
+    /// One class; no item has number 0.
+    pub(crate) fn one(class: usize) -> Self {
+        Self(1_u64.checked_shl(class as u32).unwrap_or(0))
+    }
+
+    fn contains(self, class: usize) -> bool {
+        self == Self::ALL || self.0 & Self::one(class).0 != 0
+    }
+}
+
+/// How an item is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DumpStyle {
+    /// metadump
+    Meta,
+    /// mgdump
+    Keys,
+    /// stats cachedump, with the number of items it may still tell
+    Cache { left: usize },
+}
+
+/// The right to be the one dump that runs, given back when dropped.
+pub(crate) struct Permit(Arc<AtomicBool>);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        // Release: pairs with Dump::alone() — the next begins after this one ended.
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// A dump on its way.
+pub(crate) struct Dump {
+    style: DumpStyle,
+    classes: Classes,
+    cursor: Cursor,
+    _permit: Option<Permit>,
+}
+
+impl Dump {
+    pub(crate) fn new(style: DumpStyle, classes: Classes, permit: Option<Permit>) -> Self {
+        Self {
+            style,
+            classes,
+            cursor: Cursor::default(),
+            _permit: permit,
+        }
+    }
+
+    /// The right to dump, if nobody has it.
+    pub(crate) fn alone<E: Engine>(shared: &Shared<E>) -> Option<Permit> {
+        let dumping = &shared.dumping;
+        // Acquire: pairs with the release of the one before.
+        let taken = dumping.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok().then(|| Permit(Arc::clone(dumping)))
+    }
+
+    /// Tells one more slice. True if it was the last.
+    pub(crate) fn go_on<E: Engine>(
+        &mut self,
+        stage: &mut Stage<'_, '_, E>,
+        turn: &mut TurnOf<E>,
+    ) -> bool {
+        let out = turn.output.text();
+        let (classes, clock, now) = (self.classes, stage.shared.clock, stage.now);
+        let style = &mut self.style;
+        let next = stage.handle.visit(now, self.cursor, SLICE, &mut |visit| {
+            if !classes.contains(visit.class) {
+                return;
+            }
+            match style {
+                DumpStyle::Meta => meta_line(out, &visit, now, clock.unix(now)),
+                DumpStyle::Keys => key_line(out, visit.key),
+                DumpStyle::Cache { left: 0 } => {}
+                DumpStyle::Cache { left } => {
+                    *left -= 1;
+                    cache_line(out, &visit, now, clock.unix(now));
+                }
+            }
+        });
+        let enough = matches!(style, DumpStyle::Cache { left: 0 });
+        match next {
+            Some(cursor) if !enough => {
+                self.cursor = cursor;
+                false
+            }
+            _ => {
+                out.extend_from_slice(match style {
+                    DumpStyle::Keys => b"EN\r\n",
+                    _ => encode::END,
+                });
+                true
+            }
+        }
+    }
+}
+
+/// An expiry in unix time, `never` if there is none.
+fn unix_expiry(expiry: Expiry, now: Time, unix_now: u64, never: i64) -> i64 {
+    seconds_left(expiry, now).map_or(never, |left| (unix_now + left) as i64)
+}
+
+fn meta_line(out: &mut Vec<u8>, visit: &Visit<'_>, now: Time, unix_now: u64) {
+    out.extend_from_slice(b"key=");
+    uri_encode(out, visit.key);
+    let exp = unix_expiry(visit.item.expiry, now, unix_now, -1);
+    let la = unix_now.saturating_sub(visit.item.idle.as_secs());
+    let cas = visit.item.cas;
+    let fetch = if visit.item.fetched { "yes" } else { "no" };
+    let (class, size) = (visit.class, visit.size);
+    // A Vec takes all that is written to it. The line ends without `\r`, as memcached's does.
+    let _ = writeln!(
+        out,
+        " exp={exp} la={la} cas={cas} fetch={fetch} cls={class} size={size}"
+    );
+}
+
+/// A ready-made meta get.
+fn key_line(out: &mut Vec<u8>, key: &[u8]) {
+    out.extend_from_slice(b"mg ");
+    if is_plain(key) {
+        out.extend_from_slice(key);
+    } else {
+        nuthatch_protocol::encode_key(out, key);
+        out.extend_from_slice(b" b");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+fn cache_line(out: &mut Vec<u8>, visit: &Visit<'_>, now: Time, unix_now: u64) {
+    out.extend_from_slice(b"ITEM ");
+    if is_plain(visit.key) {
+        out.extend_from_slice(visit.key);
+    } else {
+        uri_encode(out, visit.key);
+    }
+    let exp = unix_expiry(visit.item.expiry, now, unix_now, 0);
+    let len = visit.item.value_len;
+    // A Vec takes all that is written to it.
+    let _ = write!(out, " [{len} b; {exp} s]\r\n");
+}
+
+/// True if a text command could name this key: others came in base64.
+fn is_plain(key: &[u8]) -> bool {
+    key.iter().all(|&byte| byte > b' ' && byte != 0x7f)
+}
+
+/// Keys may have any byte; these lines may not.
+fn uri_encode(out: &mut Vec<u8>, key: &[u8]) {
+    for &byte in key {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(byte);
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_words_or_lists_of_numbers() {
+        assert_eq!(Classes::parse(b"all"), Some(Classes::ALL));
+        let some = Classes::parse(b"1,5").unwrap();
+        assert!(some.contains(1) && some.contains(5) && !some.contains(2));
+        for bad in [&b"x"[..], b"", b"0", b"64", b"1,", b"300"] {
+            assert_eq!(Classes::parse(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn odd_keys_are_escaped() {
+        let mut out = Vec::new();
+        uri_encode(&mut out, b"a:b \xff~");
+        assert_eq!(out, b"a%3Ab%20%FF~");
+        out.clear();
+        key_line(&mut out, b"plain");
+        key_line(&mut out, b"a b");
+        assert_eq!(out, b"mg plain\r\nmg YSBi b\r\n");
+    }
+}

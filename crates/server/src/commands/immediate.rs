@@ -1,0 +1,153 @@
+//! Commands that are done on the spot, and lines that are refused. Everything their connection
+//! asked for before has been answered when they come here.
+
+use std::sync::atomic::Ordering;
+
+use nuthatch::{Engine, Expiry, Handle, Item, Op, Removal, Replies, Reply, Request, Value};
+use nuthatch_protocol::{Command, Exptime, KEY_ROOM, Refusal, decode_key, encode};
+
+use crate::commands::{Stage, admin};
+use crate::connection::Phase;
+use crate::stats;
+use crate::turn::{TurnOf, key};
+
+type PhaseOf<E> = Phase<<<E as Engine>::Handle as Handle>::Reservation>;
+
+/// Carries out a command that is not about keys.
+#[cold]
+pub(crate) fn command<E: Engine>(
+    stage: &mut Stage<'_, '_, E>,
+    turn: &mut TurnOf<E>,
+    phase: &mut PhaseOf<E>,
+    command: Command<'_>,
+) {
+    let out = turn.output.text();
+    let (words, noreply): (&[u8], bool) = match command {
+        Command::FlushAll { delay, noreply } => (flush_all(stage, delay), noreply),
+        Command::Version => return encode::version(out, &stage.shared.config.version),
+        Command::Verbosity { level, noreply } => {
+            // Relaxed: a switch for logging.
+            stage.shared.verbosity.store(level, Ordering::Relaxed);
+            (encode::OK, noreply)
+        }
+        Command::MemoryLimit { megabytes, noreply } => (memory_limit(stage, megabytes), noreply),
+        Command::Stats(words) => return stats::command(stage, turn, phase, words),
+        Command::Slabs(words) => admin::slabs(words),
+        Command::Lru(words) => admin::lru(words),
+        Command::LruCrawler(words) => return admin::lru_crawler(stage, turn, phase, words),
+        Command::Watch(_) => (b"CLIENT_ERROR watch commands not allowed\r\n", false),
+        Command::Shutdown { .. } => return shutdown(stage, turn),
+        Command::Quit => {
+            turn.closing = true;
+            return;
+        }
+        Command::Get(_)
+        | Command::Store(_)
+        | Command::Delete { .. }
+        | Command::Delta { .. }
+        | Command::Touch { .. }
+        | Command::Meta(_) => unreachable!("commands about keys go to the batch"),
+    };
+    if !noreply {
+        out.extend_from_slice(words);
+    }
+}
+
+fn flush_all<E: Engine>(stage: &Stage<'_, '_, E>, delay: Exptime) -> &'static [u8] {
+    stage.counters.cmd_flush.bump();
+    if !stage.shared.config.allow_flush {
+        return b"CLIENT_ERROR flush_all not allowed\r\n";
+    }
+    let at = match stage.expiry(delay) {
+        Expiry::At(moment) if moment > stage.now => moment,
+        // No delay, or one that is over.
+        _ => stage.now,
+    };
+    stage.shared.engine.flush(stage.now, at);
+    encode::OK
+}
+
+fn memory_limit<E: Engine>(stage: &Stage<'_, '_, E>, megabytes: u64) -> &'static [u8] {
+    if megabytes < 8 {
+        return b"MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n";
+    }
+    if megabytes > 1_000_000_000 {
+        return b"MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n";
+    }
+    let bytes = usize::try_from(megabytes << 20).unwrap_or(usize::MAX);
+    match stage.shared.engine.set_memory_limit(bytes) {
+        Ok(()) => encode::OK,
+        Err(error) => {
+            tracing::warn!(%error, megabytes, "cache_memlimit");
+            b"MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n"
+        }
+    }
+}
+
+/// Both kinds stop the same way here: gracefully.
+fn shutdown<E: Engine>(stage: &Stage<'_, '_, E>, turn: &mut TurnOf<E>) {
+    if stage.shared.config.allow_shutdown {
+        turn.closing = true;
+        stage.shared.shutdown.request();
+    } else {
+        let words = b"ERROR: shutdown not enabled\r\n";
+        turn.output.text().extend_from_slice(words);
+    }
+}
+
+/// Answers what cannot be carried out. `front` is the input from that line on.
+#[cold]
+pub(crate) fn refuse<E: Engine>(
+    stage: &mut Stage<'_, '_, E>,
+    turn: &mut TurnOf<E>,
+    phase: &mut PhaseOf<E>,
+    front: &[u8],
+    refusal: &Refusal,
+) {
+    if refusal.error == nuthatch_protocol::Error::TOO_LARGE {
+        stage.counters.store_too_large.bump();
+    }
+    if let Some(at) = refusal.forget {
+        let written = &front[at.start..][..at.len];
+        let mut room = [0; KEY_ROOM];
+        if !at.base64 {
+            forget(stage, written);
+        } else if let Some(bytes) = decode_key(written, &mut room) {
+            forget(stage, bytes);
+        }
+    }
+    if !refusal.quiet {
+        encode::error(turn.output.text(), refusal.error);
+    }
+    turn.position += refusal.consumed;
+    turn.closing |= refusal.close;
+    if refusal.swallow > 0 {
+        *phase = Phase::Swallow(refusal.swallow);
+    }
+}
+
+/// Removes a key's item: a set of it failed, and readers must not take its old value for the new.
+pub(crate) fn forget<E: Engine>(stage: &mut Stage<'_, '_, E>, bytes: &[u8]) {
+    let request = Request {
+        key: key(stage, bytes),
+        op: Op::Remove(Removal::default()),
+    };
+    stage.handle.execute(stage.now, &[request], &mut Unheard);
+}
+
+/// Hears no answer. Removals get nothing else but `done`.
+pub(crate) struct Unheard;
+
+impl<V: Value> Replies<V> for Unheard {
+    fn begin(&mut self, _: usize, _: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
+        &mut []
+    }
+
+    fn commit(&mut self, _: usize) {}
+
+    fn retract(&mut self, _: usize) {}
+
+    fn large(&mut self, _: usize, _: &Item, _: V) {}
+
+    fn done(&mut self, _: usize, _: Reply) {}
+}

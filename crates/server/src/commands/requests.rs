@@ -1,0 +1,327 @@
+//! Commands about keys, as requests of the batch.
+
+use nuthatch::{
+    Condition, Delta, Engine, Expiry, Handle, Op, Read, Removal, Store as StoreOp, StoreMode,
+    request::Leave,
+};
+use nuthatch_protocol::{
+    Command, Exptime, Get, Meta, MetaFlags, MetaMode, MetaVerb, Store, StoreVerb, Words, encode,
+};
+
+use crate::batch::{After, AnsweredVerb, MetaTicket, StoreStyle, Style, Ticket};
+use crate::commands::{Flow, Stage, immediate};
+use crate::connection::{Keys, Phase};
+use crate::turn::{TurnOf, key};
+
+type PhaseOf<E> = Phase<<<E as Engine>::Handle as Handle>::Reservation>;
+
+/// Takes a complete command of `consumed` bytes: into the batch, or to where it is done at once.
+#[inline]
+pub(crate) fn command<'a, E: Engine>(
+    stage: &mut Stage<'_, 'a, E>,
+    turn: &mut TurnOf<E>,
+    phase: &mut PhaseOf<E>,
+    input: &'a [u8],
+    command: Command<'a>,
+    consumed: usize,
+) -> Flow {
+    match command {
+        Command::Get(get) => {
+            begin_get(stage, turn, phase, input, &get, consumed);
+            turn.commands_left -= 1;
+            return Flow::Next;
+        }
+        Command::Store(command) => store(stage, turn, &command),
+        Command::Delete { key, noreply } => {
+            let op = Op::Remove(Removal::default());
+            push(stage, turn, key, op, Style::Delete, noreply);
+        }
+        Command::Delta {
+            key,
+            down,
+            by,
+            noreply,
+        } => {
+            let delta = if down { Delta::down(by) } else { Delta::up(by) };
+            push(
+                stage,
+                turn,
+                key,
+                Op::Delta(delta),
+                Style::Delta { down },
+                noreply,
+            );
+        }
+        Command::Touch {
+            key,
+            exptime,
+            noreply,
+        } => {
+            let read = Read {
+                value: false,
+                touch: Some(stage.expiry(exptime)),
+                ..Read::default()
+            };
+            push(stage, turn, key, Op::Read(read), Style::Touch, noreply);
+        }
+        Command::Meta(command) if command.verb != MetaVerb::Noop => meta(stage, turn, &command),
+        Command::Meta(_) => {
+            if !noop(stage, turn) {
+                return Flow::Barrier;
+            }
+            stage.counters.cmd_meta.bump();
+        }
+        _ if turn.in_batch > 0 => return Flow::Barrier,
+        command => immediate::command(stage, turn, phase, command),
+    }
+    turn.position += consumed;
+    turn.commands_left -= 1;
+    Flow::Next
+}
+
+/// Adds one request of the running turn.
+#[inline]
+fn push<'a, E: Engine>(
+    stage: &mut Stage<'_, 'a, E>,
+    turn: &mut TurnOf<E>,
+    bytes: &'a [u8],
+    op: Op<'a>,
+    style: Style,
+    noreply: bool,
+) {
+    let ticket = Ticket {
+        turn: stage.turn,
+        style,
+        noreply,
+        after: After::Nothing,
+    };
+    let key = key(stage, bytes);
+    stage.batch.push(key, op, ticket);
+    turn.in_batch += 1;
+}
+
+/// mn answers in order: behind the turn's last request, or at once if there is none. False if
+/// something follows that request already.
+fn noop<E: Engine>(stage: &mut Stage<'_, '_, E>, turn: &mut TurnOf<E>) -> bool {
+    if turn.in_batch == 0 {
+        turn.output.text().extend_from_slice(encode::MN);
+        return true;
+    }
+    match stage.batch.tickets.last_mut() {
+        Some(last) if last.after == After::Nothing => {
+            last.after = After::Noop;
+            true
+        }
+        _ => false,
+    }
+}
+
+fn begin_get<'a, E: Engine>(
+    stage: &mut Stage<'_, 'a, E>,
+    turn: &mut TurnOf<E>,
+    phase: &mut PhaseOf<E>,
+    input: &'a [u8],
+    command: &Get<'a>,
+    consumed: usize,
+) {
+    let text = command.keys.0;
+    let start = offset(input, text);
+    let end = turn.position + consumed;
+    let keys = Keys {
+        len: text.len(),
+        tail: end - start - text.len(),
+        with_cas: command.with_cas,
+        touch: command.touch,
+    };
+    turn.position = start;
+    get(stage, turn, phase, input, text, keys);
+}
+
+/// Asks for the keys in `text`, which stands at the turn's position. If the batch gets full before
+/// the last, the phase remembers the rest.
+#[inline]
+pub(crate) fn get<'a, E: Engine>(
+    stage: &mut Stage<'_, 'a, E>,
+    turn: &mut TurnOf<E>,
+    phase: &mut PhaseOf<E>,
+    input: &'a [u8],
+    text: &'a [u8],
+    keys: Keys,
+) {
+    let op = match (keys.touch, keys.with_cas) {
+        (None, false) => Op::Get,
+        (touch, _) => Op::Read(Read {
+            touch: touch.map(|exptime| stage.expiry(exptime)),
+            ..Read::default()
+        }),
+    };
+    let style = Style::Value {
+        with_cas: keys.with_cas,
+        touched: keys.touch.is_some(),
+    };
+    let end = turn.position + keys.len;
+    for word in Words(text) {
+        if turn.batch_is_full(stage) {
+            turn.position = offset(input, word);
+            let len = end - turn.position;
+            *phase = Phase::Keys(Keys { len, ..keys });
+            return;
+        }
+        push(stage, turn, word, op, style, false);
+    }
+    if let Some(last) = stage.batch.tickets.last_mut() {
+        last.after = After::End;
+    }
+    turn.position = end + keys.tail;
+}
+
+/// Where `part`, a piece of `input`, begins in it.
+#[inline]
+fn offset(input: &[u8], part: &[u8]) -> usize {
+    part.as_ptr() as usize - input.as_ptr() as usize
+}
+
+/// A store with its whole value.
+#[inline]
+fn store<'a, E: Engine>(stage: &mut Stage<'_, 'a, E>, turn: &mut TurnOf<E>, command: &Store<'a>) {
+    if let Some(flags) = &command.meta {
+        let verb = AnsweredVerb::Store {
+            plain_set: is_plain_set(flags),
+        };
+        let op = Op::Store(store_op(stage, command));
+        return push_meta(stage, turn, command.key, flags, verb, op);
+    }
+    let style = Style::Store(store_style(command.verb));
+    let op = Op::Store(store_op(stage, command));
+    push(stage, turn, command.key, op, style, command.noreply);
+}
+
+pub(crate) fn store_style(verb: StoreVerb) -> StoreStyle {
+    match verb {
+        StoreVerb::Set => StoreStyle::Set,
+        StoreVerb::Cas(_) => StoreStyle::Cas,
+        _ => StoreStyle::Other,
+    }
+}
+
+/// True if this ms replaces whatever is there.
+pub(crate) fn is_plain_set(flags: &MetaFlags<'_>) -> bool {
+    matches!(flags.mode, None | Some(MetaMode::Set)) && flags.compare_cas.is_none()
+}
+
+/// What a storage command asks of the engine.
+#[inline]
+pub(crate) fn store_op<'v, E: Engine>(
+    stage: &Stage<'_, '_, E>,
+    command: &Store<'v>,
+) -> StoreOp<'v> {
+    let mut op = StoreOp::set(command.value);
+    op.flags = command.flags;
+    op.expiry = stage.expiry(command.exptime);
+    match command.verb {
+        StoreVerb::Set => {}
+        StoreVerb::Add => op.mode = StoreMode::Add,
+        StoreVerb::Replace => op.mode = StoreMode::Replace,
+        StoreVerb::Append => op.mode = StoreMode::Append,
+        StoreVerb::Prepend => op.mode = StoreMode::Prepend,
+        StoreVerb::Cas(cas) => op.condition = Condition::Cas(cas),
+        StoreVerb::Meta => {}
+    }
+    if let Some(flags) = &command.meta {
+        op.mode = match flags.mode {
+            Some(MetaMode::Add) => StoreMode::Add,
+            Some(MetaMode::Replace) => StoreMode::Replace,
+            Some(MetaMode::Append) => StoreMode::Append,
+            Some(MetaMode::Prepend) => StoreMode::Prepend,
+            _ => StoreMode::Set,
+        };
+        op.condition = match flags.compare_cas {
+            // memcached's add knows no cas.
+            Some(_) if op.mode == StoreMode::Add => Condition::None,
+            Some(cas) if flags.invalidate => Condition::CasOrStale(cas),
+            Some(cas) => Condition::Cas(cas),
+            None => Condition::None,
+        };
+        op.new_cas = flags.new_cas;
+        op.vivify = flags.vivify.map(|exptime| stage.expiry(exptime));
+    }
+    op
+}
+
+/// mg, md, ma, me.
+fn meta<'a, E: Engine>(stage: &mut Stage<'_, 'a, E>, turn: &mut TurnOf<E>, command: &Meta<'a>) {
+    let flags = &command.flags;
+    let expiry = |exptime: Option<Exptime>| exptime.map(|exptime| stage.expiry(exptime));
+    let op = match command.verb {
+        MetaVerb::Get => Op::Read(Read {
+            value: flags.value,
+            touch: expiry(flags.ttl),
+            vivify: expiry(flags.vivify),
+            // Nobody's remaining life is below a negative number, or above 136 years.
+            recache_below: flags
+                .recache
+                .map(|seconds| u32::try_from(seconds.max(0)).unwrap_or(u32::MAX)),
+            unless_cas: flags.compare_cas,
+            new_cas: flags.new_cas,
+            may_win: true,
+            bump: !flags.no_bump,
+        }),
+        MetaVerb::Delete => Op::Remove(removal(flags, expiry(flags.ttl))),
+        MetaVerb::Arithmetic => Op::Delta(Delta {
+            down: flags.mode == Some(MetaMode::Decrement),
+            by: flags.delta.unwrap_or(1),
+            condition: flags.compare_cas.map_or(Condition::None, Condition::Cas),
+            touch: expiry(flags.ttl),
+            vivify: expiry(flags.vivify).map(|expiry| (flags.initial.unwrap_or(0), expiry)),
+            new_cas: flags.new_cas,
+        }),
+        MetaVerb::Debug | MetaVerb::Noop => Op::Read(Read {
+            value: false,
+            bump: false,
+            ..Read::default()
+        }),
+    };
+    let verb = AnsweredVerb::Other(command.verb);
+    push_meta(stage, turn, command.key, flags, verb, op);
+}
+
+fn removal(flags: &MetaFlags<'_>, expiry: Option<Expiry>) -> Removal {
+    let new_cas = flags.new_cas;
+    let leave = if flags.drop_value {
+        Leave::Empty {
+            stale: flags.invalidate,
+            expiry,
+            new_cas,
+        }
+    } else if flags.invalidate {
+        Leave::Stale { expiry, new_cas }
+    } else {
+        Leave::Nothing
+    };
+    Removal {
+        condition: flags.compare_cas.map_or(Condition::None, Condition::Cas),
+        leave,
+    }
+}
+
+fn push_meta<'a, E: Engine>(
+    stage: &mut Stage<'_, 'a, E>,
+    turn: &mut TurnOf<E>,
+    written: &'a [u8],
+    flags: &MetaFlags<'a>,
+    verb: AnsweredVerb,
+    op: Op<'a>,
+) {
+    let style = Style::Meta(stage.batch.metas.len() as u32);
+    stage.batch.metas.push(MetaTicket {
+        verb,
+        key: written,
+        flags: *flags,
+    });
+    // The parser checked the key, so the other branch is never taken; the written form is a key of
+    // the right length in any case.
+    let bytes = stage
+        .key_bytes(written, flags.base64)
+        .unwrap_or(&written[..1]);
+    push(stage, turn, bytes, op, style, flags.quiet);
+}

@@ -1,0 +1,83 @@
+//! What a server is told: checked values, with every default written here and nowhere else.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// memcached's port.
+pub const PORT: u16 = 11211;
+
+/// What `version` answers. Clients judge by it what a server understands, so it begins with the
+/// version of the memcached whose protocol this is.
+pub const VERSION: &str = concat!("1.6.45-nuthatch-", env!("CARGO_PKG_VERSION"));
+
+/// Everything a server needs to know besides its engine.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen (`-l`, `-p`, `-s`); at least one.
+    pub listeners: Vec<Listen>,
+    /// Worker threads (`-t`).
+    pub threads: NonZeroUsize,
+    /// Connections held at once (`-c`); one more is told so and closed.
+    pub connections_max: NonZeroUsize,
+    /// Connections that the kernel queues before they are accepted (`-b`).
+    pub backlog: u32,
+    /// Commands that a connection may run before the others get their turn (`-R`).
+    pub commands_per_turn: NonZeroU32,
+    /// Connections silent for so long are closed (`-o idle_timeout`).
+    pub idle_timeout: Option<Duration>,
+    /// Where to write the ports that were bound (`MEMCACHED_PORT_FILENAME`).
+    pub port_file: Option<PathBuf>,
+    /// The `shutdown` command works (`-A`).
+    pub allow_shutdown: bool,
+    /// `flush_all` works (not `-F`).
+    pub allow_flush: bool,
+    /// `stats cachedump`, `stats detail`, `metadump` and `mgdump` work (not `-X`).
+    pub allow_dump: bool,
+    /// What `stats settings` says of cas (not `-C`). Items have one in any case.
+    pub cas: bool,
+    /// What `version` answers, and what stands in `stats`.
+    pub version: String,
+    /// How much is logged at first (`-v`); the `verbosity` command changes it.
+    pub verbosity: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listeners: vec![
+                Listen::Tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT))),
+                Listen::Tcp(SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT))),
+            ],
+            threads: const { NonZeroUsize::new(4).unwrap() },
+            connections_max: const { NonZeroUsize::new(1024).unwrap() },
+            backlog: 1024,
+            // memcached yields after 20 because it answers one by one; here a turn is one batch,
+            // and cutting it short costs everybody.
+            commands_per_turn: const { NonZeroU32::new(1024).unwrap() },
+            idle_timeout: None,
+            port_file: None,
+            allow_shutdown: false,
+            allow_flush: true,
+            allow_dump: true,
+            cas: true,
+            version: VERSION.to_owned(),
+            verbosity: 0,
+        }
+    }
+}
+
+/// A place to listen at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// A TCP address; port 0 lets the system pick one.
+    Tcp(SocketAddr),
+    /// A unix socket, made with these permission bits (`-s`, `-a`).
+    Unix {
+        /// Where.
+        path: PathBuf,
+        /// Permission bits, as in chmod: memcached's default is 0o700.
+        mode: u32,
+    },
+}

@@ -1,0 +1,452 @@
+//! The engine's answers, put into words in the output of who asked.
+
+use std::mem::MaybeUninit;
+
+use nuthatch::stats::EngineStats;
+use nuthatch::{Item, Replies, Reply, Request, Time, Value};
+use nuthatch_protocol::encode::{self, Answers, MetaItem, MetaStatus};
+use nuthatch_protocol::{Error, MetaVerb};
+
+use crate::batch::{After, AnsweredVerb, Batch, MetaTicket, StoreStyle, Style, Ticket};
+use crate::commands::expiry::seconds_left;
+use crate::stats::counters::WorkerCounters;
+use crate::stats::prefixes::{Event, Prefixes};
+use crate::turn::Turn;
+
+/// Takes the answers of one batch.
+pub(crate) struct Answering<'w, 'a, V> {
+    turns: &'w mut [Turn<V>],
+    requests: &'w [Request<'a>],
+    tickets: &'w [Ticket],
+    metas: &'w [MetaTicket<'a>],
+    counters: &'w WorkerCounters,
+    now: Time,
+    /// Where to count by prefix, if that was asked for.
+    prefixes: Option<&'w Prefixes>,
+    /// Looked up for me, which tells an item's size class.
+    engine_stats: &'w dyn Fn() -> EngineStats,
+    /// Requests that failed to set: their old values must not survive.
+    pub(crate) failed_sets: Vec<usize>,
+}
+
+impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
+    pub(crate) fn new(
+        turns: &'w mut [Turn<V>],
+        batch: &'w Batch<'a>,
+        counters: &'w WorkerCounters,
+        now: Time,
+        prefixes: &'w Prefixes,
+        engine_stats: &'w dyn Fn() -> EngineStats,
+    ) -> Self {
+        Self {
+            turns,
+            requests: &batch.requests,
+            tickets: &batch.tickets,
+            metas: &batch.metas,
+            counters,
+            now,
+            prefixes: prefixes.is_enabled().then_some(prefixes),
+            engine_stats,
+            failed_sets: Vec::new(),
+        }
+    }
+
+    /// What stands before the value of request `index`, and where it goes.
+    #[inline]
+    fn header(&mut self, index: usize, item: &Item, room: Option<usize>) -> &mut [MaybeUninit<u8>] {
+        let ticket = &self.tickets[index];
+        let output = &mut self.turns[ticket.turn as usize].output;
+        let key = self.requests[index].key.bytes();
+        let now = self.now;
+        let metas = self.metas;
+        let write = |out: &mut Vec<u8>| match ticket.style {
+            Style::Meta(meta) => {
+                let MetaTicket { key, flags, .. } = &metas[meta as usize];
+                let item = meta_item(item, now);
+                encode::meta_item(out, MetaStatus::Value, Answers::GET, key, flags, &item);
+            }
+            style => {
+                let with_cas = matches!(style, Style::Value { with_cas: true, .. });
+                let cas = with_cas.then_some(item.cas);
+                encode::value(out, key, item.flags, item.value_len, cas);
+            }
+        };
+        match room {
+            Some(len) => output.begin(len, write),
+            None => {
+                write(output.text());
+                &mut []
+            }
+        }
+    }
+
+    /// Counts a read's outcome and ends its answer.
+    #[inline]
+    fn read_done(&mut self, index: usize, hit: bool) {
+        let ticket = &self.tickets[index];
+        let counters = self.counters;
+        let touched = match ticket.style {
+            Style::Value { touched, .. } => touched,
+            Style::Touch => true,
+            Style::Meta(meta) => {
+                counters.cmd_meta.bump();
+                self.metas[meta as usize].flags.ttl.is_some()
+            }
+            _ => false,
+        };
+        if touched {
+            counters.cmd_touch.bump();
+            if hit {
+                counters.touch_hits.bump();
+            } else {
+                counters.touch_misses.bump();
+            }
+        }
+        // As memcached does: a gat is a get too, but its hit is a touch's.
+        if !touched || matches!(ticket.style, Style::Value { .. }) {
+            counters.cmd_get.bump();
+        }
+        if !touched && hit {
+            counters.get_hits.bump();
+        } else if !touched {
+            counters.get_misses.bump();
+        }
+        if let Some(prefixes) = self.prefixes {
+            let event = if hit { Event::Hit } else { Event::Miss };
+            prefixes.record(self.requests[index].key.bytes(), event);
+        }
+        self.after(index);
+    }
+
+    /// Appends what follows an answer.
+    #[inline]
+    fn after(&mut self, index: usize) {
+        let ticket = &self.tickets[index];
+        let text = match ticket.after {
+            After::Nothing => return,
+            After::End => encode::END,
+            After::Noop => encode::MN,
+        };
+        self.turns[ticket.turn as usize]
+            .output
+            .text()
+            .extend_from_slice(text);
+    }
+
+    /// Answers a meta command that got no value.
+    fn meta_done(&mut self, index: usize, meta: &'w MetaTicket<'a>, reply: &Reply) {
+        let out = self.turns[self.tickets[index].turn as usize].output.text();
+        match (meta.verb, reply) {
+            (AnsweredVerb::Other(MetaVerb::Get), Reply::Miss) => {
+                if !meta.flags.quiet {
+                    encode::meta_status(out, MetaStatus::Miss, meta.key, &meta.flags);
+                }
+                return self.read_done(index, false);
+            }
+            (AnsweredVerb::Other(MetaVerb::Get), Reply::Found(item)) => {
+                let item = meta_item(item, self.now);
+                let (key, flags) = (meta.key, &meta.flags);
+                encode::meta_item(out, MetaStatus::Done, Answers::GET, key, flags, &item);
+                return self.read_done(index, true);
+            }
+            (AnsweredVerb::Other(MetaVerb::Debug), Reply::Found(item)) => {
+                let size = self.requests[index].key.bytes().len() + item.value_len;
+                let stats = (self.engine_stats)();
+                let class = stats.classes.iter().find(|class| class.chunk_size >= size);
+                let class = class.map_or(0, |class| class.class);
+                let item = meta_item(item, self.now);
+                encode::meta_debug(out, meta.key, &item, class, size);
+            }
+            (AnsweredVerb::Other(MetaVerb::Debug), _) => out.extend_from_slice(b"EN\r\n"),
+            _ => answer_meta(
+                out,
+                MetaAnswer {
+                    ticket: meta,
+                    counters: self.counters,
+                    now: self.now,
+                },
+                reply,
+            ),
+        }
+        self.counters.cmd_meta.bump();
+        if let AnsweredVerb::Store { plain_set } = meta.verb {
+            self.counters.cmd_set.bump();
+            if plain_set && is_failure(reply) {
+                self.failed_sets.push(index);
+            }
+        }
+        let event = match meta.verb {
+            AnsweredVerb::Store { .. } => Some(Event::Set),
+            AnsweredVerb::Other(MetaVerb::Delete) => Some(Event::Delete),
+            AnsweredVerb::Other(_) => None,
+        };
+        self.record(index, event);
+        self.after(index);
+    }
+
+    fn record(&self, index: usize, event: Option<Event>) {
+        if let (Some(prefixes), Some(event)) = (self.prefixes, event) {
+            prefixes.record(self.requests[index].key.bytes(), event);
+        }
+    }
+}
+
+impl<V: Value> Replies<V> for Answering<'_, '_, V> {
+    #[inline]
+    fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        self.header(index, item, Some(item.value_len))
+    }
+
+    #[inline]
+    fn commit(&mut self, index: usize) {
+        let turn = self.tickets[index].turn as usize;
+        // SAFETY: the engine calls this for the request it called `begin` for last, after it wrote
+        // all of the room it got then: that is its side of `Replies`.
+        unsafe { self.turns[turn].output.commit() };
+        self.read_done(index, true);
+    }
+
+    fn retract(&mut self, index: usize) {
+        self.turns[self.tickets[index].turn as usize]
+            .output
+            .retract();
+    }
+
+    fn large(&mut self, index: usize, item: &Item, value: V) {
+        self.header(index, item, None);
+        let output = &mut self.turns[self.tickets[index].turn as usize].output;
+        output.pin(value);
+        output.text().extend_from_slice(encode::CRLF);
+        self.read_done(index, true);
+    }
+
+    fn done(&mut self, index: usize, reply: Reply) {
+        let ticket = self.tickets[index];
+        let counters = self.counters;
+        match ticket.style {
+            Style::Value { .. } => return self.read_done(index, false),
+            Style::Meta(meta) => {
+                let metas = self.metas;
+                return self.meta_done(index, &metas[meta as usize], &reply);
+            }
+            _ => {}
+        }
+        let out = self.turns[ticket.turn as usize].output.text();
+        match ticket.style {
+            Style::Touch => {
+                let hit = matches!(reply, Reply::Found(_));
+                if !ticket.noreply {
+                    out.extend_from_slice(if hit {
+                        b"TOUCHED\r\n"
+                    } else {
+                        encode::NOT_FOUND
+                    });
+                }
+                return self.read_done(index, hit);
+            }
+            Style::Store(style) => {
+                counters.cmd_set.bump();
+                answer_store(out, counters, style, ticket.noreply, &reply);
+                if style == StoreStyle::Set && is_failure(&reply) {
+                    self.failed_sets.push(index);
+                }
+                self.record(index, Some(Event::Set));
+            }
+            Style::Delete => {
+                let hit = matches!(reply, Reply::Removed);
+                count_delete(counters, hit);
+                if !ticket.noreply {
+                    out.extend_from_slice(if hit {
+                        encode::DELETED
+                    } else {
+                        encode::NOT_FOUND
+                    });
+                }
+                self.record(index, Some(Event::Delete));
+            }
+            Style::Delta { down } => {
+                answer_delta(out, counters, down, ticket.noreply, &reply);
+            }
+            Style::Value { .. } | Style::Meta(_) => {}
+        }
+        self.after(index);
+    }
+}
+
+/// The store failed for its size or for want of memory.
+fn is_failure(reply: &Reply) -> bool {
+    matches!(reply, Reply::TooLarge | Reply::OutOfMemory)
+}
+
+fn count_delete(counters: &WorkerCounters, hit: bool) {
+    if hit {
+        counters.delete_hits.bump();
+    } else {
+        counters.delete_misses.bump();
+    }
+}
+
+/// Counts a store that could not be, and says why.
+fn failure(counters: &WorkerCounters, reply: &Reply) -> Error {
+    if let Reply::TooLarge = reply {
+        counters.store_too_large.bump();
+        Error::TOO_LARGE
+    } else {
+        counters.store_no_memory.bump();
+        Error::OUT_OF_MEMORY
+    }
+}
+
+/// Answers set, add, replace, append, prepend and cas.
+pub(crate) fn answer_store(
+    out: &mut Vec<u8>,
+    counters: &WorkerCounters,
+    style: StoreStyle,
+    noreply: bool,
+    reply: &Reply,
+) {
+    if style == StoreStyle::Cas {
+        match reply {
+            Reply::Stored(_) => counters.cas_hits.bump(),
+            Reply::Exists => counters.cas_badval.bump(),
+            _ => counters.cas_misses.bump(),
+        }
+    }
+    let words = match reply {
+        Reply::Stored(_) => encode::STORED,
+        Reply::Exists => encode::EXISTS,
+        Reply::NotFound => encode::NOT_FOUND,
+        Reply::TooLarge | Reply::OutOfMemory => {
+            let error = failure(counters, reply);
+            if !noreply {
+                encode::error(out, error);
+            }
+            return;
+        }
+        _ => encode::NOT_STORED,
+    };
+    if !noreply {
+        out.extend_from_slice(words);
+    }
+}
+
+/// Answers incr and decr.
+fn answer_delta(
+    out: &mut Vec<u8>,
+    counters: &WorkerCounters,
+    down: bool,
+    noreply: bool,
+    reply: &Reply,
+) {
+    count_delta(counters, down, reply);
+    if noreply {
+        return;
+    }
+    match reply {
+        Reply::Number(number, _) => encode::number_line(out, *number),
+        Reply::NotNumeric => encode::error(out, Error::NON_NUMERIC),
+        Reply::TooLarge | Reply::OutOfMemory => {
+            encode::error(out, Error::Server("out of memory"));
+        }
+        _ => out.extend_from_slice(encode::NOT_FOUND),
+    }
+}
+
+fn count_delta(counters: &WorkerCounters, down: bool, reply: &Reply) {
+    let counter = match (reply, down) {
+        (Reply::Number(..), false) => &counters.incr_hits,
+        (Reply::Number(..), true) => &counters.decr_hits,
+        (Reply::NotFound, false) => &counters.incr_misses,
+        (Reply::NotFound, true) => &counters.decr_misses,
+        _ => return,
+    };
+    counter.bump();
+}
+
+/// What the answer to a meta command needs besides the engine's.
+pub(crate) struct MetaAnswer<'w, 'a> {
+    pub(crate) ticket: &'w MetaTicket<'a>,
+    pub(crate) counters: &'w WorkerCounters,
+    pub(crate) now: Time,
+}
+
+/// Answers ms, md and ma.
+pub(crate) fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply) {
+    let MetaTicket { verb, key, flags } = answer.ticket;
+    let counters = answer.counters;
+    match verb {
+        AnsweredVerb::Other(MetaVerb::Delete) => {
+            count_delete(counters, matches!(reply, Reply::Removed));
+        }
+        AnsweredVerb::Other(MetaVerb::Arithmetic) => {
+            let down = flags.mode == Some(nuthatch_protocol::MetaMode::Decrement);
+            count_delta(counters, down, reply);
+        }
+        _ => {}
+    }
+    let (status, item) = match reply {
+        Reply::Stored(item) | Reply::Number(_, item) | Reply::Found(item) => {
+            (MetaStatus::Done, meta_item(item, answer.now))
+        }
+        Reply::Removed => (MetaStatus::Done, MetaItem::default()),
+        Reply::NotFound | Reply::Miss => (MetaStatus::NotFound, MetaItem::default()),
+        Reply::Exists => (MetaStatus::Exists, MetaItem::default()),
+        Reply::NotStored => (MetaStatus::NotStored, MetaItem::default()),
+        Reply::NotNumeric => return encode::error(out, Error::NON_NUMERIC),
+        Reply::TooLarge | Reply::OutOfMemory => {
+            return encode::error(out, failure(counters, reply));
+        }
+    };
+    let is_store = matches!(verb, AnsweredVerb::Store { .. });
+    // q leaves out what is no surprise: success, and that what should go or change is not there.
+    let expected = match status {
+        MetaStatus::Done => true,
+        MetaStatus::NotFound => !is_store,
+        _ => false,
+    };
+    if flags.quiet && expected {
+        return;
+    }
+    match (verb, reply) {
+        (AnsweredVerb::Store { .. }, _) => {
+            // The numbers of an ms are those of the stored item, in its answer's order.
+            encode::meta_item(out, status, Answers::STORE, key, flags, &item);
+        }
+        (AnsweredVerb::Other(MetaVerb::Arithmetic), Reply::Number(number, _)) => {
+            if !flags.value {
+                return encode::meta_item(out, status, Answers::ARITHMETIC, key, flags, &item);
+            }
+            let mut digits = itoa::Buffer::new();
+            let digits = digits.format(*number).as_bytes();
+            // The item may be longer: a decrement keeps its length, with spaces behind the digits.
+            let value_len = digits.len();
+            let item = MetaItem { value_len, ..item };
+            encode::meta_item(
+                out,
+                MetaStatus::Value,
+                Answers::ARITHMETIC,
+                key,
+                flags,
+                &item,
+            );
+            out.extend_from_slice(digits);
+            out.extend_from_slice(encode::CRLF);
+        }
+        _ => encode::meta_status(out, status, key, flags),
+    }
+}
+
+/// An item as meta answers tell it.
+fn meta_item(item: &Item, now: Time) -> MetaItem {
+    MetaItem {
+        flags: item.flags,
+        value_len: item.value_len,
+        ttl: seconds_left(item.expiry, now),
+        cas: item.cas,
+        last_access: item.idle.as_secs(),
+        fetched: item.fetched,
+        won: item.won,
+        stale: item.stale,
+        won_before: item.won_before,
+    }
+}

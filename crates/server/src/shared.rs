@@ -1,0 +1,123 @@
+//! What all threads of a server share.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mio::Waker;
+use nuthatch::{Clock, Engine};
+
+use crate::config::Config;
+use crate::listen::Address;
+use crate::shutdown::Shutdown;
+use crate::stats::connections::{Info, Registry};
+use crate::stats::counters::{AcceptorCounters, Totals, WorkerCounters};
+use crate::stats::prefixes::Prefixes;
+use crate::stream::Stream;
+
+/// Bytes of unsent output that all connections together may hold before their turns get short.
+pub(crate) const OUTPUT_BUDGET: usize = 16 << 20;
+
+/// One server: its engine, its settings, its counters.
+pub(crate) struct Shared<E: Engine> {
+    pub(crate) engine: Arc<E>,
+    pub(crate) config: Config,
+    pub(crate) addresses: Vec<Address>,
+    pub(crate) clock: Clock,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) desks: Vec<Arc<Desk>>,
+    pub(crate) accepting: AcceptorCounters,
+    pub(crate) registry: Registry,
+    pub(crate) prefixes: Prefixes,
+    /// Set by the `verbosity` command.
+    pub(crate) verbosity: AtomicU32,
+    /// A metadump or mgdump is under way: there is never a second.
+    pub(crate) dumping: Arc<AtomicBool>,
+    /// Set by `lru_crawler enable` and `disable`: whether dumps may begin.
+    pub(crate) crawler_enabled: AtomicBool,
+}
+
+impl<E: Engine> Shared<E> {
+    /// Open connections of all workers.
+    pub(crate) fn connections(&self) -> usize {
+        self.desks.iter().map(|desk| desk.connections()).sum()
+    }
+
+    /// Bytes of unsent output that each connection may hold now.
+    pub(crate) fn output_cap(&self) -> usize {
+        (OUTPUT_BUDGET / self.connections().max(1)).clamp(4 << 10, 256 << 10)
+    }
+
+    /// The counters of all workers, summed.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for desk in &self.desks {
+            desk.counters.add_to(&mut totals);
+        }
+        totals
+    }
+
+    /// `stats reset`.
+    pub(crate) fn reset_stats(&self) {
+        for desk in &self.desks {
+            desk.counters.reset();
+        }
+        self.accepting.reset();
+        self.engine.reset_stats();
+    }
+}
+
+/// Where the acceptor leaves connections for one worker, and what the worker shows of itself.
+pub(crate) struct Desk {
+    arrivals: Mutex<Vec<Arrival>>,
+    waker: Arc<Waker>,
+    connections: AtomicUsize,
+    pub(crate) counters: WorkerCounters,
+}
+
+/// A connection on its way from the acceptor to a worker.
+pub(crate) struct Arrival {
+    pub(crate) stream: Stream,
+    pub(crate) info: Arc<Info>,
+}
+
+impl Desk {
+    pub(crate) fn new(waker: Arc<Waker>) -> Self {
+        Self {
+            arrivals: Mutex::default(),
+            waker,
+            connections: AtomicUsize::new(0),
+            counters: WorkerCounters::default(),
+        }
+    }
+
+    /// Open connections, those still on their way included.
+    pub(crate) fn connections(&self) -> usize {
+        // Relaxed: balance and limits may be off by those that come and go at this moment.
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Hands a connection to the worker.
+    pub(crate) fn leave(&self, arrival: Arrival) {
+        // Relaxed: as connections().
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        self.arrivals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(arrival);
+        if let Err(error) = self.waker.wake() {
+            // The worker takes it with the next one.
+            tracing::warn!(%error, "cannot wake a worker");
+        }
+    }
+
+    /// Takes what was left. Only the worker calls this.
+    pub(crate) fn take(&self) -> Vec<Arrival> {
+        std::mem::take(&mut *self.arrivals.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The worker closed a connection.
+    pub(crate) fn closed_one(&self) {
+        // Relaxed: as connections().
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,97 @@
+//! How a server ends: one flag, and everybody who sleeps is woken to see it.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use mio::Waker;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Asks a server to stop gracefully: accept no more, answer what was read, close. Cheap to clone,
+/// usable from any thread.
+#[derive(Clone, Default)]
+pub struct Shutdown {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    requested: AtomicBool,
+    /// Threads that sleep in poll.
+    wakers: Mutex<Vec<Arc<Waker>>>,
+    /// Threads that sleep in [`Shutdown::sleep`] wait here; the lock guards no data.
+    bed: Mutex<()>,
+    alarm: Condvar,
+}
+
+impl Shutdown {
+    /// Begins the stop; returns at once. Asking again changes nothing.
+    pub fn request(&self) {
+        // Release: pairs with is_requested() — whoever sees the stop sees all that led to it.
+        if self.inner.requested.swap(true, Ordering::Release) {
+            return;
+        }
+        let wakers = self.inner.wakers.lock();
+        for waker in wakers.unwrap_or_else(PoisonError::into_inner).iter() {
+            // A poll that cannot be woken has ended already.
+            let _ = waker.wake();
+        }
+        // Under the lock: nobody is between looking at the flag and falling asleep.
+        let _bed = self
+            .inner
+            .bed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.inner.alarm.notify_all();
+    }
+
+    /// True once the stop was asked for.
+    pub fn is_requested(&self) -> bool {
+        // Acquire: pairs with request().
+        self.inner.requested.load(Ordering::Acquire)
+    }
+
+    /// Has `waker` called when the stop is asked for, at once if it was already.
+    pub(crate) fn wake_also(&self, waker: Arc<Waker>) -> io::Result<()> {
+        let mut wakers = self
+            .inner
+            .wakers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if self.is_requested() {
+            waker.wake()?;
+        }
+        wakers.push(waker);
+        Ok(())
+    }
+
+    /// Sleeps for `pause` or until the stop is asked for.
+    pub(crate) fn sleep(&self, pause: Duration) {
+        let bed = self
+            .inner
+            .bed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !self.is_requested() {
+            // Waking early is harmless: every caller looks again.
+            let _ = self.inner.alarm.wait_timeout(bed, pause);
+        }
+    }
+}
+
+/// Requests the stop when the process gets SIGTERM or SIGINT.
+pub fn on_signals(shutdown: Shutdown) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            if let Some(signal) = signals.forever().next() {
+                tracing::info!(signal, "stopping");
+                shutdown.request();
+            }
+        })?;
+    Ok(())
+}

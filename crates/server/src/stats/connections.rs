@@ -1,0 +1,118 @@
+//! Who is connected: `stats conns`.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nuthatch::Time;
+use slab::Slab;
+
+use crate::listen::Address;
+use crate::stats::Report;
+
+/// The other end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Peer {
+    Tcp(SocketAddr),
+    Unix,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Peer::Tcp(address) => Address::Tcp(*address).fmt(out),
+            Peer::Unix => out.write_str("unix:"),
+        }
+    }
+}
+
+/// What is shown of a connection. Written by its worker, read by `stats conns`.
+pub(crate) struct Info {
+    id: usize,
+    peer: Peer,
+    listener: usize,
+    /// Second of the last command.
+    active: AtomicU32,
+    /// Its output waits for the client.
+    blocked: AtomicBool,
+}
+
+impl Info {
+    /// A command came.
+    pub(crate) fn set_active(&self, now: Time) {
+        // Relaxed: a statistic.
+        self.active.store(now.seconds(), Ordering::Relaxed);
+    }
+
+    /// Its output waits for the client, or does no longer.
+    pub(crate) fn set_blocked(&self, blocked: bool) {
+        // Relaxed: a statistic.
+        self.blocked.store(blocked, Ordering::Relaxed);
+    }
+}
+
+/// All open connections.
+#[derive(Default)]
+pub(crate) struct Registry {
+    open: Mutex<Slab<Arc<Info>>>,
+}
+
+impl Registry {
+    /// Enters a connection that came in by the listener of that number.
+    pub(crate) fn enter(&self, peer: Peer, listener: usize, now: Time) -> Arc<Info> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = open.vacant_entry();
+        let info = Arc::new(Info {
+            id: slot.key(),
+            peer,
+            listener,
+            active: AtomicU32::new(now.seconds()),
+            blocked: AtomicBool::new(false),
+        });
+        slot.insert(Arc::clone(&info));
+        info
+    }
+
+    /// A connection closed.
+    pub(crate) fn leave(&self, info: &Info) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.try_remove(info.id);
+    }
+
+    /// Writes `stats conns`, asked for by `asker`: the listeners first, then the connections.
+    pub(crate) fn report(
+        &self,
+        report: &mut Report<'_>,
+        addresses: &[Address],
+        asker: &Info,
+        now: Time,
+    ) {
+        for (number, address) in addresses.iter().enumerate() {
+            report.line_of(number, "addr", address);
+            report.line_of(number, "state", "conn_listening");
+            report.line_of(number, "secs_since_last_cmd", now.seconds());
+        }
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        for (slot, info) in open.iter() {
+            let number = addresses.len() + slot;
+            report.line_of(number, "addr", info.peer);
+            if let Some(address) = addresses.get(info.listener) {
+                report.line_of(number, "listen_addr", address);
+            }
+            // Relaxed: statistics.
+            let state = if info.id == asker.id {
+                "conn_parse_cmd"
+            } else if info.blocked.load(Ordering::Relaxed) {
+                "conn_mwrite"
+            } else {
+                "conn_read"
+            };
+            report.line_of(number, "state", state);
+            let silent = now
+                .seconds()
+                .saturating_sub(info.active.load(Ordering::Relaxed));
+            report.line_of(number, "secs_since_last_cmd", silent);
+        }
+    }
+}

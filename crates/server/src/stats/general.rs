@@ -1,0 +1,104 @@
+//! `stats`: the names are memcached's, where they mean something here.
+
+use std::process;
+
+use nuthatch::{Engine, Time};
+
+use crate::shared::Shared;
+use crate::stats::Report;
+use crate::system;
+
+/// Writes all lines, in memcached's order.
+pub(crate) fn report<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>, now: Time) {
+    process_lines(report, shared, now);
+    connection_lines(report, shared);
+    command_lines(report, shared);
+    engine_lines(report, shared);
+}
+
+fn process_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>, now: Time) {
+    report.line("pid", process::id());
+    report.line("uptime", now.seconds());
+    report.line("time", shared.clock.unix(now));
+    report.line("version", &shared.config.version);
+    report.line("engine", shared.engine.name());
+    report.line("pointer_size", usize::BITS);
+    if let Some((user, system)) = system::cpu_time() {
+        report.line("rusage_user", format_args!("{:.6}", user.as_secs_f64()));
+        report.line("rusage_system", format_args!("{:.6}", system.as_secs_f64()));
+    }
+}
+
+fn connection_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
+    let accepting = &shared.accepting;
+    let open = shared.connections();
+    report.line("max_connections", shared.config.connections_max);
+    report.line("curr_connections", open);
+    report.line("total_connections", accepting.total_connections.get());
+    report.line("rejected_connections", accepting.rejected_connections.get());
+    report.line("connection_structures", open);
+}
+
+fn command_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
+    let totals = shared.totals();
+    report.line("cmd_get", totals.cmd_get);
+    report.line("cmd_set", totals.cmd_set);
+    report.line("cmd_flush", totals.cmd_flush);
+    report.line("cmd_touch", totals.cmd_touch);
+    report.line("cmd_meta", totals.cmd_meta);
+    report.line("get_hits", totals.get_hits);
+    report.line("get_misses", totals.get_misses);
+    report.line("delete_misses", totals.delete_misses);
+    report.line("delete_hits", totals.delete_hits);
+    report.line("incr_misses", totals.incr_misses);
+    report.line("incr_hits", totals.incr_hits);
+    report.line("decr_misses", totals.decr_misses);
+    report.line("decr_hits", totals.decr_hits);
+    report.line("cas_misses", totals.cas_misses);
+    report.line("cas_hits", totals.cas_hits);
+    report.line("cas_badval", totals.cas_badval);
+    report.line("touch_hits", totals.touch_hits);
+    report.line("touch_misses", totals.touch_misses);
+    report.line("store_too_large", totals.store_too_large);
+    report.line("store_no_memory", totals.store_no_memory);
+    // There is no authentication, and so none was tried.
+    report.line("auth_cmds", 0);
+    report.line("auth_errors", 0);
+    report.line("bytes_read", totals.bytes_read);
+    report.line("bytes_written", totals.bytes_written);
+    report.line("idle_kicks", totals.idle_kicks);
+
+    let accepting = &shared.accepting;
+    report.line("limit_maxbytes", shared.engine.stats().memory_limit);
+    report.line("accepting_conns", 1 - accepting.suspended.get().min(1));
+    report.line("listen_disabled_num", accepting.listen_disabled_num.get());
+    report.line(
+        "time_in_listen_disabled_us",
+        accepting.listen_disabled_us.get(),
+    );
+    report.line("threads", shared.config.threads);
+    report.line("conn_yields", totals.conn_yields);
+}
+
+fn engine_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
+    let stats = shared.engine.stats();
+    report.line("hash_power_level", stats.index_slots.max(1).ilog2());
+    report.line("hash_bytes", stats.index_bytes);
+    report.line("hash_is_expanding", u8::from(stats.index_growing));
+    report.line("slabs_moved", stats.pages_moved);
+    let dumping = shared.dumping.load(std::sync::atomic::Ordering::Relaxed);
+    report.line("lru_crawler_running", u8::from(dumping));
+    report.line("bytes", stats.item_bytes);
+    report.line("memory_used", stats.memory_used);
+    report.line("curr_items", stats.items);
+    report.line("total_items", stats.total_items);
+    report.line("expired_unfetched", stats.expired_unfetched);
+    report.line("evicted_unfetched", stats.evicted_unfetched);
+    report.line("evictions", stats.evictions);
+    report.line("reclaimed", stats.expired);
+    report.line("crawler_items_checked", stats.swept);
+    report.line("outofmemory", stats.out_of_memory);
+    report.line("read_retries", stats.read_retries);
+    report.line("false_tags", stats.false_tags);
+    report.line("displacements", stats.displacements);
+}

@@ -1,0 +1,119 @@
+//! Counts by key prefix: `stats detail on`, `off`, `dump`.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Ends a prefix; keys without one count under their whole name.
+const DELIMITER: u8 = b':';
+
+/// So many prefixes are told apart; later ones are not counted, so that clients who invent them
+/// cannot fill the memory.
+const PREFIXES_MAX: usize = 1 << 16;
+
+/// What is counted of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Hit,
+    Miss,
+    Set,
+    Delete,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    get: u64,
+    hit: u64,
+    set: u64,
+    del: u64,
+}
+
+/// The counters of all prefixes. Off by default, and then they cost one load.
+#[derive(Default)]
+pub(crate) struct Prefixes {
+    enabled: AtomicBool,
+    counts: Mutex<HashMap<Box<[u8]>, Counts>>,
+}
+
+impl Prefixes {
+    #[inline(always)]
+    pub(crate) fn is_enabled(&self) -> bool {
+        // Relaxed: counting may begin a moment late.
+        self.enabled.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn enable(&self, enabled: bool) {
+        // Relaxed: as is_enabled().
+        self.enabled.store(enabled, Ordering::Relaxed);
+    }
+
+    /// Counts an event of a key.
+    #[cold]
+    pub(crate) fn record(&self, key: &[u8], event: Event) {
+        let end = key.iter().position(|&byte| byte == DELIMITER);
+        let prefix = &key[..end.unwrap_or(key.len())];
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if !counts.contains_key(prefix) {
+            if counts.len() == PREFIXES_MAX {
+                return;
+            }
+            counts.insert(prefix.into(), Counts::default());
+        }
+        let Some(counts) = counts.get_mut(prefix) else {
+            return;
+        };
+        match event {
+            Event::Hit => {
+                counts.get += 1;
+                counts.hit += 1;
+            }
+            Event::Miss => counts.get += 1,
+            Event::Set => counts.set += 1,
+            Event::Delete => counts.del += 1,
+        }
+    }
+
+    /// Writes `stats detail dump`.
+    pub(crate) fn dump(&self, out: &mut Vec<u8>) {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        for (prefix, counts) in counts.iter() {
+            out.extend_from_slice(b"PREFIX ");
+            out.extend_from_slice(prefix);
+            let Counts { get, hit, set, del } = counts;
+            // A Vec takes all that is written to it.
+            let _ = write!(out, " get {get} hit {hit} set {set} del {del}\r\n");
+        }
+        out.extend_from_slice(b"END\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_count_under_what_stands_before_the_first_colon() {
+        let prefixes = Prefixes::default();
+        for (key, event) in [
+            (&b"user:1"[..], Event::Set),
+            (b"user:1", Event::Hit),
+            (b"user:2", Event::Miss),
+            (b"user:1", Event::Delete),
+        ] {
+            prefixes.record(key, event);
+        }
+        let mut out = Vec::new();
+        prefixes.dump(&mut out);
+        assert_eq!(out, b"PREFIX user get 2 hit 1 set 1 del 1\r\nEND\r\n");
+    }
+
+    #[test]
+    fn their_number_is_bounded() {
+        let prefixes = Prefixes::default();
+        for number in 0..PREFIXES_MAX + 10 {
+            prefixes.record(number.to_string().as_bytes(), Event::Set);
+        }
+        assert_eq!(prefixes.counts.lock().unwrap().len(), PREFIXES_MAX);
+    }
+}

@@ -1,0 +1,89 @@
+//! `stats settings`: memcached's names, where this server has such a setting.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+
+use nuthatch::Engine;
+
+use crate::config::Listen;
+use crate::listen::Address;
+use crate::shared::Shared;
+use crate::stats::Report;
+
+pub(crate) fn report<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
+    let config = &shared.config;
+    let tcp: Vec<SocketAddr> = shared
+        .addresses
+        .iter()
+        .filter_map(|address| match address {
+            Address::Tcp(address) => Some(*address),
+            Address::Unix(_) => None,
+        })
+        .collect();
+    report.line("maxbytes", shared.engine.stats().memory_limit);
+    report.line("maxconns", config.connections_max);
+    report.line("tcpport", tcp.first().map_or(0, SocketAddr::port));
+    report.line("udpport", 0);
+    let inter: Vec<String> = tcp.iter().map(|address| address.ip().to_string()).collect();
+    report.line(
+        "inter",
+        if inter.is_empty() {
+            "NULL".to_owned()
+        } else {
+            inter.join(",")
+        },
+    );
+    // Relaxed: a switch for logging.
+    report.line("verbosity", shared.verbosity.load(Ordering::Relaxed));
+    report.line("evictions", on_off(shared.engine.evicts()));
+    let unix = config.listeners.iter().find_map(|place| match place {
+        Listen::Unix { path, mode } => Some((path, mode)),
+        Listen::Tcp(_) => None,
+    });
+    match unix {
+        Some((path, mode)) => {
+            report.line("domain_socket", path.display());
+            report.line("umask", format_args!("{mode:o}"));
+        }
+        None => report.line("domain_socket", "NULL"),
+    }
+    report.line("shutdown_command", yes_no(config.allow_shutdown));
+    report.line("num_threads", config.threads);
+    report.line("stat_key_prefix", ":");
+    report.line("detail_enabled", yes_no(shared.prefixes.is_enabled()));
+    report.line("reqs_per_event", config.commands_per_turn);
+    report.line("cas_enabled", yes_no(config.cas));
+    report.line("tcp_backlog", config.backlog);
+    report.line("binding_protocol", "ascii");
+    report.line("auth_enabled_sasl", "no");
+    report.line("auth_enabled_ascii", "no");
+    report.line("item_size_max", shared.engine.item_size_max());
+    report.line("maxconns_fast", "yes");
+    report.line("slab_reassign", "no");
+    report.line("slab_automove", 0);
+    // Relaxed: a switch that only lru_crawler sets.
+    report.line(
+        "lru_crawler",
+        yes_no(shared.crawler_enabled.load(Ordering::Relaxed)),
+    );
+    report.line("flush_enabled", yes_no(config.allow_flush));
+    report.line("dump_enabled", yes_no(config.allow_dump));
+    report.line("hash_algorithm", "rapidhash");
+    report.line("lru_maintainer_thread", "no");
+    report.line("lru_segmented", "no");
+    report.line(
+        "idle_timeout",
+        config.idle_timeout.map_or(0, |limit| limit.as_secs()),
+    );
+    report.line("track_sizes", "no");
+    report.line("ssl_enabled", "no");
+    report.line("engine", shared.engine.name());
+}
+
+fn yes_no(on: bool) -> &'static str {
+    if on { "yes" } else { "no" }
+}
+
+fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}

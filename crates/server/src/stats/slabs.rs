@@ -1,0 +1,35 @@
+//! `stats items` and `stats slabs`: the engine's size classes.
+
+use nuthatch::stats::EngineStats;
+
+use crate::stats::Report;
+
+/// Classes that hold items.
+pub(crate) fn items(report: &mut Report<'_>, stats: &EngineStats) {
+    for class in stats.classes.iter().filter(|class| class.used_chunks > 0) {
+        let mut line = |name, value| report.line_of_items(class.class, name, value);
+        line("number", class.used_chunks as u64);
+        line("mem_requested", class.requested_bytes);
+        line("evicted", class.evictions);
+        line("evicted_unfetched", class.evicted_unfetched);
+        line("outofmemory", class.out_of_memory);
+    }
+}
+
+/// Classes that have memory, and their sums.
+pub(crate) fn slabs(report: &mut Report<'_>, stats: &EngineStats) {
+    let mut malloced = 0;
+    for class in &stats.classes {
+        let mut line = |name, value: usize| report.line_of(class.class, name, value);
+        line("chunk_size", class.chunk_size);
+        line("chunks_per_page", class.chunks_per_page);
+        line("total_pages", class.pages);
+        line("total_chunks", class.pages * class.chunks_per_page);
+        line("used_chunks", class.used_chunks);
+        line("free_chunks", class.free_chunks);
+        line("free_chunks_end", 0);
+        malloced += class.pages * class.chunks_per_page * class.chunk_size;
+    }
+    report.line("active_slabs", stats.classes.len());
+    report.line("total_malloced", malloced);
+}

@@ -1,0 +1,70 @@
+//! What only the operating system knows or gives: processor time, file descriptors.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+/// Processor time that the process has used: user, system.
+pub(crate) fn cpu_time() -> Option<(Duration, Duration)> {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: `usage` is a place for one rusage, which getrusage fills when it returns 0.
+    let usage = unsafe {
+        if libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) != 0 {
+            return None;
+        }
+        usage.assume_init()
+    };
+    let duration =
+        |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    Some((duration(usage.ru_utime), duration(usage.ru_stime)))
+}
+
+/// Lets the process open `wanted` files, or as many as it may; returns how many.
+pub fn raise_file_limit(wanted: u64) -> io::Result<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a valid place for one rlimit.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if limit.rlim_cur >= wanted {
+        return Ok(limit.rlim_cur);
+    }
+    let before = limit;
+    limit.rlim_cur = wanted;
+    limit.rlim_max = limit.rlim_max.max(wanted);
+    // Above the hard limit only a privileged process may go: it is tried first.
+    for attempt in [
+        limit,
+        libc::rlimit {
+            rlim_cur: before.rlim_max.min(wanted),
+            ..before
+        },
+    ] {
+        // SAFETY: `attempt` is a valid rlimit.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &attempt) } == 0 {
+            return Ok(attempt.rlim_cur);
+        }
+    }
+    Ok(before.rlim_cur)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_known() {
+        let before = cpu_time().unwrap();
+        assert!(before.0 + before.1 > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_limit_that_is_high_enough_stays() {
+        let now = raise_file_limit(1).unwrap();
+        assert!(now > 1);
+        assert_eq!(raise_file_limit(now).unwrap(), now);
+    }
+}

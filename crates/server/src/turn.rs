@@ -1,0 +1,193 @@
+//! A connection's turn in a round: its input is understood command by command, requests join the
+//! round's batch, and everything else is done on the spot.
+//!
+//! What is done on the spot must come after the requests before it. So a command of that kind
+//! stops the turn while the batch holds requests of its connection; after the batch it is looked
+//! at again, and then nothing stands before it. That costs such commands a second parse, and the
+//! others nothing.
+
+use nuthatch::{Engine, Handle, Key, Value};
+use nuthatch_protocol::{Parsed, parse};
+
+use crate::batch::BATCH_MAX;
+use crate::commands::{Flow, Stage, immediate, large, requests};
+use crate::connection::Phase;
+use crate::output::Output;
+
+/// A value up to this long is awaited in the input buffer; a longer one goes to the engine as it
+/// comes in.
+pub(crate) const AWAITED_MAX: usize = 16 << 10;
+
+/// A slice of a dump looks at so many items that it counts as this many commands.
+const DUMP_SLICE_COST: u32 = 64;
+
+/// Where the input of a turn lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source {
+    /// In the worker's read buffer, from here to there.
+    Buffer(usize, usize),
+    /// In what the connection had kept: an index into the round's kept inputs.
+    Kept(usize),
+}
+
+/// One connection's part in a round.
+pub(crate) struct Turn<V> {
+    pub(crate) id: usize,
+    pub(crate) source: Source,
+    /// Bytes of the input that are used up.
+    pub(crate) position: usize,
+    pub(crate) output: Output<V>,
+    /// Unsent output beyond which nothing more is understood.
+    pub(crate) output_cap: usize,
+    /// Requests that it has in the batch now.
+    pub(crate) in_batch: usize,
+    /// Requests that it may have in a batch. How long replies will be is not known before; so this
+    /// begins low and follows what they were, and one batch never asks for much more than
+    /// `output_cap`.
+    pub(crate) in_batch_max: usize,
+    /// Commands that it may still run before others get their turn.
+    pub(crate) commands_left: u32,
+    pub(crate) stop: Stop,
+    /// Close when the output is sent.
+    pub(crate) closing: bool,
+}
+
+/// Why a turn stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Goes on when the batch has been executed.
+    Batch,
+    /// Needs more input.
+    Starved,
+    /// Ran its share of commands.
+    Yielded,
+    /// The client must take some output first.
+    Full,
+    /// The connection will be closed.
+    Closing,
+}
+
+impl<V: Value> Turn<V> {
+    /// The batch was executed: lets the next hold more or less of this turn's requests.
+    #[inline]
+    pub(crate) fn adapt(&mut self) {
+        if self.output.len() > self.output_cap {
+            self.in_batch_max = (self.in_batch_max / 4).max(1);
+        } else if self.in_batch >= self.in_batch_max && self.output.len() <= self.output_cap / 2 {
+            self.in_batch_max = (self.in_batch_max * 2).min(BATCH_MAX);
+        }
+        self.in_batch = 0;
+    }
+
+    /// No room for another request of this turn.
+    #[inline]
+    pub(crate) fn batch_is_full<E: Engine>(&self, stage: &Stage<'_, '_, E>) -> bool {
+        stage.batch.is_full() || self.in_batch >= self.in_batch_max
+    }
+}
+
+/// A turn of one of `E`'s workers.
+pub(crate) type TurnOf<E> = Turn<<<E as Engine>::Handle as Handle>::Value>;
+
+/// Understands as much of `input` as it may, and says why it stopped.
+pub(crate) fn run<'a, E: Engine>(
+    stage: &mut Stage<'_, 'a, E>,
+    turn: &mut TurnOf<E>,
+    phase: &mut Phase<<E::Handle as Handle>::Reservation>,
+    input: &'a [u8],
+) -> Stop {
+    loop {
+        if turn.closing {
+            return Stop::Closing;
+        }
+        if turn.output.len() >= turn.output_cap {
+            return if turn.in_batch > 0 {
+                Stop::Batch
+            } else {
+                Stop::Full
+            };
+        }
+        if turn.batch_is_full(stage) {
+            return Stop::Batch;
+        }
+        if turn.commands_left == 0 {
+            return Stop::Yielded;
+        }
+        let flow = match phase {
+            Phase::Commands => command(stage, turn, phase, input),
+            Phase::Swallow(left) => {
+                let here = (input.len() - turn.position) as u64;
+                let dropped = here.min(*left);
+                *left -= dropped;
+                turn.position += dropped as usize;
+                if *left == 0 {
+                    *phase = Phase::Commands;
+                }
+                if dropped == here {
+                    Flow::Starved
+                } else {
+                    Flow::Next
+                }
+            }
+            Phase::Keys(keys) => {
+                let keys = *keys;
+                *phase = Phase::Commands;
+                let text = &input[turn.position..][..keys.len];
+                requests::get(stage, turn, phase, input, text, keys);
+                Flow::Next
+            }
+            Phase::Value(_) => large::go_on(stage, turn, phase, input),
+            Phase::Dump(dump) => {
+                // Nothing else of this connection runs beside a dump.
+                if dump.go_on(stage, turn) {
+                    *phase = Phase::Commands;
+                }
+                turn.commands_left = turn.commands_left.saturating_sub(DUMP_SLICE_COST);
+                Flow::Next
+            }
+        };
+        match flow {
+            Flow::Next => {}
+            Flow::Barrier => return Stop::Batch,
+            Flow::Starved => return Stop::Starved,
+        }
+    }
+}
+
+/// Understands what stands at the front of the unused input.
+#[inline]
+fn command<'a, E: Engine>(
+    stage: &mut Stage<'_, 'a, E>,
+    turn: &mut TurnOf<E>,
+    phase: &mut Phase<<E::Handle as Handle>::Reservation>,
+    input: &'a [u8],
+) -> Flow {
+    let front = &input[turn.position..];
+    if front.is_empty() {
+        return Flow::Starved;
+    }
+    match parse(front, &stage.limits) {
+        Parsed::Incomplete => Flow::Starved,
+        Parsed::Command { command, consumed } => {
+            requests::command(stage, turn, phase, input, command, consumed)
+        }
+        Parsed::Body { value_len, .. } if value_len <= AWAITED_MAX => Flow::Starved,
+        Parsed::Body {
+            store,
+            line,
+            value_len,
+        } => large::begin(stage, turn, phase, &front[..line], &store, value_len),
+        Parsed::Refused(_) if turn.in_batch > 0 => Flow::Barrier,
+        Parsed::Refused(refusal) => {
+            turn.commands_left -= 1;
+            immediate::refuse(stage, turn, phase, front, &refusal);
+            Flow::Next
+        }
+    }
+}
+
+/// A key of the engine's.
+#[inline]
+pub(crate) fn key<'k, E: Engine>(stage: &Stage<'_, '_, E>, bytes: &'k [u8]) -> Key<'k> {
+    Key::new(bytes, stage.hasher)
+}

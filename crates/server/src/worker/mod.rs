@@ -1,0 +1,276 @@
+//! A worker's loop: wait for events, and serve all connections that have something.
+//!
+//! Serving goes in rounds: see [`round`].
+
+mod round;
+
+use std::io::{self, ErrorKind};
+use std::mem;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bumpalo::Bump;
+use mio::{Events, Poll, Token};
+use nuthatch::{Engine, Time};
+use nuthatch_protocol::Limits;
+use slab::Slab;
+
+use crate::batch::BatchBuffers;
+use crate::connection::Connection;
+use crate::output::Written;
+use crate::shared::{Desk, Shared};
+use crate::spare::Spare;
+use crate::turn::TurnOf;
+
+/// The token of the waker, which no connection has.
+pub(crate) const WAKE: Token = Token(usize::MAX);
+
+/// How often connections are looked at for their idle timeout.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// How long a stopping worker tries to send what is unsent.
+const FAREWELL: Duration = Duration::from_millis(700);
+
+/// How often it looks whether it may go.
+const FAREWELL_STEP: Duration = Duration::from_millis(20);
+
+/// One thread's connections and memory.
+pub(crate) struct Worker<E: Engine> {
+    shared: Arc<Shared<E>>,
+    desk: Arc<Desk>,
+    handle: E::Handle,
+    poll: Poll,
+    connections: Slab<Connection<E::Handle>>,
+    /// Whose turn is next.
+    ready: Vec<usize>,
+    /// Where this round's input is read to, and how much of it is used.
+    buffer: Box<[u8]>,
+    used: usize,
+    /// Inputs of this round that their connections had kept.
+    kept: Vec<Vec<u8>>,
+    turns: Vec<TurnOf<E>>,
+    batch: BatchBuffers,
+    decoded: Bump,
+    spare: Spare,
+    /// Unsent bytes of all connections whose turn it is not.
+    unsent: usize,
+    limits: Limits,
+    swept: Time,
+    /// When a stopping worker goes in any case.
+    farewell: Option<Instant>,
+    /// False when everybody had the last turn that reads.
+    reading: bool,
+}
+
+impl<E: Engine> Worker<E> {
+    pub(crate) fn new(shared: Arc<Shared<E>>, desk: Arc<Desk>, poll: Poll) -> Self {
+        let handle = shared.engine.handle();
+        let limits = Limits {
+            value_max: shared.engine.item_size_max(),
+        };
+        Self {
+            shared,
+            desk,
+            handle,
+            poll,
+            connections: Slab::new(),
+            ready: Vec::new(),
+            buffer: vec![0; round::BUFFER].into_boxed_slice(),
+            used: 0,
+            kept: Vec::new(),
+            turns: Vec::new(),
+            batch: BatchBuffers::default(),
+            decoded: Bump::new(),
+            spare: Spare::default(),
+            unsent: 0,
+            limits,
+            swept: Time(0),
+            farewell: None,
+            reading: true,
+        }
+    }
+
+    /// Serves until the server stops.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(1024);
+        loop {
+            match self.poll.poll(&mut events, self.patience()) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                polled => polled?,
+            }
+            let now = self.shared.clock.now();
+            let mut woken = false;
+            for event in &events {
+                if event.token() == WAKE {
+                    woken = true;
+                } else {
+                    self.note(event);
+                }
+            }
+            if woken {
+                self.welcome(now);
+            }
+            self.serve(now);
+            self.sweep(now);
+            if let Some(latest) = self.farewell {
+                self.reading = false;
+                self.part();
+                if self.connections.is_empty() || Instant::now() >= latest {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// How long to wait for events.
+    fn patience(&self) -> Option<Duration> {
+        if !self.ready.is_empty() {
+            Some(Duration::ZERO)
+        } else if self.farewell.is_some() {
+            Some(FAREWELL_STEP)
+        } else if self.shared.config.idle_timeout.is_some() && !self.connections.is_empty() {
+            Some(SWEEP)
+        } else {
+            None
+        }
+    }
+
+    /// Remembers what an event says of its connection.
+    #[inline]
+    fn note(&mut self, event: &mio::event::Event) {
+        let id = event.token().0;
+        let Some(connection) = self.connections.get_mut(id) else {
+            return;
+        };
+        if event.is_read_closed() || event.is_error() {
+            connection.hung = true;
+            connection.readable = true;
+        }
+        connection.readable |= event.is_readable();
+        connection.writable |= event.is_writable() || event.is_error();
+        if !connection.queued {
+            connection.queued = true;
+            self.ready.push(id);
+        }
+    }
+
+    /// Takes in new connections, or begins to stop.
+    fn welcome(&mut self, now: Time) {
+        if self.shared.shutdown.is_requested() && self.farewell.is_none() {
+            self.farewell = Some(Instant::now() + FAREWELL);
+            // What has arrived by now is read and answered: one last turn for everybody.
+            for (id, connection) in &mut self.connections {
+                connection.readable = true;
+                if !connection.queued {
+                    connection.queued = true;
+                    self.ready.push(id);
+                }
+            }
+        }
+        for arrival in self.desk.take() {
+            let mut connection = Connection::new(arrival.stream, arrival.info, now);
+            let slot = self.connections.vacant_entry();
+            let token = Token(slot.key());
+            let registered = connection.stream.register(self.poll.registry(), token);
+            if registered.is_ok() && self.farewell.is_none() {
+                slot.insert(connection);
+            } else {
+                self.shared.registry.leave(&connection.info);
+                self.desk.closed_one();
+            }
+        }
+    }
+
+    /// Sends what the socket takes. False if the connection was closed.
+    fn flush(&mut self, id: usize) -> bool {
+        let connection = &mut self.connections[id];
+        let before = connection.output.len();
+        let mut sent = 0;
+        let written = if connection.writable {
+            connection
+                .output
+                .write_to(&mut connection.stream, &mut sent)
+        } else {
+            Ok(Written::Blocked)
+        };
+        self.desk.counters.bytes_written.add(sent);
+        let written = match written {
+            Ok(written) => written,
+            Err(_) => {
+                self.close(id);
+                return false;
+            }
+        };
+        self.unsent -= before - connection.output.len();
+        connection.writable = written == Written::All;
+        match written {
+            Written::All => {
+                let output = mem::take(&mut connection.output);
+                self.spare.give(output.into_buffer());
+                if connection.closing {
+                    self.close(id);
+                    return false;
+                }
+            }
+            Written::Blocked => connection.output.shrink(),
+        }
+        let blocked = written == Written::Blocked;
+        if connection.watched != blocked {
+            connection.watched = blocked;
+            connection.info.set_blocked(blocked);
+            let registry = self.poll.registry();
+            if connection
+                .stream
+                .watch_writable(registry, Token(id), blocked)
+                .is_err()
+            {
+                self.close(id);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Forgets a connection. Dropping it closes the socket, frees an unfinished value, unpins.
+    fn close(&mut self, id: usize) {
+        let connection = self.connections.remove(id);
+        self.unsent -= connection.output.len();
+        self.shared.registry.leave(&connection.info);
+        self.desk.closed_one();
+    }
+
+    /// Closes connections that were silent for too long, looking once a while.
+    fn sweep(&mut self, now: Time) {
+        let Some(limit) = self.shared.config.idle_timeout else {
+            return;
+        };
+        if now.since(self.swept) < SWEEP {
+            return;
+        }
+        self.swept = now;
+        let silent = |connection: &Connection<_>| now.since(connection.active) >= limit;
+        let silent: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| silent(connection))
+            .map(|(id, _)| id)
+            .collect();
+        for id in silent {
+            self.desk.counters.idle_kicks.bump();
+            self.close(id);
+        }
+    }
+
+    /// Closes connections that have been told everything.
+    fn part(&mut self) {
+        let done: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.output.is_empty() && !connection.unfinished)
+            .map(|(id, _)| id)
+            .collect();
+        for id in done {
+            self.close(id);
+        }
+    }
+}

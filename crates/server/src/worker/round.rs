@@ -1,0 +1,343 @@
+//! A round: one read, one turn and one write for each ready connection.
+//!
+//! It seats as many ready connections as its read buffer has room for, and reads once for each;
+//! then all their requests go to the engine in one batch (or a few), and the replies are written:
+//!
+//! ```text
+//!  ready    3 17 4 ...
+//!             | read, one after the other
+//!  buffer   |get a\r\nget b\r\n|set c 0 0 2\r\nhi\r\n|get a\r\ng|
+//!             | parse                                        \ kept by its connection
+//!  batch     a  b  c  a
+//!             | execute
+//!  outputs  |VALUE a..VALUE b..|STORED\r\n|VALUE a ..|
+//!             | write, one after the other
+//! ```
+//!
+//! Without pipelining that is one epoll_wait, one read and one write a request; a read that came
+//! back short is not repeated to see the socket empty, because new bytes make a new event.
+
+use std::io::{ErrorKind, Read};
+use std::mem;
+
+use nuthatch::{Engine, Handle, Op, Removal, Request, Time};
+use nuthatch_protocol::{GET_LINE_MAX, LINE_MAX};
+
+use super::Worker;
+use crate::batch::Batch;
+use crate::commands::Stage;
+use crate::commands::immediate::Unheard;
+use crate::output::Output;
+use crate::replies::Answering;
+use crate::shared::{Desk, OUTPUT_BUDGET, Shared};
+use crate::turn::{self, AWAITED_MAX, Source, Stop, Turn, TurnOf};
+
+/// Bytes of the read buffer.
+pub(super) const BUFFER: usize = 512 << 10;
+
+/// A connection reads at most so much a turn, and no more than the output that it may hold: what is
+/// read from a client who does not take replies has to be kept.
+const READ_MAX: usize = 64 << 10;
+
+/// With less room than this for a read, the next connection waits for the next round.
+const READ_MIN: usize = 16 << 10;
+
+/// A round that has read so much seats nobody else: what was read first is still in the cache.
+const ROUND_BYTES: usize = 128 << 10;
+
+/// The longest incomplete command that a connection keeps.
+const WAITING_MAX: usize = if GET_LINE_MAX > LINE_MAX + AWAITED_MAX {
+    GET_LINE_MAX
+} else {
+    LINE_MAX + AWAITED_MAX
+};
+
+const _: () = assert!(
+    WAITING_MAX + READ_MIN <= BUFFER,
+    "an empty buffer has room for what any connection keeps, and to read more"
+);
+
+impl<E: Engine> Worker<E> {
+    /// Gives everybody who is ready one turn. Who has more to do is ready again afterwards, for
+    /// the next loop, so that events are seen in between.
+    pub(super) fn serve(&mut self, now: Time) {
+        if self.ready.is_empty() {
+            return;
+        }
+        let mut ready = mem::take(&mut self.ready);
+        let output_cap = self.shared.output_cap();
+        let mut next = 0;
+        while next < ready.len() {
+            self.used = 0;
+            while let Some(&id) = ready.get(next) {
+                if !self.has_room_for(id) {
+                    break;
+                }
+                next += 1;
+                self.seat(id, output_cap);
+            }
+            if !self.turns.is_empty() {
+                self.play(now);
+                self.settle(now, output_cap);
+            }
+        }
+        ready.clear();
+        // What was queued meanwhile is behind, in the vector that took its place.
+        if self.ready.is_empty() {
+            self.ready = ready;
+        }
+    }
+
+    /// True if the round can read for this connection.
+    fn has_room_for(&self, id: usize) -> bool {
+        let waiting = match self.connections.get(id) {
+            Some(connection) if !connection.unfinished => connection.waiting_input().len(),
+            _ => 0,
+        };
+        self.used < ROUND_BYTES && self.used + waiting + READ_MIN <= BUFFER
+    }
+
+    /// Gives a connection a turn in this round, if there is something to do.
+    fn seat(&mut self, id: usize, output_cap: usize) {
+        let Some(connection) = self.connections.get_mut(id) else {
+            return;
+        };
+        // Not queued: it closed and this one came in its place, or it had its turn already.
+        if !mem::replace(&mut connection.queued, false) {
+            return;
+        }
+        if !connection.output.is_empty() && connection.writable && !self.flush(id) {
+            return;
+        }
+        let connection = &mut self.connections[id];
+        if connection.closing || connection.output.len() >= output_cap {
+            return;
+        }
+        let (source, position) = if connection.unfinished {
+            self.kept.push(mem::take(&mut connection.input));
+            (Source::Kept(self.kept.len() - 1), connection.input_start)
+        } else {
+            match self.read(id, output_cap.min(READ_MAX)) {
+                Some(source) => (source, 0),
+                None => return,
+            }
+        };
+        let connection = &mut self.connections[id];
+        let output = if connection.output.is_empty() {
+            Output::with_buffer(self.spare.take())
+        } else {
+            self.unsent -= connection.output.len();
+            mem::take(&mut connection.output)
+        };
+        let plenty = self.unsent < OUTPUT_BUDGET / self.shared.config.threads;
+        self.turns.push(Turn {
+            id,
+            source,
+            position,
+            output,
+            output_cap,
+            in_batch: 0,
+            in_batch_max: if plenty { connection.in_batch_max } else { 1 },
+            commands_left: self.shared.config.commands_per_turn.get(),
+            stop: Stop::Batch,
+            closing: false,
+        });
+    }
+
+    /// Reads once, behind what the connection had kept. `None` if nothing came; then it may have
+    /// been closed.
+    #[inline]
+    fn read(&mut self, id: usize, read_max: usize) -> Option<Source> {
+        let connection = &mut self.connections[id];
+        if !connection.readable || !self.reading {
+            return None;
+        }
+        let start = self.used;
+        let waiting = connection.waiting_input();
+        let from = start + waiting.len();
+        self.buffer[start..from].copy_from_slice(waiting);
+        let to = (from + read_max).min(BUFFER);
+        let count = loop {
+            match connection.stream.read(&mut self.buffer[from..to]) {
+                Ok(count) => break count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    connection.readable = false;
+                    return None;
+                }
+                Err(_) => {
+                    self.close(id);
+                    return None;
+                }
+            }
+        };
+        if count == 0 {
+            connection.readable = false;
+            connection.closing = true;
+            self.flush(id);
+            return None;
+        }
+        // Short: the socket was empty then, and what comes later makes an event. The end of the
+        // stream may have come before, though, and would make none.
+        connection.readable = count == to - from || connection.hung;
+        self.desk.counters.bytes_read.add(count as u64);
+        self.used = from + count;
+        let kept = mem::take(&mut connection.input);
+        connection.input_start = 0;
+        self.spare.give(kept);
+        Some(Source::Buffer(start, self.used))
+    }
+
+    /// Understands, executes and answers the inputs of all turns.
+    fn play(&mut self, now: Time) {
+        let Self {
+            shared,
+            desk,
+            handle,
+            connections,
+            buffer,
+            kept,
+            turns,
+            decoded,
+            limits,
+            ..
+        } = self;
+        let mut batch = self.batch.take();
+        let hasher = shared.engine.hasher();
+        loop {
+            for (index, turn) in turns.iter_mut().enumerate() {
+                if turn.stop != Stop::Batch || batch.is_full() {
+                    continue;
+                }
+                let connection = &mut connections[turn.id];
+                let input = match turn.source {
+                    Source::Buffer(start, end) => &buffer[start..end],
+                    Source::Kept(place) => &kept[place],
+                };
+                let mut stage = Stage {
+                    shared,
+                    handle,
+                    batch: &mut batch,
+                    decoded,
+                    hasher,
+                    counters: &desk.counters,
+                    limits: *limits,
+                    now,
+                    turn: index as u32,
+                    info: &connection.info,
+                };
+                turn.stop = turn::run(&mut stage, turn, &mut connection.phase, input);
+            }
+            if !batch.is_empty() {
+                execute(shared, desk, handle, turns, &batch, now);
+                batch.clear();
+            }
+            let mut unfinished = false;
+            for turn in turns.iter_mut() {
+                turn.adapt();
+                unfinished |= turn.stop == Stop::Batch;
+            }
+            if !unfinished {
+                break;
+            }
+        }
+        self.batch.give(batch);
+        self.decoded.reset();
+    }
+
+    /// Ends the round: keeps unused input, sends output.
+    fn settle(&mut self, now: Time, output_cap: usize) {
+        let mut turns = mem::take(&mut self.turns);
+        for turn in turns.drain(..) {
+            let id = turn.id;
+            self.keep_input(&turn);
+            let connection = &mut self.connections[id];
+            connection.touch(now);
+            connection.in_batch_max = turn.in_batch_max;
+            connection.unfinished = matches!(turn.stop, Stop::Yielded | Stop::Full);
+            connection.closing |= turn.closing;
+            connection.output = turn.output;
+            if turn.stop == Stop::Yielded {
+                self.desk.counters.conn_yields.bump();
+            }
+            if connection.output.is_empty() {
+                let output = mem::take(&mut connection.output);
+                self.spare.give(output.into_buffer());
+                if connection.closing {
+                    self.close(id);
+                    continue;
+                }
+            } else {
+                self.unsent += connection.output.len();
+                if !self.flush(id) {
+                    continue;
+                }
+            }
+            self.queue_again(id, output_cap);
+        }
+        self.turns = turns;
+        self.kept.clear();
+    }
+
+    /// Leaves a turn's unused input with its connection.
+    #[inline]
+    fn keep_input(&mut self, turn: &TurnOf<E>) {
+        let connection = &mut self.connections[turn.id];
+        connection.input_start = 0;
+        match turn.source {
+            Source::Buffer(start, end) => {
+                let rest = &self.buffer[start + turn.position..end];
+                if !rest.is_empty() {
+                    connection.input = rest.to_vec();
+                }
+            }
+            Source::Kept(place) => {
+                let input = mem::take(&mut self.kept[place]);
+                let rest = input.len() - turn.position;
+                if rest * 2 > input.capacity() {
+                    connection.input = input;
+                    connection.input_start = turn.position;
+                } else {
+                    // Little of it is left: it is not worth so large a buffer.
+                    connection.input = input[turn.position..].to_vec();
+                    self.spare.give(input);
+                }
+            }
+        }
+    }
+
+    /// Puts a connection that need not wait for an event on the list again.
+    fn queue_again(&mut self, id: usize, output_cap: usize) {
+        let connection = &mut self.connections[id];
+        let more = connection.unfinished || connection.readable;
+        let may = connection.output.len() < output_cap && !connection.closing;
+        if more && may && !connection.queued {
+            connection.queued = true;
+            self.ready.push(id);
+        }
+    }
+}
+
+/// Has the engine carry out a batch, and answers it.
+#[inline]
+fn execute<E: Engine>(
+    shared: &Shared<E>,
+    desk: &Desk,
+    handle: &mut E::Handle,
+    turns: &mut [TurnOf<E>],
+    batch: &Batch<'_>,
+    now: Time,
+) {
+    let stats = || shared.engine.stats();
+    let prefixes = &shared.prefixes;
+    let mut answering = Answering::new(turns, batch, &desk.counters, now, prefixes, &stats);
+    handle.execute(now, &batch.requests, &mut answering);
+    // Readers must not take the old value for the one that could not be stored.
+    for index in answering.failed_sets {
+        let forget = Request {
+            key: batch.requests[index].key,
+            op: Op::Remove(Removal::default()),
+        };
+        handle.execute(now, &[forget], &mut Unheard);
+    }
+}

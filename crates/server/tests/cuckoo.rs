@@ -1,0 +1,23 @@
+//! The server with the engine that it is made for.
+
+mod engine {
+    use std::sync::Arc;
+
+    use nuthatch::{Cuckoo, CuckooConfig};
+
+    use crate::wire::fixture::Wants;
+
+    pub type TestEngine = Cuckoo;
+
+    pub fn engine(wants: Wants) -> Arc<TestEngine> {
+        let config = CuckooConfig {
+            memory_limit: wants.memory,
+            item_size_max: wants.item_size_max,
+            evicts: wants.evicts,
+            ..CuckooConfig::default()
+        };
+        Arc::new(Cuckoo::new(config).unwrap())
+    }
+}
+
+mod wire;

@@ -1,0 +1,277 @@
+//! Commands about the server itself.
+
+use std::collections::HashSet;
+
+use super::fixture::{Fixture, Wants, config};
+use nuthatch_server::Config;
+
+#[test]
+fn flush_all_empties_now_or_later() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    client.ask(
+        "set k 0 0 1\r\na\r\nflush_all\r\nget k\r\n",
+        "STORED\r\nOK\r\nEND\r\n",
+    );
+    client.ask(
+        "set k 0 0 1\r\na\r\nflush_all 1000\r\nget k\r\n",
+        "STORED\r\nOK\r\nVALUE k 0 1\r\na\r\nEND\r\n",
+    );
+    client.ask("flush_all 0\r\nget k\r\n", "OK\r\nEND\r\n");
+    assert_eq!(client.stat("cmd_flush"), 3);
+}
+
+#[test]
+fn what_is_switched_off_says_so() {
+    let off = Config {
+        allow_flush: false,
+        allow_dump: false,
+        ..config()
+    };
+    let server = Fixture::with(off, Wants::default());
+    let mut client = server.client();
+    client.ask("flush_all\r\n", "CLIENT_ERROR flush_all not allowed\r\n");
+    client.ask(
+        "lru_crawler metadump all\r\n",
+        "ERROR metadump not allowed\r\n",
+    );
+    client.ask(
+        "lru_crawler mgdump all\r\n",
+        "ERROR key dump not allowed\r\n",
+    );
+    client.ask(
+        "stats cachedump 1 1\r\n",
+        "CLIENT_ERROR stats cachedump not allowed\r\n",
+    );
+    client.ask(
+        "stats detail on\r\n",
+        "CLIENT_ERROR stats detail not allowed\r\n",
+    );
+    client.ask("shutdown\r\n", "ERROR: shutdown not enabled\r\n");
+    client.ask("watch\r\n", "CLIENT_ERROR watch commands not allowed\r\n");
+}
+
+#[test]
+fn switches_of_memcacheds_inside_answer() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    for (request, reply) in [
+        ("verbosity 1", "OK"),
+        (
+            "slabs reassign 1 2",
+            "CLIENT_ERROR slab reassignment disabled",
+        ),
+        ("slabs automove 1", "OK"),
+        ("slabs automove 9", "ERROR"),
+        ("lru tune 10 25 0.1 2.0", "OK"),
+        ("lru mode flat", "ERROR"),
+        ("lru_crawler sleep 10", "OK"),
+        (
+            "lru_crawler sleep 1000001",
+            "CLIENT_ERROR sleep must be one second or less",
+        ),
+        ("lru_crawler tocrawl 10", "OK"),
+        ("lru_crawler crawl all", "OK"),
+        ("lru_crawler crawl x", "BADCLASS invalid class id"),
+        ("lru_crawler metadump 300", "BADCLASS invalid class id"),
+        ("lru_crawler disable", "OK"),
+        (
+            "lru_crawler metadump all",
+            "CLIENT_ERROR lru crawler disabled",
+        ),
+        ("lru_crawler enable", "OK"),
+        ("lru_crawler", "ERROR"),
+        ("cache_memlimit 100", "OK"),
+        (
+            "cache_memlimit 1",
+            "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m",
+        ),
+        ("cache_memlimit x", "ERROR"),
+        ("stats nonsense", "ERROR"),
+        ("stats reset", "RESET"),
+    ] {
+        client.ask(format!("{request}\r\n"), format!("{reply}\r\n"));
+    }
+}
+
+#[test]
+fn stats_count_what_was_done() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    client.ask(
+        "set a 0 0 1\r\n1\r\nadd a 0 0 1\r\n1\r\n",
+        "STORED\r\nNOT_STORED\r\n",
+    );
+    client.ask("get a b\r\n", "VALUE a 0 1\r\n1\r\nEND\r\n");
+    client.ask(
+        "incr a 1\r\ndecr a 1\r\nincr b 1\r\ndecr b 1\r\n",
+        "2\r\n1\r\nNOT_FOUND\r\nNOT_FOUND\r\n",
+    );
+    client.ask("touch a 0\r\ntouch b 0\r\n", "TOUCHED\r\nNOT_FOUND\r\n");
+    client.ask(
+        "delete a\r\ndelete a\r\nmg a\r\n",
+        "DELETED\r\nNOT_FOUND\r\nEN\r\n",
+    );
+    let stats = client.stats("");
+    for (name, value) in [
+        ("cmd_get", 3),
+        ("get_hits", 1),
+        ("get_misses", 2),
+        ("cmd_set", 2),
+        ("incr_hits", 1),
+        ("incr_misses", 1),
+        ("decr_hits", 1),
+        ("decr_misses", 1),
+        ("cmd_touch", 2),
+        ("touch_hits", 1),
+        ("touch_misses", 1),
+        ("delete_hits", 1),
+        ("delete_misses", 1),
+        ("curr_connections", 1),
+        ("total_connections", 1),
+        ("curr_items", 0),
+        ("threads", 2),
+    ] {
+        assert_eq!(stats[name], value.to_string(), "{name}");
+    }
+    for name in [
+        "pid",
+        "uptime",
+        "time",
+        "version",
+        "rusage_user",
+        "limit_maxbytes",
+        "bytes",
+    ] {
+        assert!(stats.contains_key(name), "{name}");
+    }
+    assert!(client.stat("bytes_read") > 100 && client.stat("bytes_written") > 100);
+    client.ask("stats reset\r\n", "RESET\r\n");
+    assert_eq!(client.stat("get_hits"), 0);
+}
+
+#[test]
+fn the_other_stats_have_their_lines() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    client.ask("set a 0 0 1\r\n1\r\n", "STORED\r\n");
+    let settings = client.stats("settings");
+    assert_eq!(settings["num_threads"], "2");
+    assert_eq!(settings["tcpport"], server.address().port().to_string());
+    let items = client.stats("items");
+    let numbers = items.iter().filter(|(name, _)| name.ends_with(":number"));
+    assert_eq!(
+        numbers.map(|(_, number)| &number[..]).collect::<Vec<_>>(),
+        ["1"]
+    );
+    let slabs = client.stats("slabs");
+    assert!(
+        slabs
+            .iter()
+            .any(|(name, number)| name.ends_with(":used_chunks") && number == "1")
+    );
+    assert!(slabs.contains_key("active_slabs"));
+    assert_eq!(client.stats("sizes")["sizes_status"], "disabled");
+    let conns = client.stats("conns");
+    assert_eq!(conns["0:state"], "conn_listening");
+    assert_eq!(conns["0:addr"], format!("tcp:{}", server.address()));
+    assert_eq!(conns["1:state"], "conn_parse_cmd");
+    assert_eq!(conns["1:listen_addr"], conns["0:addr"]);
+}
+
+#[test]
+fn detail_counts_by_prefix() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    client.ask("stats detail on\r\n", "OK\r\n");
+    client.ask(
+        "set u:1 0 0 1\r\n1\r\nget u:1 u:2\r\ndelete u:1\r\n",
+        "STORED\r\nVALUE u:1 0 1\r\n1\r\nEND\r\nDELETED\r\n",
+    );
+    client.ask(
+        "stats detail off\r\nset u:1 0 0 1\r\n1\r\n",
+        "OK\r\nSTORED\r\n",
+    );
+    client.ask(
+        "stats detail dump\r\n",
+        "PREFIX u get 2 hit 1 set 1 del 1\r\nEND\r\n",
+    );
+    client.ask(
+        "stats detail\r\n",
+        "CLIENT_ERROR usage: stats detail on|off|dump\r\n",
+    );
+}
+
+#[test]
+fn dumps_tell_every_item_once() {
+    const ITEMS: usize = 20_000;
+    let server = Fixture::new();
+    let mut client = server.client();
+    for number in 0..ITEMS {
+        client.send(format!("set key{number} 0 100 1 noreply\r\n1\r\n"));
+    }
+    client.ask("", "");
+    client.send("lru_crawler metadump all\r\n");
+    let keys: Vec<String> = client
+        .lines_until("END")
+        .iter()
+        .map(|line| line.split(' ').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(keys.len(), ITEMS);
+    assert_eq!(keys.iter().collect::<HashSet<_>>().len(), ITEMS);
+    assert!(keys.contains(&"key=key19999".to_owned()));
+
+    client.send("lru_crawler mgdump hash\r\n");
+    let keys = client.lines_until("EN");
+    assert_eq!(keys.len(), ITEMS);
+    assert!(keys.contains(&"mg key7".to_owned()));
+
+    client.send("stats cachedump 1 10\r\n");
+    let items = client.lines_until("END");
+    assert!(items.len() <= 10);
+    assert!(
+        items
+            .iter()
+            .all(|item| item.starts_with("ITEM key") && item.contains(" [1 b; "))
+    );
+    client.ask(
+        "stats cachedump 64 1\r\n",
+        "CLIENT_ERROR Illegal slab id\r\n",
+    );
+    // The connection goes on as before.
+    client.ask("get none\r\n", "END\r\n");
+}
+
+#[test]
+fn only_one_dump_runs_and_it_waits_for_its_client() {
+    const ITEMS: usize = 100_000;
+    let server = Fixture::new();
+    let mut other = server.client();
+    for number in 0..ITEMS {
+        other.send(format!(
+            "set a-rather-long-name-of-an-item-{number} 0 0 1 noreply\r\n1\r\n"
+        ));
+    }
+    other.ask("", "");
+    // It does not read: its dump is longer than what the sockets between take.
+    let mut slow = server.client();
+    slow.send("lru_crawler metadump all\r\n");
+    let first = slow.line();
+    other.ask(
+        "lru_crawler mgdump all\r\n",
+        "BUSY currently processing crawler request\r\n",
+    );
+    other.ask("get none\r\n", "END\r\n");
+    assert_eq!(slow.lines_until("END").len() + 1, ITEMS);
+    assert!(first.starts_with("key=a-rather"));
+    // Who leaves in the middle of a dump gives the right to it back.
+    slow.send("lru_crawler metadump all\r\n");
+    slow.line();
+    drop(slow);
+    loop {
+        other.send("lru_crawler mgdump 63\r\n");
+        if other.line() == "EN" {
+            break;
+        }
+    }
+}

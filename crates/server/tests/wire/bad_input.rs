@@ -1,0 +1,248 @@
+//! What clients should not send: each gets a clear error or a closed connection, and nobody else
+//! notices.
+
+use super::client::Client;
+use super::fixture::Fixture;
+
+const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format\r\n";
+
+/// The server is well: another client gets what it stored.
+fn assert_unharmed(server: &Fixture) {
+    let mut client = server.client();
+    client.ask("set well 0 0 2\r\nok\r\n", "STORED\r\n");
+    client.ask("get well\r\n", "VALUE well 0 2\r\nok\r\nEND\r\n");
+}
+
+fn each(asks: &[(&str, &str)]) {
+    let server = Fixture::new();
+    let mut client = server.client();
+    for (request, reply) in asks {
+        client.ask(request, reply);
+    }
+    assert_unharmed(&server);
+}
+
+#[test]
+fn lines_that_are_no_command() {
+    each(&[
+        ("nonsense\r\n", "ERROR\r\n"),
+        ("\r\n", "ERROR\r\n"),
+        ("\n", "ERROR\r\n"),
+        ("      \r\n", "ERROR\r\n"),
+        ("\0\x01\x02\r\n", "ERROR\r\n"),
+        ("GET k\r\n", "ERROR\r\n"),
+        ("get\r\n", "ERROR\r\n"),
+        ("delete\r\n", "ERROR\r\n"),
+        ("set k 0 0\r\n", "ERROR\r\n"),
+    ]);
+}
+
+#[test]
+fn binary_garbage_of_every_kind() {
+    let server = Fixture::new();
+    let mut state = 1_u64;
+    for round in 0..200 {
+        let mut client = server.client();
+        let mut garbage: Vec<u8> = (0..round * 20)
+            .map(|_| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                (state >> 33) as u8
+            })
+            .collect();
+        if round % 4 == 0 {
+            garbage.insert(0, 0x80);
+        }
+        client.send(&garbage);
+        client.finish();
+        // Whatever it says: it says it, and closes.
+        while client.drain_some() {}
+    }
+    assert_unharmed(&server);
+}
+
+#[test]
+fn the_binary_protocol_is_refused_and_closed() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    client.send([0x80; 24]);
+    assert!(client.line().starts_with("CLIENT_ERROR"));
+    client.expect_end();
+    assert_unharmed(&server);
+}
+
+#[test]
+fn a_line_without_an_end_closes() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    client.send(vec![b'x'; 100_000]);
+    assert_eq!(client.line(), "CLIENT_ERROR line too long");
+    client.expect_end();
+    // A get may be long, but not for ever.
+    let mut client = server.client();
+    client.send([b"get ", &[b'x'; 1 << 19][..]].concat());
+    assert_eq!(client.line(), "CLIENT_ERROR line too long");
+    client.expect_end();
+    assert_unharmed(&server);
+}
+
+#[test]
+fn keys_too_long_or_with_control_characters() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    let (long, longest) = ("k".repeat(251), "k".repeat(250));
+    client.ask(format!("get {long}\r\n"), BAD_FORMAT);
+    client.ask(format!("set {long} 0 0 3\r\nabc\r\n"), BAD_FORMAT);
+    client.ask(
+        format!("delete {long}\r\nincr {long} 1\r\n"),
+        [BAD_FORMAT; 2].concat(),
+    );
+    client.ask(format!("touch {long} 1\r\n"), BAD_FORMAT);
+    client.ask("get a\x01b\r\n", BAD_FORMAT);
+    client.ask("set a\x7fb 0 0 3\r\nabc\r\n", BAD_FORMAT);
+    client.ask(format!("set {longest} 0 0 1\r\na\r\n"), "STORED\r\n");
+    client.ask(
+        format!("get {longest}\r\n"),
+        format!("VALUE {longest} 0 1\r\na\r\nEND\r\n"),
+    );
+    assert_unharmed(&server);
+}
+
+#[test]
+fn lengths_that_are_none() {
+    each(&[
+        ("set k 0 0 -1\r\n", BAD_FORMAT),
+        ("set k 0 0 x\r\n", BAD_FORMAT),
+        ("set k 0 0 99999999999999999999999\r\n", BAD_FORMAT),
+        ("ms k -1\r\n", BAD_FORMAT),
+        ("ms k x\r\n", BAD_FORMAT),
+    ]);
+}
+
+#[test]
+fn a_length_that_overflows_swallows_for_ever_without_keeping_anything() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    client.send("set k 0 0 18446744073709551615\r\n");
+    client.expect("SERVER_ERROR object too large for cache\r\n");
+    client.send(vec![b'x'; 1 << 20]);
+    client.finish();
+    client.expect_end();
+    assert_unharmed(&server);
+}
+
+#[test]
+fn data_blocks_without_their_end() {
+    each(&[
+        (
+            "set k 0 0 3\r\nabcde\r\n",
+            "CLIENT_ERROR bad data chunk\r\nERROR\r\n",
+        ),
+        (
+            "set k 0 0 3\r\nab\r\n\r\n",
+            "CLIENT_ERROR bad data chunk\r\nERROR\r\n",
+        ),
+        ("get k\r\n", "END\r\n"),
+        ("set k 0 0 3 noreply\r\nabcxx", ""),
+        ("get k\r\n", "END\r\n"),
+    ]);
+}
+
+#[test]
+fn numbers_out_of_range() {
+    each(&[
+        ("set k 4294967296 0 1\r\na\r\n", BAD_FORMAT),
+        ("set k -1 0 1\r\na\r\n", BAD_FORMAT),
+        ("set k 0 x 1\r\na\r\n", BAD_FORMAT),
+        (
+            "incr k -1\r\n",
+            "CLIENT_ERROR invalid numeric delta argument\r\n",
+        ),
+        (
+            "incr k 18446744073709551616\r\n",
+            "CLIENT_ERROR invalid numeric delta argument\r\n",
+        ),
+        ("touch k x\r\n", "CLIENT_ERROR invalid exptime argument\r\n"),
+        ("cas k 0 0 1 x\r\na\r\n", BAD_FORMAT),
+        (
+            "flush_all x\r\n",
+            "CLIENT_ERROR invalid exptime argument\r\n",
+        ),
+        ("verbosity x\r\n", BAD_FORMAT),
+    ]);
+}
+
+#[test]
+fn increments_of_what_is_no_number() {
+    let error = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+    let server = Fixture::new();
+    let mut client = server.client();
+    for value in ["", "x", "1x", "-1", " 1", "99999999999999999999999"] {
+        client.ask(
+            format!("set n 0 0 {}\r\n{value}\r\n", value.len()),
+            "STORED\r\n",
+        );
+        client.ask("incr n 1\r\n", error);
+        client.ask("decr n 1\r\n", error);
+        client.ask("ma n\r\n", error);
+    }
+}
+
+#[test]
+fn bad_meta_commands() {
+    each(&[
+        ("mg\r\n", "ERROR\r\n"),
+        ("mg k v v\r\n", "CLIENT_ERROR duplicate flag\r\n"),
+        ("mg !!! b\r\n", "CLIENT_ERROR error decoding key\r\n"),
+        (
+            "ms k 3 Tx\r\nabc\r\n",
+            "CLIENT_ERROR bad token in command line format\r\n",
+        ),
+        (
+            "ms k 3\r\nabcde\r\n",
+            "CLIENT_ERROR bad data chunk\r\nERROR\r\n",
+        ),
+        ("ms k 3 q\r\nabcxx", "CLIENT_ERROR bad data chunk\r\n"),
+    ]);
+}
+
+#[test]
+fn an_http_request_is_not_carried_out() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    client.send("POST / HTTP/1.1\r\nflush_all\r\n\r\n");
+    client.expect_end();
+    assert_unharmed(&server);
+}
+
+#[test]
+fn one_byte_at_a_time_is_as_good_as_all_at_once() {
+    let server = Fixture::new();
+    let request = "set k 7 0 12\r\nhello\r\nworld\r\nget k none\r\nms m 2 T9\r\nhi\r\nmg m v t\r\n\
+                   incr k 1\r\nnonsense\r\nquit\r\n";
+    let reply = "STORED\r\nVALUE k 7 12\r\nhello\r\nworld\r\nEND\r\nHD\r\nVA 2 t9\r\nhi\r\n\
+                 CLIENT_ERROR cannot increment or decrement non-numeric value\r\nERROR\r\n";
+    let mut slow = server.client();
+    let mut other = server.client();
+    for byte in request.bytes() {
+        slow.send([byte]);
+        // By the time that another has its reply, the byte has most likely been seen alone.
+        other.ask("get none\r\n", "END\r\n");
+    }
+    slow.expect(reply);
+    slow.expect_end();
+}
+
+#[test]
+fn clients_that_close_at_every_point() {
+    let server = Fixture::new();
+    let request = b"set k 0 0 5\r\nhello\r\nget k\r\nms m 2\r\nhi\r\nmg m v\r\n";
+    for end in 0..request.len() {
+        let mut client: Client = server.client();
+        client.send(&request[..end]);
+    }
+    assert_unharmed(&server);
+    let mut client = server.client();
+    while client.stat("curr_connections") != 1 {}
+}

@@ -1,0 +1,172 @@
+//! Listeners, limits, idle and many connections.
+
+use std::fs;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::client::Client;
+use super::fixture::{Fixture, Wants, any_port, config};
+use nuthatch_server::{Address, Config, Listen, Server, raise_file_limit};
+
+/// A path of this test's own.
+fn own_path(name: &str) -> PathBuf {
+    let id = std::process::id();
+    std::env::temp_dir().join(format!("nuthatch-test-{id}-{name}"))
+}
+
+#[test]
+fn all_listeners_lead_to_the_same_cache_and_are_announced() {
+    let path = own_path("socket");
+    let port_file = own_path("ports");
+    let config = Config {
+        listeners: vec![
+            any_port(),
+            any_port(),
+            Listen::Tcp(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))),
+            Listen::Unix {
+                path: path.clone(),
+                mode: 0o750,
+            },
+        ],
+        port_file: Some(port_file.clone()),
+        ..config()
+    };
+    let server = Fixture::with(config, Wants::default());
+    let mut expected = String::new();
+    let mut clients = vec![Client::unix(&path)];
+    for address in server.handle().addresses() {
+        if let Address::Tcp(address) = address {
+            let family = if address.is_ipv4() { "INET" } else { "INET6" };
+            expected += &format!("TCP {family}: {}\n", address.port());
+            assert_ne!(address.port(), 0);
+            clients.push(Client::tcp(*address));
+        }
+    }
+    assert_eq!(fs::read_to_string(&port_file).unwrap(), expected);
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o750
+    );
+    clients[0].ask("set k 0 0 1\r\na\r\n", "STORED\r\n");
+    for client in &mut clients {
+        client.ask("get k\r\n", "VALUE k 0 1\r\na\r\nEND\r\n");
+    }
+    let conns = clients[1].stats("conns");
+    assert!(conns.values().any(|value| value.starts_with("tcp6:[::1]:")));
+    assert!(
+        conns
+            .values()
+            .any(|value| *value == format!("unix:{}", path.display()))
+    );
+    server.stop();
+    assert!(!path.exists());
+    fs::remove_file(port_file).unwrap();
+}
+
+#[test]
+fn a_socket_left_by_a_dead_server_is_replaced_and_other_files_are_not() {
+    let path = own_path("leftover");
+    let listen = || Config {
+        listeners: vec![Listen::Unix {
+            path: path.clone(),
+            mode: 0o700,
+        }],
+        ..config()
+    };
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let server = Fixture::with(listen(), Wants::default());
+    Client::unix(&path).ask("get k\r\n", "END\r\n");
+    server.stop();
+    fs::write(&path, "somebody's").unwrap();
+    let refused = Server::start(listen(), crate::engine::engine(Wants::default()));
+    let error = refused.err().unwrap().to_string();
+    assert!(error.contains("cannot listen at"), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "somebody's");
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_port_that_is_taken_is_an_error_with_its_name() {
+    let server = Fixture::new();
+    let config = Config {
+        listeners: vec![Listen::Tcp(server.address())],
+        ..config()
+    };
+    let refused = Server::start(config, crate::engine::engine(Wants::default()));
+    let error = refused.err().unwrap().to_string();
+    assert!(error.contains(&server.address().to_string()), "{error}");
+}
+
+#[test]
+fn one_connection_too_many_is_told_so() {
+    let limited = Config {
+        connections_max: NonZeroUsize::new(3).unwrap(),
+        ..config()
+    };
+    let server = Fixture::with(limited, Wants::default());
+    let mut clients: Vec<Client> = (0..3).map(|_| server.client()).collect();
+    for client in &mut clients {
+        client.ask("get k\r\n", "END\r\n");
+    }
+    let mut fourth = server.client();
+    assert_eq!(fourth.line(), "ERROR Too many open connections");
+    fourth.expect_end();
+    assert_eq!(clients[0].stat("rejected_connections"), 1);
+    clients.pop();
+    while clients[0].stat("curr_connections") == 3 {}
+    server.client().ask("get k\r\n", "END\r\n");
+}
+
+#[test]
+fn workers_share_the_connections() {
+    let server = Fixture::new();
+    let mut clients: Vec<Client> = (0..40).map(|_| server.client()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.ask(format!("set k{number} 0 0 1\r\na\r\n"), "STORED\r\n");
+    }
+    assert_eq!(clients[0].stat("curr_connections"), 40);
+    assert_eq!(clients[0].stat("cmd_set"), 40);
+}
+
+#[test]
+fn the_silent_are_closed_and_the_busy_are_not() {
+    let strict = Config {
+        idle_timeout: Some(Duration::from_secs(2)),
+        ..config()
+    };
+    let server = Fixture::with(strict, Wants::default());
+    let mut busy = server.client();
+    let mut silent = server.client();
+    silent.ask("get k\r\n", "END\r\n");
+    while busy.stat("idle_kicks") == 0 {}
+    silent.expect_end();
+    busy.ask("get k\r\n", "END\r\n");
+}
+
+#[test]
+fn ten_thousand_idle_connections_are_held_and_each_is_still_served() {
+    const WANTED: usize = 10_000;
+    // Both ends are in this process.
+    let files = raise_file_limit(2 * WANTED as u64 + 500).unwrap() as usize;
+    let count = WANTED.min((files - 500) / 2);
+    let many = Config {
+        connections_max: NonZeroUsize::new(count + 10).unwrap(),
+        ..config()
+    };
+    let server = Fixture::with(many, Wants::default());
+    let mut clients: Vec<Client> = (0..count).map(|_| server.client()).collect();
+    clients[0].ask("set k 0 0 1\r\na\r\n", "STORED\r\n");
+    for client in clients.iter_mut().step_by(7) {
+        client.ask("get k\r\n", "VALUE k 0 1\r\na\r\nEND\r\n");
+    }
+    assert_eq!(clients[0].stat("curr_connections") as usize, count);
+    for client in &mut clients {
+        client.send("get k\r\n");
+    }
+    for client in &mut clients {
+        client.expect("VALUE k 0 1\r\na\r\nEND\r\n");
+    }
+}

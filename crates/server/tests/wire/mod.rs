@@ -1,0 +1,22 @@
+//! The server over real sockets, by feature. Who includes this brings the engine: a module
+//! `engine` with `TestEngine` and `engine(Wants)`.
+//!
+//! * [`text`]: the text commands, their replies byte by byte
+//! * [`meta`]: the meta commands
+//! * [`admin`]: stats, flush_all, dumps, switches
+//! * [`bad_input`]: what clients should not send
+//! * [`large`]: values that arrive and leave in pieces
+//! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
+//! * [`connections`]: listeners, limits, idle and many connections
+//! * [`stop`]: graceful stops
+
+mod admin;
+mod bad_input;
+mod client;
+mod connections;
+pub mod fixture;
+mod large;
+mod meta;
+mod pressure;
+mod stop;
+mod text;

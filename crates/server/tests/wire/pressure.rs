@@ -1,0 +1,210 @@
+//! Clients that ask much and read little, beside clients that are served meanwhile.
+
+use std::io::{ErrorKind, Write};
+use std::num::NonZeroU32;
+use std::thread;
+
+use super::client::Client;
+use super::fixture::{Fixture, Wants, config};
+use nuthatch_server::Config;
+
+/// Writes as much of `requests`, over and over, as the sockets take while nobody reads; returns how
+/// many bytes that were. `other` is served all the time.
+fn stuff(client: &Client, requests: &[u8], limit: usize, other: &mut Client) -> usize {
+    let mut socket = client.raw();
+    socket.set_nonblocking(true).unwrap();
+    let mut sent = 0;
+    let mut refused = 0;
+    while sent < limit && refused < 200 {
+        match socket.write(&requests[sent % requests.len()..]) {
+            Ok(count) => {
+                sent += count;
+                refused = 0;
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+        other.ask("get none\r\n", "END\r\n");
+    }
+    socket.set_nonblocking(false).unwrap();
+    sent
+}
+
+#[test]
+fn a_million_requests_without_reading_are_held_back_and_then_answered() {
+    const REQUESTS: usize = 1_000_000;
+    const REQUEST: &str = "get key\r\n";
+    let server = Fixture::new();
+    let mut other = server.client();
+    let value = "v".repeat(200);
+    other.ask(format!("set key 0 0 200\r\n{value}\r\n"), "STORED\r\n");
+    let reply = format!("VALUE key 0 200\r\n{value}\r\nEND\r\n");
+    other.ask("stats reset\r\n", "RESET\r\n");
+
+    let mut client = server.client();
+    let requests = REQUEST.repeat(1000);
+    let limit = REQUESTS * REQUEST.len();
+    let sent = stuff(&client, requests.as_bytes(), limit, &mut other);
+    assert!(sent < limit, "everything went in: nothing was held back");
+    // What was answered and is not on the wire lies in the server's memory.
+    let stats = other.stats("");
+    let number = |name: &str| stats[name].parse::<usize>().unwrap();
+    let answered = number("get_hits") * reply.len();
+    let held = answered.saturating_sub(number("bytes_written"));
+    assert!(held < 1 << 20, "{held} bytes are held");
+
+    let mut socket = client.raw();
+    let rest = requests.repeat(REQUESTS / 1000);
+    let writer = thread::spawn(move || socket.write_all(&rest.as_bytes()[sent..]).unwrap());
+    let replies = reply.repeat(1000);
+    for _ in 0..REQUESTS / 1000 {
+        client.expect(&replies);
+    }
+    writer.join().unwrap();
+    client.ask("get none\r\n", "END\r\n");
+}
+
+#[test]
+fn large_values_that_nobody_takes_are_not_copied() {
+    let server = Fixture::new();
+    let mut other = server.client();
+    let value = "v".repeat(900_000);
+    other.ask(format!("set key 0 0 900000\r\n{value}\r\n"), "STORED\r\n");
+    other.ask("stats reset\r\n", "RESET\r\n");
+    let mut client = server.client();
+    let sent = stuff(
+        &client,
+        "get key\r\n".repeat(100).as_bytes(),
+        900,
+        &mut other,
+    );
+    assert_eq!(sent, 900);
+    // They are pinned, not copied, and few at a time.
+    assert!(other.stat("get_hits") <= 100);
+    let reply = format!("VALUE key 0 900000\r\n{value}\r\nEND\r\n");
+    for _ in 0..100 {
+        client.expect(&reply);
+    }
+}
+
+#[test]
+fn a_value_that_is_being_sent_stays_whole_when_it_is_replaced() {
+    let server = Fixture::new();
+    let (mut client, mut other) = (server.client(), server.client());
+    let old = "o".repeat(1_000_000);
+    other.ask(format!("set key 0 0 1000000\r\n{old}\r\n"), "STORED\r\n");
+    // Twenty do not fit into the sockets between.
+    client.send("get key\r\n".repeat(20));
+    let reply = format!("VALUE key 0 1000000\r\n{old}\r\nEND\r\n");
+    client.expect(&reply);
+    for round in 0..20 {
+        let new = round.to_string().repeat(1000);
+        other.ask(
+            format!("set key{round} 0 0 {}\r\n{new}\r\n", new.len()),
+            "STORED\r\n",
+        );
+    }
+    other.ask("delete key\r\nflush_all\r\n", "DELETED\r\nOK\r\n");
+    // Replies begun before the delete are whole; those after it are misses.
+    let mut hits = 1;
+    loop {
+        match client.line().as_str() {
+            "END" => break,
+            header => {
+                assert_eq!(header, "VALUE key 0 1000000");
+                client.expect(format!("{old}\r\nEND\r\n"));
+                hits += 1;
+            }
+        }
+        if hits == 20 {
+            break;
+        }
+    }
+    for _ in hits + 1..20 {
+        client.expect("END\r\n");
+    }
+    client.ask("get key\r\n", "END\r\n");
+}
+
+#[test]
+fn many_who_do_not_read_stop_nobody() {
+    let server = Fixture::new();
+    let mut other = server.client();
+    let value = "v".repeat(4000);
+    other.ask(format!("set key 0 0 4000\r\n{value}\r\n"), "STORED\r\n");
+    let deaf: Vec<Client> = (0..50)
+        .map(|_| {
+            let client = server.client();
+            stuff(
+                &client,
+                "get key\r\n".repeat(100).as_bytes(),
+                20_000,
+                &mut other,
+            );
+            client
+        })
+        .collect();
+    other.ask(
+        "get key\r\n",
+        format!("VALUE key 0 4000\r\n{value}\r\nEND\r\n"),
+    );
+    drop(deaf);
+    while other.stat("curr_connections") != 1 {}
+}
+
+#[test]
+fn turns_are_short_when_told_so() {
+    let fair = Config {
+        commands_per_turn: NonZeroU32::new(10).unwrap(),
+        ..config()
+    };
+    let server = Fixture::with(fair, Wants::default());
+    let mut client = server.client();
+    let mut request = String::new();
+    let mut reply = String::new();
+    for number in 0..20_000 {
+        request += &format!("set k 0 0 5\r\n{number:05}\r\nget k\r\n");
+        reply += &format!("STORED\r\nVALUE k 0 5\r\n{number:05}\r\nEND\r\n");
+    }
+    let mut socket = client.raw();
+    let writer = thread::spawn(move || socket.write_all(request.as_bytes()).unwrap());
+    let mut other = server.client();
+    for _ in 0..100 {
+        other.ask("get none\r\n", "END\r\n");
+    }
+    client.expect(reply);
+    writer.join().unwrap();
+    assert!(client.stat("conn_yields") > 1000);
+}
+
+#[test]
+fn many_clients_at_once_get_their_own_values_in_order() {
+    let server = Fixture::new();
+    let address = server.address();
+    let threads: Vec<_> = (0..8)
+        .map(|thread| {
+            thread::spawn(move || {
+                let mut clients: Vec<Client> = (0..8).map(|_| Client::tcp(address)).collect();
+                for round in 0..100 {
+                    for (number, client) in clients.iter_mut().enumerate() {
+                        let name = format!("{thread}-{number}");
+                        let value = format!("{name}-{round}-").repeat(1 + round * 7 % 300);
+                        let len = value.len();
+                        client.send(format!("set {name} 0 0 {len}\r\n{value}\r\n"));
+                        client.send(format!(
+                            "get {name} none {name}\r\nincr shared 1 noreply\r\n"
+                        ));
+                        let reply = format!("VALUE {name} 0 {len}\r\n{value}\r\n");
+                        client.expect(format!("STORED\r\n{reply}{reply}END\r\n"));
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let mut client = server.client();
+    assert_eq!(client.stat("cmd_set"), 8 * 8 * 100);
+    assert_eq!(client.stat("incr_misses"), 8 * 8 * 100);
+}

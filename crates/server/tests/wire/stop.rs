@@ -1,0 +1,54 @@
+//! Graceful stops.
+
+use std::net::TcpStream;
+
+use super::fixture::{Fixture, Wants, config};
+use nuthatch_server::Config;
+
+#[test]
+fn what_was_read_is_answered_and_everybody_is_closed() {
+    let server = Fixture::new();
+    let address = server.address();
+    let (mut client, mut idle) = (server.client(), server.client());
+    idle.ask("get k\r\n", "END\r\n");
+    let request = "get k\r\n".repeat(10_000);
+    client.send(&request);
+    // The first reply is here, so all that came in the same read gets its own.
+    client.expect("END\r\n");
+    server.stop();
+    // Whole replies, and then the end.
+    let mut replies = 1;
+    while let Some(line) = client.next_line() {
+        assert_eq!(line, "END");
+        replies += 1;
+    }
+    assert!(replies >= 9000, "{replies}");
+    idle.expect_end();
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn clients_who_do_not_read_do_not_hold_it_up() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    let value = "v".repeat(1_000_000);
+    client.ask(format!("set k 0 0 1000000\r\n{value}\r\n"), "STORED\r\n");
+    client.send("get k\r\n".repeat(100));
+    client.expect("VALUE k 0 1000000\r\n");
+    server.stop();
+}
+
+#[test]
+fn the_shutdown_command_stops_where_it_is_allowed() {
+    let allowed = Config {
+        allow_shutdown: true,
+        ..config()
+    };
+    let server = Fixture::with(allowed, Wants::default());
+    let mut client = server.client();
+    client.ask("shutdown now\r\n", "CLIENT_ERROR invalid shutdown mode\r\n");
+    client.send("get k\r\nshutdown graceful\r\n");
+    client.expect("END\r\n");
+    client.expect_end();
+    server.join();
+}

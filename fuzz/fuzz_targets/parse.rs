@@ -1,0 +1,10 @@
+//! The parser under arbitrary bytes: the invariants of its property tests, with coverage as guide.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../crates/protocol/tests/invariants/mod.rs"]
+mod invariants;
+
+fuzz_target!(|input: &[u8]| invariants::check(input));

@@ -1,0 +1,218 @@
+//! Our engines under measurement, through the seam that the server uses.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::Arc;
+
+use nuthatch::{
+    Clock, Engine, Handle, Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time, Value,
+};
+
+use crate::engine::operations::Operations;
+use crate::engine::subject::{Subject, Tally, Worker};
+use crate::proof::{consume, vouches};
+
+/// Places that the engine's background work looks at between two pieces of a list.
+const MAINTENANCE: usize = 64;
+
+/// An engine, asked in batches.
+pub struct Ours<E> {
+    engine: Arc<E>,
+    clock: Clock,
+    batch: usize,
+}
+
+impl<E: Engine> Ours<E> {
+    /// The engine, asked `batch` operations at a time.
+    pub fn new(engine: Arc<E>, batch: usize) -> Self {
+        Self {
+            engine,
+            clock: Clock::start(),
+            batch,
+        }
+    }
+}
+
+impl<E: Engine> Subject for Ours<E> {
+    type Worker<'a> = OurWorker<E::Handle>;
+
+    fn worker(&self) -> OurWorker<E::Handle> {
+        OurWorker {
+            handle: self.engine.handle(),
+            hasher: self.engine.hasher().clone(),
+            clock: self.clock,
+            batch: self.batch,
+            answers: Answers::default(),
+        }
+    }
+}
+
+/// A thread's handle, and room for a batch's answers.
+pub struct OurWorker<H> {
+    handle: H,
+    hasher: KeyHasher,
+    clock: Clock,
+    batch: usize,
+    answers: Answers,
+}
+
+impl<H: Handle> OurWorker<H> {
+    /// The present moment, for [`OurWorker::ask`] and [`OurWorker::maintain`].
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Carries out operations `from` to `to`, in batches, and judges the answers.
+    pub fn ask(&mut self, now: Time, list: &Operations, from: usize, to: usize) -> Tally {
+        let mut tally = Tally::default();
+        let mut batch = Vec::with_capacity(self.batch);
+        let mut operations = list.range(from, to);
+        loop {
+            batch.clear();
+            batch.extend(operations.by_ref().take(self.batch).map(|one| Request {
+                key: Key::new(one.key, &self.hasher),
+                op: match one.set {
+                    Some(value) => Op::Store(Store::set(value)),
+                    None => Op::Get,
+                },
+            }));
+            if batch.is_empty() {
+                return tally;
+            }
+            self.answers.start(batch.len(), list.value_size());
+            self.handle.execute(now, &batch, &mut self.answers);
+            self.answers.judge(&batch, &mut tally);
+        }
+    }
+
+    /// A piece of the engine's background work. True if there is more to do at once.
+    pub fn maintain(&mut self, now: Time) -> bool {
+        self.handle.maintain(now, MAINTENANCE)
+    }
+}
+
+impl<H: Handle> Worker for OurWorker<H> {
+    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
+        let now = self.now();
+        let tally = self.ask(now, list, from, to);
+        self.maintain(now);
+        tally
+    }
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    None,
+    Hit,
+    Miss,
+    Stored,
+    Wrong,
+}
+
+/// A batch's answers: a place of the expected size for each value.
+#[derive(Default)]
+struct Answers {
+    value_size: usize,
+    values: Vec<MaybeUninit<u8>>,
+    answers: Vec<Answer>,
+    /// Room for a value of another size: one that is wrong, or that moves while it is read.
+    odd: Vec<MaybeUninit<u8>>,
+}
+
+impl Answers {
+    fn start(&mut self, requests: usize, value_size: usize) {
+        self.value_size = value_size;
+        // Only ever grows: the bytes of earlier batches are overwritten.
+        if self.values.len() < requests * value_size {
+            self.values
+                .resize(requests * value_size, MaybeUninit::new(0));
+        }
+        self.answers.clear();
+        self.answers.resize(requests, Answer::None);
+    }
+
+    #[inline(always)]
+    fn place(&self, index: usize) -> Range<usize> {
+        index * self.value_size..(index + 1) * self.value_size
+    }
+
+    #[inline(always)]
+    fn value(&self, index: usize) -> &[u8] {
+        let place = &self.values[self.place(index)];
+        // SAFETY: each byte was initialised when `start` made the room, and whoever wrote there
+        // since (see `Replies::begin`) laid down bytes.
+        unsafe { std::slice::from_raw_parts(place.as_ptr().cast(), place.len()) }
+    }
+
+    /// Counts the answers, and checks each value against its key.
+    #[inline]
+    fn judge(&self, batch: &[Request<'_>], tally: &mut Tally) {
+        tally.operations += batch.len() as u64;
+        for (index, request) in batch.iter().enumerate() {
+            let get = matches!(request.op, Op::Get);
+            tally.gets += u64::from(get);
+            match (self.answers[index], get) {
+                (Answer::Hit, true) => {
+                    let value = self.value(index);
+                    tally.hits += 1;
+                    tally.consumed ^= consume(value);
+                    tally.wrong += u64::from(!vouches(value, request.key.bytes()));
+                }
+                (Answer::Miss, true) | (Answer::Stored, false) => {}
+                _ => tally.wrong += 1,
+            }
+        }
+    }
+}
+
+impl<V: Value> Replies<V> for Answers {
+    #[inline(always)]
+    fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        if item.value_len == self.value_size {
+            self.answers[index] = Answer::Hit;
+            let place = self.place(index);
+            &mut self.values[place]
+        } else {
+            self.answers[index] = Answer::Wrong;
+            self.odd.resize(item.value_len, MaybeUninit::new(0));
+            &mut self.odd
+        }
+    }
+
+    #[inline(always)]
+    fn commit(&mut self, _index: usize) {}
+
+    fn retract(&mut self, index: usize) {
+        self.answers[index] = Answer::None;
+    }
+
+    fn large(&mut self, index: usize, _item: &Item, value: V) {
+        self.answers[index] = Answer::Wrong;
+        if value.len() != self.value_size {
+            return;
+        }
+        let mut room = self.place(index);
+        loop {
+            let chunk = value.chunk(value.len() - room.len());
+            if chunk.is_empty() {
+                break;
+            }
+            let (to, from) = (&mut self.values[room.start..], chunk);
+            for (to, &from) in to.iter_mut().zip(from) {
+                to.write(from);
+            }
+            room.start += chunk.len();
+        }
+        self.answers[index] = Answer::Hit;
+    }
+
+    #[inline(always)]
+    fn done(&mut self, index: usize, reply: Reply) {
+        self.answers[index] = match reply {
+            Reply::Miss => Answer::Miss,
+            Reply::Stored(_) => Answer::Stored,
+            _ => Answer::Wrong,
+        };
+    }
+}

@@ -1,0 +1,163 @@
+//! Two tables from crates.io under the same measurement, each in the form that suits it best: keys
+//! and values in place where their sizes allow it, a fast hash function, one guard for many reads.
+
+use std::hash::Hash;
+
+use foldhash::fast::RandomState;
+
+use crate::engine::operations::Operations;
+use crate::engine::subject::{Subject, Tally, Worker};
+use crate::proof::{consume, vouches};
+
+/// Bytes of a key or a value as a table stores them.
+pub trait Bytes: Clone + Eq + Hash + Send + Sync + 'static {
+    /// From a slice of the expected size.
+    fn of(bytes: &[u8]) -> Self;
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+}
+
+impl<const N: usize> Bytes for [u8; N] {
+    #[inline(always)]
+    fn of(bytes: &[u8]) -> Self {
+        *bytes.first_chunk().expect("the size was looked at before")
+    }
+
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Bytes for Box<[u8]> {
+    fn of(bytes: &[u8]) -> Self {
+        bytes.into()
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+/// Copies a value out, as a cache that may reuse its memory must, and judges the copy.
+#[inline(always)]
+fn take(value: &[u8], key: &[u8], out: &mut [u8], tally: &mut Tally) {
+    tally.hits += 1;
+    if value.len() == out.len() {
+        out.copy_from_slice(value);
+        tally.consumed ^= consume(out);
+        tally.wrong += u64::from(!vouches(out, key));
+    } else {
+        tally.wrong += 1;
+    }
+}
+
+/// The quick_cache crate: sharded, S3-FIFO.
+pub struct QuickCache<K, V>(quick_cache::sync::Cache<K, V, Unit, RandomState>);
+
+/// Every item weighs one.
+type Unit = quick_cache::UnitWeighter;
+
+impl<K: Bytes, V: Bytes> QuickCache<K, V> {
+    /// Room for `items`, and a quarter more: its shards do not fill evenly.
+    pub fn new(items: usize) -> Self {
+        let room = items + items / 4;
+        Self(quick_cache::sync::Cache::with(
+            room,
+            room as u64,
+            Unit::default(),
+            RandomState::default(),
+            quick_cache::sync::DefaultLifecycle::default(),
+        ))
+    }
+}
+
+/// A thread's access to a [`QuickCache`].
+pub struct QuickCacheWorker<'a, K, V> {
+    cache: &'a QuickCache<K, V>,
+    out: Vec<u8>,
+}
+
+impl<K: Bytes, V: Bytes> Subject for QuickCache<K, V> {
+    type Worker<'a> = QuickCacheWorker<'a, K, V>;
+
+    fn worker(&self) -> QuickCacheWorker<'_, K, V> {
+        QuickCacheWorker {
+            cache: self,
+            out: Vec::new(),
+        }
+    }
+}
+
+impl<K: Bytes, V: Bytes> Worker for QuickCacheWorker<'_, K, V> {
+    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
+        self.out.resize(list.value_size(), 0);
+        let mut tally = Tally::default();
+        for one in list.range(from, to) {
+            tally.operations += 1;
+            match one.set {
+                Some(value) => self.cache.0.insert(K::of(one.key), V::of(value)),
+                None => {
+                    tally.gets += 1;
+                    if let Some(value) = self.cache.0.get(&K::of(one.key)) {
+                        take(value.bytes(), one.key, &mut self.out, &mut tally);
+                    }
+                }
+            }
+        }
+        tally
+    }
+}
+
+/// The papaya crate: a lock-free hash map. It evicts nothing and knows no limit.
+pub struct Papaya<K, V>(papaya::HashMap<K, V, RandomState>);
+
+impl<K: Bytes, V: Bytes> Papaya<K, V> {
+    /// Room for `items`.
+    pub fn new(items: usize) -> Self {
+        Self(papaya::HashMap::with_capacity_and_hasher(
+            items,
+            RandomState::default(),
+        ))
+    }
+}
+
+/// A thread's access to a [`Papaya`].
+pub struct PapayaWorker<'a, K, V> {
+    map: &'a Papaya<K, V>,
+    out: Vec<u8>,
+}
+
+impl<K: Bytes, V: Bytes> Subject for Papaya<K, V> {
+    type Worker<'a> = PapayaWorker<'a, K, V>;
+
+    fn worker(&self) -> PapayaWorker<'_, K, V> {
+        PapayaWorker {
+            map: self,
+            out: Vec::new(),
+        }
+    }
+}
+
+impl<K: Bytes, V: Bytes> Worker for PapayaWorker<'_, K, V> {
+    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
+        self.out.resize(list.value_size(), 0);
+        let map = self.map.0.pin();
+        let mut tally = Tally::default();
+        for one in list.range(from, to) {
+            tally.operations += 1;
+            match one.set {
+                Some(value) => {
+                    map.insert(K::of(one.key), V::of(value));
+                }
+                None => {
+                    tally.gets += 1;
+                    if let Some(value) = map.get(&K::of(one.key)) {
+                        take(value.bytes(), one.key, &mut self.out, &mut tally);
+                    }
+                }
+            }
+        }
+        tally
+    }
+}

@@ -1,0 +1,168 @@
+//! Fill: how many items a memory limit holds, and how full the index is before it grows.
+
+use std::fmt::{self, Display};
+use std::sync::Arc;
+
+use clap::Args;
+use nuthatch::Engine;
+use serde::Serialize;
+
+use crate::engine::{Items, Operations, Ours, Room, Sizes, Subject, Tally, Worker};
+
+/// Items stored between two looks at the engine's numbers.
+const PIECE: u64 = 64;
+
+/// Options of the fill bench.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// The memory limit, as 64M or 1G
+    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = crate::size::parse)]
+    pub memory: usize,
+    /// Sizes of keys and values.
+    #[command(flatten)]
+    pub sizes: Sizes,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What the fill bench found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The engine's name.
+    pub engine: &'static str,
+    /// The limit in bytes.
+    pub memory_limit: u64,
+    /// Bytes used of it at the end.
+    pub memory_used: u64,
+    /// Items held when the first had to go.
+    pub items_before_eviction: u64,
+    /// Items held after as many again were stored.
+    pub items_held: u64,
+    /// Bytes of the limit for each item held.
+    pub bytes_per_item: f64,
+    /// Bytes of the index for each item held.
+    pub index_bytes_per_item: f64,
+    /// Items by slots at the end.
+    pub index_load: f64,
+    /// The least items by slots at which the index began to grow, if it grew.
+    pub load_before_growth: Option<f64>,
+}
+
+/// Runs the fill bench on an engine that `build` makes.
+pub fn run<E: Engine>(
+    build: impl FnOnce(Room) -> Result<Arc<E>, String>,
+    options: &Options,
+) -> Result<Report, String> {
+    let engine = build(Room {
+        memory: options.memory,
+        items: None,
+    })?;
+    let ours = Ours::new(engine.clone(), 1);
+    let items = options.sizes.items(1)?;
+    let mut worker = ours.worker();
+
+    let filled = fill(&*engine, &mut worker, &items)?;
+    let stored = filled.stored * 2;
+    set(&mut worker, &items, filled.stored..stored);
+    let stats = engine.stats();
+    let found = count(&mut worker, &items, stored)?;
+    if found != stats.items {
+        return Err(format!("it says {} items, {found} are found", stats.items));
+    }
+    let per_item = |bytes: u64| bytes as f64 / stats.items as f64;
+    Ok(Report {
+        engine: engine.name(),
+        memory_limit: stats.memory_limit,
+        memory_used: stats.memory_used,
+        items_before_eviction: filled.held,
+        items_held: stats.items,
+        bytes_per_item: per_item(stats.memory_limit),
+        index_bytes_per_item: per_item(stats.index_bytes),
+        index_load: stats.items as f64 / stats.index_slots as f64,
+        load_before_growth: filled.load_before_growth,
+    })
+}
+
+/// The state at the first eviction.
+struct Filled {
+    stored: u64,
+    held: u64,
+    load_before_growth: Option<f64>,
+}
+
+fn fill<E: Engine, W: Worker>(engine: &E, worker: &mut W, items: &Items) -> Result<Filled, String> {
+    let mut load_before_growth: Option<f64> = None;
+    let mut before = engine.stats();
+    let mut stored = 0;
+    loop {
+        set(worker, items, stored..stored + PIECE);
+        stored += PIECE;
+        let after = engine.stats();
+        let grows = after.index_slots > before.index_slots
+            || (after.index_growing && !before.index_growing);
+        if grows && !before.index_growing && before.index_slots > 0 {
+            let load = before.items as f64 / before.index_slots as f64;
+            load_before_growth = Some(load_before_growth.map_or(load, |least| least.min(load)));
+        }
+        if after.evictions + after.out_of_memory > 0 {
+            return Ok(Filled {
+                stored,
+                held: before.items,
+                load_before_growth,
+            });
+        }
+        if after.items < stored {
+            return Err(format!(
+                "{} of {stored} items are lost",
+                stored - after.items
+            ));
+        }
+        before = after;
+    }
+}
+
+/// Stores the items of some numbers.
+fn set<W: Worker>(worker: &mut W, items: &Items, numbers: std::ops::Range<u64>) -> Tally {
+    let mut tally = Tally::default();
+    for from in numbers.clone().step_by(PIECE as usize) {
+        let list = Operations::sets(items, from, (from + PIECE).min(numbers.end));
+        tally.add(&worker.run(&list, 0, list.len()));
+    }
+    tally
+}
+
+/// How many of the first `stored` items are there.
+fn count<W: Worker>(worker: &mut W, items: &Items, stored: u64) -> Result<u64, String> {
+    let mut tally = Tally::default();
+    for from in (0..stored).step_by(PIECE as usize) {
+        let list = Operations::gets(items, from, (from + PIECE).min(stored));
+        tally.add(&worker.run(&list, 0, list.len()));
+    }
+    match tally.wrong {
+        0 => Ok(tally.hits),
+        wrong => Err(format!("{wrong} wrong answers")),
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            out,
+            "{} in {} MiB: {} items before the first eviction, {} after twice as many",
+            self.engine,
+            self.memory_limit >> 20,
+            self.items_before_eviction,
+            self.items_held
+        )?;
+        writeln!(
+            out,
+            "  {:.1} bytes an item, of which the index {:.2}; index load {:.3}",
+            self.bytes_per_item, self.index_bytes_per_item, self.index_load
+        )?;
+        match self.load_before_growth {
+            Some(load) => writeln!(out, "  the index grew at a load of {load:.3} or more"),
+            None => writeln!(out, "  the index did not grow"),
+        }
+    }
+}

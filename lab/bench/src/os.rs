@@ -1,0 +1,86 @@
+//! What the operating system is asked: pinned threads, another process's CPU time, its end.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// The cores that this process may use, in order.
+pub fn cores() -> Vec<usize> {
+    let allowed = sched_getaffinity(None).unwrap_or_default();
+    let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|&core| allowed.is_set(core))
+        .collect();
+    if cores.is_empty() { vec![0] } else { cores }
+}
+
+/// Pins the calling thread to one core.
+pub fn pin(core: usize) -> Result<(), String> {
+    pin_to(&[core])
+}
+
+/// Pins the calling thread, and what it starts from now on, to some cores.
+pub fn pin_to(cores: &[usize]) -> Result<(), String> {
+    let mut set = CpuSet::new();
+    for &core in cores.iter().filter(|&&core| core < CpuSet::MAX_CPU) {
+        set.set(core);
+    }
+    sched_setaffinity(None, &set).map_err(|error| format!("cannot pin to {cores:?}: {error}"))
+}
+
+/// CPU time of a process, user and system, over all its threads that are alive. To the
+/// nanosecond, where the tick counts of `/proc/PID/stat` are too coarse for a short run.
+pub fn cpu_time(pid: u32) -> Result<Duration, String> {
+    let folder = format!("/proc/{pid}/task");
+    let tasks = fs::read_dir(&folder).map_err(|error| format!("{folder}: {error}"))?;
+    let mut nanoseconds = 0;
+    for task in tasks.flatten() {
+        // A thread that ended since the folder was read is left out.
+        if let Ok(text) = fs::read_to_string(task.path().join("schedstat")) {
+            nanoseconds += on_cpu(&text).ok_or_else(|| format!("{folder}: schedstat: {text}"))?;
+        }
+    }
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// The first number of a schedstat: nanoseconds on a core.
+fn on_cpu(schedstat: &str) -> Option<u64> {
+    schedstat.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Asks a process to end (SIGTERM). One that has ended already is fine.
+pub fn ask_to_end(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::TERM);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_stays_where_it_is_pinned() {
+        let core = *cores().last().unwrap();
+        let seen = std::thread::spawn(move || {
+            pin(core).unwrap();
+            cores()
+        });
+        assert_eq!(seen.join().unwrap(), [core]);
+    }
+
+    #[test]
+    fn work_shows_in_cpu_time() {
+        let pid = std::process::id();
+        let before = cpu_time(pid).unwrap();
+        let mut sum = 0u64;
+        while cpu_time(pid).unwrap() < before + Duration::from_millis(5) {
+            sum = (0..100_000u64).fold(sum, |sum, x| std::hint::black_box(sum ^ x));
+        }
+        assert!(cpu_time(pid).unwrap() > before);
+        assert!(cpu_time(u32::MAX).is_err());
+        assert_eq!(on_cpu("17 2 3"), Some(17));
+        assert_eq!(on_cpu("x"), None);
+    }
+}

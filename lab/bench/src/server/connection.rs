@@ -1,0 +1,149 @@
+//! One connection of the load: sends a block, reads its replies, sends the next.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::time::Instant;
+
+use mio::net::TcpStream;
+
+use crate::server::replies::{Counts, Progress, Scan, Scanner};
+use crate::server::script::Script;
+
+/// Bytes read at a time, at least.
+const BUFFER: usize = 64 << 10;
+
+/// A connection and where it stands in its script.
+pub struct Connection {
+    stream: TcpStream,
+    block: usize,
+    /// Bytes of the block sent.
+    sent: usize,
+    sent_at: Instant,
+    /// Requests of the block answered.
+    answered: usize,
+    progress: Progress,
+    buffer: Box<[u8]>,
+    /// What was read and not yet understood: the front of the buffer.
+    filled: usize,
+}
+
+/// What an event brought forward.
+pub struct Advance {
+    /// Keys answered.
+    pub counts: Counts,
+    /// Requests answered.
+    pub requests: u64,
+    /// When their block was begun.
+    pub sent_at: Instant,
+    /// When the last of them was seen.
+    pub at: Instant,
+    /// The block has all its answers.
+    pub block_done: bool,
+}
+
+impl Connection {
+    /// A connection that has sent nothing yet.
+    pub fn new(stream: TcpStream, scanner: &Scanner) -> Self {
+        Self {
+            stream,
+            block: 0,
+            sent: 0,
+            sent_at: Instant::now(),
+            answered: 0,
+            progress: Progress::default(),
+            buffer: vec![0; BUFFER.max(scanner.record() * 2)].into(),
+            filled: 0,
+        }
+    }
+
+    /// The socket, to be registered.
+    pub fn stream(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    /// Turns to another block and sends what the socket takes of it.
+    pub fn begin(&mut self, script: &Script, block: usize) -> Result<(), String> {
+        self.block = block;
+        self.sent = 0;
+        self.answered = 0;
+        self.sent_at = Instant::now();
+        self.send(script)
+    }
+
+    /// Sends what the socket takes of the block's rest.
+    pub fn send(&mut self, script: &Script) -> Result<(), String> {
+        let text = script.text(self.block);
+        while self.sent < text.len() {
+            match self.stream.write(&text[self.sent..]) {
+                Ok(0) => return Err("the server closed a connection".to_owned()),
+                Ok(length) => self.sent += length,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(format!("sending: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what has come and looks through it, up to the end of the block.
+    pub fn receive(&mut self, script: &Script, scanner: &Scanner) -> Result<Advance, String> {
+        let mut advance = Advance {
+            counts: Counts::default(),
+            requests: 0,
+            sent_at: self.sent_at,
+            at: self.sent_at,
+            block_done: false,
+        };
+        let total = script.requests(self.block).len();
+        while self.answered < total && self.read()? {
+            let mut at = 0;
+            while self.answered < total {
+                let request = script.requests(self.block)[self.answered];
+                let bytes = &self.buffer[at..self.filled];
+                match scanner.scan(script, request, &mut self.progress, bytes)? {
+                    Scan::Complete(length, counts) => {
+                        at += length;
+                        advance.counts.add(&counts);
+                        advance.requests += 1;
+                        self.answered += 1;
+                    }
+                    Scan::Partial(length) => {
+                        at += length;
+                        break;
+                    }
+                }
+            }
+            self.buffer.copy_within(at..self.filled, 0);
+            self.filled -= at;
+        }
+        advance.at = Instant::now();
+        advance.block_done = self.answered == total;
+        if advance.block_done && self.filled > 0 {
+            return Err("the server answered more than it was asked".to_owned());
+        }
+        Ok(advance)
+    }
+
+    /// True if something was read, false if nothing more is there.
+    fn read(&mut self) -> Result<bool, String> {
+        loop {
+            match self.stream.read(&mut self.buffer[self.filled..]) {
+                Ok(0) => return Err("the server closed a connection".to_owned()),
+                Ok(length) => {
+                    self.filled += length;
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(format!("reading: {error}")),
+            }
+        }
+    }
+}
+
+/// Connects, and waits until the connection stands.
+pub fn connect(target: std::net::SocketAddr) -> io::Result<TcpStream> {
+    let stream = std::net::TcpStream::connect(target)?;
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)?;
+    Ok(TcpStream::from_std(stream))
+}

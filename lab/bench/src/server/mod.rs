@@ -1,0 +1,367 @@
+//! Load on a server that speaks memcached's text protocol.
+//!
+//! Requests are made beforehand, replies are checked: see [`script`] and [`replies`]. Latency is that
+//! of a request: from the moment its block of pipelined requests is sent to the moment its reply is
+//! seen. One key is one operation.
+
+use std::fmt::{self, Display};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::engine::{Distribution, Items, Sizes};
+use crate::os;
+
+mod client;
+mod connection;
+mod replies;
+mod script;
+
+use client::{Client, Course, LOOK};
+use connection::Advance;
+use replies::{Counts, Scanner};
+use script::{Script, Shape};
+
+/// The share of a run's time that is spent before it, uncounted.
+const WARM_UP: f64 = 0.1;
+
+/// Items stored in one piece while preloading.
+const PRELOAD: u64 = 1 << 14;
+
+/// A load, as typed.
+#[derive(Args, Clone, Debug)]
+pub struct LoadOptions {
+    /// Connections
+    #[arg(long, value_name = "C", default_value_t = 50)]
+    pub conns: usize,
+    /// Requests sent at once on a connection
+    #[arg(long, value_name = "P", default_value_t = 1)]
+    pub pipeline: usize,
+    /// Keys of each get
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    pub multiget: usize,
+    /// The share of gets; the rest are sets
+    #[arg(long, value_name = "R", default_value_t = 1.0)]
+    pub get_ratio: f64,
+    /// Items stored before the clock starts
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub keys: u64,
+    /// Sizes of keys and values.
+    #[command(flatten)]
+    pub sizes: Sizes,
+    /// Which keys are asked for
+    #[arg(long, value_enum, default_value_t = Distribution::Uniform)]
+    pub dist: Distribution,
+    /// Seconds measured
+    #[arg(long, value_name = "S", default_value_t = 5.0)]
+    pub seconds: f64,
+    /// Threads of the load
+    #[arg(long, value_name = "T", default_value_t = 1)]
+    pub threads: usize,
+}
+
+/// Options of the server bench.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// The server
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:11211")]
+    pub target: String,
+    /// The server's process: its CPU time is measured too
+    #[arg(long)]
+    pub pid: Option<u32>,
+    /// The load.
+    #[command(flatten)]
+    pub load: LoadOptions,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What the server bench found. Percentiles are of requests, in microseconds.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Report {
+    /// Keys got or set in a second.
+    pub ops_per_s: f64,
+    pub p50_us: f64,
+    pub p90_us: f64,
+    pub p99_us: f64,
+    pub p999_us: f64,
+    pub max_us: f64,
+    /// Keys that had a value.
+    pub hits: u64,
+    /// Keys that had none.
+    pub misses: u64,
+    /// Values stored.
+    pub stored: u64,
+    /// The server's CPU time for a key, user and system, in microseconds.
+    pub server_cpu_us_per_op: Option<f64>,
+}
+
+/// Runs the server bench.
+pub fn run(options: &Options) -> Result<Report, String> {
+    let target = options
+        .target
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut addresses| addresses.next())
+        .ok_or_else(|| format!("--target {}: not a HOST:PORT", options.target))?;
+    let load = Load::new(&options.load)?;
+    let stop = AtomicBool::new(false);
+    load.preload(target, &stop)?;
+    load.run(target, options.pid, None, &stop)
+}
+
+/// A load, ready to be put on servers.
+pub(crate) struct Load {
+    items: Items,
+    script: Script,
+    scanner: Scanner,
+    conns: usize,
+    threads: usize,
+    time: Duration,
+}
+
+impl Load {
+    /// Checks the options and makes the requests.
+    pub fn new(options: &LoadOptions) -> Result<Self, String> {
+        let items = options.sizes.items(options.keys)?;
+        if options.conns == 0 || options.pipeline == 0 || options.multiget == 0 {
+            return Err("--conns, --pipeline, --multiget: at least 1".to_owned());
+        }
+        if options.threads == 0 || options.threads > options.conns {
+            return Err("--threads: at least 1, at most --conns".to_owned());
+        }
+        if !(0.0..=1.0).contains(&options.get_ratio) {
+            return Err("--get-ratio: 0 to 1".to_owned());
+        }
+        if !(0.0..=1e6).contains(&options.seconds) {
+            return Err("--seconds: 0 to a million".to_owned());
+        }
+        let shape = Shape {
+            items,
+            distribution: options.dist,
+            pipeline: options.pipeline,
+            multiget: options.multiget,
+            get_ratio: options.get_ratio,
+        };
+        Ok(Self {
+            items,
+            script: Script::random(&shape),
+            scanner: Scanner::new(items.key_size, items.value_size),
+            conns: options.conns,
+            threads: options.threads,
+            time: Duration::from_secs_f64(options.seconds),
+        })
+    }
+
+    /// Stores all items.
+    pub fn preload(&self, target: SocketAddr, stop: &AtomicBool) -> Result<(), String> {
+        let mut client = Client::connect(target, 1, &self.scanner)?;
+        for from in (0..self.items.count).step_by(PRELOAD as usize) {
+            let numbers = from..(from + PRELOAD).min(self.items.count);
+            let script = Script::preload(&self.items, numbers);
+            client.drive(&script, &self.scanner, &mut (0..script.blocks()), stop)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the load on a server and measures. Threads of the load are pinned to `cores`, if given.
+    pub fn run(
+        &self,
+        target: SocketAddr,
+        pid: Option<u32>,
+        cores: Option<&[usize]>,
+        stop: &AtomicBool,
+    ) -> Result<Report, String> {
+        let mut clients = Vec::new();
+        for thread in 0..self.threads {
+            let conns = self.conns / self.threads + usize::from(thread < self.conns % self.threads);
+            clients.push(Client::connect(target, conns, &self.scanner)?);
+        }
+        let from = Instant::now() + self.time.mul_f64(WARM_UP);
+        let window = Window {
+            from,
+            to: from + self.time,
+        };
+        let failed = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let running: Vec<_> = clients
+                .into_iter()
+                .enumerate()
+                .map(|(thread, client)| {
+                    let core = cores.map(|cores| cores[thread % cores.len()]);
+                    let failed = &failed;
+                    scope.spawn(move || {
+                        let part = self.run_part(client, thread, core, &window, stop);
+                        // Relaxed: only ends a wait early.
+                        failed.fetch_or(part.is_err(), Ordering::Relaxed);
+                        part
+                    })
+                })
+                .collect();
+            let over = || failed.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
+            wait_until(window.from, &over);
+            let cpu_before = pid.map(os::cpu_time).transpose();
+            wait_until(window.to, &over);
+            let cpu_after = pid.map(os::cpu_time).transpose();
+            let mut sum = Part::new();
+            for thread in running {
+                let part = thread
+                    .join()
+                    .map_err(|_| "a thread panicked".to_owned())??;
+                sum.add(&part);
+            }
+            let cpu = match (cpu_before?, cpu_after?) {
+                (Some(before), Some(after)) => Some(after.saturating_sub(before)),
+                _ => None,
+            };
+            report(&sum, &window, cpu)
+        })
+    }
+
+    fn run_part(
+        &self,
+        mut client: Client,
+        thread: usize,
+        core: Option<usize>,
+        window: &Window,
+        stop: &AtomicBool,
+    ) -> Result<Part, String> {
+        core.map_or(Ok(()), os::pin)?;
+        let blocks = self.script.blocks();
+        let mut course = Measured {
+            window: *window,
+            over: false,
+            blocks,
+            block: thread * blocks / self.threads,
+            part: Part::new(),
+        };
+        client.drive(&self.script, &self.scanner, &mut course, stop)?;
+        Ok(course.part)
+    }
+}
+
+fn report(sum: &Part, window: &Window, cpu: Option<Duration>) -> Result<Report, String> {
+    let operations = sum.counts.operations();
+    let Some(last) = sum.last.filter(|_| operations > 0) else {
+        return Err("nothing was answered".to_owned());
+    };
+    let time = last.max(window.to).duration_since(window.from);
+    let at = |quantile| sum.latency.value_at_quantile(quantile) as f64 / 1e3;
+    Ok(Report {
+        ops_per_s: operations as f64 / time.as_secs_f64(),
+        p50_us: at(0.5),
+        p90_us: at(0.9),
+        p99_us: at(0.99),
+        p999_us: at(0.999),
+        max_us: sum.latency.max() as f64 / 1e3,
+        hits: sum.counts.hits,
+        misses: sum.counts.misses,
+        stored: sum.counts.stored,
+        server_cpu_us_per_op: cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / operations as f64),
+    })
+}
+
+/// The time that counts.
+#[derive(Clone, Copy)]
+struct Window {
+    from: Instant,
+    to: Instant,
+}
+
+fn wait_until(moment: Instant, over: &dyn Fn() -> bool) {
+    while !over() {
+        let left = moment.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        thread::sleep(left.min(LOOK));
+    }
+}
+
+/// The script's blocks round and round, counted within a window of time.
+struct Measured {
+    window: Window,
+    over: bool,
+    blocks: usize,
+    block: usize,
+    part: Part,
+}
+
+impl Course for Measured {
+    fn next(&mut self) -> Option<usize> {
+        self.block = (self.block + 1) % self.blocks;
+        (!self.over).then_some(self.block)
+    }
+
+    fn advance(&mut self, advance: &Advance) {
+        self.over = advance.at >= self.window.to;
+        // Something counts even if the machine slept through the window.
+        let late = self.over && self.part.last.is_some();
+        if advance.at >= self.window.from && !late {
+            self.part.record(advance);
+        }
+    }
+}
+
+/// What a thread of the load counted.
+struct Part {
+    counts: Counts,
+    /// When the last of it came.
+    last: Option<Instant>,
+    /// In nanoseconds.
+    latency: Histogram<u64>,
+}
+
+impl Part {
+    fn new() -> Self {
+        Self {
+            counts: Counts::default(),
+            last: None,
+            latency: Histogram::new(3).expect("three digits are lawful"),
+        }
+    }
+
+    fn record(&mut self, advance: &Advance) {
+        self.counts.add(&advance.counts);
+        self.last = Some(advance.at);
+        let latency = advance.at.duration_since(advance.sent_at).as_nanos() as u64;
+        self.latency
+            .record_n(latency, advance.requests)
+            .expect("a histogram that resizes takes any value");
+    }
+
+    fn add(&mut self, other: &Part) {
+        self.counts.add(&other.counts);
+        self.last = self.last.max(other.last);
+        // Both are resized as needed: nothing is out of range.
+        self.latency
+            .add(&other.latency)
+            .expect("a histogram that resizes takes any other");
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            out,
+            "{:.0} operations a second: {} hits, {} misses, {} stored",
+            self.ops_per_s, self.hits, self.misses, self.stored
+        )?;
+        writeln!(
+            out,
+            "  latency in us: p50 {:.1}  p90 {:.1}  p99 {:.1}  p99.9 {:.1}  max {:.1}",
+            self.p50_us, self.p90_us, self.p99_us, self.p999_us, self.max_us
+        )?;
+        match self.server_cpu_us_per_op {
+            Some(cpu) => writeln!(out, "  the server's CPU time: {cpu:.3} us an operation"),
+            None => Ok(()),
+        }
+    }
+}

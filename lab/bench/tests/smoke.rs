@@ -1,0 +1,153 @@
+//! Each bench at its least size, on the oracle: that it runs, and that it checks its answers.
+
+use std::sync::Arc;
+
+use clap::{Args, FromArgMatches};
+use nuthatch_bench::engine::Room;
+use nuthatch_bench::{engine, fill, growth, server};
+use nuthatch_check::naive::{Naive, Options};
+
+mod fake_server;
+
+use fake_server::{FakeServer, Manner};
+
+/// Options as the command line gives them.
+fn options<O: Args + FromArgMatches>(line: &str) -> O {
+    let command = O::augment_args(clap::Command::new("bench"));
+    let words = std::iter::once("bench").chain(line.split_whitespace());
+    O::from_arg_matches(&command.get_matches_from(words)).unwrap()
+}
+
+fn naive(room: Room) -> Result<Arc<Naive>, String> {
+    Ok(Naive::new(Options {
+        memory_limit: room.memory,
+        ..Options::default()
+    }))
+}
+
+#[test]
+fn engine_beside_rivals() {
+    for sizes in [
+        "--key-size 16 --value-size 32",
+        "--key-size 20 --value-size 100",
+    ] {
+        let line = format!(
+            "{sizes} --items 2000 --threads 2 --batch 8 --get-ratio 0.9 --dist zipf --rivals \
+             --seconds 0.06 --rounds 3"
+        );
+        let report = engine::run(naive, &options(&line)).unwrap();
+        assert_eq!((report.items, report.threads, report.batch), (2000, 2, 8));
+        assert!(report.mops > 0.0 && report.limit_mops > 0.0);
+        assert_eq!(report.hit_ratio, 1.0);
+        assert!(report.ratio_limit.min <= report.ratio_limit.max);
+        for name in ["quick_cache", "papaya"] {
+            let rival = &report.rivals[name];
+            assert!(rival.mops > 0.0 && rival.hit_ratio == 1.0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn engine_that_evicts_has_misses() {
+    let line = "--items 2000 --memory 100k --seconds 0.02 --rounds 1";
+    let report = engine::run(naive, &options(line)).unwrap();
+    assert!(report.hit_ratio < 0.99, "{}", report.hit_ratio);
+    assert!(report.rivals.is_empty());
+}
+
+#[test]
+fn engine_refuses_what_cannot_be() {
+    for line in [
+        "--items 0",
+        "--items 100000 --key-size 3",
+        "--key-size 251",
+        "--value-size 0",
+        "--threads 0",
+        "--batch 0",
+        "--rounds 0",
+        "--get-ratio 1.5",
+        "--seconds nan",
+    ] {
+        assert!(engine::run(naive, &options(line)).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn growth_times_every_call() {
+    let growth = growth::Growth {
+        from: 1000,
+        to: 3000,
+    };
+    let report = growth::run(naive, growth, &options("")).unwrap();
+    assert_eq!(report.growing.sets.count, 2000);
+    for phase in [report.steady, report.growing] {
+        assert!(phase.gets.count > 0 && phase.maintenance.count > 0);
+        assert!(phase.sets.p50_us > 0.0 && phase.sets.p50_us <= phase.sets.p9999_us);
+        assert!(phase.sets.p9999_us <= phase.sets.max_us);
+    }
+}
+
+#[test]
+fn growth_with_too_little_memory_is_an_error() {
+    let growth = growth::Growth {
+        from: 100,
+        to: 3000,
+    };
+    let report = growth::run(naive, growth, &options("--memory 50k"));
+    assert!(report.is_err());
+}
+
+#[test]
+fn fill_counts_what_is_held() {
+    let report = fill::run(naive, &options("--memory 100k --value-size 64")).unwrap();
+    assert!(report.items_before_eviction >= 500);
+    assert!(report.items_held >= report.items_before_eviction);
+    assert!(report.bytes_per_item >= 80.0 && report.bytes_per_item <= 205.0);
+}
+
+#[test]
+fn server_is_loaded_and_judged() {
+    let fake = FakeServer::start(Manner::Good);
+    for shape in [
+        "--conns 3",
+        "--conns 4 --threads 2 --pipeline 10 --get-ratio 0.5",
+        "--conns 1 --pipeline 2 --multiget 20 --dist zipf",
+    ] {
+        let target = fake.address();
+        let pid = std::process::id();
+        let line = format!("--target {target} --pid {pid} --keys 500 --seconds 0.1 {shape}");
+        let report = server::run(&options(&line)).unwrap();
+        assert!(report.ops_per_s > 0.0, "{shape}");
+        assert!(report.hits > 0 && report.misses == 0, "{shape}");
+        assert_eq!(report.stored > 0, shape.contains("0.5"), "{shape}");
+        assert!(
+            report.p50_us > 0.1 && report.p50_us <= report.p99_us && report.p99_us <= report.max_us
+        );
+        assert!(report.server_cpu_us_per_op.is_some());
+    }
+}
+
+#[test]
+fn misses_are_counted() {
+    let fake = FakeServer::start(Manner::Forgetful);
+    let target = fake.address();
+    let line = format!("--target {target} --keys 50 --seconds 0.05 --conns 1 --multiget 3");
+    let report = server::run(&options(&line)).unwrap();
+    assert!(report.hits == 0 && report.misses > 0 && report.misses.is_multiple_of(3));
+}
+
+#[test]
+fn wrong_servers_are_found_out() {
+    for (manner, complaint) in [
+        (Manner::Mixing, "a wrong reply: VALUE "),
+        (Manner::Refusing, "a set was refused: SERVER_ERROR no"),
+        (Manner::Closing, "the server closed a connection"),
+    ] {
+        let fake = FakeServer::start(manner);
+        let line = format!("--target {} --keys 50 --seconds 0.05", fake.address());
+        let error = server::run(&options(&line)).unwrap_err();
+        assert!(error.starts_with(complaint), "{manner:?}: {error}");
+    }
+    let nobody = server::run(&options("--target nobody"));
+    assert!(nobody.is_err_and(|error| error.contains("HOST:PORT")));
+}

@@ -1,0 +1,159 @@
+//! What cases talk to engines with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuthatch::{Delta, Engine, Expiry, Item, Key, Op, Read, Removal, Reply, Request, Store, Time};
+
+use crate::answer::{self, Answer};
+
+/// An engine, a handle, and a clock that a case sets by hand.
+pub struct Client<E: Engine> {
+    /// The engine.
+    pub engine: Arc<E>,
+    /// The client's own door to it.
+    pub handle: E::Handle,
+    /// The moment at which the next requests happen.
+    pub now: Time,
+}
+
+/// A read that wants no value and leaves no trace.
+pub(super) const PEEK: Read = Read {
+    value: false,
+    touch: None,
+    vivify: None,
+    recache_below: None,
+    unless_cas: None,
+    new_cas: None,
+    may_win: false,
+    bump: false,
+};
+
+impl<E: Engine> Client<E> {
+    /// A client with a handle of its own.
+    pub fn new(engine: Arc<E>) -> Self {
+        Self {
+            handle: engine.handle(),
+            engine,
+            now: Time(100),
+        }
+    }
+
+    /// Panics if an invariant of the engine does not hold.
+    pub fn audit(&self) {
+        if let Err(broken) = self.engine.audit() {
+            panic!("audit: {broken}");
+        }
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, seconds: u64) {
+        self.now = self.now.after(Duration::from_secs(seconds));
+    }
+
+    /// The expiry of what lives for so many seconds from now.
+    pub fn in_seconds(&self, seconds: u64) -> Expiry {
+        Expiry::At(self.now.after(Duration::from_secs(seconds)))
+    }
+
+    /// One operation.
+    pub fn ask(&mut self, key: &[u8], op: Op<'_>) -> Answer {
+        let hasher = self.engine.hasher();
+        answer::ask_one(&mut self.handle, hasher, self.now, key, op)
+    }
+
+    /// A batch.
+    pub fn ask_all(&mut self, batch: &[(&[u8], Op<'_>)]) -> Vec<Answer> {
+        let hasher = self.engine.hasher();
+        let requests = batch.iter().map(|&(key, op)| Request {
+            key: Key::new(key, hasher),
+            op,
+        });
+        let batch: Vec<_> = requests.collect();
+        answer::ask(&mut self.handle, self.now, &batch)
+    }
+
+    /// A plain get.
+    pub fn get(&mut self, key: &[u8]) -> Option<Vec<u8>> {
+        match self.ask(key, Op::Get) {
+            Answer::Value(item, value) => {
+                assert_eq!(item.value_len, value.len());
+                Some(value)
+            }
+            Answer::Done(Reply::Miss) => None,
+            other => panic!("a get of {key:?} was answered {other:?}"),
+        }
+    }
+
+    /// A read.
+    pub fn read(&mut self, key: &[u8], read: Read) -> Answer {
+        self.ask(key, Op::Read(read))
+    }
+
+    /// A read that must hit, and returns what it learns beside the value.
+    pub fn meta(&mut self, key: &[u8], read: Read) -> Item {
+        match self.read(key, read) {
+            Answer::Value(item, _) | Answer::Done(Reply::Found(item)) => item,
+            other => panic!("a read of {key:?} was answered {other:?}"),
+        }
+    }
+
+    /// The item, looked at without a trace.
+    pub fn peek(&mut self, key: &[u8]) -> Item {
+        self.meta(key, PEEK)
+    }
+
+    /// A store.
+    pub fn store(&mut self, key: &[u8], store: Store<'_>) -> Reply {
+        self.done(key, Op::Store(store))
+    }
+
+    /// A plain set, which must succeed.
+    pub fn set(&mut self, key: &[u8], value: &[u8]) -> Item {
+        self.must_store(key, Store::set(value))
+    }
+
+    /// A store that must succeed.
+    pub fn must_store(&mut self, key: &[u8], store: Store<'_>) -> Item {
+        match self.store(key, store) {
+            Reply::Stored(item) => item,
+            other => panic!("a store of {key:?} was answered {other:?}"),
+        }
+    }
+
+    /// A removal.
+    pub fn remove(&mut self, key: &[u8], removal: Removal) -> Reply {
+        self.done(key, Op::Remove(removal))
+    }
+
+    /// A plain delete.
+    pub fn delete(&mut self, key: &[u8]) -> Reply {
+        self.remove(key, Removal::default())
+    }
+
+    /// An incr or decr.
+    pub fn delta(&mut self, key: &[u8], delta: Delta) -> Reply {
+        self.done(key, Op::Delta(delta))
+    }
+
+    /// An incr or decr that must succeed: the number.
+    pub fn number(&mut self, key: &[u8], delta: Delta) -> u64 {
+        match self.delta(key, delta) {
+            Reply::Number(number, _) => number,
+            other => panic!("a delta of {key:?} was answered {other:?}"),
+        }
+    }
+
+    fn done(&mut self, key: &[u8], op: Op<'_>) -> Reply {
+        match self.ask(key, op) {
+            Answer::Done(reply) => reply,
+            other => panic!("{op:?} of {key:?} was answered {other:?}"),
+        }
+    }
+}
+
+/// `left` bytes of a value that is not like its neighbours.
+pub(super) fn bytes(seed: usize, len: usize) -> Vec<u8> {
+    let byte = |index: usize| (index * 31 + index / 251 + seed * 17) as u8;
+    (0..len).map(byte).collect()
+}

@@ -1,0 +1,246 @@
+//! The memory limit, what happens at it, and what is counted.
+
+use nuthatch::{Engine, Handle, Reply, Store};
+use nuthatch_workload::value;
+
+use super::client::{Client, bytes};
+use super::{Case, Setup};
+
+/// Answers that there is no room.
+const REFUSING: Setup = Setup {
+    evicts: false,
+    ..Setup::TIGHT
+};
+
+pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
+    vec![
+        Case::on(Setup::TIGHT, "memory_full_evicts_and_stores", evicts),
+        Case::on(Setup::TIGHT, "memory_sizes_drift", drift),
+        Case::on(Setup::TIGHT, "memory_sizes_mix", mix),
+        Case::on(Setup::TIGHT, "memory_recent_hits_stay", recent),
+        Case::on(REFUSING, "memory_full_refuses_when_told_to", refuses),
+        Case::on(Setup::TIGHT, "memory_limit_changes", limit_changes),
+        Case::new("stats_count_items", stats),
+        Case::new("engine_says_how_it_was_made", describes),
+    ]
+}
+
+/// Stores a self-checking value, which must succeed, and checks the books.
+fn put<E: Engine>(client: &mut Client<E>, number: usize, len: usize) {
+    let key = format!("key {number}");
+    let len = len.max(value::len_min(key.len()));
+    client.set(
+        key.as_bytes(),
+        &value::make(key.as_bytes(), number as u64, len),
+    );
+}
+
+/// Reads it: a miss is lawful, a wrong value is not. True if it was there.
+fn look<E: Engine>(client: &mut Client<E>, number: usize) -> bool {
+    let key = format!("key {number}");
+    let Some(found) = client.get(key.as_bytes()) else {
+        return false;
+    };
+    assert_eq!(value::check(key.as_bytes(), &found), Ok(number as u64));
+    true
+}
+
+fn within_limit<E: Engine>(client: &Client<E>) {
+    let stats = client.engine.stats();
+    assert!(
+        stats.memory_used <= stats.memory_limit,
+        "{} bytes used of {}",
+        stats.memory_used,
+        stats.memory_limit
+    );
+}
+
+fn evicts<E: Engine>(client: &mut Client<E>) {
+    const LEN: usize = 1000;
+    let count = 4 * Setup::TIGHT.memory_limit / LEN;
+    for number in 0..count {
+        put(client, number, LEN);
+        assert!(look(client, number), "the newest is there");
+        if number % 1000 == 0 {
+            client.handle.maintain(client.now, 100);
+            within_limit(client);
+        }
+    }
+    within_limit(client);
+    let present = (0..count).filter(|&number| look(client, number)).count();
+    let stats = client.engine.stats();
+    assert_eq!(stats.items, present as u64);
+    assert_eq!(stats.evictions + stats.items, count as u64);
+    assert_eq!(stats.out_of_memory, 0);
+    // The oracle of efficiency is elsewhere; but half of the memory must hold items.
+    assert!(
+        present * LEN * 2 > Setup::TIGHT.memory_limit,
+        "{present} items"
+    );
+}
+
+fn drift<E: Engine>(client: &mut Client<E>) {
+    // From a few hundred bytes to a hundred thousand and back, each for more than fits.
+    let lens = [300, 1000, 3000, 10_000, 30_000, 100_000];
+    let mut number = 0;
+    for len in lens.into_iter().chain(lens.into_iter().rev()) {
+        let count = 2 * Setup::TIGHT.memory_limit / len;
+        let first = number;
+        for _ in 0..count {
+            put(client, number, len);
+            assert!(look(client, number), "the newest is there");
+            number += 1;
+            if number % 100 == 0 {
+                client.handle.maintain(client.now, 100);
+            }
+        }
+        within_limit(client);
+        let present = (first..number).filter(|&number| look(client, number));
+        let bytes = present.count() * len;
+        assert!(
+            bytes * 4 > Setup::TIGHT.memory_limit,
+            "values of {len} bytes thrash in {bytes} bytes"
+        );
+    }
+    assert_eq!(client.engine.stats().out_of_memory, 0);
+}
+
+fn mix<E: Engine>(client: &mut Client<E>) {
+    let lens = [40, 900_000, 64, 5000, 200, 120_000, 8192, 8193, 1000];
+    for number in 0..3000 {
+        put(client, number % 700, lens[number % lens.len()]);
+        look(client, number * 31 % 700);
+        if number % 5 == 0 {
+            client.delete(format!("key {}", number * 17 % 700).as_bytes());
+        }
+        within_limit(client);
+    }
+    assert_eq!(client.engine.stats().out_of_memory, 0);
+}
+
+fn recent<E: Engine>(client: &mut Client<E>) {
+    const LEN: usize = 1000;
+    const HOT: usize = 100;
+    for number in 0..HOT {
+        put(client, number, LEN);
+    }
+    // The hot items are hit often while four times the memory goes through.
+    let mut misses = 0;
+    for number in HOT..4 * Setup::TIGHT.memory_limit / LEN {
+        put(client, number, LEN);
+        if !look(client, number % HOT) {
+            misses += 1;
+            put(client, number % HOT, LEN);
+        }
+    }
+    // How many is up to the engine; one that forgets what is in use all the time is broken.
+    let reads = 4 * Setup::TIGHT.memory_limit / LEN - HOT;
+    assert!(misses * 10 < reads, "{misses} misses of {reads}");
+}
+
+fn refuses<E: Engine>(client: &mut Client<E>) {
+    const LEN: usize = 1000;
+    assert!(!client.engine.evicts());
+    let value = bytes(1, LEN);
+    let mut stored = 0;
+    loop {
+        let key = format!("key {stored}");
+        match client.store(key.as_bytes(), Store::set(&value)) {
+            Reply::Stored(_) => stored += 1,
+            Reply::OutOfMemory => break,
+            other => panic!("a set was answered {other:?}"),
+        }
+        assert!(stored * LEN < Setup::TIGHT.memory_limit, "past the limit");
+    }
+    for number in 0..stored {
+        let found = client.get(format!("key {number}").as_bytes());
+        assert!(found.as_ref() == Some(&value), "key {number} of {stored}");
+    }
+    let stats = client.engine.stats();
+    assert_eq!((stats.evictions, stats.items), (0, stored as u64));
+    assert!(stats.out_of_memory >= 1);
+    within_limit(client);
+    // What is deleted makes room.
+    for number in 0..stored / 2 {
+        client.delete(format!("key {number}").as_bytes());
+    }
+    for number in 0..stored / 2 {
+        client.set(format!("new {number}").as_bytes(), &value);
+    }
+}
+
+fn limit_changes<E: Engine>(client: &mut Client<E>) {
+    const LEN: usize = 1000;
+    let count = Setup::TIGHT.memory_limit / LEN;
+    for number in 0..count {
+        put(client, number, LEN);
+    }
+    let lower = Setup::TIGHT.memory_limit / 2;
+    if let Err(reason) = client.engine.set_memory_limit(lower) {
+        assert!(!reason.is_empty(), "a refusal says what is possible");
+        return;
+    }
+    assert_eq!(client.engine.stats().memory_limit, lower as u64);
+    let mut rounds = 0;
+    while client.engine.stats().memory_used > lower as u64 {
+        client.handle.maintain(client.now, 1000);
+        client.wait(1);
+        rounds += 1;
+        assert!(rounds < 100_000, "it never comes below the lower limit");
+    }
+    for number in 0..count {
+        look(client, number);
+    }
+    for number in 0..count {
+        put(client, number, LEN);
+    }
+    within_limit(client);
+}
+
+fn stats<E: Engine>(client: &mut Client<E>) {
+    let empty = client.engine.stats();
+    assert_eq!(
+        (empty.items, empty.total_items, empty.item_bytes),
+        (0, 0, 0)
+    );
+    assert!(empty.memory_limit > 0 && empty.memory_used <= empty.memory_limit);
+    for number in 0..500 {
+        client.set(format!("key {number}").as_bytes(), &[b'v'; 100]);
+    }
+    for number in 0..100 {
+        client.set(format!("key {number}").as_bytes(), &[b'w'; 100]);
+        client.get(format!("key {number}").as_bytes());
+    }
+    for number in 400..500 {
+        client.delete(format!("key {number}").as_bytes());
+    }
+    let stats = client.engine.stats();
+    assert_eq!((stats.items, stats.total_items), (400, 600));
+    assert_eq!(
+        (stats.evictions, stats.expired, stats.out_of_memory),
+        (0, 0, 0)
+    );
+    let payload = (0..400).map(|n| format!("key {n}").len() as u64 + 100);
+    let payload: u64 = payload.sum();
+    assert!(stats.item_bytes >= payload, "{} bytes", stats.item_bytes);
+    assert!(stats.memory_used >= stats.item_bytes);
+    let used: usize = stats.classes.iter().map(|class| class.used_chunks).sum();
+    assert!(used >= 400, "{used} chunks in use");
+
+    client.engine.reset_stats();
+    let stats = client.engine.stats();
+    assert_eq!((stats.items, stats.total_items), (400, 0));
+    assert!(stats.item_bytes >= payload);
+    client.set(b"one more", b"value");
+    assert_eq!(client.engine.stats().total_items, 1);
+}
+
+fn describes<E: Engine>(client: &mut Client<E>) {
+    assert_eq!(client.engine.item_size_max(), Setup::AMPLE.item_size_max);
+    assert_eq!(
+        client.engine.stats().memory_limit,
+        Setup::AMPLE.memory_limit as u64
+    );
+    assert!(client.engine.evicts());
+    assert!(!client.engine.name().is_empty());
+}

@@ -1,0 +1,119 @@
+//! What every engine must do, case by case.
+//!
+//! A case asserts what the seam's documentation says, with plain values: no oracle. It runs on an
+//! engine of its own with ample memory, unless its setup says otherwise, and ends with
+//! [`Engine::audit`]. Each runs in a thread named after it, so a failure has a name.
+
+mod batches;
+mod client;
+mod deltas;
+mod lifetimes;
+mod memory;
+mod reads;
+mod removals;
+mod reservations;
+mod sizes;
+mod stores;
+mod visits;
+
+use std::sync::Arc;
+
+use nuthatch::Engine;
+
+pub use client::Client;
+
+/// How an engine under test is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Its memory limit in bytes.
+    pub memory_limit: usize,
+    /// The largest item, in bytes.
+    pub item_size_max: usize,
+    /// False: it answers that it is out of memory instead of evicting.
+    pub evicts: bool,
+}
+
+impl Setup {
+    /// Room for all that a case stores: nothing may be missed.
+    pub const AMPLE: Self = Self {
+        memory_limit: 256 << 20,
+        item_size_max: 1 << 20,
+        evicts: true,
+    };
+
+    /// Far too little room.
+    pub const TIGHT: Self = Self {
+        memory_limit: 16 << 20,
+        ..Self::AMPLE
+    };
+}
+
+/// One thing that an engine must do.
+pub struct Case<E: Engine> {
+    /// Its name.
+    pub name: &'static str,
+    /// The engine it wants.
+    pub setup: Setup,
+    /// Panics if the engine does not.
+    pub check: fn(&mut Client<E>),
+}
+
+impl<E: Engine> Case<E> {
+    const fn new(name: &'static str, check: fn(&mut Client<E>)) -> Self {
+        Self::on(Setup::AMPLE, name, check)
+    }
+
+    const fn on(setup: Setup, name: &'static str, check: fn(&mut Client<E>)) -> Self {
+        Self { name, setup, check }
+    }
+}
+
+/// All cases.
+pub fn cases<E: Engine>() -> Vec<Case<E>> {
+    let mut all = Vec::new();
+    all.extend(reads::cases());
+    all.extend(stores::cases());
+    all.extend(removals::cases());
+    all.extend(deltas::cases());
+    all.extend(lifetimes::cases());
+    all.extend(sizes::cases());
+    all.extend(batches::cases());
+    all.extend(reservations::cases());
+    all.extend(visits::cases());
+    all.extend(memory::cases());
+    all
+}
+
+/// Runs all cases, and panics at the end with the names of those that failed.
+pub fn run<E: Engine>(make: impl Fn(Setup) -> Arc<E>) {
+    run_matching("", make);
+}
+
+/// Runs the cases whose names contain `part`.
+pub fn run_matching<E: Engine>(part: &str, make: impl Fn(Setup) -> Arc<E>) {
+    let all = cases::<E>().into_iter();
+    let chosen: Vec<_> = all.filter(|case| case.name.contains(part)).collect();
+    assert!(!chosen.is_empty(), "no case has {part:?} in its name");
+    let failed = |case: &&Case<E>| !passes(case, make(case.setup));
+    let failed: Vec<_> = chosen.iter().filter(failed).map(|case| case.name).collect();
+    assert!(
+        failed.is_empty(),
+        "{} of {} cases failed: {}",
+        failed.len(),
+        chosen.len(),
+        failed.join(", ")
+    );
+}
+
+/// Runs one case in a thread of its name; the panic of a failure is printed by that thread.
+fn passes<E: Engine>(case: &Case<E>, engine: Arc<E>) -> bool {
+    let check = case.check;
+    let body = move || {
+        let mut client = Client::new(engine);
+        check(&mut client);
+        client.audit();
+    };
+    let thread = std::thread::Builder::new().name(case.name.to_owned());
+    let running = thread.spawn(body).expect("a thread can be started");
+    running.join().is_ok()
+}

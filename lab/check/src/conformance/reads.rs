@@ -1,0 +1,344 @@
+//! Gets, touches, and what `mg` can ask for.
+
+use nuthatch::request::Leave;
+use nuthatch::{Engine, Expiry, Read, Removal, Reply, Store};
+
+use super::Case;
+use super::client::{Client, PEEK};
+use crate::answer::Answer;
+
+pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
+    vec![
+        Case::new("read_missing", missing),
+        Case::new("read_hit", hit),
+        Case::new("read_keys_of_all_lengths", keys_of_all_lengths),
+        Case::new("read_keys_of_any_bytes", keys_of_any_bytes),
+        Case::new("read_metadata", metadata),
+        Case::new("read_fetched", fetched),
+        Case::new("read_touch", touch),
+        Case::new("read_touch_dead_on_arrival", touch_dead_on_arrival),
+        Case::new("read_vivify", vivify),
+        Case::new("read_vivify_of_a_hit_changes_nothing", vivify_of_a_hit),
+        Case::new("read_recache", recache),
+        Case::new("read_recache_needs_may_win_and_an_expiry", recache_without),
+        Case::new("read_recache_judges_life_before_touch", recache_and_touch),
+        Case::new("read_unless_cas", unless_cas),
+        Case::new("read_stale_has_one_winner", stale),
+    ]
+}
+
+const WIN: Read = Read {
+    may_win: true,
+    ..PEEK
+};
+
+fn missing<E: Engine>(client: &mut Client<E>) {
+    assert_eq!(client.get(b"key"), None);
+    let options = [
+        PEEK,
+        WIN,
+        Read::default(),
+        Read {
+            touch: Some(Expiry::Never),
+            recache_below: Some(60),
+            unless_cas: Some(1),
+            ..WIN
+        },
+    ];
+    for read in options {
+        assert_eq!(client.read(b"key", read), Answer::Done(Reply::Miss));
+    }
+    assert_eq!(client.get(b"key"), None);
+}
+
+fn hit<E: Engine>(client: &mut Client<E>) {
+    client.set(b"key", b"value");
+    client.set(b"other", b"another");
+    assert_eq!(client.get(b"key").as_deref(), Some(&b"value"[..]));
+    assert_eq!(client.get(b"other").as_deref(), Some(&b"another"[..]));
+    assert_eq!(client.get(b"kez"), None);
+}
+
+fn keys_of_all_lengths<E: Engine>(client: &mut Client<E>) {
+    // Each is a prefix of the next.
+    let longest = [b'k'; 250];
+    for len in 1..=250 {
+        client.set(&longest[..len], len.to_string().as_bytes());
+    }
+    for len in 1..=250 {
+        let expected = len.to_string().into_bytes();
+        assert_eq!(client.get(&longest[..len]), Some(expected), "{len}");
+    }
+}
+
+fn keys_of_any_bytes<E: Engine>(client: &mut Client<E>) {
+    for byte in 0..=255_u8 {
+        client.set(&[byte], &[byte, 1]);
+        client.set(&[byte, 0], &[byte, 2]);
+        client.set(&[0, byte, 0, 0, 0, 0, 0, 0, 255], &[byte, 3]);
+    }
+    // The key of bytes 0 and 0 is also that of byte 0 and a zero.
+    for byte in 0..=255_u8 {
+        assert_eq!(client.get(&[byte]), Some(vec![byte, 1]));
+        assert_eq!(client.get(&[byte, 0]), Some(vec![byte, 2]));
+        let long = [0, byte, 0, 0, 0, 0, 0, 0, 255];
+        assert_eq!(client.get(&long), Some(vec![byte, 3]));
+    }
+}
+
+fn metadata<E: Engine>(client: &mut Client<E>) {
+    let expiry = client.in_seconds(60);
+    let stored = client.must_store(
+        b"key",
+        Store {
+            flags: 0xDEAD_BEEF,
+            expiry,
+            ..Store::set(b"12345")
+        },
+    );
+    assert_eq!(stored.value_len, 5);
+    let Answer::Value(item, value) = client.read(b"key", Read::default()) else {
+        panic!("a hit returns the value");
+    };
+    assert_eq!(value, b"12345");
+    assert_eq!((item.flags, item.value_len), (0xDEAD_BEEF, 5));
+    assert_eq!((item.expiry, item.cas), (expiry, stored.cas));
+    assert!(!item.stale && !item.won && !item.won_before);
+
+    let found = client.read(b"key", PEEK);
+    let Answer::Done(Reply::Found(seen)) = found else {
+        panic!("a read without a value was answered {found:?}");
+    };
+    assert_eq!((seen.flags, seen.value_len), (0xDEAD_BEEF, 5));
+    assert_eq!((seen.expiry, seen.cas), (expiry, stored.cas));
+}
+
+fn fetched<E: Engine>(client: &mut Client<E>) {
+    client.set(b"key", b"value");
+    assert!(!client.peek(b"key").fetched);
+    assert!(!client.peek(b"key").fetched, "a peek leaves no trace");
+    let first = client.meta(b"key", Read::default());
+    assert!(!first.fetched, "the first hit was not yet hit before");
+    assert!(client.peek(b"key").fetched);
+    client.set(b"key", b"new value");
+    assert!(!client.peek(b"key").fetched, "a new item was never hit");
+    client.get(b"key");
+    assert!(client.peek(b"key").fetched, "a plain get is a hit");
+}
+
+fn touch<E: Engine>(client: &mut Client<E>) {
+    let cas = client.set(b"key", b"value").cas;
+    let soon = client.in_seconds(10);
+    let touched = client.meta(
+        b"key",
+        Read {
+            touch: Some(soon),
+            ..PEEK
+        },
+    );
+    assert_eq!((touched.expiry, touched.cas), (soon, cas));
+    let late = client.in_seconds(100);
+    let answer = client.read(
+        b"key",
+        Read {
+            touch: Some(late),
+            ..Read::default()
+        },
+    );
+    assert_eq!(answer.value(), Some(&b"value"[..]));
+    client.wait(50);
+    assert_eq!(client.peek(b"key").expiry, late);
+    client.meta(
+        b"key",
+        Read {
+            touch: Some(Expiry::Never),
+            ..PEEK
+        },
+    );
+    client.wait(1000);
+    assert_eq!(client.peek(b"key").expiry, Expiry::Never);
+    assert_eq!(client.peek(b"key").cas, cas, "a touch is no change");
+}
+
+fn touch_dead_on_arrival<E: Engine>(client: &mut Client<E>) {
+    client.set(b"key", b"value");
+    let answer = client.read(
+        b"key",
+        Read {
+            touch: Some(Expiry::At(client.now)),
+            ..Read::default()
+        },
+    );
+    assert_eq!(answer.value(), Some(&b"value"[..]), "the touch itself hits");
+    assert_eq!(client.get(b"key"), None);
+}
+
+fn vivify<E: Engine>(client: &mut Client<E>) {
+    let expiry = client.in_seconds(30);
+    let read = Read {
+        value: true,
+        vivify: Some(expiry),
+        bump: true,
+        ..WIN
+    };
+    let Answer::Value(won, value) = client.read(b"key", read) else {
+        panic!("a created item is answered like a hit");
+    };
+    assert!(value.is_empty());
+    assert_eq!((won.flags, won.value_len, won.expiry), (0, 0, expiry));
+    assert!(won.won && !won.won_before && !won.stale && !won.fetched);
+
+    let lost = client.meta(b"key", read);
+    assert!(!lost.won && lost.won_before, "there is one winner");
+    assert_eq!(lost.cas, won.cas);
+    client.set(b"key", b"recached");
+    let after = client.meta(b"key", read);
+    assert!(!after.won && !after.won_before, "a store ends the win");
+
+    let without_value = Read {
+        vivify: Some(Expiry::Never),
+        new_cas: Some(7777),
+        ..WIN
+    };
+    let answer = client.read(b"second", without_value);
+    let Answer::Done(Reply::Found(item)) = answer else {
+        panic!("a vivify without value was answered {answer:?}");
+    };
+    assert_eq!((item.cas, item.expiry), (7777, Expiry::Never));
+    assert!(item.won);
+    assert_eq!(client.get(b"second"), Some(vec![]));
+}
+
+fn vivify_of_a_hit<E: Engine>(client: &mut Client<E>) {
+    let before = client.set(b"key", b"value");
+    let after = client.meta(
+        b"key",
+        Read {
+            vivify: Some(client.in_seconds(1)),
+            new_cas: Some(7777),
+            ..WIN
+        },
+    );
+    assert_eq!((after.cas, after.expiry), (before.cas, Expiry::Never));
+    assert!(!after.won);
+    assert_eq!(client.get(b"key").as_deref(), Some(&b"value"[..]));
+}
+
+fn recache<E: Engine>(client: &mut Client<E>) {
+    let expiry = client.in_seconds(100);
+    client.must_store(
+        b"key",
+        Store {
+            expiry,
+            ..Store::set(b"value")
+        },
+    );
+    let below = |seconds| Read {
+        recache_below: Some(seconds),
+        ..WIN
+    };
+    assert!(!client.meta(b"key", below(100)).won, "100 is not under 100");
+    let winner = client.meta(b"key", below(101));
+    assert!(winner.won && !winner.won_before && !winner.stale);
+    let loser = client.meta(b"key", below(101));
+    assert!(!loser.won && loser.won_before);
+    client.wait(99);
+    assert!(!client.meta(b"key", below(50)).won, "it was won before");
+    assert_eq!(client.get(b"key").as_deref(), Some(&b"value"[..]));
+}
+
+fn recache_without<E: Engine>(client: &mut Client<E>) {
+    let below = Read {
+        recache_below: Some(u32::MAX),
+        ..WIN
+    };
+    client.set(b"immortal", b"value");
+    assert!(!client.meta(b"immortal", below).won);
+    let expiry = client.in_seconds(100);
+    client.must_store(
+        b"mortal",
+        Store {
+            expiry,
+            ..Store::set(b"value")
+        },
+    );
+    let bystander = Read {
+        may_win: false,
+        ..below
+    };
+    assert!(!client.meta(b"mortal", bystander).won);
+    assert!(client.meta(b"mortal", below).won);
+    assert!(client.meta(b"mortal", bystander).won_before);
+}
+
+fn recache_and_touch<E: Engine>(client: &mut Client<E>) {
+    let expiry = client.in_seconds(10);
+    client.must_store(
+        b"key",
+        Store {
+            expiry,
+            ..Store::set(b"value")
+        },
+    );
+    let late = client.in_seconds(1000);
+    let item = client.meta(
+        b"key",
+        Read {
+            recache_below: Some(30),
+            touch: Some(late),
+            ..WIN
+        },
+    );
+    assert!(item.won);
+    assert_eq!(item.expiry, late);
+}
+
+fn unless_cas<E: Engine>(client: &mut Client<E>) {
+    let cas = client.set(b"key", b"value").cas;
+    let unless = |cas| Read {
+        unless_cas: Some(cas),
+        ..Read::default()
+    };
+    let same = client.read(b"key", unless(cas));
+    assert!(matches!(same, Answer::Done(Reply::Found(item)) if item.cas == cas));
+    for other in [cas + 1, cas.wrapping_sub(1), 0, u64::MAX] {
+        let changed = client.read(b"key", unless(other));
+        assert_eq!(changed.value(), Some(&b"value"[..]));
+    }
+    let changed = client.set(b"key", b"newer").cas;
+    assert_eq!(
+        client.read(b"key", unless(cas)).value(),
+        Some(&b"newer"[..])
+    );
+    assert_eq!(client.read(b"key", unless(changed)).value(), None);
+}
+
+fn stale<E: Engine>(client: &mut Client<E>) {
+    client.set(b"key", b"value");
+    let leave = Leave::Stale {
+        expiry: None,
+        new_cas: None,
+    };
+    let removal = Removal {
+        leave,
+        ..Removal::default()
+    };
+    assert_eq!(client.remove(b"key", removal), Reply::Removed);
+    assert_eq!(client.get(b"key").as_deref(), Some(&b"value"[..]));
+    let seen = client.peek(b"key");
+    assert!(
+        seen.stale && !seen.won && !seen.won_before,
+        "a peek wins not"
+    );
+    let winner = client.meta(b"key", WIN);
+    assert!(winner.stale && winner.won && !winner.won_before);
+    for _ in 0..2 {
+        let loser = client.meta(b"key", WIN);
+        assert!(loser.stale && !loser.won && loser.won_before);
+    }
+    assert_eq!(client.remove(b"key", removal), Reply::Removed);
+    assert!(client.meta(b"key", WIN).won, "marked anew, won anew");
+    client.set(b"key", b"fresh");
+    let fresh = client.meta(b"key", WIN);
+    assert!(!fresh.stale && !fresh.won && !fresh.won_before);
+}

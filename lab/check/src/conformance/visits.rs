@@ -1,0 +1,132 @@
+//! Walking over all items.
+
+use std::collections::BTreeMap;
+
+use nuthatch::engine::Cursor;
+use nuthatch::{Engine, Handle, Store};
+
+use super::Case;
+use super::client::{Client, bytes};
+
+pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
+    vec![
+        Case::new("visit_of_none", none),
+        Case::new("visit_meets_each_exactly_once", once),
+        Case::new("visit_goes_on_while_others_change", churn),
+        Case::new("visit_shows_what_a_read_shows", shows),
+        Case::new("visit_passes_over_the_expired_and_flushed", expired),
+    ]
+}
+
+/// Walks from the start to the end, with `between` called after each step; returns how often each
+/// key was met.
+fn walk<E: Engine>(
+    client: &mut Client<E>,
+    budget: usize,
+    mut between: impl FnMut(&mut Client<E>),
+) -> BTreeMap<Vec<u8>, usize> {
+    let mut met = BTreeMap::new();
+    let mut cursor = Cursor::default();
+    for _ in 0..10_000_000 {
+        let mut note = |visit: nuthatch::engine::Visit<'_>| {
+            *met.entry(visit.key.to_vec()).or_insert(0) += 1;
+        };
+        match client.handle.visit(client.now, cursor, budget, &mut note) {
+            Some(next) => cursor = next,
+            None => return met,
+        }
+        between(client);
+    }
+    panic!("the walk has no end");
+}
+
+fn none<E: Engine>(client: &mut Client<E>) {
+    assert!(walk(client, 1, |_| ()).is_empty());
+    assert!(walk(client, 1000, |_| ()).is_empty());
+}
+
+fn once<E: Engine>(client: &mut Client<E>) {
+    const ITEMS: usize = 3000;
+    for number in 0..ITEMS {
+        let key = format!("key {number}");
+        client.set(key.as_bytes(), &bytes(number, number % 2000));
+    }
+    for budget in [1, 7, 1000, usize::MAX] {
+        let met = walk(client, budget, |_| ());
+        assert_eq!(met.len(), ITEMS, "with a budget of {budget}");
+        assert!(met.values().all(|&times| times == 1), "budget {budget}");
+    }
+}
+
+fn churn<E: Engine>(client: &mut Client<E>) {
+    const STAYING: usize = 2000;
+    for number in 0..STAYING {
+        client.set(format!("stays {number}").as_bytes(), b"value");
+        client.set(format!("goes {number}").as_bytes(), b"value");
+    }
+    // Between two steps of the walk the table grows, shrinks, and moves its items about.
+    let mut step = 0;
+    let met = walk(client, 50, |client| {
+        for number in 0..20 {
+            let number = step * 20 + number;
+            client.delete(format!("goes {number}").as_bytes());
+            client.set(format!("comes {number}").as_bytes(), &[b'v'; 100]);
+            client.get(format!("stays {number}").as_bytes());
+        }
+        client.handle.maintain(client.now, 100);
+        step += 1;
+    });
+    for number in 0..STAYING {
+        let key = format!("stays {number}");
+        let times = met.get(key.as_bytes()).copied();
+        assert_eq!(times, Some(1), "{key} stayed where it was");
+    }
+}
+
+fn shows<E: Engine>(client: &mut Client<E>) {
+    let long = bytes(1, E::Handle::COPY_MAX + 1);
+    let values = [&b""[..], b"short", &long];
+    let expiry = client.in_seconds(10);
+    for (number, value) in values.into_iter().enumerate() {
+        let store = Store {
+            flags: number as u32,
+            expiry,
+            ..Store::set(value)
+        };
+        client.must_store(format!("{number}").as_bytes(), store);
+    }
+    let mut met = Vec::new();
+    let mut note = |visit: nuthatch::engine::Visit<'_>| {
+        assert!(visit.size >= visit.key.len() + visit.item.value_len);
+        met.push((visit.key.to_vec(), visit.item, visit.value.to_vec()));
+    };
+    let mut cursor = Some(Cursor::default());
+    while let Some(from) = cursor {
+        cursor = client.handle.visit(client.now, from, 100, &mut note);
+    }
+    met.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(met.len(), values.len());
+    for (number, (key, item, value)) in met.into_iter().enumerate() {
+        let seen = client.peek(&key);
+        assert_eq!((item.flags, item.expiry), (number as u32, expiry));
+        assert_eq!((item.cas, item.value_len), (seen.cas, seen.value_len));
+        assert_eq!((item.fetched, item.stale), (false, false));
+        let copied = values[number].len() <= E::Handle::COPY_MAX;
+        assert!(value == if copied { values[number] } else { b"" });
+    }
+}
+
+fn expired<E: Engine>(client: &mut Client<E>) {
+    for number in 0..100 {
+        let store = Store {
+            expiry: client.in_seconds(1 + number % 2),
+            ..Store::set(b"value")
+        };
+        client.must_store(format!("{number}").as_bytes(), store);
+    }
+    client.wait(1);
+    assert_eq!(walk(client, 10, |_| ()).len(), 50);
+    client.engine.flush(client.now, client.now);
+    client.set(b"new", b"value");
+    assert_eq!(walk(client, 10, |_| ()).len(), 1);
+}

@@ -1,0 +1,350 @@
+//! Sequences of operations, compared with the oracle answer by answer.
+//!
+//! A sequence is data ([`Step`]), so it can be generated, shrunk, and read from a fuzzer's bytes.
+//! [`run`] carries it out on an engine and judges each answer by the oracle's own transition. An
+//! engine has cas values of its own: requests name them by when they were seen, and what is asked
+//! of them is that they rise when the model's do.
+//!
+//! Without memory pressure all answers must be equal. Under pressure an engine may have forgotten
+//! any item at any time, but once; what it answers must be right for the item or for none.
+
+mod model;
+pub mod step;
+
+use std::sync::Arc;
+
+use arbitrary::Unstructured;
+use nuthatch::engine::{Cursor, Reservation};
+use nuthatch::request::Leave;
+use nuthatch::{
+    Condition, Delta, Engine, Handle, Key, Op, Read, Removal, Reply, Request, Store, StoreMode,
+    Time,
+};
+use proptest::prelude::any;
+use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+
+use crate::answer::{Answer, ask};
+pub use model::Misses;
+use model::Model;
+use step::{
+    Ask, CasSpec, ConditionSpec, KeyNumber, LeaveSpec, ModeSpec, NEVER_CAS, OpSpec, Step, StoreSpec,
+};
+
+/// Carries out `cases` random sequences, each on a new engine, and panics with the least sequence
+/// that convicts it.
+pub fn property<E: Engine>(cases: usize, misses: Misses, make: impl Fn() -> Arc<E>) {
+    let config = Config {
+        cases: cases as u32,
+        max_shrink_iters: 20_000,
+        // The failing sequence is printed in full; no file beside the sources is needed.
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let sequences = proptest::collection::vec(any::<Step>(), 1..60);
+    let judged = TestRunner::new(config).run(&sequences, |steps| {
+        run(&make(), &steps, misses).map_err(TestCaseError::fail)
+    });
+    match judged {
+        Ok(()) => {}
+        Err(TestError::Fail(wrong, least)) => panic!("{wrong}\n{}", listing(&least)),
+        Err(TestError::Abort(reason)) => panic!("{reason}"),
+    }
+}
+
+/// Carries out the sequence that `bytes` make, and panics if an answer is wrong: what a fuzz target
+/// calls. The engine is new, and has memory for all.
+pub fn run_bytes<E: Engine>(engine: &Arc<E>, bytes: &[u8]) {
+    let mut source = Unstructured::new(bytes);
+    let steps = source.arbitrary_iter::<Step>().into_iter().flatten();
+    let steps: Vec<_> = steps.map_while(Result::ok).collect();
+    if let Err(wrong) = run(engine, &steps, Misses::Never) {
+        panic!("{wrong}\n{}", listing(&steps));
+    }
+}
+
+/// A sequence, a line for each request.
+fn listing(steps: &[Step]) -> String {
+    let mut lines = String::from("in this sequence:\n");
+    for (index, step) in steps.iter().enumerate() {
+        if let Step::Batch(asks) = step {
+            lines += &format!("{index}: a batch of {}\n", asks.len());
+            for Ask { key, op } in asks {
+                lines += &format!("    key {}: {op:?}\n", key.index());
+            }
+        } else {
+            lines += &format!("{index}: {step:?}\n");
+        }
+    }
+    lines
+}
+
+/// Carries out a sequence on an engine that is new, or under memory pressure has been filled with
+/// other keys; an error says what was answered wrongly, or which invariant does not hold at the end.
+pub fn run<E: Engine>(engine: &Arc<E>, steps: &[Step], misses: Misses) -> Result<(), String> {
+    let mut driver = Driver {
+        handle: engine.handle(),
+        engine: Arc::clone(engine),
+        model: Model::new(misses, engine.item_size_max()),
+        misses,
+        now: Time(1000),
+    };
+    for (index, step) in steps.iter().enumerate() {
+        let done = driver.step(step);
+        done.map_err(|wrong| format!("step {index}, {wrong}"))?;
+    }
+    engine.audit().map_err(|broken| format!("audit: {broken}"))
+}
+
+struct Driver<E: Engine> {
+    engine: Arc<E>,
+    handle: E::Handle,
+    model: Model,
+    misses: Misses,
+    now: Time,
+}
+
+/// An operation in two dialects: the same but for the cas values that it names.
+struct Asked {
+    key: Vec<u8>,
+    index: usize,
+    value: Vec<u8>,
+    spec: OpSpec,
+    /// The cas that it demands: the model's and the engine's.
+    cas: (u64, u64),
+}
+
+impl<E: Engine> Driver<E> {
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Batch(asks) => self.batch(asks),
+            Step::Later(ticks) => {
+                self.now.0 += u32::from(*ticks);
+                Ok(())
+            }
+            Step::Reserve {
+                key,
+                store,
+                piece,
+                dropped,
+                meanwhile,
+            } => self.reserve(*key, store, *piece, *dropped, meanwhile.as_ref()),
+            Step::Maintain(budget) => {
+                self.handle.maintain(self.now, usize::from(*budget));
+                Ok(())
+            }
+            Step::Visit(budget) => self.visit(usize::from(*budget) + 1),
+            Step::Flush(after) => {
+                let at = match after {
+                    Some(ticks) => Time(self.now.0 + u32::from(*ticks)),
+                    None => Time(self.now.0 - 1),
+                };
+                self.engine.flush(self.now, at);
+                self.model.flush(self.now, at);
+                Ok(())
+            }
+        }
+    }
+
+    fn batch(&mut self, asks: &[Ask]) -> Result<(), String> {
+        let asked: Vec<_> = asks.iter().map(|ask| self.resolve(ask)).collect();
+        let hasher = self.engine.hasher();
+        let requests = asked.iter().map(|asked| Request {
+            key: Key::new(&asked.key, hasher),
+            op: asked.op(self.now, asked.cas.1),
+        });
+        let requests: Vec<_> = requests.collect();
+        let answers = ask(&mut self.handle, self.now, &requests);
+        for (number, (asked, answer)) in asked.iter().zip(&answers).enumerate() {
+            self.judge(asked, answer)
+                .map_err(|wrong| format!("request {number}: {wrong}"))?;
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, asked: &Asked, answer: &Answer) -> Result<(), String> {
+        let op = asked.op(self.now, asked.cas.0);
+        let key_len = asked.key.len();
+        self.model
+            .judge(self.now, asked.index, key_len, &op, answer)
+    }
+
+    fn resolve(&self, ask: &Ask) -> Asked {
+        let index = ask.key.index();
+        let cas = match named_cas(&ask.op) {
+            Some(CasSpec::Seen(ago)) => self.model.seen_cas(index, ago),
+            Some(CasSpec::Own(own)) => Some((own.cas(), own.cas())),
+            Some(CasSpec::Never) | None => None,
+        };
+        Asked {
+            key: ask.key.bytes(),
+            index,
+            value: match &ask.op {
+                OpSpec::Set(value) | OpSpec::Store(StoreSpec { value, .. }) => value.bytes(),
+                _ => Vec::new(),
+            },
+            spec: ask.op.clone(),
+            cas: cas.unwrap_or((NEVER_CAS, NEVER_CAS)),
+        }
+    }
+
+    fn reserve(
+        &mut self,
+        key: KeyNumber,
+        store: &StoreSpec,
+        piece: u8,
+        dropped: bool,
+        meanwhile: Option<&Ask>,
+    ) -> Result<(), String> {
+        let op = OpSpec::Store(store.clone());
+        let asked = self.resolve(&Ask { key, op });
+        let reserved = {
+            let key = Key::new(&asked.key, self.engine.hasher());
+            self.handle.reserve(self.now, key, asked.value.len())
+        };
+        let mut reservation = match reserved {
+            Ok(reservation) => reservation,
+            Err(Reply::TooLarge) => return self.judge(&asked, &Answer::Done(Reply::TooLarge)),
+            Err(other) => return Err(format!("a reservation was answered {other:?}")),
+        };
+        for piece in asked.value.chunks((usize::from(piece) + 1) * 64) {
+            reservation.write(piece);
+        }
+        if reservation.missing() > 0 {
+            return Err(format!("{} bytes are missing", reservation.missing()));
+        }
+        if let Some(ask) = meanwhile {
+            self.batch(std::slice::from_ref(ask))?;
+        }
+        if dropped {
+            return Ok(());
+        }
+        let Op::Store(store) = asked.op(self.now, asked.cas.1) else {
+            return Err("a store is a store".into());
+        };
+        let store = Store {
+            value: b"ignored",
+            ..store
+        };
+        let reply = self.handle.commit(self.now, reservation, &store);
+        self.judge(&asked, &Answer::Done(reply))
+    }
+
+    fn visit(&mut self, budget: usize) -> Result<(), String> {
+        let mut met = Vec::new();
+        let mut cursor = Some(Cursor::default());
+        let names: Vec<_> = (0..step::KEYS)
+            .map(|key| KeyNumber(key as u8).bytes())
+            .collect();
+        while let Some(from) = cursor {
+            let mut note = |visit: nuthatch::engine::Visit<'_>| {
+                let key = names.iter().position(|name| name == visit.key);
+                met.push((key, visit.item, visit.value.to_vec()));
+            };
+            cursor = self.handle.visit(self.now, from, budget, &mut note);
+        }
+        if self.misses == Misses::Never && met.iter().any(|(key, ..)| key.is_none()) {
+            return Err("a key was visited that nobody stored".into());
+        }
+        let known = met.into_iter();
+        let known = known.filter_map(|(key, item, value)| Some((key?, item, value)));
+        let known: Vec<_> = known.collect();
+        self.model.judge_walk(self.now, E::Handle::COPY_MAX, &known)
+    }
+}
+
+/// The cas that an operation demands, if it does.
+fn named_cas(op: &OpSpec) -> Option<CasSpec> {
+    let condition = match op {
+        OpSpec::Get | OpSpec::Set(_) => return None,
+        OpSpec::Read(read) => return read.unless_cas,
+        OpSpec::Store(store) => store.condition,
+        OpSpec::Remove { condition, .. } | OpSpec::Delta { condition, .. } => *condition,
+    };
+    match condition {
+        ConditionSpec::None => None,
+        ConditionSpec::Cas(cas) | ConditionSpec::CasOrStale(cas) => Some(cas),
+    }
+}
+
+impl Asked {
+    /// The operation, with the cas that it demands in one of the dialects.
+    fn op(&self, now: Time, cas: u64) -> Op<'_> {
+        let at = |expiry: step::ExpirySpec| expiry.at(now);
+        let demand = |condition| match condition {
+            ConditionSpec::None => Condition::None,
+            ConditionSpec::Cas(_) => Condition::Cas(cas),
+            ConditionSpec::CasOrStale(_) => Condition::CasOrStale(cas),
+        };
+        match &self.spec {
+            OpSpec::Get => Op::Get,
+            OpSpec::Set(_) => Op::Store(Store::set(&self.value)),
+            OpSpec::Read(read) => Op::Read(Read {
+                value: read.value,
+                touch: read.touch.map(at),
+                vivify: read.vivify.map(at),
+                recache_below: read.recache_below.map(u32::from),
+                unless_cas: read.unless_cas.map(|_| cas),
+                new_cas: read.new_cas.map(|own| own.cas()),
+                may_win: read.may_win,
+                bump: read.bump,
+            }),
+            OpSpec::Store(store) => Op::Store(Store {
+                mode: mode(store.mode),
+                value: &self.value,
+                flags: store.flags.into(),
+                expiry: at(store.expiry),
+                condition: demand(store.condition),
+                new_cas: store.new_cas.map(|own| own.cas()),
+                vivify: store.vivify.map(at),
+            }),
+            OpSpec::Remove { condition, leave } => Op::Remove(Removal {
+                condition: demand(*condition),
+                leave: left(*leave, now),
+            }),
+            OpSpec::Delta {
+                down,
+                by,
+                condition,
+                touch,
+                vivify,
+                new_cas,
+            } => Op::Delta(Delta {
+                down: *down,
+                by: by.number(),
+                condition: demand(*condition),
+                touch: touch.map(at),
+                vivify: vivify.map(|(number, expiry)| (number.number(), at(expiry))),
+                new_cas: new_cas.map(|own| own.cas()),
+            }),
+        }
+    }
+}
+
+fn mode(mode: ModeSpec) -> StoreMode {
+    match mode {
+        ModeSpec::Set => StoreMode::Set,
+        ModeSpec::Add => StoreMode::Add,
+        ModeSpec::Replace => StoreMode::Replace,
+        ModeSpec::Append => StoreMode::Append,
+        ModeSpec::Prepend => StoreMode::Prepend,
+    }
+}
+
+fn left(leave: LeaveSpec, now: Time) -> Leave {
+    match leave {
+        LeaveSpec::Nothing => Leave::Nothing,
+        LeaveSpec::Stale { expiry, new_cas } => Leave::Stale {
+            expiry: expiry.map(|expiry| expiry.at(now)),
+            new_cas: new_cas.map(|own| own.cas()),
+        },
+        LeaveSpec::Empty {
+            stale,
+            expiry,
+            new_cas,
+        } => Leave::Empty {
+            stale,
+            expiry: expiry.map(|expiry| expiry.at(now)),
+            new_cas: new_cas.map(|own| own.cas()),
+        },
+    }
+}

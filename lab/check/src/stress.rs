@@ -1,0 +1,376 @@
+//! Many threads at once, on values that check themselves.
+//!
+//! Every value carries its key, its length, a stamp and a checksum
+//! ([`nuthatch_workload::value`]), so a reader needs no oracle: whatever it gets must check. Sizes
+//! are a smoke test by default; a soak raises them.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nuthatch::{
+    Delta, Engine, Expiry, Handle, Key, Op, Read, Removal, Reply, Request, Store, Time,
+};
+use nuthatch_workload::{Distribution, KeyMaker, Popularity, Seed, value};
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+use crate::answer::{Answer, ask};
+
+/// How much of a stress.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Threads, all of which read and write.
+    pub threads: usize,
+    /// Batches that each of them carries out.
+    pub batches: usize,
+    /// Requests in a batch, at most.
+    pub batch_max: usize,
+    /// Different keys.
+    pub keys: u64,
+    /// Lengths of values. The shorter ones come more often.
+    pub value_len: Range<usize>,
+    /// Everything random follows from it, but the order of threads.
+    pub seed: Seed,
+}
+
+impl Load {
+    /// A few seconds.
+    pub const SMOKE: Self = Self {
+        threads: 4,
+        batches: 4000,
+        batch_max: 32,
+        keys: 20_000,
+        value_len: 64..4096,
+        seed: Seed(1),
+    };
+
+    /// As much again, so many times: the same requests, and then others.
+    pub fn times(&self, factor: usize) -> Self {
+        Self {
+            batches: self.batches * factor,
+            ..self.clone()
+        }
+    }
+
+    /// A mixture of sizes, up to half a mebibyte.
+    pub const MIXED: Self = Self {
+        batches: 400,
+        keys: 2000,
+        value_len: 64..512 << 10,
+        ..Self::SMOKE
+    };
+}
+
+/// What a stress has seen. A test may ask that there was something to see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Reads that returned a value.
+    pub hits: usize,
+    /// Reads that found nothing.
+    pub misses: usize,
+    /// Changes that took place.
+    pub changes: usize,
+}
+
+/// Length of a key in bytes.
+const KEY_SIZE: usize = 16;
+
+/// Reads, stores, deletes, expiries and maintenance by all threads on all keys: whatever is read
+/// must check. Misses are lawful. Ends with an audit.
+pub fn everything<E: Engine>(engine: &Arc<E>, load: &Load) -> Seen {
+    let clock = AtomicUsize::new(1000);
+    let seen = on_threads(load.threads, |thread| {
+        let mut worker = Worker::new(engine, load, thread);
+        for round in 0..load.batches {
+            // A tick passes every now and then, for expiries to come true.
+            let ticks = clock.fetch_add(usize::from(round % 64 == 0), Ordering::Relaxed);
+            worker.batch(Time(ticks as u32));
+        }
+        worker.seen
+    });
+    audit(engine);
+    seen.into_iter().fold(Seen::default(), |sum, seen| Seen {
+        hits: sum.hits + seen.hits,
+        misses: sum.misses + seen.misses,
+        changes: sum.changes + seen.changes,
+    })
+}
+
+/// Keys that stay, in ample memory, while all others around them come and go and the table grows:
+/// readers of those that stay must never miss. Returns how many reads there were.
+pub fn residents<E: Engine>(engine: &Arc<E>, load: &Load) -> usize {
+    let keys = KeyMaker::new(KEY_SIZE);
+    let residents = load.keys / 10 + 1;
+    let mut handle = engine.handle();
+    let now = Time(1000);
+    for number in 0..residents {
+        let value = value::make(&keys.key(number), number, 100);
+        let answer = one(
+            engine,
+            &mut handle,
+            now,
+            &keys.key(number),
+            Op::Store(Store::set(&value)),
+        );
+        assert!(
+            matches!(answer, Answer::Done(Reply::Stored(_))),
+            "{answer:?}"
+        );
+    }
+
+    let churning = AtomicUsize::new(load.threads / 2);
+    let reads = on_threads(load.threads, |thread| {
+        let random = load.seed.thread(thread);
+        if thread < load.threads / 2 {
+            churn(engine, load, thread, residents, random);
+            // Release: readers that see the end have the churn behind them (Acquire in `watch`).
+            churning.fetch_sub(1, Ordering::Release);
+            return 0;
+        }
+        watch(engine, load, residents, random, &churning)
+    });
+    audit(engine);
+    reads.into_iter().sum()
+}
+
+/// Stores ever new keys, of which some are deleted again, and lets the engine do its housekeeping.
+fn churn<E: Engine>(
+    engine: &Arc<E>,
+    load: &Load,
+    thread: usize,
+    residents: u64,
+    mut random: SmallRng,
+) {
+    let keys = KeyMaker::new(KEY_SIZE);
+    let mut handle = engine.handle();
+    let first = residents + thread as u64 * (load.batches * load.batch_max) as u64;
+    for batch in 0..load.batches as u64 {
+        for number in 0..load.batch_max as u64 {
+            let number = first + batch * load.batch_max as u64 + number;
+            let key = keys.key(number);
+            let value = value::make(&key, number, random.random_range(50..200));
+            one(
+                engine,
+                &mut handle,
+                Time(1000),
+                &key,
+                Op::Store(Store::set(&value)),
+            );
+            let gone = keys.key(random.random_range(first..=number));
+            let op = match random.random_range(0..4) {
+                0 => Op::Get,
+                _ => Op::Remove(Removal::default()),
+            };
+            one(engine, &mut handle, Time(1000), &gone, op);
+        }
+        handle.maintain(Time(1000), 100);
+    }
+}
+
+/// Reads residents in batches until the churn is over, and touches some.
+fn watch<E: Engine>(
+    engine: &Arc<E>,
+    load: &Load,
+    residents: u64,
+    mut random: SmallRng,
+    churning: &AtomicUsize,
+) -> usize {
+    let keys = KeyMaker::new(KEY_SIZE);
+    let mut handle = engine.handle();
+    let mut reads = 0;
+    // Acquire: see the Release in `residents`.
+    while churning.load(Ordering::Acquire) > 0 {
+        let count = random.random_range(1..=load.batch_max);
+        let numbers: Vec<_> = (0..count)
+            .map(|_| random.random_range(0..residents))
+            .collect();
+        let names: Vec<_> = numbers.iter().map(|&number| keys.key(number)).collect();
+        let touch = Read {
+            touch: Some(Expiry::Never),
+            ..Read::default()
+        };
+        let batch = names.iter().map(|name| Request {
+            key: Key::new(name, engine.hasher()),
+            op: if random.random_bool(0.1) {
+                Op::Read(touch)
+            } else {
+                Op::Get
+            },
+        });
+        let batch: Vec<_> = batch.collect();
+        let answers = ask(&mut handle, Time(1000), &batch);
+        for ((name, number), answer) in names.iter().zip(numbers).zip(answers) {
+            let Some(found) = answer.value() else {
+                panic!("resident {number} was missed: {answer:?}");
+            };
+            assert_eq!(value::check(name, found), Ok(number), "resident {number}");
+            reads += 1;
+        }
+    }
+    reads
+}
+
+/// A number that all threads count up by ones: none may be lost. Returns how many there were.
+pub fn counter<E: Engine>(engine: &Arc<E>, load: &Load) -> usize {
+    let mut handle = engine.handle();
+    let now = Time(1000);
+    let key = b"the counter";
+    one(engine, &mut handle, now, key, Op::Store(Store::set(b"0")));
+    let counts = on_threads(load.threads, |thread| {
+        let mut handle = engine.handle();
+        let mut random = load.seed.thread(thread);
+        let mut counted = 0;
+        let mut last = 0;
+        for _ in 0..load.batches {
+            let up = Request {
+                key: Key::new(key, engine.hasher()),
+                op: Op::Delta(Delta::up(1)),
+            };
+            let batch = vec![up; random.random_range(1..=load.batch_max)];
+            for answer in ask(&mut handle, now, &batch) {
+                let Answer::Done(Reply::Number(number, _)) = answer else {
+                    panic!("incr was answered {answer:?}");
+                };
+                assert!(number > last, "{number} follows {last}");
+                last = number;
+            }
+            counted += batch.len();
+        }
+        counted
+    });
+    let total = counts.into_iter().sum::<usize>();
+    let answer = one(engine, &mut handle, now, key, Op::Get);
+    assert_eq!(answer.value(), Some(total.to_string().as_bytes()));
+    audit(engine);
+    total
+}
+
+/// One thread of [`everything`].
+struct Worker<'a, E: Engine> {
+    engine: &'a Arc<E>,
+    handle: E::Handle,
+    load: &'a Load,
+    keys: KeyMaker,
+    popularity: Popularity,
+    random: SmallRng,
+    stamp: u64,
+    seen: Seen,
+}
+
+impl<'a, E: Engine> Worker<'a, E> {
+    fn new(engine: &'a Arc<E>, load: &'a Load, thread: usize) -> Self {
+        Self {
+            engine,
+            handle: engine.handle(),
+            load,
+            keys: KeyMaker::new(KEY_SIZE),
+            popularity: Popularity::new(Distribution::YCSB, load.keys),
+            random: load.seed.thread(thread),
+            stamp: (thread as u64) << 48,
+            seen: Seen::default(),
+        }
+    }
+
+    fn batch(&mut self, now: Time) {
+        let count = self.random.random_range(1..=self.load.batch_max);
+        let names: Vec<_> = (0..count)
+            .map(|_| self.keys.key(self.popularity.draw(&mut self.random)))
+            .collect();
+        let values: Vec<_> = names.iter().map(|name| self.value(name)).collect();
+        let hasher = self.engine.hasher();
+        let mut batch = Vec::new();
+        for (name, value) in names.iter().zip(&values) {
+            let op = match self.random.random_range(0..100) {
+                0..60 => Op::Get,
+                60..66 => Op::Read(Read {
+                    touch: Some(Expiry::At(now.after(Duration::from_secs(2)))),
+                    ..Read::default()
+                }),
+                66..90 => Op::Store(Store::set(value)),
+                90..94 => Op::Store(Store {
+                    expiry: Expiry::At(now.after(Duration::from_millis(100))),
+                    ..Store::set(value)
+                }),
+                _ => Op::Remove(Removal::default()),
+            };
+            let key = Key::new(name, hasher);
+            batch.push(Request { key, op });
+        }
+        let answers = ask(&mut self.handle, now, &batch);
+        for (name, answer) in names.iter().zip(answers) {
+            self.judge(name, &answer);
+        }
+        if self.random.random_bool(0.05) {
+            self.handle.maintain(now, 64);
+        }
+    }
+
+    /// A value for a key; half of them are in the shortest sixteenth.
+    fn value(&mut self, name: &[u8]) -> Vec<u8> {
+        let Range { start, end } = self.load.value_len;
+        let least = start.max(value::len_min(name.len()));
+        let most = match self.random.random_bool(0.5) {
+            true => least + (end - least) / 16,
+            false => end,
+        };
+        self.stamp += 1;
+        let len = self.random.random_range(least..most.max(least + 1));
+        value::make(name, self.stamp, len)
+    }
+
+    fn judge(&mut self, name: &[u8], answer: &Answer) {
+        match answer {
+            Answer::Value(_, found) => {
+                if let Err(fault) = value::check(name, found) {
+                    let name = String::from_utf8_lossy(name);
+                    panic!("{name} has {} bytes with a wrong {fault:?}", found.len());
+                }
+                self.seen.hits += 1;
+            }
+            Answer::Done(Reply::Miss) => self.seen.misses += 1,
+            Answer::Done(Reply::Stored(_) | Reply::Removed) => self.seen.changes += 1,
+            Answer::Done(Reply::NotFound) => {}
+            Answer::Done(other) => panic!("answered {other:?}"),
+        }
+    }
+}
+
+fn one<E: Engine>(
+    engine: &Arc<E>,
+    handle: &mut E::Handle,
+    now: Time,
+    key: &[u8],
+    op: Op<'_>,
+) -> Answer {
+    crate::answer::ask_one(handle, engine.hasher(), now, key, op)
+}
+
+/// Runs `work` on so many threads that start together, and returns what they return.
+fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let open = AtomicBool::new(false);
+    let (open, work) = (&open, &work);
+    std::thread::scope(|scope| {
+        let spawn = |thread| {
+            scope.spawn(move || {
+                while !open.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                work(thread)
+            })
+        };
+        let running: Vec<_> = (0..threads).map(spawn).collect();
+        open.store(true, Ordering::Release);
+        let joined = running.into_iter().map(|thread| thread.join());
+        joined
+            .map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+fn audit<E: Engine>(engine: &Arc<E>) {
+    if let Err(broken) = engine.audit() {
+        panic!("audit: {broken}");
+    }
+}

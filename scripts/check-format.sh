@@ -1,0 +1,5 @@
+#!/bin/sh
+# The code is formatted as rustfmt does.
+set -eu
+cd "$(dirname "$0")/.."
+cargo fmt --all --check

@@ -1,0 +1,6 @@
+#!/bin/sh
+# Builds and starts a server on 127.0.0.1:11211; more words go to it: scripts/serve.sh -m 1024
+set -eu
+cd "$(dirname "$0")/.."
+cargo build --release --bin nuthatch
+exec target/release/nuthatch -l 127.0.0.1 -p 11211 "$@"

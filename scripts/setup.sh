@@ -1,0 +1,40 @@
+#!/bin/sh
+# Installs what the tests need, where it is missing: Debian packages, Python clients in .venv, and
+# cargo-fuzz if there is a nightly compiler. Needs root or sudo only for the packages.
+set -eu
+cd "$(dirname "$0")/.."
+
+# memcached: the rival of the benches. The tools have memccapable. The rest builds pylibmc.
+packages="memcached libmemcached-tools libmemcached-dev zlib1g-dev gcc python3-venv python3-dev"
+
+missing=""
+if command -v dpkg-query >/dev/null; then
+    for package in $packages; do
+        state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+        [ "$state" = installed ] || missing="$missing $package"
+    done
+else
+    echo "setup: not a Debian machine; see that these are there: $packages"
+fi
+if [ -n "$missing" ]; then
+    echo "setup: installing$missing"
+    as_root=""
+    [ "$(id -u)" = 0 ] || as_root="sudo"
+    $as_root apt-get update -q
+    $as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -q -y --no-install-recommends $missing
+fi
+
+# The stamp holds the requirements that were installed, so that a change of them is noticed.
+stamp=.venv/requirements.txt
+if ! cmp -s tests/clients/requirements.txt "$stamp"; then
+    echo "setup: Python clients in .venv"
+    python3 -m venv .venv
+    .venv/bin/pip install -q --disable-pip-version-check -r tests/clients/requirements.txt
+    cp tests/clients/requirements.txt "$stamp"
+fi
+
+if cargo +nightly --version >/dev/null 2>&1 && ! cargo fuzz --version >/dev/null 2>&1; then
+    echo "setup: installing cargo-fuzz"
+    cargo install -q --locked cargo-fuzz || echo "setup: cargo-fuzz is not to be had; no fuzzing"
+fi

@@ -1,0 +1,61 @@
+"""A server for each test module, on a free port, ended by its process."""
+
+import os
+import pathlib
+import socket
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NUTHATCH = os.environ.get("NUTHATCH", str(ROOT / "target/release/nuthatch"))
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, folder, *flags):
+        ports = folder / "ports"
+        command = [NUTHATCH, "-l", "127.0.0.1", "-p", "-1", *flags]
+        environment = {**os.environ, "MEMCACHED_PORT_FILENAME": str(ports)}
+        self.process = subprocess.Popen(command, env=environment)
+        # Ready when it has written where it listens: bounded by the process's life, not by a clock.
+        while not (ports.exists() and ports.read_text().endswith("\n")):
+            assert self.process.poll() is None, "the server ended at once"
+            time.sleep(0.01)
+        self.host = "127.0.0.1"
+        self.port = int(ports.read_text().split()[-1])
+        socket.create_connection((self.host, self.port)).close()
+
+    @property
+    def address(self):
+        return self.host, self.port
+
+    def end(self):
+        """Stops it as a system would, and returns its exit code."""
+        self.process.terminate()
+        return self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    running = Server(tmp_path_factory.mktemp("server"), "-m", "128", "-t", "2", "-I", "8m")
+    yield running
+    assert running.end() == 0
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts servers with flags of their own."""
+    running = []
+
+    def start_with(*flags):
+        folder = tmp_path / str(len(running))
+        folder.mkdir()
+        running.append(Server(folder, *flags))
+        return running[-1]
+
+    yield start_with
+    for one in running:
+        one.end()
