@@ -1,5 +1,7 @@
 //! The library's face, used as a program would.
 
+#![cfg(not(loom))]
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};

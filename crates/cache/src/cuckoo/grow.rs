@@ -23,7 +23,7 @@ use crate::prefetch;
 
 /// Buckets that each store splits while the table doubles. Two would do: a doubling starts when 5 %
 /// of the slots are free, and an eighth of `n` stores must suffice to split `n` buckets.
-const SPLITS_A_STORE: usize = 8;
+const SPLITS_A_STORE: usize = if cfg!(loom) { 1 } else { 8 };
 
 /// The index may take one part in so many of the memory if pages must be taken from items for it.
 const SHARE_OF_MEMORY: usize = 8;

@@ -71,7 +71,7 @@ use local::Marks;
 use matching::Vector;
 
 /// Buckets of the smallest table.
-const BUCKETS_MIN: u64 = 64;
+const BUCKETS_MIN: u64 = if cfg!(loom) { 2 } else { 64 };
 
 /// The cuckoo engine.
 pub struct Cuckoo<D: Design = EightWay> {

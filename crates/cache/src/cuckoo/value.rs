@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::Cuckoo;
 use super::layout::Design;
 use crate::engine::Value;
-use crate::item::{Header, SEGMENT_HEADER, Shape};
+#[cfg(not(loom))]
+use crate::item::SEGMENT_HEADER;
+use crate::item::{Header, Shape};
 use crate::slab::arena::Chunk;
 
 /// A pinned value. Its bytes stay where and what they are until it is dropped.

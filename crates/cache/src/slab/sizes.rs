@@ -2,14 +2,14 @@
 
 use super::arena::WORD;
 
-/// Bytes of a page: what classes take from the pool and give back.
-pub const PAGE: usize = 1 << 20;
+/// Bytes of a page: what classes take from the pool and give back. Loom models each word by itself.
+pub const PAGE: usize = if cfg!(loom) { 1 << 8 } else { 1 << 20 };
 /// Words of a page.
 pub const PAGE_WORDS: usize = PAGE / WORD;
 /// The smallest chunk: one recency bit stands for this many bytes of the arena.
 pub const CHUNK_MIN: usize = 32;
 /// Classes at most.
-pub const CLASSES_MAX: usize = 63;
+pub const CLASSES_MAX: usize = if cfg!(loom) { 3 } else { 63 };
 
 /// Sizes looked up by one table access.
 const TABLE_BYTES: usize = 2048;

@@ -1,0 +1,147 @@
+//! Large values, read in place.
+
+use std::sync::Arc;
+
+use loom::thread;
+use nuthatch::Engine;
+use nuthatch::Op;
+use nuthatch::slab::arena::{Arena, Chunk};
+use nuthatch::slab::pins::Pins;
+use nuthatch_sync::shim::{AtomicU64, Ordering, fence};
+use nuthatch_sync::stripes::Stripes;
+
+use crate::world::*;
+
+/// Over the models' copy limit, and in two segments.
+const LARGE: [u8; 200] = [7; 200];
+
+/// Over the models' copy limit, in one chunk.
+const SINGLE: [u8; 33] = [7; 33];
+
+/// Store 1 and 2: a reader pins a value under the lock while another thread takes it out of the index;
+/// the last of them frees it, once: the audit finds every chunk free or linked, and none twice.
+fn the_last_one_frees(value: &'static [u8]) {
+    let key = key_in(8, [0, 1]);
+    model(2, move || {
+        let engine = engine(8);
+        let mut door = engine.handle();
+        set_bytes(&mut door, key, value);
+        let reader = {
+            let mut door = engine.handle();
+            thread::spawn(move || {
+                let answers = run(&mut door, &[(key, Op::Get)]);
+                assert!(matches!(
+                    answers[0],
+                    Answer::Large(_) | Answer::Done(nuthatch::Reply::Miss)
+                ));
+            })
+        };
+        assert!(delete(&mut door, key));
+        reader.join().unwrap();
+        audit(&engine);
+        assert_eq!(used_chunks(&engine), 0);
+    });
+}
+
+fn used_chunks(engine: &Model) -> usize {
+    engine
+        .stats()
+        .classes
+        .iter()
+        .map(|class| class.used_chunks)
+        .sum()
+}
+
+#[test]
+fn a_chunk_is_freed_once() {
+    the_last_one_frees(&SINGLE);
+}
+
+#[test]
+fn segments_are_freed_once() {
+    the_last_one_frees(&LARGE);
+}
+
+/// Store 1: a value that is replaced while it is pinned keeps its chunks until it is unpinned, though
+/// the writer stores another item at once.
+#[test]
+fn a_replaced_value_is_freed_once() {
+    let (key, other) = (key_in(8, [0, 1]), key_in(8, [2, 3]));
+    model(2, move || {
+        let engine = engine(8);
+        let mut door = engine.handle();
+        set_bytes(&mut door, key, &SINGLE);
+        let reader = {
+            let mut door = engine.handle();
+            thread::spawn(move || {
+                let answers = run(&mut door, &[(key, Op::Get)]);
+                assert!(matches!(answers[0], Answer::Large(_)));
+            })
+        };
+        set_bytes(&mut door, key, &SINGLE);
+        set_bytes(&mut door, other, &SINGLE);
+        reader.join().unwrap();
+        audit(&engine);
+        assert_eq!(used_chunks(&engine), 2);
+    });
+}
+
+/// The protocol of `slab/pins.rs` with the bytes in view: what is pinned is not overwritten before it
+/// is unpinned, and exactly one side is told to free it.
+#[test]
+fn pinned_bytes_stay_and_one_of_three_frees() {
+    model(1, || {
+        struct World {
+            stripes: Stripes,
+            slot: AtomicU64,
+            pins: Pins,
+            arena: Arena,
+            freed: AtomicU64,
+        }
+        impl World {
+            fn free(&self) {
+                self.freed.fetch_add(1, Ordering::Relaxed);
+                // The next owner.
+                fence(Ordering::Release);
+                self.arena.store(CHUNK, 0, 9);
+                self.arena.store(CHUNK, 1, 9);
+            }
+        }
+        const CHUNK: Chunk = Chunk(0);
+        let world = Arc::new(World {
+            stripes: Stripes::new(2),
+            slot: AtomicU64::new(1),
+            pins: Pins::default(),
+            arena: Arena::reserve(2).unwrap(),
+            freed: AtomicU64::new(0),
+        });
+        let read = |world: &World| {
+            let guard = world.stripes.lock(world.stripes.pair(0, 1));
+            let linked = world.slot.load(Ordering::Relaxed) == 1;
+            if linked {
+                world.pins.pin(CHUNK);
+            }
+            drop(guard);
+            if linked {
+                let words = [world.arena.load(CHUNK, 0), world.arena.load(CHUNK, 1)];
+                assert_eq!(words, [0, 0]);
+                if world.pins.unpin(CHUNK) {
+                    world.free();
+                }
+            }
+        };
+        let readers = [Arc::clone(&world), Arc::clone(&world)]
+            .map(|world| thread::spawn(move || read(&world)));
+        let guard = world.stripes.lock(world.stripes.pair(0, 1));
+        world.slot.store(0, Ordering::Relaxed);
+        drop(guard);
+        if world.pins.may_free(CHUNK) {
+            world.free();
+        }
+        for reader in readers {
+            reader.join().unwrap();
+        }
+        assert_eq!(world.freed.load(Ordering::Relaxed), 1);
+        assert!(world.pins.is_idle());
+    });
+}

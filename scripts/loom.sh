@@ -1,0 +1,18 @@
+#!/bin/sh
+# Explores the models of the version stripes and of the cuckoo engine: all interleavings and all
+# values that relaxed loads may return, of two or three threads.
+#
+# Cost on two cores: a minute to build (once), half a minute to run. Models of whole operations are
+# bounded to 1 to 3 preemptions each (the number stands in the model); LOOM_MAX_PREEMPTIONS=n sets
+# another bound for all of them, and each step multiplies the time by about ten.
+#
+#     scripts/loom.sh [name of a test]
+set -eu
+cd "$(dirname "$0")/.."
+export RUSTFLAGS="--cfg loom ${RUSTFLAGS:-}"
+# A build of its own, so that the usual one is not thrown away.
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
+# Whole-program optimisation would cost more than it gains here.
+export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+cargo test --release -p nuthatch-sync --test loom -- "$@"
+cargo test --release -p nuthatch --test loom -- "$@"
