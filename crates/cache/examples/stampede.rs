@@ -17,7 +17,10 @@ fn render(page: u32) -> Vec<u8> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let cache = Cache::builder().memory_limit(16 << 20).maintenance_thread(true).build()?;
+    let cache = Cache::builder()
+        .memory_limit(16 << 20)
+        .maintenance_thread(true)
+        .build()?;
     let minute = Some(Duration::from_secs(60));
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -30,7 +33,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             });
         }
     });
-    println!("40 requests, {} pages rendered", RENDERED.load(Ordering::Relaxed));
+    println!(
+        "40 requests, {} pages rendered",
+        RENDERED.load(Ordering::Relaxed)
+    );
     println!("{:?}", cache);
     Ok(())
 }

@@ -180,6 +180,19 @@ impl Header {
         }
     }
 
+    /// The header of the usual item, narrow and in one piece, if the chunk's first two words are one
+    /// for a key of this length.
+    #[inline(always)]
+    pub fn usual(word0: u64, word1: u64, key_len: usize) -> Option<Self> {
+        let looked_at = ((1 << KEY_LEN_BITS) - 1) | WIDE | LARGE;
+        (word0 & looked_at == key_len as u64).then_some(Self {
+            word0,
+            word1,
+            cas: 0,
+            long: 0,
+        })
+    }
+
     /// The header of an item of this shape.
     #[inline]
     pub fn new(shape: &Shape, fields: &Fields) -> Self {

@@ -48,8 +48,14 @@ fn cas_tells_what_happened() {
     assert_eq!(cache.cas(b"k", b"1", 5, None).unwrap(), CasOutcome::Gone);
     cache.set(b"k", b"1").unwrap();
     let cas = cache.get_item(b"k").unwrap().unwrap().1.cas;
-    assert_eq!(cache.cas(b"k", b"2", cas, None).unwrap(), CasOutcome::Stored);
-    assert_eq!(cache.cas(b"k", b"3", cas, None).unwrap(), CasOutcome::Changed);
+    assert_eq!(
+        cache.cas(b"k", b"2", cas, None).unwrap(),
+        CasOutcome::Stored
+    );
+    assert_eq!(
+        cache.cas(b"k", b"3", cas, None).unwrap(),
+        CasOutcome::Changed
+    );
     assert_eq!(cache.get(b"k").unwrap().unwrap(), b"2");
 }
 
@@ -58,9 +64,14 @@ fn time_ends_items_and_touch_prolongs_them() {
     let cache = cache();
     cache.set_for(b"short", b"1", Duration::ZERO).unwrap();
     assert_eq!(cache.get(b"short").unwrap(), None);
-    cache.set_for(b"long", b"1", Duration::from_secs(3600)).unwrap();
+    cache
+        .set_for(b"long", b"1", Duration::from_secs(3600))
+        .unwrap();
     assert!(cache.touch(b"long", None).unwrap());
-    assert_eq!(cache.get_item(b"long").unwrap().unwrap().1.expiry, nuthatch::Expiry::Never);
+    assert_eq!(
+        cache.get_item(b"long").unwrap().unwrap().1.expiry,
+        nuthatch::Expiry::Never
+    );
     assert!(cache.touch(b"long", Some(Duration::ZERO)).unwrap());
     assert_eq!(cache.get(b"long").unwrap(), None);
     assert!(!cache.touch(b"long", None).unwrap());
@@ -85,10 +96,15 @@ fn bad_input_is_refused_and_changes_nothing() {
 fn multi_get_keeps_the_order_of_its_keys() {
     let cache = cache();
     for number in 0..1000_u32 {
-        cache.set(&number.to_le_bytes(), number.to_string().as_bytes()).unwrap();
+        cache
+            .set(&number.to_le_bytes(), number.to_string().as_bytes())
+            .unwrap();
     }
     cache.set(b"large", &[7; 20_000]).unwrap();
-    let keys: Vec<Vec<u8>> = (0..2000_u32).rev().map(|n| n.to_le_bytes().to_vec()).collect();
+    let keys: Vec<Vec<u8>> = (0..2000_u32)
+        .rev()
+        .map(|n| n.to_le_bytes().to_vec())
+        .collect();
     let mut asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     asked.push(b"large");
     let values = cache.multi_get(&asked).unwrap();
@@ -133,7 +149,10 @@ fn a_failed_computation_lets_another_try() {
                 barrier.wait();
                 let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                     cache.get_or_insert_with(b"p", None, || {
-                        assert!(attempts.fetch_add(1, Ordering::Relaxed) > 0, "the first panics");
+                        assert!(
+                            attempts.fetch_add(1, Ordering::Relaxed) > 0,
+                            "the first panics"
+                        );
                         b"second".to_vec()
                     })
                 }));
@@ -220,7 +239,11 @@ fn a_listener_may_use_the_cache() {
 
 #[test]
 fn without_eviction_a_full_cache_refuses() {
-    let cache = Cache::builder().memory_limit(4 << 20).evict(false).build().unwrap();
+    let cache = Cache::builder()
+        .memory_limit(4 << 20)
+        .evict(false)
+        .build()
+        .unwrap();
     let refused = (0..100_000_u32).find_map(|number| {
         let stored = cache.set(&number.to_le_bytes(), &[0; 100]);
         (stored == Err(Error::OutOfMemory)).then_some(number)
@@ -240,7 +263,9 @@ fn without_eviction_a_full_cache_refuses() {
 fn clear_and_the_sweep_give_memory_back() {
     let cache = cache();
     for number in 0..10_000_u32 {
-        cache.set_for(&number.to_le_bytes(), &[0; 100], Duration::from_secs(3600)).unwrap();
+        cache
+            .set_for(&number.to_le_bytes(), &[0; 100], Duration::from_secs(3600))
+            .unwrap();
     }
     cache.clear();
     assert_eq!(cache.get(&1_u32.to_le_bytes()).unwrap(), None);

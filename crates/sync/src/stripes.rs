@@ -14,56 +14,62 @@
 
 use crate::shim::{AtomicU32, Ordering, fence, spin};
 
+/// Counters there are room for: a constant, so that a masked index needs no further check. Loom makes
+/// each atomic at a price, so a model has few.
+const ROOM: usize = if cfg!(loom) { 8 } else { Stripes::MEMC3 };
+
 /// The stripes of one table.
 pub struct Stripes {
-    counters: Box<[AtomicU32]>,
+    counters: Box<[AtomicU32; ROOM]>,
+    mask: u32,
 }
 
-/// Two different stripes, in index order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Two different stripes.
+#[derive(Clone, Copy, Debug)]
 pub struct Pair {
-    low: u32,
-    high: u32,
+    one: u32,
+    other: u32,
 }
 
 /// What both counters of a pair said, both even, before a read.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot {
     pair: Pair,
-    low: u32,
-    high: u32,
+    one: u32,
+    other: u32,
 }
 
 impl Stripes {
     /// MemC3's number of counters (32 KiB: they stay in a core's first cache).
     pub const MEMC3: usize = 8192;
 
-    /// `count` counters at rest. A power of two, at least 2.
+    /// `count` counters at rest. A power of two, from 2 to [`Stripes::MEMC3`].
     pub fn new(count: usize) -> Self {
         assert!(
-            count.is_power_of_two() && count >= 2,
-            "stripes: a power of two, at least 2"
+            count.is_power_of_two() && (2..=ROOM).contains(&count),
+            "stripes: a power of two"
         );
-        Self {
-            counters: (0..count).map(|_| AtomicU32::new(0)).collect(),
+        let counters: Box<[AtomicU32]> = (0..ROOM).map(|_| AtomicU32::new(0)).collect();
+        match counters.try_into() {
+            Ok(counters) => Self {
+                counters,
+                mask: count as u32 - 1,
+            },
+            Err(_) => unreachable!("exactly ROOM counters were made"),
         }
     }
 
     /// How many counters there are.
     pub fn count(&self) -> usize {
-        self.counters.len()
+        self.mask as usize + 1
     }
 
     /// The stripes of two buckets that differ in their lowest bit, as a key's candidates do.
     #[inline(always)]
     pub fn pair(&self, one: u64, other: u64) -> Pair {
-        let mask = self.counters.len() as u64 - 1;
-        let (one, other) = ((one & mask) as u32, (other & mask) as u32);
+        let (one, other) = (one as u32 & self.mask, other as u32 & self.mask);
         debug_assert_ne!(one, other);
-        Pair {
-            low: one.min(other),
-            high: one.max(other),
-        }
+        Pair { one, other }
     }
 
     /// Waits until both counters are even and returns them: the beginning of a read.
@@ -71,9 +77,18 @@ impl Stripes {
     pub fn snapshot(&self, pair: Pair) -> Snapshot {
         Snapshot {
             pair,
-            low: self.even(pair.low),
-            high: self.even(pair.high),
+            one: self.even(pair.one),
+            other: self.even(pair.other),
         }
+    }
+
+    /// Both counters, if both are even right now.
+    #[inline(always)]
+    pub fn snapshot_at_rest(&self, pair: Pair) -> Option<Snapshot> {
+        // Acquire: as in `even`.
+        let one = self.counter(pair.one).load(Ordering::Acquire);
+        let other = self.counter(pair.other).load(Ordering::Acquire);
+        ((one | other) & 1 == 0).then_some(Snapshot { pair, one, other })
     }
 
     /// True if nothing under the pair changed since the snapshot: the end of a read. Call it after
@@ -84,30 +99,32 @@ impl Stripes {
         // makes before it overwrites a chunk): if any load above saw a byte written after such a
         // fence, the loads below see the counter that was bumped before it.
         fence(Ordering::Acquire);
-        self.counter(seen.pair.low).load(Ordering::Relaxed) == seen.low
-            && self.counter(seen.pair.high).load(Ordering::Relaxed) == seen.high
+        self.counter(seen.pair.one).load(Ordering::Relaxed) == seen.one
+            && self.counter(seen.pair.other).load(Ordering::Relaxed) == seen.other
     }
 
     /// Excludes other writers from both stripes and tells readers to wait.
     #[inline]
     pub fn lock(&self, pair: Pair) -> PairGuard<'_> {
-        let low = self.acquire(pair.low);
-        let high = self.acquire(pair.high);
+        // Invariant 3: in index order.
+        let (low, high) = (pair.one.min(pair.other), pair.one.max(pair.other));
+        let (low_version, high_version) = (self.acquire(low), self.acquire(high));
         // Release fence: pairs with the Acquire fence in `unchanged`: whoever sees a byte written
         // under this lock also sees an odd counter, or a later one.
         fence(Ordering::Release);
         PairGuard {
             stripes: self,
-            pair,
             low,
             high,
+            low_version,
+            high_version,
             modified: true,
         }
     }
 
     #[inline(always)]
     fn counter(&self, index: u32) -> &AtomicU32 {
-        &self.counters[index as usize & (self.counters.len() - 1)]
+        &self.counters[index as usize & (ROOM - 1)]
     }
 
     #[inline(always)]
@@ -155,18 +172,14 @@ impl Stripes {
 /// Both stripes of a pair, held by one writer until dropped.
 pub struct PairGuard<'a> {
     stripes: &'a Stripes,
-    pair: Pair,
     low: u32,
     high: u32,
+    low_version: u32,
+    high_version: u32,
     modified: bool,
 }
 
 impl PairGuard<'_> {
-    /// The stripes held.
-    pub fn pair(&self) -> Pair {
-        self.pair
-    }
-
     /// Declares that nothing was written, so that readers need not read again.
     #[inline]
     pub fn release_unmodified(mut self) {
@@ -180,11 +193,11 @@ impl Drop for PairGuard<'_> {
         let step = if self.modified { 2 } else { 0 };
         // Release: pairs with the Acquire in `even` and `acquire`.
         self.stripes
-            .counter(self.pair.high)
-            .store(self.high.wrapping_add(step), Ordering::Release);
+            .counter(self.high)
+            .store(self.high_version.wrapping_add(step), Ordering::Release);
         self.stripes
-            .counter(self.pair.low)
-            .store(self.low.wrapping_add(step), Ordering::Release);
+            .counter(self.low)
+            .store(self.low_version.wrapping_add(step), Ordering::Release);
         if self.modified {
             // SeqCst fence: pairs with the same fence of another writer. A thread's later reads of
             // other keys must not pass its own write (store buffering), or two threads that each

@@ -226,7 +226,7 @@ impl<D: Design> Cuckoo<D> {
         if !wanted && !self.store.is_draining() {
             return;
         }
-        let homeless = self.store.class(class).pages.is_empty();
+        let homeless = self.store.is_homeless(class);
         // In proportion to the bytes wanted, so that a page arrives about when the class has evicted
         // another page's worth by itself.
         let budget = (self.store.sizes.chunk(class) / 64).clamp(16, 1024);

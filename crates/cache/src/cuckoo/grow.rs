@@ -107,7 +107,7 @@ impl<D: Design> Cuckoo<D> {
         if geometry.growing && geometry.split == geometry.buckets() {
             // The mapping is the same before and after: no lock is needed.
             let doubled = Geometry {
-                bits: geometry.bits + 1,
+                mask: 2 * geometry.mask + 1,
                 growing: false,
                 split: 0,
             };

@@ -87,7 +87,6 @@ impl<D: Design> CuckooHandle<D> {
         replies: &mut R,
     ) {
         let place = self.engine.index.place(request.key.hash());
-        self.engine.index.prefetch(&place);
         match &request.op {
             Op::Get => {
                 self.engine.get(
@@ -244,6 +243,7 @@ impl<D: Design> Handle for CuckooHandle<D> {
             "a reservation is committed when it is complete"
         );
         let Self { engine, local } = self;
+        engine.apply_flush(now);
         let bytes = std::mem::take(&mut reservation.key);
         let key = Key::new(&bytes, &engine.hasher);
         let place = engine.index.place(key.hash());

@@ -10,7 +10,7 @@ use nuthatch_sync::shim::{AtomicU64, Ordering};
 use nuthatch_sync::stripes::{Pair, PairGuard, Snapshot, Stripes};
 
 use super::layout::{Design, Geometry, Slot};
-use super::matching::{Mask, Matcher};
+use super::matching::{BASELINE, Mask, Matcher};
 use crate::prefetch;
 use crate::slab::words::Words;
 
@@ -72,7 +72,7 @@ impl<D: Design> Index<D> {
         assert!(buckets.is_power_of_two() && buckets_max.is_power_of_two());
         assert!(stripes as u64 <= buckets && buckets <= buckets_max);
         let geometry = Geometry {
-            bits: buckets.trailing_zeros(),
+            mask: buckets - 1,
             growing: false,
             split: 0,
         };
@@ -116,6 +116,11 @@ impl<D: Design> Index<D> {
     /// Changes the geometry. Called by the one thread that splits, while it holds the lock of the
     /// stripe whose bucket it has split (or when the mapping does not change).
     pub fn publish(&self, geometry: Geometry) {
+        let doubled = if geometry.growing { 2 } else { 1 };
+        assert!(
+            doubled * geometry.buckets() <= self.buckets_max
+                && geometry.split <= geometry.buckets()
+        );
         // Release: pairs with the stripe's Acquire as said at `geometry`; alone it orders nothing.
         self.geometry.store(geometry.pack(), Ordering::Release);
     }
@@ -129,7 +134,12 @@ impl<D: Design> Index<D> {
     #[inline(always)]
     pub fn bucket(&self, bucket: u64) -> &[AtomicU64] {
         let start = bucket as usize * D::SLOTS;
-        &self.words[start..start + D::SLOTS]
+        debug_assert!(bucket < self.buckets_max);
+        // SAFETY: every bucket number comes from `Geometry::locate` or `partner`, which mask it by
+        // the table's size or twice that while it doubles; `publish` lets neither pass
+        // `buckets_max`, for which `words` has room. Two of these in each lookup, with the check,
+        // cost a tenth of it.
+        unsafe { self.words.get_unchecked(start..start + D::SLOTS) }
     }
 
     /// A slot's word: believe it only under a lock or a version check.
@@ -169,6 +179,20 @@ impl<D: Design> Index<D> {
             geometry.locate(place.first),
             geometry.locate(place.second),
         )
+    }
+
+    /// Begins a read if nothing is under way, neither a change of the buckets nor a doubling.
+    #[inline(always)]
+    pub fn begin_at_rest(&self, place: &Place) -> Option<(Snapshot, u64, u64)> {
+        let snapshot = self.stripes.snapshot_at_rest(place.pair)?;
+        let geometry = self.geometry();
+        (!geometry.growing).then(|| {
+            (
+                snapshot,
+                place.first & geometry.mask,
+                place.second & geometry.mask,
+            )
+        })
     }
 
     /// Ends a read: true if all that was loaded since `begin` was true at one moment, now.
@@ -233,7 +257,19 @@ impl<D: Design> Locked<'_, D> {
     /// The first slot that holds nothing.
     #[inline]
     pub fn free_slot(&self) -> Option<Position> {
-        self.positions().find(|&at| self.index.load(at).is_empty())
+        {
+            // An empty slot is the only one whose tag is 0.
+            let first = BASELINE.matches::<D>(self.index.bucket(self.first), 0);
+            let second = BASELINE.matches::<D>(self.index.bucket(self.second), 0);
+            let (bucket, mask) = match first {
+                0 => (self.second, second),
+                mask => (self.first, mask),
+            };
+            (mask != 0).then(|| Position {
+                bucket,
+                slot: mask.trailing_zeros() as usize,
+            })
+        }
     }
 
     /// Where exactly this slot's word is.

@@ -122,8 +122,8 @@ impl Slot {
 /// and so is, for every question but "is it growing", `split == n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// log2 of the buckets, before the doubling if one is under way.
-    pub bits: u32,
+    /// The buckets less one, before the doubling if one is under way.
+    pub mask: u64,
     /// A doubling is under way.
     pub growing: bool,
     /// Buckets already split.
@@ -131,27 +131,40 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    const SPLIT_BITS: u32 = 56;
+    const BITS_SHIFT: u32 = 57;
+    const GROWING: u64 = 1 << 63;
 
-    /// From its word.
+    /// From its word: `buckets - 1` for a table at rest, so that a reader needs nothing but a mask;
+    /// with the highest bit set, log2 of the buckets and how far the doubling has come.
     #[inline(always)]
     pub fn unpack(word: u64) -> Self {
+        if word & Self::GROWING == 0 {
+            return Self {
+                mask: word,
+                growing: false,
+                split: 0,
+            };
+        }
+        let bits = word >> Self::BITS_SHIFT & 63;
         Self {
-            bits: (word >> Self::SPLIT_BITS) as u32 & 63,
-            growing: word >> 63 != 0,
-            split: word & ((1 << Self::SPLIT_BITS) - 1),
+            mask: (1 << bits) - 1,
+            growing: true,
+            split: word & ((1 << Self::BITS_SHIFT) - 1),
         }
     }
 
     /// Into its word.
     pub fn pack(self) -> u64 {
-        u64::from(self.growing) << 63 | u64::from(self.bits) << Self::SPLIT_BITS | self.split
+        if !self.growing {
+            return self.mask;
+        }
+        Self::GROWING | u64::from(self.mask.count_ones()) << Self::BITS_SHIFT | self.split
     }
 
     /// Buckets, before the doubling.
     #[inline(always)]
     pub fn buckets(self) -> u64 {
-        1 << self.bits
+        self.mask + 1
     }
 
     /// Buckets that may hold items now.
@@ -162,9 +175,9 @@ impl Geometry {
     /// The bucket that `full`, all bits of a position, falls into.
     #[inline(always)]
     pub fn locate(self, full: u64) -> u64 {
-        let low = split::bucket(full, self.buckets() - 1);
-        if low < self.split {
-            split::bucket(full, 2 * self.buckets() - 1)
+        let low = split::bucket(full, self.mask);
+        if self.growing && low < self.split {
+            split::bucket(full, 2 * self.mask + 1)
         } else {
             low
         }
@@ -176,18 +189,18 @@ impl Geometry {
     #[inline]
     pub fn partner(self, bucket: u64, tag: u64) -> Option<u64> {
         let full = bucket ^ split::partner_offset(tag);
-        let low = split::bucket(full, self.buckets() - 1);
+        let low = split::bucket(full, self.mask);
         if low >= self.split {
             return Some(low);
         }
-        let known = split::bucket(bucket, self.buckets() - 1) < self.split;
-        known.then(|| split::bucket(full, 2 * self.buckets() - 1))
+        let known = split::bucket(bucket, self.mask) < self.split;
+        known.then(|| split::bucket(full, 2 * self.mask + 1))
     }
 }
 
 const _: () = {
     assert!(EightWay::SLOTS * size_of::<u64>() == 64);
-    assert!(split::BUCKET_BITS_MAX <= Geometry::SPLIT_BITS);
+    assert!(split::BUCKET_BITS_MAX <= Geometry::BITS_SHIFT);
 };
 
 #[cfg(all(test, not(loom)))]
@@ -209,7 +222,7 @@ mod tests {
     #[test]
     fn geometry_packs() {
         let geometry = Geometry {
-            bits: 40,
+            mask: (1 << 40) - 1,
             growing: true,
             split: (1 << 40) - 1,
         };
@@ -219,12 +232,12 @@ mod tests {
     #[test]
     fn a_finished_doubling_is_a_table_at_rest() {
         let before = Geometry {
-            bits: 4,
+            mask: 15,
             growing: true,
             split: 16,
         };
         let after = Geometry {
-            bits: 5,
+            mask: 31,
             growing: false,
             split: 0,
         };
@@ -237,7 +250,7 @@ mod tests {
     fn partners_agree_with_the_hash_in_every_state() {
         for split in 0..=16 {
             let geometry = Geometry {
-                bits: 4,
+                mask: 15,
                 growing: true,
                 split,
             };

@@ -45,6 +45,13 @@ pub trait Matcher: Copy + Send {
     fn matches<D: Design>(self, bucket: &[AtomicU64], tag: u64) -> Mask;
 }
 
+/// What every machine of this kind has: for where choosing would cost more than it gains.
+#[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+pub const BASELINE: Sse2 = Sse2;
+/// What every machine of this kind has: for where choosing would cost more than it gains.
+#[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
+pub const BASELINE: Scalar = Scalar;
+
 /// One word after the other.
 #[derive(Clone, Copy)]
 pub struct Scalar;
@@ -77,7 +84,10 @@ mod x86 {
     impl Matcher for Sse2 {
         #[inline(always)]
         fn matches<D: Design>(self, bucket: &[AtomicU64], tag: u64) -> Mask {
-            assert!(bucket.len() == 8 && D::TAG_BITS == 16);
+            if D::SLOTS != 8 || D::TAG_BITS != 16 {
+                return Scalar.matches::<D>(bucket, tag);
+            }
+            assert!(bucket.len() == 8);
             let (a, b, c, d): (u32, u32, u32, u32);
             // SAFETY: reads the 64 bytes of `bucket` (asserted), which are aligned to 8; movdqu
             // does not care for more. Writes nothing but the named registers. SSE2 is part of

@@ -335,6 +335,8 @@ impl<D: Design> Engine for Cuckoo<D> {
     }
 
     fn flush(&self, now: Time, at: Time) {
+        // One that is due but met no request yet is not replaced.
+        self.apply_flush(now);
         if at <= now {
             self.flush_at.store(u32::MAX, Ordering::Relaxed);
             self.flush_now();

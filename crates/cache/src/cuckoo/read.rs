@@ -1,22 +1,23 @@
 //! Reading: MemC3's optimistic lookup, and the reads that also change the item.
 
 use nuthatch_sync::clock::Time;
+use nuthatch_sync::shim::Ordering;
 use nuthatch_sync::stripes::Snapshot;
 
 use super::count::Count;
 use super::index::{Locked, Place, Position};
 use super::layout::Design;
 use super::local::Local;
-use super::matching::{Mask, Matcher, Scalar};
+use super::matching::{BASELINE, Mask, Matcher};
 use super::value::CuckooValue;
 use super::write::Fresh;
 use super::{Cuckoo, Found, plain_item};
 use crate::engine::Handle;
-use crate::item::{Fields, Header};
+use crate::item::{Fields, HEADER, Header};
 use crate::prefetch;
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{Expiry, Key, Read};
-use crate::slab::arena::{Chunk, WORD};
+use crate::slab::arena::{self, Chunk, WORD};
 use std::sync::Arc;
 
 /// What the second stage of a batch leaves for the third: a lookup that has seen the tags and waits
@@ -26,14 +27,12 @@ pub(super) struct Probe {
     snapshot: Snapshot,
     /// The first item whose tag matched.
     candidate: Option<Chunk>,
-    /// More tags matched: the third stage starts over if the first one lied.
-    ambiguous: bool,
 }
 
 /// How an optimistic attempt ended.
 enum Attempt {
     Done,
-    /// Something moved; or the probe cannot tell.
+    /// Something moved.
     Again,
     /// A hit on a value too large to copy: it must be pinned under the lock.
     Large,
@@ -44,27 +43,18 @@ impl<D: Design> Cuckoo<D> {
     #[inline(always)]
     pub(super) fn probe<M: Matcher>(&self, matcher: M, place: &Place) -> Probe {
         let (snapshot, first, second) = self.index.begin(place);
-        let one = self.index.matches(matcher, first, place.tag);
-        let two = self.index.matches(matcher, second, place.tag);
-        let at = if one != 0 {
-            Some(position(first, one))
-        } else if two != 0 {
-            Some(position(second, two))
-        } else {
-            None
-        };
+        let mask = self.matches(matcher, place.tag, [first, second]);
         // The slot may have changed since its tag matched: then it is checked like any other.
-        let candidate = at.map(|at| self.index.load(at).chunk::<D>());
-        if let Some(chunk) = candidate {
+        let candidate = (mask != 0).then(|| {
+            let at = position::<D>([first, second], mask);
+            let chunk = self.index.load(at).chunk::<D>();
             prefetch::read(self.store.arena.address(chunk));
             prefetch::read(self.store.recency.address(chunk));
-        }
-        let ambiguous = (one & one.wrapping_sub(1)) | (two & two.wrapping_sub(1)) != 0
-            || (one != 0 && two != 0);
+            chunk
+        });
         Probe {
             snapshot,
             candidate,
-            ambiguous,
         }
     }
 
@@ -81,30 +71,117 @@ impl<D: Design> Cuckoo<D> {
         index: usize,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
-        let attempt = match probe.candidate {
-            None => self.settle(&probe.snapshot, || replies.done(index, Reply::Miss)),
-            Some(chunk) => {
-                let header = Header::load(&self.store.arena, chunk);
-                if self.is_key(chunk, &header, key) {
-                    self.answer(now, Some((chunk, header)), &probe.snapshot, index, replies)
-                } else if probe.ambiguous {
-                    Attempt::Again
-                } else {
-                    local.counters.one(Count::FalseTags);
-                    self.settle(&probe.snapshot, || replies.done(index, Reply::Miss))
-                }
-            }
+        let answered = match probe.candidate {
+            Some(chunk) => self.answer_usual(now, key, chunk, &probe.snapshot, index, replies),
+            None => self.answer_miss(&probe.snapshot, index, replies),
         };
-        match attempt {
-            Attempt::Done => {}
-            Attempt::Large => self.get_large(now, key, place, index, replies),
-            Attempt::Again => self.get(local, matcher, now, key, place, index, replies),
+        if !answered {
+            self.get_any(local, matcher, now, key, place, index, replies);
         }
     }
 
-    /// A plain get from the beginning.
-    #[inline]
+    /// A plain get.
+    #[inline(always)]
     pub(super) fn get<M: Matcher>(
+        self: &Arc<Self>,
+        local: &Local,
+        matcher: M,
+        now: Time,
+        key: &Key<'_>,
+        place: &Place,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) {
+        if !self.get_usual(matcher, now, key, place, index, replies) {
+            self.get_any(local, matcher, now, key, place, index, replies);
+        }
+    }
+
+    /// A plain get for which nothing is out of the ordinary. False, with nothing answered, if
+    /// something is. Without loops, and with no branch that is not nearly always taken the same
+    /// way: the processor runs on into the next get while this one waits for memory.
+    #[inline(always)]
+    fn get_usual<M: Matcher>(
+        &self,
+        matcher: M,
+        now: Time,
+        key: &Key<'_>,
+        place: &Place,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) -> bool {
+        let Some((snapshot, first, second)) = self.index.begin_at_rest(place) else {
+            return false;
+        };
+        let mask = self.matches(matcher, place.tag, [first, second]);
+        if mask == 0 {
+            return self.answer_miss(&snapshot, index, replies);
+        }
+        let at = position::<D>([first, second], mask);
+        let chunk = self.index.load(at).chunk::<D>();
+        self.answer_usual(now, key, chunk, &snapshot, index, replies)
+    }
+
+    #[inline(always)]
+    fn answer_miss(
+        &self,
+        snapshot: &Snapshot,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) -> bool {
+        let unchanged = self.index.unchanged(snapshot);
+        if unchanged {
+            replies.done(index, Reply::Miss);
+        }
+        unchanged
+    }
+
+    /// Answers with the item in a chunk if it is this key's, alive, with the usual header, not too
+    /// large to copy, and not moved meanwhile. False, with nothing answered, otherwise.
+    #[inline(always)]
+    fn answer_usual(
+        &self,
+        now: Time,
+        key: &Key<'_>,
+        chunk: Chunk,
+        snapshot: &Snapshot,
+        index: usize,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) -> bool {
+        let arena = &self.store.arena;
+        let Some([word0, word1]) = arena.words(chunk, 2) else {
+            return false;
+        };
+        let (word0, word1) = (word0.load(Ordering::Relaxed), word1.load(Ordering::Relaxed));
+        let key_len = key.bytes().len();
+        let Some(header) = Header::usual(word0, word1, key_len) else {
+            return false;
+        };
+        let item = plain_item(&header);
+        let words = (HEADER + key_len + item.value_len).div_ceil(WORD);
+        let Some(words) = arena.words(chunk, words) else {
+            return false;
+        };
+        let same = arena::equal(&words[HEADER / WORD..], key.bytes());
+        if !same || !self.is_live(&header, now) || item.value_len > super::handle::COPY_MAX {
+            return false;
+        }
+        let into = replies.begin(index, &item);
+        arena::copy_out(&words[(HEADER + key_len) / WORD..], key_len % WORD, into);
+        let unchanged = self.index.unchanged(snapshot);
+        if unchanged {
+            replies.commit(index);
+            self.store.recency.hit(chunk);
+        } else {
+            replies.retract(index);
+        }
+        unchanged
+    }
+
+    /// A plain get, whatever may be in its way.
+    #[cold]
+    #[inline(never)]
+    fn get_any<M: Matcher>(
         self: &Arc<Self>,
         local: &Local,
         matcher: M,
@@ -191,24 +268,31 @@ impl<D: Design> Cuckoo<D> {
         buckets: [u64; 2],
         key: &Key<'_>,
     ) -> Option<Found> {
-        for bucket in buckets {
-            let mut mask = self.index.matches(matcher, bucket, tag);
-            while mask != 0 {
-                let at = position(bucket, mask);
-                mask &= mask - 1;
-                let slot = self.index.load(at);
-                if slot.is_empty() {
-                    continue;
-                }
-                let chunk = slot.chunk::<D>();
-                let header = Header::load(&self.store.arena, chunk);
-                if self.is_key(chunk, &header, key) {
-                    return Some(Found { at, chunk, header });
-                }
-                local.counters.one(Count::FalseTags);
+        let mut mask = self.matches(matcher, tag, buckets);
+        while mask != 0 {
+            let at = position::<D>(buckets, mask);
+            mask &= mask - 1;
+            let slot = self.index.load(at);
+            if slot.is_empty() {
+                continue;
             }
+            let chunk = slot.chunk::<D>();
+            let header = Header::load(&self.store.arena, chunk);
+            if self.is_key(chunk, &header, key) {
+                return Some(Found { at, chunk, header });
+            }
+            local.counters.one(Count::FalseTags);
         }
         None
+    }
+
+    /// Slots of both buckets whose tag matches, the second bucket's above the first's. Both are
+    /// always looked at: which of them holds a key is a coin toss, and a branch on it would be
+    /// mispredicted, with a memory miss to wait for, every other time.
+    #[inline(always)]
+    fn matches<M: Matcher>(&self, matcher: M, tag: u64, buckets: [u64; 2]) -> Mask {
+        self.index.matches(matcher, buckets[0], tag)
+            | self.index.matches(matcher, buckets[1], tag) << D::SLOTS
     }
 
     /// Looks for the key's item under its lock, dead or alive.
@@ -221,7 +305,7 @@ impl<D: Design> Cuckoo<D> {
     ) -> Option<Found> {
         self.find(
             local,
-            Scalar,
+            BASELINE,
             locked.place.tag,
             [locked.first, locked.second],
             key,
@@ -325,7 +409,7 @@ impl<D: Design> Cuckoo<D> {
         }
         loop {
             let (snapshot, first, second) = self.index.begin(place);
-            let found = self.find(local, Scalar, place.tag, [first, second], key);
+            let found = self.find(local, BASELINE, place.tag, [first, second], key);
             let Some(found) = found.filter(|found| self.is_live(&found.header, now)) else {
                 if read.vivify.is_some() {
                     return false;
@@ -512,11 +596,16 @@ fn needs_recache(item: &Item, read: &Read, now: Time) -> bool {
     }
 }
 
+/// The first matching slot.
 #[inline(always)]
-fn position(bucket: u64, mask: Mask) -> Position {
+fn position<D: Design>(buckets: [u64; 2], mask: Mask) -> Position {
+    let number = mask.trailing_zeros() as usize;
+    // A select in arithmetic, for the reason given at `matches`.
+    let second = u64::from(number >= D::SLOTS).wrapping_neg();
+    let bucket = buckets[0] ^ ((buckets[0] ^ buckets[1]) & second);
     Position {
         bucket,
-        slot: mask.trailing_zeros() as usize,
+        slot: number % D::SLOTS,
     }
 }
 

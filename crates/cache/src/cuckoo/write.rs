@@ -207,16 +207,16 @@ impl<D: Design> Cuckoo<D> {
         before: &[u8],
         after: &[u8],
     ) -> Reply {
+        let alone = self.shape(key.bytes().len(), store.value.len(), false);
+        if alone.total_bytes() > self.item_size_max {
+            return Reply::TooLarge;
+        }
         let reply = self.rewrite(local, now, key, place, |header| {
-            match judge(store.condition, header) {
-                Verdict::Refused => Err(Reply::Exists),
-                verdict => Ok(Rewrite {
-                    new_cas: store.new_cas,
-                    stale: matches!(verdict, Verdict::Older),
-                    won: matches!(verdict, Verdict::Older) && header.is_won(),
-                    ..Rewrite::of(header, before, true, after)
-                }),
-            }
+            permit(store.condition, header)?;
+            Ok(Rewrite {
+                new_cas: store.new_cas,
+                ..Rewrite::of(header, before, true, after)
+            })
         });
         match (reply, store.vivify) {
             (Ok(item), _) => {
@@ -682,6 +682,7 @@ fn allows(store: &Store<'_>, live: Option<&Header>) -> Result<bool, Reply> {
     match (store.mode, live) {
         (StoreMode::Add, Some(_)) => Err(Reply::NotStored),
         (StoreMode::Replace, None) if store.condition == Condition::None => Err(Reply::NotStored),
+        (StoreMode::Add, None) => Ok(false),
         (_, None) if store.condition != Condition::None => Err(Reply::NotFound),
         (_, None) => Ok(false),
         (_, Some(header)) => match judge(store.condition, header) {
@@ -694,8 +695,8 @@ fn allows(store: &Store<'_>, live: Option<&Header>) -> Result<bool, Reply> {
 
 fn permit(condition: Condition, header: &Header) -> Result<(), Reply> {
     match judge(condition, header) {
-        Verdict::Refused => Err(Reply::Exists),
-        _ => Ok(()),
+        Verdict::Met => Ok(()),
+        Verdict::Older | Verdict::Refused => Err(Reply::Exists),
     }
 }
 

@@ -61,23 +61,21 @@ impl Arena {
         self.words[chunk.0 as usize + at].store(value, Ordering::Relaxed);
     }
 
+    /// `len` words of a chunk, unless they lie beyond the arena.
+    #[inline(always)]
+    pub fn words(&self, chunk: Chunk, len: usize) -> Option<&[AtomicU64]> {
+        let start = chunk.0 as usize;
+        self.words.get(start..start.wrapping_add(len))
+    }
+
     /// True if the bytes from word `at` of the chunk on are `bytes`; false beyond the arena.
     #[inline(always)]
     pub fn equals(&self, chunk: Chunk, at: usize, bytes: &[u8]) -> bool {
         let start = chunk.0 as usize + at;
-        let Some(words) = self.words.get(start..start + bytes.len().div_ceil(WORD)) else {
-            return false;
-        };
-        let (whole, rest) = bytes.as_chunks::<WORD>();
-        let same = whole
-            .iter()
-            .zip(words)
-            .all(|(bytes, word)| u64::from_le_bytes(*bytes) == word.load(Ordering::Relaxed));
-        if !same || rest.is_empty() {
-            return same;
+        match self.words.get(start..start + bytes.len().div_ceil(WORD)) {
+            Some(words) => equal(words, bytes),
+            None => false,
         }
-        let mask = (1 << (8 * rest.len())) - 1;
-        words[whole.len()].load(Ordering::Relaxed) & mask == partial(rest)
     }
 
     /// Copies `into.len()` bytes that start `offset` bytes into the chunk. Returns false, with
@@ -94,11 +92,7 @@ impl Arena {
             into.fill(MaybeUninit::new(0));
             return false;
         };
-        if shift == 0 {
-            copy_aligned(words, into)
-        } else {
-            copy_shifted(words, shift, into)
-        }
+        copy_out(words, shift, into);
         true
     }
 
@@ -146,6 +140,44 @@ impl Arena {
 #[cfg(target_endian = "big")]
 compile_error!("values are handed out in place, which needs a little-endian machine");
 
+/// True if the words begin with these bytes; there are words for all of them.
+#[inline(always)]
+pub fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
+    let (whole, rest) = bytes.as_chunks::<WORD>();
+    let (words, last) = words.split_at(whole.len());
+    // All words are compared before the one branch: keys differ seldom, once their tags agree.
+    let mut differing = 0;
+    let (pairs, single) = whole.as_chunks::<2>();
+    let (word_pairs, word_single) = words.as_chunks::<2>();
+    for (bytes, words) in pairs.iter().zip(word_pairs) {
+        differing |= differs(&bytes[0], &words[0]) | differs(&bytes[1], &words[1]);
+    }
+    if let (Some(bytes), Some(word)) = (single.first(), word_single.first()) {
+        differing |= differs(bytes, word);
+    }
+    if !rest.is_empty() {
+        let mask = (1 << (8 * rest.len())) - 1;
+        differing |= last[0].load(Ordering::Relaxed) & mask ^ partial(rest);
+    }
+    differing == 0
+}
+
+/// Fills `into` with the bytes that start `shift` bytes, less than a word, into the words; there are
+/// words for all of them.
+#[inline(always)]
+pub fn copy_out(words: &[AtomicU64], shift: usize, into: &mut [MaybeUninit<u8>]) {
+    if shift == 0 {
+        copy_aligned(words, into);
+    } else {
+        copy_shifted(words, shift, into);
+    }
+}
+
+#[inline(always)]
+fn differs(bytes: &[u8; WORD], word: &AtomicU64) -> u64 {
+    u64::from_le_bytes(*bytes) ^ word.load(Ordering::Relaxed)
+}
+
 /// Up to 7 bytes as the low end of a word.
 #[inline(always)]
 fn partial(bytes: &[u8]) -> u64 {
@@ -162,12 +194,20 @@ fn put(into: &mut [MaybeUninit<u8>], word: u64) {
 
 #[inline(always)]
 fn copy_aligned(words: &[AtomicU64], into: &mut [MaybeUninit<u8>]) {
-    let (whole, rest) = into.as_chunks_mut::<WORD>();
-    for (into, word) in whole.iter_mut().zip(words) {
-        put(into, word.load(Ordering::Relaxed));
+    // Four words a turn: the usual small value takes one or two.
+    const TURN: usize = 4;
+    let (turns, rest) = into.as_chunks_mut::<{ TURN * WORD }>();
+    let (word_turns, words) = words.split_at(turns.len() * TURN);
+    for (into, words) in turns.iter_mut().zip(word_turns.as_chunks::<TURN>().0) {
+        for index in 0..TURN {
+            put(
+                &mut into[index * WORD..][..WORD],
+                words[index].load(Ordering::Relaxed),
+            );
+        }
     }
-    if !rest.is_empty() {
-        put(rest, words[whole.len()].load(Ordering::Relaxed));
+    for (into, word) in rest.chunks_mut(WORD).zip(words) {
+        put(into, word.load(Ordering::Relaxed));
     }
 }
 

@@ -30,6 +30,9 @@ pub struct PageState {
     listed: AtomicU32,
     /// 1 while it is being emptied for another class: nothing is allocated in it.
     draining: AtomicU32,
+    /// 1 since something in it that is nobody's item yet kept it from being emptied: another page
+    /// is to be tried first.
+    stuck: AtomicU32,
     /// The store's eviction clock when the hand last came to this page.
     pub visited: AtomicU64,
 }
@@ -43,6 +46,7 @@ impl Default for PageState {
             fresh: AtomicU32::new(0),
             listed: AtomicU32::new(0),
             draining: AtomicU32::new(0),
+            stuck: AtomicU32::new(0),
             visited: AtomicU64::new(0),
         }
     }
@@ -109,6 +113,7 @@ impl Class {
         set(&state.fresh, 0);
         set(&state.listed, 1);
         set(&state.draining, 0);
+        set(&state.stuck, 0);
         state.visited.store(visited, Ordering::Relaxed);
         self.pages.push(page);
         self.with_room.push(page);
@@ -154,6 +159,7 @@ impl Class {
         Header::store_free(arena, chunk, u64::from(get(&state.free_head)));
         set(&state.free_head, self.number(chunk) + 1);
         set(&state.free, get(&state.free) + 1);
+        set(&state.stuck, 0);
         self.used -= 1;
         if get(&state.listed) == 0 && get(&state.draining) == 0 {
             set(&state.listed, 1);
@@ -200,12 +206,22 @@ impl Class {
         (number < get(&states[page as usize].fresh)).then(|| self.chunk(page, number))
     }
 
-    /// The page that the hand will come to next, and the eviction clock when it was last there:
-    /// the coldest page the class has.
+    /// The page that the hand will come to next, of those that can be emptied, and the eviction
+    /// clock when it was last there: the coldest page the class has.
     pub fn coldest(&self, states: &[PageState]) -> Option<(u32, u64)> {
-        let next = (self.hand_page + 1) % self.pages.len().max(1);
-        let page = *self.pages.get(next)?;
+        let (before, after) = self
+            .pages
+            .split_at(self.pages.len().min(self.hand_page + 1));
+        let mut ahead = after.iter().chain(before);
+        let &page = ahead.find(|&&page| get(&states[page as usize].stuck) == 0)?;
         Some((page, states[page as usize].visited.load(Ordering::Relaxed)))
+    }
+
+    /// Lets pages that could not be emptied be tried again.
+    pub fn retry_stuck(&mut self, states: &[PageState]) {
+        for &page in &self.pages {
+            set(&states[page as usize].stuck, 0);
+        }
     }
 
     /// Starts emptying a page: nothing is allocated in it from now on.
@@ -217,11 +233,19 @@ impl Class {
     pub fn cancel_drain(&mut self, states: &[PageState], page: u32) {
         let state = &states[page as usize];
         set(&state.draining, 0);
+        set(&state.stuck, 1);
         let room = get(&state.free) > 0 || get(&state.fresh) < self.per_page;
         if room && get(&state.listed) == 0 {
             set(&state.listed, 1);
             self.with_room.push(page);
         }
+    }
+
+    /// True if it has no page to allocate or evict in: none at all, or only one that is being
+    /// emptied for another class.
+    pub fn is_homeless(&self, states: &[PageState]) -> bool {
+        let mut pages = self.pages.iter();
+        pages.all(|&page| get(&states[page as usize].draining) != 0)
     }
 
     /// Chunks of a page that were ever given out: where a drain must look.

@@ -249,6 +249,11 @@ impl Store {
         Some(victim)
     }
 
+    /// True if a class has no page to allocate or evict in.
+    pub fn is_homeless(&self, class: usize) -> bool {
+        lock(&self.classes[class]).is_homeless(&self.pages)
+    }
+
     /// True if a page should move to this class rather than that it evicts its own items for ever:
     /// it has none, or it has evicted a page's worth and another class's coldest page went
     /// unvisited more than twice as long as its own.
@@ -256,7 +261,7 @@ impl Store {
         let now = self.eviction_clock.load(Ordering::Relaxed);
         let own_age = {
             let mut inner = lock(&self.classes[class]);
-            if inner.pages.is_empty() {
+            if inner.is_homeless(&self.pages) {
                 return true;
             }
             if inner.evicted_since_move < inner.per_page {
@@ -302,6 +307,9 @@ impl Store {
             Some(work) => work,
             None => {
                 let Some((class, page, _)) = self.coldest_page(except) else {
+                    for class in &self.classes {
+                        lock(class).retry_stuck(&self.pages);
+                    }
                     return false;
                 };
                 lock(&self.classes[class]).start_drain(&self.pages, page);

@@ -35,7 +35,8 @@ use crate::turn::{self, AWAITED_MAX, Source, Stop, Turn, TurnOf};
 /// Bytes of the read buffer.
 pub(super) const BUFFER: usize = 512 << 10;
 
-/// A connection reads at most so much a turn.
+/// A connection reads at most so much a turn, and no more than the output that it may hold: what is
+/// read from a client who does not take replies has to be kept.
 const READ_MAX: usize = 64 << 10;
 
 /// With less room than this for a read, the next connection waits for the next round.
@@ -116,7 +117,7 @@ impl<E: Engine> Worker<E> {
             self.kept.push(mem::take(&mut connection.input));
             (Source::Kept(self.kept.len() - 1), connection.input_start)
         } else {
-            match self.read(id) {
+            match self.read(id, output_cap.min(READ_MAX)) {
                 Some(source) => (source, 0),
                 None => return,
             }
@@ -146,7 +147,7 @@ impl<E: Engine> Worker<E> {
     /// Reads once, behind what the connection had kept. `None` if nothing came; then it may have
     /// been closed.
     #[inline]
-    fn read(&mut self, id: usize) -> Option<Source> {
+    fn read(&mut self, id: usize, read_max: usize) -> Option<Source> {
         let connection = &mut self.connections[id];
         if !connection.readable || !self.reading {
             return None;
@@ -155,7 +156,7 @@ impl<E: Engine> Worker<E> {
         let waiting = connection.waiting_input();
         let from = start + waiting.len();
         self.buffer[start..from].copy_from_slice(waiting);
-        let to = (from + READ_MAX).min(BUFFER);
+        let to = (from + read_max).min(BUFFER);
         let count = loop {
             match connection.stream.read(&mut self.buffer[from..to]) {
                 Ok(count) => break count,
