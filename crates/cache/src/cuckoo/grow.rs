@@ -169,7 +169,9 @@ impl<D: Design> Cuckoo<D> {
     /// True if an item of a bucket being split goes to its upper half. Only the key tells: one of
     /// its two positions falls into this bucket, and that position's next bit decides.
     fn belongs(&self, item: Slot, high: u64, geometry: &Geometry) -> bool {
-        let place = self.index.place(self.hash_of(item.chunk::<D>()));
+        let Some(place) = self.place_of(item.chunk::<D>()) else {
+            return false;
+        };
         let mask = 2 * geometry.buckets() - 1;
         [place.first, place.second]
             .iter()

@@ -161,7 +161,11 @@ impl<D: Design> Cuckoo<D> {
                 }
                 Err(unlinked) => fresh = unlinked,
             }
-            self.make_room(local, now, place);
+            if !self.make_room(local, now, place) {
+                self.discard(fresh);
+                local.counters.one(Count::OutOfMemory);
+                return Reply::OutOfMemory;
+            }
         }
     }
 
