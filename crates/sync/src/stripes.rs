@@ -16,7 +16,7 @@ use crate::shim::{AtomicU32, Ordering, fence, spin};
 
 /// Counters there are room for: a constant, so that a masked index needs no further check. Loom makes
 /// each atomic at a price, so a model has few.
-const ROOM: usize = if cfg!(loom) { 8 } else { Stripes::MEMC3 };
+const ROOM: usize = if cfg!(loom) { 8 } else { 8192 };
 
 /// The stripes of one table.
 pub struct Stripes {
@@ -40,8 +40,8 @@ pub struct Snapshot {
 }
 
 impl Stripes {
-    /// MemC3's number of counters (32 KiB: they stay in a core's first cache).
-    pub const MEMC3: usize = 8192;
+    /// MemC3's number of counters, 8192 (32 KiB: they stay in a core's first cache); a few in a model.
+    pub const MEMC3: usize = ROOM;
 
     /// `count` counters at rest. A power of two, from 2 to [`Stripes::MEMC3`].
     pub fn new(count: usize) -> Self {

@@ -7,6 +7,7 @@
 //! key, or anybody did) simply starts over. So misses of different requests overlap, and order is
 //! kept without any bookkeeping.
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use nuthatch_sync::clock::Time;
@@ -17,7 +18,7 @@ use super::index::Place;
 use super::layout::{Design, EightWay};
 use super::local::Local;
 use super::matching::{Matcher, Scalar, Vector};
-use super::read::Probe;
+use super::read::{Asked, Probe};
 use super::value::CuckooValue;
 use super::write::Fresh;
 use crate::engine::{Cursor, Handle, Reservation, Visit};
@@ -89,20 +90,17 @@ impl<D: Design> CuckooHandle<D> {
         index: usize,
         replies: &mut R,
     ) {
-        let place = self.engine.index.place(request.key.hash());
+        let key = &request.key;
+        let place = &self.engine.index.place(key.hash());
+        let asked = Asked {
+            now,
+            key,
+            place,
+            index,
+        };
         match &request.op {
-            Op::Get => {
-                self.engine.get(
-                    &self.local,
-                    matcher,
-                    now,
-                    &request.key,
-                    &place,
-                    index,
-                    replies,
-                );
-            }
-            _ => self.change(now, request, &place, index, replies),
+            Op::Get => self.engine.get(&self.local, matcher, &asked, replies),
+            op => self.change(&asked, op, replies),
         }
     }
 
@@ -116,34 +114,33 @@ impl<D: Design> CuckooHandle<D> {
         replies: &mut R,
     ) {
         let engine = &self.engine;
-        let mut places = [const { std::mem::MaybeUninit::<Place>::uninit() }; WINDOW];
-        let places = fill(
-            &mut places,
-            window.iter().map(|request| {
-                let place = engine.index.place(request.key.hash());
-                engine.index.prefetch(&place);
-                place
-            }),
-        );
-        let mut probes = [const { std::mem::MaybeUninit::<Probe>::uninit() }; WINDOW];
+        let mut places = [const { MaybeUninit::<Place>::uninit() }; WINDOW];
+        let prefetched = window.iter().map(|request| {
+            let place = engine.index.place(request.key.hash());
+            engine.index.prefetch(&place);
+            place
+        });
+        let places = fill(&mut places, prefetched);
+        let mut probes = [const { MaybeUninit::<Probe>::uninit() }; WINDOW];
         let probes = fill(
             &mut probes,
             places.iter().map(|place| engine.probe(matcher, place)),
         );
         for (number, request) in window.iter().enumerate() {
-            let (place, probe, index) = (&places[number], &probes[number], first + number);
+            let (key, place, index) = (&request.key, &places[number], first + number);
+            let asked = Asked {
+                now,
+                key,
+                place,
+                index,
+            };
             match &request.op {
-                Op::Get => self.engine.get_probed(
-                    &self.local,
-                    matcher,
-                    now,
-                    &request.key,
-                    place,
-                    probe,
-                    index,
-                    replies,
-                ),
-                _ => self.change(now, request, place, index, replies),
+                Op::Get => {
+                    let probe = &probes[number];
+                    self.engine
+                        .get_probed(&self.local, matcher, &asked, probe, replies);
+                }
+                op => self.change(&asked, op, replies),
             }
         }
     }
@@ -151,34 +148,27 @@ impl<D: Design> CuckooHandle<D> {
     /// Everything but a plain get.
     fn change<R: Replies<CuckooValue<D>>>(
         &mut self,
-        now: Time,
-        request: &Request<'_>,
-        place: &Place,
-        index: usize,
+        asked: &Asked<'_>,
+        op: &Op<'_>,
         replies: &mut R,
     ) {
         let Self { engine, local } = self;
         let _writer = engine.one_writer();
-        let key = &request.key;
-        let reply = match &request.op {
-            Op::Get => {
-                return engine.get(local, Scalar, now, key, place, index, replies);
-            }
-            Op::Read(read) => {
-                return engine.read(local, now, key, place, read, index, replies);
-            }
-            Op::Store(store) => engine.store(local, now, key, place, store),
-            Op::Remove(removal) => engine.remove(local, now, key, place, removal),
-            Op::Delta(delta) => engine.delta(local, now, key, place, delta),
+        let reply = match op {
+            Op::Get => return engine.get(local, Scalar, asked, replies),
+            Op::Read(read) => return engine.read(local, asked, read, replies),
+            Op::Store(store) => engine.store(local, asked, store),
+            Op::Remove(removal) => engine.remove(local, asked, removal),
+            Op::Delta(delta) => engine.delta(local, asked, delta),
         };
-        replies.done(index, reply);
+        replies.done(asked.index, reply);
     }
 }
 
 /// Fills the front of an array and returns that part.
 #[inline(always)]
 fn fill<T: Copy, const N: usize>(
-    array: &mut [std::mem::MaybeUninit<T>; N],
+    array: &mut [MaybeUninit<T>; N],
     items: impl Iterator<Item = T>,
 ) -> &[T] {
     let mut count = 0;
@@ -250,24 +240,21 @@ impl<D: Design> Handle for CuckooHandle<D> {
         let bytes = std::mem::take(&mut reservation.key);
         let key = Key::new(&bytes, &engine.hasher);
         let place = engine.index.place(key.hash());
+        let asked = &Asked {
+            now,
+            key: &key,
+            place: &place,
+            index: 0,
+        };
+        let _writer = engine.one_writer();
         if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
             // What is there must be copied in any case, so the bytes come out of their place once.
-            let value = reservation.take_bytes();
-            let request = Request {
-                key,
-                op: Op::Store(Store {
-                    value: &value,
-                    ..*store
-                }),
-            };
-            let mut reply = OneReply(Reply::NotStored);
-            self.change(now, &request, &place, 0, &mut reply);
-            return reply.0;
+            let value = &reservation.take_bytes();
+            return engine.store(local, asked, &Store { value, ..*store });
         }
-        let _writer = engine.one_writer();
         match reservation.fresh.take() {
             Some(fresh) => {
-                let reply = engine.publish(local, now, &key, &place, fresh, store);
+                let reply = engine.publish(local, asked, fresh, store);
                 engine.help_growth();
                 reply
             }
@@ -304,21 +291,6 @@ impl<D: Design> Drop for CuckooHandle<D> {
     }
 }
 
-/// Keeps the one answer of a store.
-struct OneReply(Reply);
-
-impl<V> Replies<V> for OneReply {
-    fn begin(&mut self, _: usize, _: &crate::Item) -> &mut [std::mem::MaybeUninit<u8>] {
-        &mut []
-    }
-    fn commit(&mut self, _: usize) {}
-    fn retract(&mut self, _: usize) {}
-    fn large(&mut self, _: usize, _: &crate::Item, _: V) {}
-    fn done(&mut self, _: usize, reply: Reply) {
-        self.0 = reply;
-    }
-}
-
 /// An item whose value is still on its way.
 pub struct CuckooReservation<D: Design = EightWay> {
     engine: Arc<Cuckoo<D>>,
@@ -330,7 +302,7 @@ pub struct CuckooReservation<D: Design = EightWay> {
 
 impl<D: Design> CuckooReservation<D> {
     fn take_bytes(&self) -> Vec<u8> {
-        let mut value = vec![std::mem::MaybeUninit::new(0); self.shape.value_len];
+        let mut value = vec![MaybeUninit::new(0); self.shape.value_len];
         if let Some(fresh) = &self.fresh {
             self.engine
                 .store
