@@ -1,8 +1,8 @@
 //! A thread's door to the engine, and the batch.
 //!
-//! A batch is carried out in windows. In the first stage each request's two buckets are asked for;
-//! in the second the tags are compared and the item is asked for; in the third the requests take
-//! effect, strictly in order. The first two stages only load caches and remember versions: a get
+//! A batch goes through three stages, a group of requests after the other. In the first each request's
+//! two buckets are asked for; in the second the tags are compared and the item is asked for; in the
+//! third the requests take effect, strictly in order. The first two stages only load caches and remember versions: a get
 //! whose versions have moved by the third (because a request before it in the batch changed the
 //! key, or anybody did) simply starts over. So misses of different requests overlap, and order is
 //! kept without any bookkeeping.
@@ -14,11 +14,10 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::Ordering;
 
 use super::Cuckoo;
-use super::index::Place;
 use super::layout::{Design, EightWay};
 use super::local::Local;
 use super::matching::{Matcher, Scalar, Vector};
-use super::read::{Asked, Probe};
+use super::read::Asked;
 use super::value::CuckooValue;
 use super::write::Fresh;
 use crate::engine::{Cursor, Handle, Reservation, Visit};
@@ -29,9 +28,12 @@ use crate::request::{Key, Op, Request, Store, StoreMode};
 /// Longer values are read in place instead of being copied.
 pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
 
-/// Requests whose misses overlap. This machine keeps 16 lines in flight and more; larger windows gain
-/// nothing and push each other's lines out of the first cache.
-const WINDOW: usize = 32;
+/// Requests that go through a stage together: with two buckets and an item each, two groups keep about
+/// as many lines under way as this machine's cores can have outstanding.
+const GROUP: usize = 8;
+
+/// Requests between their first stage and their end: three groups, rounded up to a power of two.
+const LANES: usize = 4 * GROUP;
 
 /// Buckets split in one call of `maintain`, for each item of its budget.
 const SPLITS_A_BUDGET: usize = 8;
@@ -69,14 +71,10 @@ impl<D: Design> CuckooHandle<D> {
         batch: &[Request<'_>],
         replies: &mut R,
     ) {
-        let mut index = 0;
-        for window in batch.chunks(WINDOW) {
-            if let [request] = window {
-                self.run_one(matcher, now, request, index, replies);
-            } else {
-                self.run_window(matcher, now, window, index, replies);
-            }
-            index += window.len();
+        if let [request] = batch {
+            self.run_one(matcher, now, request, replies);
+        } else {
+            self.run_many(matcher, now, batch, replies);
         }
     }
 
@@ -87,7 +85,6 @@ impl<D: Design> CuckooHandle<D> {
         matcher: M,
         now: Time,
         request: &Request<'_>,
-        index: usize,
         replies: &mut R,
     ) {
         let key = &request.key;
@@ -96,7 +93,7 @@ impl<D: Design> CuckooHandle<D> {
             now,
             key,
             place,
-            index,
+            index: 0,
         };
         match &request.op {
             Op::Get => self.engine.get(&self.local, matcher, &asked, replies),
@@ -104,44 +101,59 @@ impl<D: Design> CuckooHandle<D> {
         }
     }
 
+    /// Three groups are under way at a time, each in another stage, so that the processor works on
+    /// one while the memory answers for the others.
     #[inline]
-    fn run_window<M: Matcher, R: Replies<CuckooValue<D>>>(
+    fn run_many<M: Matcher, R: Replies<CuckooValue<D>>>(
         &mut self,
         matcher: M,
         now: Time,
-        window: &[Request<'_>],
-        first: usize,
+        batch: &[Request<'_>],
         replies: &mut R,
     ) {
-        let engine = &self.engine;
-        let mut places = [const { MaybeUninit::<Place>::uninit() }; WINDOW];
-        let prefetched = window.iter().map(|request| {
-            let place = engine.index.place(request.key.hash());
-            engine.index.prefetch(&place);
-            place
-        });
-        let places = fill(&mut places, prefetched);
-        let mut probes = [const { MaybeUninit::<Probe>::uninit() }; WINDOW];
-        let probes = fill(
-            &mut probes,
-            places.iter().map(|place| engine.probe(matcher, place)),
-        );
-        for (number, request) in window.iter().enumerate() {
-            let (key, place, index) = (&request.key, &places[number], first + number);
-            let asked = Asked {
-                now,
-                key,
-                place,
-                index,
-            };
-            match &request.op {
-                Op::Get => {
-                    let probe = &probes[number];
-                    self.engine
-                        .get_probed(&self.local, matcher, &asked, probe, replies);
-                }
-                op => self.change(&asked, op, replies),
+        let nowhere = self.engine.index.place(0);
+        let nothing = self.engine.probe(matcher, &nowhere);
+        let mut lanes = [(nowhere, nothing); LANES];
+        let end = batch.len();
+        let mut placed = 0;
+        let mut probed = 0;
+        let mut done = 0;
+        while done < end {
+            let next = end.min(placed + GROUP);
+            for index in placed..next {
+                let place = self.engine.index.place(batch[index].key.hash());
+                self.engine.index.prefetch(&place);
+                lanes[index % LANES].0 = place;
             }
+            // One group behind the first stage, and the third one group behind this: at the end of
+            // the batch they catch up.
+            let (probe_to, do_to) = match next {
+                _ if next == placed && probed == end => (end, end),
+                _ if next == placed => (end, probed),
+                _ => (placed, probed),
+            };
+            for index in probed..probe_to {
+                let lane = &mut lanes[index % LANES];
+                lane.1 = self.engine.probe(matcher, &lane.0);
+            }
+            for index in done..do_to {
+                let request = &batch[index];
+                let (place, probe) = &lanes[index % LANES];
+                let asked = Asked {
+                    now,
+                    key: &request.key,
+                    place,
+                    index,
+                };
+                match &request.op {
+                    Op::Get => {
+                        self.engine
+                            .get_probed(&self.local, matcher, &asked, probe, replies);
+                    }
+                    op => self.change(&asked, op, replies),
+                }
+            }
+            (placed, probed, done) = (next, probe_to, do_to);
         }
     }
 
@@ -163,21 +175,6 @@ impl<D: Design> CuckooHandle<D> {
         };
         replies.done(asked.index, reply);
     }
-}
-
-/// Fills the front of an array and returns that part.
-#[inline(always)]
-fn fill<T: Copy, const N: usize>(
-    array: &mut [MaybeUninit<T>; N],
-    items: impl Iterator<Item = T>,
-) -> &[T] {
-    let mut count = 0;
-    for (place, item) in array.iter_mut().zip(items) {
-        place.write(item);
-        count += 1;
-    }
-    // SAFETY: the loop has written the first `count` elements.
-    unsafe { array[..count].assume_init_ref() }
 }
 
 impl<D: Design> Handle for CuckooHandle<D> {
