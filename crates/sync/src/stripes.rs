@@ -14,9 +14,8 @@
 
 use crate::shim::{AtomicU32, Ordering, fence, spin};
 
-/// Counters there are room for: a constant, so that a masked index needs no further check. Loom makes
-/// each atomic at a price, so a model has few.
-const ROOM: usize = if cfg!(loom) { 8 } else { Stripes::MEMC3 };
+/// Counters there are room for: a constant, so that a masked index needs no further check.
+const ROOM: usize = Stripes::MOST;
 
 /// The stripes of one table.
 pub struct Stripes {
@@ -43,7 +42,10 @@ impl Stripes {
     /// MemC3's number of counters (32 KiB: they stay in a core's first cache).
     pub const MEMC3: usize = 8192;
 
-    /// `count` counters at rest. A power of two, from 2 to [`Stripes::MEMC3`].
+    /// Counters at most. Loom makes each atomic at a price, so a model has few.
+    pub const MOST: usize = if cfg!(loom) { 8 } else { Self::MEMC3 };
+
+    /// `count` counters at rest. A power of two, from 2 to [`Stripes::MOST`].
     pub fn new(count: usize) -> Self {
         assert!(
             count.is_power_of_two() && (2..=ROOM).contains(&count),
