@@ -1,5 +1,5 @@
 #!/bin/sh
-# The documentation builds without broken links.
+# The documentation builds without broken links; that of private items too, for who reads the code.
 set -eu
 cd "$(dirname "$0")/.."
-RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" cargo doc --workspace --no-deps --document-private-items --quiet

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nix::sys::mman::{MlockAllFlags, mlockall};
-use nix::sys::resource::{RLIM_INFINITY, Resource, setrlimit};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use nix::unistd::{User, daemon, geteuid, initgroups, setgid, setuid};
 use nuthatch_server::raise_file_limit;
 
@@ -26,16 +26,10 @@ pub fn prepare(
     }
     // While it may still be root. The server asks again, and warns if it is too little.
     let _ = raise_file_limit(connections as u64 + OTHER_FILES);
-    if settings.lock_memory {
-        // As root, so that the user it becomes may lock what is mapped later.
-        let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
-        // On fault: the engine reserves more addresses than it will ever use, and to touch all of
-        // them at once would take all of the machine's memory.
-        let on_fault = MlockAllFlags::from_bits_retain(nix::libc::MCL_ONFAULT);
-        let all = MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault;
-        if let Err(error) = mlockall(all) {
-            warnings.push(format!("-k: memory is not locked: {error}"));
-        }
+    if settings.lock_memory
+        && let Err(error) = lock_memory(settings.user.is_some())
+    {
+        warnings.push(format!("-k: memory is not locked: {error}"));
     }
     match (&settings.user, geteuid().is_root()) {
         (Some(name), true) => become_user(name)?,
@@ -45,6 +39,23 @@ pub fn prepare(
         (Some(_), false) | (None, false) => {}
     }
     Ok(warnings)
+}
+
+/// Locks what is mapped, and what will be.
+fn lock_memory(changes_user: bool) -> Result<(), String> {
+    // While it may still be root, for the user that it becomes.
+    let unlimited = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY).is_ok()
+        || getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == RLIM_INFINITY);
+    let stays_root = geteuid().is_root() && !changes_user;
+    if !unlimited && !stays_root {
+        // Locked under a limit, the engine could not even reserve its addresses.
+        return Err("the limit of locked memory is too low (ulimit -l)".to_owned());
+    }
+    // On fault: the engine reserves more addresses than it will ever use, and to touch all of them
+    // at once would take all of the machine's memory.
+    let on_fault = MlockAllFlags::from_bits_retain(nix::libc::MCL_ONFAULT);
+    let all = MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault;
+    mlockall(all).map_err(|error| error.to_string())
 }
 
 fn become_user(name: &str) -> Result<(), String> {

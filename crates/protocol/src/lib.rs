@@ -1,6 +1,6 @@
 //! memcached's protocols: bytes in, commands out; replies in, bytes out. No I/O, no engine.
 //!
-//! [`parse`] looks at the front of a connection's input and says what stands there. It keeps no
+//! [`parse()`] looks at the front of a connection's input and says what stands there. It keeps no
 //! state: the connection does (what to swallow, which value is still arriving). [`encode`] appends
 //! replies to a connection's output. Neither allocates on the way of a get or a set.
 //!

@@ -57,7 +57,9 @@ impl<D: Design> Cuckoo<D> {
                 return Err(format!("store 1: {segment:?} is used twice"));
             }
         }
-        let place = self.index.place(self.hash_of(chunk));
+        let Some(place) = self.place_of(chunk) else {
+            return Err(format!("store 1: the item in {at:?} has no key"));
+        };
         let geometry = self.index.geometry();
         let homes = [geometry.locate(place.first), geometry.locate(place.second)];
         if !homes.contains(&at.bucket) || place.tag != slot.tag::<D>() {

@@ -13,6 +13,7 @@ use super::count::{ClassCount, Count};
 use super::index::{Locked, Moved, Place, Position};
 use super::layout::{Design, Slot};
 use super::local::Local;
+use super::search::Searched;
 use super::{Cuckoo, lock};
 use crate::item::Header;
 use crate::prefetch;
@@ -23,8 +24,12 @@ use crate::slab::arena::{Chunk, WORD};
 /// thread, or freed already, or held by a slow reader.
 const VICTIMS_MAX: usize = 256;
 
-/// A full table is searched this often before an item of its buckets has to go.
+/// Paths that other writers spoiled, before an item of the buckets has to go instead.
 const SEARCHES_MAX: usize = 8;
+
+/// Searches while the table doubles: each splits a few more buckets, and one split bucket within reach
+/// is enough. By far the most end at the first.
+const SEARCHES_MAX_GROWING: usize = 512;
 
 /// The key of an item, copied out so that it can be hashed.
 struct KeyCopy {
@@ -213,10 +218,10 @@ impl<D: Design> Cuckoo<D> {
         whole.then_some(key)
     }
 
-    /// The hash of the key in a linked chunk whose bucket is locked.
-    pub(super) fn hash_of(&self, chunk: Chunk) -> u64 {
-        self.copy_key(chunk)
-            .map_or(0, |key| self.hasher.hash(key.bytes()))
+    /// Where the key in a chunk belongs: sure only if its bucket is locked.
+    pub(super) fn place_of(&self, chunk: Chunk) -> Option<Place> {
+        let key = self.copy_key(chunk)?;
+        Some(self.index.place(self.hasher.hash(key.bytes())))
     }
 
     /// Moves pages towards a class that has too few. Work of one call is bounded, except that a
@@ -249,21 +254,25 @@ impl<D: Design> Cuckoo<D> {
 
     /// Makes a slot free in one of the key's buckets: by pushing items along a cuckoo path, by
     /// growing the index, or by evicting one of the sixteen items there. It may be taken by
-    /// another writer before the caller comes.
+    /// another writer before the caller comes. False if nothing may be evicted.
     #[cold]
-    pub(super) fn make_room(&self, local: &mut Local, now: Time, place: &Place) {
-        for _ in 0..SEARCHES_MAX {
-            if !local.searcher.search(&self.index, place) {
-                if self.start_growth(local, now) {
-                    return;
-                }
+    pub(super) fn make_room(&self, local: &mut Local, now: Time, place: &Place) -> bool {
+        for turn in 0..SEARCHES_MAX_GROWING {
+            let place_of = |item: Slot| self.place_of(item.chunk::<D>());
+            let growing = match local.searcher.search(&self.index, place, place_of) {
+                Searched::Near => false,
+                // While there still are paths: so nobody ever waits for a doubling.
+                Searched::Far | Searched::Full => self.start_growth(local, now),
+            };
+            if self.follow_path(local) {
+                return true;
+            }
+            let patience = local.searcher.path.free.is_some() && turn < SEARCHES_MAX;
+            if !growing && !patience {
                 break;
             }
-            if self.follow_path(local) {
-                return;
-            }
         }
-        self.evict_from_buckets(local, now, place);
+        self.evict_from_buckets(local, now, place)
     }
 
     /// Moves the items of the path that was found, from its end. False if somebody was faster.
@@ -273,7 +282,8 @@ impl<D: Design> Cuckoo<D> {
             return false;
         };
         for &(from, item) in path.steps.iter().rev() {
-            if self.index.relocate(from, free, item) == Moved::Stale {
+            let place_of = |item: Slot| self.place_of(item.chunk::<D>());
+            if self.index.relocate(from, free, item, place_of) == Moved::Stale {
                 return false;
             }
             local.counters.one(Count::Displaced);
@@ -282,21 +292,26 @@ impl<D: Design> Cuckoo<D> {
         true
     }
 
-    /// The table is full and may not grow: one of the items in the key's buckets goes, one that was
-    /// not used lately if possible.
-    fn evict_from_buckets(&self, local: &Local, now: Time, place: &Place) {
+    /// The table is full and may not grow, or not fast enough: one of the items in the key's buckets
+    /// goes, one that was not used lately if possible. False if it may not.
+    fn evict_from_buckets(&self, local: &Local, now: Time, place: &Place) -> bool {
         let locked = self.index.lock(place);
         let Some(at) = self.worst(&locked, now) else {
             // Somebody made room meanwhile.
             locked.release_unmodified();
-            return;
+            return true;
         };
         let chunk = locked.load(at).chunk::<D>();
         let header = Header::load(&self.store.arena, chunk);
+        if !self.evicts && self.is_live(&header, now) {
+            locked.release_unmodified();
+            return false;
+        }
         locked.store(at, Slot::EMPTY);
         drop(locked);
         self.count_departure(local, now, chunk, &header);
         self.store.retire(chunk, &header);
+        true
     }
 
     /// The item of the two buckets that is missed least: a dead one, else one not used lately,

@@ -28,6 +28,9 @@ const SPLITS_A_STORE: usize = if cfg!(loom) { 1 } else { 8 };
 /// The index may take one part in so many of the memory if pages must be taken from items for it.
 const SHARE_OF_MEMORY: usize = 8;
 
+/// Buckets of the new half that are backed with memory at a time: 8 MiB.
+const WARM_BUCKETS: u64 = 1 << 17;
+
 /// Chunks that a store empties for an index that waits for memory.
 const DRAINED_A_STORE: usize = 32;
 
@@ -86,6 +89,17 @@ impl<D: Design> Cuckoo<D> {
     #[inline]
     pub(super) fn split_if_growing(&self, budget: usize) -> bool {
         self.index.geometry().growing && self.split(budget)
+    }
+
+    /// Backs what the doubling will soon write to with memory: for the background thread, which may
+    /// wait.
+    pub(super) fn warm_growth(&self) {
+        let geometry = self.index.geometry();
+        if geometry.growing {
+            let next = geometry.buckets() + geometry.split;
+            self.index
+                .populate(next, WARM_BUCKETS.min(2 * geometry.buckets() - next));
+        }
     }
 
     /// Splits up to `budget` buckets, unless somebody else is at it. True if the table is still
@@ -155,7 +169,9 @@ impl<D: Design> Cuckoo<D> {
     /// True if an item of a bucket being split goes to its upper half. Only the key tells: one of
     /// its two positions falls into this bucket, and that position's next bit decides.
     fn belongs(&self, item: Slot, high: u64, geometry: &Geometry) -> bool {
-        let place = self.index.place(self.hash_of(item.chunk::<D>()));
+        let Some(place) = self.place_of(item.chunk::<D>()) else {
+            return false;
+        };
         let mask = 2 * geometry.buckets() - 1;
         [place.first, place.second]
             .iter()

@@ -35,6 +35,9 @@ const WINDOW: usize = 32;
 /// Buckets split in one call of `maintain`, for each item of its budget.
 const SPLITS_A_BUDGET: usize = 8;
 
+/// Pages backed with memory in one call of `maintain`.
+const WARM_PAGES_A_CALL: usize = 8;
+
 /// A thread's door to a cuckoo engine.
 pub struct CuckooHandle<D: Design = EightWay> {
     engine: Arc<Cuckoo<D>>,
@@ -274,12 +277,14 @@ impl<D: Design> Handle for CuckooHandle<D> {
 
     fn maintain(&mut self, now: Time, budget: usize) -> bool {
         let Self { engine, local } = self;
+        let warming = engine.store.warm(WARM_PAGES_A_CALL);
+        engine.warm_growth();
         let _writer = engine.one_writer();
         engine.apply_flush(now);
         let growing = engine.split_if_growing((budget / SPLITS_A_BUDGET).max(1));
         let shrinking = engine.shrink(local, now, budget);
         engine.sweep(local, now, budget);
-        growing || shrinking
+        growing || shrinking || warming
     }
 
     fn visit(

@@ -155,6 +155,13 @@ impl<D: Design> Index<D> {
         self.bucket(at.bucket)[at.slot].store(slot.0, Ordering::Relaxed);
     }
 
+    /// Backs buckets with memory ahead of their use.
+    pub fn populate(&self, bucket: u64, count: u64) {
+        let count = count.min(self.buckets_max - bucket);
+        self.words
+            .populate(bucket as usize * D::SLOTS, count as usize * D::SLOTS);
+    }
+
     /// Starts loading both buckets of a key.
     #[inline(always)]
     pub fn prefetch(&self, place: &Place) {
@@ -225,11 +232,19 @@ impl<D: Design> Index<D> {
     /// Moves an item to its other bucket: one step of a cuckoo path, executed from its end. Both
     /// buckets are locked, everything the path assumed is checked again, and the item is never
     /// missing: a reader sees it in one bucket or the other, or reads again.
-    pub fn relocate(&self, from: Position, to: Position, item: Slot) -> Moved {
+    ///
+    /// `place_of` tells where an item's key belongs; see [`Index::partner`].
+    pub fn relocate(
+        &self,
+        from: Position,
+        to: Position,
+        item: Slot,
+        place_of: impl Fn(Slot) -> Option<Place>,
+    ) -> Moved {
         let guard = self.stripes.lock(self.stripes.pair(from.bucket, to.bucket));
         let still = self.load(from) == item
             && self.load(to).is_empty()
-            && self.geometry().partner(from.bucket, item.tag::<D>()) == Some(to.bucket);
+            && self.partner(self.geometry(), from.bucket, item, place_of) == Some(to.bucket);
         if !still {
             guard.release_unmodified();
             return Moved::Stale;
@@ -237,6 +252,28 @@ impl<D: Design> Index<D> {
         self.store(to, item);
         self.store(from, Slot::EMPTY);
         Moved::Done
+    }
+
+    /// The other candidate bucket of an item in `bucket`. The table alone tells, except while it
+    /// doubles and only the other bucket is split: then the key is asked, by `place_of`, whose answer
+    /// may be wrong without the lock of the item's bucket, and is then refused by `relocate`.
+    #[inline]
+    pub fn partner(
+        &self,
+        geometry: Geometry,
+        bucket: u64,
+        item: Slot,
+        place_of: impl Fn(Slot) -> Option<Place>,
+    ) -> Option<u64> {
+        geometry.partner(bucket, item.tag::<D>()).or_else(|| {
+            let place = place_of(item)?;
+            let (one, other) = (geometry.locate(place.first), geometry.locate(place.second));
+            match bucket {
+                _ if bucket == one => Some(other),
+                _ if bucket == other => Some(one),
+                _ => None,
+            }
+        })
     }
 
     /// Locks one bucket for the doubling: `bucket` and the one it splits into share a stripe.

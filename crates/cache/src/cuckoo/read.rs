@@ -489,7 +489,11 @@ impl<D: Design> Cuckoo<D> {
                 }
                 Err(fresh) => {
                     spare = Some(fresh);
-                    self.make_room(local, now, place);
+                    if !self.make_room(local, now, place) {
+                        local.counters.one(Count::OutOfMemory);
+                        replies.done(index, Reply::OutOfMemory);
+                        break;
+                    }
                 }
             }
         }

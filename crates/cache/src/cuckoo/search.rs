@@ -15,6 +15,20 @@ pub struct Path {
     pub free: Option<Position>,
 }
 
+/// What a search found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Searched {
+    /// A path.
+    Near,
+    /// A path, after looking at so many slots that the table is about to be full.
+    Far,
+    /// None.
+    Full,
+}
+
+/// Slots after which a search was long: in a random table that means that 98 % are taken.
+const LONG: usize = 1000;
+
 /// One bucket that the breadth-first search reached.
 #[derive(Clone, Copy)]
 struct Node {
@@ -45,19 +59,31 @@ impl Searcher {
         }
     }
 
-    /// Looks for a path. True if `path` holds one.
-    pub fn search<D: Design>(&mut self, index: &Index<D>, place: &Place) -> bool {
+    /// Looks for a path. `place_of` tells where an item's key belongs, as far as that can be read
+    /// without a lock.
+    pub fn search<D: Design>(
+        &mut self,
+        index: &Index<D>,
+        place: &Place,
+        place_of: impl Fn(Slot) -> Option<Place>,
+    ) -> Searched {
         let geometry = index.geometry();
         let roots = [geometry.locate(place.first), geometry.locate(place.second)];
         self.path.steps.clear();
         self.path.free = None;
         match D::SEARCH {
-            Search::BreadthFirst { slots } => self.breadth_first(index, geometry, roots, slots),
+            Search::BreadthFirst { slots } => {
+                self.breadth_first(index, geometry, roots, slots, place_of)
+            }
             Search::RandomWalks { width, kicks } => {
-                self.random_walks(index, geometry, roots, width, kicks)
+                self.random_walks(index, geometry, roots, width, kicks, place_of)
             }
         }
-        self.path.free.is_some()
+        match self.path.free {
+            None => Searched::Full,
+            Some(_) if self.nodes.len() * D::SLOTS > LONG => Searched::Far,
+            Some(_) => Searched::Near,
+        }
     }
 
     fn breadth_first<D: Design>(
@@ -66,6 +92,7 @@ impl Searcher {
         geometry: Geometry,
         roots: [u64; 2],
         slots: usize,
+        place_of: impl Fn(Slot) -> Option<Place>,
     ) {
         let root = |bucket| Node {
             bucket,
@@ -78,7 +105,7 @@ impl Searcher {
         // Bounded by the number of nodes, which is bounded by `slots`.
         let mut visited = 0;
         while let Some(&node) = self.nodes.get(visited) {
-            if self.expand(index, geometry, visited, node, slots / D::SLOTS) {
+            if self.expand(index, geometry, visited, node, slots / D::SLOTS, &place_of) {
                 return;
             }
             visited += 1;
@@ -93,6 +120,7 @@ impl Searcher {
         number: usize,
         node: Node,
         nodes_max: usize,
+        place_of: &impl Fn(Slot) -> Option<Place>,
     ) -> bool {
         for slot in 0..D::SLOTS {
             let at = Position {
@@ -105,7 +133,7 @@ impl Searcher {
                 return true;
             }
             if self.nodes.len() < nodes_max
-                && let Some(bucket) = geometry.partner(node.bucket, item.tag::<D>())
+                && let Some(bucket) = index.partner(geometry, node.bucket, item, place_of)
             {
                 prefetch::read(index.address(bucket));
                 self.nodes.push(Node {
@@ -145,6 +173,7 @@ impl Searcher {
         roots: [u64; 2],
         width: usize,
         kicks: usize,
+        place_of: impl Fn(Slot) -> Option<Place>,
     ) {
         // Each walk is a chain of nodes; the newest node of walk i is `heads[i]`.
         self.nodes.clear();
@@ -179,7 +208,7 @@ impl Searcher {
                     bucket: node.bucket,
                     slot,
                 });
-                if let Some(bucket) = geometry.partner(node.bucket, item.tag::<D>()) {
+                if let Some(bucket) = index.partner(geometry, node.bucket, item, &place_of) {
                     self.nodes.push(Node {
                         bucket,
                         parent: *head,

@@ -161,7 +161,11 @@ impl<D: Design> Cuckoo<D> {
                 }
                 Err(unlinked) => fresh = unlinked,
             }
-            self.make_room(local, now, place);
+            if !self.make_room(local, now, place) {
+                self.discard(fresh);
+                local.counters.one(Count::OutOfMemory);
+                return Reply::OutOfMemory;
+            }
         }
     }
 
@@ -184,10 +188,12 @@ impl<D: Design> Cuckoo<D> {
         self.store.recency.start(fresh.chunk);
         locked.store(at, Slot::new::<D>(locked.place.tag, fresh.chunk));
         drop(locked);
-        self.count_in(local, &header);
-        if let Some(found) = found {
-            self.count_out(local, &found.header);
-            self.store.retire(found.chunk, &found.header);
+        match found {
+            Some(found) => {
+                self.count_swap(local, &found.header, &header);
+                self.store.retire(found.chunk, &found.header);
+            }
+            None => self.count_in(local, &header),
         }
         Ok(header)
     }
@@ -324,8 +330,7 @@ impl<D: Design> Cuckoo<D> {
         header.store(&self.store.arena, fresh.chunk);
         locked.store(found.at, Slot::new::<D>(locked.place.tag, fresh.chunk));
         drop(locked);
-        self.count_in(local, &header);
-        self.count_out(local, &found.header);
+        self.count_swap(local, &found.header, &header);
         self.store.retire(found.chunk, &found.header);
         plain_item(&header)
     }
@@ -502,8 +507,7 @@ impl<D: Design> Cuckoo<D> {
         header.store(&self.store.arena, found.chunk);
         self.store.recency.hit(found.chunk);
         drop(locked);
-        self.count_out(local, &found.header);
-        self.count_in(local, &header);
+        self.count_swap(local, &found.header, &header);
         Some(Reply::Number(number, plain_item(&header)))
     }
 
@@ -642,6 +646,16 @@ impl<D: Design> Cuckoo<D> {
         // Relaxed: the sweep will see it sooner or later.
         if expiry != Expiry::Never && self.sweeping.load(Ordering::Relaxed) == 0 {
             self.sweeping.store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// One item in the place of another: usually of the same size, which changes no sum.
+    #[inline]
+    fn count_swap(&self, local: &Local, old: &Header, new: &Header) {
+        let chunk_max = self.store.chunk_max();
+        if old.shape(chunk_max) != new.shape(chunk_max) {
+            self.count_out(local, old);
+            self.count_in(local, new);
         }
     }
 

@@ -35,6 +35,11 @@ impl Arena {
         self.words.len()
     }
 
+    /// Backs words with memory ahead of their use.
+    pub fn populate(&self, start: usize, len: usize) {
+        self.words.populate(start, len);
+    }
+
     /// Gives memory back to the system.
     pub fn release(&self, start: usize, len: usize) {
         self.words.release(start, len);

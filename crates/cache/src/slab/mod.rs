@@ -77,6 +77,9 @@ struct Drain {
 /// Passes after which a drain is given up: what is left is pinned by slow readers.
 const DRAIN_PASSES_MAX: u32 = 64;
 
+/// Pages kept warm ahead of the one in use.
+const WARM_PAGES: u32 = 16;
+
 /// Why no chunk was to be had without evicting.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
@@ -356,6 +359,18 @@ impl Store {
         }
         *drain = Some(work);
         false
+    }
+
+    /// Backs up to `budget` of the pages that will be taken next with memory: a page fault that
+    /// zeroes a huge page is the longest wait a store can meet. True if there are more.
+    pub fn warm(&self, budget: usize) -> bool {
+        for _ in 0..budget {
+            let Some(page) = lock(&self.pool).next_to_warm(WARM_PAGES) else {
+                return false;
+            };
+            self.arena.populate(page as usize * PAGE_WORDS, PAGE_WORDS);
+        }
+        true
     }
 
     fn release_page(&self, page: u32) {

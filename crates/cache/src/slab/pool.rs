@@ -20,6 +20,8 @@ pub struct Pool {
     returned: Vec<u32>,
     /// The first page never used; the arena ends at `pages_max`.
     fresh: u32,
+    /// Pages below this one have been backed with memory ahead of their use.
+    warm: u32,
     pages_max: u32,
 }
 
@@ -35,6 +37,7 @@ impl Pool {
             used_pages: 0,
             returned: Vec::new(),
             fresh: 0,
+            warm: 0,
             pages_max,
         }
     }
@@ -52,6 +55,22 @@ impl Pool {
         })?;
         self.used_pages += 1;
         Some(page)
+    }
+
+    /// The next page that should be backed with memory before a store needs it: one of the `ahead`
+    /// pages that would be taken next, if the limit allows them. None before the first is taken.
+    pub fn next_to_warm(&mut self, ahead: u32) -> Option<u32> {
+        let room = self.limit.saturating_sub(self.used() + self.earmarked) / self.page_cost;
+        let end = self
+            .fresh
+            .saturating_add(ahead.min(room as u32))
+            .min(self.pages_max);
+        self.warm = self.warm.max(self.fresh);
+        if self.fresh == 0 || self.warm >= end {
+            return None;
+        }
+        self.warm += 1;
+        Some(self.warm - 1)
     }
 
     /// A page that no chunk is used in any more.
@@ -126,6 +145,23 @@ impl Pool {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_are_warmed_once_and_only_within_the_limit() {
+        let mut pool = Pool::new(4 * PAGE, 10, 0);
+        assert_eq!(pool.next_to_warm(2), None);
+        assert_eq!(pool.take(), Some(0));
+        assert_eq!(
+            (pool.next_to_warm(2), pool.next_to_warm(2)),
+            (Some(1), Some(2))
+        );
+        assert_eq!(pool.next_to_warm(2), None);
+        assert_eq!(pool.take(), Some(1));
+        assert_eq!(
+            (pool.next_to_warm(9), pool.next_to_warm(9)),
+            (Some(3), None)
+        );
+    }
 
     #[test]
     fn the_limit_holds_pages_and_index_together() {
