@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nuthatch::engine::Reservation;
 use nuthatch::{
-    Cache, Cuckoo, CuckooConfig, Engine, Error, Handle, Item, Key, KeyHasher, Replies, Reply, Store,
-    Time,
+    Cache, Cuckoo, CuckooConfig, Engine, Error, Handle, Item, Key, KeyHasher, Replies, Reply,
+    Store, Time,
 };
 
 const NOW: Time = Time(16);
@@ -105,9 +105,11 @@ fn a_listener_that_panics_once_does_not_stop_the_cache() {
         small += 1;
     }
     let mut panics = 0;
-    for number in 0..600_u32 {
+    // Five classes that have no page yet.
+    for number in 0..500_u32 {
+        let value = vec![2; 9000 << (number / 100)];
         let stored = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            cache.set(&number.to_be_bytes(), &[2; 9000])
+            cache.set(&number.to_be_bytes(), &value)
         }));
         match stored {
             Ok(stored) => stored.unwrap(),
@@ -115,7 +117,7 @@ fn a_listener_that_panics_once_does_not_stop_the_cache() {
         }
     }
     assert_eq!(panics, 1);
-    assert!(cache.stats().pages_moved > 1);
+    assert!(cache.stats().pages_moved >= 4);
 }
 
 /// A thread that keeps only the last answer without a value.

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use loom::thread;
-use nuthatch::Engine;
-use nuthatch::Op;
 use nuthatch::slab::arena::{Arena, Chunk};
 use nuthatch::slab::pins::Pins;
+use nuthatch::{Engine, Op, Reply};
 use nuthatch_sync::shim::{AtomicU64, Ordering, fence};
 use nuthatch_sync::stripes::Stripes;
 
@@ -19,28 +18,55 @@ const LARGE: [u8; 200] = [7; 200];
 const SINGLE: [u8; 33] = [7; 33];
 
 /// Store 1 and 2: a reader pins a value under the lock while another thread takes it out of the index;
-/// the last of them frees it, once: the audit finds every chunk free or linked, and none twice.
+/// the last of them frees it, once: the audit finds every chunk free or linked, and none twice. The
+/// models begin at different moments: before the pin, with the reader or the writer first, and
+/// between pin and unpin.
 fn the_last_one_frees(value: &'static [u8]) {
     let key = key_in(8, [0, 1]);
-    model(2, move || {
-        let engine = engine(8);
-        let mut door = engine.handle();
-        set_bytes(&mut door, key, value);
-        let reader = {
+    let read = move |door: &mut Door| {
+        let answer = run(door, &[(key, Op::Get)]).remove(0);
+        assert!(matches!(
+            answer,
+            Answer::Large(_) | Answer::Done(Reply::Miss)
+        ));
+        answer
+    };
+    for (preemptions, begin) in [(2, Begin::Write), (2, Begin::Read), (3, Begin::Pinned)] {
+        model(preemptions, move || {
+            let engine = engine(8);
             let mut door = engine.handle();
-            thread::spawn(move || {
-                let answers = run(&mut door, &[(key, Op::Get)]);
-                assert!(matches!(
-                    answers[0],
-                    Answer::Large(_) | Answer::Done(nuthatch::Reply::Miss)
-                ));
-            })
-        };
-        assert!(delete(&mut door, key));
-        reader.join().unwrap();
-        audit(&engine);
-        assert_eq!(used_chunks(&engine), 0);
-    });
+            set_bytes(&mut door, key, value);
+            let mut other = engine.handle();
+            match begin {
+                Begin::Write => {
+                    let reader = thread::spawn(move || drop(read(&mut other)));
+                    assert!(delete(&mut door, key));
+                    reader.join().unwrap();
+                }
+                Begin::Read => {
+                    let writer = thread::spawn(move || assert!(delete(&mut other, key)));
+                    drop(read(&mut door));
+                    writer.join().unwrap();
+                }
+                Begin::Pinned => {
+                    let answer = read(&mut door);
+                    let writer = thread::spawn(move || assert!(delete(&mut other, key)));
+                    drop(answer);
+                    writer.join().unwrap();
+                }
+            }
+            audit(&engine);
+            assert_eq!(used_chunks(&engine), 0);
+        });
+    }
+}
+
+/// What a model of a pinned value begins with.
+#[derive(Clone, Copy)]
+enum Begin {
+    Write,
+    Read,
+    Pinned,
 }
 
 fn used_chunks(engine: &Model) -> usize {
