@@ -18,7 +18,7 @@ bench:
 
 # The models of the lock-free parts alone.
 loom:
-	@scripts/test-loom.sh
+	@scripts/loom.sh
 
 # Each fuzz target for FOR seconds.
 FOR ?= 60

@@ -47,7 +47,7 @@ check lints scripts/check-lints.sh
 check docs scripts/check-docs.sh
 check rust scripts/test-rust.sh
 check clients scripts/test-clients.sh
-check loom scripts/test-loom.sh
+check loom scripts/loom.sh
 check fuzz scripts/fuzz.sh 5
 
 echo "$passed passed, $failed failed, $skipped skipped"

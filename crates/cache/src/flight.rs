@@ -9,8 +9,10 @@ const SHARDS: usize = 64;
 
 /// Computations under way, by key.
 pub(crate) struct Flights {
-    shards: [Mutex<HashMap<Box<[u8]>, Arc<Flight>>>; SHARDS],
+    shards: [Mutex<Shard>; SHARDS],
 }
+
+type Shard = HashMap<Box<[u8]>, Arc<Flight>>;
 
 /// One computation.
 pub(crate) struct Flight {
@@ -79,7 +81,7 @@ impl Flights {
         }
     }
 
-    fn shard(&self, hash: u64) -> &Mutex<HashMap<Box<[u8]>, Arc<Flight>>> {
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 }

@@ -246,10 +246,8 @@ fn without_eviction_a_full_cache_refuses() {
         .evict(false)
         .build()
         .unwrap();
-    let refused = (0..100_000_u32).find_map(|number| {
-        let stored = cache.set(&number.to_le_bytes(), &[0; 100]);
-        (stored == Err(Error::OutOfMemory)).then_some(number)
-    });
+    let refused = (0..100_000_u32)
+        .find(|number| cache.set(&number.to_le_bytes(), &[0; 100]) == Err(Error::OutOfMemory));
     let first = refused.expect("the cache holds 100,000 items of 120 bytes in 4 MiB");
     for number in 0..first {
         assert!(cache.contains(&number.to_le_bytes()).unwrap());

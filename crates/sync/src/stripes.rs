@@ -14,8 +14,9 @@
 
 use crate::shim::{AtomicU32, Ordering, fence, spin};
 
-/// Counters there are room for: a constant, so that a masked index needs no further check.
-const ROOM: usize = Stripes::MOST;
+/// Counters there are room for: a constant, so that a masked index needs no further check. Loom makes
+/// each atomic at a price, so a model has few.
+const ROOM: usize = if cfg!(loom) { 8 } else { 8192 };
 
 /// The stripes of one table.
 pub struct Stripes {
@@ -39,13 +40,10 @@ pub struct Snapshot {
 }
 
 impl Stripes {
-    /// MemC3's number of counters (32 KiB: they stay in a core's first cache).
-    pub const MEMC3: usize = 8192;
+    /// MemC3's number of counters, 8192 (32 KiB: they stay in a core's first cache); a few in a model.
+    pub const MEMC3: usize = ROOM;
 
-    /// Counters at most. Loom makes each atomic at a price, so a model has few.
-    pub const MOST: usize = if cfg!(loom) { 8 } else { Self::MEMC3 };
-
-    /// `count` counters at rest. A power of two, from 2 to [`Stripes::MOST`].
+    /// `count` counters at rest. A power of two, from 2 to [`Stripes::MEMC3`].
     pub fn new(count: usize) -> Self {
         assert!(
             count.is_power_of_two() && (2..=ROOM).contains(&count),

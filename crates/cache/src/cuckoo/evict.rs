@@ -96,7 +96,7 @@ impl<D: Design> Cuckoo<D> {
         let header = Header::load(&self.store.arena, victim);
         if let Some(head) = header.segment_of() {
             // A piece of a large value: all of it goes. The freed pieces are allocated next turn.
-            if head.0 < self.store.arena.len() as u64 {
+            if self.store.arena.contains(head) {
                 self.unlink(local, now, head, |header| header.is_large());
             }
             return None;
@@ -263,7 +263,7 @@ impl<D: Design> Cuckoo<D> {
 
     fn drain_chunk(&self, local: &Local, now: Time, chunk: Chunk) {
         match Header::load(&self.store.arena, chunk).segment_of() {
-            Some(head) if head.0 < self.store.arena.len() as u64 => {
+            Some(head) if self.store.arena.contains(head) => {
                 self.unlink(local, now, head, |header| header.is_large());
             }
             _ => self.unlink(local, now, chunk, |_| true),

@@ -1,23 +1,23 @@
 //! A thread's door to the engine, and the batch.
 //!
-//! A batch is carried out in windows. In the first stage each request's two buckets are asked for;
-//! in the second the tags are compared and the item is asked for; in the third the requests take
-//! effect, strictly in order. The first two stages only load caches and remember versions: a get
+//! A batch goes through three stages, a group of requests after the other. In the first each request's
+//! two buckets are asked for; in the second the tags are compared and the item is asked for; in the
+//! third the requests take effect, strictly in order. The first two stages only load caches and remember versions: a get
 //! whose versions have moved by the third (because a request before it in the batch changed the
 //! key, or anybody did) simply starts over. So misses of different requests overlap, and order is
 //! kept without any bookkeeping.
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::Ordering;
 
 use super::Cuckoo;
-use super::index::Place;
 use super::layout::{Design, EightWay};
 use super::local::Local;
 use super::matching::{Matcher, Scalar, Vector};
-use super::read::Probe;
+use super::read::Asked;
 use super::value::CuckooValue;
 use super::write::Fresh;
 use crate::engine::{Cursor, Handle, Reservation, Visit};
@@ -28,9 +28,12 @@ use crate::request::{Key, Op, Request, Store, StoreMode};
 /// Longer values are read in place instead of being copied.
 pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
 
-/// Requests whose misses overlap. This machine keeps 16 lines in flight and more; larger windows gain
-/// nothing and push each other's lines out of the first cache.
-const WINDOW: usize = 32;
+/// Requests that go through a stage together. With two buckets and an item each, two groups keep about
+/// 16 lines under way, which is what a core has room for; 8 and 16 were slower in `bench engine`.
+const GROUP: usize = 4;
+
+/// Requests between their first stage and their end: three groups, rounded up to a power of two.
+const LANES: usize = 4 * GROUP;
 
 /// Buckets split in one call of `maintain`, for each item of its budget.
 const SPLITS_A_BUDGET: usize = 8;
@@ -68,14 +71,10 @@ impl<D: Design> CuckooHandle<D> {
         batch: &[Request<'_>],
         replies: &mut R,
     ) {
-        let mut index = 0;
-        for window in batch.chunks(WINDOW) {
-            if let [request] = window {
-                self.run_one(matcher, now, request, index, replies);
-            } else {
-                self.run_window(matcher, now, window, index, replies);
-            }
-            index += window.len();
+        if let [request] = batch {
+            self.run_one(matcher, now, request, replies);
+        } else {
+            self.run_many(matcher, now, batch, replies);
         }
     }
 
@@ -86,108 +85,96 @@ impl<D: Design> CuckooHandle<D> {
         matcher: M,
         now: Time,
         request: &Request<'_>,
-        index: usize,
         replies: &mut R,
     ) {
-        let place = self.engine.index.place(request.key.hash());
+        let key = &request.key;
+        let place = &self.engine.index.place(key.hash());
+        let asked = Asked {
+            now,
+            key,
+            place,
+            index: 0,
+        };
         match &request.op {
-            Op::Get => {
-                self.engine.get(
-                    &self.local,
-                    matcher,
-                    now,
-                    &request.key,
-                    &place,
-                    index,
-                    replies,
-                );
-            }
-            _ => self.change(now, request, &place, index, replies),
+            Op::Get => self.engine.get(&self.local, matcher, &asked, replies),
+            op => self.change(&asked, op, replies),
         }
     }
 
+    /// Three groups are under way at a time, each in another stage, so that the processor works on
+    /// one while the memory answers for the others.
     #[inline]
-    fn run_window<M: Matcher, R: Replies<CuckooValue<D>>>(
+    fn run_many<M: Matcher, R: Replies<CuckooValue<D>>>(
         &mut self,
         matcher: M,
         now: Time,
-        window: &[Request<'_>],
-        first: usize,
+        batch: &[Request<'_>],
         replies: &mut R,
     ) {
-        let engine = &self.engine;
-        let mut places = [const { std::mem::MaybeUninit::<Place>::uninit() }; WINDOW];
-        let places = fill(
-            &mut places,
-            window.iter().map(|request| {
-                let place = engine.index.place(request.key.hash());
-                engine.index.prefetch(&place);
-                place
-            }),
-        );
-        let mut probes = [const { std::mem::MaybeUninit::<Probe>::uninit() }; WINDOW];
-        let probes = fill(
-            &mut probes,
-            places.iter().map(|place| engine.probe(matcher, place)),
-        );
-        for (number, request) in window.iter().enumerate() {
-            let (place, probe, index) = (&places[number], &probes[number], first + number);
-            match &request.op {
-                Op::Get => self.engine.get_probed(
-                    &self.local,
-                    matcher,
-                    now,
-                    &request.key,
-                    place,
-                    probe,
-                    index,
-                    replies,
-                ),
-                _ => self.change(now, request, place, index, replies),
+        let nowhere = self.engine.index.place(0);
+        let nothing = self.engine.probe(matcher, &nowhere);
+        let mut lanes = [(nowhere, nothing); LANES];
+        let end = batch.len();
+        let mut placed = 0;
+        let mut probed = 0;
+        let mut done = 0;
+        while done < end {
+            let next = end.min(placed + GROUP);
+            for index in placed..next {
+                let place = self.engine.index.place(batch[index].key.hash());
+                self.engine.index.prefetch(&place);
+                lanes[index % LANES].0 = place;
             }
+            // One group behind the first stage, and the third one group behind this: at the end of
+            // the batch they catch up.
+            let (probe_to, do_to) = match next {
+                _ if next == placed && probed == end => (end, end),
+                _ if next == placed => (end, probed),
+                _ => (placed, probed),
+            };
+            for index in probed..probe_to {
+                let lane = &mut lanes[index % LANES];
+                lane.1 = self.engine.probe(matcher, &lane.0);
+            }
+            for index in done..do_to {
+                let request = &batch[index];
+                let (place, probe) = &lanes[index % LANES];
+                let asked = Asked {
+                    now,
+                    key: &request.key,
+                    place,
+                    index,
+                };
+                match &request.op {
+                    Op::Get => {
+                        self.engine
+                            .get_probed(&self.local, matcher, &asked, probe, replies);
+                    }
+                    op => self.change(&asked, op, replies),
+                }
+            }
+            (placed, probed, done) = (next, probe_to, do_to);
         }
     }
 
     /// Everything but a plain get.
     fn change<R: Replies<CuckooValue<D>>>(
         &mut self,
-        now: Time,
-        request: &Request<'_>,
-        place: &Place,
-        index: usize,
+        asked: &Asked<'_>,
+        op: &Op<'_>,
         replies: &mut R,
     ) {
         let Self { engine, local } = self;
         let _writer = engine.one_writer();
-        let key = &request.key;
-        let reply = match &request.op {
-            Op::Get => {
-                return engine.get(local, Scalar, now, key, place, index, replies);
-            }
-            Op::Read(read) => {
-                return engine.read(local, now, key, place, read, index, replies);
-            }
-            Op::Store(store) => engine.store(local, now, key, place, store),
-            Op::Remove(removal) => engine.remove(local, now, key, place, removal),
-            Op::Delta(delta) => engine.delta(local, now, key, place, delta),
+        let reply = match op {
+            Op::Get => return engine.get(local, Scalar, asked, replies),
+            Op::Read(read) => return engine.read(local, asked, read, replies),
+            Op::Store(store) => engine.store(local, asked, store),
+            Op::Remove(removal) => engine.remove(local, asked, removal),
+            Op::Delta(delta) => engine.delta(local, asked, delta),
         };
-        replies.done(index, reply);
+        replies.done(asked.index, reply);
     }
-}
-
-/// Fills the front of an array and returns that part.
-#[inline(always)]
-fn fill<T: Copy, const N: usize>(
-    array: &mut [std::mem::MaybeUninit<T>; N],
-    items: impl Iterator<Item = T>,
-) -> &[T] {
-    let mut count = 0;
-    for (place, item) in array.iter_mut().zip(items) {
-        place.write(item);
-        count += 1;
-    }
-    // SAFETY: the loop has written the first `count` elements.
-    unsafe { array[..count].assume_init_ref() }
 }
 
 impl<D: Design> Handle for CuckooHandle<D> {
@@ -250,24 +237,21 @@ impl<D: Design> Handle for CuckooHandle<D> {
         let bytes = std::mem::take(&mut reservation.key);
         let key = Key::new(&bytes, &engine.hasher);
         let place = engine.index.place(key.hash());
+        let asked = &Asked {
+            now,
+            key: &key,
+            place: &place,
+            index: 0,
+        };
+        let _writer = engine.one_writer();
         if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
             // What is there must be copied in any case, so the bytes come out of their place once.
-            let value = reservation.take_bytes();
-            let request = Request {
-                key,
-                op: Op::Store(Store {
-                    value: &value,
-                    ..*store
-                }),
-            };
-            let mut reply = OneReply(Reply::NotStored);
-            self.change(now, &request, &place, 0, &mut reply);
-            return reply.0;
+            let value = &reservation.take_bytes();
+            return engine.store(local, asked, &Store { value, ..*store });
         }
-        let _writer = engine.one_writer();
         match reservation.fresh.take() {
             Some(fresh) => {
-                let reply = engine.publish(local, now, &key, &place, fresh, store);
+                let reply = engine.publish(local, asked, fresh, store);
                 engine.help_growth();
                 reply
             }
@@ -304,21 +288,6 @@ impl<D: Design> Drop for CuckooHandle<D> {
     }
 }
 
-/// Keeps the one answer of a store.
-struct OneReply(Reply);
-
-impl<V> Replies<V> for OneReply {
-    fn begin(&mut self, _: usize, _: &crate::Item) -> &mut [std::mem::MaybeUninit<u8>] {
-        &mut []
-    }
-    fn commit(&mut self, _: usize) {}
-    fn retract(&mut self, _: usize) {}
-    fn large(&mut self, _: usize, _: &crate::Item, _: V) {}
-    fn done(&mut self, _: usize, reply: Reply) {
-        self.0 = reply;
-    }
-}
-
 /// An item whose value is still on its way.
 pub struct CuckooReservation<D: Design = EightWay> {
     engine: Arc<Cuckoo<D>>,
@@ -330,7 +299,7 @@ pub struct CuckooReservation<D: Design = EightWay> {
 
 impl<D: Design> CuckooReservation<D> {
     fn take_bytes(&self) -> Vec<u8> {
-        let mut value = vec![std::mem::MaybeUninit::new(0); self.shape.value_len];
+        let mut value = vec![MaybeUninit::new(0); self.shape.value_len];
         if let Some(fresh) = &self.fresh {
             self.engine
                 .store

@@ -193,13 +193,11 @@ impl<D: Design> Index<D> {
     pub fn begin_at_rest(&self, place: &Place) -> Option<(Snapshot, u64, u64)> {
         let snapshot = self.stripes.snapshot_at_rest(place.pair)?;
         let geometry = self.geometry();
-        (!geometry.growing).then(|| {
-            (
-                snapshot,
-                place.first & geometry.mask,
-                place.second & geometry.mask,
-            )
-        })
+        (!geometry.growing).then_some((
+            snapshot,
+            place.first & geometry.mask,
+            place.second & geometry.mask,
+        ))
     }
 
     /// Ends a read: true if all that was loaded since `begin` was true at one moment, now.

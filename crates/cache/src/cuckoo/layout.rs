@@ -175,8 +175,18 @@ impl Geometry {
     /// The bucket that `full`, all bits of a position, falls into.
     #[inline(always)]
     pub fn locate(self, full: u64) -> u64 {
+        if self.growing {
+            return self.locate_growing(full);
+        }
+        split::bucket(full, self.mask)
+    }
+
+    /// Out of line: nearly always a table is at rest, and a lookup is a mask.
+    #[cold]
+    #[inline(never)]
+    fn locate_growing(self, full: u64) -> u64 {
         let low = split::bucket(full, self.mask);
-        if self.growing && low < self.split {
+        if low < self.split {
             split::bucket(full, 2 * self.mask + 1)
         } else {
             low

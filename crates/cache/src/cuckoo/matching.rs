@@ -193,7 +193,7 @@ mod tests {
         for _ in 0..10_000 {
             let bucket: Vec<AtomicU64> = (0..8)
                 // Few tags, and the tag's pattern in the lower lanes too, to provoke false matches.
-                .map(|_| AtomicU64::new((random() % 4) << 48 | (random() % 4) * 0x1_0001_0001))
+                .map(|_| AtomicU64::new(((random() % 4) << 48) | ((random() % 4) * 0x1_0001_0001)))
                 .collect();
             let tag = random() % 4;
             let expected = Scalar.matches::<EightWay>(&bucket, tag);

@@ -148,7 +148,7 @@ impl<D: Design> Cuckoo<D> {
         let buckets = wanted.clamp(BUCKETS_MIN, 1 << most.ilog2());
         let buckets_max = (limit_max / 2 / Index::<D>::bytes(1)) as u64;
         let buckets_max = (1 << buckets_max.ilog2()).max(buckets);
-        let stripes = Stripes::MOST.min(buckets as usize);
+        let stripes = Stripes::MEMC3.min(buckets as usize);
         let index = Index::new(buckets, buckets_max, stripes)?;
         let charged = store
             .pool()

@@ -20,6 +20,19 @@ use crate::request::{Expiry, Key, Read};
 use crate::slab::arena::{self, Chunk, WORD};
 use std::sync::Arc;
 
+/// One request of a batch.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    /// The batch's moment.
+    pub now: Time,
+    /// Whom it is about.
+    pub key: &'a Key<'a>,
+    /// Where that key may be.
+    pub place: &'a Place,
+    /// Its number in the batch.
+    pub index: usize,
+}
+
 /// What the second stage of a batch leaves for the third: a lookup that has seen the tags and waits
 /// for the item's line.
 #[derive(Clone, Copy)]
@@ -64,19 +77,19 @@ impl<D: Design> Cuckoo<D> {
         self: &Arc<Self>,
         local: &Local,
         matcher: M,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
+        asked: &Asked<'_>,
         probe: &Probe,
-        index: usize,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
+        let Asked {
+            now, key, index, ..
+        } = *asked;
         let answered = match probe.candidate {
             Some(chunk) => self.answer_usual(now, key, chunk, &probe.snapshot, index, replies),
             None => self.answer_miss(&probe.snapshot, index, replies),
         };
         if !answered {
-            self.get_any(local, matcher, now, key, place, index, replies);
+            self.get_any(local, matcher, asked, replies);
         }
     }
 
@@ -86,14 +99,11 @@ impl<D: Design> Cuckoo<D> {
         self: &Arc<Self>,
         local: &Local,
         matcher: M,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
-        index: usize,
+        asked: &Asked<'_>,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
-        if !self.get_usual(matcher, now, key, place, index, replies) {
-            self.get_any(local, matcher, now, key, place, index, replies);
+        if !self.get_usual(matcher, asked, replies) {
+            self.get_any(local, matcher, asked, replies);
         }
     }
 
@@ -104,12 +114,15 @@ impl<D: Design> Cuckoo<D> {
     fn get_usual<M: Matcher>(
         &self,
         matcher: M,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
-        index: usize,
+        asked: &Asked<'_>,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) -> bool {
+        let Asked {
+            now,
+            key,
+            place,
+            index,
+        } = *asked;
         let Some((snapshot, first, second)) = self.index.begin_at_rest(place) else {
             return false;
         };
@@ -185,12 +198,15 @@ impl<D: Design> Cuckoo<D> {
         self: &Arc<Self>,
         local: &Local,
         matcher: M,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
-        index: usize,
+        asked: &Asked<'_>,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
+        let Asked {
+            now,
+            key,
+            place,
+            index,
+        } = *asked;
         // Each turn but the last means that a writer finished something meanwhile.
         loop {
             let (snapshot, first, second) = self.index.begin(place);
@@ -198,7 +214,7 @@ impl<D: Design> Cuckoo<D> {
             let found = found.map(|found| (found.chunk, found.header));
             match self.answer(now, found, &snapshot, index, replies) {
                 Attempt::Done => return,
-                Attempt::Large => return self.get_large(now, key, place, index, replies),
+                Attempt::Large => return self.get_large(asked, replies),
                 Attempt::Again => local.counters.one(Count::Retries),
             }
         }
@@ -314,14 +330,13 @@ impl<D: Design> Cuckoo<D> {
 
     /// A get of a value too large to copy.
     #[cold]
-    fn get_large(
-        self: &Arc<Self>,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
-        index: usize,
-        replies: &mut impl Replies<CuckooValue<D>>,
-    ) {
+    fn get_large(self: &Arc<Self>, asked: &Asked<'_>, replies: &mut impl Replies<CuckooValue<D>>) {
+        let Asked {
+            now,
+            key,
+            place,
+            index,
+        } = *asked;
         let locked = self.index.lock(place);
         let found = self
             .find_unbumped(&locked, key)
@@ -380,15 +395,12 @@ impl<D: Design> Cuckoo<D> {
     pub(super) fn read(
         self: &Arc<Self>,
         local: &mut Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
+        asked: &Asked<'_>,
         read: &Read,
-        index: usize,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
-        if !self.read_unchanged(local, now, key, place, read, index, replies) {
-            self.read_changing(local, now, key, place, read, index, replies);
+        if !self.read_unchanged(local, asked, read, replies) {
+            self.read_changing(local, asked, read, replies);
         }
     }
 
@@ -397,13 +409,16 @@ impl<D: Design> Cuckoo<D> {
     fn read_unchanged(
         &self,
         local: &Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
+        asked: &Asked<'_>,
         read: &Read,
-        index: usize,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) -> bool {
+        let Asked {
+            now,
+            key,
+            place,
+            index,
+        } = *asked;
         if read.touch.is_some() {
             return false;
         }
@@ -453,13 +468,16 @@ impl<D: Design> Cuckoo<D> {
     fn read_changing(
         self: &Arc<Self>,
         local: &mut Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
+        asked: &Asked<'_>,
         read: &Read,
-        index: usize,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
+        let Asked {
+            now,
+            key,
+            place,
+            index,
+        } = *asked;
         let mut spare = None;
         loop {
             let locked = self.index.lock(place);

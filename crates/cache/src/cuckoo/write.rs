@@ -12,9 +12,10 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::Ordering;
 
 use super::count::{ClassCount, Count, class_count};
-use super::index::{Locked, Place};
+use super::index::Locked;
 use super::layout::{Design, Slot};
 use super::local::Local;
+use super::read::Asked;
 use super::{Cuckoo, Found, plain_item};
 use crate::item::{Fields, Header, Shape};
 use crate::number;
@@ -80,39 +81,24 @@ fn judge(condition: Condition, header: &Header) -> Verdict {
 
 impl<D: Design> Cuckoo<D> {
     /// A store of any mode.
-    pub(super) fn store(
-        &self,
-        local: &mut Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
-        store: &Store<'_>,
-    ) -> Reply {
+    pub(super) fn store(&self, local: &mut Local, asked: &Asked<'_>, store: &Store<'_>) -> Reply {
         let reply = match store.mode {
-            StoreMode::Append => self.concatenate(local, now, key, place, store, b"", store.value),
-            StoreMode::Prepend => self.concatenate(local, now, key, place, store, store.value, b""),
-            StoreMode::Set | StoreMode::Add | StoreMode::Replace => {
-                self.put(local, now, key, place, store)
-            }
+            StoreMode::Append => self.concatenate(local, asked, store, b"", store.value),
+            StoreMode::Prepend => self.concatenate(local, asked, store, store.value, b""),
+            StoreMode::Set | StoreMode::Add | StoreMode::Replace => self.put(local, asked, store),
         };
         self.help_growth();
         reply
     }
 
-    fn put(
-        &self,
-        local: &mut Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
-        store: &Store<'_>,
-    ) -> Reply {
+    fn put(&self, local: &mut Local, asked: &Asked<'_>, store: &Store<'_>) -> Reply {
+        let Asked { now, key, .. } = *asked;
         let wide = Shape::needs_wide(store.flags, store.new_cas);
         match self.allocate(local, now, key, store.value.len(), wide) {
             Ok(fresh) => {
                 self.store
                     .write_value(fresh.chunk, &fresh.shape, 0, store.value);
-                self.publish(local, now, key, place, fresh, store)
+                self.publish(local, asked, fresh, store)
             }
             Err(refusal) => refusal,
         }
@@ -122,12 +108,13 @@ impl<D: Design> Cuckoo<D> {
     pub(super) fn publish(
         &self,
         local: &mut Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
+        asked: &Asked<'_>,
         mut fresh: Fresh,
         store: &Store<'_>,
     ) -> Reply {
+        let Asked {
+            now, key, place, ..
+        } = *asked;
         self.note_expiry(store.expiry);
         // Ends when there is room: each turn either finds a slot or makes one.
         loop {
@@ -199,25 +186,20 @@ impl<D: Design> Cuckoo<D> {
     }
 
     /// Append and prepend.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the two callers differ in two of them"
-    )]
     fn concatenate(
         &self,
         local: &mut Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
+        asked: &Asked<'_>,
         store: &Store<'_>,
         before: &[u8],
         after: &[u8],
     ) -> Reply {
+        let Asked { key, .. } = *asked;
         let alone = self.shape(key.bytes().len(), store.value.len(), false);
         if alone.total_bytes() > self.item_size_max {
             return Reply::TooLarge;
         }
-        let reply = self.rewrite(local, now, key, place, |header| {
+        let reply = self.rewrite(local, asked, |header| {
             permit(store.condition, header)?;
             Ok(Rewrite {
                 new_cas: store.new_cas,
@@ -237,10 +219,8 @@ impl<D: Design> Cuckoo<D> {
                     condition: Condition::None,
                     ..*store
                 };
-                match self.put(local, now, key, place, &add) {
-                    Reply::NotStored => {
-                        self.concatenate(local, now, key, place, store, before, after)
-                    }
+                match self.put(local, asked, &add) {
+                    Reply::NotStored => self.concatenate(local, asked, store, before, after),
                     reply => reply,
                 }
             }
@@ -254,11 +234,12 @@ impl<D: Design> Cuckoo<D> {
     fn rewrite<'v>(
         &self,
         local: &mut Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
+        asked: &Asked<'_>,
         plan: impl Fn(&Header) -> Result<Rewrite<'v>, Reply>,
     ) -> Result<Item, Reply> {
+        let Asked {
+            now, key, place, ..
+        } = *asked;
         let mut spare: Option<Fresh> = None;
         let reply = loop {
             let locked = self.index.lock(place);
@@ -351,17 +332,10 @@ impl<D: Design> Cuckoo<D> {
     }
 
     /// A removal of any kind.
-    pub(super) fn remove(
-        &self,
-        local: &mut Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
-        removal: &Removal,
-    ) -> Reply {
+    pub(super) fn remove(&self, local: &mut Local, asked: &Asked<'_>, removal: &Removal) -> Reply {
         let outcome = match removal.leave {
-            Leave::Nothing => return self.delete(local, now, key, place, removal.condition),
-            Leave::Stale { expiry, new_cas } => self.rewrite(local, now, key, place, |header| {
+            Leave::Nothing => return self.delete(local, asked, removal.condition),
+            Leave::Stale { expiry, new_cas } => self.rewrite(local, asked, |header| {
                 permit(removal.condition, header)?;
                 Ok(Rewrite {
                     expiry: expiry.unwrap_or(header.expiry()),
@@ -374,7 +348,7 @@ impl<D: Design> Cuckoo<D> {
                 stale,
                 expiry,
                 new_cas,
-            } => self.rewrite(local, now, key, place, |header| {
+            } => self.rewrite(local, asked, |header| {
                 permit(removal.condition, header)?;
                 Ok(Rewrite {
                     flags: 0,
@@ -391,14 +365,10 @@ impl<D: Design> Cuckoo<D> {
         }
     }
 
-    fn delete(
-        &self,
-        local: &mut Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
-        condition: Condition,
-    ) -> Reply {
+    fn delete(&self, local: &mut Local, asked: &Asked<'_>, condition: Condition) -> Reply {
+        let Asked {
+            now, key, place, ..
+        } = *asked;
         let locked = self.index.lock(place);
         let Some(found) = self.find_locked(local, &locked, key) else {
             locked.release_unmodified();
@@ -422,18 +392,11 @@ impl<D: Design> Cuckoo<D> {
     }
 
     /// incr and decr.
-    pub(super) fn delta(
-        &self,
-        local: &mut Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
-        delta: &Delta,
-    ) -> Reply {
+    pub(super) fn delta(&self, local: &mut Local, asked: &Asked<'_>, delta: &Delta) -> Reply {
         loop {
-            let reply = match self.delta_in_place(local, now, key, place, delta) {
+            let reply = match self.delta_in_place(local, asked, delta) {
                 Some(reply) => reply,
-                None => self.delta_rewritten(local, now, key, place, delta),
+                None => self.delta_rewritten(local, asked, delta),
             };
             let (Reply::NotFound, Some((initial, expiry))) = (reply, delta.vivify) else {
                 return reply;
@@ -445,7 +408,7 @@ impl<D: Design> Cuckoo<D> {
                 new_cas: delta.new_cas,
                 ..Store::set(digits.write(initial))
             };
-            match self.put(local, now, key, place, &add) {
+            match self.put(local, asked, &add) {
                 Reply::Stored(item) => return Reply::Number(initial, item),
                 // Another client was faster: count on from its number.
                 Reply::NotStored => continue,
@@ -456,14 +419,10 @@ impl<D: Design> Cuckoo<D> {
 
     /// Writes the new number over the old one, under the lock. `None` if it must move: it does not
     /// fit, or the header must widen.
-    fn delta_in_place(
-        &self,
-        local: &mut Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
-        delta: &Delta,
-    ) -> Option<Reply> {
+    fn delta_in_place(&self, local: &mut Local, asked: &Asked<'_>, delta: &Delta) -> Option<Reply> {
+        let Asked {
+            now, key, place, ..
+        } = *asked;
         let locked = self.index.lock(place);
         let found = self.find_locked(local, &locked, key);
         let found = match found.filter(|found| self.is_live(&found.header, now)) {
@@ -511,18 +470,11 @@ impl<D: Design> Cuckoo<D> {
         Some(Reply::Number(number, plain_item(&header)))
     }
 
-    fn delta_rewritten(
-        &self,
-        local: &mut Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
-        delta: &Delta,
-    ) -> Reply {
+    fn delta_rewritten(&self, local: &mut Local, asked: &Asked<'_>, delta: &Delta) -> Reply {
         // The digits are made from the number seen here, without memory to write them to; if the item
         // has changed by the time there is, the number is made again.
         loop {
-            let Some((seen, number)) = self.peek_number(local, now, key, place) else {
+            let Some((seen, number)) = self.peek_number(local, asked) else {
                 return Reply::NotFound;
             };
             let number = match number {
@@ -532,7 +484,7 @@ impl<D: Design> Cuckoo<D> {
             let mut digits = number::Digits::default();
             let digits = digits.write(number);
             let changed = Cell::new(false);
-            let outcome = self.rewrite(local, now, key, place, |header| {
+            let outcome = self.rewrite(local, asked, |header| {
                 changed.set(header.sequence() != seen);
                 if changed.get() {
                     return Err(Reply::Exists);
@@ -555,13 +507,10 @@ impl<D: Design> Cuckoo<D> {
     }
 
     /// The sequence of the key's live item and the number in it, at one moment.
-    fn peek_number(
-        &self,
-        local: &Local,
-        now: Time,
-        key: &Key<'_>,
-        place: &Place,
-    ) -> Option<(u64, Result<u64, Reply>)> {
+    fn peek_number(&self, local: &Local, asked: &Asked<'_>) -> Option<(u64, Result<u64, Reply>)> {
+        let Asked {
+            now, key, place, ..
+        } = *asked;
         let locked = self.index.lock(place);
         let found = self.find_locked(local, &locked, key);
         let found = found.filter(|found| self.is_live(&found.header, now));

@@ -42,10 +42,15 @@ impl Recency {
     #[inline(always)]
     pub fn hit(&self, chunk: Chunk) {
         let (word, bit) = place(chunk);
-        // Relaxed, all of them: hints that order nothing.
-        if self.recent[word].load(Ordering::Relaxed) & bit == 0 {
-            self.recent[word].fetch_or(bit, Ordering::Relaxed);
-            self.fetched[word].fetch_or(bit, Ordering::Relaxed);
+        let recent = self.recent[word].load(Ordering::Relaxed);
+        if recent & bit == 0 {
+            // A load and a store, not one atomic operation, which would be a full barrier: no later
+            // get could start before this one's last miss. Two threads that set bits of one word at
+            // the same moment may lose one, or bring one back that the hand has just cleared: an
+            // item is evicted a round earlier or later.
+            self.recent[word].store(recent | bit, Ordering::Relaxed);
+            let fetched = self.fetched[word].load(Ordering::Relaxed);
+            self.fetched[word].store(fetched | bit, Ordering::Relaxed);
         }
     }
 

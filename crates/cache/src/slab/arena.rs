@@ -30,9 +30,9 @@ impl Arena {
         })
     }
 
-    /// Words in all.
-    pub fn len(&self) -> usize {
-        self.words.len()
+    /// True if the chunk begins inside the arena.
+    pub fn contains(&self, chunk: Chunk) -> bool {
+        chunk.0 < self.words.len() as u64
     }
 
     /// Backs words with memory ahead of their use.

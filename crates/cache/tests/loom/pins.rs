@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loom::thread;
 use nuthatch::slab::arena::{Arena, Chunk};
 use nuthatch::slab::pins::Pins;
-use nuthatch::{Engine, Op, Reply};
+use nuthatch::{Engine, Op, Reply, Value};
 use nuthatch_sync::shim::{AtomicU64, Ordering, fence};
 use nuthatch_sync::stripes::Stripes;
 
@@ -88,28 +88,41 @@ fn segments_are_freed_once() {
     the_last_one_frees(&LARGE);
 }
 
-/// Store 1: a value that is replaced while it is pinned keeps its chunks until it is unpinned, though
-/// the writer stores another item at once.
+/// Store 1: a value that is replaced while it is pinned keeps its chunk and its bytes until it is
+/// unpinned, though the writer stores other items at once.
 #[test]
-fn a_replaced_value_is_freed_once() {
+fn a_replaced_value_stays_until_it_is_unpinned() {
     let (key, other) = (key_in(8, [0, 1]), key_in(8, [2, 3]));
-    model(2, move || {
-        let engine = engine(8);
-        let mut door = engine.handle();
-        set_bytes(&mut door, key, &SINGLE);
-        let reader = {
+    let read = move |door: &mut Door| match run(door, &[(key, Op::Get)]).remove(0) {
+        Answer::Large(value) => {
+            let bytes = value.chunk(0);
+            assert!(bytes == [7; 33] || bytes == [8; 33], "{bytes:?}");
+        }
+        _ => panic!("a miss of a key that is always there"),
+    };
+    let write = move |door: &mut Door| {
+        set_bytes(door, key, &[8; 33]);
+        set_bytes(door, other, &[9; 33]);
+    };
+    for begin in [Begin::Write, Begin::Read] {
+        model(2, move || {
+            let engine = engine(8);
             let mut door = engine.handle();
-            thread::spawn(move || {
-                let answers = run(&mut door, &[(key, Op::Get)]);
-                assert!(matches!(answers[0], Answer::Large(_)));
-            })
-        };
-        set_bytes(&mut door, key, &SINGLE);
-        set_bytes(&mut door, other, &SINGLE);
-        reader.join().unwrap();
-        audit(&engine);
-        assert_eq!(used_chunks(&engine), 2);
-    });
+            set_bytes(&mut door, key, &SINGLE);
+            let mut beside = engine.handle();
+            if matches!(begin, Begin::Read) {
+                let writer = thread::spawn(move || write(&mut beside));
+                read(&mut door);
+                writer.join().unwrap();
+            } else {
+                let reader = thread::spawn(move || read(&mut beside));
+                write(&mut door);
+                reader.join().unwrap();
+            }
+            audit(&engine);
+            assert_eq!(used_chunks(&engine), 2);
+        });
+    }
 }
 
 /// The protocol of `slab/pins.rs` with the bytes in view: what is pinned is not overwritten before it
