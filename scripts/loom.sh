@@ -14,5 +14,7 @@ export RUSTFLAGS="--cfg loom ${RUSTFLAGS:-}"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
 # Whole-program optimisation would cost more than it gains here.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+# Arithmetic on torn words must not pass its bounds, in any interleaving.
+export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
 cargo test --release -p nuthatch-sync --test loom -- "$@"
 cargo test --release -p nuthatch --test loom -- "$@"

@@ -14,9 +14,11 @@ pub enum Departure {
     Expired,
 }
 
-/// Told of every item that leaves without being asked to. Called with no lock held, on the thread
-/// that needed the room; it must not block for long. Values in segments (over half a page) come
-/// as an empty slice; `item.value_len` tells their length.
+/// Told of every item that leaves without being asked to. Called on the thread that needed the room,
+/// with no lock held (but that of the paper's one writer), so it may call the engine through another
+/// handle; it must not block for long. If it panics, the caller sees the panic and memory that it
+/// was just gathering is lost. Values in segments (over half a page) come as an empty slice;
+/// `item.value_len` tells their length.
 pub type Listener = Arc<dyn Fn(Departure, &[u8], &Item, &[u8]) + Send + Sync>;
 
 /// What a cuckoo engine is made from.

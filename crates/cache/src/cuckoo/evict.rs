@@ -6,7 +6,7 @@
 use std::mem::MaybeUninit;
 
 use nuthatch_sync::clock::Time;
-use nuthatch_sync::shim::Ordering;
+use nuthatch_sync::shim::{Ordering, spin};
 
 use super::config::Departure;
 use super::count::{ClassCount, Count};
@@ -18,10 +18,11 @@ use super::{Cuckoo, lock};
 use crate::item::Header;
 use crate::prefetch;
 use crate::request::KEY_LEN_MAX;
+use crate::slab::Drained;
 use crate::slab::arena::{Chunk, WORD};
 
-/// Victims that are tried before a store is refused: each of them turned out to be in use by another
-/// thread, or freed already, or held by a slow reader.
+/// Victims that are tried at least before a store is refused: each of them turned out to be in use by
+/// another thread, or freed already, or held by a slow reader.
 const VICTIMS_MAX: usize = 256;
 
 /// Paths that other writers spoiled, before an item of the buckets has to go instead.
@@ -52,12 +53,17 @@ impl<D: Design> Cuckoo<D> {
         now: Time,
         class: usize,
     ) -> Option<Chunk> {
-        for _ in 0..VICTIMS_MAX {
+        for turn in 0.. {
             if let Ok(chunk) = self.store.allocate(class) {
                 return Some(chunk);
             }
             if !self.evicts {
                 return self.reclaim(local, now, class);
+            }
+            // A large value on its way has all its pieces side by side in the largest classes: so
+            // many are tried there that the hand passes all of them.
+            if turn >= VICTIMS_MAX && turn >= 4 * self.store.class(class).pages.len() {
+                break;
             }
             self.move_pages(local, now, class);
             let Some(victim) = self.store.victim(class) else {
@@ -197,7 +203,13 @@ impl<D: Design> Cuckoo<D> {
         }
         // SAFETY: `resize` initialised every byte, and `read_value` only writes.
         let value: &[u8] = unsafe { value.assume_init_ref() };
+        let unless_it_returns = Retire {
+            engine: self,
+            chunk,
+            header,
+        };
         listener(departure, key.bytes(), &item, value);
+        std::mem::forget(unless_it_returns);
     }
 
     /// The key in a chunk, as far as it can be read without a lock.
@@ -235,10 +247,16 @@ impl<D: Design> Cuckoo<D> {
         // In proportion to the bytes wanted, so that a page arrives about when the class has evicted
         // another page's worth by itself.
         let budget = (self.store.sizes.chunk(class) / 64).clamp(16, 1024);
-        for _ in 0..if homeless { usize::MAX } else { 1 } {
+        let mut turn = 0;
+        loop {
             let unlink = |chunk| self.drain_chunk(local, now, chunk);
-            if self.store.drain(Some(class), budget, unlink) || !self.store.is_draining() {
-                break;
+            match self.store.drain(Some(class), budget, unlink) {
+                Drained::More if homeless => {}
+                Drained::Elsewhere if homeless => {
+                    spin(turn);
+                    turn += 1;
+                }
+                _ => break,
             }
         }
     }
@@ -340,9 +358,10 @@ impl<D: Design> Cuckoo<D> {
         if self.sweeping.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let mut place = lock(&self.sweep);
         let mut looked = 0;
         while looked < budget {
+            // Locked only to share the work out: whoever is told of an expired item may call back.
+            let mut place = lock(&self.sweep);
             let (page, number) = ((*place >> 32) as u32, *place as u32);
             let Some((class, chunk)) = self.store.chunk_of_page(page, number) else {
                 // The end of a page, or a page of no class, which costs one look, too.
@@ -358,25 +377,19 @@ impl<D: Design> Cuckoo<D> {
             let words = (self.store.sizes.chunk(class) / WORD) as u64;
             let run = (budget - looked).min(64);
             looked += run;
-            *place += self.sweep_run(local, now, page, chunk, words, run);
+            *place += run as u64;
+            drop(place);
+            self.sweep_run(local, now, page, chunk, words, run);
         }
         local.counters.add(Count::Swept as usize, looked as u64);
     }
 
-    /// Looks at up to `run` neighbouring chunks of a page; returns how many.
-    fn sweep_run(
-        &self,
-        local: &Local,
-        now: Time,
-        page: u32,
-        first: Chunk,
-        words: u64,
-        run: usize,
-    ) -> u64 {
+    /// Looks at up to `run` neighbouring chunks of a page.
+    fn sweep_run(&self, local: &Local, now: Time, page: u32, first: Chunk, words: u64, run: usize) {
         for number in 0..run as u64 {
             let chunk = Chunk(first.0 + number * words);
             if crate::slab::page_of(Chunk(chunk.0 + words - 1)) != page {
-                return number.max(1);
+                return;
             }
             prefetch::read(self.store.arena.address(Chunk(chunk.0 + 8 * words)));
             let header = Header::load(&self.store.arena, chunk);
@@ -384,7 +397,6 @@ impl<D: Design> Cuckoo<D> {
                 self.unlink(local, now, chunk, |header| !self.is_live(header, now));
             }
         }
-        run as u64
     }
 
     /// Gives pages back while the limit is exceeded. True if there is more to do.
@@ -395,5 +407,18 @@ impl<D: Design> Cuckoo<D> {
         self.store
             .drain(None, budget, |chunk| self.drain_chunk(local, now, chunk));
         self.store.pool().is_over()
+    }
+}
+
+/// Takes the memory of an item back that has left the index, if its listener does not return.
+struct Retire<'a, D: Design> {
+    engine: &'a Cuckoo<D>,
+    chunk: Chunk,
+    header: &'a Header,
+}
+
+impl<D: Design> Drop for Retire<'_, D> {
+    fn drop(&mut self) {
+        self.engine.store.retire(self.chunk, self.header);
     }
 }

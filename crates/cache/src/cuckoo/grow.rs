@@ -38,44 +38,38 @@ impl<D: Design> Cuckoo<D> {
     /// Begins a doubling, if memory allows, or helps the one that is under way. False if the table
     /// must stay as it is.
     pub(super) fn start_growth(&self, local: &Local, now: Time) -> bool {
-        {
-            let Ok(_splitter) = self.splitter.try_lock() else {
-                return true;
-            };
-            let geometry = self.index.geometry();
-            if !geometry.growing {
-                let added = Index::<D>::bytes(geometry.buckets());
-                if 2 * geometry.buckets() > self.index.buckets_max()
-                    || !self.charge(local, now, added)
-                {
-                    return false;
-                }
-                // The mapping does not change yet: no lock is needed.
-                self.index.publish(Geometry {
-                    growing: true,
-                    ..geometry
-                });
+        let Ok(splitter) = self.splitter.try_lock() else {
+            return true;
+        };
+        let geometry = self.index.geometry();
+        if !geometry.growing {
+            let added = Index::<D>::bytes(geometry.buckets());
+            if 2 * geometry.buckets() > self.index.buckets_max() {
+                return false;
             }
+            if !self.store.pool().charge(added) {
+                // What is emptied may have a listener, which may store.
+                drop(splitter);
+                self.save_for_growth(local, now, added);
+                return false;
+            }
+            // The mapping does not change yet: no lock is needed.
+            self.index.publish(Geometry {
+                growing: true,
+                ..geometry
+            });
         }
+        drop(splitter);
         self.help_growth();
         true
     }
 
-    /// Takes memory for the index: free memory, or, while the index is small beside the items, a
-    /// page that is emptied for it step by step.
-    fn charge(&self, local: &Local, now: Time, bytes: usize) -> bool {
-        let (charged, limit) = {
-            let mut pool = self.store.pool();
-            (pool.charge(bytes), pool.limit())
-        };
-        if charged {
-            return true;
-        }
-        if self.evicts && 2 * bytes <= limit / SHARE_OF_MEMORY {
+    /// Empties pages for the index step by step, while it is small beside the items.
+    fn save_for_growth(&self, local: &Local, now: Time, bytes: usize) {
+        if self.evicts && 2 * bytes <= self.store.pool().limit() / SHARE_OF_MEMORY {
             self.store.pool().earmark(bytes);
             self.shrink(local, now, DRAINED_A_STORE);
         }
-        false
     }
 
     /// Splits a few buckets if the table is doubling.

@@ -318,6 +318,8 @@ impl<D: Design> Reservation for CuckooReservation<D> {
             "more bytes than were reserved"
         );
         if let Some(fresh) = &self.fresh {
+            // Again: this may be another thread than the one that reserved.
+            self.engine.store.begin_fill();
             self.engine
                 .store
                 .write_value(fresh.chunk, &fresh.shape, self.written, bytes);

@@ -137,8 +137,8 @@ mod x86 {
             assert!(bucket.len() == 8 && D::TAG_BITS == 16);
             let (low, high): (u32, u32);
             // SAFETY: as for Sse2; AVX2 was detected before a value of this type was made. The
-            // upper halves of the vector registers are cleared at the end, for the SSE code around,
-            // which keeps nothing there.
+            // upper halves of all vector registers are cleared at the end, for the SSE code around;
+            // all are named as clobbered, because code compiled for AVX may keep something there.
             unsafe {
                 asm!(
                     "vmovq xmm0, {pattern}",
@@ -155,6 +155,19 @@ mod x86 {
                     out("xmm0") _,
                     out("xmm1") _,
                     out("xmm2") _,
+                    out("xmm3") _,
+                    out("xmm4") _,
+                    out("xmm5") _,
+                    out("xmm6") _,
+                    out("xmm7") _,
+                    out("xmm8") _,
+                    out("xmm9") _,
+                    out("xmm10") _,
+                    out("xmm11") _,
+                    out("xmm12") _,
+                    out("xmm13") _,
+                    out("xmm14") _,
+                    out("xmm15") _,
                     options(nostack, readonly, preserves_flags)
                 );
             }

@@ -35,12 +35,19 @@ mod count;
 mod evict;
 mod grow;
 pub mod handle;
+// Not public but for the models: the index believes its callers' bucket numbers.
+#[cfg(loom)]
 pub mod index;
+#[cfg(not(loom))]
+mod index;
 pub mod layout;
 mod local;
 pub mod matching;
 mod read;
+#[cfg(loom)]
 pub mod search;
+#[cfg(not(loom))]
+mod search;
 mod value;
 mod visit;
 mod write;
@@ -133,7 +140,7 @@ impl<D: Design> Cuckoo<D> {
             .initial_items
             .unwrap_or(config.memory_limit >> 10)
             .max(1) as u64;
-        let wanted = (slots * 10 / 9)
+        let wanted = (slots.saturating_mul(10) / 9)
             .div_ceil(D::SLOTS as u64)
             .next_power_of_two();
         // No index may take more than a quarter of the memory before there is a single item.

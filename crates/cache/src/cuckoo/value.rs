@@ -55,9 +55,15 @@ impl<D: Design> Value for CuckooValue<D> {
         unsafe { store.arena.bytes(chunk, start, len) }
     }
 
+    /// Loom's atomics are not the bytes they stand for: a copy, leaked, since a model is short.
     #[cfg(loom)]
-    fn chunk(&self, _offset: usize) -> &[u8] {
-        unreachable!("no model reads large values")
+    fn chunk(&self, offset: usize) -> &[u8] {
+        let mut bytes = vec![std::mem::MaybeUninit::new(0); self.len() - offset];
+        self.engine
+            .store
+            .read_value(self.chunk, &self.shape, offset, &mut bytes);
+        // SAFETY: initialised when made, and `read_value` only writes.
+        unsafe { Box::leak(bytes.into_boxed_slice()).assume_init_ref() }
     }
 }
 

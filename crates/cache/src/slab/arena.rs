@@ -54,7 +54,8 @@ impl Arena {
     /// Loads word `at` of a chunk; 0 beyond the arena.
     #[inline(always)]
     pub fn load(&self, chunk: Chunk, at: usize) -> u64 {
-        match self.words.get(chunk.0 as usize + at) {
+        // Wraps, here and below: a torn word of an item may name any chunk.
+        match self.words.get((chunk.0 as usize).wrapping_add(at)) {
             Some(word) => word.load(Ordering::Relaxed),
             None => 0,
         }
@@ -76,8 +77,11 @@ impl Arena {
     /// True if the bytes from word `at` of the chunk on are `bytes`; false beyond the arena.
     #[inline(always)]
     pub fn equals(&self, chunk: Chunk, at: usize, bytes: &[u8]) -> bool {
-        let start = chunk.0 as usize + at;
-        match self.words.get(start..start + bytes.len().div_ceil(WORD)) {
+        let start = (chunk.0 as usize).wrapping_add(at);
+        match self
+            .words
+            .get(start..start.wrapping_add(bytes.len().div_ceil(WORD)))
+        {
             Some(words) => equal(words, bytes),
             None => false,
         }
@@ -88,11 +92,11 @@ impl Arena {
     /// length that is being overwritten.
     #[inline(always)]
     pub fn read(&self, chunk: Chunk, offset: usize, into: &mut [MaybeUninit<u8>]) -> bool {
-        let start = chunk.0 as usize + offset / WORD;
+        let start = (chunk.0 as usize).wrapping_add(offset / WORD);
         let shift = offset % WORD;
         let Some(words) = self
             .words
-            .get(start..start + (shift + into.len()).div_ceil(WORD))
+            .get(start..start.wrapping_add((shift + into.len()).div_ceil(WORD)))
         else {
             into.fill(MaybeUninit::new(0));
             return false;
@@ -278,5 +282,9 @@ mod tests {
         assert!(!arena.read(Chunk(3), 0, &mut into));
         assert!(!arena.equals(Chunk(3), 0, b"123456789"));
         assert_eq!(arena.load(Chunk(3), 1), 0);
+        let torn = Chunk(u64::MAX);
+        assert!(!arena.read(torn, 8, &mut [MaybeUninit::new(1); 60]));
+        assert!(!arena.equals(torn, 0, b"123456789"));
+        assert_eq!(arena.load(torn, 0), 0);
     }
 }

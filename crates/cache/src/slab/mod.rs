@@ -22,9 +22,9 @@
 //! 4. Pages, recency bits and the index together never pass the limit (after it was lowered, as
 //!    soon as enough pages are drained).
 //!
-//! Locks here (pool, class, pins, drain) are leaves: none is taken under another, except that the
-//! drain lock may be held while any of the others is taken; the index's locks are never taken
-//! under any but the drain lock.
+//! Locks here (pool, class, pins, drain) are leaves: none is taken under another, except that a class
+//! may be looked at under the drain lock. The index's locks are never taken under any of them, and
+//! a listener is never called under one.
 
 pub mod arena;
 pub mod class;
@@ -34,6 +34,7 @@ pub mod sizes;
 pub mod words;
 
 use std::io;
+use std::thread::ThreadId;
 
 use nuthatch_sync::shim::{AtomicU64, Mutex, MutexGuard, Ordering, fence};
 
@@ -60,8 +61,31 @@ pub struct Store {
     pages: Box<[PageState]>,
     /// Bytes evicted so far: the clock by which pages of different classes are compared.
     eviction_clock: AtomicU64,
-    drain: Mutex<Option<Drain>>,
+    drain: Mutex<Draining>,
     pages_moved: AtomicU64,
+}
+
+/// The page on its way back to the pool, and who is at it.
+#[derive(Default)]
+struct Draining {
+    work: Option<Drain>,
+    /// The thread that unlinks its items right now, without the lock.
+    worker: Option<ThreadId>,
+}
+
+/// How a call of [`Store::drain`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// A page is in the pool.
+    Page,
+    /// There is more to do.
+    More,
+    /// There is no page to be had.
+    Nothing,
+    /// Another thread is at it: that is as good.
+    Elsewhere,
+    /// This very thread is at it, and has called back from a listener.
+    Within,
 }
 
 /// A page being emptied.
@@ -85,7 +109,7 @@ const WARM_PAGES: u32 = 16;
 pub struct Full;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic of a listener cannot happen under these locks; their data is whole in any case.
+    // No user code runs under these locks, so their data is whole even after a panic.
     mutex
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -106,7 +130,7 @@ impl Store {
             classes: classes.collect(),
             pages: (0..pages).map(|_| PageState::default()).collect(),
             eviction_clock: AtomicU64::new(0),
-            drain: Mutex::new(None),
+            drain: Mutex::default(),
             pages_moved: AtomicU64::new(0),
             sizes,
         })
@@ -294,26 +318,55 @@ impl Store {
     }
 
     /// Empties about `budget` chunks of a page on its way back to the pool, choosing a page first
-    /// if none is on its way. `unlink` takes an item out of the index and frees it. Returns true
-    /// once the page is in the pool; false if there is more to do or nothing to take.
+    /// if none is on its way. `unlink` takes an item out of the index and frees it.
     pub fn drain(
         &self,
         except: Option<usize>,
         budget: usize,
         mut unlink: impl FnMut(Chunk),
-    ) -> bool {
-        // Somebody else is at it: that is as good.
-        let Ok(mut drain) = self.drain.try_lock() else {
-            return false;
+    ) -> Drained {
+        let mut work = match self.start_drain(except) {
+            Ok(work) => work,
+            Err(outcome) => return outcome,
         };
-        let mut work = match *drain {
+        // Also if a listener panics: then the same chunks are looked at again.
+        let at_work = AtWork(self);
+        let end = lock(&self.classes[work.class]).drain_end(&self.pages, work.page);
+        for _ in 0..budget {
+            if work.next >= end {
+                break;
+            }
+            let chunk = lock(&self.classes[work.class]).chunk(work.page, work.next);
+            work.next += 1;
+            unlink(chunk);
+        }
+        let outcome = if work.next >= end {
+            self.finish_drain(&mut work)
+        } else {
+            Drained::More
+        };
+        lock(&self.drain).work = (outcome == Drained::More).then_some(work);
+        drop(at_work);
+        outcome
+    }
+
+    /// Makes this thread the one that empties a page.
+    fn start_drain(&self, except: Option<usize>) -> Result<Drain, Drained> {
+        let mut drain = lock(&self.drain);
+        let me = std::thread::current().id();
+        match drain.worker {
+            Some(worker) if worker == me => return Err(Drained::Within),
+            Some(_) => return Err(Drained::Elsewhere),
+            None => {}
+        }
+        let work = match drain.work {
             Some(work) => work,
             None => {
                 let Some((class, page, _)) = self.coldest_page(except) else {
                     for class in &self.classes {
                         lock(class).retry_stuck(&self.pages);
                     }
-                    return false;
+                    return Err(Drained::Nothing);
                 };
                 lock(&self.classes[class]).start_drain(&self.pages, page);
                 Drain {
@@ -324,41 +377,32 @@ impl Store {
                 }
             }
         };
-        let end = lock(&self.classes[work.class]).drain_end(&self.pages, work.page);
-        for _ in 0..budget {
-            if work.next >= end {
-                break;
+        drain.work = Some(work);
+        drain.worker = Some(me);
+        Ok(work)
+    }
+
+    /// A pass over the page is over: gives it to the pool if nothing in it is in use any more.
+    fn finish_drain(&self, work: &mut Drain) -> Drained {
+        let mut class = lock(&self.classes[work.class]);
+        if class.finish_drain(&self.pages, work.page) {
+            drop(class);
+            self.pages_moved.fetch_add(1, Ordering::Relaxed);
+            let mut pool = lock(&self.pool);
+            pool.give_back(work.page);
+            if pool.is_over() {
+                // Under the lock: nobody may take the page, and write to it, before it is released.
+                self.release_page(work.page);
             }
-            let chunk = lock(&self.classes[work.class]).chunk(work.page, work.next);
-            work.next += 1;
-            unlink(chunk);
+            return Drained::Page;
         }
-        if work.next >= end {
-            let mut class = lock(&self.classes[work.class]);
-            if class.finish_drain(&self.pages, work.page) {
-                drop(class);
-                *drain = None;
-                self.pages_moved.fetch_add(1, Ordering::Relaxed);
-                let mut pool = lock(&self.pool);
-                pool.give_back(work.page);
-                let over = pool.is_over();
-                drop(pool);
-                if over {
-                    self.release_page(work.page);
-                }
-                return true;
-            }
-            work.next = 0;
-            work.passes += 1;
-            if work.passes > DRAIN_PASSES_MAX {
-                class.cancel_drain(&self.pages, work.page);
-                drop(class);
-                *drain = None;
-                return false;
-            }
+        work.next = 0;
+        work.passes += 1;
+        if work.passes > DRAIN_PASSES_MAX {
+            class.cancel_drain(&self.pages, work.page);
+            return Drained::Nothing;
         }
-        *drain = Some(work);
-        false
+        Drained::More
     }
 
     /// Backs up to `budget` of the pages that will be taken next with memory: a page fault that
@@ -380,7 +424,7 @@ impl Store {
 
     /// True while a page is being emptied.
     pub fn is_draining(&self) -> bool {
-        lock(&self.drain).is_some()
+        lock(&self.drain).work.is_some()
     }
 
     /// The account of memory.
@@ -436,6 +480,15 @@ impl Store {
             ));
         }
         Ok(())
+    }
+}
+
+/// Lets the next thread empty the page.
+struct AtWork<'a>(&'a Store);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.drain).worker = None;
     }
 }
 

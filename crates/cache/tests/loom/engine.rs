@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use loom::thread;
-use nuthatch::{Engine, Op, Reply, Store, StoreMode};
+use nuthatch::engine::Reservation;
+use nuthatch::{Engine, Handle, Key, Op, Reply, Store, StoreMode};
 
 use crate::world::*;
 
@@ -120,6 +121,31 @@ fn a_chunk_reused_by_another_thread_is_not_believed() {
         assert!(delete(&mut door, key));
         writer.join().unwrap();
         assert!(matches!(reader.join().unwrap(), None | Some(1)));
+    });
+}
+
+/// Store 3: the same for a value that arrives piece by piece on a thread that did not reserve it.
+#[test]
+fn a_value_written_by_another_thread_is_not_believed() {
+    let (key, other) = (key_in(8, [0, 1]), key_in(8, [2, 3]));
+    model(1, move || {
+        let engine = engine(8);
+        let mut door = engine.handle();
+        // As many words as the reserved item will have, without its wide header.
+        set_bytes(&mut door, key, &[1; 24]);
+        let reader = spawn(&engine, move |door| {
+            match &run(door, &[(key, Op::Get)])[0] {
+                Answer::Value(bytes) => assert_eq!(bytes, &[1; 24]),
+                answer => assert!(matches!(answer, Answer::Done(Reply::Miss))),
+            }
+        });
+        assert!(delete(&mut door, key));
+        let (hasher, bytes) = (hasher(), other.to_le_bytes());
+        let mut reserved = door.reserve(NOW, Key::new(&bytes, &hasher), 24).unwrap();
+        thread::spawn(move || reserved.write(&[9; 24]))
+            .join()
+            .unwrap();
+        reader.join().unwrap();
     });
 }
 

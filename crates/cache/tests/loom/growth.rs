@@ -116,6 +116,30 @@ fn moves_beside_a_split_are_refused_or_right() {
     }
 }
 
+/// Cuckoo 1: a path leads from the half that is split into a bucket that is split meanwhile, after
+/// which the item's other bucket is another one.
+#[test]
+fn moves_into_a_bucket_that_is_split_are_refused_or_right() {
+    // The setup's last store splits bucket 2, so 3 is the next. The new key finds its buckets taken by
+    // one key that can go to 3, or to 11 when that is there, and by another.
+    let moved = key_in(2 * BUCKETS, [0, 11]);
+    let blocker = key_in(2 * BUCKETS, [5, 4]);
+    let new = key_in(2 * BUCKETS, [0, 5]);
+    model(2, move || {
+        let engine = growing(&[blocker]);
+        let mut door = engine.handle();
+        assert!(delete(&mut door, key_in(2 * BUCKETS, [0, 1])));
+        set(&mut door, moved, 1);
+        let writer = spawn(&engine, move |door| set(door, new, 2));
+        split(&engine);
+        writer.join().unwrap();
+        assert_eq!(get(&mut door, moved), Some(1));
+        assert_eq!(get(&mut door, blocker), Some(1));
+        assert_eq!(get(&mut door, new), Some(2));
+        audit(&engine);
+    });
+}
+
 /// Two threads split, and a reader looks: the splits are one after the other.
 #[test]
 fn two_splitters_do_not_split_a_bucket_twice() {

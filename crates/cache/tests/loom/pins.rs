@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use loom::thread;
-use nuthatch::Engine;
-use nuthatch::Op;
 use nuthatch::slab::arena::{Arena, Chunk};
 use nuthatch::slab::pins::Pins;
+use nuthatch::{Engine, Op, Reply, Value};
 use nuthatch_sync::shim::{AtomicU64, Ordering, fence};
 use nuthatch_sync::stripes::Stripes;
 
@@ -19,28 +18,55 @@ const LARGE: [u8; 200] = [7; 200];
 const SINGLE: [u8; 33] = [7; 33];
 
 /// Store 1 and 2: a reader pins a value under the lock while another thread takes it out of the index;
-/// the last of them frees it, once: the audit finds every chunk free or linked, and none twice.
+/// the last of them frees it, once: the audit finds every chunk free or linked, and none twice. The
+/// models begin at different moments: before the pin, with the reader or the writer first, and
+/// between pin and unpin.
 fn the_last_one_frees(value: &'static [u8]) {
     let key = key_in(8, [0, 1]);
-    model(2, move || {
-        let engine = engine(8);
-        let mut door = engine.handle();
-        set_bytes(&mut door, key, value);
-        let reader = {
+    let read = move |door: &mut Door| {
+        let answer = run(door, &[(key, Op::Get)]).remove(0);
+        assert!(matches!(
+            answer,
+            Answer::Large(_) | Answer::Done(Reply::Miss)
+        ));
+        answer
+    };
+    for (preemptions, begin) in [(2, Begin::Write), (2, Begin::Read), (3, Begin::Pinned)] {
+        model(preemptions, move || {
+            let engine = engine(8);
             let mut door = engine.handle();
-            thread::spawn(move || {
-                let answers = run(&mut door, &[(key, Op::Get)]);
-                assert!(matches!(
-                    answers[0],
-                    Answer::Large(_) | Answer::Done(nuthatch::Reply::Miss)
-                ));
-            })
-        };
-        assert!(delete(&mut door, key));
-        reader.join().unwrap();
-        audit(&engine);
-        assert_eq!(used_chunks(&engine), 0);
-    });
+            set_bytes(&mut door, key, value);
+            let mut other = engine.handle();
+            match begin {
+                Begin::Write => {
+                    let reader = thread::spawn(move || drop(read(&mut other)));
+                    assert!(delete(&mut door, key));
+                    reader.join().unwrap();
+                }
+                Begin::Read => {
+                    let writer = thread::spawn(move || assert!(delete(&mut other, key)));
+                    drop(read(&mut door));
+                    writer.join().unwrap();
+                }
+                Begin::Pinned => {
+                    let answer = read(&mut door);
+                    let writer = thread::spawn(move || assert!(delete(&mut other, key)));
+                    drop(answer);
+                    writer.join().unwrap();
+                }
+            }
+            audit(&engine);
+            assert_eq!(used_chunks(&engine), 0);
+        });
+    }
+}
+
+/// What a model of a pinned value begins with.
+#[derive(Clone, Copy)]
+enum Begin {
+    Write,
+    Read,
+    Pinned,
 }
 
 fn used_chunks(engine: &Model) -> usize {
@@ -62,28 +88,41 @@ fn segments_are_freed_once() {
     the_last_one_frees(&LARGE);
 }
 
-/// Store 1: a value that is replaced while it is pinned keeps its chunks until it is unpinned, though
-/// the writer stores another item at once.
+/// Store 1: a value that is replaced while it is pinned keeps its chunk and its bytes until it is
+/// unpinned, though the writer stores other items at once.
 #[test]
-fn a_replaced_value_is_freed_once() {
+fn a_replaced_value_stays_until_it_is_unpinned() {
     let (key, other) = (key_in(8, [0, 1]), key_in(8, [2, 3]));
-    model(2, move || {
-        let engine = engine(8);
-        let mut door = engine.handle();
-        set_bytes(&mut door, key, &SINGLE);
-        let reader = {
+    let read = move |door: &mut Door| match run(door, &[(key, Op::Get)]).remove(0) {
+        Answer::Large(value) => {
+            let bytes = value.chunk(0);
+            assert!(bytes == [7; 33] || bytes == [8; 33], "{bytes:?}");
+        }
+        _ => panic!("a miss of a key that is always there"),
+    };
+    let write = move |door: &mut Door| {
+        set_bytes(door, key, &[8; 33]);
+        set_bytes(door, other, &[9; 33]);
+    };
+    for begin in [Begin::Write, Begin::Read] {
+        model(2, move || {
+            let engine = engine(8);
             let mut door = engine.handle();
-            thread::spawn(move || {
-                let answers = run(&mut door, &[(key, Op::Get)]);
-                assert!(matches!(answers[0], Answer::Large(_)));
-            })
-        };
-        set_bytes(&mut door, key, &SINGLE);
-        set_bytes(&mut door, other, &SINGLE);
-        reader.join().unwrap();
-        audit(&engine);
-        assert_eq!(used_chunks(&engine), 2);
-    });
+            set_bytes(&mut door, key, &SINGLE);
+            let mut beside = engine.handle();
+            if matches!(begin, Begin::Read) {
+                let writer = thread::spawn(move || write(&mut beside));
+                read(&mut door);
+                writer.join().unwrap();
+            } else {
+                let reader = thread::spawn(move || read(&mut beside));
+                write(&mut door);
+                reader.join().unwrap();
+            }
+            audit(&engine);
+            assert_eq!(used_chunks(&engine), 2);
+        });
+    }
 }
 
 /// The protocol of `slab/pins.rs` with the bytes in view: what is pinned is not overwritten before it

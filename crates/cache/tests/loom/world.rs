@@ -59,6 +59,7 @@ fn positions(key: u64) -> [u64; 2] {
 
 /// The first key whose two buckets, in a table of `buckets`, are `wanted`.
 pub fn key_in(buckets: u64, wanted: [u64; 2]) -> u64 {
+    assert_eq!((wanted[0] ^ wanted[1]) & 1, 1, "no key has such buckets");
     keys_in(buckets, wanted).next().unwrap()
 }
 
@@ -205,7 +206,7 @@ pub fn model(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
         }
     };
     let mut builder = loom::model::Builder::new();
-    builder.max_branches = 100_000;
+    builder.max_branches = 20_000;
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     let started = std::time::Instant::now();
     builder.check(counted);
