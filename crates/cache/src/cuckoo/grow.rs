@@ -21,8 +21,8 @@ use super::layout::{Design, Geometry, Slot};
 use super::local::Local;
 use crate::prefetch;
 
-/// Buckets that each store splits while the table doubles. Two would do: a doubling starts when 5 %
-/// of the slots are free, and an eighth of `n` stores must suffice to split `n` buckets.
+/// Buckets that each store splits while the table doubles. Two would do: a doubling starts when 3 %
+/// of the slots are free, and an eighth of `n` stores suffice to split `n` buckets.
 const SPLITS_A_STORE: usize = if cfg!(loom) { 1 } else { 8 };
 
 /// The index may take one part in so many of the memory if pages must be taken from items for it.

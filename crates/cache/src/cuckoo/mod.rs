@@ -359,6 +359,12 @@ impl<D: Design> Engine for Cuckoo<D> {
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+        if self.item_size_max > bytes / 2 {
+            let least = (2 * self.item_size_max).div_ceil(PAGE);
+            return Err(format!(
+                "the memory limit is at least twice the item limit: {least} MiB"
+            ));
+        }
         self.store.pool().set_limit(bytes)
     }
 
