@@ -16,7 +16,7 @@ use nuthatch_sync::shim::Ordering;
 use super::Cuckoo;
 use super::layout::{Design, EightWay};
 use super::local::Local;
-use super::matching::{Matcher, Scalar, Vector};
+use super::matching::{BASELINE, Matcher, Scalar, Vector};
 use super::read::Asked;
 use super::value::CuckooValue;
 use super::write::Fresh;
@@ -63,31 +63,10 @@ impl<D: Design> CuckooHandle<D> {
         &self.engine
     }
 
-    #[inline]
-    fn run<M: Matcher, R: Replies<CuckooValue<D>>>(
-        &mut self,
-        matcher: M,
-        now: Time,
-        batch: &[Request<'_>],
-        replies: &mut R,
-    ) {
-        if let [request] = batch {
-            self.run_one(matcher, now, request, replies);
-        } else {
-            self.run_many(matcher, now, batch, replies);
-        }
-    }
-
-    /// One request alone: there is nothing to overlap but its own two buckets.
-    #[inline]
-    fn run_one<M: Matcher, R: Replies<CuckooValue<D>>>(
-        &mut self,
-        matcher: M,
-        now: Time,
-        request: &Request<'_>,
-        replies: &mut R,
-    ) {
-        let key = &request.key;
+    /// One plain get alone, the shortest way: with nothing to overlap but what the processor finds by
+    /// running ahead into the caller's next get.
+    #[inline(always)]
+    fn get_alone(&mut self, now: Time, key: &Key<'_>, replies: &mut impl Replies<CuckooValue<D>>) {
         let place = &self.engine.index.place(key.hash());
         let asked = Asked {
             now,
@@ -95,9 +74,35 @@ impl<D: Design> CuckooHandle<D> {
             place,
             index: 0,
         };
-        match &request.op {
-            Op::Get => self.engine.get(&self.local, matcher, &asked, replies),
-            op => self.change(&asked, op, replies),
+        self.engine.get(&self.local, BASELINE, &asked, replies);
+    }
+
+    /// Any batch.
+    #[inline(never)]
+    fn run<R: Replies<CuckooValue<D>>>(
+        &mut self,
+        now: Time,
+        batch: &[Request<'_>],
+        replies: &mut R,
+    ) {
+        if let [request] = batch {
+            let (key, place) = (&request.key, &self.engine.index.place(request.key.hash()));
+            let asked = Asked {
+                now,
+                key,
+                place,
+                index: 0,
+            };
+            return self.change(&asked, &request.op, replies);
+        }
+        match self.engine.vector {
+            Vector::Scalar => self.run_many(Scalar, now, batch, replies),
+            #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+            Vector::Sse2 => self.run_many(super::matching::Sse2, now, batch, replies),
+            #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+            Vector::Avx2 => self.run_many(super::matching::Avx2, now, batch, replies),
+            #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
+            Vector::Sse2 | Vector::Avx2 => self.run_many(Scalar, now, batch, replies),
         }
     }
 
@@ -167,7 +172,7 @@ impl<D: Design> CuckooHandle<D> {
         let Self { engine, local } = self;
         let _writer = engine.one_writer();
         let reply = match op {
-            Op::Get => return engine.get(local, Scalar, asked, replies),
+            Op::Get => return engine.get(local, BASELINE, asked, replies),
             Op::Read(read) => return engine.read(local, asked, read, replies),
             Op::Store(store) => engine.store(local, asked, store),
             Op::Remove(removal) => engine.remove(local, asked, removal),
@@ -182,6 +187,7 @@ impl<D: Design> Handle for CuckooHandle<D> {
     type Reservation = CuckooReservation<D>;
     const COPY_MAX: usize = COPY_MAX;
 
+    #[inline]
     fn execute<R: Replies<Self::Value>>(
         &mut self,
         now: Time,
@@ -189,14 +195,9 @@ impl<D: Design> Handle for CuckooHandle<D> {
         replies: &mut R,
     ) {
         self.engine.apply_flush(now);
-        match self.engine.vector {
-            Vector::Scalar => self.run(Scalar, now, batch, replies),
-            #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
-            Vector::Sse2 => self.run(super::matching::Sse2, now, batch, replies),
-            #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
-            Vector::Avx2 => self.run(super::matching::Avx2, now, batch, replies),
-            #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
-            Vector::Sse2 | Vector::Avx2 => self.run(Scalar, now, batch, replies),
+        match batch {
+            [Request { key, op: Op::Get }] => self.get_alone(now, key, replies),
+            _ => self.run(now, batch, replies),
         }
     }
 

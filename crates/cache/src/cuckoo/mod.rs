@@ -202,16 +202,22 @@ impl<D: Design> Cuckoo<D> {
     }
 
     /// Puts a delayed flush into effect once its time has come.
-    #[inline]
+    #[inline(always)]
     fn apply_flush(&self, now: Time) {
         // Relaxed: whoever comes late, or twice, does no harm: see `flush_now`.
         let at = self.flush_at.load(Ordering::Relaxed);
-        if at <= now.0
-            && self
-                .flush_at
-                .compare_exchange(at, u32::MAX, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-        {
+        if at <= now.0 {
+            self.take_flush(at);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_flush(&self, at: u32) {
+        let mine =
+            self.flush_at
+                .compare_exchange(at, u32::MAX, Ordering::Relaxed, Ordering::Relaxed);
+        if mine.is_ok() {
             self.flush_now();
         }
     }

@@ -64,6 +64,9 @@ impl<H: Handle> OurWorker<H> {
 
     /// Carries out operations `from` to `to`, in batches, and judges the answers.
     pub fn ask(&mut self, now: Time, list: &Operations, from: usize, to: usize) -> Tally {
+        if self.batch == 1 {
+            return self.ask_singly(now, list, from, to);
+        }
         let mut tally = Tally::default();
         let mut batch = Vec::with_capacity(self.batch);
         let mut operations = list.range(from, to);
@@ -83,6 +86,30 @@ impl<H: Handle> OurWorker<H> {
             self.handle.execute(now, &batch, &mut self.answers);
             self.answers.judge(&batch, &mut tally);
         }
+    }
+
+    /// As a program does that has one key at a time: each request is built, sent and judged alone.
+    fn ask_singly(&mut self, now: Time, list: &Operations, from: usize, to: usize) -> Tally {
+        let mut tally = Tally::default();
+        self.answers.start(1, list.value_size());
+        for one in list.range(from, to) {
+            let key = Key::new(one.key, &self.hasher);
+            match one.set {
+                Some(value) => {
+                    let op = Op::Store(Store::set(value));
+                    self.handle
+                        .execute(now, &[Request { key, op }], &mut self.answers);
+                    tally.operations += 1;
+                    tally.wrong += u64::from(self.answers.answers[0] != Answer::Stored);
+                }
+                None => {
+                    let request = Request { key, op: Op::Get };
+                    self.handle.execute(now, &[request], &mut self.answers);
+                    self.answers.judge_get(0, one.key, &mut tally);
+                }
+            }
+        }
+        tally
     }
 
     /// A piece of the engine's background work. True if there is more to do at once.
@@ -148,20 +175,30 @@ impl Answers {
     /// Counts the answers, and checks each value against its key.
     #[inline]
     fn judge(&self, batch: &[Request<'_>], tally: &mut Tally) {
-        tally.operations += batch.len() as u64;
         for (index, request) in batch.iter().enumerate() {
-            let get = matches!(request.op, Op::Get);
-            tally.gets += u64::from(get);
-            match (self.answers[index], get) {
-                (Answer::Hit, true) => {
-                    let value = self.value(index);
-                    tally.hits += 1;
-                    tally.consumed ^= consume(value);
-                    tally.wrong += u64::from(!vouches(value, request.key.bytes()));
-                }
-                (Answer::Miss, true) | (Answer::Stored, false) => {}
-                _ => tally.wrong += 1,
+            if matches!(request.op, Op::Get) {
+                self.judge_get(index, request.key.bytes(), tally);
+            } else {
+                tally.operations += 1;
+                tally.wrong += u64::from(self.answers[index] != Answer::Stored);
             }
+        }
+    }
+
+    /// Counts the answer to a get, and checks the value against its key.
+    #[inline(always)]
+    fn judge_get(&self, index: usize, key: &[u8], tally: &mut Tally) {
+        tally.operations += 1;
+        tally.gets += 1;
+        match self.answers[index] {
+            Answer::Hit => {
+                let value = self.value(index);
+                tally.hits += 1;
+                tally.consumed ^= consume(value);
+                tally.wrong += u64::from(!vouches(value, key));
+            }
+            Answer::Miss => {}
+            _ => tally.wrong += 1,
         }
     }
 }
