@@ -2,7 +2,7 @@
 # Explores the models of the version stripes and of the cuckoo engine: all interleavings and all
 # values that relaxed loads may return, of two or three threads.
 #
-# Cost on two cores: a minute to build (once), half a minute to run. Models of whole operations are
+# Cost on two cores: a minute to build (once), and a minute and a half to run. Models of whole operations are
 # bounded to 1 to 3 preemptions each (the number stands in the model); LOOM_MAX_PREEMPTIONS=n sets
 # another bound for all of them, and each step multiplies the time by about ten.
 #

@@ -8,6 +8,7 @@ use nuthatch::cuckoo::layout::{Geometry, Slot};
 use nuthatch::cuckoo::matching::Scalar;
 use nuthatch::slab::arena::Chunk;
 use nuthatch::{Engine, Handle};
+use nuthatch_hash::split::partner_offset;
 
 use crate::world::*;
 
@@ -195,6 +196,52 @@ fn look_beside_a_split(stale: bool) {
         }
         reader.join().unwrap();
     });
+}
+
+/// The usual get asks whether the table is at rest, and reads with that geometry. A doubling that
+/// begins meanwhile, and has split the bucket of its key, is noticed: by the geometry that comes
+/// with the split's version, or by the version. The split holds one of the key's two stripes.
+#[test]
+fn a_doubling_that_begins_is_noticed() {
+    for (first, second) in [(5, 10), (10, 5)] {
+        loom::model(move || {
+            let index = Arc::new(Index::<OneSlot>::new(8, 16, 8).unwrap());
+            let tag = (1..).find(|&tag| partner_offset(tag) & 15 == first ^ second);
+            let place = index.place(tag.unwrap() << 48 | first);
+            let item = Slot::new::<OneSlot>(place.tag, Chunk(0));
+            let [low, high] = [2, 10].map(|bucket| Position { bucket, slot: 0 });
+            index.store(low, item);
+            let reader = {
+                let index = Arc::clone(&index);
+                thread::spawn(move || {
+                    let Some((snapshot, first, second)) = index.begin_at_rest(&place) else {
+                        return;
+                    };
+                    let found =
+                        [first, second].map(|bucket| index.matches(Scalar, bucket, place.tag));
+                    if index.unchanged(&snapshot) {
+                        assert_ne!(found, [0, 0], "missed");
+                    }
+                })
+            };
+            let growing = Geometry {
+                growing: true,
+                split: 2,
+                ..index.geometry()
+            };
+            index.publish(growing);
+            {
+                let _guard = index.lock_bucket(low.bucket);
+                index.store(high, item);
+                index.store(low, Slot::EMPTY);
+                index.publish(Geometry {
+                    split: 3,
+                    ..growing
+                });
+            }
+            reader.join().unwrap();
+        });
+    }
 }
 
 /// The order that `Index::geometry` asks for: first the snapshot, then the geometry.
