@@ -38,6 +38,7 @@
 //! ```
 
 mod acceptor;
+mod account;
 mod batch;
 mod commands;
 pub mod config;

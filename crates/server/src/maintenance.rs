@@ -1,5 +1,5 @@
-//! The thread that lets the engine work behind the scenes: sweep expired items, move memory, grow
-//! the index.
+//! The thread that works behind the scenes: lets the engine sweep expired items, move memory and
+//! grow the index, and returns the memory of buffers that were many.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use nuthatch::{Engine, Handle};
 
 use crate::shared::Shared;
+use crate::system;
 
 /// Items looked at in a step: about as many as leave no worker waiting noticeably.
 const BUDGET: usize = 2048;
@@ -22,6 +23,9 @@ pub(crate) fn run<E: Engine>(shared: &Arc<Shared<E>>) {
     let mut handle = shared.engine.handle();
     while !shared.shutdown.is_requested() {
         let more = handle.maintain(shared.clock.now(), BUDGET);
+        if shared.account.is_worth_a_trim() {
+            system::trim_memory();
+        }
         shared
             .shutdown
             .sleep(if more { PAUSE_BUSY } else { PAUSE_IDLE });

@@ -37,6 +37,9 @@ fn connection_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
     report.line("total_connections", accepting.total_connections.get());
     report.line("rejected_connections", accepting.rejected_connections.get());
     report.line("connection_structures", open);
+    // Buffers of input and output together.
+    report.line("read_buf_bytes", shared.account.held());
+    report.line("read_buf_oom", shared.totals().read_buf_oom);
 }
 
 fn command_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
