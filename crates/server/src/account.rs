@@ -41,7 +41,7 @@ const AWAITED_TIGHT: usize = 256;
 const OUTPUT_TIGHT: usize = 8 << 10;
 
 /// Memory that came back is worth a trim from here on.
-const TRIM_MIN: usize = 4 << 20;
+const TRIM_MIN: usize = 2 << 20;
 
 /// Bytes that connections hold between their turns.
 #[derive(Default)]
@@ -122,13 +122,14 @@ impl Account {
         }
     }
 
-    /// True once when much of what was held has come back.
+    /// True each time that half of what was held has come back.
     pub(crate) fn is_worth_a_trim(&self) -> bool {
-        // Relaxed: a hint. A peak that comes between is seen by the next call.
+        // Relaxed: a hint. A peak that comes between is missed, and the next one is not.
         let peak = self.peak.load(Ordering::Relaxed);
-        let worth = peak >= TRIM_MIN && self.held() < peak / 2;
+        let held = self.held();
+        let worth = peak >= TRIM_MIN && held < peak / 2;
         if worth {
-            self.peak.store(0, Ordering::Relaxed);
+            self.peak.store(held, Ordering::Relaxed);
         }
         worth
     }
@@ -164,7 +165,7 @@ mod tests {
         assert!(!account.is_worth_a_trim(), "too little");
         account.change(2 * TRIM_MIN as isize);
         assert!(!account.is_worth_a_trim(), "still held");
-        account.change(-2 * TRIM_MIN as isize);
+        account.change(-3 * TRIM_MIN as isize / 2);
         assert!(account.is_worth_a_trim());
         assert!(!account.is_worth_a_trim());
     }
