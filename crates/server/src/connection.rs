@@ -116,7 +116,10 @@ impl<H: Handle> Connection<H> {
     pub(crate) fn read_max(&self, terms: &Terms) -> usize {
         match &self.phase {
             // What is of the value goes to the engine, and need not be kept.
-            Phase::Value(incoming) => incoming.reservation.missing().clamp(terms.read_max, READ_MAX),
+            Phase::Value(incoming) => incoming
+                .reservation
+                .missing()
+                .clamp(terms.read_max, READ_MAX),
             _ => terms.read_max,
         }
     }

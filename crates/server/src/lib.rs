@@ -57,7 +57,7 @@ mod system;
 mod turn;
 mod worker;
 
-pub use config::{Config, Listen};
+pub use config::{Config, Listen, OnVerbosity};
 pub use listen::Address;
 pub use server::{Server, ServerHandle};
 pub use shutdown::{Shutdown, on_signals};

@@ -168,9 +168,7 @@ fn command<'a, E: Engine>(
         Parsed::Command { command, consumed } => {
             requests::command(stage, turn, phase, input, command, consumed)
         }
-        Parsed::Body { value_len, .. } if value_len <= turn.terms.awaited_max => {
-            Flow::Starved
-        },
+        Parsed::Body { value_len, .. } if value_len <= turn.terms.awaited_max => Flow::Starved,
         Parsed::Body {
             store,
             line,

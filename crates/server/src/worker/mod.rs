@@ -261,6 +261,10 @@ impl<E: Engine> Worker<E> {
         self.unpublished -= connection.accounted as isize;
         // A connection uses two buffers at most: fewer connections need fewer.
         self.spare.keep(2 * self.connections.len());
+        if self.connections.is_empty() {
+            // Their room may have grown large.
+            self.connections = Slab::new();
+        }
         self.shared.registry.leave(&connection.info);
         self.desk.closed_one();
     }

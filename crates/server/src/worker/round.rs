@@ -162,7 +162,6 @@ impl<E: Engine> Worker<E> {
         }
         let takes = system::takes_output(connection.stream.as_fd());
         if !takes {
-            connection.writable = false;
             self.watch(id, true);
         }
         takes
