@@ -22,7 +22,7 @@
 //!
 //! Reading order: [`config`] (what can be set), `server` (what is started), `worker` (the loop),
 //! `turn` (one connection's part in it), `commands` (what each command asks of the engine),
-//! `batch` and `replies` (the way there and back), `output`.
+//! `batch` and `replies` (the way there and back), `output`, `account` (what buffers may hold).
 //!
 //! ```no_run
 //! use std::sync::Arc;
