@@ -3,8 +3,11 @@
 use std::fmt::Write;
 
 use nuthatch::Engine;
-use nuthatch_server::{Address, Server, on_signals};
+use nuthatch_server::{Address, OnVerbosity, Server, on_signals};
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::reload;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::Failure;
 use crate::command::Serve;
@@ -20,29 +23,39 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     start(settings).map_err(Failure::Runtime)
 }
 
-fn start(settings: Settings) -> Result<(), String> {
+fn start(mut settings: Settings) -> Result<(), String> {
     let verbosity = settings.server.verbosity;
     let connections = settings.server.connections_max.get();
     let warnings = process::prepare(&settings.process, connections, verbosity)?;
     for warning in settings.warnings.iter().chain(&warnings) {
         eprintln!("nuthatch: {warning}");
     }
-    log_to_stderr(verbosity);
+    settings.server.on_verbosity = log_to_stderr(verbosity);
     settings.engine.name.choose(settings)
 }
 
-/// Warnings in any case; more as -v asks for.
-fn log_to_stderr(verbosity: u32) {
-    let level = match verbosity {
+/// Begins to log, and returns what changes how much.
+fn log_to_stderr(verbosity: u32) -> OnVerbosity {
+    let (filter, handle) = reload::Layer::new(level(verbosity));
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .init();
+    OnVerbosity::new(move |verbosity| {
+        // It fails only when the subscriber is gone, and that lives as long as the process.
+        let _ = handle.reload(level(verbosity));
+    })
+}
+
+/// Warnings in any case; more as -v or `verbosity` asks for.
+fn level(verbosity: u32) -> LevelFilter {
+    match verbosity {
         0 => LevelFilter::WARN,
         1 => LevelFilter::INFO,
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
-    };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(std::io::stderr)
-        .init();
+    }
 }
 
 impl Job for Settings {

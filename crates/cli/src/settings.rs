@@ -130,6 +130,7 @@ fn server(
         cas: !flags.disable_cas,
         version: default.version,
         verbosity: flags.verbose.into(),
+        on_verbosity: default.on_verbosity,
     })
 }
 

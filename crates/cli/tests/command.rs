@@ -167,6 +167,18 @@ fn it_says_what_runs_serves_and_stops() {
 }
 
 #[test]
+fn verbosity_turns_the_log_up_and_down() {
+    let running = Running::start("-p 0 -l 127.0.0.1 -t 1");
+    let connections = |said: &str| said.matches("connected").count();
+    // Before, between, behind: only the one between is told of.
+    running.ask("version\r\nverbosity 2\r\nquit\r\n");
+    running.ask("verbosity 0\r\nquit\r\n");
+    running.ask("version\r\nquit\r\n");
+    let (code, rest) = running.end(Signal::SIGTERM);
+    assert_eq!((code, connections(&rest)), (Some(0), 1), "{rest}");
+}
+
+#[test]
 fn both_engines_serve() {
     for engine in ["cuckoo", "cuckoo-paper"] {
         let running = Running::start(&format!("serve --engine {engine} -p 0 -l 127.0.0.1 -t 1"));

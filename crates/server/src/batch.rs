@@ -6,9 +6,9 @@
 use nuthatch::{Key, Op, Request};
 use nuthatch_protocol::{MetaFlags, MetaVerb};
 
-/// Requests in a batch. More would only make its replies wait; it is well above what an engine
-/// needs to overlap its memory misses.
-pub(crate) const BATCH_MAX: usize = 1024;
+/// Requests in a batch: well above what an engine needs to overlap its memory misses. More would
+/// only make replies wait, and ask for more memory than a round should take before it looks.
+pub(crate) const BATCH_MAX: usize = 256;
 
 /// How one request is answered.
 #[derive(Clone, Copy, Debug)]

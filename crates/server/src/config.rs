@@ -1,8 +1,10 @@
 //! What a server is told: checked values, with every default written here and nowhere else.
 
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// memcached's port.
@@ -41,6 +43,35 @@ pub struct Config {
     pub version: String,
     /// How much is logged at first (`-v`); the `verbosity` command changes it.
     pub verbosity: u32,
+    /// Told when it does.
+    pub on_verbosity: OnVerbosity,
+}
+
+/// What hears of a new verbosity: who set the logging up can turn it up and down. Nobody by default.
+#[derive(Clone)]
+pub struct OnVerbosity(Arc<dyn Fn(u32) + Send + Sync>);
+
+impl OnVerbosity {
+    /// Calls `hear` with each new level, on the thread of the worker that got the command.
+    pub fn new(hear: impl Fn(u32) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hear))
+    }
+
+    pub(crate) fn tell(&self, level: u32) {
+        (self.0)(level);
+    }
+}
+
+impl Default for OnVerbosity {
+    fn default() -> Self {
+        Self::new(|_| {})
+    }
+}
+
+impl fmt::Debug for OnVerbosity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("OnVerbosity")
+    }
 }
 
 impl Default for Config {
@@ -64,6 +95,7 @@ impl Default for Config {
             cas: true,
             version: VERSION.to_owned(),
             verbosity: 0,
+            on_verbosity: OnVerbosity::default(),
         }
     }
 }

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use nuthatch::engine::Reservation;
 use nuthatch::{Handle, Time};
 use nuthatch_protocol::Exptime;
 
+use crate::account::{READ_MAX, Terms};
 use crate::commands::dump::Dump;
 use crate::output::Output;
 use crate::stats::connections::Info;
@@ -24,6 +26,8 @@ pub(crate) struct Connection<H: Handle> {
     /// Replies that the socket did not take.
     pub(crate) output: Output<H::Value>,
     pub(crate) phase: Phase<H::Reservation>,
+    /// Bytes of buffers that it is down for in the account.
+    pub(crate) accounted: usize,
     pub(crate) active: Time,
     /// Requests that it may have in a batch: see [`Turn`](crate::turn::Turn).
     pub(crate) in_batch_max: usize,
@@ -88,6 +92,7 @@ impl<H: Handle> Connection<H> {
             input_start: 0,
             output: Output::default(),
             phase: Phase::Commands,
+            accounted: 0,
             active: now,
             in_batch_max: IN_BATCH_FIRST,
             // Should its first bytes be here already, registering it makes an event of them.
@@ -104,6 +109,29 @@ impl<H: Handle> Connection<H> {
     /// Bytes of input that wait.
     pub(crate) fn waiting_input(&self) -> &[u8] {
         &self.input[self.input_start..]
+    }
+
+    /// Bytes to read in a turn.
+    #[inline]
+    pub(crate) fn read_max(&self, terms: &Terms) -> usize {
+        match &self.phase {
+            // What is of the value goes to the engine, and need not be kept.
+            Phase::Value(incoming) => incoming
+                .reservation
+                .missing()
+                .clamp(terms.read_max, READ_MAX),
+            _ => terms.read_max,
+        }
+    }
+
+    /// Bytes of buffers that it holds.
+    #[inline]
+    pub(crate) fn memory(&self) -> usize {
+        let line = match &self.phase {
+            Phase::Value(incoming) => incoming.line.len(),
+            _ => 0,
+        };
+        self.input.capacity() + self.output.memory() + line
     }
 
     /// Notes the time of a command.

@@ -22,7 +22,7 @@
 //!
 //! Reading order: [`config`] (what can be set), `server` (what is started), `worker` (the loop),
 //! `turn` (one connection's part in it), `commands` (what each command asks of the engine),
-//! `batch` and `replies` (the way there and back), `output`.
+//! `batch` and `replies` (the way there and back), `output`, `account` (what buffers may hold).
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -38,6 +38,7 @@
 //! ```
 
 mod acceptor;
+mod account;
 mod batch;
 mod commands;
 pub mod config;
@@ -56,7 +57,7 @@ mod system;
 mod turn;
 mod worker;
 
-pub use config::{Config, Listen};
+pub use config::{Config, Listen, OnVerbosity};
 pub use listen::Address;
 pub use server::{Server, ServerHandle};
 pub use shutdown::{Shutdown, on_signals};

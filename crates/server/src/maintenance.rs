@@ -1,5 +1,5 @@
-//! The thread that lets the engine work behind the scenes: sweep expired items, move memory, grow
-//! the index.
+//! The thread that works behind the scenes: lets the engine sweep expired items, move memory and
+//! grow the index, and returns the memory of buffers that were many.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use nuthatch::{Engine, Handle};
 
 use crate::shared::Shared;
+use crate::system;
 
 /// Items looked at in a step: about as many as leave no worker waiting noticeably.
 const BUDGET: usize = 2048;
@@ -17,11 +18,23 @@ const PAUSE_BUSY: Duration = Duration::from_millis(1);
 /// Between steps when there was nothing left to do.
 const PAUSE_IDLE: Duration = Duration::from_millis(100);
 
+/// Buffers that changed by less since the last step stand still.
+const CALM: usize = 64 << 10;
+
 /// Maintains until the server stops.
 pub(crate) fn run<E: Engine>(shared: &Arc<Shared<E>>) {
     let mut handle = shared.engine.handle();
+    let (mut trim_due, mut held_before) = (false, 0);
     while !shared.shutdown.is_requested() {
         let more = handle.maintain(shared.clock.now(), BUDGET);
+        trim_due |= shared.account.is_worth_a_trim();
+        let held = shared.account.held();
+        // While clients come and go there is more to get back a moment later.
+        if trim_due && held.abs_diff(held_before) < CALM {
+            trim_due = false;
+            system::trim_memory();
+        }
+        held_before = held;
         shared
             .shutdown
             .sleep(if more { PAUSE_BUSY } else { PAUSE_IDLE });

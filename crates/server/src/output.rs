@@ -83,6 +83,18 @@ impl<V> Output<V> {
         self.bytes.len() - self.sent + self.pinned
     }
 
+    /// Unsent bytes that are copies, and not values where they lie in the engine.
+    #[inline]
+    pub(crate) fn copied(&self) -> usize {
+        self.bytes.len() - self.sent
+    }
+
+    /// Bytes of memory that it holds, those of pinned values not counted: they are the engine's.
+    #[inline]
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.capacity() + self.pins.capacity() * size_of::<Pin<V>>()
+    }
+
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0

@@ -150,6 +150,7 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
                 return self.read_done(index, true);
             }
             (AnsweredVerb::Other(MetaVerb::Debug), Reply::Found(item)) => {
+                // Without the item's header, whose length only the engine knows.
                 let size = self.requests[index].key.bytes().len() + item.value_len;
                 let stats = (self.engine_stats)();
                 let class = stats.classes.iter().find(|class| class.chunk_size >= size);

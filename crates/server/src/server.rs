@@ -9,6 +9,7 @@ use mio::{Poll, Waker};
 use nuthatch::{Clock, Engine};
 
 use crate::acceptor::Acceptor;
+use crate::account::Account;
 use crate::config::Config;
 use crate::listen::{self, Address, Listener};
 use crate::maintenance;
@@ -63,6 +64,7 @@ impl Server {
             clock: Clock::start(),
             shutdown: shutdown.clone(),
             desks,
+            account: Account::default(),
             accepting: AcceptorCounters::default(),
             registry: Registry::default(),
             prefixes: Prefixes::default(),

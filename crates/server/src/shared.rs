@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mio::Waker;
 use nuthatch::{Clock, Engine};
 
+use crate::account::Account;
 use crate::config::Config;
 use crate::listen::Address;
 use crate::shutdown::Shutdown;
@@ -13,9 +14,6 @@ use crate::stats::connections::{Info, Registry};
 use crate::stats::counters::{AcceptorCounters, Totals, WorkerCounters};
 use crate::stats::prefixes::Prefixes;
 use crate::stream::Stream;
-
-/// Bytes of unsent output that all connections together may hold before their turns get short.
-pub(crate) const OUTPUT_BUDGET: usize = 16 << 20;
 
 /// One server: its engine, its settings, its counters.
 pub(crate) struct Shared<E: Engine> {
@@ -25,6 +23,7 @@ pub(crate) struct Shared<E: Engine> {
     pub(crate) clock: Clock,
     pub(crate) shutdown: Shutdown,
     pub(crate) desks: Vec<Arc<Desk>>,
+    pub(crate) account: Account,
     pub(crate) accepting: AcceptorCounters,
     pub(crate) registry: Registry,
     pub(crate) prefixes: Prefixes,
@@ -40,11 +39,6 @@ impl<E: Engine> Shared<E> {
     /// Open connections of all workers.
     pub(crate) fn connections(&self) -> usize {
         self.desks.iter().map(|desk| desk.connections()).sum()
-    }
-
-    /// Bytes of unsent output that each connection may hold now.
-    pub(crate) fn output_cap(&self) -> usize {
-        (OUTPUT_BUDGET / self.connections().max(1)).clamp(4 << 10, 256 << 10)
     }
 
     /// The counters of all workers, summed.

@@ -4,17 +4,27 @@
 /// Buffers larger than this are given back to the allocator.
 const BUFFER_MAX: usize = 64 << 10;
 
-/// Bytes kept in all.
-const KEPT_MAX: usize = 1 << 20;
+/// Bytes kept by all workers together.
+const KEPT_MAX: usize = 4 << 20;
 
 /// A worker's stock of empty buffers.
-#[derive(Default)]
 pub(crate) struct Spare {
     buffers: Vec<Vec<u8>>,
     bytes: usize,
+    /// Bytes that it keeps at most.
+    kept_max: usize,
 }
 
 impl Spare {
+    /// The empty stock of one of so many workers.
+    pub(crate) fn shared_by(workers: usize) -> Self {
+        Self {
+            buffers: Vec::new(),
+            bytes: 0,
+            kept_max: (KEPT_MAX / workers.max(1)).min(1 << 20),
+        }
+    }
+
     /// An empty buffer, the one given last if there is one.
     #[inline]
     pub(crate) fn take(&mut self) -> Vec<u8> {
@@ -31,10 +41,18 @@ impl Spare {
     #[inline]
     pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
         let capacity = buffer.capacity();
-        if capacity > 0 && capacity <= BUFFER_MAX && self.bytes + capacity <= KEPT_MAX {
+        if capacity > 0 && capacity <= BUFFER_MAX && self.bytes + capacity <= self.kept_max {
             buffer.clear();
             self.bytes += capacity;
             self.buffers.push(buffer);
+        }
+    }
+
+    /// Gives back to the allocator all but this many buffers.
+    #[inline]
+    pub(crate) fn keep(&mut self, count: usize) {
+        while self.buffers.len() > count {
+            self.take();
         }
     }
 }
@@ -45,14 +63,16 @@ mod tests {
 
     #[test]
     fn it_keeps_a_bounded_stock() {
-        let mut spare = Spare::default();
+        let mut spare = Spare::shared_by(4);
         spare.give(Vec::with_capacity(BUFFER_MAX + 1));
         assert_eq!(spare.take().capacity(), 0);
         for _ in 0..100 {
             spare.give(Vec::with_capacity(BUFFER_MAX));
         }
-        assert!(spare.bytes <= KEPT_MAX);
-        assert_eq!(spare.buffers.len(), KEPT_MAX / BUFFER_MAX);
+        assert!(spare.bytes <= KEPT_MAX / 4);
+        assert_eq!(spare.buffers.len(), KEPT_MAX / 4 / BUFFER_MAX);
         assert!(spare.take().capacity() >= BUFFER_MAX);
+        spare.keep(3);
+        assert_eq!((spare.buffers.len(), spare.bytes), (3, 3 * BUFFER_MAX));
     }
 }

@@ -1,6 +1,7 @@
 //! A connection's socket, TCP or unix, behind one face.
 
 use std::io::{self, IoSlice, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
@@ -37,6 +38,15 @@ impl Stream {
             Interest::READABLE
         };
         registry.reregister(self.source(), token, interest)
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+        }
     }
 }
 

@@ -1,7 +1,9 @@
-//! What only the operating system knows or gives: processor time, file descriptors.
+//! What only the operating system knows or gives: processor time, file descriptors, room in
+//! sockets, memory that the allocator keeps.
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// Processor time that the process has used: user, system.
@@ -49,6 +51,29 @@ pub fn raise_file_limit(wanted: u64) -> io::Result<u64> {
         }
     }
     Ok(before.rlim_cur)
+}
+
+/// True if this socket takes output: a good part of its buffer is free. Also if it is broken, which
+/// the next use of it will tell.
+pub(crate) fn takes_output(socket: BorrowedFd<'_>) -> bool {
+    let mut poll = libc::pollfd {
+        fd: socket.as_raw_fd(),
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    // SAFETY: `poll` is one valid pollfd, and the timeout of 0 makes this return at once.
+    unsafe { libc::poll(&mut poll, 1, 0) != 0 }
+}
+
+/// Gives the kernel the whole pages among what was freed. The allocator keeps them otherwise, since
+/// something in use lies behind them.
+pub(crate) fn trim_memory() {
+    // Other C libraries than glibc have no such call, and less need of it.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it touches only what is free, under the allocator's own locks.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 #[cfg(test)]

@@ -9,14 +9,10 @@
 use nuthatch::{Engine, Handle, Key, Value};
 use nuthatch_protocol::{Parsed, parse};
 
-use crate::batch::BATCH_MAX;
+use crate::account::Terms;
 use crate::commands::{Flow, Stage, immediate, large, requests};
 use crate::connection::Phase;
 use crate::output::Output;
-
-/// A value up to this long is awaited in the input buffer; a longer one goes to the engine as it
-/// comes in.
-pub(crate) const AWAITED_MAX: usize = 16 << 10;
 
 /// A slice of a dump looks at so many items that it counts as this many commands.
 const DUMP_SLICE_COST: u32 = 64;
@@ -37,13 +33,13 @@ pub(crate) struct Turn<V> {
     /// Bytes of the input that are used up.
     pub(crate) position: usize,
     pub(crate) output: Output<V>,
-    /// Unsent output beyond which nothing more is understood.
-    pub(crate) output_cap: usize,
+    /// What it may take.
+    pub(crate) terms: Terms,
     /// Requests that it has in the batch now.
     pub(crate) in_batch: usize,
     /// Requests that it may have in a batch. How long replies will be is not known before; so this
     /// begins low and follows what they were, and one batch never asks for much more than
-    /// `output_cap`.
+    /// the terms' cap.
     pub(crate) in_batch_max: usize,
     /// Commands that it may still run before others get their turn.
     pub(crate) commands_left: u32,
@@ -71,10 +67,11 @@ impl<V: Value> Turn<V> {
     /// The batch was executed: lets the next hold more or less of this turn's requests.
     #[inline]
     pub(crate) fn adapt(&mut self) {
-        if self.output.len() > self.output_cap {
+        let cap = self.terms.output_cap;
+        if self.output.len() > cap {
             self.in_batch_max = (self.in_batch_max / 4).max(1);
-        } else if self.in_batch >= self.in_batch_max && self.output.len() <= self.output_cap / 2 {
-            self.in_batch_max = (self.in_batch_max * 2).min(BATCH_MAX);
+        } else if self.in_batch >= self.in_batch_max && self.output.len() <= cap / 2 {
+            self.in_batch_max = (self.in_batch_max * 2).min(self.terms.requests_max);
         }
         self.in_batch = 0;
     }
@@ -100,7 +97,7 @@ pub(crate) fn run<'a, E: Engine>(
         if turn.closing {
             return Stop::Closing;
         }
-        if turn.output.len() >= turn.output_cap {
+        if turn.output.len() >= turn.terms.output_cap {
             return if turn.in_batch > 0 {
                 Stop::Batch
             } else {
@@ -171,7 +168,7 @@ fn command<'a, E: Engine>(
         Parsed::Command { command, consumed } => {
             requests::command(stage, turn, phase, input, command, consumed)
         }
-        Parsed::Body { value_len, .. } if value_len <= AWAITED_MAX => Flow::Starved,
+        Parsed::Body { value_len, .. } if value_len <= turn.terms.awaited_max => Flow::Starved,
         Parsed::Body {
             store,
             line,

@@ -7,23 +7,27 @@
 #[allow(dead_code)]
 mod client;
 
-use std::io::{BufRead, BufReader};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use client::Client;
 use nuthatch_check::naive::{Naive, Options};
-use nuthatch_server::{Address, Config, Listen, Server, on_signals};
+use nuthatch_server::{Address, Config, Listen, Server, on_signals, raise_file_limit};
 
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("serve") {
         return serve();
     }
-    let tests: [(&str, fn()); 3] = [
+    let tests: [(&str, fn()); 4] = [
         ("sigterm_answers_and_exits_with_0", || signal("TERM")),
         ("sigint_answers_and_exits_with_0", || signal("INT")),
         ("a_lack_of_descriptors_is_survived", few_descriptors),
+        ("deaf_clients_take_a_bounded_memory_and_give_it_back", deaf),
     ];
     for (name, test) in tests {
         test();
@@ -34,8 +38,15 @@ fn main() {
 /// Says its port, and serves until a signal comes.
 fn serve() {
     let config = Config {
-        listeners: vec![Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))],
-        threads: NonZeroUsize::new(2).unwrap(),
+        listeners: vec![
+            Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+            Listen::Unix {
+                path: unix_path(std::process::id()),
+                mode: 0o700,
+            },
+        ],
+        threads: NonZeroUsize::new(4).unwrap(),
+        connections_max: NonZeroUsize::new(CONNECTIONS).unwrap(),
         ..Config::default()
     };
     let server = Server::start(config, Naive::new(Options::default())).unwrap();
@@ -45,6 +56,14 @@ fn serve() {
     };
     println!("{address}");
     server.join().unwrap();
+}
+
+/// More than any test here opens.
+const CONNECTIONS: usize = 2000;
+
+/// Where the server of this process listens besides.
+fn unix_path(process: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("nuthatch-process-{process}"))
 }
 
 struct Process {
@@ -69,6 +88,14 @@ impl Process {
             child,
             address: line.trim().parse().unwrap(),
         }
+    }
+
+    /// A number of kilobytes from its status, in bytes.
+    fn status(&self, name: &str) -> usize {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        let number = line.split_whitespace().nth(1).unwrap();
+        number.parse::<usize>().unwrap() << 10
     }
 
     fn signal(mut self, name: &str) -> ExitStatus {
@@ -117,4 +144,58 @@ fn few_descriptors() {
     }
     assert_eq!(first.stat("accepting_conns"), 1);
     assert_eq!(process.signal("TERM").code(), Some(0));
+}
+
+/// Class of bug: memory that clients make the server hold by asking and not reading.
+fn deaf() {
+    const BOUND: usize = 32 << 20;
+    // Both sides need so many.
+    let files = raise_file_limit(CONNECTIONS as u64 + 200).unwrap() as usize;
+    let count = 1500.min(files - 200);
+    let process = Process::start(files);
+    let mut good = Client::tcp(process.address);
+    for len in [10, 4000, 8000] {
+        let value = "v".repeat(len);
+        good.ask(format!("set k{len} 0 0 {len}\r\n{value}\r\n"), "STORED\r\n");
+    }
+    let base = process.status("VmRSS");
+    for (request, held) in [
+        ("get k10\r\n", 8 << 20),
+        ("get k4000\r\n", 8 << 20),
+        ("get k8000 k10 k8000\r\n", 8 << 20),
+        ("stats conns\r\n", 4 << 20),
+        ("mg k10 v k Osomething\r\nget k8000\r\n", 8 << 20),
+    ] {
+        // Unix sockets hold so little by themselves that their clients are soon stuck.
+        let path = unix_path(process.child.id());
+        let clients: Vec<UnixStream> = (0..count)
+            .map(|_| UnixStream::connect(&path).unwrap())
+            .collect();
+        let requests = request.repeat(20_000 / request.len());
+        for mut client in &clients {
+            client.set_nonblocking(true).unwrap();
+            client.write_all(requests.as_bytes()).unwrap();
+        }
+        while good.stat("read_buf_bytes") < held {
+            more(&clients, requests.as_bytes());
+        }
+        more(&clients, requests.as_bytes());
+        for _ in 0..100 {
+            good.ask("get k10\r\n", "VALUE k10 0 10\r\nvvvvvvvvvv\r\nEND\r\n");
+        }
+        let peak = process.status("VmHWM");
+        assert!(peak < base + BOUND, "{request}: from {base} to {peak}");
+        drop(clients);
+        while good.stat("curr_connections") > 1 || good.stat("read_buf_bytes") > 1 << 20 {}
+        while process.status("VmRSS") > base + BOUND / 2 {}
+    }
+    assert_eq!(process.signal("TERM").code(), Some(0));
+}
+
+/// Sends what the sockets take.
+fn more(clients: &[UnixStream], requests: &[u8]) {
+    for mut client in clients {
+        // Stuck is what they should be.
+        let _ = client.write(requests);
+    }
 }

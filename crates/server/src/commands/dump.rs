@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nuthatch::engine::{Cursor, Visit};
+use nuthatch::request::KEY_LEN_MAX;
 use nuthatch::{Engine, Expiry, Handle, Time};
 use nuthatch_protocol::encode;
 
@@ -15,8 +16,11 @@ use crate::commands::expiry::seconds_left;
 use crate::shared::Shared;
 use crate::turn::TurnOf;
 
-/// Places looked at in a slice.
-const SLICE: usize = 256;
+/// Places looked at in a slice, where the turn has room for what is found there.
+const SLICE: std::ops::RangeInclusive<usize> = 8..=256;
+
+/// The longest line: a key of 250 bytes, all escaped, and the numbers.
+const LINE: usize = 3 * KEY_LEN_MAX + 150;
 
 /// Slab classes of memcached, which has fewer than 64.
 pub(crate) const CLASSES_MAX: usize = 64;
@@ -107,10 +111,12 @@ impl Dump {
         stage: &mut Stage<'_, '_, E>,
         turn: &mut TurnOf<E>,
     ) -> bool {
+        let room = turn.terms.output_cap.saturating_sub(turn.output.len());
+        let slice = (room / LINE).clamp(*SLICE.start(), *SLICE.end());
         let out = turn.output.text();
         let (classes, clock, now) = (self.classes, stage.shared.clock, stage.now);
         let style = &mut self.style;
-        let next = stage.handle.visit(now, self.cursor, SLICE, &mut |visit| {
+        let next = stage.handle.visit(now, self.cursor, slice, &mut |visit| {
             if !classes.contains(visit.class) {
                 return;
             }

@@ -28,6 +28,7 @@ pub(crate) fn command<E: Engine>(
         Command::Verbosity { level, noreply } => {
             // Relaxed: a switch for logging.
             stage.shared.verbosity.store(level, Ordering::Relaxed);
+            stage.shared.config.on_verbosity.tell(level);
             (encode::OK, noreply)
         }
         Command::MemoryLimit { megabytes, noreply } => (memory_limit(stage, megabytes), noreply),

@@ -13,6 +13,9 @@ use crate::commands::{Flow, Stage, immediate};
 use crate::connection::{Keys, Phase};
 use crate::turn::{TurnOf, key};
 
+/// No engine's item has a longer header.
+const ITEM_HEADER_MAX: usize = 64;
+
 type PhaseOf<E> = Phase<<<E as Engine>::Handle as Handle>::Reservation>;
 
 /// Takes a complete command of `consumed` bytes: into the batch, or to where it is done at once.
@@ -30,6 +33,15 @@ pub(crate) fn command<'a, E: Engine>(
             begin_get(stage, turn, phase, input, &get, consumed);
             turn.commands_left -= 1;
             return Flow::Next;
+        }
+        Command::Store(command) if may_be_refused(stage, &command) => {
+            if turn.in_batch > 0 {
+                return Flow::Barrier;
+            }
+            store(stage, turn, &command);
+            turn.position += consumed;
+            turn.commands_left -= 1;
+            return Flow::Barrier;
         }
         Command::Store(command) => store(stage, turn, &command),
         Command::Delete { key, noreply } => {
@@ -194,6 +206,20 @@ fn store<'a, E: Engine>(stage: &mut Stage<'_, 'a, E>, turn: &mut TurnOf<E>, comm
     let style = Style::Store(store_style(command.verb));
     let op = Op::Store(store_op(stage, command));
     push(stage, turn, command.key, op, style, command.noreply);
+}
+
+/// True if this replaces whatever is there, and an engine could refuse it: then the old value must
+/// be gone before its connection's next request, so that one waits until the batch is over. Where
+/// the engine evicts, a store finds no memory only if readers hold all of it; the old value goes
+/// then when the batch is over, and requests in between may still see it.
+#[inline]
+fn may_be_refused<E: Engine>(stage: &Stage<'_, '_, E>, command: &Store<'_>) -> bool {
+    let len = command.key.len() + command.value.len() + ITEM_HEADER_MAX;
+    (len > stage.limits.value_max || !stage.shared.engine.evicts())
+        && match &command.meta {
+            Some(flags) => is_plain_set(flags),
+            None => command.verb == StoreVerb::Set,
+        }
 }
 
 pub(crate) fn store_style(verb: StoreVerb) -> StoreStyle {

@@ -88,6 +88,8 @@ counters! {
     store_no_memory,
     bytes_read,
     bytes_written,
+    /// Connections closed for a command too long to wait for while memory was tight.
+    read_buf_oom,
     /// Turns cut short so that others get theirs.
     conn_yields,
     /// Closed by the idle timeout.

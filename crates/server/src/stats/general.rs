@@ -21,7 +21,6 @@ fn process_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>, now: Ti
     report.line("uptime", now.seconds());
     report.line("time", shared.clock.unix(now));
     report.line("version", &shared.config.version);
-    report.line("engine", shared.engine.name());
     report.line("pointer_size", usize::BITS);
     if let Some((user, system)) = system::cpu_time() {
         report.line("rusage_user", format_args!("{:.6}", user.as_secs_f64()));
@@ -37,6 +36,9 @@ fn connection_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
     report.line("total_connections", accepting.total_connections.get());
     report.line("rejected_connections", accepting.rejected_connections.get());
     report.line("connection_structures", open);
+    // Buffers of input and output together.
+    report.line("read_buf_bytes", shared.account.held());
+    report.line("read_buf_oom", shared.totals().read_buf_oom);
 }
 
 fn command_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
@@ -64,9 +66,9 @@ fn command_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
     // There is no authentication, and so none was tried.
     report.line("auth_cmds", 0);
     report.line("auth_errors", 0);
+    report.line("idle_kicks", totals.idle_kicks);
     report.line("bytes_read", totals.bytes_read);
     report.line("bytes_written", totals.bytes_written);
-    report.line("idle_kicks", totals.idle_kicks);
 
     let accepting = &shared.accepting;
     report.line("limit_maxbytes", shared.engine.stats().memory_limit);
@@ -89,7 +91,6 @@ fn engine_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
     let dumping = shared.dumping.load(std::sync::atomic::Ordering::Relaxed);
     report.line("lru_crawler_running", u8::from(dumping));
     report.line("bytes", stats.item_bytes);
-    report.line("memory_used", stats.memory_used);
     report.line("curr_items", stats.items);
     report.line("total_items", stats.total_items);
     report.line("expired_unfetched", stats.expired_unfetched);
@@ -97,6 +98,10 @@ fn engine_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
     report.line("evictions", stats.evictions);
     report.line("reclaimed", stats.expired);
     report.line("crawler_items_checked", stats.swept);
+
+    // Names of our own, behind all that memcached has.
+    report.line("engine", shared.engine.name());
+    report.line("memory_used", stats.memory_used);
     report.line("outofmemory", stats.out_of_memory);
     report.line("read_retries", stats.read_retries);
     report.line("false_tags", stats.false_tags);

@@ -19,6 +19,9 @@ use crate::commands::dump::{CLASSES_MAX, Classes, Dump, DumpStyle};
 use crate::connection::Phase;
 use crate::turn::TurnOf;
 
+/// Instead of a report whose length nothing bounds, while buffers are many.
+const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory writing stats\r\n";
+
 /// Lines of statistics.
 pub(crate) struct Report<'w> {
     out: &'w mut Vec<u8>,
@@ -68,6 +71,7 @@ pub(crate) fn command<E: Engine>(
         b"slabs" => slabs::slabs(&mut report, &shared.engine.stats()),
         // Sizes are not tracked: memcached answers so without -o track_sizes.
         b"sizes" => report.line("sizes_status", "disabled"),
+        b"conns" if shared.account.is_tight() => return out.extend_from_slice(NO_MEMORY),
         b"conns" => shared
             .registry
             .report(&mut report, &shared.addresses, stage.info, stage.now),
@@ -101,6 +105,7 @@ fn detail<E: Engine>(stage: &Stage<'_, '_, E>, out: &mut Vec<u8>, word: Option<&
             prefixes.enable(false);
             encode::OK
         }
+        Some(b"dump") if stage.shared.account.is_tight() => NO_MEMORY,
         Some(b"dump") => return prefixes.dump(out),
         _ => b"CLIENT_ERROR usage: stats detail on|off|dump\r\n",
     };

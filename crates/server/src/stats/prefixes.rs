@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 const DELIMITER: u8 = b':';
 
 /// So many prefixes are told apart; later ones are not counted, so that clients who invent them
-/// cannot fill the memory.
-const PREFIXES_MAX: usize = 1 << 16;
+/// cannot fill the memory, which is beside the engine's limit.
+const PREFIXES_MAX: usize = 1 << 12;
 
 /// What is counted of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,20 @@ use nuthatch::stats::EngineStats;
 
 use crate::stats::Report;
 
+/// Commands are counted for all classes together, in `stats`: a counter a class would cost every
+/// request something. The names stand here all the same, because the exporter of Prometheus takes
+/// a memcached that lacks them for one that is down.
+const COMMANDS: [&str; 8] = [
+    "get_hits",
+    "cmd_set",
+    "delete_hits",
+    "incr_hits",
+    "decr_hits",
+    "cas_hits",
+    "cas_badval",
+    "touch_hits",
+];
+
 /// Classes that hold items.
 pub(crate) fn items(report: &mut Report<'_>, stats: &EngineStats) {
     for class in stats.classes.iter().filter(|class| class.used_chunks > 0) {
@@ -11,8 +25,8 @@ pub(crate) fn items(report: &mut Report<'_>, stats: &EngineStats) {
         line("number", class.used_chunks as u64);
         line("mem_requested", class.requested_bytes);
         line("evicted", class.evictions);
-        line("evicted_unfetched", class.evicted_unfetched);
         line("outofmemory", class.out_of_memory);
+        line("evicted_unfetched", class.evicted_unfetched);
     }
 }
 
@@ -28,6 +42,9 @@ pub(crate) fn slabs(report: &mut Report<'_>, stats: &EngineStats) {
         line("used_chunks", class.used_chunks);
         line("free_chunks", class.free_chunks);
         line("free_chunks_end", 0);
+        for name in COMMANDS {
+            line(name, 0);
+        }
         malloced += class.pages * class.chunks_per_page * class.chunk_size;
     }
     report.line("active_slabs", stats.classes.len());

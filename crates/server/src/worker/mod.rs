@@ -52,8 +52,8 @@ pub(crate) struct Worker<E: Engine> {
     batch: BatchBuffers,
     decoded: Bump,
     spare: Spare,
-    /// Unsent bytes of all connections whose turn it is not.
-    unsent: usize,
+    /// What its connections hold more than the account knows, or less.
+    unpublished: isize,
     limits: Limits,
     swept: Time,
     /// When a stopping worker goes in any case.
@@ -65,6 +65,7 @@ pub(crate) struct Worker<E: Engine> {
 impl<E: Engine> Worker<E> {
     pub(crate) fn new(shared: Arc<Shared<E>>, desk: Arc<Desk>, poll: Poll) -> Self {
         let handle = shared.engine.handle();
+        let spare = Spare::shared_by(shared.config.threads.get());
         let limits = Limits {
             value_max: shared.engine.item_size_max(),
         };
@@ -81,8 +82,8 @@ impl<E: Engine> Worker<E> {
             turns: Vec::new(),
             batch: BatchBuffers::default(),
             decoded: Bump::new(),
-            spare: Spare::default(),
-            unsent: 0,
+            spare,
+            unpublished: 0,
             limits,
             swept: Time(0),
             farewell: None,
@@ -112,6 +113,7 @@ impl<E: Engine> Worker<E> {
             }
             self.serve(now);
             self.sweep(now);
+            self.publish();
             if let Some(latest) = self.farewell {
                 self.reading = false;
                 self.part();
@@ -184,7 +186,6 @@ impl<E: Engine> Worker<E> {
     /// Sends what the socket takes. False if the connection was closed.
     fn flush(&mut self, id: usize) -> bool {
         let connection = &mut self.connections[id];
-        let before = connection.output.len();
         let mut sent = 0;
         let written = if connection.writable {
             connection
@@ -201,7 +202,6 @@ impl<E: Engine> Worker<E> {
                 return false;
             }
         };
-        self.unsent -= before - connection.output.len();
         connection.writable = written == Written::All;
         match written {
             Written::All => {
@@ -214,27 +214,57 @@ impl<E: Engine> Worker<E> {
             }
             Written::Blocked => connection.output.shrink(),
         }
-        let blocked = written == Written::Blocked;
-        if connection.watched != blocked {
-            connection.watched = blocked;
-            connection.info.set_blocked(blocked);
-            let registry = self.poll.registry();
-            if connection
-                .stream
-                .watch_writable(registry, Token(id), blocked)
-                .is_err()
-            {
-                self.close(id);
-                return false;
-            }
+        self.enter(id);
+        self.watch(id, written == Written::Blocked)
+    }
+
+    /// Has the poll tell when the socket takes output again, or no longer. False if the connection
+    /// was closed.
+    #[inline]
+    fn watch(&mut self, id: usize, blocked: bool) -> bool {
+        let connection = &mut self.connections[id];
+        if connection.watched == blocked {
+            return true;
         }
-        true
+        connection.watched = blocked;
+        connection.info.set_blocked(blocked);
+        let registry = self.poll.registry();
+        let watched = connection
+            .stream
+            .watch_writable(registry, Token(id), blocked);
+        if watched.is_err() {
+            self.close(id);
+        }
+        watched.is_ok()
+    }
+
+    /// Enters what a connection holds now.
+    #[inline]
+    fn enter(&mut self, id: usize) {
+        let connection = &mut self.connections[id];
+        let held = connection.memory();
+        self.unpublished += held as isize - connection.accounted as isize;
+        connection.accounted = held;
+    }
+
+    /// Lets the others know what was entered.
+    #[inline]
+    fn publish(&mut self) {
+        if self.unpublished != 0 {
+            self.shared.account.change(mem::take(&mut self.unpublished));
+        }
     }
 
     /// Forgets a connection. Dropping it closes the socket, frees an unfinished value, unpins.
     fn close(&mut self, id: usize) {
         let connection = self.connections.remove(id);
-        self.unsent -= connection.output.len();
+        self.unpublished -= connection.accounted as isize;
+        // A connection uses two buffers at most: fewer connections need fewer.
+        self.spare.keep(2 * self.connections.len());
+        if self.connections.is_empty() {
+            // Their room may have grown large.
+            self.connections = Slab::new();
+        }
         self.shared.registry.leave(&connection.info);
         self.desk.closed_one();
     }

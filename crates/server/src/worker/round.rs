@@ -19,31 +19,34 @@
 
 use std::io::{ErrorKind, Read};
 use std::mem;
+use std::os::fd::AsFd;
 
 use nuthatch::{Engine, Handle, Op, Removal, Request, Time};
-use nuthatch_protocol::{GET_LINE_MAX, LINE_MAX};
+use nuthatch_protocol::{Error, GET_LINE_MAX, LINE_MAX, encode};
 
 use super::Worker;
+use crate::account::{AWAITED_MAX, Terms};
 use crate::batch::Batch;
 use crate::commands::Stage;
 use crate::commands::immediate::Unheard;
 use crate::output::Output;
 use crate::replies::Answering;
-use crate::shared::{Desk, OUTPUT_BUDGET, Shared};
-use crate::turn::{self, AWAITED_MAX, Source, Stop, Turn, TurnOf};
+use crate::shared::{Desk, Shared};
+use crate::system;
+use crate::turn::{self, Source, Stop, Turn, TurnOf};
 
 /// Bytes of the read buffer.
 pub(super) const BUFFER: usize = 512 << 10;
-
-/// A connection reads at most so much a turn, and no more than the output that it may hold: what is
-/// read from a client who does not take replies has to be kept.
-const READ_MAX: usize = 64 << 10;
 
 /// With less room than this for a read, the next connection waits for the next round.
 const READ_MIN: usize = 16 << 10;
 
 /// A round that has read so much seats nobody else: what was read first is still in the cache.
 const ROUND_BYTES: usize = 128 << 10;
+
+/// A round that has made so much output begins no other batch: first that goes to the sockets. So
+/// replies that wait for their round's end take a bounded memory, whatever was asked for.
+const ROUND_OUTPUT: usize = 1 << 20;
 
 /// The longest incomplete command that a connection keeps.
 const WAITING_MAX: usize = if GET_LINE_MAX > LINE_MAX + AWAITED_MAX {
@@ -65,21 +68,25 @@ impl<E: Engine> Worker<E> {
             return;
         }
         let mut ready = mem::take(&mut self.ready);
-        let output_cap = self.shared.output_cap();
         let mut next = 0;
         while next < ready.len() {
+            let terms = self.shared.account.terms(self.shared.connections());
+            if terms.tight {
+                self.spare.keep(0);
+            }
             self.used = 0;
             while let Some(&id) = ready.get(next) {
                 if !self.has_room_for(id) {
                     break;
                 }
                 next += 1;
-                self.seat(id, output_cap);
+                self.seat(id, terms);
             }
             if !self.turns.is_empty() {
                 self.play(now);
-                self.settle(now, output_cap);
+                self.settle(now, &terms);
             }
+            self.publish();
         }
         ready.clear();
         // What was queued meanwhile is behind, in the vector that took its place.
@@ -98,7 +105,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Gives a connection a turn in this round, if there is something to do.
-    fn seat(&mut self, id: usize, output_cap: usize) {
+    fn seat(&mut self, id: usize, terms: Terms) {
         let Some(connection) = self.connections.get_mut(id) else {
             return;
         };
@@ -110,14 +117,18 @@ impl<E: Engine> Worker<E> {
             return;
         }
         let connection = &mut self.connections[id];
-        if connection.closing || connection.output.len() >= output_cap {
+        if connection.closing || connection.output.len() >= terms.output_cap {
             return;
         }
+        if terms.tight && !self.takes_output(id) {
+            return;
+        }
+        let connection = &mut self.connections[id];
         let (source, position) = if connection.unfinished {
             self.kept.push(mem::take(&mut connection.input));
             (Source::Kept(self.kept.len() - 1), connection.input_start)
         } else {
-            match self.read(id, output_cap.min(READ_MAX)) {
+            match self.read(id, &terms) {
                 Some(source) => (source, 0),
                 None => return,
             }
@@ -126,28 +137,40 @@ impl<E: Engine> Worker<E> {
         let output = if connection.output.is_empty() {
             Output::with_buffer(self.spare.take())
         } else {
-            self.unsent -= connection.output.len();
             mem::take(&mut connection.output)
         };
-        let plenty = self.unsent < OUTPUT_BUDGET / self.shared.config.threads;
         self.turns.push(Turn {
             id,
             source,
             position,
             output,
-            output_cap,
+            terms,
             in_batch: 0,
-            in_batch_max: if plenty { connection.in_batch_max } else { 1 },
+            in_batch_max: connection.in_batch_max.min(terms.requests_max),
             commands_left: self.shared.config.commands_per_turn.get(),
             stop: Stop::Batch,
             closing: false,
         });
     }
 
+    /// True if the socket has room for replies now. Otherwise an event tells when it has.
+    fn takes_output(&mut self, id: usize) -> bool {
+        let connection = &mut self.connections[id];
+        if !connection.output.is_empty() {
+            // It is blocked, and watched therefore.
+            return false;
+        }
+        let takes = system::takes_output(connection.stream.as_fd());
+        if !takes {
+            self.watch(id, true);
+        }
+        takes
+    }
+
     /// Reads once, behind what the connection had kept. `None` if nothing came; then it may have
     /// been closed.
     #[inline]
-    fn read(&mut self, id: usize, read_max: usize) -> Option<Source> {
+    fn read(&mut self, id: usize, terms: &Terms) -> Option<Source> {
         let connection = &mut self.connections[id];
         if !connection.readable || !self.reading {
             return None;
@@ -156,7 +179,7 @@ impl<E: Engine> Worker<E> {
         let waiting = connection.waiting_input();
         let from = start + waiting.len();
         self.buffer[start..from].copy_from_slice(waiting);
-        let to = (from + read_max).min(BUFFER);
+        let to = (from + connection.read_max(terms)).min(BUFFER);
         let count = loop {
             match connection.stream.read(&mut self.buffer[from..to]) {
                 Ok(count) => break count,
@@ -204,12 +227,19 @@ impl<E: Engine> Worker<E> {
         } = self;
         let mut batch = self.batch.take();
         let hasher = shared.engine.hasher();
+        // Copied output of all turns.
+        let mut written = 0;
         loop {
             for (index, turn) in turns.iter_mut().enumerate() {
                 if turn.stop != Stop::Batch || batch.is_full() {
                     continue;
                 }
+                if written >= ROUND_OUTPUT {
+                    turn.stop = Stop::Yielded;
+                    continue;
+                }
                 let connection = &mut connections[turn.id];
+                let before = turn.output.copied();
                 let input = match turn.source {
                     Source::Buffer(start, end) => &buffer[start..end],
                     Source::Kept(place) => &kept[place],
@@ -227,13 +257,16 @@ impl<E: Engine> Worker<E> {
                     info: &connection.info,
                 };
                 turn.stop = turn::run(&mut stage, turn, &mut connection.phase, input);
+                written += turn.output.copied() - before;
             }
             if !batch.is_empty() {
                 execute(shared, desk, handle, turns, &batch, now);
                 batch.clear();
             }
             let mut unfinished = false;
+            written = 0;
             for turn in turns.iter_mut() {
+                written += turn.output.copied();
                 turn.adapt();
                 unfinished |= turn.stop == Stop::Batch;
             }
@@ -246,7 +279,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Ends the round: keeps unused input, sends output.
-    fn settle(&mut self, now: Time, output_cap: usize) {
+    fn settle(&mut self, now: Time, terms: &Terms) {
         let mut turns = mem::take(&mut self.turns);
         for turn in turns.drain(..) {
             let id = turn.id;
@@ -257,6 +290,14 @@ impl<E: Engine> Worker<E> {
             connection.unfinished = matches!(turn.stop, Stop::Yielded | Stop::Full);
             connection.closing |= turn.closing;
             connection.output = turn.output;
+            if turn.stop == Stop::Starved && connection.input.len() > terms.waiting_max {
+                // Nobody may take memory by commands that never end while there is none.
+                let error = Error::Server("out of memory reading request");
+                encode::error(connection.output.text(), error);
+                connection.input = Vec::new();
+                connection.closing = true;
+                self.desk.counters.read_buf_oom.bump();
+            }
             if turn.stop == Stop::Yielded {
                 self.desk.counters.conn_yields.bump();
             }
@@ -267,13 +308,11 @@ impl<E: Engine> Worker<E> {
                     self.close(id);
                     continue;
                 }
-            } else {
-                self.unsent += connection.output.len();
-                if !self.flush(id) {
-                    continue;
-                }
+                self.enter(id);
+            } else if !self.flush(id) {
+                continue;
             }
-            self.queue_again(id, output_cap);
+            self.queue_again(id, terms);
         }
         self.turns = turns;
         self.kept.clear();
@@ -307,10 +346,11 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Puts a connection that need not wait for an event on the list again.
-    fn queue_again(&mut self, id: usize, output_cap: usize) {
+    fn queue_again(&mut self, id: usize, terms: &Terms) {
         let connection = &mut self.connections[id];
         let more = connection.unfinished || connection.readable;
-        let may = connection.output.len() < output_cap && !connection.closing;
+        let cap = if terms.tight { 1 } else { terms.output_cap };
+        let may = connection.output.len() < cap && !connection.closing;
         if more && may && !connection.queued {
             connection.queued = true;
             self.ready.push(id);

@@ -17,6 +17,15 @@ pub struct Client {
     received: Vec<u8>,
 }
 
+impl From<UnixStream> for Client {
+    fn from(socket: UnixStream) -> Self {
+        Self {
+            socket: Socket::Unix(socket),
+            received: Vec::new(),
+        }
+    }
+}
+
 impl Client {
     pub fn tcp(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).unwrap();
@@ -32,6 +41,19 @@ impl Client {
             socket: Socket::Unix(UnixStream::connect(path).unwrap()),
             received: Vec::new(),
         }
+    }
+
+    /// The socket itself, whatever it is, to write from another thread.
+    pub fn writer(&self) -> Box<dyn Write + Send> {
+        match &self.socket {
+            Socket::Tcp(socket) => Box::new(socket.try_clone().unwrap()),
+            Socket::Unix(socket) => Box::new(socket.try_clone().unwrap()),
+        }
+    }
+
+    /// False at the end of the stream.
+    pub fn is_more(&mut self) -> bool {
+        !self.received.is_empty() || self.receive()
     }
 
     /// The socket itself, to write from another thread.

@@ -6,6 +6,7 @@
 //! * [`admin`]: stats, flush_all, dumps, switches
 //! * [`bad_input`]: what clients should not send
 //! * [`large`]: values that arrive and leave in pieces
+//! * [`odd`]: clients within the protocol and beyond what is usual
 //! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
 //! * [`connections`]: listeners, limits, idle and many connections
 //! * [`stop`]: graceful stops
@@ -17,6 +18,7 @@ mod connections;
 pub mod fixture;
 mod large;
 mod meta;
+mod odd;
 mod pressure;
 mod stop;
 mod text;
