@@ -201,14 +201,22 @@ struct Side<S> {
 }
 
 impl<S: Subject> Side<S> {
-    /// Stores the items, and looks that none was refused.
-    fn preloaded(subject: S, items: &Items) -> Result<Self, String> {
+    /// Stores the items, looks that none was refused, and goes through the operations once
+    /// unmeasured: what the first get of an item does (marking it as used) is then behind.
+    fn preloaded(subject: S, items: &Items, lists: &[Operations]) -> Result<Self, String> {
         preload(&subject, items)?;
-        Ok(Self {
-            subject,
-            mops: Vec::new(),
-            tally: Tally::default(),
-        })
+        let mut tally = Tally::default();
+        for list in lists {
+            tally.add(&subject.worker().run(list, 0, list.len()));
+        }
+        match tally.wrong {
+            0 => Ok(Self {
+                subject,
+                mops: Vec::new(),
+                tally: Tally::default(),
+            }),
+            wrong => Err(format!("{wrong} wrong answers")),
+        }
     }
 
     fn round(&mut self, lists: &[Operations], number: usize, time: Duration) -> Result<(), String> {
@@ -245,12 +253,16 @@ fn run_beside<E: Engine, K: Bytes, V: Bytes>(
         items: Some(items.count as usize),
     })?;
     let lists = lists(options, items);
-    let mut ours = Side::preloaded(Ours::new(engine.clone(), options.batch), items)?;
+    let mut ours = Side::preloaded(Ours::new(engine.clone(), options.batch), items, &lists)?;
     let (mut quick_cache, mut papaya) = if options.rivals {
         let count = items.count as usize;
         (
-            Some(Side::preloaded(QuickCache::<K, V>::new(count), items)?),
-            Some(Side::preloaded(Papaya::<K, V>::new(count), items)?),
+            Some(Side::preloaded(
+                QuickCache::<K, V>::new(count),
+                items,
+                &lists,
+            )?),
+            Some(Side::preloaded(Papaya::<K, V>::new(count), items, &lists)?),
         )
     } else {
         (None, None)
