@@ -2,10 +2,10 @@
 //!
 //! A batch goes through three stages, a group of requests after the other. In the first each request's
 //! two buckets are asked for; in the second the tags are compared and the item is asked for; in the
-//! third the requests take effect, strictly in order. The first two stages only load caches and remember versions: a get
-//! whose versions have moved by the third (because a request before it in the batch changed the
-//! key, or anybody did) simply starts over. So misses of different requests overlap, and order is
-//! kept without any bookkeeping.
+//! third the requests take effect, strictly in order. The first two stages only load caches and
+//! remember versions: a get whose versions have moved by the third (because a request before it in the
+//! batch changed the key, or anybody did) simply starts over. So misses of different requests overlap,
+//! and order is kept without any bookkeeping.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::Ordering;
 
 use super::Cuckoo;
+use super::find::Asked;
 use super::layout::{Design, EightWay};
 use super::local::Local;
 use super::matching::{BASELINE, Matcher, Scalar, Vector};
-use super::read::Asked;
 use super::value::CuckooValue;
 use super::write::Fresh;
 use crate::engine::{Cursor, Handle, Reservation, Visit};

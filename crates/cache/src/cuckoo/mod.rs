@@ -32,7 +32,10 @@
 mod audit;
 pub mod config;
 mod count;
+mod delta;
 mod evict;
+mod find;
+mod get;
 mod grow;
 pub mod handle;
 // Not public but for the models: the index believes its callers' bucket numbers.

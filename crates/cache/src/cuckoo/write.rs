@@ -5,22 +5,20 @@
 //! the lock, memory is fetched without it, and then it is looked at again: no memory is ever
 //! allocated, and so nothing evicted, under a lock.
 
-use std::cell::Cell;
 use std::mem::MaybeUninit;
 
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::Ordering;
 
 use super::count::{ClassCount, Count, class_count};
+use super::find::Asked;
 use super::index::Locked;
 use super::layout::{Design, Slot};
 use super::local::Local;
-use super::read::Asked;
 use super::{Cuckoo, Found, plain_item};
 use crate::item::{Fields, Header, Shape};
-use crate::number;
 use crate::reply::{Item, Reply};
-use crate::request::{Condition, Delta, Expiry, Key, Leave, Removal, Store, StoreMode};
+use crate::request::{Condition, Expiry, Key, Leave, Removal, Store, StoreMode};
 use crate::slab::arena::{Chunk, WORD};
 
 /// An item that no slot refers to yet: all its memory, its key written, its value to come.
@@ -31,20 +29,20 @@ pub(super) struct Fresh {
 }
 
 /// What an item is to become, told from what it is.
-struct Rewrite<'v> {
-    before: &'v [u8],
-    keep: bool,
-    after: &'v [u8],
-    flags: u32,
-    expiry: Expiry,
-    new_cas: Option<u64>,
-    stale: bool,
-    won: bool,
+pub(super) struct Rewrite<'v> {
+    pub before: &'v [u8],
+    pub keep: bool,
+    pub after: &'v [u8],
+    pub flags: u32,
+    pub expiry: Expiry,
+    pub new_cas: Option<u64>,
+    pub stale: bool,
+    pub won: bool,
 }
 
 impl<'v> Rewrite<'v> {
     /// The same flags and expiry, another value.
-    fn of(header: &Header, before: &'v [u8], keep: bool, after: &'v [u8]) -> Self {
+    pub fn of(header: &Header, before: &'v [u8], keep: bool, after: &'v [u8]) -> Self {
         Self {
             before,
             keep,
@@ -91,7 +89,7 @@ impl<D: Design> Cuckoo<D> {
         reply
     }
 
-    fn put(&self, local: &mut Local, asked: &Asked<'_>, store: &Store<'_>) -> Reply {
+    pub(super) fn put(&self, local: &mut Local, asked: &Asked<'_>, store: &Store<'_>) -> Reply {
         let Asked { now, key, .. } = *asked;
         let wide = Shape::needs_wide(store.flags, store.new_cas);
         match self.allocate(local, now, key, store.value.len(), wide) {
@@ -231,7 +229,7 @@ impl<D: Design> Cuckoo<D> {
 
     /// Replaces the key's item by one made from it. `plan` is asked under the lock and may refuse.
     /// Missing items are answered with `Reply::NotFound`.
-    fn rewrite<'v>(
+    pub(super) fn rewrite<'v>(
         &self,
         local: &mut Local,
         asked: &Asked<'_>,
@@ -391,146 +389,6 @@ impl<D: Design> Cuckoo<D> {
         }
     }
 
-    /// incr and decr.
-    pub(super) fn delta(&self, local: &mut Local, asked: &Asked<'_>, delta: &Delta) -> Reply {
-        loop {
-            let reply = match self.delta_in_place(local, asked, delta) {
-                Some(reply) => reply,
-                None => self.delta_rewritten(local, asked, delta),
-            };
-            let (Reply::NotFound, Some((initial, expiry))) = (reply, delta.vivify) else {
-                return reply;
-            };
-            let mut digits = number::Digits::default();
-            let add = Store {
-                mode: StoreMode::Add,
-                expiry,
-                new_cas: delta.new_cas,
-                ..Store::set(digits.write(initial))
-            };
-            match self.put(local, asked, &add) {
-                Reply::Stored(item) => return Reply::Number(initial, item),
-                // Another client was faster: count on from its number.
-                Reply::NotStored => continue,
-                refusal => return refusal,
-            }
-        }
-    }
-
-    /// Writes the new number over the old one, under the lock. `None` if it must move: it does not
-    /// fit, or the header must widen.
-    fn delta_in_place(&self, local: &mut Local, asked: &Asked<'_>, delta: &Delta) -> Option<Reply> {
-        let Asked {
-            now, key, place, ..
-        } = *asked;
-        let locked = self.index.lock(place);
-        let found = self.find_locked(local, &locked, key);
-        let found = match found.filter(|found| self.is_live(&found.header, now)) {
-            Some(found) => found,
-            None => {
-                locked.release_unmodified();
-                return Some(Reply::NotFound);
-            }
-        };
-        let number = permit(delta.condition, &found.header)
-            .and_then(|()| self.number_of(&found).map(|number| apply(number, delta)));
-        let number = match number {
-            Ok(number) => number,
-            Err(refusal) => {
-                locked.release_unmodified();
-                return Some(refusal);
-            }
-        };
-        let mut digits = number::Digits::default();
-        let digits = digits.write(number);
-        let old = found.header.shape(self.store.chunk_max());
-        let shape = Shape {
-            value_len: digits.len(),
-            ..old
-        };
-        let same_class = self.store.sizes.class_of(shape.head_bytes())
-            == self.store.sizes.class_of(old.head_bytes());
-        if !same_class || delta.new_cas.is_some() && !old.wide {
-            locked.release_unmodified();
-            return None;
-        }
-        let fields = Fields {
-            expiry: delta.touch.unwrap_or(found.header.expiry()),
-            sequence: self.next_sequence(local, now, found.header.sequence()),
-            cas: delta.new_cas,
-            ..found.header.fields()
-        };
-        self.note_expiry(fields.expiry);
-        self.store.write_value(found.chunk, &shape, 0, digits);
-        let header = Header::new(&shape, &fields);
-        header.store(&self.store.arena, found.chunk);
-        self.store.recency.hit(found.chunk);
-        drop(locked);
-        self.count_swap(local, &found.header, &header);
-        Some(Reply::Number(number, plain_item(&header)))
-    }
-
-    fn delta_rewritten(&self, local: &mut Local, asked: &Asked<'_>, delta: &Delta) -> Reply {
-        // The digits are made from the number seen here, without memory to write them to; if the item
-        // has changed by the time there is, the number is made again.
-        loop {
-            let Some((seen, number)) = self.peek_number(local, asked) else {
-                return Reply::NotFound;
-            };
-            let number = match number {
-                Ok(number) => apply(number, delta),
-                Err(refusal) => return refusal,
-            };
-            let mut digits = number::Digits::default();
-            let digits = digits.write(number);
-            let changed = Cell::new(false);
-            let outcome = self.rewrite(local, asked, |header| {
-                changed.set(header.sequence() != seen);
-                if changed.get() {
-                    return Err(Reply::Exists);
-                }
-                permit(delta.condition, header)?;
-                Ok(Rewrite {
-                    expiry: delta.touch.unwrap_or(header.expiry()),
-                    new_cas: delta.new_cas,
-                    stale: header.is_stale(),
-                    won: header.is_won(),
-                    ..Rewrite::of(header, digits, false, b"")
-                })
-            });
-            match outcome {
-                Ok(item) => return Reply::Number(number, item),
-                Err(_) if changed.get() => continue,
-                Err(refusal) => return refusal,
-            }
-        }
-    }
-
-    /// The sequence of the key's live item and the number in it, at one moment.
-    fn peek_number(&self, local: &Local, asked: &Asked<'_>) -> Option<(u64, Result<u64, Reply>)> {
-        let Asked {
-            now, key, place, ..
-        } = *asked;
-        let locked = self.index.lock(place);
-        let found = self.find_locked(local, &locked, key);
-        let found = found.filter(|found| self.is_live(&found.header, now));
-        let seen = found.map(|found| (found.header.sequence(), self.number_of(&found)));
-        locked.release_unmodified();
-        seen
-    }
-
-    /// The number in an item, or why there is none.
-    fn number_of(&self, found: &Found) -> Result<u64, Reply> {
-        let shape = found.header.shape(self.store.chunk_max());
-        let mut buffer = [MaybeUninit::new(0); number::DIGITS_MAX];
-        let Some(text) = buffer.get_mut(..shape.value_len) else {
-            return Err(Reply::NotNumeric);
-        };
-        self.store.read_value(found.chunk, &shape, 0, text);
-        // SAFETY: the buffer started initialised, and `read_value` only writes.
-        number::parse(unsafe { text.assume_init_ref() }).ok_or(Reply::NotNumeric)
-    }
-
     /// Memory for an item, with its key written. Evicts if it must.
     pub(super) fn allocate(
         &self,
@@ -600,7 +458,7 @@ impl<D: Design> Cuckoo<D> {
 
     /// One item in the place of another: usually of the same size, which changes no sum.
     #[inline]
-    fn count_swap(&self, local: &Local, old: &Header, new: &Header) {
+    pub(super) fn count_swap(&self, local: &Local, old: &Header, new: &Header) {
         let chunk_max = self.store.chunk_max();
         if old.shape(chunk_max) != new.shape(chunk_max) {
             self.count_out(local, old);
@@ -656,17 +514,9 @@ fn allows(store: &Store<'_>, live: Option<&Header>) -> Result<bool, Reply> {
     }
 }
 
-fn permit(condition: Condition, header: &Header) -> Result<(), Reply> {
+pub(super) fn permit(condition: Condition, header: &Header) -> Result<(), Reply> {
     match judge(condition, header) {
         Verdict::Met => Ok(()),
         Verdict::Older | Verdict::Refused => Err(Reply::Exists),
-    }
-}
-
-fn apply(number: u64, delta: &Delta) -> u64 {
-    if delta.down {
-        number.saturating_sub(delta.by)
-    } else {
-        number.wrapping_add(delta.by)
     }
 }
