@@ -29,7 +29,7 @@ use crate::request::{Key, Op, Request, Store, StoreMode};
 pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
 
 /// Requests that go through a stage together. With two buckets and an item each, two groups keep about
-/// 16 lines under way, which is what a core has room for; 8 and 16 were slower in `bench engine`.
+/// 16 lines under way, which is what a core has room for; 8 and 16 were slower over 10 million items.
 const GROUP: usize = 4;
 
 /// Requests between their first stage and their end: three groups, rounded up to a power of two.

@@ -1,4 +1,4 @@
-//! Writing: stores, removals, numbers.
+//! Writing: stores and removals.
 //!
 //! A store fills its chunk first, while nobody else knows of it, and takes the lock only to look at
 //! what is there and to swap one word. What the chunk's size depends on (append) is looked at under
