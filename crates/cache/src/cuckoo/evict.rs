@@ -391,7 +391,7 @@ impl<D: Design> Cuckoo<D> {
             if crate::slab::page_of(Chunk(chunk.0 + words - 1)) != page {
                 return;
             }
-            prefetch::read(self.store.arena.address(Chunk(chunk.0 + 8 * words)));
+            prefetch::soon(self.store.arena.address(Chunk(chunk.0 + 8 * words)));
             let header = Header::load(&self.store.arena, chunk);
             if header.is_item() && !self.is_live(&header, now) {
                 self.unlink(local, now, chunk, |header| !self.is_live(header, now));
