@@ -13,7 +13,9 @@
 //!  2  FIND      | status | size | value: size bytes |   a miss is status 1
 //!  3  STORE     | status | 0 |
 //!
-//!  status       0 done   1 no such key   2 value too large   3 out of memory
+//!  any other    | status | 0 |                          status 4, and the connection closes
+//!
+//!  status       0 done   1 no such key   2 value too large   3 out of memory   4 no such operation
 //! ```
 //!
 //! `size` means nothing in LOOKUP and FIND. All 64 bits of a key count. To an engine a key is its
@@ -54,6 +56,8 @@ pub enum Status {
     TooLarge = 2,
     /// The value finds no memory now.
     OutOfMemory = 3,
+    /// No operation has this number.
+    Unknown = 4,
 }
 
 /// What stands at the front of the input.
@@ -79,29 +83,26 @@ pub enum Parsed<'a> {
     },
     /// The header of an INSERT or a STORE whose value is not all here yet. The server may wait for
     /// it, or take the header and receive the value piece by piece.
-    Body {
-        /// [`KEY_LEN`] bytes.
-        key: &'a [u8],
-        /// Bytes of the value.
-        value_len: usize,
-        /// Which of the two.
-        dialect: Dialect,
-    },
+    Body(Announced<'a>),
     /// The header of an INSERT or a STORE whose value is over the limit: it is to be dropped,
     /// and the key's old value must not survive.
-    TooLarge {
-        /// [`KEY_LEN`] bytes.
-        key: &'a [u8],
-        /// Bytes of the value, whether they stand in the input already or are still to come.
-        value_len: u32,
-        /// Which of the two.
-        dialect: Dialect,
-    },
+    TooLarge(Announced<'a>),
     /// No operation has this number. Where the next request begins cannot be told.
     Unknown {
         /// The number.
         op: u32,
     },
+}
+
+/// The header of an INSERT or a STORE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announced<'a> {
+    /// [`KEY_LEN`] bytes.
+    pub key: &'a [u8],
+    /// Bytes of the value, whether they stand in the input already or are still to come.
+    pub value_len: usize,
+    /// Which of the two.
+    pub dialect: Dialect,
 }
 
 /// Says what stands at the front of `input`. More input never changes an answer other than
@@ -119,27 +120,24 @@ pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
         3 => (true, Dialect::Extended),
         _ => return Parsed::Unknown { op },
     };
-    let value_len = size as usize;
     if !stores {
-        Parsed::Lookup { key, dialect }
-    } else if value_len > limits.value_max {
-        Parsed::TooLarge {
-            key,
-            value_len: size,
-            dialect,
-        }
-    } else if let Some(value) = rest.get(..value_len) {
-        Parsed::Insert {
+        return Parsed::Lookup { key, dialect };
+    }
+    let announced = Announced {
+        key,
+        value_len: size as usize,
+        dialect,
+    };
+    if announced.value_len > limits.value_max {
+        return Parsed::TooLarge(announced);
+    }
+    match rest.get(..announced.value_len) {
+        Some(value) => Parsed::Insert {
             key,
             value,
             dialect,
-        }
-    } else {
-        Parsed::Body {
-            key,
-            value_len,
-            dialect,
-        }
+        },
+        None => Parsed::Body(announced),
     }
 }
 
@@ -189,6 +187,12 @@ pub fn stored(out: &mut Vec<u8>, dialect: Dialect, outcome: Status) {
     if dialect == Dialect::Extended {
         status(out, outcome);
     }
+}
+
+/// The answer to what is no operation; behind it the connection closes.
+#[cold]
+pub fn unknown(out: &mut Vec<u8>) {
+    status(out, Status::Unknown);
 }
 
 #[inline]
@@ -255,11 +259,11 @@ mod tests {
                 let dialect = Dialect::Paper;
                 assert_eq!(
                     parsed,
-                    Parsed::Body {
+                    Parsed::Body(Announced {
                         key,
                         value_len,
                         dialect
-                    }
+                    })
                 );
             }
         }
@@ -269,10 +273,10 @@ mod tests {
     fn a_value_over_the_limit_is_told_by_its_header() {
         for size in [65, 1 << 20, u32::MAX] {
             let input = request(3, size, 1, b"");
-            let Parsed::TooLarge { value_len, .. } = parse(&input, &LIMITS) else {
+            let Parsed::TooLarge(announced) = parse(&input, &LIMITS) else {
                 panic!("{size} is too large");
             };
-            assert_eq!(value_len, size);
+            assert_eq!(announced.value_len, size as usize);
         }
     }
 
@@ -305,5 +309,6 @@ mod tests {
         assert!(bytes(&|out| stored(out, paper, Status::TooLarge)).is_empty());
         let refused = bytes(&|out| stored(out, extended, Status::OutOfMemory));
         assert_eq!(refused, [3, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes(&|out| unknown(out)), [4, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

@@ -2,7 +2,7 @@
 //! by the fuzzer.
 
 use nuthatch_protocol::Limits;
-use nuthatch_protocol::cpserver::{HEADER, KEY_LEN, Parsed, parse};
+use nuthatch_protocol::cpserver::{Announced, HEADER, KEY_LEN, Parsed, parse};
 
 pub const LIMITS: Limits = Limits { value_max: 64 };
 
@@ -22,14 +22,14 @@ fn check_front(input: &[u8]) {
     let parsed = parse(input, &LIMITS);
     match parsed {
         Parsed::Incomplete => assert!(input.len() < HEADER),
-        Parsed::Body { key, value_len, .. } => {
+        Parsed::Body(Announced { key, value_len, .. }) => {
             assert_eq!(key.len(), KEY_LEN);
             assert!(value_len <= LIMITS.value_max && input.len() < HEADER + value_len);
         }
         Parsed::Unknown { op } => assert_eq!(input[..4], op.to_le_bytes()),
-        Parsed::TooLarge { key, value_len, .. } => {
+        Parsed::TooLarge(Announced { key, value_len, .. }) => {
             assert_eq!(key.len(), KEY_LEN);
-            assert!(value_len as usize > LIMITS.value_max);
+            assert!(value_len > LIMITS.value_max);
         }
         Parsed::Lookup { key, .. } | Parsed::Insert { key, .. } => {
             assert_eq!(key, &input[HEADER - KEY_LEN..HEADER]);
@@ -40,7 +40,7 @@ fn check_front(input: &[u8]) {
         for cut in 0..length {
             let cut_off = parse(&input[..cut], &LIMITS);
             assert!(
-                matches!(cut_off, Parsed::Incomplete | Parsed::Body { .. }),
+                matches!(cut_off, Parsed::Incomplete | Parsed::Body(_)),
                 "cut at {cut}: {input:?}"
             );
         }
@@ -50,9 +50,9 @@ fn check_front(input: &[u8]) {
 /// Bytes of a request that can be carried out or refused at once.
 fn consumed(parsed: &Parsed<'_>) -> Option<usize> {
     match parsed {
-        Parsed::Lookup { .. } | Parsed::TooLarge { .. } => Some(HEADER),
+        Parsed::Lookup { .. } | Parsed::TooLarge(_) => Some(HEADER),
         Parsed::Insert { value, .. } => Some(HEADER + value.len()),
-        Parsed::Incomplete | Parsed::Body { .. } | Parsed::Unknown { .. } => None,
+        Parsed::Incomplete | Parsed::Body(_) | Parsed::Unknown { .. } => None,
     }
 }
 
@@ -76,8 +76,8 @@ fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
                 break;
             };
             outcomes.push(format!("{parsed:?}"));
-            if let Parsed::TooLarge { value_len, .. } = parsed {
-                swallow = value_len as usize;
+            if let Parsed::TooLarge(announced) = parsed {
+                swallow = announced.value_len;
             }
             input.drain(..length);
         }
