@@ -7,7 +7,7 @@ use nuthatch_sync::clock::Time;
 
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{Key, Request, Store};
-use crate::stats::EngineStats;
+use crate::stats::{EngineStats, MessageStats};
 
 /// A table with its memory, shared between threads. Chosen once, at the top.
 pub trait Engine: Send + Sync + Sized + 'static {
@@ -25,6 +25,11 @@ pub trait Engine: Send + Sync + Sized + 'static {
 
     /// Counters and sizes, summed over all handles.
     fn stats(&self) -> EngineStats;
+
+    /// What its messages were, if it has threads of its own that carry requests out.
+    fn message_stats(&self) -> Option<MessageStats> {
+        None
+    }
 
     /// Sets the counters of [`EngineStats`] that only ever rise back to zero.
     fn reset_stats(&self);

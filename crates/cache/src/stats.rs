@@ -1,5 +1,7 @@
 //! What an engine says about itself.
 
+use std::time::Duration;
+
 /// Counters and sizes of an engine, summed over all handles at one moment (not atomically).
 #[derive(Clone, Debug, Default)]
 pub struct EngineStats {
@@ -41,6 +43,27 @@ pub struct EngineStats {
     pub displacements: u64,
     /// Size classes that have or had memory, smallest first.
     pub classes: Vec<ClassStats>,
+}
+
+/// Messages between the threads that ask and the engine's own threads that carry requests out (CPHash,
+/// sections 3.4 and 6.2), summed over all of them since the start. They only ever rise, and no
+/// reset touches them: who wants those of a while subtracts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageStats {
+    /// The engine's own threads now.
+    pub server_threads: u64,
+    /// Requests that were carried out by messages.
+    pub operations: u64,
+    /// Messages to server threads.
+    pub messages: u64,
+    /// Cache lines of messages to server threads.
+    pub lines_sent: u64,
+    /// Cache lines of answers from them.
+    pub lines_received: u64,
+    /// Time that server threads spent on lines with messages in them.
+    pub serving: Duration,
+    /// Time that server threads spent awake: serving, and looking for messages.
+    pub awake: Duration,
 }
 
 /// One size class.

@@ -31,6 +31,11 @@ pub struct Flags {
     #[serde(deserialize_with = "one_or_many")]
     pub listen: Vec<String>,
 
+    /// Addresses for clients of CPServer's protocol, besides; with or without a port [port: 2117]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    #[serde(deserialize_with = "one_or_many")]
+    pub cpserver: Vec<String>,
+
     /// Unix socket to listen on, instead of TCP
     #[arg(short = 's', long, value_name = "FILE")]
     pub unix_socket: Option<PathBuf>,
@@ -142,6 +147,7 @@ impl Flags {
             port: self.port.or(file.port),
             udp_port: self.udp_port.or(file.udp_port),
             listen: either(self.listen, file.listen),
+            cpserver: either(self.cpserver, file.cpserver),
             unix_socket: self.unix_socket.or(file.unix_socket),
             unix_mask: self.unix_mask.or(file.unix_mask),
             memory_limit: self.memory_limit.or(file.memory_limit),

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddr
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
+use nuthatch_protocol::cpserver;
 use nuthatch_server::config::{self, Config, Listen};
 
 use crate::engine::EngineSettings;
@@ -118,6 +119,7 @@ fn server(
     };
     Ok(Config {
         listeners: listeners(flags)?,
+        cpserver: addresses("--cpserver", &flags.cpserver, cpserver::PORT)?,
         threads,
         connections_max,
         backlog: flags.listen_backlog.unwrap_or(default.backlog),
@@ -149,10 +151,15 @@ fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
     if flags.listen.is_empty() {
         return Ok(everywhere(port));
     }
+    addresses("-l", &flags.listen, port)
+}
+
+/// The addresses of places that were typed behind a flag.
+fn addresses(flag: &str, places: &[String], port: u16) -> Result<Vec<Listen>, String> {
     let mut listeners = Vec::new();
-    for place in &flags.listen {
-        let addresses = resolve(place, port).ok_or_else(|| format!("-l {place}: no address"))?;
-        listeners.extend(addresses.into_iter().map(Listen::Tcp));
+    for place in places {
+        let found = resolve(place, port).ok_or_else(|| format!("{flag} {place}: no address"))?;
+        listeners.extend(found.into_iter().map(Listen::Tcp));
     }
     Ok(listeners)
 }
