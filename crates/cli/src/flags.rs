@@ -123,6 +123,11 @@ pub struct Flags {
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
 
+    /// Requests of all connections of a thread that go to the engine at a time [default: 256; with
+    /// --cpserver or the engine cphash: 1000]
+    #[arg(long, value_name = "NUM")]
+    pub batch: Option<usize>,
+
     /// More options, with commas between: idle_timeout=SECONDS, hashpower=NUM, maxconns_fast, ...
     #[arg(short = 'o', long, value_name = "OPTIONS", value_delimiter = ',')]
     #[serde(deserialize_with = "one_or_many")]
@@ -168,6 +173,7 @@ impl Flags {
             daemon: self.daemon || file.daemon,
             user: self.user.or(file.user),
             pidfile: self.pidfile.or(file.pidfile),
+            batch: self.batch.or(file.batch),
             verbose: if self.verbose > 0 {
                 self.verbose
             } else {

@@ -14,6 +14,10 @@ use crate::flags::Flags;
 
 /// The largest `-t`.
 const THREADS_MAX: usize = 1024;
+/// The largest `--batch`.
+const BATCH_MAX: usize = 8192;
+/// The paper's batch, for clients and engines that gain by large ones.
+const BATCH_OF_PAPER: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
 /// The range of `-I`, in bytes.
 const ITEM_SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 30;
 /// memcached's permissions of a unix socket.
@@ -117,6 +121,13 @@ fn server(
         Some(limit) => NonZeroU32::new(limit).ok_or_else(|| at_least_1("-R"))?,
         None => default.commands_per_turn,
     };
+    let batch_max = match flags.batch {
+        Some(batch) => NonZeroUsize::new(batch)
+            .filter(|batch| batch.get() <= BATCH_MAX)
+            .ok_or_else(|| format!("--batch: 1 to {BATCH_MAX}"))?,
+        None if gains_by_large_batches(flags) => BATCH_OF_PAPER,
+        None => default.batch_max,
+    };
     Ok(Config {
         listeners: listeners(flags)?,
         cpserver: addresses("--cpserver", &flags.cpserver, cpserver::PORT)?,
@@ -124,16 +135,24 @@ fn server(
         connections_max,
         backlog: flags.listen_backlog.unwrap_or(default.backlog),
         commands_per_turn,
+        batch_max,
         idle_timeout: extended.idle_timeout,
         port_file: port_file.as_deref().map(absolute).transpose()?,
         allow_shutdown: flags.enable_shutdown,
         allow_flush: !flags.disable_flush_all,
         allow_dump: !flags.disable_dumping,
         cas: !flags.disable_cas,
+        engine_settings: Vec::new(),
         version: default.version,
         verbosity: flags.verbose.into(),
         on_verbosity: default.on_verbosity,
     })
+}
+
+/// True where a batch is worth its wait: messages are packed into lines, or a paper's client sends
+/// many requests at a time.
+fn gains_by_large_batches(flags: &Flags) -> bool {
+    !flags.cpserver.is_empty()
 }
 
 fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
