@@ -13,6 +13,7 @@
 mod builder;
 #[cfg(not(loom))]
 mod cache;
+mod count;
 mod counters;
 pub mod cuckoo;
 pub mod engine;
@@ -20,10 +21,12 @@ pub mod eviction;
 #[cfg(not(loom))]
 mod flight;
 mod item;
+mod lifetime;
 mod number;
 mod prefetch;
 pub mod reply;
 pub mod request;
+mod semantics;
 pub mod slab;
 pub mod stats;
 

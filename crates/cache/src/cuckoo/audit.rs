@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use nuthatch_sync::shim::Ordering;
 
 use super::Cuckoo;
-use super::count::Count;
 use super::index::Position;
 use super::layout::Design;
+use crate::count::Count;
 use crate::item::Header;
 use crate::slab::arena::Chunk;
 

@@ -9,12 +9,12 @@ use std::mem::MaybeUninit;
 use super::find::Asked;
 use super::layout::Design;
 use super::local::Local;
-use super::write::{Rewrite, permit};
 use super::{Cuckoo, Found, plain_item};
 use crate::item::{Fields, Header, Shape};
 use crate::number;
 use crate::reply::Reply;
 use crate::request::{Delta, Store, StoreMode};
+use crate::semantics::{Rewrite, apply, permit};
 
 impl<D: Design> Cuckoo<D> {
     /// incr and decr.
@@ -82,11 +82,15 @@ impl<D: Design> Cuckoo<D> {
         }
         let fields = Fields {
             expiry: delta.touch.unwrap_or(found.header.expiry()),
-            sequence: self.next_sequence(local, now, found.header.sequence()),
+            sequence: self.lifetimes.next_sequence(
+                &mut local.sequences,
+                now,
+                found.header.sequence(),
+            ),
             cas: delta.new_cas,
             ..found.header.fields()
         };
-        self.note_expiry(fields.expiry);
+        self.lifetimes.note_expiry(fields.expiry);
         self.store.write_value(found.chunk, &shape, 0, digits);
         let header = Header::new(&shape, &fields);
         header.store(&self.store.arena, found.chunk);
@@ -155,13 +159,5 @@ impl<D: Design> Cuckoo<D> {
         self.store.read_value(found.chunk, &shape, 0, text);
         // SAFETY: the buffer started initialised, and `read_value` only writes.
         number::parse(unsafe { text.assume_init_ref() }).ok_or(Reply::NotNumeric)
-    }
-}
-
-fn apply(number: u64, delta: &Delta) -> u64 {
-    if delta.down {
-        number.saturating_sub(delta.by)
-    } else {
-        number.wrapping_add(delta.by)
     }
 }

@@ -6,15 +6,15 @@
 use std::mem::MaybeUninit;
 
 use nuthatch_sync::clock::Time;
-use nuthatch_sync::shim::{Ordering, spin};
+use nuthatch_sync::shim::spin;
 
 use super::config::Departure;
-use super::count::{ClassCount, Count};
 use super::index::{Locked, Moved, Place, Position};
 use super::layout::{Design, Slot};
 use super::local::Local;
 use super::search::Searched;
 use super::{Cuckoo, lock};
+use crate::count::{ClassCount, Count};
 use crate::item::Header;
 use crate::prefetch;
 use crate::request::KEY_LEN_MAX;
@@ -355,7 +355,7 @@ impl<D: Design> Cuckoo<D> {
 
     /// Looks at about `budget` chunks for expired and flushed items, where the last call stopped.
     pub(super) fn sweep(&self, local: &Local, now: Time, budget: usize) {
-        if self.sweeping.load(Ordering::Relaxed) == 0 {
+        if !self.lifetimes.may_have_dead() {
             return;
         }
         let mut looked = 0;

@@ -194,7 +194,7 @@ impl<D: Design> Handle for CuckooHandle<D> {
         batch: &[Request<'_>],
         replies: &mut R,
     ) {
-        self.engine.apply_flush(now);
+        self.engine.lifetimes.apply_flush(now);
         match batch {
             [Request { key, op: Op::Get }] => self.get_alone(now, key, replies),
             _ => self.run(now, batch, replies),
@@ -234,7 +234,7 @@ impl<D: Design> Handle for CuckooHandle<D> {
             "a reservation is committed when it is complete"
         );
         let Self { engine, local } = self;
-        engine.apply_flush(now);
+        engine.lifetimes.apply_flush(now);
         let bytes = std::mem::take(&mut reservation.key);
         let key = Key::new(&bytes, &engine.hasher);
         let place = engine.index.place(key.hash());
@@ -265,7 +265,7 @@ impl<D: Design> Handle for CuckooHandle<D> {
         let warming = engine.store.warm(WARM_PAGES_A_CALL);
         engine.warm_growth();
         let _writer = engine.one_writer();
-        engine.apply_flush(now);
+        engine.lifetimes.apply_flush(now);
         let growing = engine.split_if_growing((budget / SPLITS_A_BUDGET).max(1));
         let shrinking = engine.shrink(local, now, budget);
         engine.sweep(local, now, budget);

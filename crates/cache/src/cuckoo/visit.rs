@@ -43,7 +43,7 @@ impl<D: Design> Cuckoo<D> {
         budget: usize,
         visit: &mut dyn FnMut(Visit<'_>),
     ) -> Option<Cursor> {
-        self.apply_flush(now);
+        self.lifetimes.apply_flush(now);
         let mut copy = Copy::default();
         let (mut page, mut number) = ((from.0 >> 32) as u32, from.0 as u32);
         for _ in 0..budget.max(1) {

@@ -8,17 +8,17 @@
 use std::mem::MaybeUninit;
 
 use nuthatch_sync::clock::Time;
-use nuthatch_sync::shim::Ordering;
 
-use super::count::{ClassCount, Count, class_count};
 use super::find::Asked;
 use super::index::Locked;
 use super::layout::{Design, Slot};
 use super::local::Local;
 use super::{Cuckoo, Found, plain_item};
+use crate::count::{ClassCount, Count, class_count};
 use crate::item::{Fields, Header, Shape};
 use crate::reply::{Item, Reply};
-use crate::request::{Condition, Expiry, Key, Leave, Removal, Store, StoreMode};
+use crate::request::{Condition, Key, Leave, Removal, Store, StoreMode};
+use crate::semantics::{Rewrite, allows, permit};
 use crate::slab::arena::{Chunk, WORD};
 
 /// An item that no slot refers to yet: all its memory, its key written, its value to come.
@@ -26,55 +26,6 @@ use crate::slab::arena::{Chunk, WORD};
 pub(super) struct Fresh {
     pub chunk: Chunk,
     pub shape: Shape,
-}
-
-/// What an item is to become, told from what it is.
-pub(super) struct Rewrite<'v> {
-    pub before: &'v [u8],
-    pub keep: bool,
-    pub after: &'v [u8],
-    pub flags: u32,
-    pub expiry: Expiry,
-    pub new_cas: Option<u64>,
-    pub stale: bool,
-    pub won: bool,
-}
-
-impl<'v> Rewrite<'v> {
-    /// The same flags and expiry, another value.
-    pub fn of(header: &Header, before: &'v [u8], keep: bool, after: &'v [u8]) -> Self {
-        Self {
-            before,
-            keep,
-            after,
-            flags: header.flags(),
-            expiry: header.expiry(),
-            new_cas: None,
-            stale: false,
-            won: false,
-        }
-    }
-
-    fn value_len(&self, old: &Header) -> usize {
-        self.before.len() + if self.keep { old.value_len() } else { 0 } + self.after.len()
-    }
-}
-
-/// A condition's verdict on an item.
-enum Verdict {
-    Met,
-    /// Met by an older cas: the new item is stale.
-    Older,
-    Refused,
-}
-
-fn judge(condition: Condition, header: &Header) -> Verdict {
-    match condition {
-        Condition::None => Verdict::Met,
-        Condition::Cas(cas) | Condition::CasOrStale(cas) if cas == header.cas() => Verdict::Met,
-        Condition::CasOrStale(cas) if cas < header.cas() => Verdict::Older,
-        _ => Verdict::Refused,
-    }
 }
 
 impl<D: Design> Cuckoo<D> {
@@ -113,7 +64,7 @@ impl<D: Design> Cuckoo<D> {
         let Asked {
             now, key, place, ..
         } = *asked;
-        self.note_expiry(store.expiry);
+        self.lifetimes.note_expiry(store.expiry);
         // Ends when there is room: each turn either finds a slot or makes one.
         loop {
             let locked = self.index.lock(place);
@@ -134,7 +85,11 @@ impl<D: Design> Cuckoo<D> {
                     Some(old) if stale => old.expiry(),
                     _ => store.expiry,
                 },
-                sequence: self.next_sequence(local, now, found.map_or(0, |f| f.header.sequence())),
+                sequence: self.lifetimes.next_sequence(
+                    &mut local.sequences,
+                    now,
+                    found.map_or(0, |f| f.header.sequence()),
+                ),
                 cas: store.new_cas,
                 stale,
                 won: stale && old.is_some_and(|old| old.is_won()),
@@ -298,12 +253,16 @@ impl<D: Design> Cuckoo<D> {
         let fields = Fields {
             flags: rewrite.flags,
             expiry: rewrite.expiry,
-            sequence: self.next_sequence(local, now, found.header.sequence()),
+            sequence: self.lifetimes.next_sequence(
+                &mut local.sequences,
+                now,
+                found.header.sequence(),
+            ),
             cas: rewrite.new_cas,
             stale: rewrite.stale,
             won: rewrite.won,
         };
-        self.note_expiry(rewrite.expiry);
+        self.lifetimes.note_expiry(rewrite.expiry);
         self.store.recency.carry(found.chunk, fresh.chunk);
         let header = Header::new(&fresh.shape, &fields);
         header.store(&self.store.arena, fresh.chunk);
@@ -448,14 +407,6 @@ impl<D: Design> Cuckoo<D> {
         self.store.free_chunk(fresh.chunk);
     }
 
-    /// There is something for the sweep to find.
-    pub(super) fn note_expiry(&self, expiry: Expiry) {
-        // Relaxed: the sweep will see it sooner or later.
-        if expiry != Expiry::Never && self.sweeping.load(Ordering::Relaxed) == 0 {
-            self.sweeping.store(1, Ordering::Relaxed);
-        }
-    }
-
     /// One item in the place of another: usually of the same size, which changes no sum.
     #[inline]
     pub(super) fn count_swap(&self, local: &Local, old: &Header, new: &Header) {
@@ -494,29 +445,5 @@ impl<D: Design> Cuckoo<D> {
                 .counters
                 .add(class_count(class, ClassCount::Bytes), bytes);
         }
-    }
-}
-
-/// What a store's mode and condition say to the live item that is there: whether the new item is
-/// stale, or the refusal.
-fn allows(store: &Store<'_>, live: Option<&Header>) -> Result<bool, Reply> {
-    match (store.mode, live) {
-        (StoreMode::Add, Some(_)) => Err(Reply::NotStored),
-        (StoreMode::Replace, None) if store.condition == Condition::None => Err(Reply::NotStored),
-        (StoreMode::Add, None) => Ok(false),
-        (_, None) if store.condition != Condition::None => Err(Reply::NotFound),
-        (_, None) => Ok(false),
-        (_, Some(header)) => match judge(store.condition, header) {
-            Verdict::Met => Ok(false),
-            Verdict::Older => Ok(true),
-            Verdict::Refused => Err(Reply::Exists),
-        },
-    }
-}
-
-pub(super) fn permit(condition: Condition, header: &Header) -> Result<(), Reply> {
-    match judge(condition, header) {
-        Verdict::Met => Ok(()),
-        Verdict::Older | Verdict::Refused => Err(Reply::Exists),
     }
 }
