@@ -20,6 +20,7 @@ pub mod engine;
 pub mod eviction;
 #[cfg(not(loom))]
 mod flight;
+mod geometry;
 mod item;
 mod lifetime;
 mod number;

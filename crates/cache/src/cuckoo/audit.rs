@@ -98,7 +98,7 @@ impl<D: Design> Cuckoo<D> {
         }
         if given_out > used.len()
             && self.store.pins.is_idle()
-            && self.reserved.load(Ordering::Relaxed) == 0
+            && self.store.reserved.load(Ordering::Relaxed) == 0
         {
             let lost = given_out - used.len();
             return Err(format!(

@@ -74,8 +74,8 @@ impl<D: Design> Cuckoo<D> {
             value_len: digits.len(),
             ..old
         };
-        let same_class = self.store.sizes.class_of(shape.head_bytes())
-            == self.store.sizes.class_of(old.head_bytes());
+        let same_class =
+            self.store.class_of(shape.head_bytes()) == self.store.class_of(old.head_bytes());
         if !same_class || delta.new_cas.is_some() && !old.wide {
             locked.release_unmodified();
             return None;

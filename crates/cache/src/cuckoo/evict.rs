@@ -8,18 +8,17 @@ use std::mem::MaybeUninit;
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::spin;
 
+use super::Cuckoo;
 use super::config::Departure;
 use super::index::{Locked, Moved, Place, Position};
 use super::layout::{Design, Slot};
 use super::local::Local;
 use super::search::Searched;
-use super::{Cuckoo, lock};
 use crate::count::{ClassCount, Count};
 use crate::item::Header;
-use crate::prefetch;
 use crate::request::KEY_LEN_MAX;
 use crate::slab::Drained;
-use crate::slab::arena::{Chunk, WORD};
+use crate::slab::arena::Chunk;
 
 /// Victims that are tried at least before a store is refused: each of them turned out to be in use by
 /// another thread, or freed already, or held by a slow reader.
@@ -105,7 +104,6 @@ impl<D: Design> Cuckoo<D> {
         let keep = !header.is_large()
             && self
                 .store
-                .sizes
                 .class_of(header.shape(self.store.chunk_max()).head_bytes())
                 == class
             && self.store.pins.may_free(chunk);
@@ -163,7 +161,7 @@ impl<D: Design> Cuckoo<D> {
         let departure = if self.is_live(header, now) {
             local.counters.one(Count::Evicted);
             let shape = header.shape(self.store.chunk_max());
-            let class = self.store.sizes.class_of(shape.head_bytes());
+            let class = self.store.class_of(shape.head_bytes());
             local.counters.one_in(class, ClassCount::Evicted);
             if !fetched {
                 local.counters.one(Count::EvictedUnfetched);
@@ -358,45 +356,13 @@ impl<D: Design> Cuckoo<D> {
         if !self.lifetimes.may_have_dead() {
             return;
         }
-        let mut looked = 0;
-        while looked < budget {
-            // Locked only to share the work out: whoever is told of an expired item may call back.
-            let mut place = lock(&self.sweep);
-            let (page, number) = ((*place >> 32) as u32, *place as u32);
-            let Some((class, chunk)) = self.store.chunk_of_page(page, number) else {
-                // The end of a page, or a page of no class, which costs one look, too.
-                let next = u64::from(page) + 1;
-                *place = if next < self.store.page_count() as u64 {
-                    next << 32
-                } else {
-                    0
-                };
-                looked += 1;
-                continue;
-            };
-            let words = (self.store.sizes.chunk(class) / WORD) as u64;
-            let run = (budget - looked).min(64);
-            looked += run;
-            *place += run as u64;
-            drop(place);
-            self.sweep_run(local, now, page, chunk, words, run);
-        }
-        local.counters.add(Count::Swept as usize, looked as u64);
-    }
-
-    /// Looks at up to `run` neighbouring chunks of a page.
-    fn sweep_run(&self, local: &Local, now: Time, page: u32, first: Chunk, words: u64, run: usize) {
-        for number in 0..run as u64 {
-            let chunk = Chunk(first.0 + number * words);
-            if crate::slab::page_of(Chunk(chunk.0 + words - 1)) != page {
-                return;
-            }
-            prefetch::read(self.store.arena.address(Chunk(chunk.0 + 8 * words)));
+        let looked = self.store.sweep(budget, |chunk| {
             let header = Header::load(&self.store.arena, chunk);
             if header.is_item() && !self.is_live(&header, now) {
                 self.unlink(local, now, chunk, |header| !self.is_live(header, now));
             }
-        }
+        });
+        local.counters.add(Count::Swept as usize, looked as u64);
     }
 
     /// Gives pages back while the limit is exceeded. True if there is more to do.

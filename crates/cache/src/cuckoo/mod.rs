@@ -50,7 +50,6 @@ mod read;
 pub mod search;
 #[cfg(not(loom))]
 mod search;
-mod value;
 mod visit;
 mod write;
 
@@ -58,7 +57,7 @@ use std::io;
 use std::sync::Arc;
 
 use nuthatch_sync::clock::Time;
-use nuthatch_sync::shim::{AtomicUsize, Mutex, MutexGuard};
+use nuthatch_sync::shim::{Mutex, MutexGuard};
 use nuthatch_sync::stripes::Stripes;
 
 use crate::count::{COUNTS, ClassCount, Count, class_count};
@@ -67,9 +66,10 @@ use crate::engine::Engine;
 use crate::item::{Header, SEQUENCE_MAX, Shape, plain_item};
 use crate::lifetime::Lifetimes;
 use crate::reply::Item;
-use crate::slab::Store;
 use crate::slab::arena::{Chunk, WORD};
 use crate::slab::sizes::{PAGE, Sizes};
+use crate::slab::words::machine_memory;
+use crate::slab::{Housed, Store};
 use crate::stats::{ClassStats, EngineStats};
 use crate::{KeyHasher, request};
 use config::CuckooConfig;
@@ -93,10 +93,6 @@ pub struct Cuckoo<D: Design = EightWay> {
     counters: Registry<COUNTS>,
     /// The order of stores, flushes and expiries.
     lifetimes: Lifetimes,
-    /// Reservations under way, so that an audit knows whose the private chunks are.
-    reserved: AtomicUsize,
-    /// Where the background sweep stands.
-    sweep: Mutex<u64>,
     /// Held by the one thread that splits buckets.
     splitter: Mutex<()>,
     /// The paper's single writer.
@@ -157,8 +153,6 @@ impl<D: Design> Cuckoo<D> {
             listener: config.listener,
             counters: Registry::default(),
             lifetimes: Lifetimes::default(),
-            reserved: AtomicUsize::new(0),
-            sweep: Mutex::new(0),
             splitter: Mutex::new(()),
             writer: Mutex::new(()),
         })
@@ -208,21 +202,10 @@ impl<D: Design> Cuckoo<D> {
     }
 }
 
-/// This machine's memory in bytes.
-fn machine_memory() -> usize {
-    #[cfg(not(miri))]
-    // SAFETY: sysconf reads two numbers of the system and touches no memory of ours.
-    let (pages, bytes) = unsafe {
-        (
-            libc::sysconf(libc::_SC_PHYS_PAGES),
-            libc::sysconf(libc::_SC_PAGESIZE),
-        )
-    };
-    #[cfg(miri)]
-    let (pages, bytes) = (0_i64, 0_i64);
-    usize::try_from(pages)
-        .unwrap_or(0)
-        .saturating_mul(usize::try_from(bytes).unwrap_or(0))
+impl<D: Design> Housed for Cuckoo<D> {
+    fn store(&self) -> &Store {
+        &self.store
+    }
 }
 
 impl<D: Design> Engine for Cuckoo<D> {

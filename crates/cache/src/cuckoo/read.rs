@@ -6,13 +6,11 @@ use nuthatch_sync::clock::Time;
 
 use super::find::Asked;
 use super::get::Attempt;
-use super::handle::COPY_MAX;
+use super::handle::{COPY_MAX, CuckooValue};
 use super::index::Locked;
 use super::layout::Design;
 use super::local::Local;
 use super::matching::BASELINE;
-use super::value::CuckooValue;
-use super::write::Fresh;
 use super::{Cuckoo, Found, plain_item};
 use crate::count::Count;
 use crate::item::{Fields, Header};
@@ -20,6 +18,7 @@ use crate::reply::{Item, Replies, Reply};
 use crate::request::{Expiry, Read};
 use crate::semantics::needs_recache;
 use crate::slab::arena::Chunk;
+use crate::slab::fresh::Fresh;
 
 impl<D: Design> Cuckoo<D> {
     /// Answers with the value of an item whose lock is held, and releases it.

@@ -5,8 +5,6 @@
 //! the lock, memory is fetched without it, and then it is looked at again: no memory is ever
 //! allocated, and so nothing evicted, under a lock.
 
-use std::mem::MaybeUninit;
-
 use nuthatch_sync::clock::Time;
 
 use super::find::Asked;
@@ -19,14 +17,8 @@ use crate::item::{Fields, Header, Shape};
 use crate::reply::{Item, Reply};
 use crate::request::{Condition, Key, Leave, Removal, Store, StoreMode};
 use crate::semantics::{Rewrite, allows, permit};
-use crate::slab::arena::{Chunk, WORD};
-
-/// An item that no slot refers to yet: all its memory, its key written, its value to come.
-#[derive(Debug)]
-pub(super) struct Fresh {
-    pub chunk: Chunk,
-    pub shape: Shape,
-}
+use crate::slab::arena::Chunk;
+use crate::slab::fresh::Fresh;
 
 impl<D: Design> Cuckoo<D> {
     /// A store of any mode.
@@ -247,7 +239,8 @@ impl<D: Design> Cuckoo<D> {
         };
         put(rewrite.before);
         if rewrite.keep {
-            self.each_piece(found, &mut put);
+            let old = found.header.shape(self.store.chunk_max());
+            self.store.each_piece(found.chunk, &old, &mut put);
         }
         put(rewrite.after);
         let fields = Fields {
@@ -271,21 +264,6 @@ impl<D: Design> Cuckoo<D> {
         self.count_swap(local, &found.header, &header);
         self.store.retire(found.chunk, &found.header);
         plain_item(&header)
-    }
-
-    /// The value of a locked item, piece by piece.
-    fn each_piece(&self, found: &Found, put: &mut impl FnMut(&[u8])) {
-        const PIECE: usize = 1024;
-        let shape = found.header.shape(self.store.chunk_max());
-        let mut buffer = [MaybeUninit::new(0); PIECE];
-        let mut offset = 0;
-        while offset < shape.value_len {
-            let piece = &mut buffer[..(shape.value_len - offset).min(PIECE)];
-            self.store.read_value(found.chunk, &shape, offset, piece);
-            // SAFETY: the buffer started initialised, and `read_value` only writes.
-            put(unsafe { piece.assume_init_ref() });
-            offset += piece.len();
-        }
     }
 
     /// A removal of any kind.
@@ -370,41 +348,17 @@ impl<D: Design> Cuckoo<D> {
     }
 
     fn allocate_shape(&self, local: &mut Local, now: Time, shape: &Shape) -> Result<Chunk, Reply> {
-        let class = self.store.sizes.class_of(shape.head_bytes());
-        let refused = |local: &Local| {
+        let chunk_of = |class| self.allocate_chunk(local, now, class);
+        self.store.allocate_item(shape, chunk_of).map_err(|class| {
             local.counters.one(Count::OutOfMemory);
             local.counters.one_in(class, ClassCount::OutOfMemory);
             Reply::OutOfMemory
-        };
-        let Some(head) = self.allocate_chunk(local, now, class) else {
-            return Err(refused(local));
-        };
-        for index in 0..shape.segments() {
-            let class = self.store.sizes.class_of(shape.segment_bytes(index));
-            let Some(segment) = self.allocate_chunk(local, now, class) else {
-                for taken in 0..index {
-                    self.store
-                        .free_chunk(self.store.segment(head, shape, taken));
-                }
-                self.store.free_chunk(head);
-                return Err(refused(local));
-            };
-            self.store.begin_fill();
-            Header::store_segment(&self.store.arena, segment, head);
-            self.store
-                .arena
-                .store(head, shape.segments_start() / WORD + index, segment.0);
-        }
-        Ok(head)
+        })
     }
 
     /// Frees an item that was never linked.
     pub(super) fn discard(&self, fresh: Fresh) {
-        for index in 0..fresh.shape.segments() {
-            self.store
-                .free_chunk(self.store.segment(fresh.chunk, &fresh.shape, index));
-        }
-        self.store.free_chunk(fresh.chunk);
+        self.store.discard(fresh);
     }
 
     /// One item in the place of another: usually of the same size, which changes no sum.
@@ -432,14 +386,14 @@ impl<D: Design> Cuckoo<D> {
         let shape = header.shape(self.store.chunk_max());
         let bytes = (shape.total_bytes() as u64).wrapping_mul(times);
         local.counters.add(Count::Bytes as usize, bytes);
-        let class = self.store.sizes.class_of(shape.head_bytes());
+        let class = self.store.class_of(shape.head_bytes());
         let head = (shape.head_bytes() as u64).wrapping_mul(times);
         local
             .counters
             .add(class_count(class, ClassCount::Bytes), head);
         for index in 0..shape.segments() {
             let bytes = shape.segment_bytes(index);
-            let class = self.store.sizes.class_of(bytes);
+            let class = self.store.class_of(bytes);
             let bytes = (bytes as u64).wrapping_mul(times);
             local
                 .counters

@@ -28,15 +28,18 @@
 
 pub mod arena;
 pub mod class;
+pub mod fresh;
+pub mod pinned;
 pub mod pins;
 pub mod pool;
 pub mod sizes;
+pub mod walk;
 pub mod words;
 
 use std::io;
 use std::thread::ThreadId;
 
-use nuthatch_sync::shim::{AtomicU64, Mutex, MutexGuard, Ordering, fence};
+use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, fence};
 
 use crate::eviction::clock::Recency;
 use crate::item::{Header, SEGMENT_HEADER, Shape};
@@ -56,6 +59,11 @@ pub struct Store {
     pub recency: Recency,
     /// Large values being read in place.
     pub pins: Pins,
+    /// Reservations under way, so that an audit knows whose the private chunks are.
+    pub reserved: AtomicUsize,
+    /// Words that an engine has for itself in front of each chunk it is given.
+    front: usize,
+    sweep: walk::Sweep,
     pool: Mutex<Pool>,
     classes: Box<[Mutex<Class>]>,
     pages: Box<[PageState]>,
@@ -63,6 +71,12 @@ pub struct Store {
     eviction_clock: AtomicU64,
     drain: Mutex<Draining>,
     pages_moved: AtomicU64,
+}
+
+/// An engine whose items live in a store.
+pub trait Housed: Send + Sync + 'static {
+    /// The store.
+    fn store(&self) -> &Store;
 }
 
 /// The page on its way back to the pool, and who is at it.
@@ -118,14 +132,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Store {
     /// A store of `limit` bytes that can be raised to `limit_max` while it runs.
     pub fn new(limit: usize, limit_max: usize, sizes: Sizes) -> io::Result<Self> {
+        Self::with_front(limit, limit_max, sizes, 0)
+    }
+
+    /// The same, with `front` words of each chunk left to the engine: a [`Chunk`] is where they end
+    /// and the header begins, and may hold so much less.
+    pub fn with_front(
+        limit: usize,
+        limit_max: usize,
+        sizes: Sizes,
+        front: usize,
+    ) -> io::Result<Self> {
         let pages = limit_max.max(limit) / PAGE;
         let words = pages * PAGE_WORDS;
         let overhead = Recency::bytes_for(PAGE_WORDS) + size_of::<PageState>();
-        let classes = (0..sizes.count()).map(|class| Mutex::new(Class::new(sizes.chunk(class))));
+        let classes =
+            (0..sizes.count()).map(|class| Mutex::new(Class::new(sizes.chunk(class), front)));
         Ok(Self {
             arena: Arena::reserve(words)?,
             recency: Recency::reserve(words)?,
             pins: Pins::default(),
+            reserved: AtomicUsize::new(0),
+            front,
+            sweep: walk::Sweep::default(),
             pool: Mutex::new(Pool::new(limit, pages as u32, overhead)),
             classes: classes.collect(),
             pages: (0..pages).map(|_| PageState::default()).collect(),
@@ -136,10 +165,16 @@ impl Store {
         })
     }
 
-    /// Bytes of the largest chunk.
+    /// Bytes of the largest chunk that header, key and value may take.
     #[inline(always)]
     pub fn chunk_max(&self) -> usize {
-        self.sizes.largest()
+        self.sizes.largest() - self.front * WORD
+    }
+
+    /// The smallest class whose chunks hold so many bytes of header, key and value.
+    #[inline(always)]
+    pub fn class_of(&self, bytes: usize) -> usize {
+        self.sizes.class_of(bytes + self.front * WORD)
     }
 
     /// A chunk of a class: a free one, or one of a new page if the pool has one.
