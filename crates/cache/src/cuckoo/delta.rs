@@ -96,7 +96,9 @@ impl<D: Design> Cuckoo<D> {
         header.store(&self.store.arena, found.chunk);
         self.store.recency.hit(found.chunk);
         drop(locked);
-        self.count_swap(local, &found.header, &header);
+        local
+            .counters
+            .item_swapped(&self.store, &found.header, &header);
         Some(Reply::Number(number, plain_item(&header)))
     }
 

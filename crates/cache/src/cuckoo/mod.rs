@@ -60,7 +60,7 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::{Mutex, MutexGuard};
 use nuthatch_sync::stripes::Stripes;
 
-use crate::count::{COUNTS, ClassCount, Count, class_count};
+use crate::count::{COUNTS, engine_stats};
 use crate::counters::Registry;
 use crate::engine::Engine;
 use crate::item::{Header, SEQUENCE_MAX, Shape, plain_item};
@@ -70,7 +70,7 @@ use crate::slab::arena::{Chunk, WORD};
 use crate::slab::sizes::{PAGE, Sizes};
 use crate::slab::words::machine_memory;
 use crate::slab::{Housed, Store};
-use crate::stats::{ClassStats, EngineStats};
+use crate::stats::EngineStats;
 use crate::{KeyHasher, request};
 use config::CuckooConfig;
 use handle::CuckooHandle;
@@ -183,23 +183,6 @@ impl<D: Design> Cuckoo<D> {
     fn one_writer(&self) -> Option<MutexGuard<'_, ()>> {
         D::ONE_WRITER.then(|| lock(&self.writer))
     }
-
-    fn class_stats(&self, sums: &[u64; COUNTS], live: &[u64; COUNTS], class: usize) -> ClassStats {
-        let inner = self.store.class(class);
-        let count = |count| sums[class_count(class, count)];
-        ClassStats {
-            class: class + 1,
-            chunk_size: inner.chunk_bytes,
-            chunks_per_page: inner.per_page as usize,
-            pages: inner.pages.len(),
-            used_chunks: inner.used,
-            free_chunks: inner.free_chunks(),
-            requested_bytes: live[class_count(class, ClassCount::Bytes)],
-            evictions: count(ClassCount::Evicted),
-            evicted_unfetched: count(ClassCount::EvictedUnfetched),
-            out_of_memory: count(ClassCount::OutOfMemory),
-        }
-    }
 }
 
 impl<D: Design> Housed for Cuckoo<D> {
@@ -224,43 +207,17 @@ impl<D: Design> Engine for Cuckoo<D> {
     }
 
     fn stats(&self) -> EngineStats {
-        let (sums, live) = (self.counters.sums_since_reset(), self.counters.sums());
-        let count = |count: Count| sums[count as usize];
-        let items = live[Count::Linked as usize].wrapping_sub(live[Count::Unlinked as usize]);
         let geometry = self.index.geometry();
         let buckets = if geometry.growing {
             2 * geometry.buckets()
         } else {
             geometry.buckets()
         };
-        let (memory_limit, memory_used) = {
-            let pool = self.store.pool();
-            (pool.limit() as u64, pool.used() as u64)
-        };
         EngineStats {
-            // The sums are taken one thread after the other; never show less than nothing.
-            items: if items > u64::MAX / 2 { 0 } else { items },
-            total_items: count(Count::Stored),
-            item_bytes: live[Count::Bytes as usize],
-            memory_limit,
-            memory_used,
             index_bytes: Index::<D>::bytes(buckets) as u64,
             index_slots: buckets * D::SLOTS as u64,
             index_growing: geometry.growing,
-            evictions: count(Count::Evicted),
-            evicted_unfetched: count(Count::EvictedUnfetched),
-            expired: count(Count::Expired),
-            expired_unfetched: count(Count::ExpiredUnfetched),
-            out_of_memory: count(Count::OutOfMemory),
-            pages_moved: self.store.pages_moved(),
-            swept: count(Count::Swept),
-            read_retries: count(Count::Retries),
-            false_tags: count(Count::FalseTags),
-            displacements: count(Count::Displaced),
-            classes: (0..self.store.sizes.count())
-                .map(|class| self.class_stats(&sums, &live, class))
-                .filter(|class| class.pages > 0 || class.evictions > 0 || class.out_of_memory > 0)
-                .collect(),
+            ..engine_stats(&self.counters, &self.store)
         }
     }
 

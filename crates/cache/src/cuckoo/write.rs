@@ -12,7 +12,7 @@ use super::index::Locked;
 use super::layout::{Design, Slot};
 use super::local::Local;
 use super::{Cuckoo, Found, plain_item};
-use crate::count::{ClassCount, Count, class_count};
+use crate::count::{ClassCount, Count};
 use crate::item::{Fields, Header, Shape};
 use crate::reply::{Item, Reply};
 use crate::request::{Condition, Key, Leave, Removal, Store, StoreMode};
@@ -122,10 +122,12 @@ impl<D: Design> Cuckoo<D> {
         drop(locked);
         match found {
             Some(found) => {
-                self.count_swap(local, &found.header, &header);
+                local
+                    .counters
+                    .item_swapped(&self.store, &found.header, &header);
                 self.store.retire(found.chunk, &found.header);
             }
-            None => self.count_in(local, &header),
+            None => local.counters.item_in(&self.store, &header),
         }
         Ok(header)
     }
@@ -261,7 +263,9 @@ impl<D: Design> Cuckoo<D> {
         header.store(&self.store.arena, fresh.chunk);
         locked.store(found.at, Slot::new::<D>(locked.place.tag, fresh.chunk));
         drop(locked);
-        self.count_swap(local, &found.header, &header);
+        local
+            .counters
+            .item_swapped(&self.store, &found.header, &header);
         self.store.retire(found.chunk, &found.header);
         plain_item(&header)
     }
@@ -317,7 +321,7 @@ impl<D: Design> Cuckoo<D> {
         // A dead item is taken out as well: its memory comes back at once.
         locked.store(found.at, Slot::EMPTY);
         drop(locked);
-        self.count_out(local, &found.header);
+        local.counters.item_out(&self.store, &found.header);
         self.store.retire(found.chunk, &found.header);
         if live {
             Reply::Removed
@@ -359,45 +363,5 @@ impl<D: Design> Cuckoo<D> {
     /// Frees an item that was never linked.
     pub(super) fn discard(&self, fresh: Fresh) {
         self.store.discard(fresh);
-    }
-
-    /// One item in the place of another: usually of the same size, which changes no sum.
-    #[inline]
-    pub(super) fn count_swap(&self, local: &Local, old: &Header, new: &Header) {
-        let chunk_max = self.store.chunk_max();
-        if old.shape(chunk_max) != new.shape(chunk_max) {
-            self.count_out(local, old);
-            self.count_in(local, new);
-        }
-    }
-
-    fn count_in(&self, local: &Local, header: &Header) {
-        local.counters.one(Count::Linked);
-        self.count_bytes(local, header, 1);
-    }
-
-    pub(super) fn count_out(&self, local: &Local, header: &Header) {
-        local.counters.one(Count::Unlinked);
-        self.count_bytes(local, header, u64::MAX);
-    }
-
-    /// Adds an item's bytes `times` (1 or, wrapping, minus 1) to the engine's and the class's.
-    fn count_bytes(&self, local: &Local, header: &Header, times: u64) {
-        let shape = header.shape(self.store.chunk_max());
-        let bytes = (shape.total_bytes() as u64).wrapping_mul(times);
-        local.counters.add(Count::Bytes as usize, bytes);
-        let class = self.store.class_of(shape.head_bytes());
-        let head = (shape.head_bytes() as u64).wrapping_mul(times);
-        local
-            .counters
-            .add(class_count(class, ClassCount::Bytes), head);
-        for index in 0..shape.segments() {
-            let bytes = shape.segment_bytes(index);
-            let class = self.store.class_of(bytes);
-            let bytes = (bytes as u64).wrapping_mul(times);
-            local
-                .counters
-                .add(class_count(class, ClassCount::Bytes), bytes);
-        }
     }
 }

@@ -28,7 +28,9 @@
 
 pub mod arena;
 pub mod class;
+pub mod drain;
 pub mod fresh;
+pub mod key;
 pub mod pinned;
 pub mod pins;
 pub mod pool;
@@ -37,7 +39,6 @@ pub mod walk;
 pub mod words;
 
 use std::io;
-use std::thread::ThreadId;
 
 use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, fence};
 
@@ -69,7 +70,7 @@ pub struct Store {
     pages: Box<[PageState]>,
     /// Bytes evicted so far: the clock by which pages of different classes are compared.
     eviction_clock: AtomicU64,
-    drain: Mutex<Draining>,
+    drain: Mutex<drain::Draining>,
     pages_moved: AtomicU64,
 }
 
@@ -78,42 +79,6 @@ pub trait Housed: Send + Sync + 'static {
     /// The store.
     fn store(&self) -> &Store;
 }
-
-/// The page on its way back to the pool, and who is at it.
-#[derive(Default)]
-struct Draining {
-    work: Option<Drain>,
-    /// The thread that unlinks its items right now, without the lock.
-    worker: Option<ThreadId>,
-}
-
-/// How a call of [`Store::drain`] ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drained {
-    /// A page is in the pool.
-    Page,
-    /// There is more to do.
-    More,
-    /// There is no page to be had.
-    Nothing,
-    /// Another thread is at it: that is as good.
-    Elsewhere,
-    /// This very thread is at it, and has called back from a listener.
-    Within,
-}
-
-/// A page being emptied.
-#[derive(Clone, Copy)]
-struct Drain {
-    page: u32,
-    class: usize,
-    next: u32,
-    /// Passes over the page that left something in use.
-    passes: u32,
-}
-
-/// Passes after which a drain is given up: what is left is pinned by slow readers.
-const DRAIN_PASSES_MAX: u32 = 64;
 
 /// Pages kept warm ahead of the one in use.
 const WARM_PAGES: u32 = 16;
@@ -311,135 +276,6 @@ impl Store {
         Some(victim)
     }
 
-    /// True if a class has no page to allocate or evict in.
-    pub fn is_homeless(&self, class: usize) -> bool {
-        lock(&self.classes[class]).is_homeless(&self.pages)
-    }
-
-    /// True if a page should move to this class rather than that it evicts its own items for ever:
-    /// it has none, or it has evicted a page's worth and another class's coldest page went
-    /// unvisited more than twice as long as its own.
-    pub fn wants_page(&self, class: usize) -> bool {
-        let now = self.eviction_clock.load(Ordering::Relaxed);
-        let own_age = {
-            let mut inner = lock(&self.classes[class]);
-            if inner.is_homeless(&self.pages) {
-                return true;
-            }
-            if inner.evicted_since_move < inner.per_page {
-                return false;
-            }
-            inner.evicted_since_move = 0;
-            inner
-                .coldest(&self.pages)
-                .map_or(0, |(_, visited)| now.saturating_sub(visited))
-        };
-        self.coldest_page(Some(class))
-            .is_some_and(|(_, _, visited)| now.saturating_sub(visited) > 2 * own_age)
-    }
-
-    /// The page that went longest without a visit of its class's hand: class, page, visit.
-    fn coldest_page(&self, except: Option<usize>) -> Option<(usize, u32, u64)> {
-        (0..self.classes.len())
-            .filter(|&class| Some(class) != except)
-            .filter_map(|class| {
-                let inner = lock(&self.classes[class]);
-                let (page, visited) = inner.coldest(&self.pages)?;
-                // Free chunks are as good as cold ones.
-                let idle = inner.free_chunks() >= inner.per_page as usize;
-                Some((class, page, if idle { 0 } else { visited }))
-            })
-            .min_by_key(|&(_, _, visited)| visited)
-    }
-
-    /// Empties about `budget` chunks of a page on its way back to the pool, choosing a page first
-    /// if none is on its way. `unlink` takes an item out of the index and frees it.
-    pub fn drain(
-        &self,
-        except: Option<usize>,
-        budget: usize,
-        mut unlink: impl FnMut(Chunk),
-    ) -> Drained {
-        let mut work = match self.start_drain(except) {
-            Ok(work) => work,
-            Err(outcome) => return outcome,
-        };
-        // Also if a listener panics: then the same chunks are looked at again.
-        let at_work = AtWork(self);
-        let end = lock(&self.classes[work.class]).drain_end(&self.pages, work.page);
-        for _ in 0..budget {
-            if work.next >= end {
-                break;
-            }
-            let chunk = lock(&self.classes[work.class]).chunk(work.page, work.next);
-            work.next += 1;
-            unlink(chunk);
-        }
-        let outcome = if work.next >= end {
-            self.finish_drain(&mut work)
-        } else {
-            Drained::More
-        };
-        lock(&self.drain).work = (outcome == Drained::More).then_some(work);
-        drop(at_work);
-        outcome
-    }
-
-    /// Makes this thread the one that empties a page.
-    fn start_drain(&self, except: Option<usize>) -> Result<Drain, Drained> {
-        let mut drain = lock(&self.drain);
-        let me = std::thread::current().id();
-        match drain.worker {
-            Some(worker) if worker == me => return Err(Drained::Within),
-            Some(_) => return Err(Drained::Elsewhere),
-            None => {}
-        }
-        let work = match drain.work {
-            Some(work) => work,
-            None => {
-                let Some((class, page, _)) = self.coldest_page(except) else {
-                    for class in &self.classes {
-                        lock(class).retry_stuck(&self.pages);
-                    }
-                    return Err(Drained::Nothing);
-                };
-                lock(&self.classes[class]).start_drain(&self.pages, page);
-                Drain {
-                    page,
-                    class,
-                    next: 0,
-                    passes: 0,
-                }
-            }
-        };
-        drain.work = Some(work);
-        drain.worker = Some(me);
-        Ok(work)
-    }
-
-    /// A pass over the page is over: gives it to the pool if nothing in it is in use any more.
-    fn finish_drain(&self, work: &mut Drain) -> Drained {
-        let mut class = lock(&self.classes[work.class]);
-        if class.finish_drain(&self.pages, work.page) {
-            drop(class);
-            self.pages_moved.fetch_add(1, Ordering::Relaxed);
-            let mut pool = lock(&self.pool);
-            pool.give_back(work.page);
-            if pool.is_over() {
-                // Under the lock: nobody may take the page, and write to it, before it is released.
-                self.release_page(work.page);
-            }
-            return Drained::Page;
-        }
-        work.next = 0;
-        work.passes += 1;
-        if work.passes > DRAIN_PASSES_MAX {
-            class.cancel_drain(&self.pages, work.page);
-            return Drained::Nothing;
-        }
-        Drained::More
-    }
-
     /// Backs up to `budget` of the pages that will be taken next with memory: a page fault that
     /// zeroes a huge page is the longest wait a store can meet. True if there are more.
     pub fn warm(&self, budget: usize) -> bool {
@@ -450,16 +286,6 @@ impl Store {
             self.arena.populate(page as usize * PAGE_WORDS, PAGE_WORDS);
         }
         true
-    }
-
-    fn release_page(&self, page: u32) {
-        let start = page as usize * PAGE_WORDS;
-        self.arena.release(start, PAGE_WORDS);
-    }
-
-    /// True while a page is being emptied.
-    pub fn is_draining(&self) -> bool {
-        lock(&self.drain).work.is_some()
     }
 
     /// The account of memory.
@@ -515,15 +341,6 @@ impl Store {
             ));
         }
         Ok(())
-    }
-}
-
-/// Lets the next thread empty the page.
-struct AtWork<'a>(&'a Store);
-
-impl Drop for AtWork<'_> {
-    fn drop(&mut self) {
-        lock(&self.0.drain).worker = None;
     }
 }
 
