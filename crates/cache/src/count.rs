@@ -37,9 +37,17 @@ pub enum Count {
     FalseTags,
     /// Items moved to their other bucket.
     Displaced,
+    /// Searches for a key.
+    Lookups,
+    /// Of these, those that found it.
+    Hits,
+    /// Items looked at by searches that found their key.
+    SearchedHit,
+    /// Items looked at by those that did not.
+    SearchedMiss,
 }
 
-const ENGINE_COUNTS: usize = Count::Displaced as usize + 1;
+const ENGINE_COUNTS: usize = Count::SearchedMiss as usize + 1;
 
 /// Counters of a size class.
 #[derive(Clone, Copy, Debug)]
@@ -138,18 +146,23 @@ impl Counted {
     }
 }
 
+/// Items in the table, from the counters since the start. They are summed one thread after the other:
+/// never less than nothing is shown.
+pub fn items(live: &[u64; COUNTS]) -> u64 {
+    let items = live[Count::Linked as usize].wrapping_sub(live[Count::Unlinked as usize]);
+    if items > u64::MAX / 2 { 0 } else { items }
+}
+
 /// All that can be said of an engine without its index.
 pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
     let (sums, live) = (counters.sums_since_reset(), counters.sums());
     let count = |count: Count| sums[count as usize];
-    let items = live[Count::Linked as usize].wrapping_sub(live[Count::Unlinked as usize]);
     let (memory_limit, memory_used) = {
         let pool = store.pool();
         (pool.limit() as u64, pool.used() as u64)
     };
     EngineStats {
-        // The sums are taken one thread after the other; never show less than nothing.
-        items: if items > u64::MAX / 2 { 0 } else { items },
+        items: items(&live),
         total_items: count(Count::Stored),
         item_bytes: live[Count::Bytes as usize],
         memory_limit,

@@ -208,11 +208,7 @@ impl<D: Design> Engine for Cuckoo<D> {
 
     fn stats(&self) -> EngineStats {
         let geometry = self.index.geometry();
-        let buckets = if geometry.growing {
-            2 * geometry.buckets()
-        } else {
-            geometry.buckets()
-        };
+        let buckets = geometry.allocated_buckets();
         EngineStats {
             index_bytes: Index::<D>::bytes(buckets) as u64,
             index_slots: buckets * D::SLOTS as u64,

@@ -31,6 +31,7 @@ pub mod class;
 pub mod drain;
 pub mod fresh;
 pub mod key;
+pub mod limits;
 pub mod pinned;
 pub mod pins;
 pub mod pool;
@@ -293,6 +294,18 @@ impl Store {
         lock(&self.pool)
     }
 
+    /// An engine with an order of its own has chosen a victim: what [`Store::victim`] notes when the
+    /// hand chooses.
+    pub fn note_victim(&self, chunk: Chunk) {
+        let page = &self.pages[page_of(chunk) as usize];
+        // Relaxed: a linked chunk's page keeps its class; the rest are statistics.
+        let class = page.class.load(Ordering::Relaxed) as usize;
+        let bytes = self.sizes.chunk(class) as u64;
+        let now = self.eviction_clock.fetch_add(bytes, Ordering::Relaxed);
+        page.visited.store(now, Ordering::Relaxed);
+        lock(&self.classes[class]).evicted_since_move += 1;
+    }
+
     /// Looks at a class under its lock.
     pub fn class(&self, class: usize) -> MutexGuard<'_, Class> {
         lock(&self.classes[class])
@@ -338,6 +351,28 @@ impl Store {
                 "store 4: {} bytes used of {}",
                 pool.used(),
                 pool.limit()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that as many chunks are given out as the index refers to, directly or by a large
+    /// value's head.
+    pub fn audit_linked(&self, linked: usize) -> Result<(), String> {
+        // Chunks that are neither free nor referred to are private: held by reservations or by
+        // readers of removed large values. At rest there are none.
+        let given_out: usize = (0..self.sizes.count())
+            .map(|class| self.class(class).used)
+            .sum();
+        if given_out < linked {
+            return Err(format!(
+                "store 1: {linked} chunks are linked, {given_out} given out"
+            ));
+        }
+        if given_out > linked && self.pins.is_idle() && self.reserved.load(Ordering::Relaxed) == 0 {
+            let lost = given_out - linked;
+            return Err(format!(
+                "store 1: {lost} chunks are neither free nor linked"
             ));
         }
         Ok(())
