@@ -7,23 +7,29 @@
 //! * [`cache`](Cache): get, set, counters, single flight, iteration
 //! * [`engine`], [`request`], [`reply`], [`stats`]: the seam
 //! * [`cuckoo`]: optimistic cuckoo hashing with CLOCK (MemC3)
+//! * [`chained`]: chaining under locks, with strict LRU or CLOCK (classic memcached)
 //! * [`slab`] and [`eviction`]: where items live and who has to go
 
 #[cfg(not(loom))]
 mod builder;
 #[cfg(not(loom))]
 mod cache;
+pub mod chained;
+mod count;
 mod counters;
 pub mod cuckoo;
 pub mod engine;
 pub mod eviction;
 #[cfg(not(loom))]
 mod flight;
+mod geometry;
 mod item;
+mod lifetime;
 mod number;
 mod prefetch;
 pub mod reply;
 pub mod request;
+mod semantics;
 pub mod slab;
 pub mod stats;
 
@@ -31,6 +37,8 @@ pub mod stats;
 pub use builder::Builder;
 #[cfg(not(loom))]
 pub use cache::{Cache, CasOutcome, Error, LoadError};
+pub use chained::Chained;
+pub use chained::config::{ChainedConfig, ChainedEviction, Locks};
 pub use cuckoo::Cuckoo;
 pub use cuckoo::config::{CuckooConfig, Departure, Listener};
 pub use engine::{Engine, Handle, Value};
