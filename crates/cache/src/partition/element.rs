@@ -118,8 +118,7 @@ impl Piece {
 
     #[inline(always)]
     pub fn store(&self, memory: &Memory, line: u32) {
-        let word =
-            u64::from(self.next) | u64::from(self.lines) << 32 | (self.kind as u64) << 40;
+        let word = u64::from(self.next) | u64::from(self.lines) << 32 | (self.kind as u64) << 40;
         memory.store(line, 0, word);
     }
 }
@@ -167,7 +166,7 @@ impl Memory {
     /// True if the element's key is `key`.
     #[inline(always)]
     pub fn has_key(&self, element: Element, key: &[u8]) -> bool {
-        self.key_len(element) == key.len() && self.begins_with(element, key)
+        self.key_len(element) == key.len() && self.has_at(element, 0, key)
     }
 
     /// The metadata that clients see.
@@ -270,10 +269,7 @@ impl Memory {
     #[inline(always)]
     pub(super) fn neighbours(&self, element: Element) -> (Option<Element>, Option<Element>) {
         let word = self.load(element.0, LRU);
-        (
-            Element::new(word as u32),
-            Element::new((word >> 32) as u32),
-        )
+        (Element::new(word as u32), Element::new((word >> 32) as u32))
     }
 
     #[inline(always)]

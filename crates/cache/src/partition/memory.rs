@@ -269,12 +269,54 @@ impl Memory {
         rest.fill(MaybeUninit::new(0));
     }
 
-    /// True if the data of an element begin with these bytes.
+    /// A copy of some of an element's data.
+    pub(super) fn to_vec(&self, element: Element, offset: usize, len: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(len);
+        self.read(element, offset, &mut bytes.spare_capacity_mut()[..len]);
+        // SAFETY: `read` fills all of the slice.
+        unsafe { bytes.set_len(len) };
+        bytes
+    }
+
+    /// Copies data from one element to another that the caller owns: from and to which byte, and how
+    /// many.
+    pub(super) fn copy(&self, from: (Element, usize), to: (Element, usize), len: usize) {
+        const PIECE: usize = 1024;
+        let mut buffer = [MaybeUninit::new(0); PIECE];
+        let mut done = 0;
+        while done < len {
+            let piece = &mut buffer[..(len - done).min(PIECE)];
+            self.read(from.0, from.1 + done, piece);
+            // SAFETY: the buffer started initialised, and `read` only writes.
+            self.write(to.0, to.1 + done, unsafe { piece.assume_init_ref() });
+            done += piece.len();
+        }
+    }
+
+    /// True if two elements have one key.
     #[inline]
-    pub(super) fn begins_with(&self, element: Element, mut bytes: &[u8]) -> bool {
-        for (line, at, len) in self.pieces(element, 0, bytes.len()) {
+    pub(super) fn same_key(&self, one: Element, other: Element) -> bool {
+        // Usual keys take one turn.
+        const PIECE: usize = 64;
+        let key_len = self.key_len(one);
+        if key_len != self.key_len(other) {
+            return false;
+        }
+        let mut buffer = [MaybeUninit::new(0); PIECE];
+        (0..key_len).step_by(PIECE).all(|done| {
+            let piece = &mut buffer[..(key_len - done).min(PIECE)];
+            self.read(one, done, piece);
+            // SAFETY: the buffer started initialised, and `read` only writes.
+            self.has_at(other, done, unsafe { piece.assume_init_ref() })
+        })
+    }
+
+    /// True if the data of an element have these bytes at `offset`, which is that of a word.
+    #[inline]
+    pub(super) fn has_at(&self, element: Element, offset: usize, mut bytes: &[u8]) -> bool {
+        for (line, at, len) in self.pieces(element, offset, bytes.len()) {
             let (now, later) = bytes.split_at(len);
-            // Data begin at a word in each piece.
+            // Data begin at a word in each piece, and full pieces end at one.
             if !self.arena.equals(chunk(line), at / WORD, now) {
                 return false;
             }

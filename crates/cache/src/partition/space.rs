@@ -189,7 +189,11 @@ impl Space {
         Piece { next, lines, kind }.store(memory, line);
         if let Some(last) = *last {
             let before = Piece::load(memory, last);
-            Piece { next: line, ..before }.store(memory, last);
+            Piece {
+                next: line,
+                ..before
+            }
+            .store(memory, last);
         }
         *last = Some(line);
         *head = head.or(Element::new(line));
@@ -241,7 +245,7 @@ impl Space {
         self.free_lines += u64::from(free.count_ones());
     }
 
-    /// The elements that have lines in a block, each as often as it has pieces there.
+    /// The elements that have lines in a block.
     pub fn elements_in(&self, block: u32) -> Vec<Element> {
         let free = self.memory.free_bits(block);
         let mut elements = Vec::new();
@@ -257,7 +261,7 @@ impl Space {
                 Kind::Head => line,
                 Kind::More => self.memory.load(line, 1) as u32,
             };
-            elements.extend(Element::new(head));
+            elements.extend(Element::new(head).filter(|element| !elements.contains(element)));
             at += piece.lines.max(1);
         }
         elements
@@ -315,7 +319,9 @@ impl Space {
                     return Err(format!("space 1: block {block} is in the bin of run {run}"));
                 }
                 if self.memory.links(block).0 != before {
-                    return Err(format!("space 1: the list of run {run} is broken at {block}"));
+                    return Err(format!(
+                        "space 1: the list of run {run} is broken at {block}"
+                    ));
                 }
                 free_lines += u64::from(free.count_ones());
                 blocks.push(block);
@@ -416,7 +422,11 @@ mod tests {
                 .wrapping_mul(0x5851_f42d_4c95_7f2d)
                 .wrapping_add(0x1405_7b7e_f767_814f);
             let mixed = state ^ state >> 29;
-            let bits = if turn % 2 == 0 { mixed } else { mixed | mixed << 1 | mixed << 2 };
+            let bits = if turn % 2 == 0 {
+                mixed
+            } else {
+                mixed | mixed << 1 | mixed << 2
+            };
             let longest = longest_run(bits);
             assert_eq!(longest, counted(bits), "{bits:b}");
             for lines in 1..=64 {

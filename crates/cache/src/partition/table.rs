@@ -84,6 +84,8 @@ pub struct Partition {
     flush_at: Option<Time>,
     /// Elements with an expiry may be there, or flushed ones.
     pub(super) sweeping: bool,
+    /// The same, as far as the sweep under way knows.
+    pub(super) mortals: bool,
     /// Where the sweep stands, as a position of the walk.
     pub(super) swept_to: u32,
     /// Blocks that the last refused store was short of.
@@ -105,6 +107,7 @@ impl Partition {
             flush_before: 0,
             flush_at: None,
             sweeping: false,
+            mortals: false,
             swept_to: 0,
             wanted: 0,
             counts: Counts::default(),
@@ -172,6 +175,7 @@ impl Partition {
     fn flush_now(&mut self) {
         self.flush_before = self.sequence;
         self.sweeping = true;
+        self.mortals = true;
     }
 
     /// True if an element may still be returned.
@@ -283,7 +287,8 @@ impl Partition {
             self.counts.out_of_memory += 1;
             return Err(Reply::OutOfMemory);
         };
-        self.memory().begin_header(element, hash, key_len, value_len);
+        self.memory()
+            .begin_header(element, hash, key_len, value_len);
         self.counts.held += 1;
         Ok(element)
     }
@@ -323,7 +328,7 @@ impl Partition {
     }
 
     /// One more block, if capacity and pool allow it.
-    fn grow(&mut self) -> bool {
+    pub(super) fn grow(&mut self) -> bool {
         self.bytes() + BLOCK_COST <= self.config.capacity && self.space.grow()
     }
 
@@ -429,6 +434,7 @@ impl Partition {
     /// There is something for the sweep to find.
     pub(super) fn note_expiry(&mut self, expiry: Expiry) {
         self.sweeping |= expiry != Expiry::Never;
+        self.mortals |= expiry != Expiry::Never;
     }
 
     /// Makes an element the newest.
@@ -558,9 +564,12 @@ impl Partition {
         self.random >> 11
     }
 
-    /// The least recently used element, where that order is kept.
-    pub(super) fn oldest(&self) -> Option<Element> {
-        self.oldest
+    /// The element that would be evicted next, were nothing read; a random one if there is no order.
+    pub(super) fn coldest(&mut self) -> Option<Element> {
+        match self.config.eviction {
+            Eviction::Lru => self.oldest,
+            Eviction::Random => self.random_unread(),
+        }
     }
 
     /// The order of use, newest first; for audits.
