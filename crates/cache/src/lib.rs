@@ -26,6 +26,7 @@ mod geometry;
 mod item;
 mod lifetime;
 mod number;
+pub mod partition;
 mod prefetch;
 pub mod reply;
 pub mod request;

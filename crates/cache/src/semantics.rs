@@ -7,6 +7,54 @@ use crate::item::Header;
 use crate::reply::{Item, Reply};
 use crate::request::{Condition, Delta, Expiry, Read, Store, StoreMode};
 
+/// What the rules look at in the item that is there.
+pub trait Existing {
+    /// The cas that clients see.
+    fn cas(&self) -> u64;
+    /// The client's flags.
+    fn flags(&self) -> u32;
+    /// When it expires.
+    fn expiry(&self) -> Expiry;
+    /// Bytes of the value.
+    fn value_len(&self) -> usize;
+}
+
+impl Existing for Header {
+    fn cas(&self) -> u64 {
+        Header::cas(self)
+    }
+
+    fn flags(&self) -> u32 {
+        Header::flags(self)
+    }
+
+    fn expiry(&self) -> Expiry {
+        Header::expiry(self)
+    }
+
+    fn value_len(&self) -> usize {
+        Header::value_len(self)
+    }
+}
+
+impl Existing for Item {
+    fn cas(&self) -> u64 {
+        self.cas
+    }
+
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn expiry(&self) -> Expiry {
+        self.expiry
+    }
+
+    fn value_len(&self) -> usize {
+        self.value_len
+    }
+}
+
 /// What an item is to become, told from what it is.
 pub struct Rewrite<'v> {
     /// Bytes before what is kept of the value.
@@ -29,13 +77,13 @@ pub struct Rewrite<'v> {
 
 impl<'v> Rewrite<'v> {
     /// The same flags and expiry, another value.
-    pub fn of(header: &Header, before: &'v [u8], keep: bool, after: &'v [u8]) -> Self {
+    pub fn of(old: &impl Existing, before: &'v [u8], keep: bool, after: &'v [u8]) -> Self {
         Self {
             before,
             keep,
             after,
-            flags: header.flags(),
-            expiry: header.expiry(),
+            flags: old.flags(),
+            expiry: old.expiry(),
             new_cas: None,
             stale: false,
             won: false,
@@ -43,7 +91,7 @@ impl<'v> Rewrite<'v> {
     }
 
     /// Bytes of the value that comes out.
-    pub fn value_len(&self, old: &Header) -> usize {
+    pub fn value_len(&self, old: &impl Existing) -> usize {
         self.before.len() + if self.keep { old.value_len() } else { 0 } + self.after.len()
     }
 }
@@ -56,25 +104,25 @@ enum Verdict {
     Refused,
 }
 
-fn judge(condition: Condition, header: &Header) -> Verdict {
+fn judge(condition: Condition, item: &impl Existing) -> Verdict {
     match condition {
         Condition::None => Verdict::Met,
-        Condition::Cas(cas) | Condition::CasOrStale(cas) if cas == header.cas() => Verdict::Met,
-        Condition::CasOrStale(cas) if cas < header.cas() => Verdict::Older,
+        Condition::Cas(cas) | Condition::CasOrStale(cas) if cas == item.cas() => Verdict::Met,
+        Condition::CasOrStale(cas) if cas < item.cas() => Verdict::Older,
         _ => Verdict::Refused,
     }
 }
 
 /// What a store's mode and condition say to the live item that is there: whether the new item is
 /// stale, or the refusal.
-pub fn allows(store: &Store<'_>, live: Option<&Header>) -> Result<bool, Reply> {
+pub fn allows(store: &Store<'_>, live: Option<&impl Existing>) -> Result<bool, Reply> {
     match (store.mode, live) {
         (StoreMode::Add, Some(_)) => Err(Reply::NotStored),
         (StoreMode::Replace, None) if store.condition == Condition::None => Err(Reply::NotStored),
         (StoreMode::Add, None) => Ok(false),
         (_, None) if store.condition != Condition::None => Err(Reply::NotFound),
         (_, None) => Ok(false),
-        (_, Some(header)) => match judge(store.condition, header) {
+        (_, Some(item)) => match judge(store.condition, item) {
             Verdict::Met => Ok(false),
             Verdict::Older => Ok(true),
             Verdict::Refused => Err(Reply::Exists),
@@ -83,8 +131,8 @@ pub fn allows(store: &Store<'_>, live: Option<&Header>) -> Result<bool, Reply> {
 }
 
 /// A condition that knows only yes or no.
-pub fn permit(condition: Condition, header: &Header) -> Result<(), Reply> {
-    match judge(condition, header) {
+pub fn permit(condition: Condition, item: &impl Existing) -> Result<(), Reply> {
+    match judge(condition, item) {
         Verdict::Met => Ok(()),
         Verdict::Older | Verdict::Refused => Err(Reply::Exists),
     }
