@@ -38,7 +38,12 @@ pub struct OnEngine<O: Args> {
 #[derive(Debug, Args)]
 pub struct OnEngines {
     /// The engine; with --working-set also several, with commas between
-    #[arg(long = "engine", value_enum, value_delimiter = ',', default_value = "cuckoo")]
+    #[arg(
+        long = "engine",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "cuckoo"
+    )]
     engines: Vec<EngineName>,
     #[command(flatten)]
     tuning: Tuning,

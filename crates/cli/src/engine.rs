@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use nuthatch::cuckoo::layout::{Design, EightWay, Paper};
-use nuthatch::{Cuckoo, CuckooConfig, Engine};
+use nuthatch::{Chained, ChainedConfig, ChainedEviction, Cuckoo, CuckooConfig, Engine, Locks};
 use nuthatch_bench::engine::Room;
 use serde::Deserialize;
+
+use crate::tuning::Tuning;
 
 /// The engines there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -17,6 +19,18 @@ pub enum EngineName {
     Cuckoo,
     /// The same with the constants of the MemC3 paper: 4 slots, 1-byte tags, one writer
     CuckooPaper,
+    /// Partitions owned by server threads that are sent messages (CPHash)
+    Cphash,
+    /// The same partitions, each behind a lock (LockHash)
+    Lockhash,
+    /// Classic memcached's table: bucket locks, strict LRU
+    Chained,
+    /// The same with one lock
+    ChainedGlobal,
+    /// The same with bucket locks and CLOCK eviction
+    ChainedClock,
+    /// The same with one lock and CLOCK eviction
+    ChainedGlobalClock,
 }
 
 /// What is done with an engine, whichever it is.
@@ -37,7 +51,27 @@ impl EngineName {
         match self {
             Self::Cuckoo => job.run(cuckoo::<EightWay>),
             Self::CuckooPaper => job.run(cuckoo::<Paper>),
+            Self::Cphash => job.run(chained),
+            Self::Lockhash => job.run(chained),
+            Self::Chained | Self::ChainedGlobal | Self::ChainedClock | Self::ChainedGlobalClock => {
+                job.run(chained)
+            }
         }
+    }
+
+    /// True if it divides its keys among partitions, each with an eviction of its own.
+    pub fn has_partitions(self) -> bool {
+        matches!(self, Self::Cphash | Self::Lockhash)
+    }
+
+    /// True if it has threads of its own that carry requests out.
+    pub fn has_server_threads(self) -> bool {
+        self == Self::Cphash
+    }
+
+    /// True if its items lie in size classes.
+    pub fn has_size_classes(self) -> bool {
+        !self.has_partitions()
     }
 }
 
@@ -53,6 +87,30 @@ fn cuckoo<D: Design>(settings: &EngineSettings) -> Result<Arc<Cuckoo<D>>, String
         ..default
     };
     Cuckoo::new(config)
+        .map(Arc::new)
+        .map_err(|error| error.to_string())
+}
+
+fn chained(settings: &EngineSettings) -> Result<Arc<Chained>, String> {
+    let default = ChainedConfig::default();
+    let (locks, eviction) = match settings.name {
+        EngineName::ChainedGlobal => (Locks::Global, ChainedEviction::Lru),
+        EngineName::ChainedClock => (Locks::Buckets, ChainedEviction::Clock),
+        EngineName::ChainedGlobalClock => (Locks::Global, ChainedEviction::Clock),
+        _ => (Locks::Buckets, ChainedEviction::Lru),
+    };
+    let config = ChainedConfig {
+        memory_limit: settings.memory_limit,
+        item_size_max: settings.item_size_max,
+        evicts: settings.evicts,
+        chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
+        growth_factor: settings.growth_factor,
+        initial_items: settings.initial_items,
+        locks,
+        eviction,
+        ..default
+    };
+    Chained::new(config)
         .map(Arc::new)
         .map_err(|error| error.to_string())
 }
@@ -74,6 +132,8 @@ pub struct EngineSettings {
     pub growth_factor: f64,
     /// Items the index has room for at the start, if not the engine's own choice.
     pub initial_items: Option<usize>,
+    /// What only some engines can be told.
+    pub tuning: Tuning,
 }
 
 impl Default for EngineSettings {
@@ -87,18 +147,21 @@ impl Default for EngineSettings {
             chunk_min: None,
             growth_factor: default.growth_factor,
             initial_items: None,
+            tuning: Tuning::default(),
         }
     }
 }
 
 impl EngineSettings {
     /// For a bench: as a server has it, but with this room.
-    pub fn for_bench(name: EngineName, room: Room) -> Self {
+    pub fn for_bench(name: EngineName, tuning: &Tuning, room: Room) -> Self {
+        let default = Self::default();
         Self {
             name,
             memory_limit: room.memory,
             initial_items: room.items,
-            ..Self::default()
+            tuning: tuning.clone(),
+            ..default
         }
     }
 }

@@ -10,6 +10,7 @@ use nuthatch_bench::size;
 use serde::{Deserialize, Deserializer, de};
 
 use crate::engine::EngineName;
+use crate::tuning::{EvictionName, ThreadRange, Tuning};
 
 /// Megabytes without a letter behind the number, as memcached's -m.
 const MEGABYTES: usize = 1 << 20;
@@ -136,6 +137,24 @@ pub struct Flags {
     /// The engine [default: cuckoo]
     #[arg(long, value_enum)]
     pub engine: Option<EngineName>,
+
+    /// Partitions of cphash and lockhash [default: 4096 for lockhash, two or more for cphash]
+    #[arg(long, value_name = "NUM")]
+    pub partitions: Option<usize>,
+
+    /// Threads of cphash that carry requests out: always so many, or from so many to so many as
+    /// the load asks for, as in 1-4 [default: 1 to the number of cores]
+    #[arg(long, value_name = "NUM", value_parser = ThreadRange::parse)]
+    #[serde(deserialize_with = "threads_or_text")]
+    pub server_threads: Option<ThreadRange>,
+
+    /// Pin the first of these threads to this core, and the others to those that follow
+    #[arg(long, value_name = "CORE")]
+    pub pin: Option<usize>,
+
+    /// Who has to go when a partition of cphash or lockhash is full [default: lru]
+    #[arg(long, value_enum)]
+    pub eviction: Option<EvictionName>,
 }
 
 impl Flags {
@@ -144,6 +163,16 @@ impl Flags {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
         toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// What is said to only some engines.
+    pub fn tuning(&self) -> Tuning {
+        Tuning {
+            partitions: self.partitions,
+            server_threads: self.server_threads,
+            pin: self.pin,
+            eviction: self.eviction,
+        }
     }
 
     /// These flags, and the file's where these say nothing.
@@ -181,6 +210,10 @@ impl Flags {
             },
             extended: [file.extended, self.extended].concat(),
             engine: self.engine.or(file.engine),
+            partitions: self.partitions.or(file.partitions),
+            server_threads: self.server_threads.or(file.server_threads),
+            pin: self.pin.or(file.pin),
+            eviction: self.eviction.or(file.eviction),
         }
     }
 }
@@ -226,6 +259,10 @@ fn bytes_or_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D
     NumberOrText::deserialize(input)?.parse(size::parse)
 }
 
+fn threads_or_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<ThreadRange>, D::Error> {
+    NumberOrText::deserialize(input)?.parse(ThreadRange::parse)
+}
+
 fn octal_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
     NumberOrText::deserialize(input)?.parse(octal)
 }
@@ -265,7 +302,9 @@ mod tests {
     fn short_long_and_file_say_the_same() {
         let short = typed(
             "-p 1 -U 0 -l a,b -l c:2 -s /s -a 0770 -m 1024 -c 5 -t 2 -b 7 -R 9 -I 2m -n 64 -f 1.5 \
-             -M -F -X -C -A -L -k -d -u nobody -P /p -vv -o modern,idle_timeout=3",
+             -M -F -X -C -A -L -k -d -u nobody -P /p -vv -o modern,idle_timeout=3 \
+             --cpserver d,e:3 --batch 500 --engine cphash --partitions 8 --server-threads 1-4 \
+             --pin 2 --eviction random",
         )
         .unwrap();
         let long = typed(
@@ -274,7 +313,9 @@ mod tests {
              --max-reqs-per-event=9 --max-item-size=2048k --slab-min-size=64 \
              --slab-growth-factor=1.5 --disable-evictions --disable-flush-all --disable-dumping \
              --disable-cas --enable-shutdown --enable-largepages --lock-memory --daemon \
-             --user=nobody --pidfile=/p --verbose --verbose --extended=modern,idle_timeout=3",
+             --user=nobody --pidfile=/p --verbose --verbose --extended=modern,idle_timeout=3 \
+             --cpserver=d --cpserver=e:3 --batch=500 --engine=cphash --partitions=8 \
+             --server-threads=1-4 --pin=2 --eviction=random",
         )
         .unwrap();
         let file = file(
@@ -304,6 +345,13 @@ mod tests {
             pidfile = "/p"
             verbose = 2
             extended = "modern,idle_timeout=3"
+            cpserver = ["d", "e:3"]
+            batch = 500
+            engine = "cphash"
+            partitions = 8
+            server-threads = "1-4"
+            pin = 2
+            eviction = "random"
             "#,
         );
         assert_eq!(short, long);
@@ -329,6 +377,9 @@ mod tests {
     #[test]
     fn what_has_no_form_is_refused() {
         for line in [
+            "--engine chain",
+            "--server-threads 4-1",
+            "--eviction fifo",
             "-m lots",
             "-p x",
             "-a 8",

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nuthatch_protocol::cpserver;
 use nuthatch_server::config::{self, Config, Listen};
 
-use crate::engine::EngineSettings;
+use crate::engine::{EngineName, EngineSettings};
 use crate::extended::Extended;
 use crate::flags::Flags;
 
@@ -55,10 +55,10 @@ impl Settings {
     /// Checks flags. `port_file` is the value of [`PORT_FILE`].
     pub fn check(flags: &Flags, port_file: Option<PathBuf>) -> Result<Self, String> {
         let extended = Extended::parse(&flags.extended)?;
-        let warnings = extended
-            .unknown
-            .iter()
+        let unknown = extended.unknown.iter();
+        let warnings = unknown
             .map(|option| format!("-o {option}: no such option here; it has no effect"))
+            .chain(without_effect(flags))
             .collect();
         if flags.udp_port.is_some_and(|port| port != 0) {
             return Err("-U: there is no UDP; only 0 (off)".to_owned());
@@ -77,6 +77,22 @@ impl Settings {
     }
 }
 
+/// memcached's flags about size classes, where the engine has none: a memcached's command line keeps
+/// working, and it is said.
+fn without_effect(flags: &Flags) -> Vec<String> {
+    if flags.engine.unwrap_or_default().has_size_classes() {
+        return Vec::new();
+    }
+    let said = [
+        ("-n", flags.slab_min_size.is_some()),
+        ("-f", flags.slab_growth_factor.is_some()),
+    ];
+    said.into_iter()
+        .filter(|(_, is_said)| *is_said)
+        .map(|(flag, _)| format!("{flag}: this engine has no size classes; it has no effect"))
+        .collect()
+}
+
 fn engine(flags: &Flags, extended: &Extended) -> Result<EngineSettings, String> {
     let default = EngineSettings::default();
     let settings = EngineSettings {
@@ -87,7 +103,9 @@ fn engine(flags: &Flags, extended: &Extended) -> Result<EngineSettings, String> 
         chunk_min: flags.slab_min_size,
         growth_factor: flags.slab_growth_factor.unwrap_or(default.growth_factor),
         initial_items: extended.initial_items,
+        tuning: flags.tuning(),
     };
+    settings.tuning.check(&[settings.name])?;
     if settings.memory_limit == 0 {
         return Err("-m: at least 1 megabyte".to_owned());
     }
@@ -152,7 +170,8 @@ fn server(
 /// True where a batch is worth its wait: messages are packed into lines, or a paper's client sends
 /// many requests at a time.
 fn gains_by_large_batches(flags: &Flags) -> bool {
-    !flags.cpserver.is_empty()
+    let by_messages = flags.engine.is_some_and(EngineName::has_server_threads);
+    by_messages || !flags.cpserver.is_empty()
 }
 
 fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
