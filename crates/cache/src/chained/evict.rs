@@ -57,13 +57,12 @@ impl Chained {
     ) -> Option<Chunk> {
         // A class may be full of heads and last pieces of large values, which are in the largest
         // class's list.
-        let (list, victim) = [class, self.largest_class()]
+        let candidates = [class, self.largest_class()];
+        let starving = candidates.iter().all(|&list| lists.oldest(list).is_none());
+        self.move_pages(local, now, class, starving);
+        let (list, victim) = candidates
             .into_iter()
-            .find_map(|list| Some((list, lists.oldest(list)?)))
-            .unzip();
-        self.move_pages(local, now, class, victim.is_none());
-        let (list, victim) = (list?, victim?);
-        self.store.note_victim(victim);
+            .find_map(|list| Some((list, lists.oldest(list)?)))?;
         let still = |_: &Header| lists.oldest(list) == Some(victim);
         self.evict(local, now, class, victim, still)
     }
@@ -88,6 +87,9 @@ impl Chained {
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Chunk> {
         let (chunk, header) = self.take_out(local, now, victim, doomed)?;
+        if self.lists.is_some() {
+            self.store.note_victim(chunk);
+        }
         let fits =
             !header.is_large() && self.store.class_of(self.shape_of(&header).head_bytes()) == class;
         if fits && self.store.pins.may_free(chunk) {

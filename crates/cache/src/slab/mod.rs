@@ -294,11 +294,11 @@ impl Store {
         lock(&self.pool)
     }
 
-    /// An engine with an order of its own has chosen a victim: what [`Store::victim`] notes when the
-    /// hand chooses.
+    /// An engine with an order of its own has taken a victim, whose chunk it still owns: what
+    /// [`Store::victim`] notes when the hand chooses.
     pub fn note_victim(&self, chunk: Chunk) {
         let page = &self.pages[page_of(chunk) as usize];
-        // Relaxed: a linked chunk's page keeps its class; the rest are statistics.
+        // Relaxed: the page of an owned chunk keeps its class; the rest are statistics.
         let class = page.class.load(Ordering::Relaxed) as usize;
         let bytes = self.sizes.chunk(class) as u64;
         let now = self.eviction_clock.fetch_add(bytes, Ordering::Relaxed);
