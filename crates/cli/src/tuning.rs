@@ -59,23 +59,20 @@ pub struct Tuning {
 impl Tuning {
     /// An error if something is said that none of these engines can be told.
     pub fn check(&self, engines: &[EngineName]) -> Result<(), String> {
-        let for_partitions = [
-            ("--partitions", self.partitions.is_some()),
-            ("--eviction", self.eviction.is_some()),
-        ];
-        let for_server_threads = [
-            ("--server-threads", self.server_threads.is_some()),
-            ("--pin", self.pin.is_some()),
-        ];
-        let any = |has: fn(EngineName) -> bool| engines.iter().any(|&engine| has(engine));
-        let told = for_partitions
-            .map(|said| (said, any(EngineName::has_partitions), "cphash and lockhash"))
-            .into_iter()
-            .chain(
-                for_server_threads
-                    .map(|said| (said, any(EngineName::has_server_threads), "cphash")),
-            );
-        for ((flag, is_said), applies, to) in told {
+        let partitions = engines.iter().any(|engine| engine.has_partitions());
+        let threads = engines.iter().any(|engine| engine.has_server_threads());
+        let (both, one) = ("cphash and lockhash", "cphash");
+        for (flag, is_said, applies, to) in [
+            ("--partitions", self.partitions.is_some(), partitions, both),
+            ("--eviction", self.eviction.is_some(), partitions, both),
+            (
+                "--server-threads",
+                self.server_threads.is_some(),
+                threads,
+                one,
+            ),
+            ("--pin", self.pin.is_some(), threads, one),
+        ] {
             if is_said && !applies {
                 return Err(format!("{flag}: only for {to}"));
             }
