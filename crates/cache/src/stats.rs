@@ -1,7 +1,5 @@
 //! What an engine says about itself.
 
-use std::time::Duration;
-
 /// Counters and sizes of an engine, summed over all handles at one moment (not atomically).
 #[derive(Clone, Debug, Default)]
 pub struct EngineStats {
@@ -46,24 +44,31 @@ pub struct EngineStats {
 }
 
 /// Messages between the threads that ask and the engine's own threads that carry requests out (CPHash,
-/// sections 3.4 and 6.2), summed over all of them since the start. They only ever rise, and no
-/// reset touches them: who wants those of a while subtracts.
+/// sections 3.4 and 6.2), summed over all of them since the start or the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageStats {
-    /// The engine's own threads now.
-    pub server_threads: u64,
-    /// Requests that were carried out by messages.
+    /// Requests carried out.
     pub operations: u64,
-    /// Messages to server threads.
-    pub messages: u64,
-    /// Cache lines of messages to server threads.
+    /// Message lines that clients sent.
     pub lines_sent: u64,
-    /// Cache lines of answers from them.
+    /// Messages in them.
+    pub messages_sent: u64,
+    /// Lines of answers that clients received.
     pub lines_received: u64,
-    /// Time that server threads spent on lines with messages in them.
-    pub serving: Duration,
-    /// Time that server threads spent awake: serving, and looking for messages.
-    pub awake: Duration,
+    /// Answers in them.
+    pub answers_received: u64,
+    /// Messages that server threads took.
+    pub messages_served: u64,
+    /// Nanoseconds that server threads spent serving, summed over them.
+    pub busy_nanos: u64,
+    /// Nanoseconds that they looked for work and found none.
+    pub polling_nanos: u64,
+    /// Nanoseconds that they slept while they owned partitions.
+    pub sleeping_nanos: u64,
+    /// How often a partition changed its owner.
+    pub hand_overs: u64,
+    /// Server threads that own partitions now.
+    pub server_threads: u64,
 }
 
 /// One size class.

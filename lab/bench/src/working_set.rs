@@ -178,13 +178,19 @@ impl<E: Engine> Side for EngineSide<E> {
 
 /// Adds to `sum` what was counted between two moments.
 fn add_difference(sum: &mut MessageStats, after: &MessageStats, before: &MessageStats) {
+    // Whoever else resets the counters meanwhile gets strange figures, but no panic.
+    let counted = |after: u64, before: u64| after.saturating_sub(before);
     sum.server_threads = after.server_threads;
-    sum.operations += after.operations - before.operations;
-    sum.messages += after.messages - before.messages;
-    sum.lines_sent += after.lines_sent - before.lines_sent;
-    sum.lines_received += after.lines_received - before.lines_received;
-    sum.serving += after.serving.saturating_sub(before.serving);
-    sum.awake += after.awake.saturating_sub(before.awake);
+    sum.operations += counted(after.operations, before.operations);
+    sum.lines_sent += counted(after.lines_sent, before.lines_sent);
+    sum.messages_sent += counted(after.messages_sent, before.messages_sent);
+    sum.lines_received += counted(after.lines_received, before.lines_received);
+    sum.answers_received += counted(after.answers_received, before.answers_received);
+    sum.messages_served += counted(after.messages_served, before.messages_served);
+    sum.busy_nanos += counted(after.busy_nanos, before.busy_nanos);
+    sum.polling_nanos += counted(after.polling_nanos, before.polling_nanos);
+    sum.sleeping_nanos += counted(after.sleeping_nanos, before.sleeping_nanos);
+    sum.hand_overs += counted(after.hand_overs, before.hand_overs);
 }
 
 /// What the benchmark found.
@@ -249,23 +255,21 @@ pub struct MessageReport {
     pub serving_share: f64,
     /// Nanoseconds of serving a message.
     pub ns_per_message: f64,
+    /// How often a partition changed its thread.
+    pub hand_overs: u64,
 }
 
 impl MessageReport {
     fn of(stats: &MessageStats) -> Self {
-        let by = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
-        let (operations, messages) = (stats.operations as f64, stats.messages as f64);
-        let (serving, awake) = (
-            stats.serving.as_nanos() as f64,
-            stats.awake.as_nanos() as f64,
-        );
+        let by = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         Self {
             server_threads: stats.server_threads,
-            messages_per_line: by(messages, stats.lines_sent as f64),
-            lines_sent_per_op: by(stats.lines_sent as f64, operations),
-            lines_received_per_op: by(stats.lines_received as f64, operations),
-            serving_share: by(serving, awake),
-            ns_per_message: by(serving, messages),
+            messages_per_line: by(stats.messages_sent, stats.lines_sent),
+            lines_sent_per_op: by(stats.lines_sent, stats.operations),
+            lines_received_per_op: by(stats.lines_received, stats.operations),
+            serving_share: by(stats.busy_nanos, stats.busy_nanos + stats.polling_nanos),
+            ns_per_message: by(stats.busy_nanos, stats.messages_served),
+            hand_overs: stats.hand_overs,
         }
     }
 }
@@ -443,21 +447,24 @@ mod tests {
     #[test]
     fn differences_add_up() {
         let before = MessageStats {
-            server_threads: 1,
             operations: 10,
-            messages: 15,
             lines_sent: 3,
+            messages_sent: 15,
             lines_received: 2,
-            serving: Duration::from_nanos(500),
-            awake: Duration::from_nanos(1000),
+            messages_served: 15,
+            busy_nanos: 500,
+            polling_nanos: 500,
+            server_threads: 1,
+            ..MessageStats::default()
         };
         let after = MessageStats {
             operations: 30,
-            messages: 55,
             lines_sent: 8,
+            messages_sent: 55,
             lines_received: 6,
-            serving: Duration::from_nanos(2500),
-            awake: Duration::from_nanos(6000),
+            messages_served: 55,
+            busy_nanos: 2500,
+            polling_nanos: 3500,
             ..before
         };
         let mut sum = MessageStats::default();
