@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nuthatch_hash::KeyHasher;
 use nuthatch_sync::clock::Time;
 
+use crate::index_stats::IndexHistogram;
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{Key, Request, Store};
 use crate::stats::{EngineStats, MessageStats};
@@ -33,6 +34,13 @@ pub trait Engine: Send + Sync + Sized + 'static {
 
     /// Sets the counters of [`EngineStats`] that only ever rise back to zero.
     fn reset_stats(&self);
+
+    /// Items in each bucket of the index, or in about `sample` of its buckets if it has more: taken
+    /// from the running engine, which goes on. `None` from an engine that has no buckets to show.
+    fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
+        let _ = sample;
+        None
+    }
 
     /// Every item stored before `at` stops being returned from `at` on (flush_all). A moment not
     /// after `now` takes effect before this returns, on everything stored before this call. A later

@@ -5,7 +5,7 @@
 //! [`Request`]s in, [`Replies`] out.
 //!
 //! * [`cache`](Cache): get, set, counters, single flight, iteration
-//! * [`engine`], [`request`], [`reply`], [`stats`]: the seam
+//! * [`engine`], [`request`], [`reply`], [`stats`], [`index_stats`]: the seam
 //! * [`cuckoo`]: optimistic cuckoo hashing with CLOCK (MemC3)
 //! * [`chained`]: chaining under locks, with strict LRU or CLOCK (classic memcached)
 //! * [`slab`] and [`eviction`]: where items live and who has to go
@@ -23,6 +23,7 @@ pub mod eviction;
 #[cfg(not(loom))]
 mod flight;
 mod geometry;
+pub mod index_stats;
 mod item;
 mod lifetime;
 mod number;

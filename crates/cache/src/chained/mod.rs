@@ -51,6 +51,7 @@ mod evict;
 mod find;
 mod grow;
 pub mod handle;
+mod histogram;
 // Not public but for the models: the index believes its callers' bucket numbers.
 #[cfg(loom)]
 pub mod index;
@@ -73,6 +74,7 @@ use crate::KeyHasher;
 use crate::count::{COUNTS, engine_stats};
 use crate::counters::Registry;
 use crate::engine::Engine;
+use crate::index_stats::IndexHistogram;
 use crate::item::{Header, Shape, plain_item};
 use crate::lifetime::Lifetimes;
 use crate::reply::Item;
@@ -230,6 +232,10 @@ impl Engine for Chained {
 
     fn reset_stats(&self) {
         self.counters.reset();
+    }
+
+    fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
+        Some(self.histogram(sample))
     }
 
     fn flush(&self, now: Time, at: Time) {

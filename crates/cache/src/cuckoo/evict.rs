@@ -236,6 +236,7 @@ impl<D: Design> Cuckoo<D> {
             local.counters.one(Count::Displaced);
             free = from;
         }
+        local.counters.path(path.steps.len());
         true
     }
 
