@@ -215,8 +215,8 @@ fn capacity(config: ChainedConfig) -> (u64, usize) {
 }
 
 /// MemC3 section 5.3: strict LRU costs an item 56 bytes in front of its key, like memcached's; CLOCK
-/// 40. So CLOCK has room for more: the paper has 27 %, which is what memcached's size classes
-/// make of 16 bytes.
+/// 40. So CLOCK has room for more: with memcached's size classes, where that is a chunk of 96 bytes
+/// instead of 120, for a quarter more (the paper: 27 %).
 #[test]
 fn an_item_costs_what_memcacheds_does() {
     let designs = [ChainedEviction::Lru, ChainedEviction::Clock];

@@ -88,7 +88,7 @@ impl Chained {
     ) -> Option<Chunk> {
         let (chunk, header) = self.take_out(local, now, victim, doomed)?;
         if self.lists.is_some() {
-            self.store.note_victim(chunk);
+            self.store.note_victim(class, chunk, &header);
         }
         let fits =
             !header.is_large() && self.store.class_of(self.shape_of(&header).head_bytes()) == class;

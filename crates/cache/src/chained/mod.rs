@@ -34,8 +34,7 @@
 //! 2. A key has at most one item.
 //! 3. With strict LRU, an item in a chain is in the list of its class (a large value in that of the
 //!    largest class, whose chunks it holds), and items in lists are in chains. It comes into both, and
-//!    leaves both, under its bucket's lock; so whoever holds a list's lock may read the keys of the
-//!    items in it.
+//!    leaves both, under its bucket's lock.
 //! 4. A chain, and an item in it, is changed only under its bucket's lock.
 //! 5. An item that is in the table is in its bucket's chain whenever that bucket's lock is free: a
 //!    split moves a chain under one lock.

@@ -294,15 +294,21 @@ impl Store {
         lock(&self.pool)
     }
 
-    /// An engine with an order of its own has taken a victim, whose chunk it still owns: what
-    /// [`Store::victim`] notes when the hand chooses.
-    pub fn note_victim(&self, chunk: Chunk) {
-        let page = &self.pages[page_of(chunk) as usize];
-        // Relaxed: the page of an owned chunk keeps its class; the rest are statistics.
-        let class = page.class.load(Ordering::Relaxed) as usize;
+    /// An engine with an order of its own has taken a victim, whose memory it still owns, for the
+    /// sake of a class: what [`Store::victim`] notes when the hand chooses.
+    pub fn note_victim(&self, class: usize, victim: Chunk, header: &Header) {
         let bytes = self.sizes.chunk(class) as u64;
+        // Relaxed: statistics by which pages are compared roughly.
         let now = self.eviction_clock.fetch_add(bytes, Ordering::Relaxed);
-        page.visited.store(now, Ordering::Relaxed);
+        let visit = |chunk| {
+            let page = &self.pages[page_of(chunk) as usize];
+            page.visited.store(now, Ordering::Relaxed);
+        };
+        visit(victim);
+        let shape = header.shape(self.chunk_max());
+        for index in 0..shape.segments() {
+            visit(self.segment(victim, &shape, index));
+        }
         lock(&self.classes[class]).evicted_since_move += 1;
     }
 
