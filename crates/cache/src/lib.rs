@@ -13,17 +13,22 @@
 mod builder;
 #[cfg(not(loom))]
 mod cache;
+mod count;
 mod counters;
 pub mod cuckoo;
 pub mod engine;
 pub mod eviction;
 #[cfg(not(loom))]
 mod flight;
+mod geometry;
 mod item;
+mod lifetime;
 mod number;
+pub mod partition;
 mod prefetch;
 pub mod reply;
 pub mod request;
+mod semantics;
 pub mod slab;
 pub mod stats;
 

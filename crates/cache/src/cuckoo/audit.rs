@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use nuthatch_sync::shim::Ordering;
 
 use super::Cuckoo;
-use super::count::Count;
 use super::index::Position;
 use super::layout::Design;
+use crate::count::Count;
 use crate::item::Header;
 use crate::slab::arena::Chunk;
 
@@ -98,7 +98,7 @@ impl<D: Design> Cuckoo<D> {
         }
         if given_out > used.len()
             && self.store.pins.is_idle()
-            && self.reserved.load(Ordering::Relaxed) == 0
+            && self.store.reserved.load(Ordering::Relaxed) == 0
         {
             let lost = given_out - used.len();
             return Err(format!(

@@ -9,15 +9,14 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::Ordering;
 use nuthatch_sync::stripes::Snapshot;
 
-use super::count::Count;
 use super::find::{Asked, position};
-use super::handle::COPY_MAX;
+use super::handle::{COPY_MAX, CuckooValue};
 use super::index::Place;
 use super::layout::Design;
 use super::local::Local;
 use super::matching::Matcher;
-use super::value::CuckooValue;
 use super::{Cuckoo, plain_item};
+use crate::count::Count;
 use crate::item::{HEADER, Header};
 use crate::prefetch;
 use crate::reply::{Replies, Reply};

@@ -57,6 +57,8 @@ impl Default for PageState {
 pub struct Class {
     /// Bytes of a chunk.
     pub chunk_bytes: usize,
+    /// Words of each chunk that lie in front of where a [`Chunk`] points.
+    front: usize,
     /// Chunks in a page.
     pub per_page: u32,
     /// Its pages, in the order in which the hand passes.
@@ -81,11 +83,12 @@ fn set(field: &AtomicU32, value: u32) {
 }
 
 impl Class {
-    /// A class without pages.
-    pub fn new(chunk_bytes: usize) -> Self {
+    /// A class without pages. `front` words of each chunk are the engine's.
+    pub fn new(chunk_bytes: usize, front: usize) -> Self {
         let per_page = (PAGE_WORDS * WORD / chunk_bytes) as u32;
         Self {
             chunk_bytes,
+            front,
             per_page,
             ..Self::default()
         }
@@ -93,7 +96,8 @@ impl Class {
 
     /// The start of chunk `number` of a page.
     pub fn chunk(&self, page: u32, number: u32) -> Chunk {
-        Chunk(u64::from(page) * PAGE_WORDS as u64 + u64::from(number) * self.chunk_words())
+        let start = u64::from(page) * PAGE_WORDS as u64 + u64::from(number) * self.chunk_words();
+        Chunk(start + self.front as u64)
     }
 
     fn chunk_words(&self) -> u64 {
