@@ -173,6 +173,11 @@ impl Sender for ArraySender {
     }
 
     #[inline]
+    fn has_staged(&self) -> bool {
+        !self.staged.is_empty()
+    }
+
+    #[inline]
     fn can_flush(&self) -> bool {
         let owing = self.staged_answers > 0 && self.lines_owed == ANSWER_LINES;
         self.staged.is_empty() || !owing && self.lines.messages[self.next_message].is_free()

@@ -90,6 +90,9 @@ pub trait Sender: Send {
     /// True if [`Sender::receive`] would return something.
     fn has_answer(&self) -> bool;
 
+    /// True if something is staged.
+    fn has_staged(&self) -> bool;
+
     /// True if nothing is staged, or what is staged could be sent now.
     fn can_flush(&self) -> bool;
 

@@ -119,6 +119,11 @@ impl Sender for SingleSender {
     }
 
     #[inline]
+    fn has_staged(&self) -> bool {
+        self.staged.is_some()
+    }
+
+    #[inline]
     fn can_flush(&self) -> bool {
         self.staged.is_none() || !self.waiting && self.is_taken()
     }

@@ -4,13 +4,12 @@
 //! The client neither touches nor moves the call before it has the answer, and waits for it even when
 //! it panics, so the address stays good for as long as the owner may use it.
 
+use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 
 use nuthatch_sync::clock::Time;
 
-use crate::partition::element::Element;
-use crate::partition::operate::Outcome;
-use crate::partition::table::Partition;
+use crate::partition::{Element, Outcome, Partition};
 use crate::reply::Reply;
 use crate::request::{Request, Store};
 
@@ -18,8 +17,8 @@ use crate::request::{Request, Store};
 pub(super) enum Task<'a> {
     /// A request; an element that it returns is pinned for the client.
     Execute(Request<'a>),
-    /// A store whose value the client has laid in this element.
-    Publish(Element, Store<'a>),
+    /// A store whose key and value the client has laid in this element.
+    Publish(Option<Element>, Store<'a>),
     /// Anything else.
     Run(&'a mut (dyn FnMut(&mut Partition) + Send)),
 }
@@ -45,16 +44,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Where it lies. Only messages to the owners of partitions are made of it.
-    pub fn address(&mut self) -> Address {
-        Address(NonNull::from(self).cast())
-    }
-
-    /// What came of it, once it was answered.
-    pub fn outcome(&self) -> Outcome {
-        self.outcome
-    }
-
     /// Owner: does it.
     fn run(&mut self, partition: &mut Partition) {
         self.outcome = match &mut self.task {
@@ -67,9 +56,10 @@ impl<'a> Call<'a> {
                     outcome => outcome,
                 }
             }
-            Task::Publish(element, store) => {
+            Task::Publish(Some(element), store) => {
                 Outcome::Done(partition.publish(self.now, *element, store))
             }
+            Task::Publish(None, _) => Outcome::Done(Reply::OutOfMemory),
             Task::Run(work) => {
                 work(partition);
                 Outcome::Done(Reply::Removed)
@@ -78,7 +68,53 @@ impl<'a> Call<'a> {
     }
 }
 
+/// The calls of a batch. None moves once its address is known.
+#[derive(Default)]
+pub(super) struct Calls<'a>(Vec<UnsafeCell<Call<'a>>>);
+
+impl<'a> Calls<'a> {
+    /// Adds a call, before any address is taken.
+    pub fn push(&mut self, call: Call<'a>) {
+        self.0.push(UnsafeCell::new(call));
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Where a call lies. No call may be added any more.
+    pub fn address(&self, call: u32) -> Address {
+        Address::of(&self.0[call as usize])
+    }
+
+    /// What to publish.
+    ///
+    /// # Safety
+    /// The call's address was not sent yet.
+    pub unsafe fn set_element(&self, call: u32, filled: Element) {
+        // SAFETY: nobody else knows of the call; this thread has no other reference to it.
+        if let Task::Publish(element, _) = unsafe { &mut (*self.0[call as usize].get()).task } {
+            *element = Some(filled);
+        }
+    }
+
+    /// What came of a call.
+    ///
+    /// # Safety
+    /// The call was answered.
+    pub unsafe fn outcome(&self, call: u32) -> Outcome {
+        // SAFETY: the owner's accesses lie before its answer.
+        unsafe { (*self.0[call as usize].get()).outcome }
+    }
+}
+
 impl Address {
+    /// Of a call that stays where it is until it is answered, and is not touched meanwhile.
+    pub fn of(call: &UnsafeCell<Call<'_>>) -> Self {
+        Self(NonNull::from(call).cast())
+    }
+
     /// As a number of 48 bits or so.
     pub fn number(self) -> u64 {
         self.0.as_ptr().expose_provenance() as u64

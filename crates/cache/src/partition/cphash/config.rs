@@ -1,7 +1,7 @@
 //! What a CPHash engine is made from.
 
 use crate::KeyHasher;
-use crate::partition::table::Eviction;
+use crate::partition::Eviction;
 use crate::slab::sizes::PAGE;
 
 /// How many server threads there are.
@@ -88,7 +88,9 @@ impl CpHashConfig {
         let (_, threads) = self.threads();
         let largest = self.memory_limit / self.item_size_max.max(1) / ITEMS_A_PARTITION;
         let most = 1 << largest.max(2).ilog2();
-        threads.next_power_of_two().clamp(2, most.min(PARTITIONS_MAX))
+        threads
+            .next_power_of_two()
+            .clamp(2, most.min(PARTITIONS_MAX))
     }
 
     /// An error in words, or nothing.
@@ -119,7 +121,10 @@ impl CpHashConfig {
         if least == 0 || least > most {
             return Err("server threads: at least 1, and no fewer at most than at least".into());
         }
-        if self.partitions != 0 && most > partitions && matches!(self.server_threads, ServerThreads::Fixed(_)) {
+        if self.partitions != 0
+            && most > partitions
+            && matches!(self.server_threads, ServerThreads::Fixed(_))
+        {
             return Err(format!(
                 "server threads: {most} cannot share {partitions} partitions"
             ));

@@ -21,7 +21,7 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::ring::{Line, Message as Sent, Word};
 
 use super::call::Address;
-use crate::partition::element::Element;
+use crate::partition::Element;
 
 const HASH: u64 = 1 << 63;
 const KIND_SHIFT: u32 = 60;
@@ -59,10 +59,12 @@ pub(super) enum Message {
 }
 
 /// What is answered to a lookup, an allocation or a ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// A lookup hit, or an allocation succeeded: the client has a reference.
     Element(Element),
+    /// A lookup hit elements of more than one key: all of them, each with a reference.
+    Several(Vec<Element>),
     /// A lookup missed.
     Miss,
     /// An allocation can never succeed.
@@ -78,6 +80,9 @@ const CAS: u64 = 1 << 63;
 
 const NO_ELEMENT: u64 = 1 << 32;
 
+/// The answer is the address of a list that the client takes over.
+const SEVERAL: u64 = 1 << 62;
+
 fn word(word: u64) -> Word {
     // Every kind has a bit of its own that is set, elements are not zero.
     debug_assert_ne!(word, 0);
@@ -85,6 +90,15 @@ fn word(word: u64) -> Word {
 }
 
 impl Message {
+    /// The hash of what it wants, if it wants a bucket.
+    #[inline]
+    pub fn hash(self) -> Option<u64> {
+        match self {
+            Message::Lookup { hash } | Message::Allocate { hash, .. } => Some(hash),
+            _ => None,
+        }
+    }
+
     /// The words on the ring.
     #[inline]
     pub fn encode(self) -> Sent {
@@ -182,6 +196,10 @@ impl Answer {
     pub fn encode(self) -> Word {
         word(match self {
             Answer::Element(element) => u64::from(element.line()),
+            Answer::Several(elements) => {
+                let list = Box::into_raw(Box::new(elements));
+                SEVERAL | list.expose_provenance() as u64
+            }
             Answer::Miss => NO_ELEMENT,
             Answer::TooLarge => 2 * NO_ELEMENT,
             Answer::OutOfMemory => 3 * NO_ELEMENT,
@@ -195,6 +213,11 @@ impl Answer {
         const MISS: u64 = NO_ELEMENT;
         const TOO_LARGE: u64 = 2 * NO_ELEMENT;
         const OUT_OF_MEMORY: u64 = 3 * NO_ELEMENT;
+        if word.get() & SEVERAL != 0 {
+            let list = std::ptr::with_exposed_provenance_mut((word.get() & !SEVERAL) as usize);
+            // SAFETY: `encode` made it of a box and gave that up; an answer is decoded once.
+            return Answer::Several(*unsafe { Box::from_raw(list) });
+        }
         match (word.get(), Element::new(word.get() as u32)) {
             (_, Some(element)) => Answer::Element(element),
             (MISS, None) => Answer::Miss,
@@ -205,16 +228,17 @@ impl Answer {
     }
 }
 
-/// The answer to a ready.
+/// The answer to a ready: the cas, or none if there was no memory for another bucket.
 #[inline]
-pub(super) fn encode_cas(cas: u64) -> Word {
-    word(cas | CAS)
+pub(super) fn encode_cas(cas: Option<u64>) -> Word {
+    word(cas.unwrap_or(0) | CAS)
 }
 
-/// The cas in it.
+/// What it says.
 #[inline]
-pub(super) fn decode_cas(word: Word) -> u64 {
-    word.get() & !CAS
+pub(super) fn decode_cas(word: Word) -> Option<u64> {
+    let cas = word.get() & !CAS;
+    (cas != 0).then_some(cas)
 }
 
 #[cfg(all(test, not(loom)))]
@@ -235,7 +259,9 @@ mod tests {
             },
             Message::Ready { element },
             Message::Release { element },
-            Message::Now { now: Time(u32::MAX) },
+            Message::Now {
+                now: Time(u32::MAX),
+            },
             Message::Leave,
         ];
         let (mut sender, mut receiver) = Array::ring();
@@ -255,14 +281,16 @@ mod tests {
         let element = Element::new(u32::MAX).expect("not zero");
         let all = [
             Answer::Element(element),
+            Answer::Several(vec![element, element]),
             Answer::Miss,
             Answer::TooLarge,
             Answer::OutOfMemory,
             Answer::Done,
         ];
         for answer in all {
-            assert_eq!(Answer::decode(answer.encode()), answer);
+            assert_eq!(Answer::decode(answer.clone().encode()), answer);
         }
-        assert_eq!(decode_cas(encode_cas(0)), 0);
+        assert_eq!(decode_cas(encode_cas(Some(7))), Some(7));
+        assert_eq!(decode_cas(encode_cas(None)), None);
     }
 }

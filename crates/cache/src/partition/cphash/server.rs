@@ -16,7 +16,7 @@ use super::count::{COUNTS, Count};
 use super::message::{Answer, Message, Messages, encode_cas};
 use super::shared::{Place, Served, Shared, Visitor};
 use crate::counters::Counters;
-use crate::partition::table::Partition;
+use crate::partition::Partition;
 use crate::reply::Reply;
 use crate::request::Store;
 
@@ -27,23 +27,19 @@ const LINES_A_TURN: usize = 8;
 const SWEEPS_A_LOOK: u32 = 64;
 
 /// One server thread.
-pub(super) struct Server<'s, D: Design> {
+struct Server<'s, D: Design> {
     shared: &'s Shared<D>,
     me: u32,
     /// The seats that this thread holds, by partition.
     held: Vec<Option<Held<'s, Served<D>>>>,
     counters: Arc<Counters<COUNTS>>,
-    meter: Meter,
     sweeps: u32,
-}
-
-/// What a thread spends its time on.
-struct Meter {
-    since: Instant,
+    /// Whether the last sweep found anything, and up to when time is counted.
     serving: bool,
+    since: Instant,
 }
 
-/// Sets the flag that clients look at while they wait, if its thread panics.
+/// Tells the clients if the thread panics, once it has let go of its seats.
 struct Alarm<'s, D: Design>(&'s Shared<D>);
 
 impl<D: Design> Drop for Alarm<'_, D> {
@@ -54,24 +50,26 @@ impl<D: Design> Drop for Alarm<'_, D> {
     }
 }
 
+/// Serves until the engine ends.
+pub(super) fn run<D: Design>(shared: &Shared<D>, me: u32) {
+    let _alarm = Alarm(shared);
+    Server::new(shared, me).run();
+}
+
 impl<'s, D: Design> Server<'s, D> {
-    pub fn new(shared: &'s Shared<D>, me: u32) -> Self {
+    fn new(shared: &'s Shared<D>, me: u32) -> Self {
         Self {
             shared,
             me,
             held: shared.places.iter().map(|_| None).collect(),
             counters: shared.counters.register(),
-            meter: Meter {
-                since: Instant::now(),
-                serving: false,
-            },
             sweeps: 0,
+            serving: false,
+            since: Instant::now(),
         }
     }
 
-    /// Serves until the engine ends.
-    pub fn run(mut self) {
-        let _alarm = Alarm(self.shared);
+    fn run(mut self) {
         while !self.shared.is_stopping() {
             let served = self.sweep();
             self.account(served > 0);
@@ -81,7 +79,8 @@ impl<'s, D: Design> Server<'s, D> {
                 self.counters.add(Count::Served as usize, served as u64);
                 self.sweeps += 1;
                 if self.sweeps.is_multiple_of(SWEEPS_A_LOOK) {
-                    self.shared.control(self.meter.since);
+                    let now = self.mark();
+                    self.shared.control(now);
                 }
             }
         }
@@ -120,39 +119,52 @@ impl<'s, D: Design> Server<'s, D> {
         let (held, me) = (&self.held, self.me);
         let before = Instant::now();
         let waited = shared.servers[me as usize].wait(|| {
-            let any = shared.places.iter().zip(held).any(|(place, held)| match held {
-                Some(served) => place.seat.is_called_away(me) || place.has_work(served),
-                None => place.seat.owner() == me,
-            });
+            let any = shared
+                .places
+                .iter()
+                .zip(held)
+                .any(|(place, held)| match held {
+                    Some(served) => place.seat.is_called_away(me) || place.has_work(served),
+                    None => place.seat.owner() == me,
+                });
             any || shared.is_stopping()
         });
         if waited == Waited::Slept {
-            let owning = self.held.iter().any(Option::is_some);
-            if owning {
-                let slept = before.elapsed().as_nanos() as u64;
+            self.spend(before);
+            let now = Instant::now();
+            if self.held.iter().any(Option::is_some) {
+                let slept = now.duration_since(before).as_nanos() as u64;
                 self.counters.add(Count::SleepingNanos as usize, slept);
             }
-            self.meter.since = Instant::now();
+            self.since = now;
         }
     }
 
-    /// Notes what the time since the last change was spent on.
+    /// Notes whether this thread serves now.
+    #[inline]
     fn account(&mut self, serving: bool) {
-        if serving == self.meter.serving {
-            return;
+        if serving != self.serving {
+            self.mark();
+            self.serving = serving;
         }
+    }
+
+    /// Counts the time up to now, which it returns.
+    fn mark(&mut self) -> Instant {
         let now = Instant::now();
-        let spent = now.duration_since(self.meter.since).as_nanos() as u64;
-        let count = if self.meter.serving {
+        self.spend(now);
+        now
+    }
+
+    fn spend(&mut self, now: Instant) {
+        let spent = now.duration_since(self.since).as_nanos() as u64;
+        let count = if self.serving {
             Count::BusyNanos
         } else {
             Count::PollingNanos
         };
         self.counters.add(count as usize, spent);
-        self.meter = Meter {
-            since: now,
-            serving,
-        };
+        self.since = now;
     }
 }
 
@@ -257,7 +269,16 @@ fn serve_line<D: Design>(
     messages
 }
 
+/// A lookup by the hash alone. The client compares the key; where two keys with this hash were ever
+/// seen, it gets all that are there.
 fn lookup<D: Design>(partition: &mut Partition, visitor: &Visitor<D>, hash: u64) -> Answer {
+    if partition.has_twins() {
+        let mut elements = partition.lookup_all(visitor.now, hash);
+        if elements.len() > 1 {
+            return Answer::Several(elements);
+        }
+        return elements.pop().map_or(Answer::Miss, Answer::Element);
+    }
     match partition.lookup(visitor.now, hash) {
         Some(element) => Answer::Element(element),
         None => Answer::Miss,
