@@ -71,6 +71,67 @@ pub struct Counts {
     pub moved: u64,
 }
 
+impl Counts {
+    /// Adds another partition's.
+    pub fn add(&mut self, other: &Counts) {
+        for (sum, more) in self.fields().into_iter().zip(other.clone().fields()) {
+            *sum += *more;
+        }
+    }
+
+    /// What it has now, and what it counted since `base`.
+    pub fn since(&self, base: &Counts) -> Counts {
+        Counts {
+            stored: self.stored - base.stored,
+            evicted: self.evicted - base.evicted,
+            evicted_unfetched: self.evicted_unfetched - base.evicted_unfetched,
+            expired: self.expired - base.expired,
+            expired_unfetched: self.expired_unfetched - base.expired_unfetched,
+            out_of_memory: self.out_of_memory - base.out_of_memory,
+            swept: self.swept - base.swept,
+            moved: self.moved - base.moved,
+            ..*self
+        }
+    }
+
+    fn fields(&mut self) -> [&mut u64; 15] {
+        let Self {
+            items,
+            item_bytes,
+            held,
+            lines,
+            free_lines,
+            buckets,
+            bytes,
+            stored,
+            evicted,
+            evicted_unfetched,
+            expired,
+            expired_unfetched,
+            out_of_memory,
+            swept,
+            moved,
+        } = self;
+        [
+            items,
+            item_bytes,
+            held,
+            lines,
+            free_lines,
+            buckets,
+            bytes,
+            stored,
+            evicted,
+            evicted_unfetched,
+            expired,
+            expired_unfetched,
+            out_of_memory,
+            swept,
+            moved,
+        ]
+    }
+}
+
 /// One partition of a table: a table of its own, of which one thread at a time is the owner.
 pub struct Partition {
     pub(super) space: Space,
@@ -90,6 +151,8 @@ pub struct Partition {
     pub(super) swept_to: u32,
     /// Blocks that the last refused store was short of.
     wanted: u32,
+    /// Two keys with one hash were in the table at a time.
+    twins: bool,
     pub(super) counts: Counts,
 }
 
@@ -110,6 +173,7 @@ impl Partition {
             mortals: false,
             swept_to: 0,
             wanted: 0,
+            twins: false,
             counts: Counts::default(),
         }
     }
@@ -145,6 +209,11 @@ impl Partition {
     /// Changes the capacity. If the partition holds more, [`Partition::shed`] gives it back.
     pub fn set_capacity(&mut self, bytes: usize) {
         self.config.capacity = bytes;
+    }
+
+    /// Counts a store that its caller refuses for want of memory, having sought some elsewhere.
+    pub fn count_out_of_memory(&mut self) {
+        self.counts.out_of_memory += 1;
     }
 
     /// Blocks that the last store it refused was short of; asking forgets it.
@@ -234,6 +303,35 @@ impl Partition {
         Some(element)
     }
 
+    /// True once two keys with one hash were in the table at a time: [`Partition::lookup`] may find
+    /// the wrong one of them.
+    #[inline]
+    pub fn has_twins(&self) -> bool {
+        self.twins
+    }
+
+    /// All live elements with this hash, each hit and with one more reader.
+    pub fn lookup_all(&mut self, now: Time, hash: u64) -> Vec<Element> {
+        self.enter(now);
+        let mut found = Vec::new();
+        let memory = self.memory();
+        let mut next = match self.index.buckets() {
+            0 => None,
+            _ => self.index.first(memory, self.index.bucket_of(hash)),
+        };
+        while let Some(element) = next {
+            let live = memory.hash(element) == hash && self.is_live(element, now);
+            if live && memory.add_reader(element) {
+                found.push(element);
+            }
+            next = memory.next_in_bucket(element);
+        }
+        for &element in &found {
+            self.hit(now, element);
+        }
+        found
+    }
+
     /// One more reader of an element that the caller just found; false if there are too many.
     #[inline]
     pub fn pin(&mut self, element: Element) -> bool {
@@ -283,10 +381,7 @@ impl Partition {
         if key_len > KEY_LEN_LIMIT || HEADER + data > self.config.item_size_max {
             return Err(Reply::TooLarge);
         }
-        let Some(element) = self.allocate(now, data) else {
-            self.counts.out_of_memory += 1;
-            return Err(Reply::OutOfMemory);
-        };
+        let element = self.allocate(now, data).ok_or(Reply::OutOfMemory)?;
         self.memory()
             .begin_header(element, hash, key_len, value_len);
         self.counts.held += 1;
@@ -375,6 +470,9 @@ impl Partition {
     /// Puts an element into the table. No other has its key. Its reader stays.
     pub(super) fn link(&mut self, now: Time, element: Element, fields: &Fields) {
         self.note_expiry(fields.expiry);
+        self.twins |= self
+            .find_where(self.memory().hash(element), |_, _| true)
+            .is_some();
         let memory = &*self.space.memory;
         memory.set_fields(element, memory.value_len(element), fields);
         memory.set_marks(element, mark::LINKED | mark::READY, 0);
