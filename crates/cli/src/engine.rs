@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use nuthatch::cuckoo::layout::{Design, EightWay, Paper};
+use nuthatch::partition::Eviction;
+use nuthatch::partition::cphash::config::{CpHashConfig, ServerThreads};
+use nuthatch::partition::cphash::{CpHash, Rings};
 use nuthatch::{Chained, ChainedConfig, ChainedEviction, Cuckoo, CuckooConfig, Engine, Locks};
 use nuthatch_bench::engine::Room;
+use nuthatch_sync::ring::{Array, Single};
 use serde::Deserialize;
 
-use crate::tuning::Tuning;
+use crate::tuning::{EvictionName, ThreadRange, Tuning};
 
 /// The engines there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -21,6 +25,8 @@ pub enum EngineName {
     CuckooPaper,
     /// Partitions owned by server threads that are sent messages (CPHash)
     Cphash,
+    /// The same with a single buffer for each client and server: one message at a time
+    CphashSingle,
     /// The same partitions, each behind a lock (LockHash)
     Lockhash,
     /// Classic memcached's table: bucket locks, strict LRU
@@ -51,7 +57,8 @@ impl EngineName {
         match self {
             Self::Cuckoo => job.run(cuckoo::<EightWay>),
             Self::CuckooPaper => job.run(cuckoo::<Paper>),
-            Self::Cphash => job.run(chained),
+            Self::Cphash => job.run(cphash::<Array>),
+            Self::CphashSingle => job.run(cphash::<Single>),
             Self::Lockhash => job.run(chained),
             Self::Chained | Self::ChainedGlobal | Self::ChainedClock | Self::ChainedGlobalClock => {
                 job.run(chained)
@@ -61,12 +68,12 @@ impl EngineName {
 
     /// True if it divides its keys among partitions, each with an eviction of its own.
     pub fn has_partitions(self) -> bool {
-        matches!(self, Self::Cphash | Self::Lockhash)
+        matches!(self, Self::Cphash | Self::CphashSingle | Self::Lockhash)
     }
 
     /// True if it has threads of its own that carry requests out.
     pub fn has_server_threads(self) -> bool {
-        self == Self::Cphash
+        matches!(self, Self::Cphash | Self::CphashSingle)
     }
 
     /// True if its items lie in size classes.
@@ -87,6 +94,12 @@ fn cuckoo<D: Design>(settings: &EngineSettings) -> Result<Arc<Cuckoo<D>>, String
         ..default
     };
     Cuckoo::new(config)
+        .map(Arc::new)
+        .map_err(|error| error.to_string())
+}
+
+fn cphash<D: Rings>(settings: &EngineSettings) -> Result<Arc<CpHash<D>>, String> {
+    CpHash::new(settings.cphash())
         .map(Arc::new)
         .map_err(|error| error.to_string())
 }
@@ -153,6 +166,60 @@ impl Default for EngineSettings {
 }
 
 impl EngineSettings {
+    fn cphash(&self) -> CpHashConfig {
+        let default = CpHashConfig::default();
+        let tuning = &self.tuning;
+        CpHashConfig {
+            memory_limit: self.memory_limit,
+            item_size_max: self.item_size_max,
+            evicts: self.evicts,
+            eviction: self.eviction(),
+            partitions: tuning.partitions.unwrap_or(default.partitions),
+            server_threads: match tuning.server_threads {
+                Some(ThreadRange { min, max }) if min == max => ServerThreads::Fixed(min),
+                Some(ThreadRange { min, max }) => ServerThreads::Adaptive { min, max },
+                None => default.server_threads,
+            },
+            pin: tuning.pin,
+            ..default
+        }
+    }
+
+    fn eviction(&self) -> Eviction {
+        match self.tuning.eviction {
+            Some(EvictionName::Random) => Eviction::Random,
+            Some(EvictionName::Lru) | None => Eviction::Lru,
+        }
+    }
+
+    /// What `stats settings` shows of it, beside what all engines have.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let mut lines = Vec::new();
+        if self.name.has_partitions() {
+            lines.push(("partitions", self.partition_count().to_string()));
+            let eviction = match self.eviction() {
+                Eviction::Lru => "lru",
+                Eviction::Random => "random",
+            };
+            lines.push(("eviction", eviction.to_owned()));
+        }
+        if self.name.has_server_threads() {
+            let (min, max) = self.cphash().threads();
+            let range = ThreadRange { min, max };
+            lines.push(("server_threads", range.to_string()));
+            let pin = self.tuning.pin;
+            lines.push(("pin", pin.map_or("no".to_owned(), |core| core.to_string())));
+        }
+        lines
+    }
+
+    fn partition_count(&self) -> usize {
+        match self.name {
+            EngineName::Lockhash => self.lockhash().partition_count() as usize,
+            _ => self.cphash().partition_count(),
+        }
+    }
+
     /// For a bench: as a server has it, but with this room.
     pub fn for_bench(name: EngineName, tuning: &Tuning, room: Room) -> Self {
         let default = Self::default();

@@ -63,9 +63,12 @@ impl Settings {
         if flags.udp_port.is_some_and(|port| port != 0) {
             return Err("-U: there is no UDP; only 0 (off)".to_owned());
         }
+        let engine = engine(flags, &extended)?;
+        let mut server = server(flags, &extended, port_file)?;
+        server.engine_settings = engine.lines();
         Ok(Self {
-            engine: engine(flags, &extended)?,
-            server: server(flags, &extended, port_file)?,
+            engine,
+            server,
             process: ProcessSettings {
                 daemon: flags.daemon,
                 user: flags.user.clone(),

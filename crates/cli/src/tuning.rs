@@ -1,5 +1,7 @@
 //! What only some of the engines can be told: flags of the server and of the benches alike.
 
+use std::fmt;
+
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
@@ -22,6 +24,16 @@ pub struct ThreadRange {
     pub min: usize,
     /// At most.
     pub max: usize,
+}
+
+impl fmt::Display for ThreadRange {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.min == self.max {
+            write!(out, "{}", self.min)
+        } else {
+            write!(out, "{}-{}", self.min, self.max)
+        }
+    }
 }
 
 impl ThreadRange {

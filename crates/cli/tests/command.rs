@@ -145,7 +145,7 @@ fn what_is_no_command_line_ends_with_2() {
         ),
         (
             "--engine memory",
-            "possible values: cuckoo, cuckoo-paper, cphash, lockhash, chained",
+            "possible values: cuckoo, cuckoo-paper, cphash",
         ),
         ("--config /no/such/file", "/no/such/file"),
         ("serve -l nowhere.invalid", "-l nowhere.invalid: no address"),
@@ -215,10 +215,11 @@ fn verbosity_turns_the_log_up_and_down() {
     assert_eq!((code, connections(&rest)), (Some(0), 1), "{rest}");
 }
 
-const ENGINES: [&str; 8] = [
+const ENGINES: [&str; 9] = [
     "cuckoo",
     "cuckoo-paper",
     "cphash",
+    "cphash-single",
     "lockhash",
     "chained",
     "chained-global",
@@ -502,7 +503,7 @@ fn engines_are_compared_over_working_sets() {
     }
     assert_eq!(
         report.matches("\"lines_sent_per_op\":").count(),
-        2,
+        4,
         "{report}"
     );
     let report = stdout("bench engine --engine chained,cuckoo --working-set 64k --seconds 0.02");

@@ -84,10 +84,9 @@ use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, Memory};
 use super::{Counts, Partition, PartitionConfig};
 use crate::KeyHasher;
 use crate::engine::Engine;
-use crate::stats::{ClassStats, EngineStats};
+use crate::stats::{ClassStats, EngineStats, MessageStats};
 use client::Client;
 use config::CpHashConfig;
-pub use count::MessageStats;
 pub use handle::{CpHashHandle, CpHashReservation};
 use shared::{Place, Shared, lock};
 pub use value::CpValue;
@@ -269,6 +268,10 @@ impl<D: Rings> Engine for CpHash<D> {
 
     fn name(&self) -> &'static str {
         D::ENGINE
+    }
+
+    fn message_stats(&self) -> Option<MessageStats> {
+        Some(CpHash::message_stats(self))
     }
 
     fn stats(&self) -> EngineStats {
