@@ -46,6 +46,7 @@
 mod audit;
 pub mod element;
 mod index;
+pub mod lockhash;
 pub mod memory;
 mod operate;
 pub mod shed;

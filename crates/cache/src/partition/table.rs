@@ -71,6 +71,67 @@ pub struct Counts {
     pub moved: u64,
 }
 
+impl Counts {
+    /// Adds another partition's.
+    pub fn add(&mut self, other: &Counts) {
+        for (sum, more) in self.fields().into_iter().zip(other.clone().fields()) {
+            *sum += *more;
+        }
+    }
+
+    /// What it has now, and what it counted since `base`.
+    pub fn since(&self, base: &Counts) -> Counts {
+        Counts {
+            stored: self.stored - base.stored,
+            evicted: self.evicted - base.evicted,
+            evicted_unfetched: self.evicted_unfetched - base.evicted_unfetched,
+            expired: self.expired - base.expired,
+            expired_unfetched: self.expired_unfetched - base.expired_unfetched,
+            out_of_memory: self.out_of_memory - base.out_of_memory,
+            swept: self.swept - base.swept,
+            moved: self.moved - base.moved,
+            ..*self
+        }
+    }
+
+    fn fields(&mut self) -> [&mut u64; 15] {
+        let Self {
+            items,
+            item_bytes,
+            held,
+            lines,
+            free_lines,
+            buckets,
+            bytes,
+            stored,
+            evicted,
+            evicted_unfetched,
+            expired,
+            expired_unfetched,
+            out_of_memory,
+            swept,
+            moved,
+        } = self;
+        [
+            items,
+            item_bytes,
+            held,
+            lines,
+            free_lines,
+            buckets,
+            bytes,
+            stored,
+            evicted,
+            evicted_unfetched,
+            expired,
+            expired_unfetched,
+            out_of_memory,
+            swept,
+            moved,
+        ]
+    }
+}
+
 /// One partition of a table: a table of its own, of which one thread at a time is the owner.
 pub struct Partition {
     pub(super) space: Space,
@@ -145,6 +206,11 @@ impl Partition {
     /// Changes the capacity. If the partition holds more, [`Partition::shed`] gives it back.
     pub fn set_capacity(&mut self, bytes: usize) {
         self.config.capacity = bytes;
+    }
+
+    /// Counts a store that its caller refuses for want of memory, having sought some elsewhere.
+    pub fn count_out_of_memory(&mut self) {
+        self.counts.out_of_memory += 1;
     }
 
     /// Blocks that the last store it refused was short of; asking forgets it.
@@ -283,10 +349,10 @@ impl Partition {
         if key_len > KEY_LEN_LIMIT || HEADER + data > self.config.item_size_max {
             return Err(Reply::TooLarge);
         }
-        let Some(element) = self.allocate(now, data) else {
-            self.counts.out_of_memory += 1;
-            return Err(Reply::OutOfMemory);
-        };
+        // The first buckets come first, or room for the element could be all there is.
+        let indexed = self.index.buckets() > 0 || self.make_bucket(now);
+        let element = indexed.then(|| self.allocate(now, data)).flatten();
+        let element = element.ok_or(Reply::OutOfMemory)?;
         self.memory()
             .begin_header(element, hash, key_len, value_len);
         self.counts.held += 1;
@@ -356,6 +422,7 @@ impl Partition {
                 self.memory().take()
             });
             let Some(block) = block else {
+                self.wanted = 1;
                 return self.index.buckets() > 0;
             };
             let memory = Arc::clone(&self.space.memory);
