@@ -7,6 +7,8 @@ use nuthatch::cuckoo::layout::{Design, EightWay, Paper};
 use nuthatch::partition::Eviction;
 use nuthatch::partition::cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch::partition::cphash::{CpHash, Rings};
+use nuthatch::partition::lockhash::LockHash;
+use nuthatch::partition::lockhash::config::LockHashConfig;
 use nuthatch::{Chained, ChainedConfig, ChainedEviction, Cuckoo, CuckooConfig, Engine, Locks};
 use nuthatch_bench::engine::Room;
 use nuthatch_sync::ring::{Array, Single};
@@ -59,7 +61,7 @@ impl EngineName {
             Self::CuckooPaper => job.run(cuckoo::<Paper>),
             Self::Cphash => job.run(cphash::<Array>),
             Self::CphashSingle => job.run(cphash::<Single>),
-            Self::Lockhash => job.run(chained),
+            Self::Lockhash => job.run(lockhash),
             Self::Chained | Self::ChainedGlobal | Self::ChainedClock | Self::ChainedGlobalClock => {
                 job.run(chained)
             }
@@ -100,6 +102,12 @@ fn cuckoo<D: Design>(settings: &EngineSettings) -> Result<Arc<Cuckoo<D>>, String
 
 fn cphash<D: Rings>(settings: &EngineSettings) -> Result<Arc<CpHash<D>>, String> {
     CpHash::new(settings.cphash())
+        .map(Arc::new)
+        .map_err(|error| error.to_string())
+}
+
+fn lockhash(settings: &EngineSettings) -> Result<Arc<LockHash>, String> {
+    LockHash::new(settings.lockhash())
         .map(Arc::new)
         .map_err(|error| error.to_string())
 }
@@ -182,6 +190,18 @@ impl EngineSettings {
             },
             pin: tuning.pin,
             ..default
+        }
+    }
+
+    fn lockhash(&self) -> LockHashConfig {
+        let partitions = self.tuning.partitions;
+        LockHashConfig {
+            memory_limit: self.memory_limit,
+            item_size_max: self.item_size_max,
+            evicts: self.evicts,
+            eviction: self.eviction(),
+            partitions: partitions.map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
+            ..LockHashConfig::default()
         }
     }
 
