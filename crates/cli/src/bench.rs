@@ -119,6 +119,7 @@ impl Job for Contending {
             clients,
         } = self;
         Contender::new(clients, move |room| {
+            let tuning = tuning.for_small_items(engine, room.memory);
             build(&EngineSettings::for_bench(engine, &tuning, room))
         })
     }

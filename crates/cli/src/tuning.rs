@@ -7,6 +7,12 @@ use serde::Deserialize;
 
 use crate::engine::EngineName;
 
+/// Partitions of the paper's LockHash (section 6.1).
+const PAPER_PARTITIONS: usize = 4096;
+
+/// Bytes of a partition, at least, if there are as many as that.
+const PARTITION_LEAST: usize = 64 << 10;
+
 /// Who has to go when a partition is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -92,6 +98,17 @@ impl Tuning {
         Ok(())
     }
 
+    /// LockHash as in the paper: as many partitions as there, where the engine's own choice leaves
+    /// room for the largest of items in each.
+    pub fn for_small_items(&self, engine: EngineName, memory: usize) -> Tuning {
+        let most = (memory / PARTITION_LEAST).max(1);
+        let papers = (engine == EngineName::Lockhash).then(|| PAPER_PARTITIONS.min(most));
+        Tuning {
+            partitions: self.partitions.or(papers),
+            ..self.clone()
+        }
+    }
+
     /// Divides `threads` between an engine's own and those that ask it, each on a core of its own
     /// if there are so many: returns the latter, and what the engine is told.
     pub fn divided(&self, engine: EngineName, threads: usize) -> (usize, Tuning) {
@@ -147,6 +164,20 @@ mod tests {
         assert!(tuning.check(&both).is_err());
         assert_eq!(tuning.check(&[EngineName::Cphash]), Ok(()));
         assert_eq!(Tuning::default().check(&[EngineName::Cuckoo]), Ok(()));
+    }
+
+    #[test]
+    fn small_items_have_the_papers_partitions() {
+        let tuning = Tuning::default();
+        let partitions = |engine, memory| tuning.for_small_items(engine, memory).partitions;
+        assert_eq!(partitions(EngineName::Lockhash, 1 << 30), Some(4096));
+        assert_eq!(partitions(EngineName::Lockhash, 32 << 20), Some(512));
+        assert_eq!(partitions(EngineName::Cphash, 1 << 30), None);
+        let told = Tuning {
+            partitions: Some(7),
+            ..Tuning::default()
+        };
+        assert_eq!(told.for_small_items(EngineName::Lockhash, 1 << 30), told);
     }
 
     #[test]

@@ -30,8 +30,8 @@ const WORD: usize = 8;
 /// What an element takes at most in any of the engines, their indexes included.
 const ROOM: usize = 256;
 
-/// Memory beside the elements, so that small working sets are not short of it for rounding alone.
-const ROOM_LEAST: usize = 8 << 20;
+/// Memory beside the elements: 4096 partitions need some each, however small the working set is.
+const ROOM_LEAST: usize = 256 << 20;
 
 /// The least and the most operations that a thread has before it begins again.
 const OPERATIONS: (usize, usize) = (1 << 16, 1 << 22);
