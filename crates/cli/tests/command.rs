@@ -259,7 +259,13 @@ fn what_the_engine_is_built_from_is_shown_and_felt() {
         ),
     ] {
         let running = Running::start(&format!("-p 0 -l 127.0.0.1 -t 1 -m 64 {line}"));
+        let raised = running.ask("cache_memlimit 100\r\nquit\r\n");
+        assert_eq!(raised, "OK\r\n", "{line}");
         let settings = running.ask("stats settings\r\nquit\r\n");
+        assert!(
+            settings.contains("STAT maxbytes 104857600\r\n"),
+            "{line}: {settings}"
+        );
         for setting in shown {
             let setting = format!("STAT {setting}\r\n");
             assert!(settings.contains(&setting), "{line}: {setting}{settings}");

@@ -22,7 +22,8 @@
 //! [store](crate::slab), so memory moves between classes without a rebalancer's thread; a value is
 //! copied under the lock, where memcached counts references and copies later (large ones are
 //! pinned, which is the same); a table that doubles does so in place, helped along by stores; a hit
-//! moves its item to the head of its list every time, where memcached does so once a minute.
+//! moves its item to the head of its list every time, where memcached does so once a minute; and
+//! items in a page that moves to another class are evicted with it, used lately or not.
 //!
 //! Locks, in the order in which they are taken: a bucket's; a list's; the store's (pool, class,
 //! pins). No two of a kind are held together. No memory is allocated, and so nothing evicted,

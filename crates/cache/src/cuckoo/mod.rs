@@ -57,12 +57,13 @@ use std::io;
 use std::sync::Arc;
 
 use nuthatch_sync::clock::Time;
-use nuthatch_sync::shim::{Mutex, MutexGuard};
+use nuthatch_sync::shim::{AtomicU64, Mutex, MutexGuard, Ordering};
 use nuthatch_sync::stripes::Stripes;
 
 use crate::count::{COUNTS, engine_stats};
 use crate::counters::Registry;
 use crate::engine::Engine;
+use crate::index_stats::IndexHistogram;
 use crate::item::{Header, SEQUENCE_MAX, Shape, plain_item};
 use crate::lifetime::Lifetimes;
 use crate::reply::Item;
@@ -75,7 +76,7 @@ use crate::{KeyHasher, request};
 use config::CuckooConfig;
 use handle::CuckooHandle;
 use index::{Index, Position};
-use layout::{Design, EightWay};
+use layout::{Design, EightWay, Slot};
 use matching::Vector;
 
 /// Buckets of the smallest table.
@@ -219,6 +220,16 @@ impl<D: Design> Engine for Cuckoo<D> {
 
     fn reset_stats(&self) {
         self.counters.reset();
+    }
+
+    fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
+        // A store beside it may move an item from a bucket already counted to one that is not.
+        let buckets = self.index.geometry().live_buckets();
+        let used = |word: &AtomicU64| word.load(Ordering::Relaxed) != Slot::EMPTY.0;
+        Some(IndexHistogram::take(buckets, sample, |bucket| {
+            let slots = self.index.bucket(bucket).iter();
+            slots.filter(|word| used(word)).count()
+        }))
     }
 
     fn flush(&self, now: Time, at: Time) {
