@@ -15,8 +15,11 @@
 //! and LARGE to the layout. A chunk that holds no item has key length 0: a free chunk is all zero
 //! in word 0, a segment of a large value has LARGE there and its head chunk in word 1.
 
+use std::time::Duration;
+
 use nuthatch_sync::clock::Time;
 
+use crate::reply::Item;
 use crate::request::Expiry;
 use crate::slab::arena::{Arena, Chunk, WORD};
 
@@ -376,6 +379,22 @@ impl Header {
             stale: self.is_stale(),
             won: self.is_won(),
         }
+    }
+}
+
+/// The metadata that the header tells: all that a plain get needs.
+#[inline(always)]
+pub fn plain_item(header: &Header) -> Item {
+    Item {
+        flags: header.flags(),
+        value_len: header.value_len(),
+        cas: header.cas(),
+        expiry: header.expiry(),
+        stale: header.is_stale(),
+        won: false,
+        won_before: header.is_won(),
+        fetched: false,
+        idle: Duration::ZERO,
     }
 }
 

@@ -2,11 +2,11 @@
 
 use nuthatch_sync::clock::Time;
 
-use super::count::Count;
 use super::index::{Locked, Position};
 use super::layout::Design;
 use super::local::Local;
 use super::{Cuckoo, Found};
+use crate::count::Count;
 use crate::item::Header;
 use crate::request::Key;
 use crate::slab::arena::{Chunk, WORD};

@@ -9,14 +9,13 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::Ordering;
 use nuthatch_sync::stripes::Snapshot;
 
-use super::count::Count;
 use super::find::Asked;
-use super::handle::COPY_MAX;
+use super::handle::{COPY_MAX, CuckooValue};
 use super::index::{Place, Position};
 use super::layout::Design;
 use super::local::Local;
-use super::value::CuckooValue;
 use super::{Cuckoo, plain_item};
+use crate::count::Count;
 use crate::item::{HEADER, Header};
 use crate::prefetch;
 use crate::reply::{Replies, Reply};

@@ -7,23 +7,20 @@
 //! batch changed the key, or anybody did) simply starts over. So misses of different requests overlap,
 //! and order is kept without any bookkeeping.
 
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use nuthatch_sync::clock::Time;
-use nuthatch_sync::shim::Ordering;
 
 use super::Cuckoo;
 use super::find::Asked;
 use super::get::Probe;
 use super::layout::{Design, EightWay};
 use super::local::Local;
-use super::value::CuckooValue;
-use super::write::Fresh;
 use crate::engine::{Cursor, Handle, Reservation, Visit};
-use crate::item::Shape;
 use crate::reply::{Replies, Reply};
 use crate::request::{Key, Op, Request, Store, StoreMode};
+use crate::slab::fresh::Reserved;
+use crate::slab::pinned::Pinned;
 
 /// Longer values are read in place instead of being copied.
 pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
@@ -38,6 +35,12 @@ const SPLITS_A_BUDGET: usize = 8;
 
 /// Pages backed with memory in one call of `maintain`.
 const WARM_PAGES_A_CALL: usize = 8;
+
+/// A large value, held in place.
+pub type CuckooValue<D = EightWay> = Pinned<Cuckoo<D>>;
+
+/// An item whose value is still on its way.
+pub type CuckooReservation<D = EightWay> = Reserved<Cuckoo<D>>;
 
 /// A thread's door to a cuckoo engine.
 pub struct CuckooHandle<D: Design = EightWay> {
@@ -180,7 +183,7 @@ impl<D: Design> Handle for CuckooHandle<D> {
         batch: &[Request<'_>],
         replies: &mut R,
     ) {
-        self.engine.apply_flush(now);
+        self.engine.lifetimes.apply_flush(now);
         match batch {
             [Request { key, op: Op::Get }] => self.get_alone(now, key, replies),
             _ => self.run(now, batch, replies),
@@ -197,15 +200,7 @@ impl<D: Design> Handle for CuckooHandle<D> {
         let _writer = engine.one_writer();
         // Flags and cas are not known yet: the wide header has room for any.
         let fresh = engine.allocate(local, now, &key, value_len, true)?;
-        // Relaxed: a statistic.
-        engine.reserved.fetch_add(1, Ordering::Relaxed);
-        Ok(CuckooReservation {
-            engine: Arc::clone(engine),
-            key: key.bytes().into(),
-            shape: fresh.shape,
-            fresh: Some(fresh),
-            written: 0,
-        })
+        Ok(Reserved::new(Arc::clone(engine), key.bytes(), fresh))
     }
 
     fn commit(
@@ -220,8 +215,8 @@ impl<D: Design> Handle for CuckooHandle<D> {
             "a reservation is committed when it is complete"
         );
         let Self { engine, local } = self;
-        engine.apply_flush(now);
-        let bytes = std::mem::take(&mut reservation.key);
+        engine.lifetimes.apply_flush(now);
+        let bytes = reservation.take_key();
         let key = Key::new(&bytes, &engine.hasher);
         let asked = &Asked {
             now,
@@ -231,10 +226,10 @@ impl<D: Design> Handle for CuckooHandle<D> {
         let _writer = engine.one_writer();
         if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
             // What is there must be copied in any case, so the bytes come out of their place once.
-            let value = &reservation.take_bytes();
+            let value = &reservation.to_bytes();
             return engine.store(local, asked, &Store { value, ..*store });
         }
-        match reservation.fresh.take() {
+        match reservation.take() {
             Some(fresh) => {
                 let reply = engine.publish(local, asked, fresh, store);
                 engine.help_growth();
@@ -249,7 +244,7 @@ impl<D: Design> Handle for CuckooHandle<D> {
         let warming = engine.store.warm(WARM_PAGES_A_CALL);
         engine.warm_growth();
         let _writer = engine.one_writer();
-        engine.apply_flush(now);
+        engine.lifetimes.apply_flush(now);
         let growing = engine.split_if_growing((budget / SPLITS_A_BUDGET).max(1));
         let shrinking = engine.shrink(local, now, budget);
         engine.sweep(local, now, budget);
@@ -270,57 +265,5 @@ impl<D: Design> Handle for CuckooHandle<D> {
 impl<D: Design> Drop for CuckooHandle<D> {
     fn drop(&mut self) {
         self.engine.counters.unregister(&self.local.counters);
-    }
-}
-
-/// An item whose value is still on its way.
-pub struct CuckooReservation<D: Design = EightWay> {
-    engine: Arc<Cuckoo<D>>,
-    key: Box<[u8]>,
-    shape: Shape,
-    fresh: Option<Fresh>,
-    written: usize,
-}
-
-impl<D: Design> CuckooReservation<D> {
-    fn take_bytes(&self) -> Vec<u8> {
-        let mut value = vec![MaybeUninit::new(0); self.shape.value_len];
-        if let Some(fresh) = &self.fresh {
-            self.engine
-                .store
-                .read_value(fresh.chunk, &fresh.shape, 0, &mut value);
-        }
-        // SAFETY: made initialised, written over since.
-        unsafe { value.assume_init_ref() }.to_vec()
-    }
-}
-
-impl<D: Design> Reservation for CuckooReservation<D> {
-    fn write(&mut self, bytes: &[u8]) {
-        assert!(
-            bytes.len() <= self.missing(),
-            "more bytes than were reserved"
-        );
-        if let Some(fresh) = &self.fresh {
-            // Again: this may be another thread than the one that reserved.
-            self.engine.store.begin_fill();
-            self.engine
-                .store
-                .write_value(fresh.chunk, &fresh.shape, self.written, bytes);
-        }
-        self.written += bytes.len();
-    }
-
-    fn missing(&self) -> usize {
-        self.shape.value_len - self.written
-    }
-}
-
-impl<D: Design> Drop for CuckooReservation<D> {
-    fn drop(&mut self) {
-        self.engine.reserved.fetch_sub(1, Ordering::Relaxed);
-        if let Some(fresh) = self.fresh.take() {
-            self.engine.discard(fresh);
-        }
     }
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::limit::{LINES_PER_OPERATION, Memory};
 use crate::report::Spread;
+use crate::working_set;
 
 mod operations;
 mod ours;
@@ -25,10 +26,12 @@ pub use operations::Distribution;
 
 pub(crate) use operations::{Items, Operations, SEED};
 pub(crate) use ours::{OurWorker, Ours};
-pub(crate) use subject::{Subject, Tally, Worker, on_cores, preload};
+pub(crate) use subject::{Subject, Tally, Worker, on_cores, preload, round};
 
 use rivals::{Bytes, Papaya, QuickCache};
-use subject::round;
+
+/// Operations at a time: about as many as overlap all memory misses of an engine.
+const BATCH: usize = 32;
 
 /// The least and the most operations that a thread has before it begins again.
 const OPERATIONS: (u64, u64) = (1 << 16, 1 << 23);
@@ -82,9 +85,9 @@ pub struct Options {
     /// Threads, each pinned to a core
     #[arg(long, value_name = "T", default_value_t = 1)]
     pub threads: usize,
-    /// Operations given to the engine at a time
-    #[arg(long, value_name = "B", default_value_t = 32)]
-    pub batch: usize,
+    /// Operations given to the engine at a time [default: 32; with --working-set: 1000]
+    #[arg(long, value_name = "B")]
+    pub batch: Option<usize>,
     /// The share of gets; the rest are sets of existing keys
     #[arg(long, value_name = "R", default_value_t = 1.0)]
     pub get_ratio: f64,
@@ -103,6 +106,9 @@ pub struct Options {
     /// Measure the longest request while so many items become so many, instead: 1000000:16000000
     #[arg(long, value_name = "FROM:TO", conflicts_with_all = ["rivals", "items"])]
     pub grow: Option<crate::growth::Growth>,
+    /// The CPHash paper's parameters.
+    #[command(flatten)]
+    pub paper: working_set::Parameters,
     /// Also measure quick_cache and papaya, of arrays (default sizes only) and of boxed bytes
     #[arg(long)]
     pub rivals: bool,
@@ -113,7 +119,7 @@ pub struct Options {
 
 impl Options {
     fn check(&self) -> Result<Items, String> {
-        if self.threads == 0 || self.batch == 0 || self.rounds == 0 {
+        if self.threads == 0 || self.batch() == 0 || self.rounds == 0 {
             return Err("--threads, --batch, --rounds: at least 1".to_owned());
         }
         if !(0.0..=1.0).contains(&self.get_ratio) {
@@ -125,7 +131,13 @@ impl Options {
         self.sizes.items(self.items)
     }
 
-    fn round_time(&self) -> Duration {
+    /// Operations at a time.
+    fn batch(&self) -> usize {
+        self.batch.unwrap_or(BATCH)
+    }
+
+    /// Seconds of a round.
+    pub(crate) fn round_time(&self) -> Duration {
         Duration::from_secs_f64(self.seconds / self.rounds as f64)
     }
 }
@@ -194,7 +206,7 @@ pub fn run<E: Engine>(
         items: Some(items.count as usize),
     })?;
     let lists = lists(options, &items);
-    let ours = Side::preloaded(Ours::new(engine.clone(), options.batch), &items, &lists)?;
+    let ours = Side::preloaded(Ours::new(engine.clone(), options.batch()), &items, &lists)?;
     let mut rivals: Vec<Box<dyn Rival>> = Vec::new();
     if options.rivals {
         if (items.key_size, items.value_size) == (16, 32) {
@@ -231,9 +243,15 @@ impl<S: Subject> Side<S> {
         }
     }
 
-    fn round(&mut self, lists: &[Operations], number: usize, time: Duration) -> Result<(), String> {
+    fn round(
+        &mut self,
+        lists: &[Operations],
+        batch: usize,
+        number: usize,
+        time: Duration,
+    ) -> Result<(), String> {
         let from = number * lists[0].len() / 7;
-        let (mops, tally) = round(&self.subject, lists, from, time)?;
+        let (mops, tally) = round(&self.subject, lists, batch, from, time)?;
         self.mops.push(mops);
         self.tally.add(&tally);
         if self.tally.wrong > 0 {
@@ -256,7 +274,13 @@ impl<S: Subject> Side<S> {
 /// A side that ours is compared with.
 trait Rival {
     fn name(&self) -> &str;
-    fn round(&mut self, lists: &[Operations], number: usize, time: Duration) -> Result<(), String>;
+    fn round(
+        &mut self,
+        lists: &[Operations],
+        batch: usize,
+        number: usize,
+        time: Duration,
+    ) -> Result<(), String>;
     fn report(&self, ours: &[f64]) -> RivalReport;
 }
 
@@ -270,8 +294,14 @@ impl<S: Subject> Rival for Named<S> {
         &self.name
     }
 
-    fn round(&mut self, lists: &[Operations], number: usize, time: Duration) -> Result<(), String> {
-        self.side.round(lists, number, time)
+    fn round(
+        &mut self,
+        lists: &[Operations],
+        batch: usize,
+        number: usize,
+        time: Duration,
+    ) -> Result<(), String> {
+        self.side.round(lists, batch, number, time)
     }
 
     fn report(&self, ours: &[f64]) -> RivalReport {
@@ -318,9 +348,9 @@ fn run_beside<E: Engine>(
             move || memory.read(seed + thread as u64, time)
         })?;
         limits.push(lines.iter().sum::<f64>() / LINES_PER_OPERATION);
-        ours.round(lists, number, time)?;
+        ours.round(lists, options.batch(), number, time)?;
         for rival in &mut rivals {
-            rival.round(lists, number, time)?;
+            rival.round(lists, options.batch(), number, time)?;
         }
     }
 
@@ -334,7 +364,7 @@ fn run_beside<E: Engine>(
         engine: engine.name(),
         items: items.count,
         threads: options.threads,
-        batch: options.batch,
+        batch: options.batch(),
         memory_used,
         mops: mops_spread.median,
         mops_spread,
