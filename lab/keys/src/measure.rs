@@ -1,0 +1,182 @@
+//! What a function costs: alone, and in a search whose misses it overlaps.
+//!
+//! All functions are measured in turns, in one run, and each cost is a median over the turns: machines
+//! are shared.
+
+use std::time::Instant;
+
+use nuthatch_hash::distribution::chained::{Chained, Searched};
+use nuthatch_hash::functions::{Entry, Function};
+use nuthatch_hash::table::Table;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+
+use crate::keys::{AnyKey, Visit};
+
+/// Keys that are searched for at most: half of them are in the table. Their objects take 16 MiB, more
+/// than a core's own caches.
+pub const SEARCHED_KEYS: usize = 1 << 19;
+/// Keys that a function is measured on alone at most: few enough to stay in a core's cache.
+const COMPUTED_KEYS: usize = 1 << 14;
+/// Keys computed in one turn, at least.
+const COMPUTED_PER_TURN: usize = 1 << 17;
+/// Turns.
+const TURNS: usize = 5;
+
+/// What a function costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Nanoseconds a key, the function alone.
+    pub ns_per_key: f64,
+    /// Nanoseconds a search of a chained table, hashing included; half of the keys are there.
+    pub ns_per_search: f64,
+    /// What those searches looked at.
+    pub searched: Searched,
+}
+
+/// Measures functions over the keys of a sample.
+pub struct Measure<'a> {
+    /// The functions, all of which take the keys.
+    pub entries: &'a [&'a Entry],
+    /// The table, of a size that all take, for the whole of the keys.
+    pub table: Table,
+    /// How many keys the table holds of which the sample was taken.
+    pub items: u64,
+}
+
+impl Visit for Measure<'_> {
+    /// One for each function, in their order.
+    type Output = Vec<Cost>;
+
+    fn visit<K: AnyKey>(self, keys: &[K]) -> Vec<Cost> {
+        let sample = Sample::of(keys, self.table, self.items);
+        let functions: Vec<&dyn Function<K>> = self
+            .entries
+            .iter()
+            .filter_map(|entry| K::function(entry))
+            .collect();
+        let mut alone = vec![Vec::new(); functions.len()];
+        for _ in 0..TURNS {
+            for (function, turns) in functions.iter().zip(&mut alone) {
+                turns.push(time_alone(*function, &sample.searched, self.table));
+            }
+        }
+        functions
+            .iter()
+            .zip(alone)
+            .map(|(function, turns)| {
+                let (ns_per_search, searched) = sample.search(*function);
+                Cost {
+                    ns_per_key: median(turns),
+                    ns_per_search,
+                    searched,
+                }
+            })
+            .collect()
+    }
+}
+
+/// Nanoseconds a key.
+fn time_alone<K: AnyKey>(function: &dyn Function<K>, keys: &[K], table: Table) -> f64 {
+    let keys = &keys[..keys.len().min(COMPUTED_KEYS)];
+    let rounds = COMPUTED_PER_TURN.div_ceil(keys.len());
+    let start = Instant::now();
+    for _ in 0..rounds {
+        function.compute(keys, table);
+    }
+    start.elapsed().as_nanos() as f64 / (rounds * keys.len()) as f64
+}
+
+/// The keys of one search: which are in the table, and which are asked for.
+pub struct Sample<K> {
+    stored: Vec<K>,
+    searched: Vec<K>,
+    table: Table,
+}
+
+impl<K: AnyKey> Sample<K> {
+    /// Half of the keys are stored, and all are searched for, in another order. The table is so much
+    /// smaller than `table` as the stored keys are fewer than `items`, a power of two.
+    pub fn of(keys: &[K], table: Table, items: u64) -> Self {
+        let mut random = SmallRng::seed_from_u64(1);
+        let mut searched = keys.to_vec();
+        searched.shuffle(&mut random);
+        searched.truncate(SEARCHED_KEYS);
+        let stored = searched[..searched.len().div_ceil(2)].to_vec();
+        searched.shuffle(&mut random);
+        let smaller = (items / stored.len().max(1) as u64).max(1).ilog2();
+        Self {
+            table: Table::new((table.buckets() >> smaller).max(1)).unwrap_or(table),
+            stored,
+            searched,
+        }
+    }
+
+    /// The median time of a search, and what all of them looked at.
+    fn search(&self, function: &dyn Function<K>) -> (f64, Searched) {
+        let bucketed = self
+            .stored
+            .iter()
+            .map(|&key| (function.bucket(key, self.table), key));
+        let chained = Chained::new(self.table, bucketed);
+        let mut searched = Searched::default();
+        let turns = (0..TURNS.min(3))
+            .map(|_| {
+                let start = Instant::now();
+                searched = function.look_up(&self.searched, &chained);
+                start.elapsed().as_nanos() as f64 / self.searched.len() as f64
+            })
+            .collect();
+        (median(turns), searched)
+    }
+}
+
+/// The middle of an odd number of turns.
+pub fn median(mut turns: Vec<f64>) -> f64 {
+    turns.sort_by(f64::total_cmp);
+    turns.get(turns.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::Keys;
+    use nuthatch_hash::functions::Registry;
+
+    #[test]
+    fn searches_are_counted_and_half_of_them_hit() {
+        let registry = Registry::new(3);
+        let entries = [
+            registry.find("hash_64").unwrap(),
+            registry.find("mult-top-64").unwrap(),
+        ];
+        let keys = Keys::Number((0..20_000).collect());
+        let measure = Measure {
+            entries: &entries,
+            table: Table::of_bits(14),
+            items: 20_000,
+        };
+        let costs = keys.visit(measure);
+        for cost in &costs {
+            assert_eq!((cost.searched.hits, cost.searched.misses), (10_000, 10_000));
+            assert!(cost.ns_per_key > 0.0 && cost.ns_per_search > 0.0);
+        }
+        // 10,000 objects in 8192 buckets, and in one.
+        assert!(costs[0].searched.per_miss() < 2.0);
+        assert_eq!(costs[1].searched.per_miss(), 10_000.0);
+    }
+
+    #[test]
+    fn one_key_is_enough() {
+        let registry = Registry::new(3);
+        let entries = [registry.find("xxh3").unwrap()];
+        let keys = Keys::Number(vec![7]);
+        let measure = Measure {
+            entries: &entries,
+            table: Table::of_bits(0),
+            items: 1,
+        };
+        assert_eq!(keys.visit(measure)[0].searched.hits, 1);
+    }
+}
