@@ -15,7 +15,7 @@ use crate::Failure;
 /// One key for each block that holds a part of a file or directory: blocks are as large as the file
 /// system's.
 pub fn blocks(walk: &mut Walk, sink: Sink<'_, Block>) -> Result<(), Failure> {
-    while let Some(found) = walk.next()? {
+    while let Some(found) = walk.next() {
         if !found.has_blocks() {
             continue;
         }

@@ -16,7 +16,8 @@ use crate::format::{Line, header, trailer};
 use crate::output::{Output, Reader};
 use crate::progress::Progress;
 use crate::{Failure, address};
-use walk::Walk;
+pub use blocks::blocks;
+pub use walk::Walk;
 
 /// Which keys.
 #[derive(Clone, Debug, Subcommand)]
@@ -53,7 +54,7 @@ pub fn run(collect: &Collect) -> Result<(), Failure> {
     match collect {
         Collect::Dentries(options) => stream(options, dentries),
         Collect::Inodes(options) => stream(options, inodes),
-        Collect::Blocks(options) => stream(options, blocks::blocks),
+        Collect::Blocks(options) => stream(options, blocks),
         Collect::PageCache(options) => stream(options, pages),
     }
 }
@@ -131,7 +132,7 @@ pub fn dentries(walk: &mut Walk, sink: Sink<'_, Dentry>) -> Result<(), Failure> 
     let mut seen = 0;
     // The dentries of the directories above, the root's first.
     let mut parents = Vec::new();
-    while let Some(found) = walk.next()? {
+    for found in walk.by_ref() {
         parents.truncate(found.depth());
         let own = address::dentry(seen);
         seen += 1;
@@ -149,7 +150,7 @@ pub fn dentries(walk: &mut Walk, sink: Sink<'_, Dentry>) -> Result<(), Failure> 
 /// One key for each name's inode; a file with several names comes as often.
 pub fn inodes(walk: &mut Walk, sink: Sink<'_, Inode>) -> Result<(), Failure> {
     let superblock = address::superblock();
-    while let Some(found) = walk.next()? {
+    for found in walk.by_ref() {
         let number = found.inode();
         if sink(Inode { superblock, number })? == Go::Stop {
             return Ok(());
@@ -161,8 +162,8 @@ pub fn inodes(walk: &mut Walk, sink: Sink<'_, Inode>) -> Result<(), Failure> {
 /// One key for each page of each file that has blocks: its holes are in no cache.
 pub fn pages(walk: &mut Walk, sink: Sink<'_, Page>) -> Result<(), Failure> {
     let mut files = 0;
-    while let Some(found) = walk.next()? {
-        let Some(bytes) = walk.stored_bytes(&found)? else {
+    while let Some(found) = walk.next() {
+        let Some(bytes) = walk.stored_bytes(&found) else {
             continue;
         };
         let inode = address::inode(files);

@@ -64,30 +64,18 @@ impl Walk {
         })
     }
 
-    /// The next name, a directory's before those in it; `None` at the end.
-    pub fn next(&mut self) -> Result<Option<Found>, Failure> {
-        loop {
-            match self.entries.next() {
-                None => return Ok(None),
-                Some(Ok(entry)) => return Ok(Some(Found(entry))),
-                Some(Err(error)) if is_gone(error.io_error()) => {}
-                Some(Err(error)) => self.left_out(&error.to_string()),
-            }
-        }
-    }
-
-    /// Bytes of a file that are stored somewhere; `None` for what is no file.
-    pub fn stored_bytes(&mut self, found: &Found) -> Result<Option<u64>, Failure> {
+    /// Bytes of a file that are stored somewhere; `None` for what is no file, or cannot be asked.
+    pub fn stored_bytes(&mut self, found: &Found) -> Option<u64> {
         if !found.0.file_type().is_file() {
-            return Ok(None);
+            return None;
         }
         let stored = |about: Metadata| about.len().min(about.blocks() * STAT_BLOCK);
         match found.0.metadata() {
-            Ok(about) => Ok(Some(stored(about))),
-            Err(error) if is_gone(error.io_error()) => Ok(None),
+            Ok(about) => Some(stored(about)),
+            Err(error) if is_gone(error.io_error()) => None,
             Err(error) => {
                 self.left_out(&error.to_string());
-                Ok(None)
+                None
             }
         }
     }
@@ -110,6 +98,21 @@ impl Walk {
             count => Err(Failure::data(format!(
                 "{count} could not be read; with --skip-unreadable the keys of the others do"
             ))),
+        }
+    }
+}
+
+/// The names, a directory's before those in it.
+impl Iterator for Walk {
+    type Item = Found;
+
+    fn next(&mut self) -> Option<Found> {
+        loop {
+            match self.entries.next()? {
+                Ok(entry) => return Some(Found(entry)),
+                Err(error) if is_gone(error.io_error()) => {}
+                Err(error) => self.left_out(&error.to_string()),
+            }
         }
     }
 }
