@@ -72,7 +72,7 @@ impl Job for Settings {
         let pid_file = self.process.pid_file.as_deref();
         let _pid_file = pid_file.map(PidFile::write).transpose()?;
         eprint!(
-            "nuthatch {}: engine {name}, {} MiB, {index}{threads} threads, at {}\n{}\n",
+            "nuthatch {}: engine {name}, {} MiB, {threads} threads, {index}at {}\n{}\n",
             env!("CARGO_PKG_VERSION"),
             self.engine.memory_limit >> 20,
             list(server.addresses()),

@@ -1,9 +1,7 @@
 //! What a function costs: alone, and in a search whose misses it overlaps.
 //!
-//! All functions are measured in turns, in one run, and each cost is a median over the turns: machines
-//! are shared.
-
-use std::time::Instant;
+//! All functions are measured in turns, in one run, and each cost is a median over the turns. Time is the
+//! thread's own CPU time: machines are shared, and what others do is not the function's doing.
 
 use nuthatch_hash::distribution::Histogram;
 use nuthatch_hash::distribution::chained::{Chained, Searched};
@@ -12,6 +10,7 @@ use nuthatch_hash::table::Table;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::keys::{AnyKey, Visit};
 
@@ -85,11 +84,11 @@ impl Visit for Measure<'_> {
 fn time_alone<K: AnyKey>(function: &dyn Function<K>, keys: &[K], table: Table) -> f64 {
     let keys = &keys[..keys.len().min(COMPUTED_KEYS)];
     let rounds = COMPUTED_PER_TURN.div_ceil(keys.len());
-    let start = Instant::now();
+    let start = CpuTime::now();
     for _ in 0..rounds {
         function.compute(keys, table);
     }
-    start.elapsed().as_nanos() as f64 / (rounds * keys.len()) as f64
+    start.elapsed_ns() / (rounds * keys.len()) as f64
 }
 
 /// The keys of one search: which are in the table, and which are asked for.
@@ -128,9 +127,9 @@ impl<K: AnyKey> Sample<K> {
         let mut searched = Searched::default();
         let turns = (0..SEARCH_TURNS)
             .map(|_| {
-                let start = Instant::now();
+                let start = CpuTime::now();
                 searched = function.look_up(keys, &chained);
-                start.elapsed().as_nanos() as f64 / keys.len() as f64
+                start.elapsed_ns() / keys.len() as f64
             })
             .collect();
         (median(turns), searched)
@@ -144,6 +143,23 @@ impl<K: AnyKey> Sample<K> {
         let seen = Histogram::of_counts(counts.into_iter().map(u64::from));
         let affordable = OBJECTS_PER_TURN / (1.0 + seen.searched_miss());
         (affordable as usize).clamp(1, self.searched.len())
+    }
+}
+
+/// A moment in the CPU time of the calling thread.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuTime(f64);
+
+impl CpuTime {
+    /// Now.
+    pub fn now() -> Self {
+        let now = clock_gettime(ClockId::ThreadCPUTime);
+        Self(now.tv_sec as f64 * 1e9 + now.tv_nsec as f64)
+    }
+
+    /// Nanoseconds of work since then, at least one.
+    pub fn elapsed_ns(self) -> f64 {
+        (Self::now().0 - self.0).max(1.0)
     }
 }
 

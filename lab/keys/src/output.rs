@@ -1,6 +1,8 @@
 //! Where a command writes: standard output, or a file that appears when it is whole.
 
+use std::fs::Permissions;
 use std::io::{self, BufWriter, StdoutLock, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -45,6 +47,8 @@ impl Output {
         };
         let file = tempfile::Builder::new()
             .prefix(".nuthatch-")
+            // As any program's files: the process's mask decides who may read.
+            .permissions(Permissions::from_mode(0o666))
             .tempfile_in(folder)
             .map_err(|error| Failure::data(format!("{}: {error}", path.display())))?;
         Ok(Self::File {

@@ -129,13 +129,11 @@ fn stream<K: Line>(
 
 /// One key for each name. A directory's dentry lies where its turn in the walk put it.
 pub fn dentries(walk: &mut Walk, sink: Sink<'_, Dentry>) -> Result<(), Failure> {
-    let mut seen = 0;
     // The dentries of the directories above, the root's first.
     let mut parents = Vec::new();
-    for found in walk.by_ref() {
+    for (seen, found) in walk.by_ref().enumerate() {
         parents.truncate(found.depth());
-        let own = address::dentry(seen);
-        seen += 1;
+        let own = address::dentry(seen as u64);
         if let Some(&parent) = parents.last() {
             let name_hash = u64::from(name_hash(found.name()));
             if sink(Dentry { parent, name_hash })? == Go::Stop {

@@ -13,8 +13,8 @@ mod tables;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nuthatch_hash::functions::{HashedKey, Registry};
-use nuthatch_hash::key::{Block, Dentry, Inode, Page};
+use nuthatch_hash::functions::{Entry, HashedKey, Registry, Sizes};
+use nuthatch_hash::key::{Block, Dentry, Inode, Kind, Page};
 use nuthatch_plot::{Axis, Bars, Chart, bars};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -75,15 +75,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let registry = Registry::new(SEED);
     let full = generate::full(1);
     let inodes = some(gather(options, collect::inodes, usize::MAX)?, 2 * INODES);
-    let mut text = histograms::buffers(&registry, folder, &full, &real_blocks(options)?)?;
+    let mut text = functions(&registry);
+    text += &histograms::buffers(&registry, folder, &full, &real_blocks(options)?)?;
     text += &histograms::inodes(&registry, folder, &inodes[..inodes.len().min(INODES)])?;
     histograms::search_lengths(&registry, folder, &full)?;
 
     let pages = gather(options, collect::pages, 2 * ALL_PAGES)?;
-    let (many_pages, fewer) = (
-        some(pages.clone(), ALL_PAGES + PAGES),
-        some(pages, 2 * PAGES),
-    );
+    let (many_pages, fewer) = (some(pages.clone(), 2 * ALL_PAGES), some(pages, 2 * PAGES));
     let dentries = some(
         gather(options, collect::dentries, usize::MAX)?,
         2 * DENTRIES,
@@ -133,6 +131,36 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     )?;
     text += &combined::run(&registry, &loads, turns)?;
     output::print(&text)
+}
+
+/// What functions there are: a table of a document.
+fn functions(registry: &Registry) -> String {
+    let mut text =
+        "| function | computes | takes | tables | from |\n|---|---|---|---|---|\n".to_owned();
+    for entry in registry.entries() {
+        let kinds: Vec<&str> = Kind::ALL
+            .into_iter()
+            .filter(|&kind| entry.takes(kind))
+            .map(Kind::name)
+            .collect();
+        let kinds = match kinds.len() {
+            all if all == Kind::ALL.len() => "all".to_owned(),
+            _ => kinds.join(", "),
+        };
+        let sizes = match entry.sizes {
+            Sizes::Any => "any size",
+            Sizes::PowersOfTwo => "powers of two",
+        };
+        let seeded = if entry.seeded { ", seeded" } else { "" };
+        let Entry {
+            name,
+            about,
+            source,
+            ..
+        } = entry;
+        text += &format!("| `{name}` | {about}{seeded} | {kinds} | {sizes} | {source} |\n");
+    }
+    text + "\n"
 }
 
 /// How tables are measured and drawn.
