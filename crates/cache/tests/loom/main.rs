@@ -10,6 +10,7 @@
 
 mod engine;
 mod growth;
+mod partition;
 mod paths;
 mod pins;
 mod world;
