@@ -44,6 +44,8 @@
 //! are atomic words besides, so not even a broken protocol could make a data race of it.
 
 mod audit;
+#[cfg(not(loom))]
+pub mod cphash;
 pub mod element;
 mod index;
 pub mod lockhash;

@@ -154,6 +154,8 @@ pub struct Partition {
     pub(super) swept_to: u32,
     /// Blocks that the last refused store was short of.
     wanted: u32,
+    /// Two keys with one hash were in the table at a time.
+    twins: bool,
     pub(super) counts: Counts,
 }
 
@@ -174,6 +176,7 @@ impl Partition {
             mortals: false,
             swept_to: 0,
             wanted: 0,
+            twins: false,
             counts: Counts::default(),
         }
     }
@@ -301,6 +304,35 @@ impl Partition {
         self.memory().add_reader(element).then_some(())?;
         self.hit(now, element);
         Some(element)
+    }
+
+    /// True once two keys with one hash were in the table at a time: [`Partition::lookup`] may find
+    /// the wrong one of them.
+    #[inline]
+    pub fn has_twins(&self) -> bool {
+        self.twins
+    }
+
+    /// All live elements with this hash, each hit and with one more reader.
+    pub fn lookup_all(&mut self, now: Time, hash: u64) -> Vec<Element> {
+        self.enter(now);
+        let mut found = Vec::new();
+        let memory = self.memory();
+        let mut next = match self.index.buckets() {
+            0 => None,
+            _ => self.index.first(memory, self.index.bucket_of(hash)),
+        };
+        while let Some(element) = next {
+            let live = memory.hash(element) == hash && self.is_live(element, now);
+            if live && memory.add_reader(element) {
+                found.push(element);
+            }
+            next = memory.next_in_bucket(element);
+        }
+        for &element in &found {
+            self.hit(now, element);
+        }
+        found
     }
 
     /// One more reader of an element that the caller just found; false if there are too many.
@@ -445,6 +477,9 @@ impl Partition {
     /// Puts an element into the table. No other has its key. Its reader stays.
     pub(super) fn link(&mut self, now: Time, element: Element, fields: &Fields) {
         self.note_expiry(fields.expiry);
+        self.twins |= self
+            .find_where(self.memory().hash(element), |_, _| true)
+            .is_some();
         let memory = &*self.space.memory;
         memory.set_fields(element, memory.value_len(element), fields);
         memory.set_marks(element, mark::LINKED | mark::READY, 0);
