@@ -26,8 +26,11 @@ const RECLAIMS_MAX: usize = 8;
 /// How many requests a stage of looking ahead is before the next.
 const STAGE: usize = 3;
 
+/// Starts loading what an operation on a hash will need of its partition.
+type Load = fn(&Partition, u64);
+
 /// What is loaded so many stages ahead of a request, under its partition's lock for a moment.
-const LOADS: [(usize, fn(&Partition, u64)); 3] = [
+const LOADS: [(usize, Load); 3] = [
     (3, Partition::prefetch_bucket),
     (2, Partition::prefetch_header),
     (1, Partition::prefetch_neighbours),
@@ -151,7 +154,7 @@ impl LockHash {
 
     /// Looks into a key's partition to load what its operation will need, if nobody is at it.
     #[inline]
-    fn look_ahead(&self, key: &Key<'_>, load: fn(&Partition, u64)) {
+    fn look_ahead(&self, key: &Key<'_>, load: Load) {
         let slot = &self.partitions[self.partition_of(key.hash())];
         if let Some(locked) = slot.0.try_lock() {
             load(&locked, key.hash());
