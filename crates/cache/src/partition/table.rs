@@ -133,16 +133,19 @@ impl Counts {
 }
 
 /// One partition of a table: a table of its own, of which one thread at a time is the owner.
+///
+/// What a lookup needs comes first, on as few lines as it takes.
+#[repr(C)]
 pub struct Partition {
-    pub(super) space: Space,
     pub(super) index: Index,
-    pub(super) config: PartitionConfig,
+    flush_at: Option<Time>,
+    flush_before: u64,
     newest: Option<Element>,
     oldest: Option<Element>,
+    pub(super) space: Space,
+    pub(super) config: PartitionConfig,
     random: u64,
     sequence: u64,
-    flush_before: u64,
-    flush_at: Option<Time>,
     /// Elements with an expiry may be there, or flushed ones.
     pub(super) sweeping: bool,
     /// The same, as far as the sweep under way knows.
@@ -690,12 +693,14 @@ impl Partition {
         self.index.prefetch(self.memory(), hash);
     }
 
-    /// Starts loading the header of the first element in a key's bucket.
+    /// Starts loading the first element in a key's bucket: its header and the line behind.
     #[inline]
     pub fn prefetch_header(&self, hash: u64) {
         if self.index.buckets() > 0 {
             let first = self.index.first(self.memory(), self.index.bucket_of(hash));
-            self.memory().prefetch(line_of(first));
+            let line = line_of(first);
+            self.memory().prefetch(line);
+            self.memory().prefetch(line.wrapping_add(1));
         }
     }
 }
