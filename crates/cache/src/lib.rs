@@ -7,6 +7,7 @@
 //! * [`cache`](Cache): get, set, counters, single flight, iteration
 //! * [`engine`], [`request`], [`reply`], [`stats`]: the seam
 //! * [`cuckoo`]: optimistic cuckoo hashing with CLOCK (MemC3)
+//! * [`partition`]: CPHash's partitions, and LockHash: each behind a lock
 //! * [`slab`] and [`eviction`]: where items live and who has to go
 
 #[cfg(not(loom))]
@@ -41,5 +42,7 @@ pub use cuckoo::config::{CuckooConfig, Departure, Listener};
 pub use engine::{Engine, Handle, Value};
 pub use nuthatch_hash::KeyHasher;
 pub use nuthatch_sync::clock::{Clock, Time};
+pub use partition::lockhash::LockHash;
+pub use partition::lockhash::config::LockHashConfig;
 pub use reply::{Item, Replies, Reply};
 pub use request::{Condition, Delta, Expiry, Key, Op, Read, Removal, Request, Store, StoreMode};

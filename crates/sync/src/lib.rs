@@ -5,6 +5,7 @@
 //! * [`ring`]: CPHash's message rings, the array of buffers and the single buffer.
 //! * [`wait`]: spin, then yield, then park.
 //! * [`seat`]: what one thread owns for long and hands over.
+//! * [`spinlock`]: a lock that spins, then yields, then parks.
 //! * [`clock`]: coarse time, handed to every operation as an argument.
 
 #![forbid(unsafe_code)]
@@ -13,5 +14,6 @@ pub mod clock;
 pub mod ring;
 pub mod seat;
 pub mod shim;
+pub mod spinlock;
 pub mod stripes;
 pub mod wait;

@@ -48,6 +48,7 @@ mod audit;
 pub mod cphash;
 pub mod element;
 mod index;
+pub mod lockhash;
 pub mod memory;
 mod operate;
 pub mod shed;

@@ -187,7 +187,6 @@ impl Partition {
     ) -> Result<(Element, Item), Reply> {
         if !self.make_bucket(now) {
             self.decref(element);
-            self.counts.out_of_memory += 1;
             return Err(Reply::OutOfMemory);
         }
         // Only now: making room may have thrown the old one out.

@@ -381,7 +381,10 @@ impl Partition {
         if key_len > KEY_LEN_LIMIT || HEADER + data > self.config.item_size_max {
             return Err(Reply::TooLarge);
         }
-        let element = self.allocate(now, data).ok_or(Reply::OutOfMemory)?;
+        // The first buckets come first, or room for the element could be all there is.
+        let indexed = self.index.buckets() > 0 || self.make_bucket(now);
+        let element = indexed.then(|| self.allocate(now, data)).flatten();
+        let element = element.ok_or(Reply::OutOfMemory)?;
         self.memory()
             .begin_header(element, hash, key_len, value_len);
         self.counts.held += 1;
@@ -451,6 +454,7 @@ impl Partition {
                 self.memory().take()
             });
             let Some(block) = block else {
+                self.wanted = 1;
                 return self.index.buckets() > 0;
             };
             let memory = Arc::clone(&self.space.memory);
