@@ -57,7 +57,7 @@ impl ChainedHandle {
         }
         for request in group {
             if let Some(chunk) = self.engine.index.peek(request.key.hash()) {
-                prefetch::read(self.engine.store.arena.address(chunk));
+                prefetch::soon(self.engine.store.arena.address(chunk));
             }
         }
     }

@@ -130,7 +130,7 @@ impl Index {
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
         let bucket = self.geometry().locate(hash) as usize;
-        prefetch::read(self.words.as_ptr().wrapping_add(bucket));
+        prefetch::soon(self.words.as_ptr().wrapping_add(bucket));
     }
 
     /// The first item of a hash's chain, as a hint.

@@ -77,7 +77,6 @@ use config::CuckooConfig;
 use handle::CuckooHandle;
 use index::{Index, Position};
 use layout::{Design, EightWay, Slot};
-use matching::Vector;
 
 /// Buckets of the smallest table.
 const BUCKETS_MIN: u64 = if cfg!(loom) { 2 } else { 64 };
@@ -87,7 +86,6 @@ pub struct Cuckoo<D: Design = EightWay> {
     index: Index<D>,
     store: Store,
     hasher: KeyHasher,
-    vector: Vector,
     item_size_max: usize,
     evicts: bool,
     listener: Option<config::Listener>,
@@ -148,7 +146,6 @@ impl<D: Design> Cuckoo<D> {
             index,
             store,
             hasher: config.hasher,
-            vector: Vector::detect::<D>(),
             item_size_max: config.item_size_max,
             evicts: config.evicts,
             listener: config.listener,

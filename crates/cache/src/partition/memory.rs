@@ -234,7 +234,7 @@ impl Memory {
     /// Starts loading a line into the caches.
     #[inline(always)]
     pub(super) fn prefetch(&self, line: u32) {
-        crate::prefetch::read(self.arena.address(chunk(line)));
+        crate::prefetch::soon(self.arena.address(chunk(line)));
     }
 
     /// Starts loading an element's key and the beginning of its value.

@@ -27,6 +27,7 @@
 //! a listener is never called under one.
 
 pub mod arena;
+pub mod bytes;
 pub mod class;
 pub mod drain;
 pub mod fresh;
@@ -272,7 +273,7 @@ impl Store {
         inner.evicted_since_move += 1;
         let victim = inner.victim(&self.pages, &self.recency, now)?;
         if let Some(ahead) = inner.ahead(&self.pages, 2) {
-            crate::prefetch::read(self.arena.address(ahead));
+            crate::prefetch::soon(self.arena.address(ahead));
         }
         Some(victim)
     }

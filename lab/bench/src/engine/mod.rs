@@ -109,7 +109,7 @@ pub struct Options {
     /// The CPHash paper's parameters.
     #[command(flatten)]
     pub paper: working_set::Parameters,
-    /// Also measure quick_cache and papaya
+    /// Also measure quick_cache and papaya, of arrays (default sizes only) and of boxed bytes
     #[arg(long)]
     pub rivals: bool,
     /// Print one line of JSON
@@ -177,7 +177,7 @@ pub struct Report {
     /// Engine by limit, round by round.
     pub ratio_limit: Spread,
     /// The rivals, by name.
-    pub rivals: BTreeMap<&'static str, RivalReport>,
+    pub rivals: BTreeMap<String, RivalReport>,
 }
 
 /// What the engine bench found of a rival.
@@ -199,10 +199,22 @@ pub fn run<E: Engine>(
     options: &Options,
 ) -> Result<Report, String> {
     let items = options.check()?;
-    match (items.key_size, items.value_size) {
-        (16, 32) => run_beside::<E, [u8; 16], [u8; 32]>(build, options, &items),
-        _ => run_beside::<E, Box<[u8]>, Box<[u8]>>(build, options, &items),
+    let engine = build(Room {
+        memory: options
+            .memory
+            .unwrap_or_else(|| options.sizes.memory_for(items.count)),
+        items: Some(items.count as usize),
+    })?;
+    let lists = lists(options, &items);
+    let ours = Side::preloaded(Ours::new(engine.clone(), options.batch()), &items, &lists)?;
+    let mut rivals: Vec<Box<dyn Rival>> = Vec::new();
+    if options.rivals {
+        if (items.key_size, items.value_size) == (16, 32) {
+            add_rivals::<[u8; 16], [u8; 32]>(&mut rivals, "of arrays", &items, &lists)?;
+        }
+        add_rivals::<Box<[u8]>, Box<[u8]>>(&mut rivals, "of bytes", &items, &lists)?;
     }
+    run_beside(&engine, ours, rivals, options, &items, &lists)
 }
 
 /// One side of the comparison: what its rounds gave.
@@ -259,32 +271,71 @@ impl<S: Subject> Side<S> {
     }
 }
 
-fn run_beside<E: Engine, K: Bytes, V: Bytes>(
-    build: impl FnOnce(Room) -> Result<Arc<E>, String>,
+/// A side that ours is compared with.
+trait Rival {
+    fn name(&self) -> &str;
+    fn round(
+        &mut self,
+        lists: &[Operations],
+        batch: usize,
+        number: usize,
+        time: Duration,
+    ) -> Result<(), String>;
+    fn report(&self, ours: &[f64]) -> RivalReport;
+}
+
+struct Named<S> {
+    name: String,
+    side: Side<S>,
+}
+
+impl<S: Subject> Rival for Named<S> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn round(
+        &mut self,
+        lists: &[Operations],
+        batch: usize,
+        number: usize,
+        time: Duration,
+    ) -> Result<(), String> {
+        self.side.round(lists, batch, number, time)
+    }
+
+    fn report(&self, ours: &[f64]) -> RivalReport {
+        self.side.as_rival(ours)
+    }
+}
+
+/// Both rivals, with keys and values of one form.
+fn add_rivals<K: Bytes, V: Bytes>(
+    rivals: &mut Vec<Box<dyn Rival>>,
+    form: &str,
+    items: &Items,
+    lists: &[Operations],
+) -> Result<(), String> {
+    let count = items.count as usize;
+    rivals.push(Box::new(Named {
+        name: format!("quick_cache {form}"),
+        side: Side::preloaded(QuickCache::<K, V>::new(count), items, lists)?,
+    }));
+    rivals.push(Box::new(Named {
+        name: format!("papaya {form}"),
+        side: Side::preloaded(Papaya::<K, V>::new(count), items, lists)?,
+    }));
+    Ok(())
+}
+
+fn run_beside<E: Engine>(
+    engine: &Arc<E>,
+    mut ours: Side<Ours<E>>,
+    mut rivals: Vec<Box<dyn Rival>>,
     options: &Options,
     items: &Items,
+    lists: &[Operations],
 ) -> Result<Report, String> {
-    let engine = build(Room {
-        memory: options
-            .memory
-            .unwrap_or_else(|| options.sizes.memory_for(items.count)),
-        items: Some(items.count as usize),
-    })?;
-    let lists = lists(options, items);
-    let mut ours = Side::preloaded(Ours::new(engine.clone(), options.batch()), items, &lists)?;
-    let (mut quick_cache, mut papaya) = if options.rivals {
-        let count = items.count as usize;
-        (
-            Some(Side::preloaded(
-                QuickCache::<K, V>::new(count),
-                items,
-                &lists,
-            )?),
-            Some(Side::preloaded(Papaya::<K, V>::new(count), items, &lists)?),
-        )
-    } else {
-        (None, None)
-    };
     let memory_used = engine.stats().memory_used;
     let memory = Memory::new(memory_used as usize)?;
 
@@ -297,21 +348,18 @@ fn run_beside<E: Engine, K: Bytes, V: Bytes>(
             move || memory.read(seed + thread as u64, time)
         })?;
         limits.push(lines.iter().sum::<f64>() / LINES_PER_OPERATION);
-        ours.round(&lists, options.batch(), number, time)?;
-        if let Some(side) = &mut quick_cache {
-            side.round(&lists, options.batch(), number, time)?;
-        }
-        if let Some(side) = &mut papaya {
-            side.round(&lists, options.batch(), number, time)?;
+        ours.round(lists, options.batch(), number, time)?;
+        for rival in &mut rivals {
+            rival.round(lists, options.batch(), number, time)?;
         }
     }
 
     let mops_spread = Spread::of(ours.mops.iter().copied());
     let limit_spread = Spread::of(limits.iter().copied());
-    let rivals = [
-        quick_cache.map(|side| ("quick_cache", side.as_rival(&ours.mops))),
-        papaya.map(|side| ("papaya", side.as_rival(&ours.mops))),
-    ];
+    let rivals = rivals.iter().map(|rival| {
+        let report = rival.report(&ours.mops);
+        (rival.name().to_owned(), report)
+    });
     Ok(Report {
         engine: engine.name(),
         items: items.count,
@@ -324,7 +372,7 @@ fn run_beside<E: Engine, K: Bytes, V: Bytes>(
         limit_mops: limit_spread.median,
         limit_spread,
         ratio_limit: Spread::of_ratios(&ours.mops, &limits),
-        rivals: rivals.into_iter().flatten().collect(),
+        rivals: rivals.collect(),
     })
 }
 
@@ -348,18 +396,18 @@ impl Display for Report {
         )?;
         writeln!(
             out,
-            "  {:<12} {:.2} Mop/s, hit ratio {:.4}",
+            "  {:<22} {:.2} Mop/s, hit ratio {:.4}",
             self.engine, self.mops_spread, self.hit_ratio
         )?;
         writeln!(
             out,
-            "  {:<12} {:.2} Mop/s; engine by limit {:.2}",
+            "  {:<22} {:.2} Mop/s; engine by limit {:.2}",
             "limit", self.limit_spread, self.ratio_limit
         )?;
         for (name, rival) in &self.rivals {
             writeln!(
                 out,
-                "  {:<12} {:.2} Mop/s, hit ratio {:.4}; engine by rival {:.2}",
+                "  {:<22} {:.2} Mop/s, hit ratio {:.4}; engine by rival {:.2}",
                 name, rival.mops_spread, rival.hit_ratio, rival.ratio
             )?;
         }
