@@ -26,16 +26,16 @@ pub struct Temperature {
     pub evicted: u64,
 }
 
-/// Of some partitions, the one that should give a block and the one that should get it: the next victim
-/// of the first has gone unused more than twice as long as that of the second, which is the
-/// only one that evicts for want of room. So all partitions together keep about what one LRU list
-/// over all of them would.
-pub fn choose(samples: &[Temperature]) -> Option<(usize, usize)> {
+/// Of some partitions, the one that should give blocks to the pool: its next victim has gone unused more
+/// than twice as long as that of one which evicts for want of room. That one evicts more often, so it
+/// is sooner to ask the pool. So all partitions together keep about what one LRU list over all of
+/// them would.
+pub fn choose(samples: &[Temperature]) -> Option<usize> {
     let coldest = samples.iter().max_by_key(|sample| sample.idle)?;
     let evicting = samples.iter().filter(|sample| sample.evicted > 0);
     let hottest = evicting.min_by_key(|sample| sample.idle)?;
     let apart = u64::from(coldest.idle) > 2 * u64::from(hottest.idle) + 1;
-    apart.then_some((coldest.partition, hottest.partition))
+    apart.then_some(coldest.partition)
 }
 
 impl Partition {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capacity_goes_from_the_coldest_to_the_hottest_that_evicts() {
+    fn the_coldest_gives_if_a_hotter_one_evicts() {
         let sample = |partition, idle, evicted| Temperature {
             partition,
             idle,
@@ -141,6 +141,6 @@ mod tests {
         assert_eq!(choose(&[sample(0, 100, 1), sample(1, 60, 1)]), None);
         assert_eq!(choose(&[sample(0, 100, 1), sample(1, 10, 0)]), None);
         let samples = [sample(0, 100, 0), sample(1, 10, 5), sample(2, 5, 0)];
-        assert_eq!(choose(&samples), Some((0, 1)));
+        assert_eq!(choose(&samples), Some(0));
     }
 }

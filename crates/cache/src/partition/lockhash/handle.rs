@@ -269,7 +269,7 @@ impl Handle for LockHashHandle {
     fn maintain(&mut self, now: Time, budget: usize) -> bool {
         let shrinking = self.engine.shrink(now, budget.max(1));
         self.engine.sweep(now, budget);
-        self.engine.balance(now);
+        self.engine.balance(now, budget);
         shrinking
     }
 

@@ -13,8 +13,11 @@ const SAMPLES: usize = 8;
 /// For each block wanted, how many are shed before whoever wants them gives in to others.
 const THEFTS_MAX: u32 = 4;
 
-/// Blocks that go from a cold partition to a hot one in one step.
-const BLOCKS_A_STEP: usize = 4;
+/// Places of a budget that giving a block away costs.
+const PLACES_A_BLOCK: usize = 32;
+
+/// Blocks that wait in the pool at most for partitions that grow.
+const POOLED_BLOCKS: usize = 64;
 
 impl LockHash {
     /// Gets blocks for a partition from the others. False if they have none to give.
@@ -72,10 +75,11 @@ impl LockHash {
         }
     }
 
-    /// Moves some blocks from a cold partition to a hot one, if a few that are looked at differ enough.
-    pub(super) fn balance(&self, now: Time) {
+    /// Lets a cold partition give some blocks to the pool, where hot ones take what they need, if a few
+    /// that are looked at differ enough.
+    pub(super) fn balance(&self, now: Time, budget: usize) {
         let count = self.partitions.len();
-        if count < 2 || self.memory.blocks_left() > 0 {
+        if count < 2 {
             return;
         }
         let start = self.next.fetch_add(SAMPLES, Ordering::Relaxed);
@@ -83,13 +87,13 @@ impl LockHash {
             .map(|number| number % count)
             .filter_map(|number| self.at(number, |locked| locked.temperature(number, now)))
             .collect();
-        let Some((cold, hot)) = choose(&samples) else {
+        let Some(cold) = choose(&samples) else {
             return;
         };
-        for _ in 0..BLOCKS_A_STEP {
-            let given = self.at(cold, |locked| locked.shed(now));
-            // What another partition is quicker to take was needed there.
-            if !given || !self.at(hot, Partition::receive) {
+        for _ in 0..(budget / PLACES_A_BLOCK).max(1) {
+            if self.memory.blocks_left() >= POOLED_BLOCKS
+                || !self.at(cold, |locked| locked.shed(now))
+            {
                 return;
             }
         }
