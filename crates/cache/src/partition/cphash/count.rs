@@ -15,6 +15,8 @@ pub(super) enum Count {
     AnswersReceived,
     /// Messages that server threads took.
     Served,
+    /// Messages that clients took themselves, while a partition's owner slept.
+    SelfServed,
     /// Nanoseconds that server threads spent serving.
     BusyNanos,
     /// Nanoseconds that they looked for work and found none.
@@ -44,6 +46,8 @@ pub struct MessageStats {
     pub answers_received: u64,
     /// Messages that server threads took.
     pub messages_served: u64,
+    /// Messages that clients took themselves, while a partition's owner slept.
+    pub self_served: u64,
     /// Nanoseconds that server threads spent serving, summed over them.
     pub busy_nanos: u64,
     /// Nanoseconds that they looked for work and found none.
@@ -66,6 +70,7 @@ impl MessageStats {
             lines_received: count(Count::LinesReceived),
             answers_received: count(Count::AnswersReceived),
             messages_served: count(Count::Served),
+            self_served: count(Count::SelfServed),
             busy_nanos: count(Count::BusyNanos),
             polling_nanos: count(Count::PollingNanos),
             sleeping_nanos: count(Count::SleepingNanos),
