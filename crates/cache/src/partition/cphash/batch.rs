@@ -32,7 +32,7 @@ use super::client::Client;
 use super::message::{Answer, Message, decode_cas};
 use super::room::Reclaimed;
 use super::value::CpValue;
-use crate::partition::{Element, Memory, Outcome};
+use crate::partition::{Element, Memory, Outcome, Partition};
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{Condition, Expiry, Leave, Op, Request, Store, StoreMode};
 
@@ -484,6 +484,8 @@ impl<'b, 'c, D: Design, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
             let lane = &mut self.scratch.lanes[number];
             lane.open.retain(|&open| open as usize != index);
             self.scratch.slots[index] = Slot::OutOfMemory;
+            self.client
+                .run(number, self.now, Partition::count_out_of_memory);
             return Step::Moved;
         }
         if reclaimed == Reclaimed::Nothing {

@@ -17,6 +17,8 @@ pub(super) enum Count {
     AnswersReceived,
     /// Messages that server threads took.
     Served,
+    /// Messages that clients took themselves, while a partition's owner slept.
+    SelfServed,
     /// Nanoseconds that server threads spent serving.
     BusyNanos,
     /// Nanoseconds that they looked for work and found none.
@@ -40,6 +42,7 @@ impl MessageStats {
             lines_received: count(Count::LinesReceived),
             answers_received: count(Count::AnswersReceived),
             messages_served: count(Count::Served),
+            self_served: count(Count::SelfServed),
             busy_nanos: count(Count::BusyNanos),
             polling_nanos: count(Count::PollingNanos),
             sleeping_nanos: count(Count::SleepingNanos),

@@ -148,8 +148,13 @@ impl<D: Rings> CpHash<D> {
         };
         let partitions = (0..count).map(partition);
         let threads = config.threads();
-        let shared = Shared::new(Arc::clone(&memory), partitions, threads, config.evicts);
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared::new(
+            Arc::clone(&memory),
+            partitions,
+            threads,
+            config.evicts,
+            config.self_service(),
+        ));
         let mut engine = Self {
             control: Mutex::new(Some(Client::join(&shared))),
             shared,

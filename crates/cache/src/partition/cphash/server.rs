@@ -5,6 +5,7 @@
 //! wanted elsewhere. When there was nothing to do for a while it sleeps until a client, the controller
 //! or the end of the engine wakes it.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -99,8 +100,7 @@ impl<'s, D: Design> Server<'s, D> {
                 *held = place.seat.take(self.me);
             }
             let Some(served) = held else { continue };
-            let upper = number >= self.shared.places.len() / 2;
-            messages += serve(place, served, upper);
+            messages += serve(place, served, self.shared.is_upper(number));
             if place.seat.is_called_away(self.me)
                 && let Some(seat) = held.take()
             {
@@ -113,26 +113,35 @@ impl<'s, D: Design> Server<'s, D> {
         messages
     }
 
-    /// Waits until there is something to do.
+    /// Waits until there is something to do. A thread that sleeps gets up from its seats, if clients may
+    /// serve themselves meanwhile.
     fn rest(&mut self) {
-        let shared = self.shared;
-        let (held, me) = (&self.held, self.me);
-        let before = Instant::now();
-        let waited = shared.servers[me as usize].wait(|| {
-            let any = shared
-                .places
-                .iter()
-                .zip(held)
-                .any(|(place, held)| match held {
-                    Some(served) => place.seat.is_called_away(me) || place.has_work(served),
-                    None => place.seat.owner() == me,
-                });
+        let (shared, me) = (self.shared, self.me);
+        let owning = self.held.iter().any(Option::is_some);
+        let mut before = None;
+        let held = RefCell::new(&mut self.held);
+        let ready = || {
+            let held = held.borrow();
+            let any = shared.places.iter().zip(held.iter());
+            let any = any.into_iter().any(|(place, held)| match held {
+                Some(served) => place.seat.is_called_away(me) || place.has_work(served),
+                None => place.seat.owner() == me,
+            });
             any || shared.is_stopping()
-        });
-        if waited == Waited::Slept {
+        };
+        let rise = || {
+            before = Some(Instant::now());
+            if shared.self_service {
+                held.borrow_mut().fill_with(|| None);
+            }
+        };
+        if shared.servers[me as usize].doze(ready, rise) == Waited::Awake {
+            return;
+        }
+        if let Some(before) = before {
             self.spend(before);
             let now = Instant::now();
-            if self.held.iter().any(Option::is_some) {
+            if owning {
                 let slept = now.duration_since(before).as_nanos() as u64;
                 self.counters.add(Count::SleepingNanos as usize, slept);
             }
@@ -166,6 +175,15 @@ impl<'s, D: Design> Server<'s, D> {
         self.counters.add(count as usize, spent);
         self.since = now;
     }
+}
+
+/// Serves a partition whose owner sleeps, as its owner would. Returns how many messages there were, or
+/// nothing if somebody else has taken the seat.
+pub(super) fn stand_in<D: Design>(shared: &Shared<D>, partition: usize) -> Option<usize> {
+    let _alarm = Alarm(shared);
+    let place = &shared.places[partition];
+    let mut served = place.seat.borrow()?;
+    Some(serve(place, &mut served, shared.is_upper(partition)))
 }
 
 /// Serves all clients of a partition. Returns how many messages there were.

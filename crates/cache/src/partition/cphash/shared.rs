@@ -29,6 +29,8 @@ pub(super) struct Shared<D: Design> {
     pub broken: AtomicU32,
     /// False: nothing is evicted to make room.
     pub evicts: bool,
+    /// Clients serve themselves while a partition's owner sleeps.
+    pub self_service: bool,
     pub counters: Registry<COUNTS>,
     /// Where each client sleeps.
     clients: Mutex<Vec<Arc<Event>>>,
@@ -163,6 +165,7 @@ impl<D: Design> Shared<D> {
         partitions: impl ExactSizeIterator<Item = Partition>,
         (min, max): (usize, usize),
         evicts: bool,
+        self_service: bool,
     ) -> Self {
         let count = partitions.len();
         let place = |(number, partition)| Place::new(control::owner(number, count, min), partition);
@@ -174,6 +177,7 @@ impl<D: Design> Shared<D> {
             stop: AtomicU32::new(0),
             broken: AtomicU32::new(0),
             evicts,
+            self_service,
             counters: Registry::default(),
             clients: Mutex::new(Vec::new()),
             pilot: Mutex::new(Pilot {
@@ -185,12 +189,10 @@ impl<D: Design> Shared<D> {
         }
     }
 
-    /// Wakes the owners of these partitions, if they sleep, to see what was sent to them.
-    pub fn wake_owners(&self, partitions: &[usize]) {
-        announce();
-        for &partition in partitions {
-            self.wake(self.places[partition].seat.owner());
-        }
+    /// True if a partition has the upper half of all hashes, or a part of it.
+    #[inline]
+    pub fn is_upper(&self, partition: usize) -> bool {
+        partition >= self.places.len() / 2
     }
 
     /// Wakes a server thread, if it sleeps, to see what was announced.

@@ -138,8 +138,8 @@ impl LockHash {
     #[inline]
     fn prefetch(&self, key: &Key<'_>) {
         let slot: *const Slot = &self.partitions[self.partition_of(key.hash())];
-        crate::prefetch::read(slot);
-        crate::prefetch::read(slot.cast::<u8>().wrapping_add(LINE));
+        crate::prefetch::soon(slot);
+        crate::prefetch::soon(slot.cast::<u8>().wrapping_add(LINE));
     }
 
     /// Looks into a key's partition to load what its operation will need, if nobody is at it.
