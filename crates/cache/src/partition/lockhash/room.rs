@@ -5,19 +5,13 @@ use nuthatch_sync::shim::Ordering;
 
 use super::LockHash;
 use crate::partition::Partition;
-use crate::partition::shed::{Temperature, choose};
+use crate::partition::shed::{Temperature, balance};
 
 /// Partitions compared before one of them gives a block.
 const SAMPLES: usize = 8;
 
 /// For each block wanted, how many are shed before whoever wants them gives in to others.
 const THEFTS_MAX: u32 = 4;
-
-/// Places of a budget that giving a block away costs.
-const PLACES_A_BLOCK: usize = 32;
-
-/// Blocks that wait in the pool at most for partitions that grow.
-const POOLED_BLOCKS: usize = 64;
 
 impl LockHash {
     /// Gets blocks for a partition from the others. False if they have none to give.
@@ -87,15 +81,8 @@ impl LockHash {
             .map(|number| number % count)
             .filter_map(|number| self.at(number, |locked| locked.temperature(number, now)))
             .collect();
-        let Some(cold) = choose(&samples) else {
-            return;
-        };
-        for _ in 0..(budget / PLACES_A_BLOCK).max(1) {
-            if self.memory.blocks_left() >= POOLED_BLOCKS
-                || !self.at(cold, |locked| locked.shed(now))
-            {
-                return;
-            }
-        }
+        balance(&self.memory, &samples, budget, |cold| {
+            self.at(cold, |locked| locked.shed(now))
+        });
     }
 }
