@@ -25,6 +25,8 @@ pub(super) enum Count {
     PollingNanos,
     /// Nanoseconds that they slept while they owned partitions.
     SleepingNanos,
+    /// Nanoseconds that they slept while they owned none.
+    UnneededNanos,
     /// How often a partition changed its owner.
     HandOvers,
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use nuthatch_sync::ring::{Design, Line, Receiver};
 use nuthatch_sync::seat::Held;
-use nuthatch_sync::wait::{Waited, announce};
+use nuthatch_sync::wait::announce;
 
 use super::count::{COUNTS, Count};
 use super::message::{Answer, Message, Messages, encode_cas};
@@ -35,8 +35,7 @@ struct Server<'s, D: Design> {
     held: Vec<Option<Held<'s, Served<D>>>>,
     counters: Arc<Counters<COUNTS>>,
     sweeps: u32,
-    /// Whether the last sweep found anything, and up to when time is counted.
-    serving: bool,
+    /// Up to when time is counted.
     since: Instant,
 }
 
@@ -65,7 +64,6 @@ impl<'s, D: Design> Server<'s, D> {
             held: shared.places.iter().map(|_| None).collect(),
             counters: shared.counters.register(),
             sweeps: 0,
-            serving: false,
             since: Instant::now(),
         }
     }
@@ -73,16 +71,16 @@ impl<'s, D: Design> Server<'s, D> {
     fn run(mut self) {
         while !self.shared.is_stopping() {
             let served = self.sweep();
-            self.account(served > 0);
             if served == 0 {
+                self.mark(Count::BusyNanos);
                 self.rest();
-            } else {
-                self.counters.add(Count::Served as usize, served as u64);
-                self.sweeps += 1;
-                if self.sweeps.is_multiple_of(SWEEPS_A_LOOK) {
-                    let now = self.mark();
-                    self.shared.control(now);
-                }
+                continue;
+            }
+            self.counters.add(Count::Served as usize, served as u64);
+            self.sweeps += 1;
+            if self.sweeps.is_multiple_of(SWEEPS_A_LOOK) {
+                let now = self.mark(Count::BusyNanos);
+                self.shared.control(now);
             }
         }
         self.shared.counters.unregister(&self.counters);
@@ -118,7 +116,7 @@ impl<'s, D: Design> Server<'s, D> {
     fn rest(&mut self) {
         let (shared, me) = (self.shared, self.me);
         let owning = self.held.iter().any(Option::is_some);
-        let mut before = None;
+        let mut asleep = None;
         let held = RefCell::new(&mut self.held);
         let ready = || {
             let held = held.borrow();
@@ -130,48 +128,32 @@ impl<'s, D: Design> Server<'s, D> {
             any || shared.is_stopping()
         };
         let rise = || {
-            before = Some(Instant::now());
+            asleep = Some(Instant::now());
             if shared.self_service {
                 held.borrow_mut().fill_with(|| None);
             }
         };
-        if shared.servers[me as usize].doze(ready, rise) == Waited::Awake {
-            return;
+        shared.servers[me as usize].doze(ready, rise);
+        if let Some(asleep) = asleep {
+            self.spend(Count::PollingNanos, asleep);
         }
-        if let Some(before) = before {
-            self.spend(before);
-            let now = Instant::now();
-            if owning {
-                let slept = now.duration_since(before).as_nanos() as u64;
-                self.counters.add(Count::SleepingNanos as usize, slept);
-            }
-            self.since = now;
-        }
-    }
-
-    /// Notes whether this thread serves now.
-    #[inline]
-    fn account(&mut self, serving: bool) {
-        if serving != self.serving {
-            self.mark();
-            self.serving = serving;
-        }
+        // A thread that owns nothing has nothing to sleep through.
+        self.mark(match (asleep, owning) {
+            (None, _) => Count::PollingNanos,
+            (Some(_), true) => Count::SleepingNanos,
+            (Some(_), false) => Count::UnneededNanos,
+        });
     }
 
     /// Counts the time up to now, which it returns.
-    fn mark(&mut self) -> Instant {
+    fn mark(&mut self, count: Count) -> Instant {
         let now = Instant::now();
-        self.spend(now);
+        self.spend(count, now);
         now
     }
 
-    fn spend(&mut self, now: Instant) {
+    fn spend(&mut self, count: Count, now: Instant) {
         let spent = now.duration_since(self.since).as_nanos() as u64;
-        let count = if self.serving {
-            Count::BusyNanos
-        } else {
-            Count::PollingNanos
-        };
         self.counters.add(count as usize, spent);
         self.since = now;
     }
