@@ -96,18 +96,21 @@ impl<D: Design> Client<D> {
         }
     }
 
-    /// Has a cold partition give some blocks to the pool, if a hot one wants them.
+    /// Moves some blocks from a cold partition to a hot one, if they differ enough.
     pub fn balance(&mut self, now: Time) {
         if self.shared.memory.blocks_left() > 0 {
             return;
         }
         let start = self.shared.next_sample(SAMPLES);
         let samples = self.temperatures(start, now);
-        let Some(cold) = choose(&samples) else {
+        let Some((cold, hot)) = choose(&samples) else {
             return;
         };
         for _ in 0..BLOCKS_A_STEP {
-            if !self.run(cold, now, |partition| partition.shed(now)) {
+            // What another partition is quicker to take was needed there.
+            if !self.run(cold, now, |partition| partition.shed(now))
+                || !self.run(hot, now, |partition| partition.receive())
+            {
                 return;
             }
         }
