@@ -201,7 +201,6 @@ fn lines_left<D: Rings>(engine: &Arc<CpHash<D>>) -> usize {
 }
 
 /// Takes replies, keeps large values, and panics at one of them.
-#[derive(Default)]
 struct Keeper<V> {
     bytes: Vec<MaybeUninit<u8>>,
     replies: Vec<Option<Reply>>,
@@ -210,6 +209,15 @@ struct Keeper<V> {
 }
 
 impl<V> Keeper<V> {
+    fn new(panics_at: Option<usize>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            replies: Vec::new(),
+            values: Vec::new(),
+            panics_at,
+        }
+    }
+
     fn note(&mut self, index: usize, reply: Option<Reply>) {
         assert_ne!(self.panics_at, Some(index), "as it was told");
         assert_eq!(index, self.replies.len());
@@ -250,7 +258,7 @@ fn mixture<'b>(hasher: &KeyHasher, keys: &'b [Vec<u8>], value: &'b [u8]) -> Vec<
         4 => Op::Read(Read::default()),
         _ => Op::Remove(Removal::default()),
     };
-    let request = |(number, key)| Request {
+    let request = |(number, key): (usize, &'b Vec<u8>)| Request {
         key: Key::new(key, hasher),
         op: op(number),
     };
@@ -271,14 +279,11 @@ fn a_client_may_panic_in_the_middle_of_a_batch() {
             let batch = mixture(engine.hasher(), &keys, &value);
             for panics_at in (0..batch.len()).step_by(7) {
                 let mut handle = engine.handle();
-                let mut keeper = Keeper {
-                    panics_at: Some(panics_at),
-                    ..Keeper::default()
-                };
+                let mut keeper = Keeper::new(Some(panics_at));
                 let run = || handle.execute(Time(1000), &batch, &mut keeper);
                 assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
                 // The same door still works.
-                let mut keeper = Keeper::default();
+                let mut keeper = Keeper::new(None);
                 handle.execute(Time(1000), &batch, &mut keeper);
                 assert_eq!(keeper.replies.len(), batch.len());
             }
@@ -299,24 +304,21 @@ fn clients_come_and_go() {
     let visit = |round: usize| {
         let mut handle = engine.handle();
         for _ in 0..round % 5 {
-            let mut keeper = Keeper::default();
+            let mut keeper = Keeper::new(None);
             handle.execute(
                 Time(1000),
                 &batch[..1 + round * 37 % batch.len()],
                 &mut keeper,
             );
         }
-        let mut keeper = Keeper {
-            panics_at: Some(round * 13 % batch.len()),
-            ..Keeper::default()
-        };
+        let mut keeper = Keeper::new(Some(round * 13 % batch.len()));
         let last = AssertUnwindSafe(|| handle.execute(Time(1000), &batch, &mut keeper));
         assert!(catch_unwind(last).is_err());
     };
     let stay = || {
         let mut handle = engine.handle();
         for _ in 0..100 * soak() {
-            let mut keeper = Keeper::default();
+            let mut keeper = Keeper::new(None);
             handle.execute(Time(1000), &batch, &mut keeper);
             assert_eq!(keeper.replies.len(), batch.len());
         }
@@ -347,7 +349,7 @@ fn what_is_being_read_is_not_evicted() {
         let key = Key::new(&key, engine.hasher());
         let op = Op::Store(Store::set(&value));
         let batch = [Request { key, op }, Request { key, op: Op::Get }];
-        let mut keeper = Keeper::default();
+        let mut keeper = Keeper::new(None);
         handle.execute(Time(1000), &batch, &mut keeper);
         held.append(&mut keeper.values);
         if let Some(Reply::OutOfMemory) = keeper.replies[0] {
