@@ -164,7 +164,7 @@ impl<D: Design> Client<D> {
     fn rouse(&self, partition: usize) -> usize {
         let owner = self.shared.places[partition].seat.owner();
         let idle = self.channels[partition].is_idle();
-        if idle || !self.shared.servers[owner as usize].is_parked() {
+        if idle || !self.shared.servers[owner as usize].event.is_parked() {
             return 0;
         }
         let served = match self.shared.self_service {
@@ -253,7 +253,7 @@ impl<D: Design> Client<D> {
 impl<D: Design> Drop for Client<D> {
     fn drop(&mut self) {
         for partition in 0..self.channels.len() {
-            if self.shared.is_abandoned(partition) {
+            if self.shared.is_stopping() || self.shared.is_abandoned(partition) {
                 continue;
             }
             self.put_waiting(partition, Time::default(), Message::Leave);

@@ -40,19 +40,19 @@ struct Server<'s, D: Design> {
 }
 
 /// Tells the clients if the thread panics, once it has let go of its seats.
-struct Alarm<'s, D: Design>(&'s Shared<D>);
+struct Alarm<'s, D: Design>(&'s Shared<D>, Option<u32>);
 
 impl<D: Design> Drop for Alarm<'_, D> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.raise_alarm();
+            self.0.raise_alarm(self.1);
         }
     }
 }
 
 /// Serves until the engine ends.
 pub(super) fn run<D: Design>(shared: &Shared<D>, me: u32) {
-    let _alarm = Alarm(shared);
+    let _alarm = Alarm(shared, Some(me));
     Server::new(shared, me).run();
 }
 
@@ -133,7 +133,7 @@ impl<'s, D: Design> Server<'s, D> {
                 held.borrow_mut().fill_with(|| None);
             }
         };
-        shared.servers[me as usize].doze(ready, rise);
+        shared.servers[me as usize].event.doze(ready, rise);
         if let Some(asleep) = asleep {
             self.spend(Count::PollingNanos, asleep);
         }
@@ -162,7 +162,7 @@ impl<'s, D: Design> Server<'s, D> {
 /// Serves a partition whose owner sleeps, as its owner would. Returns how many messages there were, or
 /// nothing if somebody else has taken the seat.
 pub(super) fn stand_in<D: Design>(shared: &Shared<D>, partition: usize) -> Option<usize> {
-    let _alarm = Alarm(shared);
+    let _alarm = Alarm(shared, None);
     let place = &shared.places[partition];
     let mut served = place.seat.borrow()?;
     Some(serve(place, &mut served, shared.is_upper(partition)))

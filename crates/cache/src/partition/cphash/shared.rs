@@ -19,8 +19,7 @@ use super::count::{COUNTS, Count};
 pub(super) struct Shared<D: Design> {
     pub memory: Arc<Memory>,
     pub places: Box<[Place<D>]>,
-    /// Where each server thread sleeps.
-    pub servers: Box<[Event]>,
+    pub servers: Box<[Desk]>,
     /// Server threads that may own partitions now: the first so many.
     pub active: AtomicUsize,
     /// 1: the server threads end.
@@ -37,6 +36,16 @@ pub(super) struct Shared<D: Design> {
     pilot: Mutex<Pilot>,
     /// The partition that maintenance looks at next.
     next: AtomicUsize,
+}
+
+/// A server thread as others see it.
+#[derive(Default)]
+#[repr(align(64))]
+pub(super) struct Desk {
+    /// Where it sleeps.
+    pub event: Event,
+    /// 1: it has panicked.
+    dead: AtomicU32,
 }
 
 /// Who decides how many server threads own partitions, and from what.
@@ -172,7 +181,7 @@ impl<D: Design> Shared<D> {
         Self {
             memory,
             places: partitions.enumerate().map(place).collect(),
-            servers: (0..max).map(|_| Event::default()).collect(),
+            servers: (0..max).map(|_| Desk::default()).collect(),
             active: AtomicUsize::new(min),
             stop: AtomicU32::new(0),
             broken: AtomicU32::new(0),
@@ -197,13 +206,13 @@ impl<D: Design> Shared<D> {
 
     /// Wakes a server thread, if it sleeps, to see what was announced.
     pub fn wake(&self, server: u32) {
-        self.servers[server as usize].wake();
+        self.servers[server as usize].event.wake();
     }
 
     fn wake_all(&self) {
         announce();
         for server in &self.servers {
-            server.wake();
+            server.event.wake();
         }
     }
 
@@ -213,8 +222,13 @@ impl<D: Design> Shared<D> {
         self.wake_all();
     }
 
-    /// A server thread panics: nobody shall wait for it.
-    pub fn raise_alarm(&self) {
+    /// Whoever served has panicked, a server thread or a client: nobody shall wait for it.
+    pub fn raise_alarm(&self, server: Option<u32>) {
+        if let Some(server) = server {
+            self.servers[server as usize]
+                .dead
+                .store(1, Ordering::Relaxed);
+        }
         self.broken.store(1, Ordering::Relaxed);
         announce();
         for client in &*lock(&self.clients) {
@@ -244,9 +258,11 @@ impl<D: Design> Shared<D> {
         self.broken.load(Ordering::Relaxed) != 0
     }
 
-    /// True if the owner of a partition has panicked.
+    /// True if the owner of a partition has panicked, or whoever served in its place.
     pub fn is_abandoned(&self, partition: usize) -> bool {
-        self.is_broken() && self.places[partition].seat.is_abandoned()
+        let seat = &self.places[partition].seat;
+        let dead = |server: u32| self.servers[server as usize].dead.load(Ordering::Relaxed) != 0;
+        self.is_broken() && (seat.is_abandoned() || dead(seat.owner()))
     }
 
     /// Where to look next for partitions to compare.
@@ -283,7 +299,7 @@ impl<D: Design> Shared<D> {
     }
 
     /// Makes the first so many server threads the owners of all partitions.
-    fn share_out(&self, threads: usize) {
+    pub fn share_out(&self, threads: usize) {
         // Relaxed: for whoever asks.
         self.active.store(threads, Ordering::Relaxed);
         for (number, place) in self.places.iter().enumerate() {
