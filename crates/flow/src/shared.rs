@@ -277,14 +277,14 @@ impl<L: Shape, T: Slot> SharedHandle<L, T> {
 
     /// Removes all keys whose value `forget` chooses, and says how many: see
     /// [`SharedHandle::forget_value`].
-    pub fn forget(&mut self, forget: impl Fn(u64) -> bool) -> u64 {
+    pub fn forget(&mut self, mut forget: impl FnMut(u64) -> bool) -> u64 {
         let table = &*self.table;
         let mut forgotten = 0;
         // Two groups at a time: a pair of locks.
         for (index, slots) in table.buckets.slots().chunks(2 * L::GUARDED).enumerate() {
             let group = 2 * index as u64;
             let guard = table.stripes.lock(table.stripes.pair(group, group + 1));
-            match insert::forget(slots, &forget) {
+            match insert::forget(slots, &mut forget) {
                 0 => guard.release_unmodified(),
                 some => forgotten += some,
             }

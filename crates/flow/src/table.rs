@@ -174,7 +174,7 @@ impl<L: Shape, T: Slot> Table<L, T> {
     }
 
     /// Removes all keys whose value `forget` chooses, and says how many. Reads the whole table.
-    pub fn forget(&mut self, forget: impl Fn(u64) -> bool) -> u64 {
+    pub fn forget(&mut self, forget: impl FnMut(u64) -> bool) -> u64 {
         let forgotten = insert::forget(self.buckets.slots(), forget);
         self.stats.forgotten += forgotten;
         forgotten
