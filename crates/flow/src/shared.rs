@@ -35,7 +35,7 @@ use crate::entry::{Content, Slot};
 use crate::insert::{self, Inserted, ValueTooWide};
 use crate::layout::{Candidates, Shape};
 use crate::lookup::{Access, Many, One, check_room};
-use crate::matching::{Vector, dispatch};
+use crate::matching::{Checked, dispatch};
 use crate::policy::{Policy, exchange};
 use crate::stats::Stats;
 
@@ -95,7 +95,7 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
         drop(handles);
         SharedHandle {
             policy: Policy::new::<L>(self.config.eviction, seed, 0),
-            vector: self.config.vector,
+            vector: Checked::new(self.config.vector),
             counters,
             table: Arc::clone(self),
         }
@@ -183,7 +183,7 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
 pub struct SharedHandle<L: Shape, T: Slot> {
     table: Arc<SharedTable<L, T>>,
     policy: Policy,
-    vector: Vector,
+    vector: Checked,
     counters: Arc<Counters>,
 }
 
