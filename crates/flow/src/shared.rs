@@ -315,6 +315,7 @@ struct Sharing<'a, L: Shape, T: Slot> {
 }
 
 impl<L: Shape, T: Slot> Access<L, T> for Sharing<'_, L, T> {
+    const PLAIN: bool = false;
     const SHARED: bool = true;
 
     #[inline(always)]
