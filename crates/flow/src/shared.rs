@@ -173,7 +173,9 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
         };
         // It may have moved, or left, since it was hit.
         match self.scan(at, tag) {
-            Some((number, _)) if number % L::SLOTS != 0 => exchange(&self.buckets, at, number),
+            Some((number, _)) if !number.is_multiple_of(L::SLOTS) => {
+                exchange(&self.buckets, at, number)
+            }
             _ => guard.release_unmodified(),
         }
     }
