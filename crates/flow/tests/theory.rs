@@ -91,7 +91,7 @@ fn fill(cache: &mut FlowCache, keys: u64, rounds: f64) -> u64 {
         // So many accesses go by, on average, until one misses.
         done += 1.0 / missing.len() as f64;
         draw += 1;
-        let at = (u128::from(mix(draw)) * missing.len() as u128 >> 64) as usize;
+        let at = ((u128::from(mix(draw)) * missing.len() as u128) >> 64) as usize;
         let key = missing[at];
         match cache.insert(mix(key), key).unwrap() {
             Inserted::Filled => drop(missing.swap_remove(at)),
