@@ -109,8 +109,10 @@ fn values_never_go_back() {
                 assert!(first <= second);
             })
         };
-        // The update is a hit too: stores the value and moves the key up.
+        // The update is a hit too: stores the value and moves the key up. Then the other key goes up
+        // again, so that the new value lies where the old one lay.
         assert_eq!(insert(&mut writer, 2, 21), Inserted::Updated { old: 20 });
+        assert_eq!(writer.lookup(key(1)), Some(10));
         reader.join().unwrap();
         assert_eq!(writer.lookup(key(2)), Some(21));
     });
