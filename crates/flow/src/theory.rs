@@ -217,19 +217,19 @@ fn poisson_tail(mean: f64, least: usize) -> f64 {
 /// The hit rate while a table warms up, as the paper estimates it (appendix D): `rounds` is the
 /// accesses so far by the keys of the working set, `final_rate` what the table will reach.
 ///
-/// It is far too optimistic near the end. The last keys find their places by a random walk: the
-/// supplement's simulation of 2-4 BLP with random eviction at 0.95 is still 1.4 points low after 20
-/// rounds, where the estimate is within 10^-8; see [`warm_up_rounds`].
+/// It is far too optimistic near the end. The last keys find their places by a random walk: 2-4 BLP
+/// with random eviction, simulated at 0.95, is still 1.4 points low after 20 rounds, where the
+/// estimate is within 10^-8 and the paper says one point; see [`warm_up_rounds`].
 pub fn warm_up_hit_rate(final_rate: f64, rounds: f64) -> f64 {
     final_rate * (1.0 - (-rounds.max(0.0)).exp())
 }
 
 /// Rounds of the working set, uniform and in random order, after which a table is within .005 of
-/// [`hit_rate`] at an `alpha` of 0.95. These are measured (tests/theory.rs), the estimate being too
-/// low; random eviction needs as many as the supplement says, or more.
+/// [`hit_rate`] at an `alpha` of 0.95. These are measured (tests/theory.rs): by the estimate five
+/// would do.
 ///
-/// Cuckoo-lite with victims in second buckets never is: it stays .018 below, for a chain of keys that
-/// could move ends at the first that sits in its own second bucket.
+/// Cuckoo-lite with victims in second buckets never is: it stays .018 below, for a bucket full of
+/// keys that have it as their second passes nobody on.
 pub fn warm_up_rounds(layout: Layout, eviction: Eviction) -> u32 {
     match (layout, eviction) {
         // All it takes is that every key came by.
@@ -251,9 +251,9 @@ mod tests {
         assert!((computed - known).abs() < 6e-5, "{computed}, not {known}");
     }
 
-    /// The table of supplement 1.4, computed there by other means.
+    /// Numbers that another program computed. The paper's own are not in its public text.
     #[test]
-    fn rates_are_those_of_the_supplement() {
+    fn rates_are_those_that_others_computed() {
         let poisson = |b, m, alpha| neighbours(b, m, alpha, Arrivals::Poisson);
         let known: [(usize, usize, [f64; 8]); 5] = [
             (
@@ -303,8 +303,8 @@ mod tests {
         {
             near(poisson(2, 8, *alpha), rate);
         }
-        // The supplement has .0002 to .0015 less for the window and for three buckets; these are
-        // what `window_rates_are_those_of_exact_placement` of tests/theory.rs confirms.
+        // The other program had .0002 to .0015 less for the window. Exact placement confirms
+        // these: `exact_placement_of_large_tables_agrees_with_the_theory` in tests/theory.rs.
         for (alpha, rate) in ALPHAS[1..6]
             .iter()
             .zip([0.9929, 0.9760, 0.9606, 0.9400, 0.8865])
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn spilling_is_that_of_the_supplement() {
+    fn spilling_is_what_others_computed() {
         let spill = spill_probabilities(2, 4, 0.95, Arrivals::Poisson);
         let known = [0.3846, 0.1520, 0.1431, 0.1192, 0.2011];
         assert_eq!(spill.len(), known.len());

@@ -6,7 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Zipf};
 
-/// The tables of supplement 1.5: 512 buckets of four.
+/// 512 buckets of four, as in the simulation that `skewed_flows_are_hit_as_others_simulated` repeats.
 const ENTRIES: u64 = 2048;
 
 const LAST: Eviction = Eviction::Pblru {
@@ -48,9 +48,9 @@ fn zipf(theta: f64, keys: f64) -> impl FnMut(&mut SmallRng) -> u64 {
     move |random| ranks.sample(random) as u64
 }
 
-/// Zipf .99 with four keys a slot: the numbers of supplement 1.5, within half a point.
+/// Zipf .99 with four keys a slot: the hit rates that another program found, within half a point.
 #[test]
-fn skewed_flows_are_hit_as_often_as_the_supplement_says() {
+fn skewed_flows_are_hit_as_others_simulated() {
     let known = [
         (Layout::FourWay, [0.738, 0.769, 0.804, 0.790]),
         (Layout::Blp2x4, [0.746, 0.783, 0.811, 0.798]),
@@ -59,7 +59,7 @@ fn skewed_flows_are_hit_as_often_as_the_supplement_says() {
     let evictions = [Eviction::Random, Eviction::Lru, LAST, Eviction::PBLRU];
     for (layout, rates) in known {
         for (eviction, known) in evictions.into_iter().zip(rates) {
-            let rate = hit_rate((layout, eviction), 1_000_000, zipf(0.99, 4.0));
+            let rate = hit_rate((layout, eviction), 600_000, zipf(0.99, 4.0));
             assert!(
                 (rate - known).abs() < 0.005,
                 "{layout} {eviction}: {rate}, not {known}"
@@ -78,7 +78,7 @@ fn bubbles_gain_on_skewed_flows() {
         Layout::CuckooLite,
         Layout::Blp2x4,
     ] {
-        let rate = |eviction| hit_rate((layout, eviction), 1_000_000, zipf(0.99, 4.0));
+        let rate = |eviction| hit_rate((layout, eviction), 600_000, zipf(0.99, 4.0));
         let (random, lru) = (rate(Eviction::Random), rate(Eviction::Lru));
         for eviction in [
             LAST,
