@@ -1,5 +1,7 @@
 //! A flow cache chosen at run time: the choice is asked for once a call, not once a key.
 
+use std::fmt;
+
 use crate::config::{Config, ConfigError};
 use crate::entry::{Entry, Hash64, Slot, Tag16, Tag32};
 use crate::eviction::Eviction;
@@ -14,6 +16,16 @@ use crate::table::Table;
 pub struct FlowCache {
     config: Config,
     table: Box<dyn AnyTable>,
+}
+
+impl fmt::Debug for FlowCache {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = out.debug_struct("FlowCache");
+        shown
+            .field("config", &self.config)
+            .field("stats", &self.stats());
+        shown.finish_non_exhaustive()
+    }
 }
 
 /// What all exclusive tables can do.

@@ -15,6 +15,10 @@
 //! 2. There is one record more than slots, so an insert always finds a free one.
 //! 3. Of two flows with one tag and a common bucket only the later is in the table.
 
+use std::fmt;
+
+use nuthatch_hash::KeyHasher;
+
 use crate::cache::FlowCache;
 use crate::config::{Config, ConfigError, ENTRIES_MAX};
 use crate::entry::Entry;
@@ -24,7 +28,6 @@ use crate::lookup::check_room;
 use crate::memory::{Memory, Zeroed};
 use crate::prefetch;
 use crate::stats::Stats;
-use nuthatch_hash::KeyHasher;
 
 /// Flows that a batch hashes, compares and verifies in one go: a word of hit bits.
 const GROUP: usize = 64;
@@ -59,6 +62,16 @@ pub struct FlowTable {
     mistaken: u64,
     /// Inserts that took the entry of another flow because it had their tag.
     collided: u64,
+}
+
+impl fmt::Debug for FlowTable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = out.debug_struct("FlowTable");
+        shown
+            .field("config", self.config())
+            .field("stats", &self.stats());
+        shown.finish_non_exhaustive()
+    }
 }
 
 /// What an insert into a [`FlowTable`] did.

@@ -113,3 +113,112 @@ pub(crate) fn forget<T: Slot>(slots: &[T], mut forget: impl FnMut(u64) -> bool) 
     }
     forgotten
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    use super::*;
+    use crate::entry::{Tag16, Tag32};
+    use crate::eviction::Eviction;
+    use crate::layout::{Blp2x4, Blp2x8, CuckooLite, EightWay, FourWay, Layout, Window};
+    use crate::lookup::{One, Plain};
+    use crate::matching::{Checked, Vector, dispatch};
+
+    fn contents<L: Shape, T: Slot>(buckets: &Buckets<L, T>) -> Vec<Content> {
+        buckets.slots().iter().map(Slot::load).collect()
+    }
+
+    fn sorted(contents: &[Content]) -> Vec<(u64, u64)> {
+        let taken = contents.iter().filter(|content| content.tag != 0);
+        let mut all: Vec<_> = taken.map(|content| (content.tag, content.value)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Random inserts and removals into eight buckets; after each, what it changed must be what the
+    /// crate's invariants and its outcome allow.
+    fn changes_are_lawful<L: Shape, T: Slot>(eviction: Eviction) {
+        let buckets = Buckets::<L, T>::reserve(8).unwrap();
+        let mut policy = Policy::new::<L>(eviction, 1, buckets.slots().len());
+        let mut random = SmallRng::seed_from_u64(1);
+        for value in 1..3000 {
+            // Few tags, so that neighbours share some.
+            let hash = random.random::<u64>() & 0x000f_0003_0000_0007;
+            let (at, tag) = buckets.candidates(hash);
+            let before = contents(&buckets);
+            let mut expected = sorted(&before);
+            let mut take = |tag: u64, value: u64| {
+                let place = expected.iter().position(|one| *one == (tag, value));
+                expected.remove(place.expect("who left was there"));
+            };
+            if random.random_ratio(1, 10) {
+                if let Some(old) = remove(&buckets, hash) {
+                    take(tag, old);
+                }
+            } else {
+                match insert(&buckets, &mut policy, hash, value) {
+                    Inserted::Filled => {}
+                    Inserted::Updated { old } => take(tag, old),
+                    Inserted::Evicted { value } => {
+                        let victim = before.iter().find(|one| one.value == value);
+                        take(victim.expect("who left was there").tag, value);
+                    }
+                }
+                expected.push((tag, value));
+                expected.sort_unstable();
+            }
+            // Nobody else left, came, or changed.
+            let after = contents(&buckets);
+            assert_eq!(sorted(&after), expected, "{} {eviction}", L::LAYOUT);
+            // Invariant 2: changes stay in one bucket, one of the key's.
+            let changed: Vec<usize> = (0..after.len())
+                .filter(|&slot| after[slot] != before[slot])
+                .collect();
+            let candidates: Vec<usize> = (0..L::CANDIDATES).map(|n| at.slot::<L>(n)).collect();
+            assert!(changed.iter().all(|slot| candidates.contains(slot)));
+            let bucket = |slot: &usize| slot / L::SLOTS;
+            assert!(
+                changed
+                    .iter()
+                    .all(|slot| bucket(slot) == bucket(&changed[0]))
+            );
+            // Invariant 1: the tag is in one of its candidates at most.
+            let same = candidates.iter().filter(|&&slot| after[slot].tag == tag);
+            assert!(same.count() <= 1);
+            let found = dispatch(
+                Checked::new(Vector::detect()),
+                One {
+                    buckets: &buckets,
+                    access: Plain,
+                    hash,
+                },
+            );
+            assert_eq!(
+                found,
+                after.iter().any(|one| one.value == value).then_some(value)
+            );
+        }
+    }
+
+    fn all_evictions<L: Shape>() {
+        for eviction in Eviction::ALL {
+            if eviction.suits(L::LAYOUT) {
+                changes_are_lawful::<L, Tag16>(eviction);
+                changes_are_lawful::<L, Tag32>(eviction);
+            }
+        }
+    }
+
+    #[test]
+    fn changes_of_every_table_are_lawful() {
+        all_evictions::<FourWay>();
+        all_evictions::<EightWay>();
+        all_evictions::<CuckooLite>();
+        all_evictions::<Window>();
+        all_evictions::<Blp2x4>();
+        all_evictions::<Blp2x8>();
+        assert_eq!(Layout::ALL.len(), 6, "a layout more to test");
+    }
+}

@@ -1,5 +1,6 @@
 //! A shared flow cache chosen at run time: the choice is asked for once a call, not once a key.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::config::{Config, ConfigError};
@@ -20,6 +21,22 @@ pub struct SharedFlowCache {
 /// [`SharedHandle`] say.
 pub struct FlowHandle {
     handle: Box<dyn AnyHandle>,
+}
+
+impl fmt::Debug for SharedFlowCache {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = out.debug_struct("SharedFlowCache");
+        shown
+            .field("config", self.config())
+            .field("stats", &self.stats());
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for FlowHandle {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("FlowHandle").finish_non_exhaustive()
+    }
 }
 
 /// What all shared tables can do.
