@@ -35,7 +35,14 @@ trait AnyTable: Send + Sync {
     fn peek(&self, hash: u64) -> Option<u64>;
     fn prefetch(&self, hash: u64);
     fn insert(&mut self, hash: u64, value: u64) -> Result<Inserted, ValueTooWide>;
+    fn insert_dropping(
+        &mut self,
+        hash: u64,
+        value: u64,
+        dropped: &mut dyn FnMut(u64),
+    ) -> Result<Inserted, ValueTooWide>;
     fn remove(&mut self, hash: u64) -> Option<u64>;
+    fn remove_each(&mut self, hash: u64, removed: &mut dyn FnMut(u64));
     fn forget(&mut self, forget: &mut dyn FnMut(u64) -> bool) -> u64;
     fn stats(&self) -> Stats;
     fn count(&self) -> u64;
@@ -62,8 +69,21 @@ impl<L: Shape, T: Slot> AnyTable for Table<L, T> {
         self.insert(hash, value)
     }
 
+    fn insert_dropping(
+        &mut self,
+        hash: u64,
+        value: u64,
+        dropped: &mut dyn FnMut(u64),
+    ) -> Result<Inserted, ValueTooWide> {
+        self.insert_dropping(hash, value, dropped)
+    }
+
     fn remove(&mut self, hash: u64) -> Option<u64> {
         self.remove(hash)
+    }
+
+    fn remove_each(&mut self, hash: u64, removed: &mut dyn FnMut(u64)) {
+        self.remove_each(hash, removed);
     }
 
     fn forget(&mut self, forget: &mut dyn FnMut(u64) -> bool) -> u64 {
@@ -162,10 +182,25 @@ impl FlowCache {
         self.table.insert(hash, value)
     }
 
-    /// Removes a key and returns its value.
+    /// Removes a key and returns its value: [`Table::remove`].
     #[inline]
     pub fn remove(&mut self, hash: u64) -> Option<u64> {
         self.table.remove(hash)
+    }
+
+    /// Inserts or updates a key, and says whose entries with the same tag were dropped for it.
+    pub(crate) fn insert_dropping(
+        &mut self,
+        hash: u64,
+        value: u64,
+        mut dropped: impl FnMut(u64),
+    ) -> Result<Inserted, ValueTooWide> {
+        self.table.insert_dropping(hash, value, &mut dropped)
+    }
+
+    /// Removes a key and all that cannot be told from it, and hands their values over.
+    pub(crate) fn remove_each(&mut self, hash: u64, mut removed: impl FnMut(u64)) {
+        self.table.remove_each(hash, &mut removed);
     }
 
     /// Removes all keys with this value, as when a rule dies, and says how many.

@@ -13,7 +13,7 @@
 //! Invariants:
 //! 1. Each entry of the cache names one record in use, and each record in use is named once.
 //! 2. There is one record more than slots, so an insert always finds a free one.
-//! 3. Of two flows with one tag and a common bucket only the later is in the table.
+//! 3. A flow has one record at most: an insert drops all other candidates of its tag.
 
 use std::fmt;
 
@@ -235,20 +235,33 @@ impl FlowTable {
     }
 
     fn place(&mut self, hash: u64, record: u64) -> Inserted {
-        match self.cache.insert(hash, record) {
+        let records = &mut self.records;
+        let dropped = |other| {
+            records.give_back(other);
+        };
+        match self.cache.insert_dropping(hash, record, dropped) {
             Ok(inserted) => inserted,
             Err(error) => unreachable!("records are counted to fit their entries: {error}"),
         }
     }
 
-    /// Removes a flow and returns its value.
+    /// Removes a flow and returns its value. Others of its tag, one in billions, leave with it.
     pub fn remove(&mut self, flow: &FiveTuple) -> Option<u64> {
         let packed = flow.pack();
         let hash = self.hasher.hash(&packed);
-        let record = self.cache.peek(hash)?;
-        self.records.verify(record, &packed)?;
-        self.cache.remove(hash);
-        Some(self.records.give_back(record).1)
+        self.remove_packed(hash, &packed)
+    }
+
+    fn remove_packed(&mut self, hash: u64, packed: &[u8; PACKED]) -> Option<u64> {
+        let mut removed = None;
+        let records = &mut self.records;
+        self.cache.remove_each(hash, |record| {
+            let (other, value) = records.give_back(record);
+            if other == *packed {
+                removed = Some(value);
+            }
+        });
+        removed
     }
 
     /// Removes all flows with this value, as when a rule dies, and says how many. Reads the whole
@@ -431,5 +444,31 @@ mod tests {
         assert_eq!((stats.lookups, stats.hits), (4, 2));
         assert_eq!((stats.filled, stats.updated, stats.evicted), (1, 0, 1));
         assert_eq!(table.iter().collect::<Vec<_>>(), [(other, 20)]);
+    }
+
+    /// Two flows of neighbouring buckets that have the same tag: whoever is asked for first hides the
+    /// other, and no record is lost when one of them goes.
+    #[test]
+    fn neighbours_that_share_a_tag_leave_together() {
+        let mut table = FlowTable::new(&Config::new(64), KeyHasher::seeded(1)).unwrap();
+        let (one, other) = (flow(1), flow(2));
+        let (hash, next) = (0x1234_5678_0000_0000, 0x1234_5678_0000_0001);
+        for round in 0..1000 {
+            table.insert_packed(hash, one.pack(), round);
+            assert_eq!(
+                table.insert_packed(next, other.pack(), 20),
+                FlowInserted::Filled
+            );
+            assert_eq!(table.lookup_packed(hash, &one.pack()), Some(round));
+            assert_eq!(table.lookup_packed(next, &other.pack()), Some(20));
+            if round % 2 == 0 {
+                let updated = table.insert_packed(hash, one.pack(), 11);
+                assert_eq!(updated, FlowInserted::Updated { old: round });
+                assert_eq!(table.iter().collect::<Vec<_>>(), [(one, 11)]);
+            }
+            assert!(table.remove_packed(hash, &one.pack()).is_some());
+            assert_eq!(table.iter().count(), 0);
+            assert_eq!(table.stats().occupied(), 0);
+        }
     }
 }

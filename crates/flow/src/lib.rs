@@ -13,10 +13,10 @@
 //! [`FiveTuple`] names and hashes flows, [`FlowTable`] verifies them in full, and [`theory`] says which hit rate to expect.
 //!
 //! Invariants:
-//! 1. A key's tag is in at most one of its candidates: inserts test them all before they take an
-//!    empty slot.
-//! 2. An insert changes slots of one of the key's buckets only, and no other key's bucket.
-//! 3. Occupancy falls by removing and forgetting only: who leaves makes room for who comes.
+//! 1. A key has at most one entry: an insert tests all candidates' tags before it takes an empty slot,
+//!    and of several that match (neighbours may share a tag) it leaves one. A removal leaves none.
+//! 2. An insert stores into slots of one of the key's buckets only. No key ever changes its bucket.
+//! 3. Who is evicted makes room for who comes: evictions leave the occupancy as it is.
 //! 4. No key spills behind the spare buckets, and none wraps around into the first.
 
 mod buckets;

@@ -250,9 +250,14 @@ impl<L: Shape, T: Slot> SharedHandle<L, T> {
         let table = &*self.table;
         let (at, _) = table.buckets.candidates(hash);
         let guard = table.stripes.lock(table.pair(at));
-        let inserted = insert::insert(&table.buckets, &mut self.policy, hash, value);
+        let mut dropped = 0;
+        let left = |_| dropped += 1;
+        let inserted = insert::insert(&table.buckets, &mut self.policy, hash, value, left);
         drop(guard);
-        self.counters.add(|stats| stats.count(inserted));
+        self.counters.add(|stats| {
+            stats.count(inserted);
+            stats.removed += dropped;
+        });
         Ok(inserted)
     }
 
@@ -261,14 +266,18 @@ impl<L: Shape, T: Slot> SharedHandle<L, T> {
         let table = &*self.table;
         let (at, _) = table.buckets.candidates(hash);
         let guard = table.stripes.lock(table.pair(at));
-        let value = insert::remove(&table.buckets, hash);
-        if value.is_none() {
+        let (mut first, mut removed) = (None, 0);
+        insert::remove(&table.buckets, hash, |value| {
+            first.get_or_insert(value);
+            removed += 1;
+        });
+        if removed == 0 {
             guard.release_unmodified();
             return None;
         }
         drop(guard);
-        self.counters.add(|stats| stats.removed += 1);
-        value
+        self.counters.add(|stats| stats.removed += removed);
+        first
     }
 
     /// Removes all keys with this value, as when a rule dies, and says how many. Reads the whole

@@ -153,18 +153,47 @@ impl<L: Shape, T: Slot> Table<L, T> {
     /// Inserts or updates a key. Fails only for a value wider than [`Entry::value_max`].
     #[inline]
     pub fn insert(&mut self, hash: u64, value: u64) -> Result<Inserted, ValueTooWide> {
+        self.insert_dropping(hash, value, |_| ())
+    }
+
+    /// Inserts or updates a key, and says whose entries with the same tag were dropped for it.
+    #[inline]
+    pub(crate) fn insert_dropping(
+        &mut self,
+        hash: u64,
+        value: u64,
+        mut dropped: impl FnMut(u64),
+    ) -> Result<Inserted, ValueTooWide> {
         insert::check::<T>(value)?;
-        let inserted = insert::insert(&self.buckets, &mut self.policy, hash, value);
+        let stats = &mut self.stats;
+        let left = |value| {
+            stats.removed += 1;
+            dropped(value);
+        };
+        let inserted = insert::insert(&self.buckets, &mut self.policy, hash, value, left);
         self.stats.count(inserted);
         Ok(inserted)
     }
 
-    /// Removes a key and returns its value.
+    /// Removes a key and returns its value; others of the same tag that could be taken for it
+    /// leave with it.
     #[inline]
     pub fn remove(&mut self, hash: u64) -> Option<u64> {
-        let value = insert::remove(&self.buckets, hash);
-        self.stats.removed += u64::from(value.is_some());
-        value
+        let mut first = None;
+        self.remove_each(hash, |value| {
+            first.get_or_insert(value);
+        });
+        first
+    }
+
+    /// Removes a key and all that cannot be told from it, and hands their values over.
+    #[inline]
+    pub(crate) fn remove_each(&mut self, hash: u64, mut removed: impl FnMut(u64)) {
+        let stats = &mut self.stats;
+        insert::remove(&self.buckets, hash, |value| {
+            stats.removed += 1;
+            removed(value);
+        });
     }
 
     /// Removes all keys with this value, as when a rule dies, and says how many. Reads the whole
