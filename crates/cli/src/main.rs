@@ -11,6 +11,7 @@ mod hash;
 mod process;
 mod serve;
 mod settings;
+mod tuning;
 
 use std::process::ExitCode;
 
