@@ -230,6 +230,49 @@ fn impossible_configurations_are_refused_in_words() {
 }
 
 #[test]
+fn the_limit_can_be_raised_and_lowered_while_items_stay() {
+    let config = LockHashConfig {
+        memory_limit: 4 * MIB,
+        memory_limit_max: 16 * MIB,
+        item_size_max: 10_000,
+        ..LockHashConfig::default()
+    };
+    let engine = Arc::new(LockHash::new(config).unwrap());
+    let mut handle = engine.handle();
+    let mut fill = |engine: &LockHash| {
+        for number in 0..20_000 {
+            set(
+                &mut handle,
+                Time(1),
+                format!("key {number}").as_bytes(),
+                &[1; 1000],
+            );
+        }
+        engine.stats().items
+    };
+    let few = fill(&engine);
+    engine.set_memory_limit(16 * MIB).unwrap();
+    let many = fill(&engine);
+    assert!(many > 3 * few, "{few} and {many} items");
+    assert!(
+        engine
+            .set_memory_limit(20 * MIB)
+            .is_err_and(|words| words.contains("16 MiB"))
+    );
+    assert!(engine.set_memory_limit(1000).is_err());
+    engine.set_memory_limit(4 * MIB).unwrap();
+    while handle.maintain(Time(2), 1000) {}
+    let stats = engine.stats();
+    assert!(stats.memory_used <= stats.memory_limit);
+    assert!(
+        stats.items * 10 > few * 9,
+        "{few} and {} items",
+        stats.items
+    );
+    engine.audit().unwrap();
+}
+
+#[test]
 fn small_memory_has_fewer_partitions() {
     let count = |memory_limit, item_size_max| {
         let config = LockHashConfig {

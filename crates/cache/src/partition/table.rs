@@ -47,8 +47,8 @@ pub struct Partition {
     flush_before: u64,
     pub(super) newest: Option<Element>,
     pub(super) oldest: Option<Element>,
-    pub(super) space: Space,
     pub(super) config: PartitionConfig,
+    pub(super) space: Space,
     pub(super) random: u64,
     sequence: u64,
     /// Elements with an expiry may be there, or flushed ones.
@@ -466,6 +466,21 @@ impl Partition {
             let line = line_of(first);
             self.memory().prefetch(line);
             self.memory().prefetch(line.wrapping_add(1));
+        }
+    }
+
+    /// Starts loading the headers that a hit of that element changes besides its own.
+    #[inline]
+    pub fn prefetch_neighbours(&self, hash: u64) {
+        if self.config.eviction == Eviction::Random || self.index.buckets() == 0 {
+            return;
+        }
+        let memory = self.memory();
+        if let Some(first) = self.index.first(memory, self.index.bucket_of(hash)) {
+            let (newer, older) = memory.neighbours(first);
+            for beside in [newer, older, self.newest] {
+                memory.prefetch(line_of(beside));
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A thread's door to the engine, and the batch.
 //!
 //! A batch is carried out strictly in order, a lock for each request. What runs ahead of it only loads
-//! caches: first the partition with its lock, then, under the lock for a moment, the bucket, then the
-//! header of the element that is first in it and the line behind. So the misses of different requests
+//! caches: first the partition with its lock, then, under the lock for a moment, the bucket, the element
+//! that is first in it, and its neighbours in the order of use. So the misses of different requests
 //! overlap.
 
 use std::sync::Arc;
@@ -25,6 +25,16 @@ const RECLAIMS_MAX: usize = 8;
 
 /// How many requests a stage of looking ahead is before the next.
 const STAGE: usize = 3;
+
+/// Starts loading what an operation on a hash will need of its partition.
+type Load = fn(&Partition, u64);
+
+/// What is loaded so many stages ahead of a request, under its partition's lock for a moment.
+const LOADS: [(usize, Load); 3] = [
+    (3, Partition::prefetch_bucket),
+    (2, Partition::prefetch_header),
+    (1, Partition::prefetch_neighbours),
+];
 
 /// Places looked at under one lock by a visit.
 const VISIT_STEP: usize = 64;
@@ -144,7 +154,7 @@ impl LockHash {
 
     /// Looks into a key's partition to load what its operation will need, if nobody is at it.
     #[inline]
-    fn look_ahead(&self, key: &Key<'_>, load: fn(&Partition, u64)) {
+    fn look_ahead(&self, key: &Key<'_>, load: Load) {
         let slot = &self.partitions[self.partition_of(key.hash())];
         if let Some(locked) = slot.0.try_lock() {
             load(&locked, key.hash());
@@ -184,20 +194,17 @@ impl Handle for LockHashHandle {
         batch: &[Request<'_>],
         replies: &mut R,
     ) {
-        for request in batch.iter().take(3 * STAGE) {
+        for request in batch.iter().take(4 * STAGE) {
             self.engine.prefetch(&request.key);
         }
         for (index, request) in batch.iter().enumerate() {
-            if let Some(ahead) = batch.get(index + 3 * STAGE) {
+            if let Some(ahead) = batch.get(index + 4 * STAGE) {
                 self.engine.prefetch(&ahead.key);
             }
-            if let Some(ahead) = batch.get(index + 2 * STAGE) {
-                self.engine
-                    .look_ahead(&ahead.key, Partition::prefetch_bucket);
-            }
-            if let Some(ahead) = batch.get(index + STAGE) {
-                self.engine
-                    .look_ahead(&ahead.key, Partition::prefetch_header);
+            for (stages, load) in LOADS {
+                if let Some(ahead) = batch.get(index + stages * STAGE) {
+                    self.engine.look_ahead(&ahead.key, load);
+                }
             }
             self.run(now, index, request, replies);
         }
