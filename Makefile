@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: serve test bench loom fuzz soak install
+.PHONY: serve test bench figures-engines loom fuzz soak install
 
 # Build and start a server on 127.0.0.1:11211.
 serve:
@@ -15,6 +15,10 @@ test:
 # The figures of the README.
 bench:
 	@scripts/bench.sh $(SECONDS)
+
+# The figures of docs/engines.md: engines side by side, in process and behind a server.
+figures-engines:
+	@scripts/figures-engines.sh $(SECONDS)
 
 # The models of the lock-free parts alone.
 loom:

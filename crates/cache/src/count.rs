@@ -5,7 +5,7 @@ use crate::item::Header;
 use crate::slab::Store;
 use crate::slab::arena::Chunk;
 use crate::slab::sizes::CLASSES_MAX;
-use crate::stats::{ClassStats, EngineStats};
+use crate::stats::{ClassStats, EngineStats, PATH_LENGTH_MAX};
 
 /// The engine-wide counters.
 #[derive(Clone, Copy, Debug)]
@@ -37,9 +37,17 @@ pub enum Count {
     FalseTags,
     /// Items moved to their other bucket.
     Displaced,
+    /// Searches for a key.
+    Lookups,
+    /// Of these, those that found it.
+    Hits,
+    /// Items looked at by searches that found their key.
+    SearchedHit,
+    /// Items looked at by those that did not.
+    SearchedMiss,
 }
 
-const ENGINE_COUNTS: usize = Count::Displaced as usize + 1;
+const ENGINE_COUNTS: usize = Count::SearchedMiss as usize + 1;
 
 /// Counters of a size class.
 #[derive(Clone, Copy, Debug)]
@@ -57,15 +65,17 @@ pub enum ClassCount {
 
 const CLASS_COUNTS: usize = ClassCount::OutOfMemory as usize + 1;
 
+const CLASS_START: usize = ENGINE_COUNTS + PATH_LENGTH_MAX + 1;
+
 /// How many counters a thread has.
-pub const COUNTS: usize = ENGINE_COUNTS + CLASS_COUNTS * CLASSES_MAX;
+pub const COUNTS: usize = CLASS_START + CLASS_COUNTS * CLASSES_MAX;
 
 /// A thread's counters.
 pub type Counted = Counters<COUNTS>;
 
 /// Where a class's counter stands.
 pub const fn class_count(class: usize, count: ClassCount) -> usize {
-    ENGINE_COUNTS + CLASS_COUNTS * class + count as usize
+    CLASS_START + CLASS_COUNTS * class + count as usize
 }
 
 impl Counted {
@@ -80,6 +90,11 @@ impl Counted {
     pub fn one_in(&self, class: usize, count: ClassCount) {
         self.add(class_count(class, count), 1);
     }
+    /// So many items were displaced to make a slot free.
+    pub fn path(&self, length: usize) {
+        self.add(ENGINE_COUNTS + length.min(PATH_LENGTH_MAX), 1);
+    }
+
     /// An item came into the index.
     pub fn item_in(&self, store: &Store, header: &Header) {
         self.one(Count::Linked);
@@ -138,18 +153,23 @@ impl Counted {
     }
 }
 
+/// Items in the table, from the counters since the start. They are summed one thread after the other:
+/// never less than nothing is shown.
+pub fn items(live: &[u64; COUNTS]) -> u64 {
+    let items = live[Count::Linked as usize].wrapping_sub(live[Count::Unlinked as usize]);
+    if items > u64::MAX / 2 { 0 } else { items }
+}
+
 /// All that can be said of an engine without its index.
 pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
     let (sums, live) = (counters.sums_since_reset(), counters.sums());
     let count = |count: Count| sums[count as usize];
-    let items = live[Count::Linked as usize].wrapping_sub(live[Count::Unlinked as usize]);
     let (memory_limit, memory_used) = {
         let pool = store.pool();
         (pool.limit() as u64, pool.used() as u64)
     };
     EngineStats {
-        // The sums are taken one thread after the other; never show less than nothing.
-        items: if items > u64::MAX / 2 { 0 } else { items },
+        items: items(&live),
         total_items: count(Count::Stored),
         item_bytes: live[Count::Bytes as usize],
         memory_limit,
@@ -161,9 +181,14 @@ pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
         out_of_memory: count(Count::OutOfMemory),
         pages_moved: store.pages_moved(),
         swept: count(Count::Swept),
+        lookups: count(Count::Lookups),
+        lookup_hits: count(Count::Hits),
+        searched_hit: count(Count::SearchedHit),
+        searched_miss: count(Count::SearchedMiss),
         read_retries: count(Count::Retries),
         false_tags: count(Count::FalseTags),
         displacements: count(Count::Displaced),
+        path_lengths: std::array::from_fn(|length| sums[ENGINE_COUNTS + length]),
         classes: (0..store.sizes.count())
             .map(|class| class_stats(&sums, &live, store, class))
             .filter(|class| class.pages > 0 || class.evictions > 0 || class.out_of_memory > 0)

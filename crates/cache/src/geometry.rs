@@ -60,6 +60,15 @@ impl Geometry {
         self.buckets() + self.split
     }
 
+    /// Buckets that memory is taken for.
+    pub fn allocated_buckets(self) -> u64 {
+        if self.growing {
+            2 * self.buckets()
+        } else {
+            self.buckets()
+        }
+    }
+
     /// The bucket that `full`, all bits of a position, falls into.
     #[inline(always)]
     pub fn locate(self, full: u64) -> u64 {

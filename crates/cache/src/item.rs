@@ -31,6 +31,7 @@ pub const HEADER_WIDE: usize = 4 * WORD;
 pub const SEGMENT_HEADER: usize = 2 * WORD;
 
 const KEY_LEN_BITS: u32 = 8;
+const KEY_LEN_MASK: u64 = (1 << KEY_LEN_BITS) - 1;
 const VALUE_LEN_BITS: u32 = 20;
 const EXPIRY_SHIFT: u32 = KEY_LEN_BITS + VALUE_LEN_BITS;
 const SEQUENCE_BITS: u32 = 48;
@@ -187,8 +188,8 @@ impl Header {
     /// for a key of this length.
     #[inline(always)]
     pub fn usual(word0: u64, word1: u64, key_len: usize) -> Option<Self> {
-        let looked_at = ((1 << KEY_LEN_BITS) - 1) | WIDE | LARGE;
-        (word0 & looked_at == key_len as u64).then_some(Self {
+        let usual = word0 & (WIDE | LARGE) == 0;
+        (usual && word0 & KEY_LEN_MASK == key_len as u64).then_some(Self {
             word0,
             word1,
             cas: 0,
@@ -267,7 +268,7 @@ impl Header {
     /// Bytes of the key.
     #[inline(always)]
     pub fn key_len(&self) -> usize {
-        (self.word0 & ((1 << KEY_LEN_BITS) - 1)) as usize
+        (self.word0 & KEY_LEN_MASK) as usize
     }
 
     /// Bytes of the value.

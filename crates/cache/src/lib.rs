@@ -5,8 +5,9 @@
 //! [`Request`]s in, [`Replies`] out.
 //!
 //! * [`cache`](Cache): get, set, counters, single flight, iteration
-//! * [`engine`], [`request`], [`reply`], [`stats`]: the seam
+//! * [`engine`], [`request`], [`reply`], [`stats`], [`index_stats`]: the seam
 //! * [`cuckoo`]: optimistic cuckoo hashing with CLOCK (MemC3)
+//! * [`chained`]: chaining under locks, with strict LRU or CLOCK (classic memcached)
 //! * [`partition`]: CPHash's partitions, and LockHash: each behind a lock
 //! * [`slab`] and [`eviction`]: where items live and who has to go
 
@@ -14,6 +15,7 @@
 mod builder;
 #[cfg(not(loom))]
 mod cache;
+pub mod chained;
 mod count;
 mod counters;
 pub mod cuckoo;
@@ -22,6 +24,7 @@ pub mod eviction;
 #[cfg(not(loom))]
 mod flight;
 mod geometry;
+pub mod index_stats;
 mod item;
 mod lifetime;
 mod number;
@@ -37,6 +40,8 @@ pub mod stats;
 pub use builder::Builder;
 #[cfg(not(loom))]
 pub use cache::{Cache, CasOutcome, Error, LoadError};
+pub use chained::Chained;
+pub use chained::config::{ChainedConfig, ChainedEviction, Locks};
 pub use cuckoo::Cuckoo;
 pub use cuckoo::config::{CuckooConfig, Departure, Listener};
 pub use engine::{Engine, Handle, Value};

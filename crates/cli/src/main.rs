@@ -10,6 +10,7 @@ mod flags;
 mod process;
 mod serve;
 mod settings;
+mod tuning;
 
 use std::process::ExitCode;
 

@@ -49,7 +49,7 @@ impl<D: Design> Cuckoo<D> {
                 break;
             }
             let unlink = |chunk| self.drain_chunk(local, now, chunk);
-            self.store.move_pages(class, unlink);
+            self.store.move_pages(class, false, unlink);
             let Some(victim) = self.store.victim(class) else {
                 continue;
             };
@@ -236,6 +236,7 @@ impl<D: Design> Cuckoo<D> {
             local.counters.one(Count::Displaced);
             free = from;
         }
+        local.counters.path(path.steps.len());
         true
     }
 

@@ -57,12 +57,13 @@ use std::io;
 use std::sync::Arc;
 
 use nuthatch_sync::clock::Time;
-use nuthatch_sync::shim::{Mutex, MutexGuard};
+use nuthatch_sync::shim::{AtomicU64, Mutex, MutexGuard, Ordering};
 use nuthatch_sync::stripes::Stripes;
 
 use crate::count::{COUNTS, engine_stats};
 use crate::counters::Registry;
 use crate::engine::Engine;
+use crate::index_stats::IndexHistogram;
 use crate::item::{Header, SEQUENCE_MAX, Shape, plain_item};
 use crate::lifetime::Lifetimes;
 use crate::reply::Item;
@@ -75,8 +76,7 @@ use crate::{KeyHasher, request};
 use config::CuckooConfig;
 use handle::CuckooHandle;
 use index::{Index, Position};
-use layout::{Design, EightWay};
-use matching::Vector;
+use layout::{Design, EightWay, Slot};
 
 /// Buckets of the smallest table.
 const BUCKETS_MIN: u64 = if cfg!(loom) { 2 } else { 64 };
@@ -86,7 +86,6 @@ pub struct Cuckoo<D: Design = EightWay> {
     index: Index<D>,
     store: Store,
     hasher: KeyHasher,
-    vector: Vector,
     item_size_max: usize,
     evicts: bool,
     listener: Option<config::Listener>,
@@ -147,7 +146,6 @@ impl<D: Design> Cuckoo<D> {
             index,
             store,
             hasher: config.hasher,
-            vector: Vector::detect::<D>(),
             item_size_max: config.item_size_max,
             evicts: config.evicts,
             listener: config.listener,
@@ -208,11 +206,7 @@ impl<D: Design> Engine for Cuckoo<D> {
 
     fn stats(&self) -> EngineStats {
         let geometry = self.index.geometry();
-        let buckets = if geometry.growing {
-            2 * geometry.buckets()
-        } else {
-            geometry.buckets()
-        };
+        let buckets = geometry.allocated_buckets();
         EngineStats {
             index_bytes: Index::<D>::bytes(buckets) as u64,
             index_slots: buckets * D::SLOTS as u64,
@@ -223,6 +217,16 @@ impl<D: Design> Engine for Cuckoo<D> {
 
     fn reset_stats(&self) {
         self.counters.reset();
+    }
+
+    fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
+        // A store beside it may move an item from a bucket already counted to one that is not.
+        let buckets = self.index.geometry().live_buckets();
+        let used = |word: &AtomicU64| word.load(Ordering::Relaxed) != Slot::EMPTY.0;
+        Some(IndexHistogram::take(buckets, sample, |bucket| {
+            let slots = self.index.bucket(bucket).iter();
+            slots.filter(|word| used(word)).count()
+        }))
     }
 
     fn flush(&self, now: Time, at: Time) {

@@ -10,7 +10,6 @@ use super::handle::{COPY_MAX, CuckooValue};
 use super::index::Locked;
 use super::layout::Design;
 use super::local::Local;
-use super::matching::BASELINE;
 use super::{Cuckoo, Found, plain_item};
 use crate::count::Count;
 use crate::item::{Fields, Header};
@@ -68,18 +67,14 @@ impl<D: Design> Cuckoo<D> {
         read: &Read,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) -> bool {
-        let Asked {
-            now,
-            key,
-            place,
-            index,
-        } = *asked;
+        let Asked { now, key, index } = *asked;
+        let place = &self.index.place(key.hash());
         if read.touch.is_some() {
             return false;
         }
         loop {
-            let (snapshot, first, second) = self.index.begin(place);
-            let found = self.find(local, BASELINE, place.tag, [first, second], key);
+            let (snapshot, buckets) = self.index.begin(place);
+            let found = self.find(local, place.tag, buckets, key);
             let Some(found) = found.filter(|found| self.is_live(&found.header, now)) else {
                 if read.vivify.is_some() {
                     return false;
@@ -127,12 +122,8 @@ impl<D: Design> Cuckoo<D> {
         read: &Read,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
-        let Asked {
-            now,
-            key,
-            place,
-            index,
-        } = *asked;
+        let Asked { now, key, index } = *asked;
+        let place = &self.index.place(key.hash());
         let mut spare = None;
         loop {
             let locked = self.index.lock(place);

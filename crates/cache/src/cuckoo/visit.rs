@@ -91,9 +91,9 @@ impl<D: Design> Cuckoo<D> {
             // SAFETY: initialised when made, written over since.
             let hash = self.hasher.hash(unsafe { key.assume_init_ref() });
             let place = self.index.place(hash);
-            let (snapshot, first, second) = self.index.begin(&place);
+            let (snapshot, buckets) = self.index.begin(&place);
             let slot = Slot::new::<D>(place.tag, chunk);
-            let linked = [first, second]
+            let linked = buckets
                 .iter()
                 .flat_map(|&bucket| self.index.bucket(bucket))
                 .any(|word| word.load(nuthatch_sync::shim::Ordering::Relaxed) == slot.0);

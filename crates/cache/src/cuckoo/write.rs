@@ -53,9 +53,8 @@ impl<D: Design> Cuckoo<D> {
         mut fresh: Fresh,
         store: &Store<'_>,
     ) -> Reply {
-        let Asked {
-            now, key, place, ..
-        } = *asked;
+        let Asked { now, key, .. } = *asked;
+        let place = &self.index.place(key.hash());
         self.lifetimes.note_expiry(store.expiry);
         // Ends when there is room: each turn either finds a slot or makes one.
         loop {
@@ -184,9 +183,8 @@ impl<D: Design> Cuckoo<D> {
         asked: &Asked<'_>,
         plan: impl Fn(&Header) -> Result<Rewrite<'v>, Reply>,
     ) -> Result<Item, Reply> {
-        let Asked {
-            now, key, place, ..
-        } = *asked;
+        let Asked { now, key, .. } = *asked;
+        let place = &self.index.place(key.hash());
         let mut spare: Option<Fresh> = None;
         let reply = loop {
             let locked = self.index.lock(place);
@@ -305,9 +303,8 @@ impl<D: Design> Cuckoo<D> {
     }
 
     fn delete(&self, local: &mut Local, asked: &Asked<'_>, condition: Condition) -> Reply {
-        let Asked {
-            now, key, place, ..
-        } = *asked;
+        let Asked { now, key, .. } = *asked;
+        let place = &self.index.place(key.hash());
         let locked = self.index.lock(place);
         let Some(found) = self.find_locked(local, &locked, key) else {
             locked.release_unmodified();

@@ -210,15 +210,17 @@ impl Class {
         (number < get(&states[page as usize].fresh)).then(|| self.chunk(page, number))
     }
 
-    /// The page that the hand will come to next, of those that can be emptied, and the eviction
-    /// clock when it was last there: the coldest page the class has.
+    /// The page that went longest without a visit, of those that can be emptied, and the eviction
+    /// clock at that visit. Of equals the one that the hand will come to first.
     pub fn coldest(&self, states: &[PageState]) -> Option<(u32, u64)> {
         let (before, after) = self
             .pages
             .split_at(self.pages.len().min(self.hand_page + 1));
-        let mut ahead = after.iter().chain(before);
-        let &page = ahead.find(|&&page| get(&states[page as usize].stuck) == 0)?;
-        Some((page, states[page as usize].visited.load(Ordering::Relaxed)))
+        let ahead = after.iter().chain(before);
+        let tried = ahead.filter(|&&page| get(&states[page as usize].stuck) == 0);
+        tried
+            .map(|&page| (page, states[page as usize].visited.load(Ordering::Relaxed)))
+            .min_by_key(|&(_, visited)| visited)
     }
 
     /// Lets pages that could not be emptied be tried again.

@@ -185,13 +185,14 @@ impl Store {
     }
 
     /// Moves pages towards a class that has too few. Work of one call is bounded, except that a
-    /// class without any page must wait for its first. `unlink` as for [`Store::drain`].
-    pub fn move_pages(&self, class: usize, mut unlink: impl FnMut(Chunk)) {
-        let wanted = self.wants_page(class);
+    /// class that can do nothing else (it has no page, or is `starving`: nothing in its pages can
+    /// go) must wait for one. `unlink` as for [`Store::drain`].
+    pub fn move_pages(&self, class: usize, starving: bool, mut unlink: impl FnMut(Chunk)) {
+        let wanted = starving || self.wants_page(class);
         if !wanted && !self.is_draining() {
             return;
         }
-        let homeless = self.is_homeless(class);
+        let homeless = starving || self.is_homeless(class);
         // In proportion to the bytes wanted, so that a page arrives about when the class has evicted
         // another page's worth by itself.
         let budget = (self.sizes.chunk(class) / 64).clamp(16, 1024);

@@ -66,7 +66,7 @@ impl Store {
             if super::page_of(Chunk(chunk.0 + words - 1 - self.front as u64)) != page {
                 return;
             }
-            prefetch::read(self.arena.address(Chunk(chunk.0 + 8 * words)));
+            prefetch::soon(self.arena.address(Chunk(chunk.0 + 8 * words)));
             look(chunk);
         }
     }

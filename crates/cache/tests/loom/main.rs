@@ -8,8 +8,10 @@
 //! that a model starts on, and readers are spawned: `crates/sync/tests/loom.rs` says why.
 #![cfg(loom)]
 
+mod chained;
 mod engine;
 mod growth;
+mod partition;
 mod paths;
 mod pins;
 mod world;

@@ -1,5 +1,7 @@
 //! What server threads and clients count, each for itself.
 
+use crate::stats::MessageStats;
+
 /// Counters of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
@@ -31,36 +33,6 @@ pub(super) enum Count {
 
 /// How many there are.
 pub(super) const COUNTS: usize = Count::HandOvers as usize + 1;
-
-/// What moved between clients and server threads, summed over all since the start or the last reset:
-/// what explains an engine's throughput (CPHash section 6.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct MessageStats {
-    /// Requests carried out.
-    pub operations: u64,
-    /// Message lines that clients sent.
-    pub lines_sent: u64,
-    /// Messages in them.
-    pub messages_sent: u64,
-    /// Lines of answers that clients received.
-    pub lines_received: u64,
-    /// Answers in them.
-    pub answers_received: u64,
-    /// Messages that server threads took.
-    pub messages_served: u64,
-    /// Messages that clients took themselves, while a partition's owner slept.
-    pub self_served: u64,
-    /// Nanoseconds that server threads spent serving, summed over them.
-    pub busy_nanos: u64,
-    /// Nanoseconds that they looked for work and found none.
-    pub polling_nanos: u64,
-    /// Nanoseconds that they slept while they owned partitions.
-    pub sleeping_nanos: u64,
-    /// How often a partition changed its owner.
-    pub hand_overs: u64,
-    /// Server threads that own partitions now.
-    pub server_threads: u64,
-}
 
 impl MessageStats {
     pub(super) fn of(sums: &[u64; COUNTS], server_threads: usize) -> Self {

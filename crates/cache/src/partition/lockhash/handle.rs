@@ -10,7 +10,7 @@ use std::sync::Arc;
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::MutexGuard;
 
-use super::{LockHash, LockHashValue};
+use super::{LockHash, LockHashValue, Slot};
 use crate::engine::{Cursor, Handle, Reservation, Visit};
 use crate::partition::memory::LINE;
 use crate::partition::{Element, Memory, Outcome, Partition};
@@ -22,6 +22,9 @@ pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
 
 /// How often memory is sought elsewhere for one store before it is refused.
 const RECLAIMS_MAX: usize = 8;
+
+/// How many requests a stage of looking ahead is before the next.
+const STAGE: usize = 3;
 
 /// Places looked at under one lock by a visit.
 const VISIT_STEP: usize = 64;
@@ -131,6 +134,23 @@ impl LockHashHandle {
 }
 
 impl LockHash {
+    /// Starts loading a key's partition and lock.
+    #[inline]
+    fn prefetch(&self, key: &Key<'_>) {
+        let slot: *const Slot = &self.partitions[self.partition_of(key.hash())];
+        crate::prefetch::soon(slot);
+        crate::prefetch::soon(slot.cast::<u8>().wrapping_add(LINE));
+    }
+
+    /// Looks into a key's partition to load what its operation will need, if nobody is at it.
+    #[inline]
+    fn look_ahead(&self, key: &Key<'_>, load: fn(&Partition, u64)) {
+        let slot = &self.partitions[self.partition_of(key.hash())];
+        if let Some(locked) = slot.0.try_lock() {
+            load(&locked, key.hash());
+        }
+    }
+
     /// Tries what found no memory again, each time with more blocks for its partition.
     fn with_room<T>(
         &self,
@@ -164,7 +184,21 @@ impl Handle for LockHashHandle {
         batch: &[Request<'_>],
         replies: &mut R,
     ) {
+        for request in batch.iter().take(3 * STAGE) {
+            self.engine.prefetch(&request.key);
+        }
         for (index, request) in batch.iter().enumerate() {
+            if let Some(ahead) = batch.get(index + 3 * STAGE) {
+                self.engine.prefetch(&ahead.key);
+            }
+            if let Some(ahead) = batch.get(index + 2 * STAGE) {
+                self.engine
+                    .look_ahead(&ahead.key, Partition::prefetch_bucket);
+            }
+            if let Some(ahead) = batch.get(index + STAGE) {
+                self.engine
+                    .look_ahead(&ahead.key, Partition::prefetch_header);
+            }
             self.run(now, index, request, replies);
         }
     }
@@ -235,7 +269,7 @@ impl Handle for LockHashHandle {
     fn maintain(&mut self, now: Time, budget: usize) -> bool {
         let shrinking = self.engine.shrink(now, budget.max(1));
         self.engine.sweep(now, budget);
-        self.engine.balance(now);
+        self.engine.balance(now, budget);
         shrinking
     }
 

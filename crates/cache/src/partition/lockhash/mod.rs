@@ -46,6 +46,7 @@ use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, Memory};
 use super::{Counts, Partition, PartitionConfig};
 use crate::KeyHasher;
 use crate::engine::Engine;
+use crate::index_stats::IndexHistogram;
 use crate::stats::{ClassStats, EngineStats};
 use config::LockHashConfig;
 pub use handle::{COPY_MAX, LockHashHandle, LockHashReservation};
@@ -213,6 +214,15 @@ impl Engine for LockHash {
     fn reset_stats(&self) {
         let now = self.counts();
         *self.base.lock() = now;
+    }
+
+    fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
+        let count = self.partitions.len() as u64;
+        let mut all = IndexHistogram::default();
+        for partition in 0..self.partitions.len() {
+            all.add(&self.at(partition, |locked| locked.histogram(sample / count)));
+        }
+        Some(all)
     }
 
     fn flush(&self, now: Time, at: Time) {
