@@ -82,7 +82,7 @@ impl<D: Design> Cuckoo<D> {
             chunk => self.answer_usual(now, key, chunk, &probe.snapshot, index, replies),
         };
         if !answered {
-            self.get_any(local, asked, replies);
+            self.get_any(local, *asked, replies);
         }
     }
 
@@ -95,7 +95,7 @@ impl<D: Design> Cuckoo<D> {
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
         if !self.get_usual(asked, replies) {
-            self.get_any(local, asked, replies);
+            self.get_any(local, *asked, replies);
         }
     }
 
@@ -175,10 +175,10 @@ impl<D: Design> Cuckoo<D> {
     fn get_any(
         self: &Arc<Self>,
         local: &Local,
-        asked: &Asked<'_>,
+        asked: Asked<'_>,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
-        let Asked { now, key, index } = *asked;
+        let Asked { now, key, index } = asked;
         let place = &self.index.place(key.hash());
         // Each turn but the last means that a writer finished something meanwhile.
         loop {
@@ -187,7 +187,7 @@ impl<D: Design> Cuckoo<D> {
             let found = found.map(|found| (found.chunk, found.header));
             match self.answer(now, found, &snapshot, index, replies) {
                 Attempt::Done => return,
-                Attempt::Large => return self.get_large(local, asked, replies),
+                Attempt::Large => return self.get_large(local, &asked, replies),
                 Attempt::Again => local.counters.one(Count::Retries),
             }
         }

@@ -85,17 +85,8 @@ impl<D: Design> CuckooHandle<D> {
             let asked = Asked { now, key, index: 0 };
             return self.change(&asked, &request.op, replies);
         }
-        self.run_many(now, batch, replies);
-    }
-
-    /// Three groups are under way at a time, each in another stage, so that the processor works on
-    /// one while the memory answers for the others.
-    fn run_many<R: Replies<CuckooValue<D>>>(
-        &mut self,
-        now: Time,
-        batch: &[Request<'_>],
-        replies: &mut R,
-    ) {
+        // Of a longer batch three groups are under way at a time, each in another stage, so that the
+        // processor works on one while the memory answers for the others.
         let group = |number: usize| batch.chunks(GROUP).nth(number).unwrap_or_default();
         let mut probes = [[Probe::default(); GROUP]; 2];
         for turn in 0..batch.len().div_ceil(GROUP) + 2 {
@@ -176,7 +167,9 @@ impl<D: Design> Handle for CuckooHandle<D> {
     type Reservation = CuckooReservation<D>;
     const COPY_MAX: usize = COPY_MAX;
 
-    #[inline]
+    // Always inlined: one plain get goes no further, and its caller has the parts of the request in
+    // registers. Everything else is a call.
+    #[inline(always)]
     fn execute<R: Replies<Self::Value>>(
         &mut self,
         now: Time,
