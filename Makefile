@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: serve test bench figures-engines loom fuzz soak install
+.PHONY: serve test bench figures-engines figures-hash loom fuzz soak install
 
 # Build and start a server on 127.0.0.1:11211.
 serve:
@@ -19,6 +19,10 @@ bench:
 # The figures of docs/engines.md: engines side by side, in process and behind a server.
 figures-engines:
 	@scripts/figures-engines.sh $(SECONDS)
+
+# The figures and tables of docs/hashing.md.
+figures-hash:
+	@scripts/figures-hash.sh $(ARGS)
 
 # The models of the lock-free parts alone.
 loom:

@@ -1,5 +1,7 @@
 //! What an engine says about itself.
 
+use nuthatch_hash::sizing::IndexRule;
+
 /// The longest path of displaced items that is counted by itself.
 pub const PATH_LENGTH_MAX: usize = 8;
 
@@ -22,6 +24,8 @@ pub struct EngineStats {
     pub index_slots: u64,
     /// True while the index is growing.
     pub index_growing: bool,
+    /// What decided the index's size at the start, in an engine that sizes it by a rule.
+    pub index_rule: Option<IndexRule>,
     /// Live items thrown out to make room.
     pub evictions: u64,
     /// Those of them that no get had hit.

@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 use crate::bench::Bench;
 use crate::flags::Flags;
+use crate::hash::Hash;
 
 /// An in-memory key-value cache at the speed of memory, for any memcached client.
 #[derive(Debug, Parser)]
@@ -29,6 +30,9 @@ pub enum Command {
     /// Measure engines and servers
     #[command(subcommand)]
     Bench(Bench),
+    /// Find the hash function and the table size that suit a set of keys
+    #[command(subcommand)]
+    Hash(Hash),
     /// Print completions for a shell
     Completions {
         /// Which shell

@@ -123,6 +123,23 @@ fn version_help_completions_and_manual() {
 }
 
 #[test]
+fn the_start_line_names_the_index_and_its_rule() {
+    for (flags, says) in [
+        (
+            "-m 64",
+            "index of 131072 slots (room for one item a KiB of memory), ",
+        ),
+        (
+            "-m 64 -o hashpower=12",
+            "index of 8192 slots (room for the items asked for), ",
+        ),
+    ] {
+        let server = Running::start(&format!("-l 127.0.0.1 -p 0 {flags}"));
+        assert!(server.says.contains(says), "{}", server.says);
+    }
+}
+
+#[test]
 fn what_is_no_command_line_ends_with_2() {
     for (line, complaint) in [
         ("--no-such-flag", "unexpected argument"),
@@ -188,7 +205,7 @@ fn it_says_what_runs_serves_and_stops() {
         assert!(
             running
                 .says
-                .contains("engine cuckoo, 96 MiB, 2 threads, at 127.0.0.1:")
+                .contains("engine cuckoo, 96 MiB, 2 threads, index of ")
         );
         let warned = running.warnings.concat();
         assert!(

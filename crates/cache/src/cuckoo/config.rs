@@ -39,7 +39,8 @@ pub struct CuckooConfig {
     pub chunk_min: usize,
     /// Ratio of neighbouring classes' chunks, over 1.
     pub growth_factor: f64,
-    /// Items the index has room for at the start. `None`: one for each KiB of memory.
+    /// Items the index has room for at the start. `None`: one for each KiB of memory; see
+    /// [`nuthatch_hash::sizing::index`].
     pub initial_items: Option<usize>,
     /// The hash function; a random seed by default.
     pub hasher: KeyHasher,

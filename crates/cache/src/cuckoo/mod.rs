@@ -56,6 +56,7 @@ mod write;
 use std::io;
 use std::sync::Arc;
 
+use nuthatch_hash::sizing;
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::{AtomicU64, Mutex, MutexGuard, Ordering};
 use nuthatch_sync::stripes::Stripes;
@@ -84,6 +85,8 @@ const BUCKETS_MIN: u64 = if cfg!(loom) { 2 } else { 64 };
 /// The cuckoo engine.
 pub struct Cuckoo<D: Design = EightWay> {
     index: Index<D>,
+    /// What decided the index's size at the start.
+    index_rule: sizing::IndexRule,
     store: Store,
     hasher: KeyHasher,
     item_size_max: usize,
@@ -124,16 +127,10 @@ impl<D: Design> Cuckoo<D> {
         };
         let sizes = Sizes::new(config.chunk_min, config.growth_factor);
         let store = Store::new(config.memory_limit, limit_max, sizes)?;
-        let slots = config
-            .initial_items
-            .unwrap_or(config.memory_limit >> 10)
-            .max(1) as u64;
-        let wanted = (slots.saturating_mul(10) / 9)
-            .div_ceil(D::SLOTS as u64)
-            .next_power_of_two();
-        // No index may take more than a quarter of the memory before there is a single item.
-        let most = (config.memory_limit / 4 / Index::<D>::bytes(1)) as u64;
-        let buckets = wanted.clamp(BUCKETS_MIN, 1 << most.ilog2());
+        let memory = config.memory_limit as u64;
+        let items = config.initial_items.map(|items| items as u64);
+        let sizing::IndexSize { buckets, rule, .. } =
+            sizing::index(memory, items, D::SLOTS as u64, BUCKETS_MIN);
         let buckets_max = (limit_max / 2 / Index::<D>::bytes(1)) as u64;
         let buckets_max = (1 << buckets_max.ilog2()).max(buckets);
         let stripes = Stripes::MEMC3.min(buckets as usize);
@@ -144,6 +141,7 @@ impl<D: Design> Cuckoo<D> {
         debug_assert!(charged);
         Ok(Self {
             index,
+            index_rule: rule,
             store,
             hasher: config.hasher,
             item_size_max: config.item_size_max,
@@ -211,6 +209,7 @@ impl<D: Design> Engine for Cuckoo<D> {
             index_bytes: Index::<D>::bytes(buckets) as u64,
             index_slots: buckets * D::SLOTS as u64,
             index_growing: geometry.growing,
+            index_rule: Some(self.index_rule),
             ..engine_stats(&self.counters, &self.store)
         }
     }
