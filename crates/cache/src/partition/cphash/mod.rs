@@ -84,6 +84,7 @@ use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, Memory};
 use super::{Counts, Partition, PartitionConfig};
 use crate::KeyHasher;
 use crate::engine::Engine;
+use crate::index_stats::IndexHistogram;
 use crate::stats::{ClassStats, EngineStats, MessageStats};
 use client::Client;
 use config::CpHashConfig;
@@ -203,13 +204,6 @@ impl<D: Rings> CpHash<D> {
         self.shared.places.len()
     }
 
-    /// What moved between clients and server threads since the start or the last reset.
-    pub fn message_stats(&self) -> MessageStats {
-        // Relaxed: a number for whoever asks.
-        let threads = self.shared.active.load(Ordering::Relaxed);
-        MessageStats::of(&self.shared.counters.sums_since_reset(), threads)
-    }
-
     /// Has the owners of all partitions do something, one after the other.
     fn each<T: Send>(&self, mut work: impl FnMut(usize, &mut Partition) -> T + Send) -> Vec<T> {
         let mut control = lock(&self.control);
@@ -269,7 +263,10 @@ impl<D: Rings> Engine for CpHash<D> {
     }
 
     fn message_stats(&self) -> Option<MessageStats> {
-        Some(CpHash::message_stats(self))
+        // Relaxed: a number for whoever asks.
+        let threads = self.shared.active.load(Ordering::Relaxed);
+        let sums = self.shared.counters.sums_since_reset();
+        Some(MessageStats::of(&sums, threads))
     }
 
     fn stats(&self) -> EngineStats {
@@ -313,6 +310,15 @@ impl<D: Rings> Engine for CpHash<D> {
         let now = self.counts();
         *self.base() = now;
         self.shared.counters.reset();
+    }
+
+    fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
+        let share = sample / self.partition_count() as u64;
+        let mut all = IndexHistogram::default();
+        for part in self.each(|_, partition| partition.histogram(share)) {
+            all.add(&part);
+        }
+        Some(all)
     }
 
     fn flush(&self, now: Time, at: Time) {
@@ -461,7 +467,8 @@ mod tests {
             .handle()
             .execute(Time(1), &batch(Op::Delta(Delta::up(0))), &mut numbers);
         assert_eq!(numbers.0, vec![2 * ROUNDS; keys.len()]);
-        assert!(engine.message_stats().hand_overs > 0);
+        let stats = engine.message_stats().expect("it has messages");
+        assert!(stats.hand_overs > 0);
         assert_eq!(engine.audit(), Ok(()));
     }
 
