@@ -80,11 +80,12 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::ring::{Array, Design, Single};
 use nuthatch_sync::shim::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
-use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, Memory};
+use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, MEMORY_MAX, Memory};
 use super::{Counts, Partition, PartitionConfig};
 use crate::KeyHasher;
 use crate::engine::Engine;
 use crate::index_stats::IndexHistogram;
+use crate::slab::words::machine_memory;
 use crate::stats::{ClassStats, EngineStats, MessageStats};
 use client::Client;
 use config::CpHashConfig;
@@ -127,7 +128,11 @@ impl<D: Rings> CpHash<D> {
         config.check().map_err(invalid)?;
         let count = config.partition_count();
         let overhead = Self::overhead(count);
-        let limit_max = config.memory_limit_max.max(config.memory_limit);
+        let limit_max = match config.memory_limit_max {
+            0 => machine_memory().min(MEMORY_MAX),
+            most => most,
+        };
+        let limit_max = limit_max.max(config.memory_limit);
         let memory = Arc::new(Memory::new(
             config.memory_limit.saturating_sub(overhead),
             limit_max.saturating_sub(overhead),
