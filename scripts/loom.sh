@@ -1,5 +1,5 @@
 #!/bin/sh
-# Explores the models of the version stripes and of the cuckoo engine: all interleavings and all
+# Explores the models of the version stripes, of messages, waiting and seats, and of the engines: all interleavings and all
 # values that relaxed loads may return, of two or three threads.
 #
 # Cost on two cores: a minute to build (once), and a minute and a half to run. Models of whole operations are
