@@ -34,6 +34,17 @@ impl IndexHistogram {
         }
     }
 
+    /// Adds the buckets of another part of the index.
+    pub fn add(&mut self, other: &Self) {
+        self.buckets += other.buckets;
+        self.looked_at += other.looked_at;
+        let len = self.sizes.len().max(other.sizes.len());
+        self.sizes.resize(len, 0);
+        for (sum, more) in self.sizes.iter_mut().zip(&other.sizes) {
+            *sum += more;
+        }
+    }
+
     /// True if not every bucket was looked at.
     pub fn is_sample(&self) -> bool {
         self.looked_at < self.buckets

@@ -294,16 +294,15 @@ fn a_new_element_shows_only_when_it_is_ready() {
     // Given up, refused, and appended.
     let given_up = world.insert(b"key", 3000).unwrap();
     world.partition.decref(given_up);
-    for (mode, reply) in [(StoreMode::Add, Reply::NotStored)] {
-        let element = world.insert(b"key", 3).unwrap();
-        world.partition.memory().write(element, 0, b"key");
-        world.partition.memory().write(element, 3, b"xyz");
-        let store = Store {
-            mode,
-            ..Store::set(b"")
-        };
-        assert_eq!(world.partition.publish(world.now, element, &store), reply);
-    }
+    let element = world.insert(b"key", 3).unwrap();
+    world.partition.memory().write(element, 0, b"key");
+    world.partition.memory().write(element, 3, b"xyz");
+    let store = Store {
+        mode: StoreMode::Add,
+        ..Store::set(b"")
+    };
+    let refused = world.partition.publish(world.now, element, &store);
+    assert_eq!(refused, Reply::NotStored);
     let element = world.insert(b"key", 3).unwrap();
     world.partition.memory().write(element, 0, b"key");
     world.partition.memory().write(element, 3, b"est");
@@ -395,4 +394,91 @@ fn a_walk_meets_each_once_while_the_table_grows_and_moves() {
         assert_eq!(met.get(format!("stays {number}").as_bytes()), Some(&1));
     }
     world.audit();
+}
+
+/// Two partitions on one memory, and everything that can happen to them in any order: their bytes pass
+/// neither capacity nor limit, whoever reads, fills, gives up or changes the capacity meanwhile.
+#[test]
+fn bytes_never_pass_the_capacity() {
+    for seed in 0..12 {
+        let limit = 60 * BLOCK_COST;
+        let memory = Arc::new(Memory::new(limit, limit).unwrap());
+        let mut random = Random(seed);
+        let hasher = KeyHasher::seeded(1);
+        let eviction = [Eviction::Lru, Eviction::Random][seed as usize % 2];
+        let mut worlds = [0, 1].map(|number| {
+            let config = PartitionConfig {
+                eviction,
+                evicts: true,
+                item_size_max: 50_000,
+                capacity: 40 * BLOCK_COST,
+                seed: number,
+            };
+            World {
+                hasher: hasher.clone(),
+                partition: Partition::new(Arc::clone(&memory), config),
+                now: Time(100),
+            }
+        });
+        let mut read: [Vec<Element>; 2] = Default::default();
+        let mut filling: [Vec<(Vec<u8>, Element)>; 2] = Default::default();
+        for turn in 0..4000 {
+            let which = random.below(2);
+            let (world, read, filling) =
+                (&mut worlds[which], &mut read[which], &mut filling[which]);
+            let key = format!("key {}", random.below(500)).into_bytes();
+            let len = [0, 50, 200, 2000, 9000, 40_000][random.below(6)];
+            match random.below(12) {
+                0..4 => _ = world.set(&key, &bytes(turn, len)),
+                4..6 => read.extend(world.lookup(&key)),
+                6..8 if !read.is_empty() => {
+                    let element = read.swap_remove(random.below(read.len()));
+                    world.partition.decref(element);
+                }
+                8 if filling.len() < 3 => {
+                    let made = world.insert(&key, len);
+                    filling.extend(made.ok().map(|element| (key, element)));
+                }
+                9 if !filling.is_empty() => {
+                    let (key, element) = filling.swap_remove(0);
+                    world.partition.memory().write(element, 0, &key);
+                    if turn % 3 == 0 {
+                        world.partition.decref(element);
+                    } else {
+                        world
+                            .partition
+                            .publish(world.now, element, &Store::set(b""));
+                    }
+                }
+                10 => _ = world.done(&key, Op::Remove(Removal::default())),
+                11 if turn % 50 == 0 => {
+                    let blocks = 10 + random.below(40);
+                    world.partition.set_capacity(blocks * BLOCK_COST);
+                    while world.partition.is_over() && world.partition.shed(world.now) {}
+                    if read.is_empty() && filling.is_empty() {
+                        assert!(!world.partition.is_over());
+                    }
+                }
+                _ => _ = world.get(&key),
+            }
+            let (bytes, most) = (world.partition.bytes(), world.partition.capacity());
+            let held = world.partition.counts().held > 0 || !read.is_empty();
+            assert!(bytes <= most || held, "{bytes} bytes of {most}");
+            assert!(memory.used() <= limit);
+            if turn % 200 == 0 {
+                world.audit();
+            }
+        }
+        for (world, (read, filling)) in worlds.iter_mut().zip(read.into_iter().zip(filling)) {
+            let filling = filling.into_iter().map(|(_, element)| element);
+            for element in read.into_iter().chain(filling) {
+                world.partition.decref(element);
+            }
+            assert_eq!(world.partition.counts().held, 0);
+            while world.partition.is_over() {
+                assert!(world.partition.shed(world.now));
+            }
+            world.audit();
+        }
+    }
 }

@@ -515,18 +515,19 @@ fn versus_compares_two_servers() {
 
 #[test]
 fn engines_are_compared_over_working_sets() {
-    let engines = ENGINES.join(",");
+    let engines = ["cphash", "lockhash", "chained", "chained-global", "cuckoo"];
     let report = stdout(&format!(
-        "bench engine --engine {engines} --working-set 64k,256k --threads 2 --seconds 0.02 \
-         --rounds 1 --server-threads 1 --json"
+        "bench engine --engine {} --working-set 64k,256k --threads 2 --seconds 0.02 --rounds 1 \
+         --server-threads 1 --json",
+        engines.join(",")
     ));
-    for engine in ENGINES {
+    for engine in engines {
         let name = format!("\"engine\":\"{engine}\"");
         assert_eq!(report.matches(&name).count(), 2, "{engine}: {report}");
     }
     assert_eq!(
         report.matches("\"lines_sent_per_op\":").count(),
-        4,
+        2,
         "{report}"
     );
     let report = stdout("bench engine --engine chained,cuckoo --working-set 64k --seconds 0.02");
@@ -535,7 +536,7 @@ fn engines_are_compared_over_working_sets() {
 
 #[test]
 fn engine_benches_measure_the_engine() {
-    for engine in ENGINES {
+    for engine in ["cuckoo", "cuckoo-paper", "lockhash", "chained-clock"] {
         let report = stdout(&format!(
             "bench engine --engine {engine} --items 5000 --seconds 0.05 --rounds 1 --json"
         ));

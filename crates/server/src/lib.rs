@@ -17,6 +17,9 @@
 //!  +--------------------------------------------------------+
 //! ```
 //!
+//! Listeners for CPServer's clients (CPHash, section 4) are beside memcached's: their connections go to
+//! the same workers and their requests into the same batches.
+//!
 //! No thread waits for another on the way of a request: what they share are the engine, and
 //! counters with one writer each.
 //!

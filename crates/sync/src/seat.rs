@@ -13,9 +13,13 @@
 //!                    owner = 1  (hand_over) --------> take: owner is 1, takes the lock
 //! ```
 //!
+//! An owner that goes to sleep gets up from its seats. While it sleeps, a client that would have to wake
+//! it may sit down for a moment and serve what is there, its own messages among them: cheaper than
+//! waking a thread while there is little to do. One that finds the seat taken wakes the owner.
+//!
 //! Invariants:
 //! 1. The value is touched only under the lock, and the lock is taken only by the thread that `owner`
-//!    names.
+//!    names, or for a moment while that one sleeps.
 //! 2. `owner` is written only by whoever it names, with the lock released: it never names a thread
 //!    that has to wait for long.
 //! 3. What a client announced before a hand-over is served by the old owner or seen by the new one
@@ -89,6 +93,11 @@ impl<T> Seat<T> {
             return None;
         }
         self.value.lock().ok()
+    }
+
+    /// Takes the seat for a moment, if it is free: its owner was found asleep.
+    pub fn borrow(&self) -> Option<Held<'_, T>> {
+        self.value.try_lock().ok()
     }
 
     /// True if an owner panicked while it held the value.

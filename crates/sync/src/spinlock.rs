@@ -11,6 +11,8 @@
 //! 2. What one holder wrote, the next one sees (Release of the unlock, Acquire of the lock).
 //! 3. A waiter goes on once the holders before it are gone: it tries again, or is woken.
 
+use std::sync::TryLockError;
+
 use crate::shim::{Mutex, MutexGuard, spin};
 
 /// Tries before the wait is left to the system: the first ones busy, the rest with the core given away.
@@ -36,23 +38,27 @@ impl<T> SpinLock<T> {
     /// step that can panic.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        match self.inner.try_lock() {
-            Ok(guard) => guard,
-            Err(_) => self.wait(),
+        match self.try_lock() {
+            Some(guard) => guard,
+            None => self.wait(),
         }
     }
 
     /// The value if nobody holds it.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.inner.try_lock().ok()
+        match self.inner.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     #[cold]
     fn wait(&self) -> MutexGuard<'_, T> {
         for turn in 0..TRIES {
             spin(turn);
-            if let Ok(guard) = self.inner.try_lock() {
+            if let Some(guard) = self.try_lock() {
                 return guard;
             }
         }
@@ -97,6 +103,6 @@ mod tests {
         });
         assert!(panicked.join().is_err());
         assert_eq!(*lock.lock(), 7);
-        assert!(lock.try_lock().is_none() || *lock.lock() == 7);
+        assert!(lock.try_lock().is_some_and(|value| *value == 7));
     }
 }

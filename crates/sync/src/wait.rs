@@ -16,8 +16,8 @@ use crate::shim::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, fence, spin_l
 const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 
 /// Turns of the yielding phase: with one runnable thread a core a turn is under a microsecond, with
-/// more it is as long as the others run.
-const YIELDS: u32 = if cfg!(loom) { 0 } else { 40 };
+/// more it is as long as the others run; whoever is woken runs sooner than whoever yielded, so they are few.
+const YIELDS: u32 = if cfg!(loom) { 0 } else { 8 };
 
 /// Where one thread waits at a time.
 #[derive(Debug, Default)]
@@ -48,50 +48,77 @@ pub fn announce() {
 impl Event {
     /// Returns when `ready` does return true. It is called by this thread only, and often; it must look
     /// at things that are announced.
-    pub fn wait(&self, mut ready: impl FnMut() -> bool) -> Waited {
-        for turn in 0..SPINS + YIELDS {
-            if ready() {
-                return Waited::Awake;
-            }
-            if turn < SPINS {
-                spin_loop();
-            } else {
-                yield_now();
-            }
+    pub fn wait(&self, mut ready: impl FnMut() -> bool) {
+        if self.watch(&mut ready) {
+            return;
         }
-        self.park(ready)
+        while self.park(&mut ready, || {}) == Waited::Slept {}
     }
 
+    /// As [`Event::wait`], but returns after having slept once, whether or not `ready` would return true.
+    /// `before` is called before it sleeps: then `ready` has returned false since the event is
+    /// [parked](Event::is_parked), and is not called any more.
+    pub fn doze(&self, mut ready: impl FnMut() -> bool, before: impl FnOnce()) -> Waited {
+        if self.watch(&mut ready) {
+            return Waited::Awake;
+        }
+        self.park(&mut ready, before)
+    }
+
+    /// Spins, then yields. True if `ready` returned true.
+    #[inline]
+    fn watch(&self, ready: &mut impl FnMut() -> bool) -> bool {
+        (0..SPINS + YIELDS).any(|turn| {
+            let now = ready();
+            if !now && turn < SPINS {
+                spin_loop();
+            } else if !now {
+                yield_now();
+            }
+            now
+        })
+    }
+
+    /// Sleeps until woken, if there is reason to.
     #[cold]
-    fn park(&self, mut ready: impl FnMut() -> bool) -> Waited {
+    fn park(&self, ready: &mut impl FnMut() -> bool, before: impl FnOnce()) -> Waited {
         let mut guard = self.lock();
         self.parked.store(1, Ordering::Relaxed);
         // SeqCst: pairs with the fence in `announce`.
         fence(Ordering::SeqCst);
-        let mut waited = Waited::Awake;
-        while !ready() {
-            // Between the look above and this, a waker that saw us parked waits for the lock.
-            guard = self
-                .awake
-                .wait(guard)
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
-            waited = Waited::Slept;
-        }
+        let waited = match ready() {
+            true => Waited::Awake,
+            false => {
+                before();
+                // Between the look above and this, a waker that saw us parked waits for the lock.
+                guard = self
+                    .awake
+                    .wait(guard)
+                    .unwrap_or_else(|poisoned| poisoned.into_inner());
+                Waited::Slept
+            }
+        };
         // Relaxed: a waker that comes late finds nobody to wake.
         self.parked.store(0, Ordering::Relaxed);
         drop(guard);
         waited
     }
 
+    /// True while the waiter sleeps, or is about to.
+    #[inline]
+    pub fn is_parked(&self) -> bool {
+        // Relaxed: ordered behind what was published by the fence in `announce`.
+        self.parked.load(Ordering::Relaxed) != 0
+    }
+
     /// Wakes the waiter if it sleeps. True if it did.
     #[inline]
     pub fn wake(&self) -> bool {
-        // Relaxed: ordered behind what was published by the fence in `announce`.
-        if self.parked.load(Ordering::Relaxed) == 0 {
-            return false;
+        let parked = self.is_parked();
+        if parked {
+            self.wake_parked();
         }
-        self.wake_parked();
-        true
+        parked
     }
 
     #[cold]

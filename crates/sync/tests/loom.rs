@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use loom::thread;
 use nuthatch_sync::shim::{AtomicU64, Ordering, fence};
+use nuthatch_sync::spinlock::SpinLock;
 use nuthatch_sync::stripes::{Pair, Stripes};
 
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -293,5 +294,47 @@ fn canary_store_buffering_is_modelled() {
         };
         let (mine, theirs) = (run(&words, 1), writer.join().unwrap());
         assert_ne!((mine, theirs), (0, 0));
+    });
+}
+
+/// Spinlock 1 and 2: no holder sees another's half done, and no change is lost.
+#[test]
+fn a_spinlock_excludes_and_hands_over() {
+    loom::model(|| {
+        let lock = Arc::new(SpinLock::new([0, 0]));
+        let add = |lock: &SpinLock<[u64; 2]>| {
+            let mut words = lock.lock();
+            assert_eq!(words[0], words[1]);
+            words[0] += 1;
+            words[1] += 1;
+        };
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let lock = Arc::clone(&lock);
+                thread::spawn(move || add(&lock))
+            })
+            .collect();
+        add(&lock);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(*lock.lock(), [3, 3]);
+    });
+}
+
+/// Spinlock 3: a waiter goes on after two holders in a row, though it has given up spinning.
+#[test]
+fn a_spinlock_forgets_no_waiter() {
+    loom::model(|| {
+        let lock = Arc::new(SpinLock::new(0));
+        let waiter = {
+            let lock = Arc::clone(&lock);
+            thread::spawn(move || *lock.lock() += 1)
+        };
+        for _ in 0..2 {
+            *lock.lock() += 1;
+        }
+        waiter.join().unwrap();
+        assert_eq!(*lock.lock(), 3);
     });
 }

@@ -187,6 +187,7 @@ fn add_difference(sum: &mut MessageStats, after: &MessageStats, before: &Message
     sum.lines_received += counted(after.lines_received, before.lines_received);
     sum.answers_received += counted(after.answers_received, before.answers_received);
     sum.messages_served += counted(after.messages_served, before.messages_served);
+    sum.self_served += counted(after.self_served, before.self_served);
     sum.busy_nanos += counted(after.busy_nanos, before.busy_nanos);
     sum.polling_nanos += counted(after.polling_nanos, before.polling_nanos);
     sum.sleeping_nanos += counted(after.sleeping_nanos, before.sleeping_nanos);
@@ -255,6 +256,8 @@ pub struct MessageReport {
     pub serving_share: f64,
     /// Nanoseconds of serving a message.
     pub ns_per_message: f64,
+    /// The share of messages that clients took themselves, while the server thread slept.
+    pub self_served_share: f64,
     /// How often a partition changed its thread.
     pub hand_overs: u64,
 }
@@ -269,6 +272,7 @@ impl MessageReport {
             lines_received_per_op: by(stats.lines_received, stats.operations),
             serving_share: by(stats.busy_nanos, stats.busy_nanos + stats.polling_nanos),
             ns_per_message: by(stats.busy_nanos, stats.messages_served),
+            self_served_share: by(stats.self_served, stats.self_served + stats.messages_served),
             hand_overs: stats.hand_overs,
         }
     }

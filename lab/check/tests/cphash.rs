@@ -1,11 +1,15 @@
 //! The CPHash engine under every check, with both designs of its rings.
 
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use nuthatch::Engine;
 use nuthatch::partition::Eviction;
 use nuthatch::partition::cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch::partition::cphash::{CpHash, Rings};
+use nuthatch::{
+    Engine, Handle, Item, Key, KeyHasher, Op, Read, Removal, Replies, Reply, Request, Store, Time,
+};
 use nuthatch_check::conformance::{self, Client, Setup};
 use nuthatch_check::history::{self, Plan};
 use nuthatch_check::sequence::{self, Misses};
@@ -55,17 +59,29 @@ fn conforms() {
 
 #[test]
 fn conforms_with_single_buffers() {
-    conformance::run(single);
+    for part in ["batch", "read", "store", "reserve", "size"] {
+        conformance::run_matching(part, single);
+    }
 }
 
+/// Not where sizes drift: an element's chance to go is the same whatever its size, so small ones of long ago
+/// keep their share for long.
 #[test]
-fn conforms_with_random_eviction() {
-    conformance::run(|setup| {
+fn evicts_at_random() {
+    let random = |setup| {
         start::<Array>(CpHashConfig {
             eviction: Eviction::Random,
             ..config(setup)
         })
-    });
+    };
+    conformance::run_matching("memory_full", random);
+}
+
+#[test]
+fn conforms_with_server_threads_alone() {
+    for part in ["batch", "read", "delta", "expiry", "visit"] {
+        conformance::run_matching(part, crowded);
+    }
 }
 
 #[test]
@@ -172,6 +188,185 @@ fn histories_on_many_server_threads_are_linearizable() {
         ..Plan::SMOKE
     };
     history::linearizable(&crowded(Setup::AMPLE), &plan);
+}
+
+/// What elements take when everything has been flushed and swept: nothing, unless a reference is lost.
+fn lines_left<D: Rings>(engine: &Arc<CpHash<D>>) -> usize {
+    let now = Time(2000);
+    engine.flush(now, now);
+    let mut handle = engine.handle();
+    for _ in 0..engine.partition_count() {
+        while handle.maintain(now, 1 << 20) {}
+    }
+    assert_eq!(engine.stats().items, 0);
+    assert_eq!(engine.audit(), Ok(()));
+    engine.stats().classes[0].used_chunks
+}
+
+/// Takes replies, keeps large values, and panics at one of them.
+struct Keeper<V> {
+    bytes: Vec<MaybeUninit<u8>>,
+    replies: Vec<Option<Reply>>,
+    values: Vec<V>,
+    panics_at: Option<usize>,
+}
+
+impl<V> Keeper<V> {
+    fn new(panics_at: Option<usize>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            replies: Vec::new(),
+            values: Vec::new(),
+            panics_at,
+        }
+    }
+
+    fn note(&mut self, index: usize, reply: Option<Reply>) {
+        assert_ne!(self.panics_at, Some(index), "as it was told");
+        assert_eq!(index, self.replies.len());
+        self.replies.push(reply);
+    }
+}
+
+impl<V> Replies<V> for Keeper<V> {
+    fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        self.note(index, None);
+        self.bytes.resize(item.value_len, MaybeUninit::new(0));
+        &mut self.bytes
+    }
+
+    fn commit(&mut self, _index: usize) {}
+
+    fn retract(&mut self, _index: usize) {}
+
+    fn large(&mut self, index: usize, _item: &Item, value: V) {
+        self.note(index, None);
+        self.values.push(value);
+    }
+
+    fn done(&mut self, index: usize, reply: Reply) {
+        self.note(index, Some(reply));
+    }
+}
+
+/// A batch of every kind of request, about half of which are hits by their turn.
+fn mixture<'b>(hasher: &KeyHasher, keys: &'b [Vec<u8>], value: &'b [u8]) -> Vec<Request<'b>> {
+    let op = |number: usize| match number % 6 {
+        0 | 1 => Op::Get,
+        2 => Op::Store(Store::set(value)),
+        3 => Op::Store(Store {
+            flags: 7,
+            ..Store::set(value)
+        }),
+        4 => Op::Read(Read::default()),
+        _ => Op::Remove(Removal::default()),
+    };
+    let request = |(number, key): (usize, &'b Vec<u8>)| Request {
+        key: Key::new(key, hasher),
+        op: op(number),
+    };
+    keys.iter().enumerate().map(request).collect()
+}
+
+fn keys(count: usize, different: usize) -> Vec<Vec<u8>> {
+    let key = |number| format!("key {}", number * 7 % different).into_bytes();
+    (0..count).map(key).collect()
+}
+
+/// A client that panics with messages under way: they are waited for, nothing is lost or kept.
+#[test]
+fn a_client_may_panic_in_the_middle_of_a_batch() {
+    fn check<D: Rings>(engine: &Arc<CpHash<D>>) {
+        let keys = keys(300, 40);
+        for value in [vec![b'v'; 100], vec![b'v'; 20_000]] {
+            let batch = mixture(engine.hasher(), &keys, &value);
+            for panics_at in (0..batch.len()).step_by(7) {
+                let mut handle = engine.handle();
+                let mut keeper = Keeper::new(Some(panics_at));
+                let run = || handle.execute(Time(1000), &batch, &mut keeper);
+                assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+                // The same door still works.
+                let mut keeper = Keeper::new(None);
+                handle.execute(Time(1000), &batch, &mut keeper);
+                assert_eq!(keeper.replies.len(), batch.len());
+            }
+        }
+        assert_eq!(lines_left(engine), 0);
+    }
+    check(&crowded(Setup::AMPLE));
+    check(&single(Setup::AMPLE));
+}
+
+/// Doors open and close all the time, some while their thread unwinds, while others stay.
+#[test]
+fn clients_come_and_go() {
+    let engine = crowded(Setup::AMPLE);
+    let keys = keys(200, 100);
+    let value = vec![b'v'; 300];
+    let batch = mixture(engine.hasher(), &keys, &value);
+    let visit = |round: usize| {
+        let mut handle = engine.handle();
+        for _ in 0..round % 5 {
+            let mut keeper = Keeper::new(None);
+            handle.execute(
+                Time(1000),
+                &batch[..1 + round * 37 % batch.len()],
+                &mut keeper,
+            );
+        }
+        let mut keeper = Keeper::new(Some(round * 13 % batch.len()));
+        let last = AssertUnwindSafe(|| handle.execute(Time(1000), &batch, &mut keeper));
+        assert!(catch_unwind(last).is_err());
+    };
+    let stay = || {
+        let mut handle = engine.handle();
+        for _ in 0..100 * soak() {
+            let mut keeper = Keeper::new(None);
+            handle.execute(Time(1000), &batch, &mut keeper);
+            assert_eq!(keeper.replies.len(), batch.len());
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(stay);
+        for thread in 0..3 {
+            scope.spawn(move || (0..40 * soak()).for_each(|round| visit(3 * round + thread)));
+        }
+    });
+    assert_eq!(lines_left(&engine), 0);
+}
+
+/// Slow readers hold all there is: a store is refused, and nothing hangs. Then they let go.
+#[test]
+fn what_is_being_read_is_not_evicted() {
+    let engine = make(Setup {
+        memory_limit: 8 << 20,
+        item_size_max: 512 << 10,
+        evicts: true,
+    });
+    let mut handle = engine.handle();
+    let value = vec![b'v'; 300 << 10];
+    let mut held = Vec::new();
+    let mut number = 0;
+    let refused = loop {
+        let key = format!("key {number}").into_bytes();
+        let key = Key::new(&key, engine.hasher());
+        let op = Op::Store(Store::set(&value));
+        let batch = [Request { key, op }, Request { key, op: Op::Get }];
+        let mut keeper = Keeper::new(None);
+        handle.execute(Time(1000), &batch, &mut keeper);
+        held.append(&mut keeper.values);
+        if let Some(Reply::OutOfMemory) = keeper.replies[0] {
+            break number;
+        }
+        assert_eq!(held.len(), number + 1, "{:?}", keeper.replies);
+        number += 1;
+    };
+    assert!(refused > 10 && engine.stats().out_of_memory > 0);
+    held.clear();
+    let mut client = Client::new(Arc::clone(&engine));
+    client.set(b"at last", &value);
+    assert_eq!(client.get(b"at last").as_deref(), Some(&value[..]));
+    assert_eq!(lines_left(&engine), 0);
 }
 
 #[test]

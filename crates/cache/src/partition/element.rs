@@ -23,6 +23,8 @@
 //! While an element is READY and has readers, only words 1, 2 and 4 change: what readers look at
 //! does not.
 
+use std::num::NonZeroU32;
+
 use nuthatch_sync::clock::Time;
 
 use super::memory::{LINE, Memory};
@@ -66,19 +68,19 @@ pub(super) mod mark {
 /// An element: the number of its first line, never 0. Only a number: that it stays this element is
 /// known to whoever owns the partition or holds a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Element(u32);
+pub struct Element(NonZeroU32);
 
 impl Element {
     /// The element whose first line has this number; none if it is 0.
     #[inline(always)]
     pub fn new(line: u32) -> Option<Self> {
-        (line != 0).then_some(Self(line))
+        NonZeroU32::new(line).map(Self)
     }
 
     /// The number of its first line.
     #[inline(always)]
     pub fn line(self) -> u32 {
-        self.0
+        self.0.get()
     }
 }
 
@@ -148,19 +150,19 @@ impl Memory {
     /// All bits of the key's hash.
     #[inline(always)]
     pub fn hash(&self, element: Element) -> u64 {
-        self.load(element.0, HASH)
+        self.load(element.line(), HASH)
     }
 
     /// Bytes of the key.
     #[inline(always)]
     pub fn key_len(&self, element: Element) -> usize {
-        (self.load(element.0, SEQUENCE) >> SEQUENCE_BITS) as usize
+        (self.load(element.line(), SEQUENCE) >> SEQUENCE_BITS) as usize
     }
 
     /// Bytes of the value.
     #[inline(always)]
     pub fn value_len(&self, element: Element) -> usize {
-        (self.load(element.0, LENGTHS) & LOW) as usize
+        (self.load(element.line(), LENGTHS) & LOW) as usize
     }
 
     /// True if the element's key is `key`.
@@ -173,9 +175,9 @@ impl Memory {
     #[inline]
     pub fn item(&self, element: Element, now: Time) -> Item {
         let marks = self.marks(element);
-        let accessed = Time((self.load(element.0, CHAIN) >> 32) as u32);
+        let accessed = Time((self.load(element.line(), CHAIN) >> 32) as u32);
         Item {
-            flags: (self.load(element.0, LENGTHS) >> 32) as u32,
+            flags: (self.load(element.line(), LENGTHS) >> 32) as u32,
             value_len: self.value_len(element),
             cas: self.cas(element),
             expiry: self.expiry(element),
@@ -190,13 +192,13 @@ impl Memory {
     /// The cas that clients see.
     #[inline(always)]
     pub fn cas(&self, element: Element) -> u64 {
-        self.load(element.0, CAS)
+        self.load(element.line(), CAS)
     }
 
     /// When it expires.
     #[inline(always)]
     pub fn expiry(&self, element: Element) -> Expiry {
-        match (self.load(element.0, STATE) >> 32) as u32 {
+        match (self.load(element.line(), STATE) >> 32) as u32 {
             0 => Expiry::Never,
             tick => Expiry::At(Time(tick)),
         }
@@ -205,70 +207,70 @@ impl Memory {
     /// When it was stored or last hit, in ticks.
     #[inline(always)]
     pub(super) fn accessed(&self, element: Element) -> u32 {
-        (self.load(element.0, CHAIN) >> 32) as u32
+        (self.load(element.line(), CHAIN) >> 32) as u32
     }
 
     #[inline(always)]
     pub(super) fn sequence(&self, element: Element) -> u64 {
-        self.load(element.0, SEQUENCE) & ((1 << SEQUENCE_BITS) - 1)
+        self.load(element.line(), SEQUENCE) & ((1 << SEQUENCE_BITS) - 1)
     }
 
     #[inline(always)]
     pub(super) fn marks(&self, element: Element) -> u64 {
-        self.load(element.0, STATE) & !READERS & LOW
+        self.load(element.line(), STATE) & !READERS & LOW
     }
 
     #[inline(always)]
     pub(super) fn set_marks(&self, element: Element, set: u64, clear: u64) {
-        let word = self.load(element.0, STATE);
-        self.store(element.0, STATE, word & !clear | set);
+        let word = self.load(element.line(), STATE);
+        self.store(element.line(), STATE, word & !clear | set);
     }
 
     /// How many hold a reference, besides the table.
     #[inline(always)]
     pub(super) fn readers(&self, element: Element) -> u32 {
-        (self.load(element.0, STATE) & READERS) as u32
+        (self.load(element.line(), STATE) & READERS) as u32
     }
 
     /// Adds a reader; false if there are more than can be counted.
     #[inline(always)]
     pub(super) fn add_reader(&self, element: Element) -> bool {
-        let word = self.load(element.0, STATE);
+        let word = self.load(element.line(), STATE);
         let room = word & READERS < READERS;
         if room {
-            self.store(element.0, STATE, word + 1);
+            self.store(element.line(), STATE, word + 1);
         }
         room
     }
 
     #[inline(always)]
     pub(super) fn drop_reader(&self, element: Element) {
-        let word = self.load(element.0, STATE);
+        let word = self.load(element.line(), STATE);
         assert!(word & READERS > 0, "a reference is dropped once");
-        self.store(element.0, STATE, word - 1);
+        self.store(element.line(), STATE, word - 1);
     }
 
     #[inline(always)]
     pub(super) fn next_in_bucket(&self, element: Element) -> Option<Element> {
-        Element::new(self.load(element.0, CHAIN) as u32)
+        Element::new(self.load(element.line(), CHAIN) as u32)
     }
 
     #[inline(always)]
     pub(super) fn set_next_in_bucket(&self, element: Element, next: Option<Element>) {
-        let word = self.load(element.0, CHAIN) & !LOW;
-        self.store(element.0, CHAIN, word | u64::from(line_of(next)));
+        let word = self.load(element.line(), CHAIN) & !LOW;
+        self.store(element.line(), CHAIN, word | u64::from(line_of(next)));
     }
 
     #[inline(always)]
     pub(super) fn set_accessed(&self, element: Element, now: Time) {
-        let word = self.load(element.0, CHAIN) & LOW;
-        self.store(element.0, CHAIN, word | u64::from(now.0) << 32);
+        let word = self.load(element.line(), CHAIN) & LOW;
+        self.store(element.line(), CHAIN, word | u64::from(now.0) << 32);
     }
 
     /// The neighbours in the order of use: newer and older.
     #[inline(always)]
     pub(super) fn neighbours(&self, element: Element) -> (Option<Element>, Option<Element>) {
-        let word = self.load(element.0, LRU);
+        let word = self.load(element.line(), LRU);
         (Element::new(word as u32), Element::new((word >> 32) as u32))
     }
 
@@ -280,13 +282,13 @@ impl Memory {
         older: Option<Element>,
     ) {
         let word = u64::from(line_of(newer)) | u64::from(line_of(older)) << 32;
-        self.store(element.0, LRU, word);
+        self.store(element.line(), LRU, word);
     }
 
     #[inline(always)]
     pub(super) fn set_expiry(&self, element: Element, expiry: Expiry) {
-        let word = self.load(element.0, STATE) & LOW;
-        self.store(element.0, STATE, word | tick(expiry) << 32);
+        let word = self.load(element.line(), STATE) & LOW;
+        self.store(element.line(), STATE, word | tick(expiry) << 32);
     }
 
     /// Writes the header of an element that is NOT READY and has one reader: whoever fills it.
@@ -297,32 +299,32 @@ impl Memory {
         key_len: usize,
         value_len: usize,
     ) {
-        self.store(element.0, CHAIN, 0);
-        self.store(element.0, LRU, 0);
-        self.store(element.0, HASH, hash);
-        self.store(element.0, STATE, 1);
-        self.store(element.0, LENGTHS, value_len as u64);
-        self.store(element.0, SEQUENCE, (key_len as u64) << SEQUENCE_BITS);
-        self.store(element.0, CAS, 0);
+        self.store(element.line(), CHAIN, 0);
+        self.store(element.line(), LRU, 0);
+        self.store(element.line(), HASH, hash);
+        self.store(element.line(), STATE, 1);
+        self.store(element.line(), LENGTHS, value_len as u64);
+        self.store(element.line(), SEQUENCE, (key_len as u64) << SEQUENCE_BITS);
+        self.store(element.line(), CAS, 0);
     }
 
     /// Gives an element all that clients see of it, in one go; its readers stay.
     pub(super) fn set_fields(&self, element: Element, value_len: usize, fields: &Fields) {
-        let keep = self.load(element.0, STATE) & (READERS | mark::LINKED | mark::READY);
+        let keep = self.load(element.line(), STATE) & (READERS | mark::LINKED | mark::READY);
         let state = keep | fields.marks | tick(fields.expiry) << 32;
-        self.store(element.0, STATE, state);
+        self.store(element.line(), STATE, state);
         let lengths = value_len as u64 | u64::from(fields.flags) << 32;
-        self.store(element.0, LENGTHS, lengths);
+        self.store(element.line(), LENGTHS, lengths);
         let key_len = (self.key_len(element) as u64) << SEQUENCE_BITS;
         let sequence = fields.sequence & ((1 << SEQUENCE_BITS) - 1);
-        self.store(element.0, SEQUENCE, key_len | sequence);
-        self.store(element.0, CAS, fields.cas.unwrap_or(sequence));
+        self.store(element.line(), SEQUENCE, key_len | sequence);
+        self.store(element.line(), CAS, fields.cas.unwrap_or(sequence));
     }
 
     /// Copies the header, but for the tag of the piece, to another element of the same data.
     pub(super) fn copy_header(&self, from: Element, to: Element) {
         for word in CHAIN..=CAS {
-            self.store(to.0, word, self.load(from.0, word));
+            self.store(to.line(), word, self.load(from.line(), word));
         }
     }
 }

@@ -21,12 +21,17 @@ const SEGMENT: u32 = (BLOCK / size_of::<u32>()) as u32;
 /// Buckets at the start.
 const FIRST: u32 = if cfg!(loom) { 2 } else { 64 };
 
+/// Segments whose blocks are named in the partition itself: a line less to fetch.
+const NEAR: usize = 4;
+
 /// The buckets.
 #[derive(Default)]
 pub(super) struct Index {
-    /// The blocks that hold them.
-    segments: Vec<u32>,
     buckets: u32,
+    /// The blocks of the first segments.
+    near: [u32; NEAR],
+    /// The blocks of all.
+    segments: Vec<u32>,
 }
 
 impl Index {
@@ -49,7 +54,11 @@ impl Index {
     /// Where a bucket lies: line, word in it, and bits that it is shifted by.
     #[inline(always)]
     fn place(&self, bucket: u32) -> (u32, usize, u32) {
-        let block = self.segments[(bucket / SEGMENT) as usize];
+        let segment = (bucket / SEGMENT) as usize;
+        let block = match self.near.get(segment) {
+            Some(&block) => block,
+            None => self.segments[segment],
+        };
         let word = (bucket % SEGMENT / 2) as usize;
         (block * BLOCK_LINES, word, bucket % 2 * 32)
     }
@@ -88,6 +97,9 @@ impl Index {
     pub fn add_block(&mut self, memory: &Memory, block: u32) {
         for word in 0..BLOCK_WORDS {
             memory.store(block * BLOCK_LINES, word, 0);
+        }
+        if let Some(near) = self.near.get_mut(self.segments.len()) {
+            *near = block;
         }
         self.segments.push(block);
     }

@@ -50,6 +50,12 @@ pub struct Memory {
     free: Words,
     /// For each block: its neighbours in its owner's list of blocks with as long a free run.
     links: Words,
+    shared: Shared,
+}
+
+/// What partitions write to in common, on lines of its own: the addresses above are read all the time.
+#[repr(align(128))]
+struct Shared {
     pool: Mutex<Pool>,
     /// Lines that all elements ask for, and how many they may; used only where nothing is evicted.
     claimed: AtomicUsize,
@@ -83,15 +89,17 @@ impl Memory {
             arena: Arena::reserve(blocks * BLOCK_WORDS)?,
             free: Words::reserve(blocks)?,
             links: Words::reserve(blocks)?,
-            pool: Mutex::new(Pool {
-                limit: (limit / BLOCK_COST) as u32,
-                used: 0,
-                returned: Vec::new(),
-                fresh: 1,
-                blocks: blocks as u32,
-            }),
-            claimed: AtomicUsize::new(0),
-            claimable: AtomicUsize::new(usize::MAX),
+            shared: Shared {
+                pool: Mutex::new(Pool {
+                    limit: (limit / BLOCK_COST) as u32,
+                    used: 0,
+                    returned: Vec::new(),
+                    fresh: 1,
+                    blocks: blocks as u32,
+                }),
+                claimed: AtomicUsize::new(0),
+                claimable: AtomicUsize::new(usize::MAX),
+            },
         })
     }
 
@@ -101,25 +109,27 @@ impl Memory {
     /// depend on which keys come, and a store could be refused although as much was stored before.
     /// A limit on the sum leaves the rest as room to move.
     pub fn set_claimable(&self, lines: usize) {
-        self.claimable.store(lines, Ordering::Relaxed);
+        self.shared.claimable.store(lines, Ordering::Relaxed);
     }
 
     pub(super) fn claim(&self, lines: usize) -> bool {
         // Relaxed, here and below: a sum; the memory itself is handed out under other orders.
-        let most = self.claimable.load(Ordering::Relaxed);
+        let most = self.shared.claimable.load(Ordering::Relaxed);
         let fits = |claimed: usize| claimed.checked_add(lines).filter(|&sum| sum <= most);
-        self.claimed
+        self.shared
+            .claimed
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
             .is_ok()
     }
 
     pub(super) fn unclaim(&self, lines: usize) {
-        self.claimed.fetch_sub(lines, Ordering::Relaxed);
+        self.shared.claimed.fetch_sub(lines, Ordering::Relaxed);
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool> {
         // Nothing panics under this lock between two changes that belong together.
-        self.pool
+        self.shared
+            .pool
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }

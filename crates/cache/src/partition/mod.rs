@@ -44,6 +44,7 @@
 //! are atomic words besides, so not even a broken protocol could make a data race of it.
 
 mod audit;
+mod counts;
 #[cfg(not(loom))]
 pub mod cphash;
 pub mod element;
@@ -51,12 +52,14 @@ mod index;
 pub mod lockhash;
 pub mod memory;
 mod operate;
+mod order;
 pub mod shed;
 mod space;
 mod table;
 mod walk;
 
+pub use counts::Counts;
 pub use element::Element;
 pub use memory::Memory;
 pub use operate::Outcome;
-pub use table::{Counts, Eviction, Partition, PartitionConfig};
+pub use table::{Eviction, Partition, PartitionConfig};

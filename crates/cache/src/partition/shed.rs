@@ -6,7 +6,7 @@
 use nuthatch_sync::clock::Time;
 
 use super::element::{Element, mark};
-use super::memory::BLOCK_LINES;
+use super::memory::{BLOCK_LINES, Memory};
 use super::table::Partition;
 
 /// Elements that one call of [`Partition::shed`] throws out at most, beyond a block's worth of lines.
@@ -14,6 +14,12 @@ const PATIENCE: u32 = 64;
 
 /// Wholly free blocks that a partition keeps for what comes next.
 const SPARE_BLOCKS: u32 = 1;
+
+/// Places of a budget that giving a block away costs.
+const PLACES_A_BLOCK: usize = 32;
+
+/// Blocks that wait in the pool at most for partitions that grow.
+const POOLED_BLOCKS: usize = 64;
 
 /// What [`Partition::temperature`] tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,16 +32,34 @@ pub struct Temperature {
     pub evicted: u64,
 }
 
-/// Of some partitions, the one that should give a block and the one that should get it: the next victim
-/// of the first has gone unused more than twice as long as that of the second, which is the
-/// only one that evicts for want of room. So all partitions together keep about what one LRU list
-/// over all of them would.
+/// Of some partitions, the one that should give blocks and the one that needs them: the next victim of the
+/// first has gone unused more than twice as long as that of the second, the hottest that has to evict. So
+/// all partitions together keep about what one LRU list over all of them would.
 pub fn choose(samples: &[Temperature]) -> Option<(usize, usize)> {
     let coldest = samples.iter().max_by_key(|sample| sample.idle)?;
     let evicting = samples.iter().filter(|sample| sample.evicted > 0);
     let hottest = evicting.min_by_key(|sample| sample.idle)?;
     let apart = u64::from(coldest.idle) > 2 * u64::from(hottest.idle) + 1;
     apart.then_some((coldest.partition, hottest.partition))
+}
+
+/// Lets a cold partition give blocks to the pool, `budget` places' worth, if the samples differ enough.
+/// Whoever evicts asks the pool first, and the hottest asks it most often. `shed` calls
+/// [`Partition::shed`] on a partition.
+pub fn balance(
+    memory: &Memory,
+    samples: &[Temperature],
+    budget: usize,
+    mut shed: impl FnMut(usize) -> bool,
+) {
+    let Some((cold, _)) = choose(samples) else {
+        return;
+    };
+    for _ in 0..(budget / PLACES_A_BLOCK).max(1) {
+        if memory.blocks_left() >= POOLED_BLOCKS || !shed(cold) {
+            return;
+        }
+    }
 }
 
 impl Partition {
@@ -131,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capacity_goes_from_the_coldest_to_the_hottest_that_evicts() {
+    fn the_coldest_gives_if_a_hotter_one_evicts() {
         let sample = |partition, idle, evicted| Temperature {
             partition,
             idle,

@@ -26,19 +26,20 @@ use super::memory::{ALL_FREE, BLOCK_LINES, LINE, Memory};
 
 const BINS: usize = BLOCK_LINES as usize + 1;
 
-/// One partition's blocks.
+/// One partition's blocks. The memory comes first: lookups need nothing else of it.
+#[repr(C)]
 pub(super) struct Space {
     pub memory: Arc<Memory>,
-    /// The first block of each bin; 0 is none.
-    bins: [u32; BINS],
     /// Bit `r - 1` says whether bin `r` has a block.
     filled: u64,
+    free_lines: u64,
     blocks: u32,
     /// Blocks in which nothing is used.
     free_blocks: u32,
-    free_lines: u64,
     /// A block in no list, from which everything is being moved elsewhere; 0 is none.
     closed: u32,
+    /// The first block of each bin; 0 is none.
+    bins: [u32; BINS],
 }
 
 impl Space {

@@ -1,9 +1,10 @@
-//! One partition: finding, linking, counting references, evicting.
+//! One partition: finding, linking, counting references.
 
 use std::sync::Arc;
 
 use nuthatch_sync::clock::Time;
 
+use super::counts::Counts;
 use super::element::{Element, Fields, HEADER, KEY_LEN_LIMIT, line_of, mark};
 use super::index::Index;
 use super::memory::{BLOCK_COST, BLOCK_LINES, Memory};
@@ -36,113 +37,20 @@ pub struct PartitionConfig {
     pub seed: u64,
 }
 
-/// What a partition counted, and what it has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Elements in the table now.
-    pub items: u64,
-    /// Bytes that they ask for: header, key and value.
-    pub item_bytes: u64,
-    /// Elements that are not in the table: NOT READY, or out of it and still read.
-    pub held: u64,
-    /// Lines in use, by elements of both kinds.
-    pub lines: u64,
-    /// Lines free.
-    pub free_lines: u64,
-    /// Buckets.
-    pub buckets: u64,
-    /// Bytes of all blocks, those of the buckets included, with all that they cost.
-    pub bytes: u64,
-    /// Stores.
-    pub stored: u64,
-    /// Live elements thrown out.
-    pub evicted: u64,
-    /// Of these, never fetched.
-    pub evicted_unfetched: u64,
-    /// Expired or flushed elements whose memory came back.
-    pub expired: u64,
-    /// Of these, never fetched.
-    pub expired_unfetched: u64,
-    /// Stores refused for want of memory.
-    pub out_of_memory: u64,
-    /// Elements that the sweep looked at.
-    pub swept: u64,
-    /// Elements moved so that their block could be given away.
-    pub moved: u64,
-}
-
-impl Counts {
-    /// Adds another partition's.
-    pub fn add(&mut self, other: &Counts) {
-        for (sum, more) in self.fields().into_iter().zip(other.clone().fields()) {
-            *sum += *more;
-        }
-    }
-
-    /// What it has now, and what it counted since `base`.
-    pub fn since(&self, base: &Counts) -> Counts {
-        Counts {
-            stored: self.stored - base.stored,
-            evicted: self.evicted - base.evicted,
-            evicted_unfetched: self.evicted_unfetched - base.evicted_unfetched,
-            expired: self.expired - base.expired,
-            expired_unfetched: self.expired_unfetched - base.expired_unfetched,
-            out_of_memory: self.out_of_memory - base.out_of_memory,
-            swept: self.swept - base.swept,
-            moved: self.moved - base.moved,
-            ..*self
-        }
-    }
-
-    fn fields(&mut self) -> [&mut u64; 15] {
-        let Self {
-            items,
-            item_bytes,
-            held,
-            lines,
-            free_lines,
-            buckets,
-            bytes,
-            stored,
-            evicted,
-            evicted_unfetched,
-            expired,
-            expired_unfetched,
-            out_of_memory,
-            swept,
-            moved,
-        } = self;
-        [
-            items,
-            item_bytes,
-            held,
-            lines,
-            free_lines,
-            buckets,
-            bytes,
-            stored,
-            evicted,
-            evicted_unfetched,
-            expired,
-            expired_unfetched,
-            out_of_memory,
-            swept,
-            moved,
-        ]
-    }
-}
-
 /// One partition of a table: a table of its own, of which one thread at a time is the owner.
+///
+/// What a lookup needs comes first, on as few lines as it takes.
+#[repr(C)]
 pub struct Partition {
-    pub(super) space: Space,
     pub(super) index: Index,
-    pub(super) config: PartitionConfig,
-    newest: Option<Element>,
-    oldest: Option<Element>,
-    random: u64,
-    sequence: u64,
-    flush_before: u64,
     flush_at: Option<Time>,
+    flush_before: u64,
+    pub(super) newest: Option<Element>,
+    pub(super) oldest: Option<Element>,
+    pub(super) config: PartitionConfig,
+    pub(super) space: Space,
+    pub(super) random: u64,
+    sequence: u64,
     /// Elements with an expiry may be there, or flushed ones.
     pub(super) sweeping: bool,
     /// The same, as far as the sweep under way knows.
@@ -539,146 +447,6 @@ impl Partition {
         self.mortals |= expiry != Expiry::Never;
     }
 
-    /// Makes an element the newest.
-    #[inline]
-    fn renew(&mut self, element: Element) {
-        if self.config.eviction == Eviction::Lru && self.newest != Some(element) {
-            self.drop_from_order(element);
-            self.push_newest(element);
-        }
-    }
-
-    fn push_newest(&mut self, element: Element) {
-        if self.config.eviction == Eviction::Random {
-            return;
-        }
-        let memory = &*self.space.memory;
-        memory.set_neighbours(element, None, self.newest);
-        match self.newest {
-            Some(second) => {
-                let (_, older) = memory.neighbours(second);
-                memory.set_neighbours(second, Some(element), older);
-            }
-            None => self.oldest = Some(element),
-        }
-        self.newest = Some(element);
-    }
-
-    fn drop_from_order(&mut self, element: Element) {
-        if self.config.eviction == Eviction::Random {
-            return;
-        }
-        let (newer, older) = self.memory().neighbours(element);
-        self.join(newer, older);
-    }
-
-    /// Makes two elements neighbours in the order of use; none is an end of it.
-    fn join(&mut self, newer: Option<Element>, older: Option<Element>) {
-        let memory = &*self.space.memory;
-        match newer {
-            Some(newer) => {
-                let (further, _) = memory.neighbours(newer);
-                memory.set_neighbours(newer, further, older);
-            }
-            None => self.newest = older,
-        }
-        match older {
-            Some(older) => {
-                let (_, further) = memory.neighbours(older);
-                memory.set_neighbours(older, newer, further);
-            }
-            None => self.oldest = newer,
-        }
-    }
-
-    /// Puts `other` in the place of an element in the order of use.
-    pub(super) fn replace_in_order(&mut self, element: Element, other: Element) {
-        if self.config.eviction == Eviction::Random {
-            return;
-        }
-        let (newer, older) = self.memory().neighbours(element);
-        self.memory().set_neighbours(other, newer, older);
-        self.join(newer, Some(other));
-        self.join(Some(other), older);
-    }
-
-    /// Throws one element out to make room; false if all are being read, or there is none.
-    pub fn evict(&mut self, now: Time) -> bool {
-        let victim = match self.config.eviction {
-            Eviction::Lru => self.oldest_unread(),
-            Eviction::Random => self.random_unread(),
-        };
-        let Some(victim) = victim else {
-            return false;
-        };
-        self.count_departure(now, victim);
-        self.unlink(victim);
-        true
-    }
-
-    /// Counts an element that leaves without being asked to.
-    pub(super) fn count_departure(&mut self, now: Time, element: Element) {
-        let unfetched = u64::from(self.memory().marks(element) & mark::FETCHED == 0);
-        if self.is_live(element, now) {
-            self.counts.evicted += 1;
-            self.counts.evicted_unfetched += unfetched;
-        } else {
-            self.counts.expired += 1;
-            self.counts.expired_unfetched += unfetched;
-        }
-    }
-
-    /// What is being read right now is in use, so it is as good as new: each element is looked at once.
-    fn oldest_unread(&mut self) -> Option<Element> {
-        for _ in 0..self.counts.items {
-            let oldest = self.oldest?;
-            if self.memory().readers(oldest) == 0 {
-                return Some(oldest);
-            }
-            self.renew(oldest);
-        }
-        None
-    }
-
-    /// From a random bucket on, the first that nobody reads.
-    fn random_unread(&mut self) -> Option<Element> {
-        let buckets = self.index.buckets();
-        let start = (self.next_random() % u64::from(buckets.max(1))) as u32;
-        let memory = self.memory();
-        for step in 0..buckets {
-            let bucket = (start + step) % buckets;
-            let mut next = self.index.first(memory, bucket);
-            while let Some(element) = next {
-                if memory.readers(element) == 0 {
-                    return Some(element);
-                }
-                next = memory.next_in_bucket(element);
-            }
-        }
-        None
-    }
-
-    fn next_random(&mut self) -> u64 {
-        // Marsaglia's xorshift: never 0, good enough to pick a bucket.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random >> 11
-    }
-
-    /// The element that would be evicted next, were nothing read; a random one if there is no order.
-    pub(super) fn coldest(&mut self) -> Option<Element> {
-        match self.config.eviction {
-            Eviction::Lru => self.oldest,
-            Eviction::Random => self.random_unread(),
-        }
-    }
-
-    /// The order of use, newest first; for audits.
-    pub(super) fn order(&self) -> (Option<Element>, Option<Element>) {
-        (self.newest, self.oldest)
-    }
-
     /// Where the walk over the elements of a bucket begins; for visits, sweeps and audits.
     pub(super) fn bucket(&self, bucket: u32) -> Option<Element> {
         self.index.first(self.memory(), bucket)
@@ -690,12 +458,29 @@ impl Partition {
         self.index.prefetch(self.memory(), hash);
     }
 
-    /// Starts loading the header of the first element in a key's bucket.
+    /// Starts loading the first element in a key's bucket: its header and the line behind.
     #[inline]
     pub fn prefetch_header(&self, hash: u64) {
         if self.index.buckets() > 0 {
             let first = self.index.first(self.memory(), self.index.bucket_of(hash));
-            self.memory().prefetch(line_of(first));
+            let line = line_of(first);
+            self.memory().prefetch(line);
+            self.memory().prefetch(line.wrapping_add(1));
+        }
+    }
+
+    /// Starts loading the headers that a hit of that element changes besides its own.
+    #[inline]
+    pub fn prefetch_neighbours(&self, hash: u64) {
+        if self.config.eviction == Eviction::Random || self.index.buckets() == 0 {
+            return;
+        }
+        let memory = self.memory();
+        if let Some(first) = self.index.first(memory, self.index.bucket_of(hash)) {
+            let (newer, older) = memory.neighbours(first);
+            for beside in [newer, older, self.newest] {
+                memory.prefetch(line_of(beside));
+            }
         }
     }
 }

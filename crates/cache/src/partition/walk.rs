@@ -10,6 +10,7 @@ use nuthatch_sync::clock::Time;
 use super::element::Element;
 use super::memory::Memory;
 use super::table::Partition;
+use crate::index_stats::IndexHistogram;
 use crate::reply::Item;
 use crate::request::Expiry;
 
@@ -46,6 +47,15 @@ impl Partition {
             position = end.checked_add(1)?;
         }
         Some(position)
+    }
+
+    /// Elements in each bucket, or in about `sample` of them if there are more.
+    pub fn histogram(&self, sample: u64) -> IndexHistogram {
+        let memory = self.memory();
+        IndexHistogram::take(u64::from(self.index.buckets()), sample, |bucket| {
+            let first = self.bucket(bucket as u32);
+            std::iter::successors(first, |&element| memory.next_in_bucket(element)).count()
+        })
     }
 
     /// The bucket at a position of the walk, and its last position.

@@ -11,6 +11,7 @@
 mod chained;
 mod engine;
 mod growth;
+mod partition;
 mod paths;
 mod pins;
 mod world;

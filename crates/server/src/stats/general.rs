@@ -112,6 +112,7 @@ fn engine_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
         report.line("message_lines_sent", messages.lines_sent);
         report.line("message_lines_received", messages.lines_received);
         report.line("messages_served", messages.messages_served);
+        report.line("messages_self_served", messages.self_served);
         report.line("serving_us", messages.busy_nanos / 1000);
         report.line("polling_us", messages.polling_nanos / 1000);
         report.line("hand_overs", messages.hand_overs);

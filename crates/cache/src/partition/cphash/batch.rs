@@ -32,12 +32,15 @@ use super::client::Client;
 use super::message::{Answer, Message, decode_cas};
 use super::room::Reclaimed;
 use super::value::CpValue;
-use crate::partition::{Element, Memory, Outcome};
+use crate::partition::{Element, Memory, Outcome, Partition};
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{Condition, Expiry, Leave, Op, Request, Store, StoreMode};
 
 /// Longer values are read in place instead of being copied.
 pub(super) const COPY_MAX: usize = 8192;
+
+/// A longer value goes its usual way though its store comes alone: no server thread touches it.
+const ALONE_MAX: usize = 1024;
 
 /// Stores of a lane that room is asked for ahead.
 const AHEAD_MAX: usize = 16;
@@ -116,6 +119,8 @@ struct Lane {
     /// Calls under way that may find no memory, and are to be repeated then: nothing of the same key may
     /// overtake them.
     open: Vec<u32>,
+    /// Lookups that were sent.
+    gets: usize,
     /// What answers are to come to, in order.
     awaited: VecDeque<(Awaited, u32)>,
 }
@@ -147,9 +152,11 @@ pub(super) struct Batch<'b, 'c, D: Design, R> {
 }
 
 /// The way of a request, whose call would have this number.
-fn plan(op: &Op<'_>, call: u32, evicts: bool) -> Plan {
+fn plan(op: &Op<'_>, call: u32, alone: bool, evicts: bool) -> Plan {
     match op {
         Op::Get => Plan::Get,
+        // With nothing to overlap, what counts is that there is one answer to wait for, not two.
+        Op::Store(store) if alone && store.value.len() <= ALONE_MAX => Plan::Execute(call),
         // A full store without eviction must look at what is there before it asks for room.
         Op::Store(store) if evicts => match store.mode {
             StoreMode::Set if is_plain(store) => Plan::Set,
@@ -182,7 +189,7 @@ impl Scratch {
         self.slots.clear();
         let mut calls = Calls::default();
         for request in requests {
-            let plan = plan(&request.op, calls.len() as u32, evicts);
+            let plan = plan(&request.op, calls.len() as u32, requests.len() == 1, evicts);
             match (plan, request.op) {
                 (Plan::Execute(_), _) => calls.push(Call::new(now, Task::Execute(*request))),
                 (Plan::Publish(_), Op::Store(store)) => {
@@ -196,9 +203,10 @@ impl Scratch {
         }
         let mut start = 0;
         for (number, lane) in self.lanes.iter_mut().enumerate() {
-            if lane.end > 0 {
-                self.active.push(number);
+            if lane.end == 0 {
+                continue;
             }
+            self.active.push(number);
             (lane.next, lane.ahead) = (start, start);
             start += lane.end;
             // Where the next request goes, until all have gone.
@@ -218,7 +226,7 @@ impl Scratch {
         for number in self.active.drain(..) {
             let lane = &mut self.lanes[number];
             (lane.next, lane.ahead, lane.end) = (0, 0, 0);
-            (lane.rooms, lane.room_bytes) = (0, 0);
+            (lane.rooms, lane.room_bytes, lane.gets) = (0, 0, 0);
             lane.open.clear();
             debug_assert!(lane.awaited.is_empty());
         }
@@ -376,11 +384,10 @@ impl<'b, 'c, D: Design, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         if index >= self.delivered + WINDOW {
             return Step::Stuck;
         }
-        let hash = self.requests[index].key.hash();
-        let same_key = |&open: &u32| self.requests[open as usize].key.hash() == hash;
-        if lane.open.iter().any(same_key) {
+        if self.must_wait(lane, index) {
             return Step::Stuck;
         }
+        let hash = self.requests[index].key.hash();
         let plan = self.scratch.plans[index];
         let sent = match (plan, &self.scratch.slots[index]) {
             (Plan::Get, _) => self.send(number, index, Message::Lookup { hash }, Awaited::Lookup),
@@ -399,6 +406,7 @@ impl<'b, 'c, D: Design, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         }
         let lane = &mut self.scratch.lanes[number];
         lane.next += 1;
+        lane.gets += usize::from(matches!(plan, Plan::Get));
         if plan.takes_room() {
             lane.rooms -= 1;
             lane.room_bytes -= value_of(&self.requests[index]).len();
@@ -406,6 +414,18 @@ impl<'b, 'c, D: Design, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
             lane.open.push(index as u32);
         }
         Step::Moved
+    }
+
+    /// True if an earlier request of the same key is not far enough for this one to follow: a call that
+    /// may have to be repeated, or a get whose metadata are not read yet while this one would change them
+    /// in place.
+    fn must_wait(&self, lane: &Lane, index: usize) -> bool {
+        let hash = self.requests[index].key.hash();
+        let same_key = |&other: &u32| self.requests[other as usize].key.hash() == hash;
+        let marks = matches!(self.requests[index].op, Op::Read(_)) && lane.gets > 0;
+        let undelivered = |other: &&u32| **other as usize >= self.delivered;
+        let sent = self.scratch.order[..lane.next].iter().rev();
+        lane.open.iter().any(same_key) || marks && sent.take_while(undelivered).any(same_key)
     }
 
     fn send_call(&mut self, number: usize, index: usize, call: u32) -> bool {
@@ -464,6 +484,8 @@ impl<'b, 'c, D: Design, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
             let lane = &mut self.scratch.lanes[number];
             lane.open.retain(|&open| open as usize != index);
             self.scratch.slots[index] = Slot::OutOfMemory;
+            self.client
+                .run(number, self.now, Partition::count_out_of_memory);
             return Step::Moved;
         }
         if reclaimed == Reclaimed::Nothing {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::ring::{Counts, Design, Full, Sender, Word};
-use nuthatch_sync::wait::Event;
+use nuthatch_sync::wait::{Event, announce};
 
 use super::call::{Address, Call, Task};
 use super::count::{COUNTS, Count};
 use super::message::Message;
+use super::server;
 use super::shared::{Shared, Visitor};
 use crate::counters::Counters;
 use crate::partition::Partition;
@@ -65,6 +66,12 @@ impl<D: Design> Channel<D> {
         let word = self.sender.receive()?;
         self.missing -= 1;
         Some(word)
+    }
+
+    /// True if nothing is to come of waiting.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.missing == 0 && !self.sender.has_staged()
     }
 
     /// True if there is an answer, or room for what is staged.
@@ -122,14 +129,21 @@ impl<D: Design> Client<D> {
     }
 
     /// Sends what is staged for these partitions, as far as there is room, and waits until one of them
-    /// answers, or takes what there was no room for. Panics if one of them was left behind by a server
-    /// thread that panicked: it would never answer.
+    /// answers, or takes what there was no room for; it may return earlier. Panics if one of them was left
+    /// behind by a server thread that panicked: it would never answer.
     pub fn wait(&mut self, partitions: &[usize]) {
         for &partition in partitions {
             // What there is no room for is one of the things waited for.
             let _ = self.channels[partition].sender.flush();
         }
-        self.shared.wake_owners(partitions);
+        announce();
+        let served = partitions.iter().map(|&partition| self.rouse(partition));
+        // What there was no room for may be on its way now, and nothing be owed for it: then nothing
+        // would end the wait.
+        let idle = |&partition: &usize| self.channels[partition].is_idle();
+        if served.sum::<usize>() > 0 || partitions.iter().all(idle) {
+            return;
+        }
         let (shared, channels) = (&self.shared, &self.channels);
         self.event.wait(|| {
             let is_moving = |&partition: &usize| channels[partition].is_moving();
@@ -142,6 +156,28 @@ impl<D: Design> Client<D> {
                 "a server thread of the cphash engine has panicked"
             );
         }
+    }
+
+    /// If the owner of a partition sleeps: serves in its place, or wakes it. Returns how many messages were
+    /// served.
+    #[inline]
+    fn rouse(&self, partition: usize) -> usize {
+        let owner = self.shared.places[partition].seat.owner();
+        let idle = self.channels[partition].is_idle();
+        if idle || !self.shared.servers[owner as usize].event.is_parked() {
+            return 0;
+        }
+        let served = match self.shared.self_service {
+            true => server::stand_in(&self.shared, partition),
+            false => None,
+        };
+        match served {
+            Some(messages) => self
+                .counters
+                .add(Count::SelfServed as usize, messages as u64),
+            None => self.shared.wake(owner),
+        }
+        served.unwrap_or(0)
     }
 
     /// The next answer of a partition; `None` if nobody is left who would give it.
@@ -217,7 +253,7 @@ impl<D: Design> Client<D> {
 impl<D: Design> Drop for Client<D> {
     fn drop(&mut self) {
         for partition in 0..self.channels.len() {
-            if self.shared.is_abandoned(partition) {
+            if self.shared.is_stopping() || self.shared.is_abandoned(partition) {
                 continue;
             }
             self.put_waiting(partition, Time::default(), Message::Leave);

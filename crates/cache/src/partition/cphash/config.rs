@@ -7,10 +7,10 @@ use crate::slab::sizes::PAGE;
 /// How many server threads there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerThreads {
-    /// Always so many (CPHash section 3).
+    /// Always so many, and nobody else ever serves (CPHash section 3).
     Fixed(usize),
     /// From `min` to `max` of them own partitions, as the load asks for; the others sleep
-    /// (section 8.1).
+    /// (section 8.1). While the load is so small that an owner sleeps too, clients serve themselves.
     Adaptive {
         /// At least.
         min: usize,
@@ -78,6 +78,11 @@ impl CpHashConfig {
             ServerThreads::Fixed(threads) => (threads, threads),
             ServerThreads::Adaptive { min, max } => (min, max),
         }
+    }
+
+    /// Whether clients serve themselves while a partition's owner sleeps.
+    pub fn self_service(&self) -> bool {
+        matches!(self.server_threads, ServerThreads::Adaptive { .. })
     }
 
     /// How many partitions there will be.

@@ -17,12 +17,16 @@ pub(super) enum Count {
     AnswersReceived,
     /// Messages that server threads took.
     Served,
+    /// Messages that clients took themselves, while a partition's owner slept.
+    SelfServed,
     /// Nanoseconds that server threads spent serving.
     BusyNanos,
     /// Nanoseconds that they looked for work and found none.
     PollingNanos,
     /// Nanoseconds that they slept while they owned partitions.
     SleepingNanos,
+    /// Nanoseconds that they slept while they owned none.
+    UnneededNanos,
     /// How often a partition changed its owner.
     HandOvers,
 }
@@ -40,6 +44,7 @@ impl MessageStats {
             lines_received: count(Count::LinesReceived),
             answers_received: count(Count::AnswersReceived),
             messages_served: count(Count::Served),
+            self_served: count(Count::SelfServed),
             busy_nanos: count(Count::BusyNanos),
             polling_nanos: count(Count::PollingNanos),
             sleeping_nanos: count(Count::SleepingNanos),

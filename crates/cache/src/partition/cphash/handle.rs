@@ -12,7 +12,7 @@ use super::room::Reclaimed;
 use super::{CpHash, CpValue, Rings};
 use crate::engine::{Cursor, Handle, Reservation, Visit};
 use crate::partition::memory::LINE;
-use crate::partition::{Element, Memory};
+use crate::partition::{Element, Memory, Partition};
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{Key, Op, Request, Store, StoreMode};
 
@@ -76,12 +76,17 @@ impl<D: Rings> Handle for CpHashHandle<D> {
             });
             match made {
                 Err(Reply::OutOfMemory) if attempts < ATTEMPTS => attempts += 1,
+                Err(Reply::OutOfMemory) => {
+                    self.client
+                        .run(partition, now, Partition::count_out_of_memory);
+                    return Err(Reply::OutOfMemory);
+                }
                 made => break made?,
             }
             match self.client.reclaim(partition, now) {
                 Reclaimed::Some => {}
                 Reclaimed::Nothing if self.client.shared.evicts => std::thread::yield_now(),
-                Reclaimed::Nothing | Reclaimed::NotWanted => return Err(Reply::OutOfMemory),
+                Reclaimed::Nothing | Reclaimed::NotWanted => attempts = ATTEMPTS,
             }
         };
         self.client.shared.memory.write(element, 0, key.bytes());
@@ -130,7 +135,7 @@ impl<D: Rings> Handle for CpHashHandle<D> {
     fn maintain(&mut self, now: Time, budget: usize) -> bool {
         let shrinking = self.client.shrink(now, budget.max(1));
         self.client.sweep(now, budget);
-        self.client.balance(now);
+        self.client.balance(now, budget);
         shrinking
     }
 

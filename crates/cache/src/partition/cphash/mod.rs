@@ -80,10 +80,12 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::ring::{Array, Design, Single};
 use nuthatch_sync::shim::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
-use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, Memory};
+use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, MEMORY_MAX, Memory};
 use super::{Counts, Partition, PartitionConfig};
 use crate::KeyHasher;
 use crate::engine::Engine;
+use crate::index_stats::IndexHistogram;
+use crate::slab::words::machine_memory;
 use crate::stats::{ClassStats, EngineStats, MessageStats};
 use client::Client;
 use config::CpHashConfig;
@@ -109,7 +111,7 @@ impl Rings for Single {
 pub struct CpHash<D: Rings = Array> {
     shared: Arc<Shared<D>>,
     /// The engine's own client: for what is asked of the engine, not of a handle.
-    control: Mutex<Option<Client<D>>>,
+    control: Mutex<Client<D>>,
     threads: Vec<JoinHandle<()>>,
     hasher: KeyHasher,
     item_size_max: usize,
@@ -126,7 +128,11 @@ impl<D: Rings> CpHash<D> {
         config.check().map_err(invalid)?;
         let count = config.partition_count();
         let overhead = Self::overhead(count);
-        let limit_max = config.memory_limit_max.max(config.memory_limit);
+        let limit_max = match config.memory_limit_max {
+            0 => machine_memory().min(MEMORY_MAX),
+            most => most,
+        };
+        let limit_max = limit_max.max(config.memory_limit);
         let memory = Arc::new(Memory::new(
             config.memory_limit.saturating_sub(overhead),
             limit_max.saturating_sub(overhead),
@@ -148,10 +154,15 @@ impl<D: Rings> CpHash<D> {
         };
         let partitions = (0..count).map(partition);
         let threads = config.threads();
-        let shared = Shared::new(Arc::clone(&memory), partitions, threads, config.evicts);
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared::new(
+            Arc::clone(&memory),
+            partitions,
+            threads,
+            config.evicts,
+            config.self_service(),
+        ));
         let mut engine = Self {
-            control: Mutex::new(Some(Client::join(&shared))),
+            control: Mutex::new(Client::join(&shared)),
             shared,
             threads: Vec::new(),
             hasher: config.hasher,
@@ -172,12 +183,9 @@ impl<D: Rings> CpHash<D> {
             let thread = std::thread::Builder::new().name(format!("cphash {number}"));
             let body = move || {
                 let pinned = pin.map_or(Ok(()), |first| affinity::pin(first + number));
-                let started = pinned.is_ok();
-                // The engine listens until all have reported.
+                // Nobody listens any more if another one has failed.
                 let _ = report.send((number, pinned));
-                if started {
-                    server::run(&shared, number as u32);
-                }
+                server::run(&shared, number as u32);
             };
             self.threads.push(thread.spawn(body)?);
         }
@@ -201,22 +209,12 @@ impl<D: Rings> CpHash<D> {
         self.shared.places.len()
     }
 
-    /// What moved between clients and server threads since the start or the last reset.
-    pub fn message_stats(&self) -> MessageStats {
-        // Relaxed: a number for whoever asks.
-        let threads = self.shared.active.load(Ordering::Relaxed);
-        MessageStats::of(&self.shared.counters.sums_since_reset(), threads)
-    }
-
     /// Has the owners of all partitions do something, one after the other.
     fn each<T: Send>(&self, mut work: impl FnMut(usize, &mut Partition) -> T + Send) -> Vec<T> {
         let mut control = lock(&self.control);
-        let Some(client) = &mut *control else {
-            return Vec::new();
-        };
-        (0..self.partition_count())
-            .map(|number| client.run(number, Time::default(), |partition| work(number, partition)))
-            .collect()
+        let run =
+            |number| control.run(number, Time::default(), |partition| work(number, partition));
+        (0..self.partition_count()).map(run).collect()
     }
 
     fn counts(&self) -> Counts {
@@ -246,7 +244,6 @@ impl<D: Rings> CpHash<D> {
 /// Ends the server threads. No handle is left, since each has a share of the engine.
 impl<D: Rings> Drop for CpHash<D> {
     fn drop(&mut self) {
-        lock(&self.control).take();
         self.shared.stop();
         for thread in self.threads.drain(..) {
             // One that panicked has told its clients.
@@ -271,7 +268,10 @@ impl<D: Rings> Engine for CpHash<D> {
     }
 
     fn message_stats(&self) -> Option<MessageStats> {
-        Some(CpHash::message_stats(self))
+        // Relaxed: a number for whoever asks.
+        let threads = self.shared.active.load(Ordering::Relaxed);
+        let sums = self.shared.counters.sums_since_reset();
+        Some(MessageStats::of(&sums, threads))
     }
 
     fn stats(&self) -> EngineStats {
@@ -315,6 +315,15 @@ impl<D: Rings> Engine for CpHash<D> {
         let now = self.counts();
         *self.base() = now;
         self.shared.counters.reset();
+    }
+
+    fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
+        let share = sample / self.partition_count() as u64;
+        let mut all = IndexHistogram::default();
+        for part in self.each(|_, partition| partition.histogram(share)) {
+            all.add(&part);
+        }
+        Some(all)
     }
 
     fn flush(&self, now: Time, at: Time) {
@@ -369,5 +378,158 @@ impl<D: Rings> Engine for CpHash<D> {
             ));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::config::ServerThreads;
+    use super::*;
+    use crate::engine::Handle;
+    use crate::reply::{Item, Replies, Reply};
+    use crate::request::{Delta, Key, Op, Request, Store};
+
+    /// The numbers that were answered.
+    #[derive(Default)]
+    struct Numbers(Vec<u64>);
+
+    impl<V> Replies<V> for Numbers {
+        fn begin(&mut self, index: usize, _item: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
+            panic!("no value was asked for by {index}")
+        }
+
+        fn commit(&mut self, _index: usize) {}
+
+        fn retract(&mut self, _index: usize) {}
+
+        fn large(&mut self, _index: usize, _item: &Item, _value: V) {}
+
+        fn done(&mut self, _index: usize, reply: Reply) {
+            match reply {
+                Reply::Number(number, _) => self.0.push(number),
+                Reply::Stored(_) => {}
+                other => panic!("answered {other:?}"),
+            }
+        }
+    }
+
+    fn engine<D: Rings>(threads: usize) -> Arc<CpHash<D>> {
+        let config = CpHashConfig {
+            partitions: 4,
+            server_threads: ServerThreads::Fixed(threads),
+            ..CpHashConfig::default()
+        };
+        Arc::new(CpHash::new(config).expect("there are memory and threads"))
+    }
+
+    /// Clients count up while partitions go from thread to thread as fast as they can.
+    fn counts_while_partitions_move<D: Rings>() {
+        const ROUNDS: u64 = 200;
+        let engine = engine::<D>(3);
+        let keys: Vec<_> = (0..16).map(|number| format!("counter {number}")).collect();
+        let batch = |op| -> Vec<Request<'_>> {
+            let key = |key| Key::new(str::as_bytes(key), engine.hasher());
+            keys.iter()
+                .map(|name| Request { key: key(name), op })
+                .collect()
+        };
+        let zeros = batch(Op::Store(Store::set(b"0")));
+        engine
+            .handle()
+            .execute(Time(1), &zeros, &mut Numbers::default());
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let counters: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut handle = engine.handle();
+                        for _ in 0..ROUNDS {
+                            let mut numbers = Numbers::default();
+                            let ups = batch(Op::Delta(Delta::up(1)));
+                            handle.execute(Time(1), &ups, &mut numbers);
+                            assert_eq!(numbers.0.len(), keys.len());
+                        }
+                    })
+                })
+                .collect();
+            scope.spawn(|| {
+                for threads in (1..=3).cycle() {
+                    engine.shared.share_out(threads);
+                    std::thread::yield_now();
+                    if done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+            });
+            let ended: Vec<_> = counters.into_iter().map(|counter| counter.join()).collect();
+            done.store(true, Ordering::Relaxed);
+            assert!(ended.iter().all(Result::is_ok));
+        });
+        let mut numbers = Numbers::default();
+        engine
+            .handle()
+            .execute(Time(1), &batch(Op::Delta(Delta::up(0))), &mut numbers);
+        assert_eq!(numbers.0, vec![2 * ROUNDS; keys.len()]);
+        let stats = engine.message_stats().expect("it has messages");
+        assert!(stats.hand_overs > 0);
+        assert_eq!(engine.audit(), Ok(()));
+    }
+
+    #[test]
+    fn no_message_is_lost_while_partitions_move() {
+        counts_while_partitions_move::<Array>();
+        counts_while_partitions_move::<Single>();
+    }
+
+    /// A server thread that panics takes its clients with it, instead of letting them wait.
+    #[test]
+    fn clients_of_a_server_thread_that_panicked_panic() {
+        let engine = engine::<Array>(1);
+        let ask = || engine.each(|_, _| panic!("on purpose"));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask)).is_err());
+        let again = || engine.handle().maintain(Time(1), 1);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(again)).is_err());
+    }
+
+    #[test]
+    fn a_core_that_does_not_exist_is_an_error() {
+        let config = CpHashConfig {
+            pin: Some(100_000),
+            ..CpHashConfig::default()
+        };
+        let error = CpHash::<Array>::new(config)
+            .err()
+            .expect("there is no such core");
+        assert!(
+            error
+                .to_string()
+                .contains("cannot be pinned to core 100000"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn impossible_configurations_are_errors() {
+        let refused = |config: CpHashConfig| config.check().expect_err("impossible");
+        let ok = CpHashConfig::default;
+        for partitions in [1, 3, 2048] {
+            assert!(refused(CpHashConfig { partitions, ..ok() }).contains("partitions"));
+        }
+        let threads = |server_threads| CpHashConfig {
+            partitions: 2,
+            server_threads,
+            ..ok()
+        };
+        assert!(refused(threads(ServerThreads::Fixed(0))).contains("server threads"));
+        assert!(refused(threads(ServerThreads::Fixed(3))).contains("cannot share 2"));
+        let adaptive = ServerThreads::Adaptive { min: 2, max: 1 };
+        assert!(refused(threads(adaptive)).contains("server threads"));
+        let large = CpHashConfig {
+            item_size_max: 32 << 20,
+            ..ok()
+        };
+        assert!(refused(large).contains("half of a partition"));
     }
 }

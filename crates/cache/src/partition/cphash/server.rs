@@ -5,12 +5,13 @@
 //! wanted elsewhere. When there was nothing to do for a while it sleeps until a client, the controller
 //! or the end of the engine wakes it.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
 use nuthatch_sync::ring::{Design, Line, Receiver};
 use nuthatch_sync::seat::Held;
-use nuthatch_sync::wait::{Waited, announce};
+use nuthatch_sync::wait::announce;
 
 use super::count::{COUNTS, Count};
 use super::message::{Answer, Message, Messages, encode_cas};
@@ -34,25 +35,24 @@ struct Server<'s, D: Design> {
     held: Vec<Option<Held<'s, Served<D>>>>,
     counters: Arc<Counters<COUNTS>>,
     sweeps: u32,
-    /// Whether the last sweep found anything, and up to when time is counted.
-    serving: bool,
+    /// Up to when time is counted.
     since: Instant,
 }
 
 /// Tells the clients if the thread panics, once it has let go of its seats.
-struct Alarm<'s, D: Design>(&'s Shared<D>);
+struct Alarm<'s, D: Design>(&'s Shared<D>, Option<u32>);
 
 impl<D: Design> Drop for Alarm<'_, D> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.raise_alarm();
+            self.0.raise_alarm(self.1);
         }
     }
 }
 
 /// Serves until the engine ends.
 pub(super) fn run<D: Design>(shared: &Shared<D>, me: u32) {
-    let _alarm = Alarm(shared);
+    let _alarm = Alarm(shared, Some(me));
     Server::new(shared, me).run();
 }
 
@@ -64,7 +64,6 @@ impl<'s, D: Design> Server<'s, D> {
             held: shared.places.iter().map(|_| None).collect(),
             counters: shared.counters.register(),
             sweeps: 0,
-            serving: false,
             since: Instant::now(),
         }
     }
@@ -72,16 +71,16 @@ impl<'s, D: Design> Server<'s, D> {
     fn run(mut self) {
         while !self.shared.is_stopping() {
             let served = self.sweep();
-            self.account(served > 0);
             if served == 0 {
+                self.mark(Count::BusyNanos);
                 self.rest();
-            } else {
-                self.counters.add(Count::Served as usize, served as u64);
-                self.sweeps += 1;
-                if self.sweeps.is_multiple_of(SWEEPS_A_LOOK) {
-                    let now = self.mark();
-                    self.shared.control(now);
-                }
+                continue;
+            }
+            self.counters.add(Count::Served as usize, served as u64);
+            self.sweeps += 1;
+            if self.sweeps.is_multiple_of(SWEEPS_A_LOOK) {
+                let now = self.mark(Count::BusyNanos);
+                self.shared.control(now);
             }
         }
         self.shared.counters.unregister(&self.counters);
@@ -99,8 +98,7 @@ impl<'s, D: Design> Server<'s, D> {
                 *held = place.seat.take(self.me);
             }
             let Some(served) = held else { continue };
-            let upper = number >= self.shared.places.len() / 2;
-            messages += serve(place, served, upper);
+            messages += serve(place, served, self.shared.is_upper(number));
             if place.seat.is_called_away(self.me)
                 && let Some(seat) = held.take()
             {
@@ -113,59 +111,61 @@ impl<'s, D: Design> Server<'s, D> {
         messages
     }
 
-    /// Waits until there is something to do.
+    /// Waits until there is something to do. A thread that sleeps gets up from its seats, if clients may
+    /// serve themselves meanwhile.
     fn rest(&mut self) {
-        let shared = self.shared;
-        let (held, me) = (&self.held, self.me);
-        let before = Instant::now();
-        let waited = shared.servers[me as usize].wait(|| {
-            let any = shared
-                .places
-                .iter()
-                .zip(held)
-                .any(|(place, held)| match held {
-                    Some(served) => place.seat.is_called_away(me) || place.has_work(served),
-                    None => place.seat.owner() == me,
-                });
+        let (shared, me) = (self.shared, self.me);
+        let owning = self.held.iter().any(Option::is_some);
+        let mut asleep = None;
+        let held = RefCell::new(&mut self.held);
+        let ready = || {
+            let held = held.borrow();
+            let any = shared.places.iter().zip(held.iter());
+            let any = any.into_iter().any(|(place, held)| match held {
+                Some(served) => place.seat.is_called_away(me) || place.has_work(served),
+                None => place.seat.owner() == me,
+            });
             any || shared.is_stopping()
-        });
-        if waited == Waited::Slept {
-            self.spend(before);
-            let now = Instant::now();
-            if self.held.iter().any(Option::is_some) {
-                let slept = now.duration_since(before).as_nanos() as u64;
-                self.counters.add(Count::SleepingNanos as usize, slept);
+        };
+        let rise = || {
+            asleep = Some(Instant::now());
+            if shared.self_service {
+                held.borrow_mut().fill_with(|| None);
             }
-            self.since = now;
+        };
+        shared.servers[me as usize].event.doze(ready, rise);
+        if let Some(asleep) = asleep {
+            self.spend(Count::PollingNanos, asleep);
         }
-    }
-
-    /// Notes whether this thread serves now.
-    #[inline]
-    fn account(&mut self, serving: bool) {
-        if serving != self.serving {
-            self.mark();
-            self.serving = serving;
-        }
+        // A thread that owns nothing has nothing to sleep through.
+        self.mark(match (asleep, owning) {
+            (None, _) => Count::PollingNanos,
+            (Some(_), true) => Count::SleepingNanos,
+            (Some(_), false) => Count::UnneededNanos,
+        });
     }
 
     /// Counts the time up to now, which it returns.
-    fn mark(&mut self) -> Instant {
+    fn mark(&mut self, count: Count) -> Instant {
         let now = Instant::now();
-        self.spend(now);
+        self.spend(count, now);
         now
     }
 
-    fn spend(&mut self, now: Instant) {
+    fn spend(&mut self, count: Count, now: Instant) {
         let spent = now.duration_since(self.since).as_nanos() as u64;
-        let count = if self.serving {
-            Count::BusyNanos
-        } else {
-            Count::PollingNanos
-        };
         self.counters.add(count as usize, spent);
         self.since = now;
     }
+}
+
+/// Serves a partition whose owner sleeps, as its owner would. Returns how many messages there were, or
+/// nothing if somebody else has taken the seat.
+pub(super) fn stand_in<D: Design>(shared: &Shared<D>, partition: usize) -> Option<usize> {
+    let _alarm = Alarm(shared, None);
+    let place = &shared.places[partition];
+    let mut served = place.seat.borrow()?;
+    Some(serve(place, &mut served, shared.is_upper(partition)))
 }
 
 /// Serves all clients of a partition. Returns how many messages there were.

@@ -19,8 +19,7 @@ use super::count::{COUNTS, Count};
 pub(super) struct Shared<D: Design> {
     pub memory: Arc<Memory>,
     pub places: Box<[Place<D>]>,
-    /// Where each server thread sleeps.
-    pub servers: Box<[Event]>,
+    pub servers: Box<[Desk]>,
     /// Server threads that may own partitions now: the first so many.
     pub active: AtomicUsize,
     /// 1: the server threads end.
@@ -29,12 +28,24 @@ pub(super) struct Shared<D: Design> {
     pub broken: AtomicU32,
     /// False: nothing is evicted to make room.
     pub evicts: bool,
+    /// Clients serve themselves while a partition's owner sleeps.
+    pub self_service: bool,
     pub counters: Registry<COUNTS>,
     /// Where each client sleeps.
     clients: Mutex<Vec<Arc<Event>>>,
     pilot: Mutex<Pilot>,
     /// The partition that maintenance looks at next.
     next: AtomicUsize,
+}
+
+/// A server thread as others see it.
+#[derive(Default)]
+#[repr(align(64))]
+pub(super) struct Desk {
+    /// Where it sleeps.
+    pub event: Event,
+    /// 1: it has panicked.
+    dead: AtomicU32,
 }
 
 /// Who decides how many server threads own partitions, and from what.
@@ -163,17 +174,19 @@ impl<D: Design> Shared<D> {
         partitions: impl ExactSizeIterator<Item = Partition>,
         (min, max): (usize, usize),
         evicts: bool,
+        self_service: bool,
     ) -> Self {
         let count = partitions.len();
         let place = |(number, partition)| Place::new(control::owner(number, count, min), partition);
         Self {
             memory,
             places: partitions.enumerate().map(place).collect(),
-            servers: (0..max).map(|_| Event::default()).collect(),
+            servers: (0..max).map(|_| Desk::default()).collect(),
             active: AtomicUsize::new(min),
             stop: AtomicU32::new(0),
             broken: AtomicU32::new(0),
             evicts,
+            self_service,
             counters: Registry::default(),
             clients: Mutex::new(Vec::new()),
             pilot: Mutex::new(Pilot {
@@ -185,23 +198,21 @@ impl<D: Design> Shared<D> {
         }
     }
 
-    /// Wakes the owners of these partitions, if they sleep, to see what was sent to them.
-    pub fn wake_owners(&self, partitions: &[usize]) {
-        announce();
-        for &partition in partitions {
-            self.wake(self.places[partition].seat.owner());
-        }
+    /// True if a partition has the upper half of all hashes, or a part of it.
+    #[inline]
+    pub fn is_upper(&self, partition: usize) -> bool {
+        partition >= self.places.len() / 2
     }
 
     /// Wakes a server thread, if it sleeps, to see what was announced.
     pub fn wake(&self, server: u32) {
-        self.servers[server as usize].wake();
+        self.servers[server as usize].event.wake();
     }
 
     fn wake_all(&self) {
         announce();
         for server in &self.servers {
-            server.wake();
+            server.event.wake();
         }
     }
 
@@ -211,8 +222,13 @@ impl<D: Design> Shared<D> {
         self.wake_all();
     }
 
-    /// A server thread panics: nobody shall wait for it.
-    pub fn raise_alarm(&self) {
+    /// Whoever served has panicked, a server thread or a client: nobody shall wait for it.
+    pub fn raise_alarm(&self, server: Option<u32>) {
+        if let Some(server) = server {
+            self.servers[server as usize]
+                .dead
+                .store(1, Ordering::Relaxed);
+        }
         self.broken.store(1, Ordering::Relaxed);
         announce();
         for client in &*lock(&self.clients) {
@@ -242,9 +258,11 @@ impl<D: Design> Shared<D> {
         self.broken.load(Ordering::Relaxed) != 0
     }
 
-    /// True if the owner of a partition has panicked.
+    /// True if the owner of a partition has panicked, or whoever served in its place.
     pub fn is_abandoned(&self, partition: usize) -> bool {
-        self.is_broken() && self.places[partition].seat.is_abandoned()
+        let seat = &self.places[partition].seat;
+        let dead = |server: u32| self.servers[server as usize].dead.load(Ordering::Relaxed) != 0;
+        self.is_broken() && (seat.is_abandoned() || dead(seat.owner()))
     }
 
     /// Where to look next for partitions to compare.
@@ -281,7 +299,7 @@ impl<D: Design> Shared<D> {
     }
 
     /// Makes the first so many server threads the owners of all partitions.
-    fn share_out(&self, threads: usize) {
+    pub fn share_out(&self, threads: usize) {
         // Relaxed: for whoever asks.
         self.active.store(threads, Ordering::Relaxed);
         for (number, place) in self.places.iter().enumerate() {

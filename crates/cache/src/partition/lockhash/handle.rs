@@ -1,8 +1,8 @@
 //! A thread's door to the engine, and the batch.
 //!
 //! A batch is carried out strictly in order, a lock for each request. What runs ahead of it only loads
-//! caches: first the partition with its lock, then, under the lock for a moment, the bucket, then the
-//! header of the element that is first in it and the line behind. So the misses of different requests
+//! caches: first the partition with its lock, then, under the lock for a moment, the bucket, the element
+//! that is first in it, and its neighbours in the order of use. So the misses of different requests
 //! overlap.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::MutexGuard;
 
-use super::{LockHash, LockHashValue};
+use super::{LockHash, LockHashValue, Slot};
 use crate::engine::{Cursor, Handle, Reservation, Visit};
 use crate::partition::memory::LINE;
 use crate::partition::{Element, Memory, Outcome, Partition};
@@ -22,6 +22,19 @@ pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
 
 /// How often memory is sought elsewhere for one store before it is refused.
 const RECLAIMS_MAX: usize = 8;
+
+/// How many requests a stage of looking ahead is before the next.
+const STAGE: usize = 3;
+
+/// Starts loading what an operation on a hash will need of its partition.
+type Load = fn(&Partition, u64);
+
+/// What is loaded so many stages ahead of a request, under its partition's lock for a moment.
+const LOADS: [(usize, Load); 3] = [
+    (3, Partition::prefetch_bucket),
+    (2, Partition::prefetch_header),
+    (1, Partition::prefetch_neighbours),
+];
 
 /// Places looked at under one lock by a visit.
 const VISIT_STEP: usize = 64;
@@ -131,6 +144,23 @@ impl LockHashHandle {
 }
 
 impl LockHash {
+    /// Starts loading a key's partition and lock.
+    #[inline]
+    fn prefetch(&self, key: &Key<'_>) {
+        let slot: *const Slot = &self.partitions[self.partition_of(key.hash())];
+        crate::prefetch::soon(slot);
+        crate::prefetch::soon(slot.cast::<u8>().wrapping_add(LINE));
+    }
+
+    /// Looks into a key's partition to load what its operation will need, if nobody is at it.
+    #[inline]
+    fn look_ahead(&self, key: &Key<'_>, load: Load) {
+        let slot = &self.partitions[self.partition_of(key.hash())];
+        if let Some(locked) = slot.0.try_lock() {
+            load(&locked, key.hash());
+        }
+    }
+
     /// Tries what found no memory again, each time with more blocks for its partition.
     fn with_room<T>(
         &self,
@@ -164,7 +194,18 @@ impl Handle for LockHashHandle {
         batch: &[Request<'_>],
         replies: &mut R,
     ) {
+        for request in batch.iter().take(4 * STAGE) {
+            self.engine.prefetch(&request.key);
+        }
         for (index, request) in batch.iter().enumerate() {
+            if let Some(ahead) = batch.get(index + 4 * STAGE) {
+                self.engine.prefetch(&ahead.key);
+            }
+            for (stages, load) in LOADS {
+                if let Some(ahead) = batch.get(index + stages * STAGE) {
+                    self.engine.look_ahead(&ahead.key, load);
+                }
+            }
             self.run(now, index, request, replies);
         }
     }
@@ -235,7 +276,7 @@ impl Handle for LockHashHandle {
     fn maintain(&mut self, now: Time, budget: usize) -> bool {
         let shrinking = self.engine.shrink(now, budget.max(1));
         self.engine.sweep(now, budget);
-        self.engine.balance(now);
+        self.engine.balance(now, budget);
         shrinking
     }
 

@@ -5,16 +5,13 @@ use nuthatch_sync::shim::Ordering;
 
 use super::LockHash;
 use crate::partition::Partition;
-use crate::partition::shed::{Temperature, choose};
+use crate::partition::shed::{Temperature, balance};
 
 /// Partitions compared before one of them gives a block.
 const SAMPLES: usize = 8;
 
 /// For each block wanted, how many are shed before whoever wants them gives in to others.
 const THEFTS_MAX: u32 = 4;
-
-/// Blocks that go from a cold partition to a hot one in one step.
-const BLOCKS_A_STEP: usize = 4;
 
 impl LockHash {
     /// Gets blocks for a partition from the others. False if they have none to give.
@@ -72,10 +69,11 @@ impl LockHash {
         }
     }
 
-    /// Moves some blocks from a cold partition to a hot one, if a few that are looked at differ enough.
-    pub(super) fn balance(&self, now: Time) {
+    /// Lets a cold partition give some blocks to the pool, where hot ones take what they need, if a few
+    /// that are looked at differ enough.
+    pub(super) fn balance(&self, now: Time, budget: usize) {
         let count = self.partitions.len();
-        if count < 2 || self.memory.blocks_left() > 0 {
+        if count < 2 {
             return;
         }
         let start = self.next.fetch_add(SAMPLES, Ordering::Relaxed);
@@ -83,15 +81,8 @@ impl LockHash {
             .map(|number| number % count)
             .filter_map(|number| self.at(number, |locked| locked.temperature(number, now)))
             .collect();
-        let Some((cold, hot)) = choose(&samples) else {
-            return;
-        };
-        for _ in 0..BLOCKS_A_STEP {
-            let given = self.at(cold, |locked| locked.shed(now));
-            // What another partition is quicker to take was needed there.
-            if !given || !self.at(hot, Partition::receive) {
-                return;
-            }
-        }
+        balance(&self.memory, &samples, budget, |cold| {
+            self.at(cold, |locked| locked.shed(now))
+        });
     }
 }

@@ -1,0 +1,97 @@
+//! What partitions count.
+
+/// What a partition counted, and what it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Elements in the table now.
+    pub items: u64,
+    /// Bytes that they ask for: header, key and value.
+    pub item_bytes: u64,
+    /// Elements that are not in the table: NOT READY, or out of it and still read.
+    pub held: u64,
+    /// Lines in use, by elements of both kinds.
+    pub lines: u64,
+    /// Lines free.
+    pub free_lines: u64,
+    /// Buckets.
+    pub buckets: u64,
+    /// Bytes of all blocks, those of the buckets included, with all that they cost.
+    pub bytes: u64,
+    /// Stores.
+    pub stored: u64,
+    /// Live elements thrown out.
+    pub evicted: u64,
+    /// Of these, never fetched.
+    pub evicted_unfetched: u64,
+    /// Expired or flushed elements whose memory came back.
+    pub expired: u64,
+    /// Of these, never fetched.
+    pub expired_unfetched: u64,
+    /// Stores refused for want of memory.
+    pub out_of_memory: u64,
+    /// Elements that the sweep looked at.
+    pub swept: u64,
+    /// Elements moved so that their block could be given away.
+    pub moved: u64,
+}
+
+impl Counts {
+    /// Adds another partition's.
+    pub fn add(&mut self, other: &Counts) {
+        for (sum, more) in self.fields().into_iter().zip(other.clone().fields()) {
+            *sum += *more;
+        }
+    }
+
+    /// What it has now, and what it counted since `base`.
+    pub fn since(&self, base: &Counts) -> Counts {
+        Counts {
+            stored: self.stored - base.stored,
+            evicted: self.evicted - base.evicted,
+            evicted_unfetched: self.evicted_unfetched - base.evicted_unfetched,
+            expired: self.expired - base.expired,
+            expired_unfetched: self.expired_unfetched - base.expired_unfetched,
+            out_of_memory: self.out_of_memory - base.out_of_memory,
+            swept: self.swept - base.swept,
+            moved: self.moved - base.moved,
+            ..*self
+        }
+    }
+
+    fn fields(&mut self) -> [&mut u64; 15] {
+        let Self {
+            items,
+            item_bytes,
+            held,
+            lines,
+            free_lines,
+            buckets,
+            bytes,
+            stored,
+            evicted,
+            evicted_unfetched,
+            expired,
+            expired_unfetched,
+            out_of_memory,
+            swept,
+            moved,
+        } = self;
+        [
+            items,
+            item_bytes,
+            held,
+            lines,
+            free_lines,
+            buckets,
+            bytes,
+            stored,
+            evicted,
+            evicted_unfetched,
+            expired,
+            expired_unfetched,
+            out_of_memory,
+            swept,
+            moved,
+        ]
+    }
+}

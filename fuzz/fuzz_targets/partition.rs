@@ -1,0 +1,26 @@
+//! Any bytes make a sequence of operations; partitions behind locks answer it as the oracle does, however
+//! many there are and whoever has to go.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use nuthatch::partition::Eviction;
+use nuthatch::{LockHash, LockHashConfig};
+use nuthatch_check::sequence;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&design, bytes)) = bytes.split_first() else {
+        return;
+    };
+    // Two dozen keys of at most a mebibyte: nothing has to be evicted.
+    let config = LockHashConfig {
+        memory_limit: 128 << 20,
+        eviction: [Eviction::Lru, Eviction::Random][usize::from(design & 1)],
+        partitions: Some([1, 3, 64, 500][usize::from(design >> 1 & 3)]),
+        ..LockHashConfig::default()
+    };
+    let engine = LockHash::new(config).expect("there is address space");
+    sequence::run_bytes(&Arc::new(engine), bytes);
+});
