@@ -21,6 +21,7 @@ run bench engine --engine $engines --threads 2 --working-set $sets --seconds "$s
 run bench engine --engine cphash,lockhash --threads 2 --working-set 1M,64M --eviction random \
     --seconds "$seconds"
 run bench engine --engine $engines --threads 2 --working-set 128M --capacity 32M --seconds "$seconds"
+run bench engine --engine cphash,cphash-single --threads 2 --working-set 64K,1M --seconds "$seconds"
 
 # How many items 64 MiB hold.
 for engine in cuckoo lockhash cphash chained chained-clock; do

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nuthatch::partition::cphash::config::{CpHashConfig, ServerThreads};
-use nuthatch::partition::cphash::{CpHash, MessageStats, Rings};
+use nuthatch::partition::cphash::{CpHash, Rings};
+use nuthatch::stats::MessageStats;
 use nuthatch::{Engine, Handle, Item, Key, Op, Replies, Reply, Request, Store, Time};
 use nuthatch_sync::ring::{Array, Single};
 
@@ -103,7 +104,7 @@ fn measure<D: Rings>(bytes: usize, inserts: u64, time: Duration) -> std::io::Res
                 handle.execute(Time(1), batch, &mut sink);
             }
         }
-        let stats = engine.message_stats();
+        let stats = engine.message_stats().unwrap_or_default();
         let rate = stats.operations as f64 / started.elapsed().as_secs_f64();
         rounds.push((rate / 1e6, stats));
     }

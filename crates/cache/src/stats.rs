@@ -78,7 +78,7 @@ pub struct MessageStats {
     pub answers_received: u64,
     /// Messages that server threads took.
     pub messages_served: u64,
-    /// Messages that clients took themselves, while the thread that owns their partition slept.
+    /// Messages that clients took themselves, while a partition's owner slept.
     pub self_served: u64,
     /// Nanoseconds that server threads spent serving, summed over them.
     pub busy_nanos: u64,

@@ -9,8 +9,6 @@ use nuthatch::partition::cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch::partition::cphash::{CpHash, Rings};
 use nuthatch::partition::lockhash::LockHash;
 use nuthatch::partition::lockhash::config::LockHashConfig;
-use nuthatch::partition::memory::MEMORY_MAX;
-use nuthatch::slab::words::machine_memory;
 use nuthatch::{Chained, ChainedConfig, ChainedEviction, Cuckoo, CuckooConfig, Engine, Locks};
 use nuthatch_bench::engine::Room;
 use nuthatch_sync::ring::{Array, Single};
@@ -181,7 +179,6 @@ impl EngineSettings {
         let tuning = &self.tuning;
         CpHashConfig {
             memory_limit: self.memory_limit,
-            memory_limit_max: self.memory_limit_max(),
             item_size_max: self.item_size_max,
             evicts: self.evicts,
             eviction: self.eviction(),
@@ -200,19 +197,12 @@ impl EngineSettings {
         let partitions = self.tuning.partitions;
         LockHashConfig {
             memory_limit: self.memory_limit,
-            memory_limit_max: self.memory_limit_max(),
             item_size_max: self.item_size_max,
             evicts: self.evicts,
             eviction: self.eviction(),
             partitions: partitions.map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
             ..LockHashConfig::default()
         }
-    }
-
-    /// How far `cache_memlimit` may raise the limit, where the engine does not choose that itself:
-    /// only addresses are taken for it.
-    fn memory_limit_max(&self) -> usize {
-        machine_memory().min(MEMORY_MAX).max(self.memory_limit)
     }
 
     fn eviction(&self) -> Eviction {

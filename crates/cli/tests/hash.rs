@@ -334,7 +334,7 @@ fn files_appear_whole_or_not_at_all() {
     assert!(before.ends_with("# end: 2\n"), "{before}");
 
     // A directory that cannot be read: what was there stays, unless it may be left out. Root reads all.
-    fs::set_permissions(tree.join("closed"), PermissionsExt::from_mode(0)).unwrap();
+    fs::set_permissions(tree.join("closed"), PermissionsExt::from_mode(0o000)).unwrap();
     if fs::read_dir(tree.join("closed")).is_err() {
         fs::write(tree.join("another"), "x").unwrap();
         refused(&collect(&[]), 1, "closed");

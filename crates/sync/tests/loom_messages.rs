@@ -3,6 +3,7 @@
 //! canary take one protection away and must fail: so the models can.
 #![cfg(loom)]
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use loom::thread;
@@ -195,7 +196,7 @@ impl Table {
             if let Some(served) = &mut held
                 && is_asked(**served)
             {
-                **served += 1;
+                **served = self.asked.load(Ordering::Acquire);
                 self.answered.store(**served, Ordering::Release);
                 announce();
                 self.client.wake();
@@ -207,21 +208,41 @@ impl Table {
                 announce();
                 self.servers[next as usize].wake();
             }
-            self.servers[me as usize].wait(|| {
-                let waiting = match &held {
+            // A thread that sleeps gets up from its seat.
+            let held = RefCell::new(&mut held);
+            let ready = || {
+                let waiting = match &**held.borrow() {
                     Some(served) => is_asked(**served) || self.seat.is_called_away(me),
                     None => self.seat.owner() == me,
                 };
                 waiting || self.stop.load(Ordering::Acquire) == 1
-            });
+            };
+            self.servers[me as usize].doze(ready, || **held.borrow_mut() = None);
         }
     }
 
-    fn wake_owner(&self, announced: bool) {
+    /// A client: serves itself if the owner sleeps and the seat is free, else wakes it.
+    fn ask(&self, announced: bool) {
+        self.asked.fetch_add(1, Ordering::Release);
         if announced {
             announce();
         }
-        self.servers[self.seat.owner() as usize].wake();
+        let owner = &self.servers[self.seat.owner() as usize];
+        if !owner.is_parked() {
+            return;
+        }
+        match self.seat.borrow() {
+            Some(mut served) => {
+                let asked = self.asked.load(Ordering::Acquire);
+                *served = asked;
+                self.answered.store(asked, Ordering::Release);
+                announce();
+                self.client.wake();
+            }
+            None => {
+                owner.wake();
+            }
+        }
     }
 }
 
@@ -229,7 +250,7 @@ impl Table {
 /// served once, by one of them, and neither sleeps through it; else the model is in a deadlock.
 fn moves(announced: bool) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = model.preemption_bound.or(Some(3));
+    model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(move || {
         let table = Table::new();
         let servers = [0, 1].map(|me| {
@@ -238,9 +259,9 @@ fn moves(announced: bool) {
         });
         // The controller, and then the client, which knows nothing of it.
         table.seat.assign(1);
-        table.wake_owner(true);
-        table.asked.store(1, Ordering::Release);
-        table.wake_owner(announced);
+        announce();
+        table.servers[table.seat.owner() as usize].wake();
+        table.ask(announced);
         table
             .client
             .wait(|| table.answered.load(Ordering::Acquire) == 1);
@@ -252,6 +273,35 @@ fn moves(announced: bool) {
         }
         let served = table.seat.take(table.seat.owner()).map(|served| *served);
         assert_eq!(served, Some(1));
+    });
+}
+
+/// Two clients ask for one partition whose owner may be asleep, awake, or falling asleep: both are served,
+/// by it or by either of them.
+#[test]
+fn clients_serve_themselves_while_the_owner_sleeps_and_nobody_is_forgotten() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(2));
+    model.check(|| {
+        let table = Table::new();
+        let server = {
+            let table = Arc::clone(&table);
+            thread::spawn(move || table.run(0))
+        };
+        let other = {
+            let table = Arc::clone(&table);
+            thread::spawn(move || table.ask(true))
+        };
+        table.ask(true);
+        other.join().unwrap();
+        table
+            .client
+            .wait(|| table.answered.load(Ordering::Acquire) == 2);
+        table.stop.store(1, Ordering::Release);
+        announce();
+        table.servers[0].wake();
+        server.join().unwrap();
+        assert_eq!(table.seat.take(0).map(|served| *served), Some(2));
     });
 }
 

@@ -6,7 +6,7 @@
 //! * [`live`]: how the index of a running server is doing.
 //! * [`figures`]: the paper's histograms and tables, in kind.
 //!
-//! A key file is text, one key a line ([`format`]); it is read as a stream, so that a collector and an
+//! A key file is text, one key a line ([`mod@format`]); it is read as a stream, so that a collector and an
 //! analysis can be joined by a pipe.
 
 mod address;

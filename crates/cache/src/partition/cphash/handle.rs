@@ -135,7 +135,7 @@ impl<D: Rings> Handle for CpHashHandle<D> {
     fn maintain(&mut self, now: Time, budget: usize) -> bool {
         let shrinking = self.client.shrink(now, budget.max(1));
         self.client.sweep(now, budget);
-        self.client.balance(now);
+        self.client.balance(now, budget);
         shrinking
     }
 

@@ -81,11 +81,12 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::ring::{Array, Design, Single};
 use nuthatch_sync::shim::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
-use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, Memory};
+use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, MEMORY_MAX, Memory};
 use super::{Counts, Partition, PartitionConfig, first_buckets};
 use crate::KeyHasher;
 use crate::engine::Engine;
 use crate::index_stats::IndexHistogram;
+use crate::slab::words::machine_memory;
 use crate::stats::{ClassStats, EngineStats, MessageStats};
 use client::Client;
 use config::CpHashConfig;
@@ -130,7 +131,11 @@ impl<D: Rings> CpHash<D> {
         config.check().map_err(invalid)?;
         let count = config.partition_count();
         let overhead = Self::overhead(count);
-        let limit_max = config.memory_limit_max.max(config.memory_limit);
+        let limit_max = match config.memory_limit_max {
+            0 => machine_memory().min(MEMORY_MAX),
+            most => most,
+        };
+        let limit_max = limit_max.max(config.memory_limit);
         let memory = Arc::new(Memory::new(
             config.memory_limit.saturating_sub(overhead),
             limit_max.saturating_sub(overhead),
@@ -208,13 +213,6 @@ impl<D: Rings> CpHash<D> {
         self.shared.places.len()
     }
 
-    /// What moved between clients and server threads since the start or the last reset.
-    pub fn message_stats(&self) -> MessageStats {
-        // Relaxed: a number for whoever asks.
-        let threads = self.shared.active.load(Ordering::Relaxed);
-        MessageStats::of(&self.shared.counters.sums_since_reset(), threads)
-    }
-
     /// Has the owners of all partitions do something, one after the other.
     fn each<T: Send>(&self, mut work: impl FnMut(usize, &mut Partition) -> T + Send) -> Vec<T> {
         let mut control = lock(&self.control);
@@ -274,7 +272,10 @@ impl<D: Rings> Engine for CpHash<D> {
     }
 
     fn message_stats(&self) -> Option<MessageStats> {
-        Some(CpHash::message_stats(self))
+        // Relaxed: a number for whoever asks.
+        let threads = self.shared.active.load(Ordering::Relaxed);
+        let sums = self.shared.counters.sums_since_reset();
+        Some(MessageStats::of(&sums, threads))
     }
 
     fn stats(&self) -> EngineStats {
@@ -326,10 +327,10 @@ impl<D: Rings> Engine for CpHash<D> {
     }
 
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
-        let sample = sample / self.partition_count() as u64;
+        let share = sample / self.partition_count() as u64;
         let mut all = IndexHistogram::default();
         // Of each partition by its owner, between two messages.
-        for part in self.each(|_, partition| partition.histogram(sample)) {
+        for part in self.each(|_, partition| partition.histogram(share)) {
             all.add(&part);
         }
         Some(all)
@@ -481,7 +482,8 @@ mod tests {
             .handle()
             .execute(Time(1), &batch(Op::Delta(Delta::up(0))), &mut numbers);
         assert_eq!(numbers.0, vec![2 * ROUNDS; keys.len()]);
-        assert!(engine.message_stats().hand_overs > 0);
+        let stats = engine.message_stats().expect("it has messages");
+        assert!(stats.hand_overs > 0);
         assert_eq!(engine.audit(), Ok(()));
     }
 

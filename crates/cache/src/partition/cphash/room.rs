@@ -3,17 +3,16 @@
 //! Clients do it, by calls to the owners of the partitions: an owner knows its own partitions only, and
 //! never waits for another.
 
+use std::sync::Arc;
+
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::ring::Design;
 
 use super::client::Client;
-use crate::partition::shed::{Temperature, choose};
+use crate::partition::shed::{Temperature, balance};
 
 /// Partitions compared before one of them gives a block.
 const SAMPLES: usize = 8;
-
-/// Blocks that go from a cold partition to a hot one in one step.
-const BLOCKS_A_STEP: usize = 16;
 
 /// What came of looking for room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,23 +95,14 @@ impl<D: Design> Client<D> {
         }
     }
 
-    /// Moves some blocks from a cold partition to a hot one, if they differ enough.
-    pub fn balance(&mut self, now: Time) {
-        if self.shared.memory.blocks_left() > 0 {
-            return;
-        }
+    /// Lets a cold partition give some blocks to the pool, where hot ones take what they need, if a few
+    /// that are looked at differ enough.
+    pub fn balance(&mut self, now: Time, budget: usize) {
         let start = self.shared.next_sample(SAMPLES);
         let samples = self.temperatures(start, now);
-        let Some((cold, hot)) = choose(&samples) else {
-            return;
-        };
-        for _ in 0..BLOCKS_A_STEP {
-            // What another partition is quicker to take was needed there.
-            if !self.run(cold, now, |partition| partition.shed(now))
-                || !self.run(hot, now, |partition| partition.receive())
-            {
-                return;
-            }
-        }
+        let memory = Arc::clone(&self.shared.memory);
+        balance(&memory, &samples, budget, |cold| {
+            self.run(cold, now, |partition| partition.shed(now))
+        });
     }
 }
