@@ -44,10 +44,10 @@ pub struct EngineStats {
     pub lookups: u64,
     /// Those of them that found the key's item, dead or alive.
     pub lookup_hits: u64,
-    /// Items whose keys were compared by the searches that hit (the Linux paper's successful
-    /// searches): at best one each.
+    /// Items that the searches that hit looked at (the Linux paper's successful searches): at best one
+    /// each. In chains all that were met, in buckets with slots those whose tags matched.
     pub searched_hit: u64,
-    /// Items whose keys were compared by those that missed: at best none.
+    /// Items that those that missed looked at: at best none.
     pub searched_miss: u64,
     /// Reads that met a change under way and read again.
     pub read_retries: u64,

@@ -7,7 +7,7 @@ use nuthatch_sync::clock::Time;
 use super::counts::{Counts, Searches};
 use super::element::{Element, Fields, HEADER, KEY_LEN_LIMIT, line_of, mark};
 use super::index::{Index, SEGMENT};
-use super::memory::{BLOCK_COST, BLOCK_LINES, Memory};
+use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, Memory};
 use super::space::{Space, lines_for};
 use crate::reply::Reply;
 use crate::request::{Expiry, Key};
@@ -67,6 +67,12 @@ pub struct Partition {
     twins: bool,
     pub(super) counts: Counts,
 }
+
+// Two lines, with the word of a lock in front.
+const _: () = {
+    let front = std::mem::offset_of!(Partition, config) + size_of::<Eviction>();
+    assert!(size_of::<u64>() + front <= 2 * LINE);
+};
 
 impl Partition {
     /// An empty partition that takes its blocks from `memory`.
