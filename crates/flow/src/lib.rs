@@ -34,6 +34,7 @@ mod policy;
 mod prefetch;
 mod stats;
 mod table;
+pub mod theory;
 
 pub use cache::FlowCache;
 pub use config::{Config, ConfigError, ENTRIES_MAX};
