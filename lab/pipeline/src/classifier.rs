@@ -107,6 +107,11 @@ impl Classifier {
         })
     }
 
+    /// How many rules there are.
+    pub fn rules(&self) -> usize {
+        self.actions.len()
+    }
+
     /// How many tuples there are: the most that a lookup asks.
     pub fn tuples(&self) -> usize {
         self.tuples.len()

@@ -86,7 +86,11 @@ impl DesignOptions {
             return Ok(DEFAULT.into_iter().map(table).collect());
         }
         let layouts = chosen(&self.layout, &Layout::ALL, &usual(|(layout, _)| layout));
-        let evictions = chosen(&self.eviction, &Eviction::ALL, &usual(|(_, eviction)| eviction));
+        let evictions = chosen(
+            &self.eviction,
+            &Eviction::ALL,
+            &usual(|(_, eviction)| eviction),
+        );
         let pairs: Vec<_> = layouts
             .iter()
             .flat_map(|&layout| evictions.iter().map(move |&eviction| (layout, eviction)))
@@ -123,7 +127,12 @@ fn chosen<T: Copy + PartialEq>(asked: &[OneOrAll<T>], all: &[T], usual: &[T]) ->
         }
     }
     let mut seen: Vec<T> = Vec::new();
-    chosen.retain(|one| !seen.contains(one) && { seen.push(*one); true });
+    chosen.retain(|one| {
+        !seen.contains(one) && {
+            seen.push(*one);
+            true
+        }
+    });
     chosen
 }
 
@@ -142,7 +151,10 @@ impl Design {
     /// Who leaves.
     pub fn eviction(&self) -> String {
         match self {
-            Self::Table { eviction: Eviction::PBLRU, .. } => "pblru".to_owned(),
+            Self::Table {
+                eviction: Eviction::PBLRU,
+                ..
+            } => "pblru".to_owned(),
             Self::Table { eviction, .. } => eviction.to_string(),
             Self::Map => "random".to_owned(),
             #[cfg(feature = "rte-hash")]
@@ -175,7 +187,11 @@ impl Design {
         seed: u64,
     ) -> Result<Box<dyn FlowCache>, RunError> {
         match *self {
-            Self::Table { layout, eviction, entry } => Config::new(entries)
+            Self::Table {
+                layout,
+                eviction,
+                entry,
+            } => Config::new(entries)
                 .layout(layout)
                 .eviction(eviction)
                 .entry(entry)
@@ -184,7 +200,9 @@ impl Design {
                 .build()
                 .map(|cache| Box::new(cache) as Box<dyn FlowCache>)
                 .map_err(|error| RunError::Data(error.to_string())),
-            Self::Map => Ok(Box::new(MapCache::new(self.entries(entries) as usize, seed))),
+            Self::Map => MapCache::new(self.entries(entries) as usize, seed)
+                .map(|cache| Box::new(cache) as Box<dyn FlowCache>)
+                .map_err(|error| RunError::Data(error.to_string())),
             #[cfg(feature = "rte-hash")]
             Self::RteHash => crate::rte_hash::cache(self.entries(entries), seed)
                 .map(|cache| Box::new(cache) as Box<dyn FlowCache>)

@@ -87,13 +87,13 @@ impl Scan {
     }
 
     /// The key of the next packet: from anywhere outside, to any client and port. Two packets have
-    /// the same with a chance of 2^-86.
+    /// the same with a chance of 2^-82.
     pub fn next_key(&mut self) -> FlowKey {
         let source: u32 = self.random.random();
         let destination: u32 = self.random.random();
         let ports: u32 = self.random.random();
         FlowKey::new(&Header {
-            source: Ipv4Addr::from(0xc600_0000 | source & 0x03ff_ffff).into(),
+            source: Ipv4Addr::from(0xc400_0000 | source & 0x03ff_ffff).into(),
             destination: Ipv4Addr::from(0x0a00_0000 | destination & 0x00ff_ffff).into(),
             protocol: 6,
             ports: ((ports >> 16) as u16, ports as u16),

@@ -64,16 +64,36 @@ pub struct MapCache {
 
 impl MapCache {
     /// Room for `limit` keys, at least 1.
-    pub fn new(limit: usize, seed: u64) -> Self {
-        let limit = limit.max(1);
-        Self {
-            map: HashMap::with_capacity_and_hasher(limit, KnownHash),
-            keys: Vec::with_capacity(limit),
-            limit,
+    pub fn new(limit: usize, seed: u64) -> Result<Self, OutOfMemory> {
+        let mut cache = Self {
+            map: HashMap::with_hasher(KnownHash),
+            keys: Vec::new(),
+            limit: limit.max(1),
             random: Seed(seed).thread(0),
-        }
+        };
+        cache
+            .map
+            .try_reserve(cache.limit)
+            .map_err(|_| OutOfMemory)?;
+        cache
+            .keys
+            .try_reserve_exact(cache.limit)
+            .map_err(|_| OutOfMemory)?;
+        Ok(cache)
     }
 }
+
+/// The system has no memory for so many keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory;
+
+impl std::fmt::Display for OutOfMemory {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("no memory for a map of so many keys")
+    }
+}
+
+impl std::error::Error for OutOfMemory {}
 
 impl FlowCache for MapCache {
     fn lookup_many(&mut self, hashes: &[u64], values: &mut [u64], hits: &mut [u64]) {
@@ -155,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_rival_keeps_as_many_as_it_may() {
-        let mut cache = MapCache::new(8, 1);
+        let mut cache = MapCache::new(8, 1).unwrap();
         for hash in 0..100 {
             cache.insert(hash, hash + 1);
             assert_eq!(found(&mut cache, hash), Some(hash + 1));
@@ -169,8 +189,10 @@ mod tests {
 
     #[test]
     fn the_rival_answers_bursts_of_any_length() {
-        let mut cache = MapCache::new(1000, 1);
-        (0..1000).step_by(3).for_each(|hash| cache.insert(hash, hash));
+        let mut cache = MapCache::new(1000, 1).unwrap();
+        (0..1000)
+            .step_by(3)
+            .for_each(|hash| cache.insert(hash, hash));
         let hashes: Vec<u64> = (0..200).collect();
         let (mut values, mut hits) = (vec![0; 200], vec![u64::MAX; 4]);
         cache.lookup_many(&hashes, &mut values, &mut hits);

@@ -10,6 +10,8 @@
 //! its values are numbers of megaflows, and a hit counts only if that megaflow holds for the packet,
 //! so that no tag that two flows share, and no megaflow that went, ever decides wrongly.
 
+use std::ops::AddAssign;
+
 use nuthatch_hash::KeyHasher;
 
 use crate::classifier::{Classifier, Verdict};
@@ -64,9 +66,30 @@ pub struct Ticks {
 }
 
 impl Ticks {
+    /// Each stage with its name.
+    pub fn by_stage(&self) -> [(&'static str, u64); 5] {
+        [
+            ("microflow", self.microflow),
+            ("megaflow", self.megaflow),
+            ("classifier", self.classifier),
+            ("insert", self.insert),
+            ("action", self.action),
+        ]
+    }
+
     /// All stages together.
     pub fn total(&self) -> u64 {
-        self.microflow + self.megaflow + self.classifier + self.insert + self.action
+        self.by_stage().iter().map(|(_, ticks)| ticks).sum()
+    }
+}
+
+impl AddAssign for Ticks {
+    fn add_assign(&mut self, other: Self) {
+        self.microflow += other.microflow;
+        self.megaflow += other.megaflow;
+        self.classifier += other.classifier;
+        self.insert += other.insert;
+        self.action += other.action;
     }
 }
 
@@ -82,6 +105,19 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Several together.
+    pub fn sum<'a>(tallies: impl Iterator<Item = &'a Self>) -> Self {
+        let mut sum = Self::default();
+        for tally in tallies {
+            for (total, count) in sum.decided.iter_mut().zip(tally.decided) {
+                *total += count;
+            }
+            sum.false_hits += tally.false_hits;
+            sum.ticks += tally.ticks;
+        }
+        sum
+    }
+
     /// Packets.
     pub fn packets(&self) -> u64 {
         self.decided.iter().sum()
@@ -190,7 +226,9 @@ impl<'a> Pipeline<'a> {
     fn ask_microflows(&mut self, keys: &[FlowKey], outcomes: &mut [Outcome]) {
         let burst = &mut self.burst;
         burst.hashes.clear();
-        burst.hashes.extend(keys.iter().map(|key| key.hash(&self.hasher)));
+        burst
+            .hashes
+            .extend(keys.iter().map(|key| key.hash(&self.hasher)));
         burst.values.resize(keys.len(), 0);
         burst.hits.resize(keys.len().div_ceil(64), 0);
         self.microflows
@@ -246,7 +284,10 @@ impl<'a> Pipeline<'a> {
         let without_rule = self.counters.len() - 1;
         for outcome in outcomes {
             self.tally.decided[outcome.stage as usize] += 1;
-            let rule = outcome.verdict.rule.map_or(without_rule, |rule| rule as usize);
+            let rule = outcome
+                .verdict
+                .rule
+                .map_or(without_rule, |rule| rule as usize);
             self.counters[rule] += 1;
         }
     }

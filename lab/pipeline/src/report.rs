@@ -95,13 +95,23 @@ mod tests {
         const COLUMNS: &'static [&'static str] = &["name", "of", "number"];
 
         fn cells(&self) -> Vec<String> {
-            vec![self.name.to_owned(), "x".to_owned(), self.number.to_string()]
+            vec![
+                self.name.to_owned(),
+                "x".to_owned(),
+                self.number.to_string(),
+            ]
         }
     }
 
     const PAIRS: [Pair; 2] = [
-        Pair { name: "a", number: 1.5 },
-        Pair { name: "longer", number: 22.0 },
+        Pair {
+            name: "a",
+            number: 1.5,
+        },
+        Pair {
+            name: "longer",
+            number: 22.0,
+        },
     ];
 
     #[test]

@@ -127,7 +127,8 @@ impl<'a> Replay<'a> {
         for _ in 0..count {
             let ahead = u128::from(self.turn) * u128::from(frames) / u128::from(self.copies);
             let frame = (self.round + ahead as u64) % frames;
-            self.drawn.push((self.frames.usable[frame as usize], self.turn));
+            self.drawn
+                .push((self.frames.usable[frame as usize], self.turn));
             self.turn += 1;
             if self.turn == self.copies {
                 self.turn = 0;
