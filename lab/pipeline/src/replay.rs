@@ -19,7 +19,7 @@ use crate::cycles::{self, Rate};
 use crate::design::{self, Design, DesignOptions};
 use crate::generate::{Shape, Traffic};
 use crate::key::FlowKey;
-use crate::pipeline::{Outcome, Pipeline, Stage, Tally};
+use crate::pipeline::{Outcome, Pipeline, Stage, Tally, Ticks};
 use crate::report::{self, Row};
 use crate::rules::{DEFAULT_RULES, Rules};
 use crate::source::{Frames, Replay, Source};
@@ -108,7 +108,7 @@ pub struct Found {
     pub cycles_per_packet: f64,
     /// The same with its spread.
     pub cycles_spread: Spread,
-    /// Cycles for a packet in each stage: the mean of the rounds.
+    /// Cycles for a packet in each stage: the median round of each.
     pub stages: BTreeMap<&'static str, f64>,
     /// What is counted: `cycles`, or `ns` where there is no time-stamp counter.
     pub cycles_unit: &'static str,
@@ -331,14 +331,14 @@ impl<'a> Plan<'a> {
         let cycles_spread = Spread::of(rounds.iter().map(|round| round.tally.ticks_per_packet()));
         let mpps: Vec<f64> = rounds.iter().map(|round| round.mpps(rate)).collect();
         let mpps_spread = Spread::of(mpps.iter().copied());
-        let mut stages: BTreeMap<&str, f64> = total
-            .ticks
-            .by_stage()
-            .into_iter()
-            .map(|(name, ticks)| (name, ticks as f64 / packets))
-            .collect();
-        let parse: u64 = rounds.iter().map(|round| round.parse).sum();
-        stages.insert("parse", parse as f64 / packets);
+        let median = |ticks: &dyn Fn(&Round) -> u64| {
+            let a_packet = |round: &Round| ticks(round) as f64 / round.tally.packets() as f64;
+            Spread::of(rounds.iter().map(a_packet)).median
+        };
+        let mut stages = BTreeMap::from([("parse", median(&|round| round.parse))]);
+        for (index, (name, _)) in Ticks::default().by_stage().into_iter().enumerate() {
+            stages.insert(name, median(&|round| round.tally.ticks.by_stage()[index].1));
+        }
         let entries = match side.design {
             Design::None => 0,
             design => design.entries(self.entries),
@@ -361,7 +361,7 @@ impl<'a> Plan<'a> {
             false_hit_rate: total.false_hits as f64 / packets,
             megaflows: side.pipeline.megaflows().len(),
             masks: side.pipeline.megaflows().masks(),
-            cycles_per_lookup: total.ticks.microflow as f64 / packets,
+            cycles_per_lookup: stages["microflow"],
             cycles_per_packet: cycles_spread.median,
             cycles_spread,
             stages,
@@ -531,7 +531,8 @@ mod tests {
             (2, 2),
             (665, 512),
             (937, 1024),
-            (1448, 1024), (1449, 2048),
+            (1448, 1024),
+            (1449, 2048),
         ] {
             assert_eq!(nearest_power_of_two(count), power, "{count}");
         }
