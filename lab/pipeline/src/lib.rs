@@ -18,11 +18,14 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(feature = "commands")]
 pub mod attack;
+#[cfg(feature = "commands")]
 pub mod bench;
 pub mod capture;
 pub mod classifier;
 pub mod cycles;
+#[cfg(feature = "commands")]
 pub mod design;
 pub mod generate;
 pub mod key;
@@ -31,12 +34,16 @@ pub mod megaflow;
 pub mod microflow;
 pub mod packet;
 pub mod pipeline;
+#[cfg(feature = "commands")]
 pub mod replay;
+#[cfg(feature = "commands")]
 pub mod report;
 pub mod rules;
 pub mod source;
+#[cfg(feature = "commands")]
 pub mod theory;
 
+#[cfg(feature = "commands")]
 /// Why a command did not do what it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
