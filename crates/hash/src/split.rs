@@ -34,6 +34,27 @@ pub const fn tag8(hash: u64) -> u64 {
     if tag == 0 { 1 } else { tag }
 }
 
+/// A 32-bit tag, never 0: 0 marks an empty slot. It meets no bucket of a table of up to 2^32.
+#[inline(always)]
+pub const fn tag32(hash: u64) -> u64 {
+    let tag = hash >> 32;
+    if tag == 0 { 1 } else { tag }
+}
+
+/// The whole hash as a tag, never 0: 0 marks an empty slot.
+#[inline(always)]
+pub const fn tag64(hash: u64) -> u64 {
+    if hash == 0 { 1 } else { hash }
+}
+
+/// Spreads a 32-bit hash, such as a network card computes, over the 64 bits that the others cut:
+/// its top half is the 16-bit tag, its low bits are the bucket, as in Open vSwitch's signature
+/// cache.
+#[inline(always)]
+pub const fn widen(hash: u32) -> u64 {
+    (hash as u64) << 32 | hash as u64
+}
+
 /// MemC3's `HASH(tag)`: what to xor a bucket with to get the other candidate (section 3.1).
 ///
 /// Always odd, so that the two candidates differ in every table of two buckets or more, and lie on
@@ -77,7 +98,19 @@ mod tests {
     fn tags_are_never_empty() {
         assert_eq!(tag16(0), 1);
         assert_eq!(tag8(0), 1);
+        assert_eq!(tag32(0xffff_ffff), 1);
+        assert_eq!(tag64(0), 1);
         assert_eq!(tag16(u64::MAX), 0xffff);
         assert_eq!(tag8(u64::MAX), 0xff);
+        assert_eq!(tag32(u64::MAX), 0xffff_ffff);
+        assert_eq!(tag64(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_widened_hash_is_cut_as_open_vswitch_cuts_it() {
+        let hash = widen(0xabcd_1234);
+        assert_eq!(tag16(hash), 0xabcd);
+        assert_eq!(tag32(hash), 0xabcd_1234);
+        assert_eq!(bucket(hash, 0xfff), 0x234);
     }
 }

@@ -1,0 +1,124 @@
+//! What names a flow: two addresses, two ports, a protocol.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use nuthatch_hash::KeyHasher;
+
+/// The five fields that name a transport connection, IPv4 or IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FiveTuple {
+    /// Where the packet comes from.
+    pub source: IpAddr,
+    /// Where it goes.
+    pub destination: IpAddr,
+    /// The sender's port; 0 in protocols without ports.
+    pub source_port: u16,
+    /// The receiver's port; 0 in protocols without ports.
+    pub destination_port: u16,
+    /// The IP protocol number: 6 is TCP, 17 UDP.
+    pub protocol: u8,
+}
+
+/// Bytes of a packed five-tuple: whole words.
+pub const PACKED: usize = 40;
+
+impl FiveTuple {
+    /// As bytes, the same for the same flow and different for any other:
+    ///
+    /// ```text
+    /// 0                16               32     34     36     37      38   40
+    /// +----------------+----------------+------+------+------+-------+----+
+    /// | source         | destination    | port | port | prot | kinds | 0  |
+    /// +----------------+----------------+------+------+------+-------+----+
+    /// ```
+    ///
+    /// An IPv4 address takes four bytes and is followed by zeros; `kinds` says which addresses are
+    /// IPv4 (bit 0 the source, bit 1 the destination), so that none equals an IPv6 one.
+    pub fn pack(&self) -> [u8; PACKED] {
+        let mut packed = [0; PACKED];
+        let mut kinds = 0;
+        for (index, address) in [self.source, self.destination].into_iter().enumerate() {
+            let start = 16 * index;
+            match address {
+                IpAddr::V4(address) => {
+                    packed[start..start + 4].copy_from_slice(&address.octets());
+                    kinds |= 1 << index;
+                }
+                IpAddr::V6(address) => {
+                    packed[start..start + 16].copy_from_slice(&address.octets());
+                }
+            }
+        }
+        packed[32..34].copy_from_slice(&self.source_port.to_be_bytes());
+        packed[34..36].copy_from_slice(&self.destination_port.to_be_bytes());
+        packed[36] = self.protocol;
+        packed[37] = kinds;
+        packed
+    }
+
+    /// The flow that these bytes are of; whatever else they are, some flow.
+    pub fn unpack(packed: &[u8; PACKED]) -> Self {
+        let address = |index: usize| {
+            let start = 16 * index;
+            let mut octets = [0; 16];
+            octets.copy_from_slice(&packed[start..start + 16]);
+            let [a, b, c, d, ..] = octets;
+            if packed[37] >> index & 1 == 1 {
+                IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+            } else {
+                IpAddr::V6(Ipv6Addr::from(octets))
+            }
+        };
+        Self {
+            source: address(0),
+            destination: address(1),
+            source_port: u16::from_be_bytes([packed[32], packed[33]]),
+            destination_port: u16::from_be_bytes([packed[34], packed[35]]),
+            protocol: packed[36],
+        }
+    }
+
+    /// 64 bits for a table. Make the hasher with [`KeyHasher::random`], and nobody who sends
+    /// packets can choose flows that fall into one bucket.
+    #[inline]
+    pub fn hash(&self, hasher: &KeyHasher) -> u64 {
+        hasher.hash(&self.pack())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(source: &str, destination: &str) -> FiveTuple {
+        FiveTuple {
+            source: source.parse().unwrap(),
+            destination: destination.parse().unwrap(),
+            source_port: 443,
+            destination_port: 50_000,
+            protocol: 6,
+        }
+    }
+
+    #[test]
+    fn packing_can_be_undone() {
+        for (source, destination) in [
+            ("10.0.0.1", "192.168.255.254"),
+            ("2001:db8::1", "fe80::ffff:1"),
+            ("::", "0.0.0.0"),
+        ] {
+            let flow = flow(source, destination);
+            assert_eq!(FiveTuple::unpack(&flow.pack()), flow);
+        }
+    }
+
+    #[test]
+    fn addresses_of_different_kinds_differ() {
+        let four = flow("10.0.0.1", "10.0.0.2");
+        let six = flow("a00:1::", "a00:2::");
+        assert_eq!(four.pack()[..36], six.pack()[..36]);
+        assert_ne!(four.pack(), six.pack());
+        let hasher = KeyHasher::seeded(1);
+        assert_ne!(four.hash(&hasher), six.hash(&hasher));
+    }
+}
