@@ -27,14 +27,14 @@ static void stop(int signal)
 }
 
 /* All caches, in the order they are shown; their number, or 0 if one could not be made. */
-static unsigned make_subjects(struct subject *subject, uint64_t entries)
+static unsigned make_subjects(struct subject *subject, uint32_t entries)
 {
     const unsigned designs = subject_nuthatch_designs();
     for (unsigned d = 0; d < designs; d++)
         if (!subject_nuthatch(&subject[d], d, entries))
             return 0;
-    if (!subject_rte_hash(&subject[designs], EVICT_OLDEST, entries) ||
-        !subject_rte_hash(&subject[designs + 1], EVICT_RANDOM, entries))
+    if (!subject_rte_hash_oldest(&subject[designs], entries) ||
+        !subject_rte_hash_random(&subject[designs + 1], entries))
         return 0;
     subject_none(&subject[designs + 2]);
     return designs + OTHERS;

@@ -36,11 +36,11 @@ void subject_none(struct subject *subject);
 /* The designs of this library, in the order they are measured. The first is what others are
  * compared with. False if a table cannot be had: stderr says why. */
 unsigned subject_nuthatch_designs(void);
-bool subject_nuthatch(struct subject *subject, unsigned design, uint64_t entries);
+bool subject_nuthatch(struct subject *subject, unsigned design, uint32_t entries);
 
-/* DPDK's own hash table with room for as many flows. It has no eviction, so this brings one: the
- * key that leaves is the oldest, or a random one. */
-enum eviction { EVICT_OLDEST, EVICT_RANDOM };
-bool subject_rte_hash(struct subject *subject, enum eviction eviction, uint64_t entries);
+/* DPDK's own hash table with room for as many flows, and an eviction put beside it: the key that
+ * leaves is the oldest, or a random one. */
+bool subject_rte_hash_oldest(struct subject *subject, uint32_t entries);
+bool subject_rte_hash_random(struct subject *subject, uint32_t entries);
 
 #endif
