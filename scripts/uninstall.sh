@@ -1,5 +1,5 @@
 #!/bin/sh
-# Removes what install.sh put there, with the same PREFIX, LIBDIR and DESTDIR; leaves directories.
+# Removes all that install.sh put there, with the same PREFIX, LIBDIR and DESTDIR; leaves directories.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/installed.sh

@@ -17,8 +17,8 @@
 #include "report.h"
 #include "subject.h"
 
-/* Two of rte_hash, and no cache at all. */
-#define OTHERS 3
+/* Three of rte_hash, and no cache at all. */
+#define OTHERS 4
 
 static void stop(int signal)
 {
@@ -34,9 +34,10 @@ static unsigned make_subjects(struct subject *subject, uint32_t entries)
         if (!subject_nuthatch(&subject[d], d, entries))
             return 0;
     if (!subject_rte_hash_oldest(&subject[designs], entries) ||
-        !subject_rte_hash_random(&subject[designs + 1], entries))
+        !subject_rte_hash_random(&subject[designs + 1], entries) ||
+        !subject_rte_hash_full(&subject[designs + 2], entries))
         return 0;
-    subject_none(&subject[designs + 2]);
+    subject_none(&subject[designs + 3]);
     return designs + OTHERS;
 }
 

@@ -1,4 +1,4 @@
-/* Packets through one flow cache, with the time-stamp counter in hand. */
+/* Packets through one flow cache, with a clock in hand. */
 
 #ifndef MEASURE_H
 #define MEASURE_H
@@ -21,9 +21,13 @@ struct account {
     uint64_t actions[ACTIONS];
     /* Packets that match no rule; they are not remembered, and dropped. */
     uint64_t unmatched;
-    /* Ticks of the time-stamp counter: for everything, for the bulk lookups, and for what follows
-     * them: checking hits, walking the rules and remembering what missed. */
-    uint64_t ticks, lookup_ticks, verdict_ticks;
+    /* Ticks of the time-stamp counter for the bulk lookups, and for what follows them: checking
+     * hits, walking the rules and remembering what missed. Of `timed` packets: bursts are left out
+     * in which the thread was interrupted. */
+    uint64_t lookup_ticks, verdict_ticks, timed;
+    /* Ticks' worth of processor time for everything. On a core that does nothing else, as a poll
+     * loop should have, it is all of the time. */
+    uint64_t ticks;
 };
 
 /* Set by a signal: runs end early. */

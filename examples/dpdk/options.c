@@ -14,8 +14,8 @@ static const char usage[] =
     "  --rules N         rules behind it, 1 to 65536 (256)\n"
     "  --packets N       packets of the capture, which stay in memory (1048576)\n"
     "  --warm-up N       packets through each cache before it is measured (8388608)\n"
-    "  --rounds N        turns of each cache (5)\n"
-    "  --milliseconds N  length of a turn (1000)\n"
+    "  --rounds N        turns of each cache (15)\n"
+    "  --milliseconds N  length of a turn (200)\n"
     "  --burst N         packets in a burst, 1 to 64 (32)\n";
 
 static bool number_of(const char *text, uint32_t least, uint32_t most, uint32_t *number)
@@ -30,7 +30,7 @@ static bool number_of(const char *text, uint32_t least, uint32_t most, uint32_t 
 
 bool options_read(int count, char **word, struct options *options)
 {
-    *options = (struct options){1u << 17, 256, 1u << 20, 1u << 23, 5, 1000, 32};
+    *options = (struct options){1u << 17, 256, 1u << 20, 1u << 23, 15, 200, 32};
     const struct {
         uint32_t *number;
         uint32_t least, most;

@@ -8,9 +8,8 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
-/* A replayed capture stays in buffers of this size, one a packet: frames beyond it are cut off by
- * the driver into more of them. */
-#define FRAME_ROOM 256
+/* A replayed capture stays in buffers, one a packet. The driver cuts longer frames into several. */
+#define FRAME_ROOM 128
 #define BUFFERS_BESIDES 8192
 #define BUFFERS_CACHED 256
 #define DESCRIPTORS 512

@@ -38,9 +38,10 @@ void subject_none(struct subject *subject);
 unsigned subject_nuthatch_designs(void);
 bool subject_nuthatch(struct subject *subject, unsigned design, uint32_t entries);
 
-/* DPDK's own hash table with room for as many flows, and an eviction put beside it: the key that
- * leaves is the oldest, or a random one. */
+/* DPDK's own hash table with as many places, and an eviction put beside it: the key that leaves is the
+ * oldest, or a random one. The first two begin to evict when 15 of 16 places are taken. */
 bool subject_rte_hash_oldest(struct subject *subject, uint32_t entries);
 bool subject_rte_hash_random(struct subject *subject, uint32_t entries);
+bool subject_rte_hash_full(struct subject *subject, uint32_t entries);
 
 #endif

@@ -1,8 +1,10 @@
 #include "bounded.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_errno.h>
 #include <rte_hash.h>
 #include <rte_lcore.h>
 #include <rte_random.h>
@@ -24,8 +26,8 @@ struct bounded {
     enum bounded_eviction eviction;
 };
 
-struct bounded *bounded_create(const char *name, uint32_t entries, uint32_t key_size,
-                               enum bounded_eviction eviction)
+struct bounded *bounded_create(const char *name, uint32_t entries, uint32_t room,
+                               uint32_t key_size, enum bounded_eviction eviction)
 {
     const struct rte_hash_parameters parameters = {
         .name = name,
@@ -33,17 +35,20 @@ struct bounded *bounded_create(const char *name, uint32_t entries, uint32_t key_
         .key_len = key_size,
         .socket_id = (int)rte_socket_id(),
     };
-    if (key_size > BOUNDED_KEY_MAX)
+    if (key_size > BOUNDED_KEY_MAX || room > entries) {
+        rte_errno = EINVAL;
         return NULL;
+    }
+    rte_errno = ENOMEM;
     struct bounded *bounded = malloc(sizeof(*bounded));
-    struct resident *ring = malloc((size_t)entries * sizeof(*ring));
+    struct resident *ring = malloc((size_t)room * sizeof(*ring));
     struct rte_hash *table = bounded && ring ? rte_hash_create(&parameters) : NULL;
     if (table == NULL) {
         free(ring);
         free(bounded);
         return NULL;
     }
-    *bounded = (struct bounded){table, ring, key_size, entries, 0, 0, eviction};
+    *bounded = (struct bounded){table, ring, key_size, room, 0, 0, eviction};
     return bounded;
 }
 

@@ -15,10 +15,12 @@ enum bounded_eviction { BOUNDED_OLDEST, BOUNDED_RANDOM };
 
 struct bounded;
 
-/* A table of at most `entries` keys of `key_size` bytes, with a name that no other has. DPDK's
- * environment must have been started. NULL if it is not to be had; rte_errno says why. */
-struct bounded *bounded_create(const char *name, uint32_t entries, uint32_t key_size,
-                               enum bounded_eviction eviction);
+/* A table of `entries` places for keys of `key_size` bytes, which holds at most `room` of them, and
+ * has a name that no other has. A table filled to its last places searches long for each more, so
+ * that `room` is better some less. DPDK's environment must have been started. NULL if the table is
+ * not to be had; rte_errno says why. */
+struct bounded *bounded_create(const char *name, uint32_t entries, uint32_t room,
+                               uint32_t key_size, enum bounded_eviction eviction);
 void bounded_destroy(struct bounded *table);
 
 /* Looks up to 64 keys up: a bit for each that is there, and its value. A hash is the low 32 bits of

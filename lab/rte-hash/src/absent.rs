@@ -8,8 +8,13 @@ pub enum RteHash {}
 
 impl RteHash {
     /// Always [`Error::NotBuilt`].
-    pub fn new(_entries: u32, _eviction: Eviction) -> Result<Self, Error> {
+    pub fn new(_entries: u32, _room: u32, _eviction: Eviction) -> Result<Self, Error> {
         Err(Error::NotBuilt)
+    }
+
+    /// What a table of so many places holds well: 15 of 16.
+    pub const fn room_for(entries: u32) -> u32 {
+        entries - entries / 16
     }
 
     /// Stores a flow's value.
@@ -40,7 +45,7 @@ mod tests {
 
     #[test]
     fn it_says_that_it_is_not_built() {
-        let error = RteHash::new(1024, Eviction::Oldest).unwrap_err();
+        let error = RteHash::new(1024, RteHash::room_for(1024), Eviction::Oldest).unwrap_err();
         assert_eq!(error, Error::NotBuilt);
         assert!(error.to_string().contains("feature rte-hash"));
     }

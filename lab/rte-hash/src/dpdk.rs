@@ -25,6 +25,7 @@ unsafe extern "C" {
     fn bounded_create(
         name: *const c_char,
         entries: u32,
+        room: u32,
         key_size: u32,
         eviction: c_int,
     ) -> *mut Bounded;
@@ -50,9 +51,10 @@ pub struct RteHash {
 unsafe impl Send for RteHash {}
 
 impl RteHash {
-    /// A table of at most `entries` flows. The first call in a process starts DPDK's environment,
-    /// on huge pages if enough are free.
-    pub fn new(entries: u32, eviction: Eviction) -> Result<Self, Error> {
+    /// A table of `entries` places, of which at most `room` are taken: the last few are dear to
+    /// fill, [`RteHash::room_for`] leaves them free. The first call in a process starts DPDK's
+    /// environment, on huge pages if enough are free.
+    pub fn new(entries: u32, room: u32, eviction: Eviction) -> Result<Self, Error> {
         // Its result, for all later calls: it starts once a process, or never.
         static STARTED: OnceLock<Result<bool, Error>> = OnceLock::new();
         // Tables live in one directory of names.
@@ -66,6 +68,7 @@ impl RteHash {
             bounded_create(
                 name.as_ptr(),
                 entries,
+                room,
                 size_of::<u64>() as u32,
                 eviction as c_int,
             )
@@ -74,6 +77,11 @@ impl RteHash {
             Some(table) => Ok(Self { table, huge_pages }),
             None => Err(last_error()),
         }
+    }
+
+    /// What a table of so many places holds well: 15 of 16.
+    pub const fn room_for(entries: u32) -> u32 {
+        entries - entries / 16
     }
 
     /// Stores a flow's value, after another flow left if need be; does nothing if it is there.

@@ -4,6 +4,7 @@
 use nuthatch_rte_hash::{Eviction, RteHash};
 
 const ENTRIES: u32 = 4096;
+const ROOM: u32 = RteHash::room_for(ENTRIES);
 
 /// Well mixed, as a real hash: SplitMix64.
 fn hash(flow: u64) -> u64 {
@@ -16,7 +17,7 @@ fn hash(flow: u64) -> u64 {
 #[test]
 fn it_is_a_cache() {
     for eviction in [Eviction::Oldest, Eviction::Random] {
-        let mut table = RteHash::new(ENTRIES, eviction).expect("a table");
+        let mut table = RteHash::new(ENTRIES, ROOM, eviction).expect("a table");
         let flows: Vec<u64> = (0..3 * u64::from(ENTRIES)).collect();
         let hashes: Vec<u64> = flows.iter().map(|&flow| hash(flow)).collect();
         for (&flow, &hash) in flows.iter().zip(&hashes) {
@@ -28,9 +29,9 @@ fn it_is_a_cache() {
         let hit = |at: usize| hits[at / 64] >> (at % 64) & 1 == 1;
         let right = (0..flows.len()).filter(|&at| hit(at) && values[at] == flows[at] * 7);
         assert_eq!(right.count(), found, "{eviction:?}");
-        assert!(found <= ENTRIES as usize, "{eviction:?}: {found}");
-        // Moves fail from nine tenths of the places on.
-        assert!(found > ENTRIES as usize * 9 / 10, "{eviction:?}: {found}");
+        assert!(found <= ROOM as usize, "{eviction:?}: {found}");
+        // A path of moves may end nowhere, and more than one leave for a new one.
+        assert!(found > ROOM as usize * 15 / 16, "{eviction:?}: {found}");
         if eviction == Eviction::Oldest {
             assert!(hit(flows.len() - 1), "the newest left");
             assert!(!hit(0), "the oldest stayed");
