@@ -9,7 +9,8 @@
 //! * [`Entry`]: what a slot holds: 4, 8 or 16 bytes.
 //!
 //! [`FlowCache`] is any of them, chosen at run time by a [`Config`]; [`Table`] is one of them, its
-//! layout and entry being types. [`FiveTuple`] names and hashes flows.
+//! layout and entry being types. [`SharedFlowCache`] and [`SharedTable`] are the same for threads.
+//! [`FiveTuple`] names and hashes flows, and [`theory`] says which hit rate to expect.
 //!
 //! Invariants:
 //! 1. A key's tag is in at most one of its candidates: inserts test them all before they take an
@@ -32,8 +33,11 @@ mod memory;
 mod name;
 mod policy;
 mod prefetch;
+mod shared;
+mod shared_cache;
 mod stats;
 mod table;
+pub mod theory;
 
 pub use cache::FlowCache;
 pub use config::{Config, ConfigError, ENTRIES_MAX};
@@ -46,6 +50,8 @@ pub use matching::Vector;
 pub use name::UnknownName;
 pub use nuthatch_hash::KeyHasher;
 pub use nuthatch_hash::split::widen;
+pub use shared::{SharedHandle, SharedTable};
+pub use shared_cache::{FlowHandle, SharedFlowCache};
 pub use stats::Stats;
 pub use table::Table;
 

@@ -10,6 +10,9 @@ const AHEAD: usize = 16;
 
 /// What happens around a lookup: hits that teach, misses that must be made sure of.
 pub(crate) trait Access<L: Shape, T: Slot> {
+    /// True if other threads may change a slot between two looks at it.
+    const SHARED: bool;
+
     /// Candidate `number` matched.
     fn hit(&mut self, buckets: &Buckets<L, T>, at: Candidates, number: usize, tag: u64);
 
@@ -21,6 +24,8 @@ pub(crate) trait Access<L: Shape, T: Slot> {
 pub(crate) struct Plain;
 
 impl<L: Shape, T: Slot> Access<L, T> for Plain {
+    const SHARED: bool = false;
+
     #[inline(always)]
     fn hit(&mut self, _: &Buckets<L, T>, _: Candidates, _: usize, _: u64) {}
 
@@ -95,9 +100,13 @@ fn find<L: Shape, T: Slot, M: Matcher, A: Access<L, T>>(
         return access.missed(buckets, at, tag);
     }
     let number = lowest(matches);
-    let value = buckets.load(at, number).value;
+    let content = buckets.load(at, number);
+    if A::SHARED && content.tag != tag {
+        // It left since it was compared: this word is another key's.
+        return access.missed(buckets, at, tag);
+    }
     access.hit(buckets, at, number, tag);
-    Some(value)
+    Some(content.value)
 }
 
 /// Panics unless there is room for the answers to `keys` keys.

@@ -196,6 +196,8 @@ impl<L: Shape, T: Slot> Table<L, T> {
 struct Learning<'a>(&'a mut Policy);
 
 impl<L: Shape, T: Slot> Access<L, T> for Learning<'_> {
+    const SHARED: bool = false;
+
     #[inline(always)]
     fn hit(&mut self, buckets: &Buckets<L, T>, at: Candidates, number: usize, _: u64) {
         self.0.hit(buckets, at, number);

@@ -122,6 +122,29 @@ impl Stripes {
         }
     }
 
+    /// As [`Stripes::lock`], but gives up at once where another writer is.
+    #[inline]
+    pub fn try_lock(&self, pair: Pair) -> Option<PairGuard<'_>> {
+        let (low, high) = (pair.one.min(pair.other), pair.one.max(pair.other));
+        let low_version = self.try_acquire(low)?;
+        let Some(high_version) = self.try_acquire(high) else {
+            // Nothing was written under the low stripe, so it says what it said before.
+            // Release: pairs with the Acquire in `even` and `acquire`.
+            self.counter(low).store(low_version, Ordering::Release);
+            return None;
+        };
+        // Release fence: as in `lock`.
+        fence(Ordering::Release);
+        Some(PairGuard {
+            stripes: self,
+            low,
+            high,
+            low_version,
+            high_version,
+            modified: true,
+        })
+    }
+
     #[inline(always)]
     fn counter(&self, index: u32) -> &AtomicU32 {
         &self.counters[index as usize & (ROOM - 1)]
@@ -147,25 +170,31 @@ impl Stripes {
     fn acquire(&self, index: u32) -> u32 {
         let mut turn = 0;
         loop {
-            let version = self.counter(index).load(Ordering::Relaxed);
-            // Acquire: pairs with the Release in `PairGuard::drop`; this writer sees what the one
-            // before it wrote.
-            if version & 1 == 0
-                && self
-                    .counter(index)
-                    .compare_exchange(
-                        version,
-                        version.wrapping_add(1),
-                        Ordering::Acquire,
-                        Ordering::Relaxed,
-                    )
-                    .is_ok()
-            {
+            if let Some(version) = self.try_acquire(index) {
                 return version;
             }
             spin(turn);
             turn += 1;
         }
+    }
+
+    /// Makes a counter odd and returns the even value it had, unless another writer holds it.
+    #[inline(always)]
+    fn try_acquire(&self, index: u32) -> Option<u32> {
+        let version = self.counter(index).load(Ordering::Relaxed);
+        if version & 1 != 0 {
+            return None;
+        }
+        // Acquire: pairs with the Release in `PairGuard::drop`; this writer sees what the one
+        // before it wrote.
+        self.counter(index)
+            .compare_exchange(
+                version,
+                version.wrapping_add(1),
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            )
+            .ok()
     }
 }
 
@@ -228,6 +257,19 @@ mod tests {
         let seen = stripes.snapshot(pair);
         stripes.lock(pair).release_unmodified();
         assert!(stripes.unchanged(&seen));
+    }
+
+    #[test]
+    fn who_only_tries_gives_up_and_leaves_no_trace() {
+        let stripes = Stripes::new(8);
+        let seen = stripes.snapshot(stripes.pair(0, 3));
+        let held = stripes.lock(stripes.pair(2, 1));
+        assert!(stripes.try_lock(stripes.pair(0, 1)).is_none());
+        assert!(stripes.try_lock(stripes.pair(2, 3)).is_none());
+        drop(held);
+        assert!(stripes.unchanged(&seen));
+        drop(stripes.try_lock(stripes.pair(0, 1)));
+        assert!(!stripes.unchanged(&seen));
     }
 
     #[test]
