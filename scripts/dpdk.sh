@@ -24,7 +24,7 @@ esac
 out=$PWD/target/dpdk
 PREFIX=$out/prefix scripts/install.sh flow
 export PKG_CONFIG_PATH="$out/prefix/lib/pkgconfig"
-make --no-print-directory -C examples/dpdk OUT="$out"
+make --no-print-directory -s -C examples/dpdk OUT="$out"
 capture=$out/capture.pcap
 "$out/make-capture" "$capture" "$PACKETS" "$FLOWS" "$THETA" "$RULES"
 

@@ -7,6 +7,7 @@
 //! asks of its caller.
 
 mod arrays;
+mod cache;
 mod config;
 mod hash;
 mod status;
@@ -21,9 +22,10 @@ pub use hash::{
 };
 pub use status::{Status, nuthatch_flow_error_string};
 pub use table::{
-    Outcome, Stats, Table, nuthatch_flow_clear, nuthatch_flow_create, nuthatch_flow_destroy,
-    nuthatch_flow_forget_value, nuthatch_flow_get_stats, nuthatch_flow_insert,
-    nuthatch_flow_lookup, nuthatch_flow_lookup_many, nuthatch_flow_remove,
+    Outcome, Stats, Table, nuthatch_flow_clear, nuthatch_flow_create, nuthatch_flow_create_shared,
+    nuthatch_flow_destroy, nuthatch_flow_forget_value, nuthatch_flow_get_stats,
+    nuthatch_flow_insert, nuthatch_flow_lookup, nuthatch_flow_lookup_many, nuthatch_flow_remove,
+    nuthatch_flow_share,
 };
 
 /// The version, with the zero that ends it.

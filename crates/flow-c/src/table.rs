@@ -1,17 +1,21 @@
-//! Tables of one thread.
+//! Tables, and what is done with them.
 
 use std::ffi::c_int;
 
-use nuthatch_flow::{FlowCache, Inserted};
+use nuthatch_flow::Inserted;
 
 use crate::arrays::Arrays;
+use crate::cache::Cache;
 use crate::config::{Config, checked};
 use crate::status::{Status, answer, read, small, write};
 
-/// A flow cache that one thread uses at a time. Any thread may, and every call but
-/// nuthatch_flow_destroy() may be made on several tables at the same time.
+/// A flow cache, or one thread's part in a flow cache that threads share.
+///
+/// One thread at a time uses a nuthatch_flow_table, whichever it is. Threads that work on the same
+/// flows have one each: nuthatch_flow_create_shared() makes the first and nuthatch_flow_share() the
+/// others. They may all look up and change flows at the same time.
 pub struct Table {
-    cache: FlowCache,
+    cache: Cache,
 }
 
 /// What an insert did.
@@ -81,25 +85,71 @@ pub unsafe extern "C" fn nuthatch_flow_create(
     table: *mut *mut Table,
 ) -> c_int {
     small(|| {
-        // SAFETY: the caller's promise, here and in the next line.
-        let table = unsafe { write(table) }?;
-        *table = std::ptr::null_mut();
-        // SAFETY: as above.
-        let cache = unsafe { checked(config) }?.build()?;
-        *table = Box::into_raw(Box::new(Table { cache }));
-        Ok(0)
+        // SAFETY: the caller's promise.
+        unsafe { hand_out(table, || Cache::of_one(&checked(config)?)) }
     })
 }
 
-/// Frees a table; does nothing with NULL.
+/// The same for a table that threads share, with the calling thread's part in it.
+///
+/// Not for the evictions LRU and DC_BUBBLE, nor for the entry HASH64. PBLRU with a swap probability
+/// of 1/4, the default, lets three hits in four leave the table's cache lines unwritten.
+///
+/// Returns 0 or a negative status.
 ///
 /// # Safety
-/// `table` is NULL or from nuthatch_flow_create(), nobody uses it, and nobody will again.
+/// As nuthatch_flow_create().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_flow_create_shared(
+    config: *const Config,
+    table: *mut *mut Table,
+) -> c_int {
+    small(|| {
+        // SAFETY: the caller's promise.
+        unsafe { hand_out(table, || Cache::of_many(&checked(config)?)) }
+    })
+}
+
+/// Stores another part in a shared table in `*other`, for another thread; NULL if it fails. Each
+/// part is destroyed for itself, and the flows go with the last.
+///
+/// Returns 0 or a negative status: NOT_SHARED for a table from nuthatch_flow_create().
+///
+/// # Safety
+/// `table` is NULL or a table that nobody else uses; `other` is NULL or points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_flow_share(table: *const Table, other: *mut *mut Table) -> c_int {
+    small(|| {
+        // SAFETY: the caller's promise.
+        unsafe { hand_out(other, || read(table)?.cache.share()) }
+    })
+}
+
+/// Stores a new table where C asked for it, or NULL if there is none.
+///
+/// # Safety
+/// `place` is NULL or points to a pointer.
+unsafe fn hand_out(
+    place: *mut *mut Table,
+    make: impl FnOnce() -> Result<Cache, Status>,
+) -> Result<c_int, Status> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { write(place) }?;
+    *place = std::ptr::null_mut();
+    let cache = make()?;
+    *place = Box::into_raw(Box::new(Table { cache }));
+    Ok(0)
+}
+
+/// Frees a table, or a thread's part in one; does nothing with NULL.
+///
+/// # Safety
+/// `table` is NULL or from this library, nobody uses it, and nobody will again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nuthatch_flow_destroy(table: *mut Table) {
     if !table.is_null() {
         small(|| {
-            // SAFETY: `nuthatch_flow_create` made it from a box, and the caller gives it back.
+            // SAFETY: `hand_out` made it from a box, and the caller gives it back.
             drop(unsafe { Box::from_raw(table) });
             Ok(0)
         });
@@ -177,8 +227,7 @@ pub unsafe extern "C" fn nuthatch_flow_insert(
     small(|| {
         // SAFETY: the caller's promise.
         let table = unsafe { write(table) }?;
-        let inserted = table.cache.insert(hash, value);
-        let inserted = inserted.map_err(|_| Status::ValueTooWide)?;
+        let inserted = table.cache.insert(hash, value)?;
         // SAFETY: the caller's promise.
         Ok(unsafe { outcome(inserted, old) } as c_int)
     })
@@ -224,7 +273,8 @@ pub unsafe extern "C" fn nuthatch_flow_remove(
     })
 }
 
-/// Removes all flows with a value, as when a rule dies. Reads the whole table.
+/// Removes all flows with a value, as when a rule dies. Reads the whole table. Other threads go on
+/// meanwhile: what they insert with that value may stay.
 ///
 /// Returns how many there were, or a negative status.
 ///
@@ -248,7 +298,7 @@ pub unsafe extern "C" fn nuthatch_flow_clear(table: *mut Table) -> i64 {
     answer(|| Ok(unsafe { write(table) }?.cache.clear() as i64))
 }
 
-/// Stores what the table counted in `*stats`.
+/// Stores what the table counted in `*stats`; in a shared one, what all threads did.
 ///
 /// Returns 0 or a negative status.
 ///
@@ -259,7 +309,7 @@ pub unsafe extern "C" fn nuthatch_flow_get_stats(table: *const Table, stats: *mu
     small(|| {
         // SAFETY: the caller's promise, for both.
         let (table, stats) = unsafe { (read(table)?, write(stats)?) };
-        *stats = Stats::of(table.cache.stats(), table.cache.config());
+        *stats = table.cache.stats();
         Ok(0)
     })
 }
