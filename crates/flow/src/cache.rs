@@ -24,7 +24,7 @@ trait AnyTable: Send + Sync {
     fn prefetch(&self, hash: u64);
     fn insert(&mut self, hash: u64, value: u64) -> Result<Inserted, ValueTooWide>;
     fn remove(&mut self, hash: u64) -> Option<u64>;
-    fn forget(&mut self, forget: &dyn Fn(u64) -> bool) -> u64;
+    fn forget(&mut self, forget: &mut dyn FnMut(u64) -> bool) -> u64;
     fn stats(&self) -> Stats;
     fn count(&self) -> u64;
 }
@@ -54,7 +54,7 @@ impl<L: Shape, T: Slot> AnyTable for Table<L, T> {
         self.remove(hash)
     }
 
-    fn forget(&mut self, forget: &dyn Fn(u64) -> bool) -> u64 {
+    fn forget(&mut self, forget: &mut dyn FnMut(u64) -> bool) -> u64 {
         self.forget(forget)
     }
 
@@ -158,17 +158,17 @@ impl FlowCache {
 
     /// Removes all keys with this value, as when a rule dies, and says how many.
     pub fn forget_value(&mut self, value: u64) -> u64 {
-        self.table.forget(&|other| other == value)
+        self.table.forget(&mut |other| other == value)
     }
 
     /// Removes all keys whose value `forget` chooses, and says how many.
-    pub fn forget(&mut self, forget: impl Fn(u64) -> bool) -> u64 {
-        self.table.forget(&forget)
+    pub fn forget(&mut self, mut forget: impl FnMut(u64) -> bool) -> u64 {
+        self.table.forget(&mut forget)
     }
 
     /// Removes all keys, and says how many there were.
     pub fn clear(&mut self) -> u64 {
-        self.table.forget(&|_| true)
+        self.table.forget(&mut |_| true)
     }
 
     /// Counts since the cache was made.

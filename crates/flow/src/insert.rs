@@ -102,7 +102,7 @@ pub(crate) fn remove<L: Shape, T: Slot>(buckets: &Buckets<L, T>, hash: u64) -> O
 
 /// Empties those of these slots that `forget` chooses, and says how many. The caller alone may
 /// change them.
-pub(crate) fn forget<T: Slot>(slots: &[T], forget: impl Fn(u64) -> bool) -> u64 {
+pub(crate) fn forget<T: Slot>(slots: &[T], mut forget: impl FnMut(u64) -> bool) -> u64 {
     let mut forgotten = 0;
     for slot in slots {
         let content = slot.load();

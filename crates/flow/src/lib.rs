@@ -10,7 +10,7 @@
 //!
 //! [`FlowCache`] is any of them, chosen at run time by a [`Config`]; [`Table`] is one of them, its
 //! layout and entry being types. [`SharedFlowCache`] and [`SharedTable`] are the same for threads.
-//! [`FiveTuple`] names and hashes flows, and [`theory`] says which hit rate to expect.
+//! [`FiveTuple`] names and hashes flows, [`FlowTable`] verifies them in full, and [`theory`] says which hit rate to expect.
 //!
 //! Invariants:
 //! 1. A key's tag is in at most one of its candidates: inserts test them all before they take an
@@ -25,6 +25,7 @@ mod config;
 mod entry;
 mod eviction;
 mod five_tuple;
+mod flow_table;
 mod insert;
 mod layout;
 mod lookup;
@@ -44,6 +45,7 @@ pub use config::{Config, ConfigError, ENTRIES_MAX};
 pub use entry::{Content, Entry, Slot};
 pub use eviction::{Eviction, InsertAt, Probability};
 pub use five_tuple::FiveTuple;
+pub use flow_table::{FlowInserted, FlowTable};
 pub use insert::{Inserted, ValueTooWide};
 pub use layout::{Layout, Shape};
 pub use matching::Vector;

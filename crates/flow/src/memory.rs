@@ -1,6 +1,6 @@
-//! The slots' memory: zeroed, aligned to huge pages where there are enough of them, never moved.
+//! Memory for slots and records: zeroed, aligned to huge pages where there are enough of them, never moved.
 
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 
 /// A type whose zeroed bytes are its [`Default`].
 ///
@@ -38,6 +38,13 @@ impl<T: Zeroed> Deref for Memory<T> {
     }
 }
 
+impl<T: Zeroed> DerefMut for Memory<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.storage.values_mut()
+    }
+}
+
 #[cfg(not(any(loom, miri)))]
 mod storage {
     use std::io;
@@ -61,6 +68,7 @@ mod storage {
 
     impl<T: Zeroed> Storage<T> {
         pub fn reserve(len: usize) -> io::Result<Self> {
+            const { assert!(align_of::<T>() <= 4096) };
             let bytes = len
                 .checked_mul(size_of::<T>())
                 .filter(|&bytes| bytes <= isize::MAX as usize - 2 * HUGE_PAGE)
@@ -105,8 +113,15 @@ mod storage {
         #[inline(always)]
         pub fn values(&self) -> &[T] {
             // SAFETY: `values` points to `len` zeroed values (valid, by `Zeroed`) inside a mapping
-            // that lives as long as self; a page's alignment is enough for every slot.
+            // that lives as long as self; they are aligned, being at the start of a
+            // page (`reserve` asserts that no type needs more).
             unsafe { std::slice::from_raw_parts(self.values.as_ptr(), self.len) }
+        }
+
+        #[inline(always)]
+        pub fn values_mut(&mut self) -> &mut [T] {
+            // SAFETY: as above, and `&mut self` makes the access exclusive.
+            unsafe { std::slice::from_raw_parts_mut(self.values.as_ptr(), self.len) }
         }
     }
 
@@ -135,6 +150,11 @@ mod storage {
         #[inline(always)]
         pub fn values(&self) -> &[T] {
             &self.0
+        }
+
+        #[inline(always)]
+        pub fn values_mut(&mut self) -> &mut [T] {
+            &mut self.0
         }
     }
 }

@@ -35,7 +35,7 @@ use crate::entry::{Content, Slot};
 use crate::insert::{self, Inserted, ValueTooWide};
 use crate::layout::{Candidates, Shape};
 use crate::lookup::{Access, Many, One, check_room};
-use crate::matching::{Vector, dispatch};
+use crate::matching::{Checked, dispatch};
 use crate::policy::{Policy, exchange};
 use crate::stats::Stats;
 
@@ -95,7 +95,7 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
         drop(handles);
         SharedHandle {
             policy: Policy::new::<L>(self.config.eviction, seed, 0),
-            vector: self.config.vector,
+            vector: Checked::new(self.config.vector),
             counters,
             table: Arc::clone(self),
         }
@@ -183,7 +183,7 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
 pub struct SharedHandle<L: Shape, T: Slot> {
     table: Arc<SharedTable<L, T>>,
     policy: Policy,
-    vector: Vector,
+    vector: Checked,
     counters: Arc<Counters>,
 }
 
@@ -277,14 +277,14 @@ impl<L: Shape, T: Slot> SharedHandle<L, T> {
 
     /// Removes all keys whose value `forget` chooses, and says how many: see
     /// [`SharedHandle::forget_value`].
-    pub fn forget(&mut self, forget: impl Fn(u64) -> bool) -> u64 {
+    pub fn forget(&mut self, mut forget: impl FnMut(u64) -> bool) -> u64 {
         let table = &*self.table;
         let mut forgotten = 0;
         // Two groups at a time: a pair of locks.
         for (index, slots) in table.buckets.slots().chunks(2 * L::GUARDED).enumerate() {
             let group = 2 * index as u64;
             let guard = table.stripes.lock(table.stripes.pair(group, group + 1));
-            match insert::forget(slots, &forget) {
+            match insert::forget(slots, &mut forget) {
                 0 => guard.release_unmodified(),
                 some => forgotten += some,
             }

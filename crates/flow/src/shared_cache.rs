@@ -55,7 +55,7 @@ trait AnyHandle: Send {
     fn prefetch(&self, hash: u64);
     fn insert(&mut self, hash: u64, value: u64) -> Result<Inserted, ValueTooWide>;
     fn remove(&mut self, hash: u64) -> Option<u64>;
-    fn forget(&mut self, forget: &dyn Fn(u64) -> bool) -> u64;
+    fn forget(&mut self, forget: &mut dyn FnMut(u64) -> bool) -> u64;
 }
 
 impl<L: Shape, T: Slot> AnyHandle for SharedHandle<L, T> {
@@ -79,7 +79,7 @@ impl<L: Shape, T: Slot> AnyHandle for SharedHandle<L, T> {
         self.remove(hash)
     }
 
-    fn forget(&mut self, forget: &dyn Fn(u64) -> bool) -> u64 {
+    fn forget(&mut self, forget: &mut dyn FnMut(u64) -> bool) -> u64 {
         self.forget(forget)
     }
 }
@@ -171,16 +171,16 @@ impl FlowHandle {
 
     /// Removes all keys with this value: [`SharedHandle::forget_value`].
     pub fn forget_value(&mut self, value: u64) -> u64 {
-        self.handle.forget(&|other| other == value)
+        self.handle.forget(&mut |other| other == value)
     }
 
     /// Removes all keys whose value `forget` chooses: [`SharedHandle::forget`].
-    pub fn forget(&mut self, forget: impl Fn(u64) -> bool) -> u64 {
-        self.handle.forget(&forget)
+    pub fn forget(&mut self, mut forget: impl FnMut(u64) -> bool) -> u64 {
+        self.handle.forget(&mut forget)
     }
 
     /// Removes all keys, and says how many there were.
     pub fn clear(&mut self) -> u64 {
-        self.handle.forget(&|_| true)
+        self.handle.forget(&mut |_| true)
     }
 }

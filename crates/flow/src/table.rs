@@ -6,7 +6,7 @@ use crate::entry::{Entry, Slot};
 use crate::insert::{self, Inserted, ValueTooWide};
 use crate::layout::{Candidates, Layout, Shape};
 use crate::lookup::{Access, Many, One, Plain, check_room};
-use crate::matching::{Baseline, Vector, dispatch};
+use crate::matching::{Baseline, Checked, Vector, dispatch};
 use crate::policy::Policy;
 use crate::stats::Stats;
 
@@ -18,7 +18,7 @@ use crate::stats::Stats;
 pub struct Table<L: Shape, T: Slot> {
     buckets: Buckets<L, T>,
     policy: Policy,
-    vector: Vector,
+    vector: Checked,
     stats: Stats,
 }
 
@@ -31,7 +31,7 @@ impl<L: Shape, T: Slot> Table<L, T> {
         Ok(Self {
             buckets,
             policy,
-            vector: config.vector,
+            vector: Checked::new(config.vector),
             stats: Stats::default(),
         })
     }
@@ -58,7 +58,7 @@ impl<L: Shape, T: Slot> Table<L, T> {
 
     /// The comparison that lookups run.
     pub fn vector(&self) -> Vector {
-        self.vector
+        self.vector.get()
     }
 
     /// Counts since the table was made.
@@ -174,7 +174,7 @@ impl<L: Shape, T: Slot> Table<L, T> {
     }
 
     /// Removes all keys whose value `forget` chooses, and says how many. Reads the whole table.
-    pub fn forget(&mut self, forget: impl Fn(u64) -> bool) -> u64 {
+    pub fn forget(&mut self, forget: impl FnMut(u64) -> bool) -> u64 {
         let forgotten = insert::forget(self.buckets.slots(), forget);
         self.stats.forgotten += forgotten;
         forgotten

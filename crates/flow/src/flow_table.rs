@@ -1,0 +1,422 @@
+//! Full keys: an exact-match table of five-tuples over a flow cache.
+//!
+//! The cache's entry is 32 bits of tag and 32 bits that number a record; a record is one cache line
+//! that holds the flow itself, so a hit costs one line more than in the cache and is never another
+//! flow's.
+//!
+//! ```text
+//! bucket   [ tag | record ] [ tag | record ] ...            8 bytes an entry
+//!                     |
+//! record   [ packed five-tuple, 40 | value, 8 | state, 4 | next free, 4 | .. ]   one line
+//! ```
+//!
+//! Invariants:
+//! 1. Each entry of the cache names one record in use, and each record in use is named once.
+//! 2. There is one record more than slots, so an insert always finds a free one.
+//! 3. Of two flows with one tag and a common bucket only the later is in the table.
+
+use crate::cache::FlowCache;
+use crate::config::{Config, ConfigError, ENTRIES_MAX};
+use crate::entry::Entry;
+use crate::five_tuple::{FiveTuple, PACKED};
+use crate::insert::Inserted;
+use crate::lookup::check_room;
+use crate::memory::{Memory, Zeroed};
+use crate::prefetch;
+use crate::stats::Stats;
+use nuthatch_hash::KeyHasher;
+
+/// Flows that a batch hashes, compares and verifies in one go: a word of hit bits.
+const GROUP: usize = 64;
+
+/// No record.
+const NONE: u32 = u32::MAX;
+
+/// An exact-match table of flows, of one thread. It never fails to insert; when it is full, its
+/// eviction chooses who leaves.
+///
+/// ```
+/// use nuthatch_flow::{Config, Eviction, FiveTuple, FlowTable, KeyHasher};
+///
+/// let config = Config::new(1 << 16).eviction(Eviction::PBLRU);
+/// let mut table = FlowTable::new(&config, KeyHasher::random())?;
+/// let flow = FiveTuple {
+///     source: "10.0.0.1".parse()?,
+///     destination: "2001:db8::1".parse()?,
+///     source_port: 443,
+///     destination_port: 50_000,
+///     protocol: 6,
+/// };
+/// table.insert(&flow, 7);
+/// assert_eq!(table.lookup(&flow), Some(7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct FlowTable {
+    cache: FlowCache,
+    hasher: KeyHasher,
+    records: Records,
+    /// Lookups whose tag matched another flow's.
+    mistaken: u64,
+    /// Inserts that took the entry of another flow because it had their tag.
+    collided: u64,
+}
+
+/// What an insert into a [`FlowTable`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowInserted {
+    /// An empty slot was taken.
+    Filled,
+    /// The flow was there, with this value.
+    Updated {
+        /// The value until now.
+        old: u64,
+    },
+    /// Another flow left.
+    Evicted {
+        /// Who.
+        flow: FiveTuple,
+        /// Its value.
+        value: u64,
+    },
+}
+
+impl FlowTable {
+    /// An empty table. The configuration's entry does not matter: entries name records.
+    pub fn new(config: &Config, hasher: KeyHasher) -> Result<Self, ConfigError> {
+        let config = config.clone().entry(Entry::Tag32);
+        let spare = config.layout.spare_buckets() * config.layout.slots();
+        let records = config.rounded_entries() + spare as u64 + 1;
+        // Numbers of records are entries' values, and NONE is none.
+        if config.entries > ENTRIES_MAX || records > u64::from(NONE) {
+            return Err(ConfigError::TooManyEntries(config.entries));
+        }
+        Ok(Self {
+            cache: config.build()?,
+            hasher,
+            records: Records::reserve(records as usize)?,
+            mistaken: 0,
+            collided: 0,
+        })
+    }
+
+    /// What its cache was made from.
+    pub fn config(&self) -> &Config {
+        self.cache.config()
+    }
+
+    /// Slots, without the spare ones behind the last bucket: what was asked for, rounded up.
+    pub fn entries(&self) -> u64 {
+        self.cache.entries()
+    }
+
+    /// Counts since the table was made; only verified hits are hits.
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.cache.stats();
+        stats.hits -= self.mistaken;
+        stats.updated -= self.collided;
+        stats.evicted += self.collided;
+        stats
+    }
+
+    /// The value of a flow.
+    pub fn lookup(&mut self, flow: &FiveTuple) -> Option<u64> {
+        let packed = flow.pack();
+        self.lookup_packed(self.hasher.hash(&packed), &packed)
+    }
+
+    fn lookup_packed(&mut self, hash: u64, packed: &[u8; PACKED]) -> Option<u64> {
+        let record = self.cache.lookup(hash)?;
+        let value = self.records.verify(record, packed);
+        self.mistaken += u64::from(value.is_none());
+        value
+    }
+
+    /// Looks any number of flows up, with their cache misses overlapped, and returns how many were
+    /// found. Afterwards `values[i]` is the value of `flows[i]`, or 0, and bit `i % 64` of
+    /// `hits[i / 64]` says whether it was found.
+    ///
+    /// # Panics
+    /// If `values` is shorter than `flows`, or `hits` than one bit for each.
+    pub fn lookup_many(
+        &mut self,
+        flows: &[FiveTuple],
+        values: &mut [u64],
+        hits: &mut [u64],
+    ) -> usize {
+        check_room(flows.len(), values, hits);
+        let groups = flows.chunks(GROUP).zip(values.chunks_mut(GROUP));
+        let mut found = 0;
+        for ((flows, values), hits) in groups.zip(hits) {
+            *hits = self.lookup_group(flows, values);
+            found += hits.count_ones() as usize;
+        }
+        found
+    }
+
+    /// Up to [`GROUP`] flows: hashes them all, then compares tags and asks for the records of those
+    /// that matched, then verifies.
+    fn lookup_group(&mut self, flows: &[FiveTuple], values: &mut [u64]) -> u64 {
+        let mut packed = [[0; PACKED]; GROUP];
+        let mut hashes = [0; GROUP];
+        for ((flow, packed), hash) in flows.iter().zip(&mut packed).zip(&mut hashes) {
+            *packed = flow.pack();
+            *hash = self.hasher.hash(packed);
+        }
+        let mut matched = [0];
+        let hashes = &hashes[..flows.len()];
+        self.cache.lookup_many(hashes, values, &mut matched);
+        let matched = matched[0];
+        for (index, &record) in values[..flows.len()].iter().enumerate() {
+            if matched >> index & 1 == 1 {
+                self.records.prefetch(record);
+            }
+        }
+        let mut verified = 0;
+        for (index, value) in values[..flows.len()].iter_mut().enumerate() {
+            if matched >> index & 1 == 0 {
+                continue;
+            }
+            let answer = self.records.verify(*value, &packed[index]);
+            verified |= u64::from(answer.is_some()) << index;
+            *value = answer.unwrap_or(0);
+        }
+        self.mistaken += u64::from((matched ^ verified).count_ones());
+        verified
+    }
+
+    /// The value of a flow; unlike a lookup it is not counted and teaches nothing.
+    pub fn peek(&self, flow: &FiveTuple) -> Option<u64> {
+        let packed = flow.pack();
+        let record = self.cache.peek(self.hasher.hash(&packed))?;
+        self.records.verify(record, &packed)
+    }
+
+    /// Inserts or updates a flow.
+    pub fn insert(&mut self, flow: &FiveTuple, value: u64) -> FlowInserted {
+        let packed = flow.pack();
+        self.insert_packed(self.hasher.hash(&packed), packed, value)
+    }
+
+    fn insert_packed(&mut self, hash: u64, packed: [u8; PACKED], value: u64) -> FlowInserted {
+        let known = self.cache.peek(hash);
+        if let Some(record) = known
+            && let Some(old) = self.records.replace(record, &packed, value)
+        {
+            self.place(hash, record);
+            return FlowInserted::Updated { old };
+        }
+        let record = self.records.take(packed, value);
+        let displaced = match self.place(hash, u64::from(record)) {
+            Inserted::Filled => return FlowInserted::Filled,
+            Inserted::Evicted { value: record } => record,
+            Inserted::Updated { old: record } => {
+                self.collided += 1;
+                record
+            }
+        };
+        let (packed, value) = self.records.give_back(displaced);
+        FlowInserted::Evicted {
+            flow: FiveTuple::unpack(&packed),
+            value,
+        }
+    }
+
+    fn place(&mut self, hash: u64, record: u64) -> Inserted {
+        match self.cache.insert(hash, record) {
+            Ok(inserted) => inserted,
+            Err(error) => unreachable!("records are counted to fit their entries: {error}"),
+        }
+    }
+
+    /// Removes a flow and returns its value.
+    pub fn remove(&mut self, flow: &FiveTuple) -> Option<u64> {
+        let packed = flow.pack();
+        let hash = self.hasher.hash(&packed);
+        let record = self.cache.peek(hash)?;
+        self.records.verify(record, &packed)?;
+        self.cache.remove(hash);
+        Some(self.records.give_back(record).1)
+    }
+
+    /// Removes all flows with this value, as when a rule dies, and says how many. Reads the whole
+    /// table.
+    pub fn forget_value(&mut self, value: u64) -> u64 {
+        self.forget(|_, other| other == value)
+    }
+
+    /// Removes all flows that `forget` chooses, and says how many. Reads the whole table.
+    pub fn forget(&mut self, mut forget: impl FnMut(&FiveTuple, u64) -> bool) -> u64 {
+        let records = &mut self.records;
+        self.cache.forget(|number| {
+            let doomed = match records.get(number) {
+                Some(record) => forget(&FiveTuple::unpack(&record.packed), record.value),
+                None => false,
+            };
+            if doomed {
+                records.give_back(number);
+            }
+            doomed
+        })
+    }
+
+    /// Removes all flows, and says how many there were.
+    pub fn clear(&mut self) -> u64 {
+        self.forget(|_, _| true)
+    }
+
+    /// All flows and their values, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = (FiveTuple, u64)> {
+        let used = self.records.all[..self.records.fresh].iter();
+        used.filter(|record| record.state == State::USED)
+            .map(|record| (FiveTuple::unpack(&record.packed), record.value))
+    }
+}
+
+/// Whether a record is in use; zeroed memory is not.
+struct State;
+
+impl State {
+    const FREE: u32 = 0;
+    const USED: u32 = 1;
+}
+
+/// One flow: one cache line.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Record {
+    packed: [u8; PACKED],
+    value: u64,
+    state: u32,
+    next_free: u32,
+}
+
+const _: () = assert!(size_of::<Record>() == 64);
+
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            packed: [0; PACKED],
+            value: 0,
+            state: State::FREE,
+            next_free: 0,
+        }
+    }
+}
+
+// SAFETY: plain integers, all 0 by default; nothing to drop.
+unsafe impl Zeroed for Record {}
+
+/// All records, those in use and those that are free.
+struct Records {
+    all: Memory<Record>,
+    /// Records below this one were used before; those above are untouched.
+    fresh: usize,
+    /// The first of those that were used and are free again, or [`NONE`].
+    free: u32,
+}
+
+impl Records {
+    fn reserve(len: usize) -> std::io::Result<Self> {
+        Ok(Self {
+            all: Memory::reserve(len)?,
+            fresh: 0,
+            free: NONE,
+        })
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, number: u64) {
+        prefetch::read(self.all.as_ptr().wrapping_add(number as usize));
+    }
+
+    #[inline(always)]
+    fn get(&self, number: u64) -> Option<&Record> {
+        self.all.get(number as usize)
+    }
+
+    /// The record's value, if it is this flow's.
+    #[inline(always)]
+    fn verify(&self, number: u64, packed: &[u8; PACKED]) -> Option<u64> {
+        let record = self.get(number)?;
+        (record.packed == *packed).then_some(record.value)
+    }
+
+    /// Gives the record another value and returns the old one, if it is this flow's.
+    fn replace(&mut self, number: u64, packed: &[u8; PACKED], value: u64) -> Option<u64> {
+        let record = self.all.get_mut(number as usize)?;
+        (record.packed == *packed).then(|| std::mem::replace(&mut record.value, value))
+    }
+
+    /// A record for a flow. There is a free one (invariant 2).
+    fn take(&mut self, packed: [u8; PACKED], value: u64) -> u32 {
+        let number = if self.free == NONE {
+            self.fresh += 1;
+            self.fresh as u32 - 1
+        } else {
+            let number = self.free;
+            self.free = self.all[number as usize].next_free;
+            number
+        };
+        self.all[number as usize] = Record {
+            packed,
+            value,
+            state: State::USED,
+            next_free: 0,
+        };
+        number
+    }
+
+    /// Frees a record in use and returns what it held.
+    fn give_back(&mut self, number: u64) -> ([u8; PACKED], u64) {
+        let record = &mut self.all[number as usize];
+        debug_assert_eq!(record.state, State::USED);
+        let held = (record.packed, record.value);
+        record.state = State::FREE;
+        record.next_free = self.free;
+        self.free = number as u32;
+        held
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn flow(port: u16) -> FiveTuple {
+        FiveTuple {
+            source: [10, 0, 0, 1].into(),
+            destination: [10, 0, 0, 2].into(),
+            source_port: port,
+            destination_port: 443,
+            protocol: 6,
+        }
+    }
+
+    /// Two flows whose whole hashes are the same.
+    #[test]
+    fn flows_that_share_a_tag_are_told_apart() {
+        let mut table = FlowTable::new(&Config::new(64), KeyHasher::seeded(1)).unwrap();
+        let (one, other) = (flow(1), flow(2));
+        let hash = 0x1234_5678_9abc_def0;
+        assert_eq!(
+            table.insert_packed(hash, one.pack(), 10),
+            FlowInserted::Filled
+        );
+        assert_eq!(table.lookup_packed(hash, &other.pack()), None);
+        assert_eq!(table.lookup_packed(hash, &one.pack()), Some(10));
+        let inserted = table.insert_packed(hash, other.pack(), 20);
+        assert_eq!(
+            inserted,
+            FlowInserted::Evicted {
+                flow: one,
+                value: 10
+            }
+        );
+        assert_eq!(table.lookup_packed(hash, &one.pack()), None);
+        assert_eq!(table.lookup_packed(hash, &other.pack()), Some(20));
+        let stats = table.stats();
+        assert_eq!((stats.lookups, stats.hits), (4, 2));
+        assert_eq!((stats.filled, stats.updated, stats.evicted), (1, 0, 1));
+        assert_eq!(table.iter().collect::<Vec<_>>(), [(other, 20)]);
+    }
+}

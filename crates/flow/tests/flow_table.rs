@@ -1,0 +1,113 @@
+//! Full keys: only the flow itself is ever found, whatever shares its tag.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use nuthatch_flow::{
+    Config, ConfigError, Eviction, FiveTuple, FlowInserted, FlowTable, KeyHasher, Layout,
+};
+
+/// Every second flow is IPv4; numbers that differ give flows that differ.
+fn flow(number: u32) -> FiveTuple {
+    let (source, destination): (IpAddr, IpAddr) = if number % 2 == 0 {
+        (Ipv4Addr::from(number).into(), Ipv4Addr::LOCALHOST.into())
+    } else {
+        (
+            Ipv6Addr::from(u128::from(number)).into(),
+            Ipv6Addr::LOCALHOST.into(),
+        )
+    };
+    FiveTuple {
+        source,
+        destination,
+        source_port: number as u16,
+        destination_port: 443,
+        protocol: 17,
+    }
+}
+
+fn table(layout: Layout, eviction: Eviction, entries: u64) -> FlowTable {
+    let config = Config::new(entries)
+        .layout(layout)
+        .eviction(eviction)
+        .seed(1);
+    FlowTable::new(&config, KeyHasher::seeded(1)).unwrap()
+}
+
+/// Random operations beside a plain map that is told who left.
+#[test]
+fn it_agrees_with_a_map_that_forgets_who_is_evicted() {
+    for layout in Layout::ALL {
+        for eviction in Eviction::ALL.into_iter().filter(|one| one.suits(layout)) {
+            let mut table = table(layout, eviction, 128);
+            let mut map = HashMap::new();
+            let mut state = 1_u64;
+            for step in 0..5000_u64 {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                let flow = flow((state >> 33) as u32 % 300);
+                match (state >> 20) % 8 {
+                    0 => assert_eq!(table.remove(&flow), map.remove(&flow)),
+                    1..4 => assert_eq!(table.lookup(&flow), map.get(&flow).copied()),
+                    _ => match table.insert(&flow, step) {
+                        FlowInserted::Filled => assert_eq!(map.insert(flow, step), None),
+                        FlowInserted::Updated { old } => {
+                            assert_eq!(map.insert(flow, step), Some(old));
+                        }
+                        FlowInserted::Evicted { flow: left, value } => {
+                            assert_eq!(map.remove(&left), Some(value));
+                            assert_eq!(map.insert(flow, step), None);
+                        }
+                    },
+                }
+                if step % 1000 == 999 {
+                    let doomed = |value: u64| value % 3 == 0;
+                    let before = map.len();
+                    map.retain(|_, value| !doomed(*value));
+                    let forgotten = table.forget(|_, value| doomed(value));
+                    assert_eq!(forgotten as usize, before - map.len());
+                }
+            }
+            let all: HashMap<_, _> = table.iter().collect();
+            assert_eq!(all, map, "{layout} {eviction}");
+            assert_eq!(table.stats().occupied() as usize, map.len());
+            assert_eq!(table.clear() as usize, map.len());
+            assert_eq!(table.iter().count(), 0);
+        }
+    }
+}
+
+#[test]
+fn batches_of_any_length_answer_as_single_lookups_do() {
+    let mut table = table(Layout::Blp2x4, Eviction::Random, 1024);
+    for number in 0..900 {
+        table.insert(&flow(number), u64::from(number) << 40);
+    }
+    let mut answered = 0;
+    for flows in [0, 1, 63, 64, 65, 200, 1800] {
+        let flows: Vec<_> = (0..flows).map(flow).collect();
+        let mut values = vec![u64::MAX; flows.len()];
+        let mut hits = vec![u64::MAX; flows.len().div_ceil(64)];
+        let found = table.lookup_many(&flows, &mut values, &mut hits);
+        let mut expected = 0;
+        for (index, flow) in flows.iter().enumerate() {
+            let hit = hits[index / 64] >> (index % 64) & 1 == 1;
+            assert_eq!(hit.then_some(values[index]), table.peek(flow));
+            assert!(hit || values[index] == 0);
+            expected += usize::from(hit);
+        }
+        assert_eq!(found, expected);
+        answered += found as u64;
+    }
+    let stats = table.stats();
+    assert_eq!((stats.lookups, stats.hits), (2193, answered));
+}
+
+#[test]
+fn tables_too_large_for_their_records_are_refused() {
+    for entries in [1 << 32, u64::MAX] {
+        let error = FlowTable::new(&Config::new(entries), KeyHasher::seeded(1))
+            .err()
+            .unwrap();
+        assert!(matches!(error, ConfigError::TooManyEntries(_)));
+    }
+}
