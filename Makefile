@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: serve test bench loom fuzz soak install
+.PHONY: serve test bench loom fuzz soak dpdk install install-flow uninstall
 
 # Build and start a server on 127.0.0.1:11211.
 serve:
@@ -31,6 +31,20 @@ MINUTES ?= 30
 soak:
 	@scripts/soak.sh $(MINUTES)
 
-# The binary, its manual page and completions.
+# Flow caches in a packet program, on DPDK; the words go to scripts/dpdk.sh.
+dpdk:
+	@scripts/dpdk.sh $(ARGS)
+
+# The binary with its manual page and completions, and the flow cache for C programs. DESTDIR goes in
+# front of PREFIX while files are put there; libraries go to LIBDIR.
+LIBDIR ?= $(PREFIX)/lib
+where = PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)"
 install:
-	@scripts/install.sh $(PREFIX)
+	@$(where) scripts/install.sh
+
+# The flow cache alone.
+install-flow:
+	@$(where) scripts/install.sh flow
+
+uninstall:
+	@$(where) scripts/uninstall.sh

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use clap::Args;
 use nuthatch_bench::size;
 use nuthatch_flow::{Config, Entry, Eviction, Layout, Vector};
+use nuthatch_rte_hash::RteHash;
 
 use crate::RunError;
 use crate::microflow::{FlowCache, MapCache, NoCache};
@@ -67,8 +68,7 @@ pub enum Design {
     },
     /// hashbrown's map with random eviction.
     Map,
-    /// DPDK's rte_hash with random eviction.
-    #[cfg(feature = "rte-hash")]
+    /// DPDK's rte_hash with random eviction, in builds that have it.
     RteHash,
     /// None.
     None,
@@ -142,7 +142,6 @@ impl Design {
         match self {
             Self::Table { layout, .. } => layout.to_string(),
             Self::Map => "hashbrown".to_owned(),
-            #[cfg(feature = "rte-hash")]
             Self::RteHash => "rte_hash".to_owned(),
             Self::None => "none".to_owned(),
         }
@@ -157,7 +156,6 @@ impl Design {
             } => "pblru".to_owned(),
             Self::Table { eviction, .. } => eviction.to_string(),
             Self::Map => "random".to_owned(),
-            #[cfg(feature = "rte-hash")]
             Self::RteHash => "random".to_owned(),
             Self::None => "-".to_owned(),
         }
@@ -203,22 +201,25 @@ impl Design {
             Self::Map => MapCache::new(self.entries(entries) as usize, seed)
                 .map(|cache| Box::new(cache) as Box<dyn FlowCache>)
                 .map_err(|error| RunError::Data(error.to_string())),
-            #[cfg(feature = "rte-hash")]
-            Self::RteHash => crate::rte_hash::cache(self.entries(entries), seed)
-                .map(|cache| Box::new(cache) as Box<dyn FlowCache>)
-                .map_err(RunError::Data),
+            Self::RteHash => {
+                let entries = u32::try_from(self.entries(entries)).unwrap_or(u32::MAX);
+                let room = RteHash::room_for(entries);
+                RteHash::new(entries, room, nuthatch_rte_hash::Eviction::Random)
+                    .map(|cache| Box::new(cache) as Box<dyn FlowCache>)
+                    .map_err(|error| RunError::Data(error.to_string()))
+            }
             Self::None => Ok(Box::new(NoCache)),
         }
     }
 }
 
-/// The rivals that can be had.
+/// The rivals that this build has.
 pub fn rivals() -> Vec<Design> {
-    vec![
-        Design::Map,
-        #[cfg(feature = "rte-hash")]
-        Design::RteHash,
-    ]
+    let mut rivals = vec![Design::Map];
+    if cfg!(feature = "rte-hash") {
+        rivals.push(Design::RteHash);
+    }
+    rivals
 }
 
 /// A number of entries, flows or packets, as people type it.

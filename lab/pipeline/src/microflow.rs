@@ -35,6 +35,21 @@ impl FlowCache for nuthatch_flow::FlowCache {
     }
 }
 
+/// A rival: DPDK's table, which compares whole keys. Here the hash is the key.
+impl FlowCache for nuthatch_rte_hash::RteHash {
+    fn lookup_many(&mut self, hashes: &[u64], values: &mut [u64], hits: &mut [u64]) {
+        Self::lookup_many(self, hashes, hashes, values, hits);
+    }
+
+    fn insert(&mut self, hash: u64, value: u64) {
+        Self::insert(self, hash, hash, value);
+    }
+
+    fn value_max(&self) -> u64 {
+        u64::MAX
+    }
+}
+
 /// No cache: every packet goes on to the next stage.
 #[derive(Clone, Copy, Debug)]
 pub struct NoCache;
