@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::RunError;
 use crate::cycles::{self, Rate};
-use crate::design::{self, Design, DesignOptions};
+use crate::design::{self, Design, DesignOptions, OneOrAll};
 use crate::microflow::FlowCache;
 use crate::report::{self, Row};
 
@@ -61,10 +61,10 @@ pub struct Options {
     /// Rounds: the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub rounds: u64,
-    /// Comparisons, by comma: scalar, and what this machine has of sse2, avx2, avx512, neon; the
-    /// best if not said
+    /// Comparisons, by comma: scalar, and what this machine has of sse2, avx2, avx512, neon; or all;
+    /// the best if not said
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = vector)]
-    pub vector: Vec<Vector>,
+    pub vector: Vec<OneOrAll<Vector>>,
     /// Beside them: hashbrown's map with random eviction (and rte_hash, in builds that have it)
     #[arg(long)]
     pub rivals: bool,
@@ -217,7 +217,7 @@ pub fn measure(options: &Options) -> Result<Vec<Found>, RunError> {
     }
     let vectors = match &options.vector[..] {
         [] => vec![Vector::detect()],
-        chosen => chosen.to_vec(),
+        asked => design::chosen(asked, &Vector::available().collect::<Vec<_>>()),
     };
     let points = sizes(options)?;
     let mut found = Vec::new();
@@ -538,9 +538,13 @@ pub(crate) fn positive_count(text: &str) -> Result<u64, String> {
     }
 }
 
-fn vector(name: &str) -> Result<Vector, String> {
+fn vector(name: &str) -> Result<OneOrAll<Vector>, String> {
+    if name == "all" {
+        return Ok(OneOrAll::All);
+    }
     Vector::available()
         .find(|vector| vector.name() == name)
+        .map(OneOrAll::One)
         .ok_or_else(|| {
             let names: Vec<_> = Vector::available().map(Vector::name).collect();
             format!("this machine has: {}", names.join(", "))

@@ -85,12 +85,14 @@ impl DesignOptions {
         if self.layout.is_empty() && self.eviction.is_empty() {
             return Ok(DEFAULT.into_iter().map(table).collect());
         }
-        let layouts = chosen(&self.layout, &Layout::ALL, &usual(|(layout, _)| layout));
-        let evictions = chosen(
-            &self.eviction,
-            &Eviction::ALL,
-            &usual(|(_, eviction)| eviction),
-        );
+        let layouts = match &self.layout[..] {
+            [] => usual(|(layout, _)| layout),
+            asked => chosen(asked, &Layout::ALL),
+        };
+        let evictions = match &self.eviction[..] {
+            [] => usual(|(_, eviction)| eviction),
+            asked => chosen(asked, &Eviction::ALL),
+        };
         let pairs: Vec<_> = layouts
             .iter()
             .flat_map(|&layout| evictions.iter().map(move |&eviction| (layout, eviction)))
@@ -115,24 +117,20 @@ fn usual<T: PartialEq>(part: impl Fn((Layout, Eviction)) -> T) -> Vec<T> {
     parts
 }
 
-fn chosen<T: Copy + PartialEq>(asked: &[OneOrAll<T>], all: &[T], usual: &[T]) -> Vec<T> {
-    if asked.is_empty() {
-        return usual.to_vec();
-    }
+/// What was asked for, each once.
+pub(crate) fn chosen<T: Copy + PartialEq>(asked: &[OneOrAll<T>], all: &[T]) -> Vec<T> {
     let mut chosen = Vec::new();
     for one in asked {
-        match one {
-            OneOrAll::One(one) => chosen.push(*one),
-            OneOrAll::All => chosen.extend(all),
+        let some = match one {
+            OneOrAll::One(one) => std::slice::from_ref(one),
+            OneOrAll::All => all,
+        };
+        for one in some {
+            if !chosen.contains(one) {
+                chosen.push(*one);
+            }
         }
     }
-    let mut seen: Vec<T> = Vec::new();
-    chosen.retain(|one| {
-        !seen.contains(one) && {
-            seen.push(*one);
-            true
-        }
-    });
     chosen
 }
 

@@ -164,10 +164,10 @@ pub fn run(options: &Options) -> Result<(), RunError> {
         report::save(path, draw(&found))?;
     }
     report::print(&plan.title(&classifier), &found, options.json)?;
-    if !options.json {
-        println!("{}", advice(&found));
+    if options.json {
+        return Ok(());
     }
-    Ok(())
+    report::write(&advice(&found))
 }
 
 /// The rules of a file, or the default ones.
@@ -473,7 +473,7 @@ fn advice(found: &[Found]) -> String {
     };
     fastest.map_or(String::new(), |row| {
         format!(
-            "Fastest here: {}, {:.2} times the first (rounds from {:.2} to {:.2}).",
+            "Fastest here: {}, {:.2} times the first (rounds from {:.2} to {:.2}).\n",
             name(row),
             row.speedup.median,
             row.speedup.min,

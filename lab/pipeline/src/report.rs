@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::RunError;
 
 /// A row of a table.
-pub trait Row: Serialize {
+pub trait Row {
     /// The columns' names.
     const COLUMNS: &'static [&'static str];
 
@@ -18,18 +18,32 @@ pub trait Row: Serialize {
 }
 
 /// Prints rows: `title` and a table, or with `json` one line of JSON a row.
-pub fn print<R: Row>(title: &str, rows: &[R], json: bool) -> Result<(), RunError> {
-    let text = if json {
-        json_lines(rows)?
+pub fn print<R: Row + Serialize>(title: &str, rows: &[R], json: bool) -> Result<(), RunError> {
+    if json {
+        print_json(rows)
     } else {
-        format!("{title}\n{}", table(rows))
-    };
+        print_table(title, rows)
+    }
+}
+
+/// Prints a line of JSON a row.
+pub fn print_json<R: Serialize>(rows: &[R]) -> Result<(), RunError> {
+    write(&json_lines(rows)?)
+}
+
+/// Prints a title and a table.
+pub fn print_table<R: Row>(title: &str, rows: &[R]) -> Result<(), RunError> {
+    write(&format!("{title}\n{}", table(rows)))
+}
+
+/// Prints text. Not `println!`, which panics when the reader has gone.
+pub fn write(text: &str) -> Result<(), RunError> {
     io::stdout()
         .write_all(text.as_bytes())
         .map_err(|error| RunError::Data(format!("standard output: {error}")))
 }
 
-fn json_lines<R: Row>(rows: &[R]) -> Result<String, RunError> {
+fn json_lines<R: Serialize>(rows: &[R]) -> Result<String, RunError> {
     let mut text = String::new();
     for row in rows {
         let line = serde_json::to_string(row).map_err(|error| RunError::Data(error.to_string()))?;

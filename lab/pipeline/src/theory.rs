@@ -38,30 +38,18 @@ struct Expected {
     eviction: &'static str,
     oversubscription: f64,
     theory: f64,
+    /// Nothing is measured here; the objects of all commands have these fields.
+    hit_rate: Option<f64>,
+    cycles_per_lookup: Option<f64>,
+    mpps: Option<f64>,
     /// Lookups by keys until the hit rate is within .005 of it, at a factor of 0.95.
     warm_up_rounds: Option<u32>,
 }
 
 /// A factor, and what is expected of each layout there.
-#[derive(Clone, Debug, Serialize)]
 struct AtFactor {
     oversubscription: f64,
     rates: Vec<f64>,
-}
-
-impl Row for Expected {
-    const COLUMNS: &'static [&'static str] = &["layout", "eviction", "factor", "theory", "warm-up"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.layout.clone(),
-            self.eviction.to_owned(),
-            self.oversubscription.to_string(),
-            format!("{:.4}", self.theory),
-            self.warm_up_rounds
-                .map_or("-".to_owned(), |rounds| format!("{rounds} x")),
-        ]
-    }
 }
 
 impl Row for AtFactor {
@@ -92,7 +80,7 @@ pub fn run(options: &Options) -> Result<(), RunError> {
         report::save(path, draw(&options.oversubscription))?;
     }
     if options.json {
-        return report::print("", &expected(&options.oversubscription), true);
+        return report::print_json(&expected(&options.oversubscription));
     }
     let rows: Vec<AtFactor> = options
         .oversubscription
@@ -106,21 +94,19 @@ pub fn run(options: &Options) -> Result<(), RunError> {
                 .collect(),
         })
         .collect();
-    report::print(
+    report::print_table(
         "Expected hit rates, equally likely keys, after a long warm-up:",
         &rows,
-        false,
     )?;
     let warm_up = |eviction| {
         let rounds = theory::warm_up_rounds(Layout::Blp2x4, eviction);
         format!("{rounds} x the keys with {}", eviction.name())
     };
-    println!(
-        "Warm-up of blp-2-4 at 0.95 until within .005: {}, {}.",
+    report::write(&format!(
+        "Warm-up of blp-2-4 at 0.95 until within .005: {}, {}.\n",
         warm_up(Eviction::Random),
         warm_up(Eviction::RandomSecond),
-    );
-    Ok(())
+    ))
 }
 
 fn expected(factors: &[f64]) -> Vec<Expected> {
@@ -133,6 +119,9 @@ fn expected(factors: &[f64]) -> Vec<Expected> {
             eviction: Eviction::Random.name(),
             oversubscription: factor,
             theory: theory::hit_rate(layout, factor),
+            hit_rate: None,
+            cycles_per_lookup: None,
+            mpps: None,
             warm_up_rounds: Some(theory::warm_up_rounds(layout, Eviction::Random)),
         })
         .collect();
@@ -141,6 +130,9 @@ fn expected(factors: &[f64]) -> Vec<Expected> {
         eviction: "-",
         oversubscription: factor,
         theory: theory::ideal(factor),
+        hit_rate: None,
+        cycles_per_lookup: None,
+        mpps: None,
         warm_up_rounds: None,
     }));
     rows
@@ -171,4 +163,15 @@ fn draw(factors: &[f64]) -> Result<String, nuthatch_plot::PlotError> {
         y: Axis::linear("hit rate"),
     };
     nuthatch_plot::lines(&chart, &curves)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_the_layouts_in_their_order() {
+        let names = Layout::ALL.map(Layout::name);
+        assert_eq!(AtFactor::COLUMNS[2..2 + names.len()], names);
+    }
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use etherparse::PacketBuilder;
 use nuthatch_pipeline::capture::{Capture, CaptureError, FRAME_MAX, Faults};
+use nuthatch_pipeline::key::{Field, FlowKey};
 use nuthatch_pipeline::packet::{Link, Skip};
-use nuthatch_pipeline::source::Frames;
+use nuthatch_pipeline::source::{Frames, Replay, Source};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter, RawPcapPacket};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
@@ -243,6 +244,31 @@ fn captures_follow_one_another() {
         .unwrap();
     assert_eq!(capture.len(), 2);
     assert_eq!(capture.faults().broken_off.len(), 1);
+}
+
+#[test]
+fn copies_take_turns_each_from_its_own_place() {
+    let frames: Vec<_> = (0..10).map(|port| frame(port, 0)).collect();
+    let bytes = pcap(&frames, DataLink::ETHERNET, Endianness::Little);
+    let frames = Frames::new(read(&bytes).unwrap());
+    let mut source = Source::Capture(Replay::new(&frames, 4));
+    // Two rounds of the capture by four copies, in bursts that fit neither.
+    let mut keys = vec![FlowKey::default(); 80];
+    for burst in keys.chunks_mut(7) {
+        source.draw(burst);
+        source.parse(burst);
+    }
+    let ports = |copy: usize| -> Vec<u64> {
+        let of_copy = keys.iter().skip(copy).step_by(4);
+        of_copy.map(|key| key.get(Field::SourcePort)).collect()
+    };
+    for (copy, first) in [0, 2, 5, 7].into_iter().enumerate() {
+        let expected: Vec<u64> = (0..20).map(|packet| (first + packet) % 10).collect();
+        assert_eq!(ports(copy), expected);
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), 4 * frames.flows());
 }
 
 proptest! {
