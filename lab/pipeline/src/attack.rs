@@ -16,7 +16,7 @@ use rand::rngs::SmallRng;
 use serde::Serialize;
 
 use crate::RunError;
-use crate::bench::{Skew, positive_count};
+use crate::bench::{Skew, flow_count, positive_count};
 use crate::classifier::Classifier;
 use crate::cycles::{self, Rate};
 use crate::design::{self, Design, DesignOptions};
@@ -36,7 +36,7 @@ pub struct Options {
     #[arg(long, default_value = "64k", value_parser = design::count)]
     pub entries: u64,
     /// Flows of normal traffic: without, four of five entries
-    #[arg(long, value_parser = positive_count)]
+    #[arg(long, value_parser = flow_count)]
     pub flows: Option<u64>,
     /// How popular they are.
     #[command(flatten)]

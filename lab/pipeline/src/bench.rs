@@ -26,6 +26,9 @@ use crate::report::{self, Row};
 /// Keys that are drawn before the clock starts.
 const BLOCK: usize = 4096;
 
+/// Flows that are generated, and copies of captured ones, at most.
+const FLOWS_MAX: u64 = 1 << 30;
+
 /// What the bench takes.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
@@ -534,6 +537,14 @@ pub(crate) fn not_negative(text: &str) -> Result<f64, String> {
 pub(crate) fn positive_count(text: &str) -> Result<u64, String> {
     match design::count(text)? {
         0 => Err("at least 1".to_owned()),
+        count => Ok(count),
+    }
+}
+
+/// Flows, or copies of them: as many as have room.
+pub(crate) fn flow_count(text: &str) -> Result<u64, String> {
+    match positive_count(text)? {
+        count if count > FLOWS_MAX => Err(format!("at most {FLOWS_MAX}")),
         count => Ok(count),
     }
 }

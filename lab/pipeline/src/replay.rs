@@ -12,7 +12,7 @@ use nuthatch_plot::{Axis, Bars, Chart};
 use serde::Serialize;
 
 use crate::RunError;
-use crate::bench::{Skew, positive_count};
+use crate::bench::{Skew, flow_count, positive_count};
 use crate::capture::Capture;
 use crate::classifier::Classifier;
 use crate::cycles::{self, Rate};
@@ -27,6 +27,9 @@ use crate::source::{Frames, Replay, Source};
 /// Packets of a round at least, so that a small capture is not over before the clock has moved.
 const PACKETS_MIN: u64 = 1 << 18;
 
+/// Packets of a round at most, unless more are asked for.
+const PACKETS_MAX: u64 = 1 << 24;
+
 /// What a replay takes.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
@@ -34,10 +37,10 @@ pub struct Options {
     #[arg(value_name = "FILE", required_unless_present = "generate")]
     pub files: Vec<PathBuf>,
     /// Copies of the captures' flows between other hosts, which take turns
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive_count)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = flow_count)]
     pub flows_times: u64,
     /// Instead of captures: packets of so many generated flows
-    #[arg(long, value_name = "FLOWS", value_parser = positive_count,
+    #[arg(long, value_name = "FLOWS", value_parser = flow_count,
         conflicts_with_all = ["files", "flows_times"])]
     pub generate: Option<u64>,
     /// How popular generated flows are.
@@ -62,7 +65,8 @@ pub struct Options {
     #[arg(long, value_name = "PACKETS", default_value_t = 32,
         value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub batch: u64,
-    /// Packets of a round: without, all of the captures, several times if they are few
+    /// Packets of a round: without, all of the captures or four of each generated flow, several
+    /// times if they are few, and 16 million at most
     #[arg(long, value_parser = positive_count)]
     pub packets: Option<u64>,
     /// Rounds, after one to warm up: the median counts
@@ -251,14 +255,15 @@ impl<'a> Plan<'a> {
             ),
             None => {
                 let flows = options.generate.unwrap_or(1);
-                (flows, flows.saturating_mul(4).min(1 << 22))
+                (flows, flows.saturating_mul(4))
             }
         };
         if let Some(entries) = options.entries {
             design::say_rounding(entries);
         }
         // Whole replays: as many as make a round.
-        let packets = all.max(1).saturating_mul(PACKETS_MIN.div_ceil(all.max(1)));
+        let all = all.clamp(1, PACKETS_MAX);
+        let packets = all * PACKETS_MIN.div_ceil(all);
         Ok(Self {
             options,
             frames,
@@ -506,9 +511,9 @@ fn draw(found: &[Found]) -> Result<String, nuthatch_plot::PlotError> {
     nuthatch_plot::bars(&chart, &names, &series)
 }
 
-/// The power of two that is nearest by ratio.
+/// The power of two that is nearest by ratio, up to 2^32.
 fn nearest_power_of_two(count: u64) -> u64 {
-    1 << (count.max(1) as f64).log2().round() as u32
+    1 << (count.clamp(1, 1 << 32) as f64).log2().round() as u32
 }
 
 /// A number from 0 to 1.
