@@ -1,6 +1,6 @@
 #!/bin/sh
-# Explores the models of the version stripes and of the cuckoo engine: all interleavings and all
-# values that relaxed loads may return, of two or three threads.
+# Explores the models of the version stripes, of the cuckoo engine and of shared flow caches: all
+# interleavings and all values that relaxed loads may return, of two or three threads.
 #
 # Cost on two cores: a minute to build (once), and a minute and a half to run. Models of whole operations are
 # bounded to 1 to 3 preemptions each (the number stands in the model); LOOM_MAX_PREEMPTIONS=n sets
@@ -18,3 +18,4 @@ export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
 cargo test --release -p nuthatch-sync --test loom -- "$@"
 cargo test --release -p nuthatch --test loom -- "$@"
+cargo test --release -p nuthatch-flow --test loom -- "$@"

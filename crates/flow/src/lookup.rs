@@ -10,6 +10,10 @@ const AHEAD: usize = 16;
 
 /// What happens around a lookup: hits that teach, misses that must be made sure of.
 pub(crate) trait Access<L: Shape, T: Slot> {
+    /// True if neither is so: a lookup then runs without a branch on its outcome, which nobody
+    /// could foretell.
+    const PLAIN: bool;
+
     /// True if other threads may change a slot between two looks at it.
     const SHARED: bool;
 
@@ -24,6 +28,7 @@ pub(crate) trait Access<L: Shape, T: Slot> {
 pub(crate) struct Plain;
 
 impl<L: Shape, T: Slot> Access<L, T> for Plain {
+    const PLAIN: bool = true;
     const SHARED: bool = false;
 
     #[inline(always)]
@@ -47,7 +52,8 @@ impl<L: Shape, T: Slot, A: Access<L, T>> Job for One<'_, L, T, A> {
 
     #[inline(always)]
     fn run<M: Matcher>(mut self) -> Option<u64> {
-        find::<L, T, M, A>(self.buckets, &mut self.access, self.hash)
+        let (found, value) = find::<L, T, M, A>(self.buckets, &mut self.access, self.hash);
+        found.then_some(value)
     }
 }
 
@@ -77,9 +83,9 @@ impl<L: Shape, T: Slot, A: Access<L, T>> Job for Many<'_, L, T, A> {
                 if let Some(&hash) = later.next() {
                     self.buckets.prefetch(hash);
                 }
-                let answer = find::<L, T, M, A>(self.buckets, &mut self.access, hash);
-                bits |= u64::from(answer.is_some()) << index;
-                *value = answer.unwrap_or(0);
+                let (hit, found) = find::<L, T, M, A>(self.buckets, &mut self.access, hash);
+                bits |= u64::from(hit) << index;
+                *value = found;
             }
             *hits = bits;
             found += bits.count_ones() as usize;
@@ -88,25 +94,36 @@ impl<L: Shape, T: Slot, A: Access<L, T>> Job for Many<'_, L, T, A> {
     }
 }
 
+/// Whether a key is there, and its value, or 0.
 #[inline(always)]
 fn find<L: Shape, T: Slot, M: Matcher, A: Access<L, T>>(
     buckets: &Buckets<L, T>,
     access: &mut A,
     hash: u64,
-) -> Option<u64> {
+) -> (bool, u64) {
     let (at, tag) = buckets.candidates(hash);
     let matches = buckets.matches::<M>(at, tag);
-    if matches == 0 {
-        return access.missed(buckets, at, tag);
+    if A::PLAIN {
+        // Where none matched some slot is read all the same, and what it holds masked out.
+        let number = lowest(matches) & (L::CANDIDATES - 1);
+        let found = matches != 0;
+        let value = buckets.load(at, number).value & u64::from(found).wrapping_neg();
+        return (found, value);
     }
-    let number = lowest(matches);
-    let content = buckets.load(at, number);
-    if A::SHARED && content.tag != tag {
-        // It left since it was compared: this word is another key's.
-        return access.missed(buckets, at, tag);
-    }
-    access.hit(buckets, at, number, tag);
-    Some(content.value)
+    let answer = if matches == 0 {
+        access.missed(buckets, at, tag)
+    } else {
+        let number = lowest(matches);
+        let content = buckets.load(at, number);
+        if A::SHARED && content.tag != tag {
+            // It left since it was compared: this word is another key's.
+            access.missed(buckets, at, tag)
+        } else {
+            access.hit(buckets, at, number, tag);
+            Some(content.value)
+        }
+    };
+    (answer.is_some(), answer.unwrap_or(0))
 }
 
 /// Panics unless there is room for the answers to `keys` keys.

@@ -56,7 +56,7 @@ impl Policy {
     #[inline(always)]
     pub fn swaps<L: Shape>(&mut self, number: usize) -> bool {
         let random = &mut self.random;
-        number % L::SLOTS != 0
+        !number.is_multiple_of(L::SLOTS)
             && self
                 .eviction
                 .swap()

@@ -173,7 +173,9 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
         };
         // It may have moved, or left, since it was hit.
         match self.scan(at, tag) {
-            Some((number, _)) if number % L::SLOTS != 0 => exchange(&self.buckets, at, number),
+            Some((number, _)) if !number.is_multiple_of(L::SLOTS) => {
+                exchange(&self.buckets, at, number)
+            }
             _ => guard.release_unmodified(),
         }
     }
@@ -315,6 +317,7 @@ struct Sharing<'a, L: Shape, T: Slot> {
 }
 
 impl<L: Shape, T: Slot> Access<L, T> for Sharing<'_, L, T> {
+    const PLAIN: bool = false;
     const SHARED: bool = true;
 
     #[inline(always)]

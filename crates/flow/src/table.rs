@@ -196,6 +196,7 @@ impl<L: Shape, T: Slot> Table<L, T> {
 struct Learning<'a>(&'a mut Policy);
 
 impl<L: Shape, T: Slot> Access<L, T> for Learning<'_> {
+    const PLAIN: bool = false;
     const SHARED: bool = false;
 
     #[inline(always)]

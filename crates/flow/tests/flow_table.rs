@@ -9,7 +9,7 @@ use nuthatch_flow::{
 
 /// Every second flow is IPv4; numbers that differ give flows that differ.
 fn flow(number: u32) -> FiveTuple {
-    let (source, destination): (IpAddr, IpAddr) = if number % 2 == 0 {
+    let (source, destination): (IpAddr, IpAddr) = if number.is_multiple_of(2) {
         (Ipv4Addr::from(number).into(), Ipv4Addr::LOCALHOST.into())
     } else {
         (
@@ -60,7 +60,7 @@ fn it_agrees_with_a_map_that_forgets_who_is_evicted() {
                     },
                 }
                 if step % 1000 == 999 {
-                    let doomed = |value: u64| value % 3 == 0;
+                    let doomed = |value: u64| value.is_multiple_of(3);
                     let before = map.len();
                     map.retain(|_, value| !doomed(*value));
                     let forgotten = table.forget(|_, value| doomed(value));

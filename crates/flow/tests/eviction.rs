@@ -1,0 +1,168 @@
+//! What evictions are for: hit rates on skewed flows, and none lost on uniform ones.
+#![cfg(not(loom))]
+
+use nuthatch_flow::{Config, Entry, Eviction, InsertAt, Layout, Probability};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use rand_distr::{Distribution, Zipf};
+
+/// The tables of supplement 1.5: 512 buckets of four.
+const ENTRIES: u64 = 2048;
+
+const LAST: Eviction = Eviction::Pblru {
+    insert: InsertAt::Last,
+    swap: Probability::ALWAYS,
+};
+
+/// A hash for each number, all bits of it used.
+fn hash(number: u64) -> u64 {
+    let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ mixed >> 32
+}
+
+/// The hit rate of the second half of so many lookups, misses being inserted.
+fn hit_rate(
+    (layout, eviction): (Layout, Eviction),
+    lookups: u64,
+    mut draw: impl FnMut(&mut SmallRng) -> u64,
+) -> f64 {
+    let config = Config::new(ENTRIES).layout(layout).eviction(eviction);
+    let mut cache = config.entry(Entry::Hash64).seed(1).build().unwrap();
+    let mut random = SmallRng::seed_from_u64(2);
+    let mut hits = 0;
+    for number in 0..lookups {
+        let key = draw(&mut random);
+        if let Some(value) = cache.lookup(hash(key)) {
+            assert_eq!(value, key);
+            hits += u64::from(number >= lookups / 2);
+        } else {
+            cache.insert(hash(key), key).unwrap();
+        }
+    }
+    hits as f64 / (lookups / 2) as f64
+}
+
+/// Keys of ranks that are asked for in proportion to 1 / rank^theta.
+fn zipf(theta: f64, keys: f64) -> impl FnMut(&mut SmallRng) -> u64 {
+    let ranks = Zipf::new(keys * ENTRIES as f64, theta).unwrap();
+    move |random| ranks.sample(random) as u64
+}
+
+/// Zipf .99 with four keys a slot: the numbers of supplement 1.5, within half a point.
+#[test]
+fn skewed_flows_are_hit_as_often_as_the_supplement_says() {
+    let known = [
+        (Layout::FourWay, [0.738, 0.769, 0.804, 0.790]),
+        (Layout::Blp2x4, [0.746, 0.783, 0.811, 0.798]),
+        (Layout::CuckooLite, [0.748, 0.784, 0.813, 0.800]),
+    ];
+    let evictions = [Eviction::Random, Eviction::Lru, LAST, Eviction::PBLRU];
+    for (layout, rates) in known {
+        for (eviction, known) in evictions.into_iter().zip(rates) {
+            let rate = hit_rate((layout, eviction), 1_000_000, zipf(0.99, 4.0));
+            assert!(
+                (rate - known).abs() < 0.005,
+                "{layout} {eviction}: {rate}, not {known}"
+            );
+        }
+    }
+}
+
+/// At least 4 points over random and 1.5 over strict LRU of the candidates, wherever new keys come
+/// in and whether or not every hit moves up.
+#[test]
+fn bubbles_gain_on_skewed_flows() {
+    for layout in [
+        Layout::FourWay,
+        Layout::EightWay,
+        Layout::CuckooLite,
+        Layout::Blp2x4,
+    ] {
+        let rate = |eviction| hit_rate((layout, eviction), 1_000_000, zipf(0.99, 4.0));
+        let (random, lru) = (rate(Eviction::Random), rate(Eviction::Lru));
+        for eviction in [
+            LAST,
+            Eviction::PBLRU,
+            Eviction::PBLRU_SHARED,
+            Eviction::Bubble,
+        ] {
+            let rate = rate(eviction);
+            let (over_random, over_lru) = (rate - random, rate - lru);
+            println!("{layout} {eviction}: {rate:.4}, {over_random:+.4} and {over_lru:+.4}");
+            assert!(
+                over_random >= 0.04 && over_lru >= 0.015,
+                "{layout} {eviction}"
+            );
+        }
+        let dc = rate(Eviction::DcBubble);
+        println!("{layout} dc-bubble: {dc:.4}, random {random:.4}, lru {lru:.4}");
+        assert!(
+            dc > random,
+            "{layout}: {dc} of dc-bubble, {random} of random"
+        );
+    }
+}
+
+/// Uniform flows teach nothing, and nothing is lost by learning it.
+#[test]
+fn bubbles_cost_nothing_on_uniform_flows() {
+    let keys = ENTRIES * 95 / 100;
+    let uniform = |eviction| {
+        let draw = |random: &mut SmallRng| random.random_range(0..keys);
+        hit_rate((Layout::Blp2x4, eviction), keys * 300, draw)
+    };
+    let random = uniform(Eviction::Random);
+    for eviction in [
+        LAST,
+        Eviction::PBLRU,
+        Eviction::PBLRU_SHARED,
+        Eviction::Bubble,
+    ] {
+        let rate = uniform(eviction);
+        println!("{eviction}: {rate:.4}, random {random:.4}");
+        assert!(rate > random - 0.005, "{eviction}: {rate}, random {random}");
+    }
+}
+
+/// A bubble queue step by step: one bucket, nothing left to chance.
+#[test]
+fn a_bucket_is_a_queue() {
+    let bubble = |eviction| {
+        let config = Config::new(0).layout(Layout::FourWay).entry(Entry::Hash64);
+        let mut cache = config.eviction(eviction).seed(1).build().unwrap();
+        // Bucket 0: hashes are multiples of 8.
+        for key in 1..=4 {
+            cache.insert(8 * key, key).unwrap();
+        }
+        cache
+    };
+    let left = |eviction: Eviction, hits: &[u64], keys: &[u64]| -> Vec<u64> {
+        let mut cache = bubble(eviction);
+        for hit in hits {
+            assert_eq!(cache.lookup(8 * hit), Some(*hit));
+        }
+        let evicted = keys
+            .iter()
+            .map(|key| match cache.insert(8 * key, *key).unwrap() {
+                nuthatch_flow::Inserted::Evicted { value } => value,
+                other => panic!("{other:?}"),
+            });
+        evicted.collect()
+    };
+    // The last leaves, and the newest is the last.
+    assert_eq!(left(Eviction::Bubble, &[], &[5, 6]), [4, 5]);
+    // 1 2 4 3 after the hit.
+    assert_eq!(left(Eviction::Bubble, &[4], &[5]), [3]);
+    // 1 4 2 3 after both.
+    assert_eq!(left(Eviction::Bubble, &[4, 4], &[5]), [3]);
+    // The top cannot go further up.
+    assert_eq!(left(Eviction::Bubble, &[1, 1], &[5]), [4]);
+    // Second to last: 1 2 5 3, then 1 2 6 5.
+    assert_eq!(left(Eviction::PBLRU, &[], &[5, 6, 7]), [4, 3, 5]);
+    // Without a hit since the last eviction the top leaves: 1, then 2 of 2 3 4 5.
+    assert_eq!(left(Eviction::DcBubble, &[], &[5, 6]), [1, 2]);
+    // A hit protects the top once: 3 leaves from 1 2 4 3, then the top.
+    assert_eq!(left(Eviction::DcBubble, &[4], &[5, 6]), [3, 1]);
+    // The least recently used: 1 was hit, so 2.
+    assert_eq!(left(Eviction::Lru, &[1], &[5, 6]), [2, 3]);
+}

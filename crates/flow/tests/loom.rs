@@ -1,0 +1,192 @@
+//! Models of the shared table: every interleaving, and every value that a relaxed load may return,
+//! of two or three threads on a table of two buckets (`scripts/loom.sh`). Numbers are those of the
+//! invariants in `shared.rs`.
+//!
+//! All keys here have bucket 0 as their first, so that they meet; they are told apart by their tags.
+#![cfg(loom)]
+
+use loom::thread;
+use nuthatch_flow::{
+    Config, Entry, Eviction, FlowHandle, InsertAt, Inserted, Layout, Probability, SharedFlowCache,
+};
+
+/// Every hit moves up, new keys come in second to last: the most that is ever moved.
+const BUBBLE: Eviction = Eviction::Pblru {
+    insert: InsertAt::SecondToLast,
+    swap: Probability::ALWAYS,
+};
+
+/// A key of the first bucket (of all layouts) with this tag.
+fn key(tag: u64) -> u64 {
+    tag << 48 | tag << 32
+}
+
+fn cache(layout: Layout) -> SharedFlowCache {
+    let config = Config::new(0)
+        .layout(layout)
+        .entry(Entry::Tag16)
+        .eviction(BUBBLE);
+    config.seed(1).build_shared().unwrap()
+}
+
+/// Models of whole operations: at most so many preemptions, unless LOOM_MAX_PREEMPTIONS says
+/// otherwise.
+fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    builder.check(run);
+}
+
+fn insert(handle: &mut FlowHandle, tag: u64, value: u64) -> Inserted {
+    handle.insert(key(tag), value).unwrap()
+}
+
+/// Invariants 2 and 4: a key that changes places with one that moves up is never missed, nor is the
+/// one that moves up.
+#[test]
+fn nobody_is_missed_while_a_key_moves_up() {
+    model(3, || {
+        let cache = cache(Layout::FourWay);
+        let mut mover = cache.handle();
+        insert(&mut mover, 1, 10);
+        insert(&mut mover, 2, 20);
+        let reader = {
+            let mut reader = cache.handle();
+            thread::spawn(move || {
+                assert_eq!(reader.lookup(key(1)), Some(10));
+                assert_eq!(reader.lookup(key(2)), Some(20));
+            })
+        };
+        // Hit in slot 1: changes places with slot 0.
+        assert_eq!(mover.lookup(key(2)), Some(20));
+        reader.join().unwrap();
+        assert_eq!(
+            (mover.lookup(key(1)), mover.lookup(key(2))),
+            (Some(10), Some(20))
+        );
+        assert_eq!(cache.count(), 2);
+    });
+}
+
+/// Invariant 1: two threads that hit the same key move it once or twice, and neither loses nor
+/// doubles anybody.
+#[test]
+fn two_hits_at_once_lose_nobody() {
+    model(3, || {
+        let cache = cache(Layout::FourWay);
+        let mut one = cache.handle();
+        for tag in 1..=3 {
+            insert(&mut one, tag, 10 * tag);
+        }
+        let other = {
+            let mut other = cache.handle();
+            thread::spawn(move || assert_eq!(other.lookup(key(3)), Some(30)))
+        };
+        assert_eq!(one.lookup(key(3)), Some(30));
+        other.join().unwrap();
+        assert_eq!(cache.count(), 3);
+        for tag in 1..=3 {
+            assert_eq!(one.lookup(key(tag)), Some(10 * tag));
+        }
+    });
+}
+
+/// Invariants 3 and 5: an update while the key moves is seen old or new, never old after new, and
+/// never as another key's value.
+#[test]
+fn values_never_go_back() {
+    model(2, || {
+        let cache = cache(Layout::Blp2x4);
+        let mut writer = cache.handle();
+        insert(&mut writer, 1, 10);
+        insert(&mut writer, 2, 20);
+        let reader = {
+            let mut reader = cache.handle();
+            thread::spawn(move || {
+                let first = reader.lookup(key(2)).expect("never removed");
+                let second = reader.lookup(key(2)).expect("never removed");
+                assert!([20, 21].contains(&first) && [20, 21].contains(&second));
+                assert!(first <= second);
+            })
+        };
+        // The update is a hit too: stores the value and moves the key up. Then the other key goes up
+        // again, so that the new value lies where the old one lay.
+        assert_eq!(insert(&mut writer, 2, 21), Inserted::Updated { old: 20 });
+        assert_eq!(writer.lookup(key(1)), Some(10));
+        reader.join().unwrap();
+        assert_eq!(writer.lookup(key(2)), Some(21));
+    });
+}
+
+/// Invariants 3 and 4: of an eviction a reader sees the old key or the new one, each with its value;
+/// who stays is never missed.
+#[test]
+fn an_eviction_disturbs_nobody_else() {
+    model(2, || {
+        let cache = cache(Layout::FourWay);
+        let mut writer = cache.handle();
+        for tag in 1..=4 {
+            insert(&mut writer, tag, 10 * tag);
+        }
+        let reader = {
+            let mut reader = cache.handle();
+            thread::spawn(move || {
+                // Third of four: the new key comes in there, and it becomes the last.
+                let stays = reader.lookup(key(3));
+                let comes = reader.lookup(key(5));
+                assert_eq!(stays, Some(30));
+                assert!([None, Some(50)].contains(&comes));
+            })
+        };
+        assert_eq!(insert(&mut writer, 5, 50), Inserted::Evicted { value: 40 });
+        reader.join().unwrap();
+        assert_eq!(writer.lookup(key(4)), None);
+        assert_eq!(cache.count(), 4);
+    });
+}
+
+/// Invariant 1: two writers of one key leave it in the table once.
+#[test]
+fn two_inserts_of_a_key_take_one_slot() {
+    model(2, || {
+        let cache = cache(Layout::Blp2x4);
+        let mut one = cache.handle();
+        let other = {
+            let mut other = cache.handle();
+            thread::spawn(move || insert(&mut other, 1, 11))
+        };
+        let first = insert(&mut one, 1, 10);
+        let second = other.join().unwrap();
+        let outcomes = (first, second);
+        assert!(
+            outcomes == (Inserted::Filled, Inserted::Updated { old: 10 })
+                || outcomes == (Inserted::Updated { old: 11 }, Inserted::Filled)
+        );
+        assert_eq!(cache.count(), 1);
+    });
+}
+
+/// Invariant 4, the other way: what was removed before a lookup began is not found.
+#[test]
+fn a_removed_key_stays_away() {
+    model(2, || {
+        let cache = cache(Layout::FourWay);
+        let mut writer = cache.handle();
+        insert(&mut writer, 1, 10);
+        insert(&mut writer, 2, 20);
+        let reader = {
+            let mut reader = cache.handle();
+            thread::spawn(move || {
+                // A hit that wants to move up while the key is removed.
+                let found = reader.lookup(key(2));
+                assert!([None, Some(20)].contains(&found));
+                found.is_none() && reader.lookup(key(2)).is_some()
+            })
+        };
+        assert_eq!(writer.remove(key(2)), Some(20));
+        assert_eq!(writer.lookup(key(2)), None);
+        assert!(!reader.join().unwrap(), "found again after it was missed");
+        assert_eq!(writer.lookup(key(1)), Some(10));
+        assert_eq!(cache.count(), 1);
+    });
+}
