@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use nuthatch_bench::report::Spread;
 use nuthatch_flow::Vector;
 use nuthatch_hash::KeyHasher;
 use nuthatch_plot::{Axis, Bars, Chart};
@@ -16,15 +17,18 @@ use rand::rngs::SmallRng;
 use serde::Serialize;
 
 use crate::RunError;
-use crate::bench::{Skew, flow_count, positive_count};
+use crate::arguments::{self, Skew, flow_count, positive_count, share};
 use crate::classifier::Classifier;
 use crate::cycles::{self, Rate};
 use crate::design::{self, Design, DesignOptions};
 use crate::generate::{Scan, Shape, Traffic};
+use crate::input::load_rules;
 use crate::key::FlowKey;
 use crate::pipeline::{Outcome, Pipeline, Stage};
-use crate::replay::load_rules;
 use crate::report::{self, Row};
+
+/// Bursts that are judged together.
+const CHUNK: usize = 32;
 
 /// What the attack takes.
 #[derive(Args, Clone, Debug)]
@@ -33,7 +37,7 @@ pub struct Options {
     #[command(flatten)]
     pub designs: DesignOptions,
     /// Entries of the microflow cache; k and m are powers of 1024
-    #[arg(long, default_value = "64k", value_parser = design::count)]
+    #[arg(long, default_value = "64k", value_parser = arguments::count)]
     pub entries: u64,
     /// Flows of normal traffic: without, four of five entries
     #[arg(long, value_parser = flow_count)]
@@ -78,16 +82,13 @@ pub struct Phase {
     pub hit_rate: f64,
     /// Cycles of the microflow stage for a packet.
     pub cycles_per_lookup: f64,
-    /// Cycles for a packet, from its key to the action.
+    /// Cycles for a packet, from its key to the action: in the chunk of bursts in the middle, which
+    /// the system's interruptions hardly move.
     pub cycles_per_packet: f64,
-    /// Cycles for a packet in the burst in the middle, which interruptions hardly move.
-    pub median_burst: f64,
     /// Cycles for a packet in the burst that 999 of 1000 are no slower than.
     pub p999_burst: f64,
     /// Cycles for a packet in the slowest burst, interruptions by the system included.
     pub max_burst: f64,
-    /// Cycles for inserting a packet that was missed into the microflow cache.
-    pub cycles_per_insert: f64,
     /// Million packets a second.
     pub mpps: f64,
 }
@@ -143,7 +144,7 @@ impl Row for Found {
         names
             .into_iter()
             .chain(pair(|phase| phase.hit_rate, 4))
-            .chain(pair(|phase| phase.median_burst, 0))
+            .chain(pair(|phase| phase.cycles_per_packet, 0))
             .chain(pair(|phase| phase.p999_burst, 0))
             .chain(pair(|phase| phase.mpps, 2))
             .collect()
@@ -160,8 +161,8 @@ pub fn run(options: &Options) -> Result<(), RunError> {
     }
     let title = format!(
         "Normal flows ({}), and a scan of {} of all packets beside them; {} rules; {} packets a \
-         phase in bursts of {}.\nHit rate of normal flows; {} a packet in the middle burst and in the \
-         one that 999 of 1000 are no slower than; million packets a second:",
+         phase in bursts of {}.\nHit rate of normal flows; {} a packet, and in the burst that 999 of \
+         1000 are no slower than; million packets a second:",
         options.skew.name(),
         options.share,
         classifier.rules(),
@@ -245,8 +246,8 @@ impl Site<'_> {
         let mut scanned = vec![false; self.batch];
         let mut outcomes = vec![Outcome::default(); self.batch];
         let (mut normal, mut hits) = (0_u64, 0_u64);
-        let mut bursts: Vec<f64> = Vec::new();
-        self.pipeline.take_tally();
+        // Ticks for a packet in each burst: of all stages, and of the microflow cache.
+        let (mut bursts, mut lookups): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
         let mut left = packets;
         while left > 0 {
             let count = left.min(self.batch as u64) as usize;
@@ -262,6 +263,8 @@ impl Site<'_> {
             let start = cycles::now();
             self.pipeline.process(&keys[..count], &mut outcomes);
             bursts.push((cycles::now() - start) as f64 / count as f64);
+            let ticks = self.pipeline.take_tally().ticks;
+            lookups.push(ticks.microflow as f64 / count as f64);
             for (outcome, scanned) in outcomes[..count].iter().zip(&scanned) {
                 if !scanned {
                     normal += 1;
@@ -269,20 +272,25 @@ impl Site<'_> {
                 }
             }
         }
+        let cycles_per_packet = middle_chunk(&bursts);
         bursts.sort_by(f64::total_cmp);
-        let tally = self.pipeline.take_tally();
-        let inserts = tally.packets() - tally.decided[Stage::Microflow as usize];
         Phase {
             hit_rate: hits as f64 / normal.max(1) as f64,
-            cycles_per_lookup: tally.ticks.microflow as f64 / tally.packets() as f64,
-            cycles_per_packet: tally.ticks_per_packet(),
-            median_burst: bursts[bursts.len() / 2],
+            cycles_per_lookup: middle_chunk(&lookups),
+            cycles_per_packet,
             p999_burst: bursts[(bursts.len() - 1) * 999 / 1000],
             max_burst: bursts[bursts.len() - 1],
-            cycles_per_insert: tally.ticks.insert as f64 / inserts.max(1) as f64,
-            mpps: self.rate.millions(tally.packets(), tally.ticks.total()),
+            mpps: self.rate.millions(cycles_per_packet),
         }
     }
+}
+
+/// The mean of the chunk of bursts in the middle.
+fn middle_chunk(bursts: &[f64]) -> f64 {
+    let means = bursts
+        .chunks(CHUNK)
+        .map(|chunk| chunk.iter().sum::<f64>() / chunk.len() as f64);
+    Spread::of(means).median
 }
 
 fn draw(found: &[Found]) -> Result<String, nuthatch_plot::PlotError> {
@@ -310,12 +318,4 @@ fn draw(found: &[Found]) -> Result<String, nuthatch_plot::PlotError> {
         y: Axis::linear("hit rate"),
     };
     nuthatch_plot::bars(&chart, &names, &series)
-}
-
-/// A share of packets, below all of them.
-fn share(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(share) if (0.0..1.0).contains(&share) => Ok(share),
-        _ => Err("a share from 0 to below 1".to_owned()),
-    }
 }

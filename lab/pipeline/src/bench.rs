@@ -3,12 +3,13 @@
 //! Keys are drawn from a working set, looked up in batches, and what is missed costs a penalty of so
 //! many cycles and is inserted. After a warm-up, rounds of all designs alternate. A round goes
 //! through so many lookups twice: with misses and inserts, for the hit rate and the packet rate; and
-//! lookups alone, for their cycles. A value says which key it is of, so that a tag that two keys
+//! lookups alone, for their cycles. A round's figure is that of its block in the middle, which the
+//! system's interruptions hardly move: a block is much shorter than a time slice. A value says which key it is of, so that a tag that two keys
 //! share counts as a miss, as it would with the flow's key compared.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use nuthatch_bench::report::Spread;
 use nuthatch_flow::{Vector, theory};
 use nuthatch_hash::KeyHasher;
@@ -18,6 +19,7 @@ use rand::rngs::SmallRng;
 use serde::Serialize;
 
 use crate::RunError;
+use crate::arguments::{self, Skew};
 use crate::cycles::{self, Rate};
 use crate::design::{self, Design, DesignOptions, OneOrAll};
 use crate::microflow::FlowCache;
@@ -26,9 +28,6 @@ use crate::report::{self, Row};
 /// Keys that are drawn before the clock starts.
 const BLOCK: usize = 4096;
 
-/// Flows that are generated, and copies of captured ones, at most.
-const FLOWS_MAX: u64 = 1 << 30;
-
 /// What the bench takes.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
@@ -36,20 +35,20 @@ pub struct Options {
     #[command(flatten)]
     pub designs: DesignOptions,
     /// Entries of a table, by comma; k and m are powers of 1024
-    #[arg(long, value_delimiter = ',', default_value = "1m", value_parser = design::count)]
+    #[arg(long, value_delimiter = ',', default_value = "1m", value_parser = arguments::count)]
     pub entries: Vec<u64>,
     /// Oversubscription factors, by comma: keys of the working set by entries
     #[arg(long, value_name = "FACTORS", value_delimiter = ',', default_value = "0.95",
-        value_parser = factor)]
+        value_parser = arguments::factor)]
     pub oversubscription: Vec<f64>,
     /// Keys of the working set, instead of a factor
-    #[arg(long, value_parser = design::count, conflicts_with = "oversubscription")]
+    #[arg(long, value_parser = arguments::count, conflicts_with = "oversubscription")]
     pub keys: Option<u64>,
     /// How popular the keys are.
     #[command(flatten)]
     pub skew: Skew,
     /// Lookups of the warm-up by keys of the working set
-    #[arg(long, value_name = "TIMES", default_value_t = 100.0, value_parser = not_negative)]
+    #[arg(long, value_name = "TIMES", default_value_t = 100.0, value_parser = arguments::not_negative)]
     pub warm_up: f64,
     /// What a miss costs: cycles of the time-stamp counter (nanoseconds where there is none)
     #[arg(long, value_name = "CYCLES", default_value_t = 500)]
@@ -59,14 +58,14 @@ pub struct Options {
         value_parser = clap::value_parser!(u64).range(1..=BLOCK as u64))]
     pub batch: u64,
     /// Lookups of a round
-    #[arg(long, default_value = "1m", value_parser = positive_count)]
+    #[arg(long, default_value = "1m", value_parser = arguments::positive_count)]
     pub lookups: u64,
     /// Rounds: the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub rounds: u64,
     /// Comparisons, by comma: scalar, and what this machine has of sse2, avx2, avx512, neon; or all;
     /// the best if not said
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = vector)]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = arguments::vector)]
     pub vector: Vec<OneOrAll<Vector>>,
     /// Beside them: hashbrown's map with random eviction (and rte_hash, in builds that have it)
     #[arg(long)]
@@ -80,49 +79,6 @@ pub struct Options {
     /// Draw the hit rates into a file: bars, or curves over several factors
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-}
-
-/// How popular keys or flows are.
-#[derive(Args, Clone, Copy, Debug)]
-pub struct Skew {
-    /// How popular the keys are
-    #[arg(long, value_enum, default_value_t = DistName::Uniform)]
-    pub dist: DistName,
-    /// Exponent of zipf: 0 is uniform, YCSB has 0.99
-    #[arg(long, default_value_t = 0.99, value_parser = not_negative)]
-    pub theta: f64,
-}
-
-/// Shapes of popularity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DistName {
-    /// All alike
-    Uniform,
-    /// The key of rank r in proportion to 1 / r^theta
-    Zipf,
-}
-
-impl Skew {
-    /// The distribution.
-    pub fn distribution(&self) -> Distribution {
-        match self.dist {
-            DistName::Uniform => Distribution::Uniform,
-            DistName::Zipf => Distribution::Zipf { theta: self.theta },
-        }
-    }
-
-    /// True if all keys are alike: then theory says what to expect.
-    pub fn is_uniform(&self) -> bool {
-        self.dist == DistName::Uniform || self.theta == 0.0
-    }
-
-    /// What to call it.
-    pub fn name(&self) -> String {
-        match self.dist {
-            DistName::Uniform => "uniform".to_owned(),
-            DistName::Zipf => format!("zipf {}", self.theta),
-        }
-    }
 }
 
 /// What was found of a design.
@@ -278,8 +234,9 @@ struct Side {
     keys: Keys,
     hits: u64,
     lookups: u64,
-    live: Vec<u64>,
-    alone: Vec<u64>,
+    /// Ticks of a lookup with its insert, and of a lookup alone: round by round.
+    live: Vec<f64>,
+    alone: Vec<f64>,
 }
 
 impl Side {
@@ -320,9 +277,9 @@ impl Side {
         self.alone.push(ticks);
     }
 
-    /// Lookups, with inserts of what is missed. Hits, and ticks without the drawing of keys.
-    fn live(&mut self, lookups: u64, batch: usize, penalty: u64) -> (u64, u64) {
-        let (mut hits, mut ticks) = (0, 0);
+    /// Lookups, with inserts of what is missed. Hits, and the ticks of one in the block in the middle.
+    fn live(&mut self, lookups: u64, batch: usize, penalty: u64) -> (u64, f64) {
+        let (mut hits, mut blocks) = (0, Vec::new());
         let mut room = Room::default();
         let mut left = lookups;
         while left > 0 {
@@ -344,14 +301,14 @@ impl Side {
                     }
                 }
             }
-            ticks += cycles::now() - start;
+            blocks.push((cycles::now() - start) as f64 / count as f64);
         }
-        (hits, ticks)
+        (hits, middle(blocks))
     }
 
-    /// Lookups alone: ticks.
-    fn alone(&mut self, lookups: u64, batch: usize) -> u64 {
-        let mut ticks = 0;
+    /// Lookups alone: the ticks of one in the block in the middle.
+    fn alone(&mut self, lookups: u64, batch: usize) -> f64 {
+        let mut blocks = Vec::new();
         let mut room = Room::default();
         let mut left = lookups;
         while left > 0 {
@@ -362,9 +319,9 @@ impl Side {
             for hashes in self.keys.hashes.chunks(batch) {
                 room.lookup(&mut *self.cache, hashes);
             }
-            ticks += cycles::now() - start;
+            blocks.push((cycles::now() - start) as f64 / count as f64);
         }
-        ticks
+        middle(blocks)
     }
 
     fn theory(&self, options: &Options) -> Option<f64> {
@@ -376,14 +333,8 @@ impl Side {
     }
 
     fn found(&self, rate: &Rate, options: &Options) -> Found {
-        let lookups = options.lookups;
-        let mpps = self.live.iter().map(|&ticks| rate.millions(lookups, ticks));
-        let mpps_spread = Spread::of(mpps);
-        let cycles = self
-            .alone
-            .iter()
-            .map(|&ticks| ticks as f64 / lookups as f64);
-        let cycles_spread = Spread::of(cycles);
+        let mpps_spread = Spread::of(self.live.iter().map(|&ticks| rate.millions(ticks)));
+        let cycles_spread = Spread::of(self.alone.iter().copied());
         let (entry, vector) = match self.design {
             Design::Table { entry, .. } => (entry.to_string(), self.vector.name().to_owned()),
             _ => ("-".to_owned(), "-".to_owned()),
@@ -408,6 +359,14 @@ impl Side {
             mpps_spread,
         }
     }
+}
+
+/// The value in the middle; 0 of none.
+fn middle(blocks: Vec<f64>) -> f64 {
+    if blocks.is_empty() {
+        return 0.0;
+    }
+    Spread::of(blocks).median
 }
 
 /// Keys of a working set, a block at a time.
@@ -515,49 +474,4 @@ fn draw(found: &[Found], options: &Options) -> Result<String, nuthatch_plot::Plo
     }
     let x = Axis::linear("design");
     nuthatch_plot::bars(&Chart { title, x, y }, &names, &series)
-}
-
-/// An oversubscription factor.
-pub(crate) fn factor(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(factor) if factor > 0.0 && factor <= 1000.0 => Ok(factor),
-        _ => Err("a factor is above 0 and at most 1000".to_owned()),
-    }
-}
-
-/// A number from 0 on.
-pub(crate) fn not_negative(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(number) if number >= 0.0 && number.is_finite() => Ok(number),
-        _ => Err("a number from 0 on".to_owned()),
-    }
-}
-
-/// A count of at least 1.
-pub(crate) fn positive_count(text: &str) -> Result<u64, String> {
-    match design::count(text)? {
-        0 => Err("at least 1".to_owned()),
-        count => Ok(count),
-    }
-}
-
-/// Flows, or copies of them: as many as have room.
-pub(crate) fn flow_count(text: &str) -> Result<u64, String> {
-    match positive_count(text)? {
-        count if count > FLOWS_MAX => Err(format!("at most {FLOWS_MAX}")),
-        count => Ok(count),
-    }
-}
-
-fn vector(name: &str) -> Result<OneOrAll<Vector>, String> {
-    if name == "all" {
-        return Ok(OneOrAll::All);
-    }
-    Vector::available()
-        .find(|vector| vector.name() == name)
-        .map(OneOrAll::One)
-        .ok_or_else(|| {
-            let names: Vec<_> = Vector::available().map(Vector::name).collect();
-            format!("this machine has: {}", names.join(", "))
-        })
 }

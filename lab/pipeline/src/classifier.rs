@@ -4,13 +4,15 @@
 //! that make it up. Entries of one mask share a hash table, a tuple. A lookup asks the tuples in the
 //! order of the best rule in each, until no tuple that is left has a better rule than the one found.
 //!
-//! What it looked at on the way is the mask of the answer, in the terms of Open vSwitch: the bits
-//! that it did not wildcard. A tuple is asked in stages (what kind of packet, which addresses, which
-//! ports), and one that has nothing for the first stage has looked at the first stage's bits only.
+//! What the answer hangs on is its mask, in the terms of Open vSwitch: the bits that are not
+//! wildcarded. The fewer, the more packets a megaflow covers. So a tuple that has nothing for a packet
+//! says so by few bits where it can: by the kind of packet, or by the front of one field, as long as
+//! it has in common with what the entries have there, and one bit more. "No entry for port 53 or 80"
+//! takes one bit of port 50000.
 //!
 //! Invariant: every packet that agrees with this one in the bits of the answer's mask gets the same
-//! answer. It holds because the lookup is a function of those bits: each step reads bits that are in
-//! the mask, and which step is next depends on what was read.
+//! answer. It holds because the mask has, for each tuple that was asked, bits that alone prove what
+//! the tuple said; and which tuples are asked follows from what they said.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -19,13 +21,11 @@ use nuthatch_hash::KeyHasher;
 
 use crate::key::{End, Field, FlowKey, Fragment, Mask, TAGGED};
 use crate::key_table::KeyTable;
+use crate::prefixes::{Part, Prefixes};
 use crate::rules::{Action, FragmentMatch, Match, Rules, Tag};
 
 /// Entries that a rule file may become: ranges of ports on both ends multiply.
 pub const ENTRIES_MAX: usize = 1 << 22;
-
-/// The stages in which a tuple is asked, each with those before it.
-const STAGES: [Mask; 2] = [Mask::KIND, Mask::ADDRESSES];
 
 /// What is done with a packet, by which rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,8 +59,10 @@ struct Tuple {
     mask: Mask,
     /// The least rule in it: the first to decide.
     best: u32,
-    /// What its entries have under the bits of each stage but the last, where a stage adds bits.
-    stages: Vec<(Mask, KeyTable<()>)>,
+    /// What its entries have under the bits of [`Mask::KIND`].
+    kinds: KeyTable<()>,
+    /// What they have in each field of which the mask has a prefix.
+    fields: Vec<Prefixes>,
     rules: KeyTable<u32>,
 }
 
@@ -101,6 +103,8 @@ impl Classifier {
                 tuples[place].add(key, number);
             }
         }
+        let fields = tuples.iter_mut().flat_map(|tuple| &mut tuple.fields);
+        fields.for_each(Prefixes::sort);
         Ok(Self {
             tuples,
             actions: rules.iter().map(|rule| rule.action).collect(),
@@ -142,40 +146,39 @@ impl Classifier {
 
 impl Tuple {
     fn new(mask: Mask, best: u32, hasher: &KeyHasher) -> Self {
-        let mut stages: Vec<(Mask, _)> = Vec::new();
-        let mut seen = Mask::NONE;
-        for stage in STAGES {
-            let bits = mask.and(&stage).or(&seen);
-            if bits != seen && bits != mask {
-                stages.push((bits, KeyTable::new(hasher)));
-            }
-            seen = bits;
-        }
         Self {
             mask,
             best,
-            stages,
+            kinds: KeyTable::new(hasher),
+            fields: Part::ALL
+                .into_iter()
+                .filter_map(|part| Prefixes::new(part, &mask))
+                .collect(),
             rules: KeyTable::new(hasher),
         }
     }
 
     fn add(&mut self, key: FlowKey, rule: u32) {
-        for (mask, keys) in &mut self.stages {
-            keys.get_or_insert(key.masked(mask), ());
+        self.kinds.get_or_insert(key.masked(&Mask::KIND), ());
+        for field in &mut self.fields {
+            field.add(&key);
         }
         // An earlier rule with the same entry decides before this one.
         self.rules.get_or_insert(key, rule);
     }
 
-    /// The best rule for a packet; adds the bits that were looked at.
-    fn find(&self, key: &FlowKey, looked_at: &mut Mask) -> Option<u32> {
-        for (mask, keys) in &self.stages {
-            *looked_at = looked_at.or(mask);
-            if keys.get(&key.masked(mask)).is_none() {
-                return None;
-            }
+    /// The best rule for a packet; adds bits that prove it, or that there is none.
+    fn find(&self, key: &FlowKey, proof: &mut Mask) -> Option<u32> {
+        let kind = self.mask.and(&Mask::KIND);
+        *proof = proof.or(&kind);
+        self.kinds.get(&key.masked(&kind))?;
+        // The shortest prefix that no entry has.
+        let absent = self.fields.iter().filter_map(|field| field.absence(key));
+        if let Some((_, bits)) = absent.min_by_key(|&(length, _)| length) {
+            *proof = proof.or(&bits);
+            return None;
         }
-        *looked_at = looked_at.or(&self.mask);
+        *proof = proof.or(&self.mask);
         self.rules.get(&key.masked(&self.mask)).copied()
     }
 }
@@ -322,13 +325,37 @@ mod tests {
     }
 
     #[test]
+    fn a_port_is_told_from_others_by_its_front() {
+        let rules =
+            classifier("9 proto=tcp dport=80 -> drop\n9 proto=tcp dport=53 -> drop\n0 -> drop");
+        let mask = |port| {
+            let mut key = FlowKey::default();
+            key.set(Field::Protocol, 6);
+            key.set(Field::DestinationPort, port);
+            rules.classify(&key).mask
+        };
+        let front = |bits| {
+            let later = Fragment::Later as u64 & !(Fragment::First as u64);
+            Mask::NONE
+                .with_all(Field::Protocol)
+                .with(Field::Fragment, later)
+                .with(Field::DestinationPort, bits)
+        };
+        assert_eq!(mask(50_000), front(0x8000));
+        assert_eq!(mask(1024), front(0xfc00));
+        // 81 and 80 differ in the last bit.
+        assert_eq!(mask(81), front(0xffff));
+        assert_eq!(mask(80), front(0xffff));
+    }
+
+    #[test]
     fn a_tuple_without_the_kind_leaves_addresses_and_ports_alone() {
         let rules = classifier("9 src=10.0.0.0/8 proto=tcp dport=80 -> drop\n0 -> forward 1");
         let mut udp = FlowKey::default();
         udp.set(Field::Version, 4);
         udp.set(Field::Protocol, 17);
         let mask = rules.classify(&udp).mask;
-        assert_eq!(mask.and(&Mask::ADDRESSES), Mask::NONE);
+        assert_eq!(mask.address(End::Source), 0);
         assert_eq!(
             mask.and(&Mask::NONE.with_all(Field::DestinationPort)),
             Mask::NONE

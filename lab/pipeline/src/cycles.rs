@@ -59,12 +59,9 @@ impl Rate {
         ticks as f64 / self.instant.elapsed().as_secs_f64()
     }
 
-    /// Million a second, if `count` took `ticks`.
-    pub fn millions(&self, count: u64, ticks: u64) -> f64 {
-        if ticks == 0 {
-            return 0.0;
-        }
-        count as f64 * self.per_second() / ticks as f64 / 1e6
+    /// Million a second, if one takes so many ticks.
+    pub fn millions(&self, ticks: f64) -> f64 {
+        self.per_second() / ticks / 1e6
     }
 }
 
@@ -79,6 +76,6 @@ mod tests {
         spin(100_000);
         assert!(now() - before >= 100_000);
         assert!(rate.per_second() > 1e6, "{}", rate.per_second());
-        assert_eq!(rate.millions(5, 0), 0.0);
+        assert!(rate.millions(10.0) > rate.millions(20.0));
     }
 }

@@ -3,7 +3,6 @@
 use std::str::FromStr;
 
 use clap::Args;
-use nuthatch_bench::size;
 use nuthatch_flow::{Config, Entry, Eviction, Layout, Vector};
 use nuthatch_rte_hash::RteHash;
 
@@ -218,11 +217,6 @@ pub fn rivals() -> Vec<Design> {
         rivals.push(Design::RteHash);
     }
     rivals
-}
-
-/// A number of entries, flows or packets, as people type it.
-pub fn count(text: &str) -> Result<u64, String> {
-    size::parse(text).map(|count| count as u64)
 }
 
 /// Says on standard error how entries were rounded up, if they were.

@@ -153,15 +153,17 @@ impl FlowKey {
         self.words[end.first_word() + 1] = bits as u64;
     }
 
+    /// The bits of an address: those of IPv4 in the low 32.
+    pub(crate) fn address_bits(&self, end: End) -> u128 {
+        wide(&self.words, end)
+    }
+
     /// An address.
     pub fn address(&self, end: End) -> IpAddr {
-        let at = end.first_word();
+        let bits = self.address_bits(end);
         match self.get(Field::Version) {
-            4 => Ipv4Addr::from(self.words[at + 1] as u32).into(),
-            _ => {
-                let bits = u128::from(self.words[at]) << 64 | u128::from(self.words[at + 1]);
-                Ipv6Addr::from(bits).into()
-            }
+            4 => Ipv4Addr::from(bits as u32).into(),
+            _ => Ipv6Addr::from(bits).into(),
         }
     }
 
@@ -236,11 +238,6 @@ impl Mask {
     pub const KIND: Self = Self {
         words: [0, 0, 0, 0, 0xffff, u64::MAX],
     };
-    /// Both addresses.
-    pub const ADDRESSES: Self = Self {
-        words: [u64::MAX, u64::MAX, u64::MAX, u64::MAX, 0, 0],
-    };
-
     /// Bits of a field: those set in `bits`, which count from the field's low end.
     #[must_use]
     pub const fn with(mut self, field: Field, bits: u64) -> Self {
@@ -268,6 +265,17 @@ impl Mask {
         self
     }
 
+    /// Which bits of a field count.
+    pub fn get(&self, field: Field) -> u64 {
+        let (word, shift, bits) = field.place();
+        self.words[word] >> shift & bits
+    }
+
+    /// Which bits of an address count.
+    pub(crate) fn address(&self, end: End) -> u128 {
+        wide(&self.words, end)
+    }
+
     /// The bits of both.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {
@@ -283,6 +291,12 @@ impl Mask {
             words: std::array::from_fn(|word| self.words[word] & other.words[word]),
         }
     }
+}
+
+/// Both words of an address.
+fn wide(words: &[u64; WORDS], end: End) -> u128 {
+    let at = end.first_word();
+    u128::from(words[at]) << 64 | u128::from(words[at + 1])
 }
 
 #[cfg(test)]

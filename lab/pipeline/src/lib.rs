@@ -19,6 +19,8 @@
 #![deny(unsafe_code)]
 
 #[cfg(feature = "commands")]
+mod arguments;
+#[cfg(feature = "commands")]
 pub mod attack;
 #[cfg(feature = "commands")]
 pub mod bench;
@@ -28,16 +30,21 @@ pub mod cycles;
 #[cfg(feature = "commands")]
 pub mod design;
 pub mod generate;
+#[cfg(feature = "commands")]
+mod input;
 pub mod key;
 mod key_table;
 pub mod megaflow;
 pub mod microflow;
 pub mod packet;
 pub mod pipeline;
+mod prefixes;
 #[cfg(feature = "commands")]
 pub mod replay;
 #[cfg(feature = "commands")]
 pub mod report;
+#[cfg(feature = "commands")]
+mod rounds;
 pub mod rules;
 pub mod source;
 #[cfg(feature = "commands")]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use nuthatch_bench::report::Spread;
@@ -12,16 +12,16 @@ use nuthatch_plot::{Axis, Bars, Chart};
 use serde::Serialize;
 
 use crate::RunError;
-use crate::bench::{Skew, flow_count, positive_count};
-use crate::capture::Capture;
+use crate::arguments::{self, Skew, flow_count, positive_count, probability};
 use crate::classifier::Classifier;
 use crate::cycles::{self, Rate};
 use crate::design::{self, Design, DesignOptions};
 use crate::generate::{Shape, Traffic};
-use crate::key::FlowKey;
-use crate::pipeline::{Outcome, Pipeline, Stage, Tally, Ticks};
+use crate::input::{load_frames, load_rules};
+use crate::pipeline::{Pipeline, Stage, Tally};
 use crate::report::{self, Row};
-use crate::rules::{DEFAULT_RULES, Rules};
+use crate::rounds::{Round, Side};
+use crate::rules::Rules;
 use crate::source::{Frames, Replay, Source};
 
 /// Packets of a round at least, so that a small capture is not over before the clock has moved.
@@ -56,7 +56,7 @@ pub struct Options {
     #[command(flatten)]
     pub designs: DesignOptions,
     /// Entries of the microflow cache; without, about as many as there are flows
-    #[arg(long, value_parser = design::count)]
+    #[arg(long, value_parser = arguments::count)]
     pub entries: Option<u64>,
     /// Megaflows at most; no more than 2^16 with entries of 16+16
     #[arg(long, value_name = "N", default_value = "64k", value_parser = positive_count)]
@@ -174,66 +174,6 @@ pub fn run(options: &Options) -> Result<(), RunError> {
     report::write(&advice(&found))
 }
 
-/// The rules of a file, or the default ones.
-pub(crate) fn load_rules(path: Option<&Path>) -> Result<Rules, RunError> {
-    let (name, text) = match path {
-        None => ("the default rules".to_owned(), DEFAULT_RULES.to_owned()),
-        Some(path) => {
-            let name = path.display().to_string();
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| RunError::Data(format!("{name}: {error}")))?;
-            (name, text)
-        }
-    };
-    text.parse()
-        .map_err(|errors: crate::rules::RuleErrors| RunError::Data(format!("{name}: {errors}")))
-}
-
-/// Reads captures, and says on standard error what in them cannot be used.
-fn load_frames(files: &[PathBuf]) -> Result<Frames, RunError> {
-    let mut capture = Capture::default();
-    for path in files {
-        let broken = capture.faults().broken_off.len();
-        capture
-            .read_file(path)
-            .map_err(|error| RunError::Data(format!("{}: {error}", path.display())))?;
-        for why in &capture.faults().broken_off[broken..] {
-            eprintln!("nuthatch: {}: broken off {why}", path.display());
-        }
-    }
-    let frames = Frames::new(capture);
-    let faults = frames.capture().faults();
-    let mut unused: Vec<String> = faults
-        .unknown_links
-        .iter()
-        .map(|(link, count)| format!("{count} of unknown link type {link}"))
-        .collect();
-    let counts = [
-        (faults.empty, "empty"),
-        (faults.bad_blocks, "in malformed blocks"),
-    ];
-    unused.extend(
-        counts
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}")),
-    );
-    unused.extend(
-        frames
-            .skipped()
-            .map(|(skip, count)| format!("{count} {}", skip.name())),
-    );
-    if !unused.is_empty() {
-        eprintln!("nuthatch: packets that are left out: {}", unused.join(", "));
-    }
-    if frames.is_empty() {
-        return Err(RunError::Data(
-            "there is no IP packet in the captures".to_owned(),
-        ));
-    }
-    Ok(frames)
-}
-
 /// What is measured: packets, sizes and designs.
 struct Plan<'a> {
     options: &'a Options,
@@ -318,11 +258,7 @@ impl<'a> Plan<'a> {
             }
         }
         bar.finish_and_clear();
-        let first: Vec<f64> = sides[0]
-            .rounds
-            .iter()
-            .map(|round| round.mpps(&rate))
-            .collect();
+        let first = rates(&sides[0].rounds, &rate);
         Ok(sides
             .iter()
             .map(|side| self.found(side, &first, rules, &rate))
@@ -333,17 +269,18 @@ impl<'a> Plan<'a> {
         let rounds = &side.rounds;
         let total = Tally::sum(rounds.iter().map(|round| &round.tally));
         let packets = total.packets() as f64;
-        let cycles_spread = Spread::of(rounds.iter().map(|round| round.tally.ticks_per_packet()));
-        let mpps: Vec<f64> = rounds.iter().map(|round| round.mpps(rate)).collect();
+        let cycles_spread = Spread::of(rounds.iter().map(|round| round.packet));
+        let mpps = rates(rounds, rate);
         let mpps_spread = Spread::of(mpps.iter().copied());
-        let median = |ticks: &dyn Fn(&Round) -> u64| {
-            let a_packet = |round: &Round| ticks(round) as f64 / round.tally.packets() as f64;
-            Spread::of(rounds.iter().map(a_packet)).median
-        };
-        let mut stages = BTreeMap::from([("parse", median(&|round| round.parse))]);
-        for (index, (name, _)) in Ticks::default().by_stage().into_iter().enumerate() {
-            stages.insert(name, median(&|round| round.tally.ticks.by_stage()[index].1));
-        }
+        let names = rounds[0].stages.keys();
+        let stages: BTreeMap<&str, f64> = names
+            .map(|&name| {
+                (
+                    name,
+                    Spread::of(rounds.iter().map(|round| round.stages[name])).median,
+                )
+            })
+            .collect();
         let entries = match side.design {
             Design::None => 0,
             design => design.entries(self.entries),
@@ -413,46 +350,12 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// One design under measurement.
-struct Side<'a> {
-    design: Design,
-    pipeline: Pipeline<'a>,
-    source: Source<'a>,
-    rounds: Vec<Round>,
-}
-
-/// What a round gave.
-struct Round {
-    tally: Tally,
-    parse: u64,
-}
-
-impl Round {
-    fn mpps(&self, rate: &Rate) -> f64 {
-        rate.millions(self.tally.packets(), self.tally.ticks.total() + self.parse)
-    }
-}
-
-impl Side<'_> {
-    fn round(&mut self, packets: u64, batch: usize) {
-        let mut keys = vec![FlowKey::default(); batch];
-        let mut outcomes = vec![Outcome::default(); batch];
-        let (mut left, mut parse) = (packets, 0);
-        while left > 0 {
-            let count = left.min(batch as u64) as usize;
-            left -= count as u64;
-            let keys = &mut keys[..count];
-            self.source.draw(keys);
-            if self.source.parses() {
-                let start = cycles::now();
-                self.source.parse(keys);
-                parse += cycles::now() - start;
-            }
-            self.pipeline.process(keys, &mut outcomes);
-        }
-        let tally = self.pipeline.take_tally();
-        self.rounds.push(Round { tally, parse });
-    }
+/// Million packets a second, round by round.
+fn rates(rounds: &[Round], rate: &Rate) -> Vec<f64> {
+    rounds
+        .iter()
+        .map(|round| rate.millions(round.parsed))
+        .collect()
 }
 
 /// Packets by what the rules say of them.
@@ -514,14 +417,6 @@ fn draw(found: &[Found]) -> Result<String, nuthatch_plot::PlotError> {
 /// The power of two that is nearest by ratio, up to 2^32.
 fn nearest_power_of_two(count: u64) -> u64 {
     1 << (count.clamp(1, 1 << 32) as f64).log2().round() as u32
-}
-
-/// A number from 0 to 1.
-fn probability(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(number) if (0.0..=1.0).contains(&number) => Ok(number),
-        _ => Err("a number from 0 to 1".to_owned()),
-    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub struct Options {
         value_name = "FACTORS",
         value_delimiter = ',',
         default_values_t = [0.5, 0.8, 0.9, 0.95, 1.0, 1.1, 1.25, 2.0],
-        value_parser = crate::bench::factor
+        value_parser = crate::arguments::factor
     )]
     pub oversubscription: Vec<f64>,
     /// Print one line of JSON for each layout and factor

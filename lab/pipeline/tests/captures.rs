@@ -104,8 +104,8 @@ fn a_capture_cut_anywhere_gives_what_stands_before() {
                 Ok(capture) => {
                     assert!(capture.len() >= most && capture.len() < 3);
                     most = capture.len();
-                    for number in 0..most {
-                        assert_eq!(capture.frame(number).1, &frames[number][..]);
+                    for (number, frame) in frames.iter().enumerate().take(most) {
+                        assert_eq!(capture.frame(number).1, &frame[..]);
                     }
                     let told = &capture.faults().broken_off;
                     assert!(told.len() <= 1);
