@@ -25,7 +25,7 @@ run bench --entries 4m --layout 4-way,blp-2-4 --eviction random,pblru --rounds "
 run bench --entries 1m --layout 4-way,8-way,cuckoo-lite,blp-2-4 --eviction random --vector all \
     --warm-up 10 --rounds "$rounds"
 run bench --entries 64k --dist zipf --theta 0.99 --oversubscription 4 --layout 4-way,cuckoo-lite,blp-2-4 \
-    --eviction random,lru,bubble,pblru,pblru:last,pblru:last:0.25,dc-bubble --rounds 1 \
+    --eviction random,lru,bubble,pblru,pblru:last:0.25,dc-bubble --warm-up 30 --rounds 1 \
     --svg docs/figures/flow-zipf.svg
 run replay --generate 72k --dist zipf --theta 0.5 --entries 64k --rounds "$rounds" \
     --svg docs/figures/flow-replay.svg

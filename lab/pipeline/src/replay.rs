@@ -120,7 +120,8 @@ pub struct Found {
     pub mpps: f64,
     /// The same with its spread.
     pub mpps_spread: Spread,
-    /// `mpps` by that of the first design, round by round.
+    /// Packets a second from key to action by those of the first design, round by round. Parsing is
+    /// left out: it costs all designs the same.
     pub speedup: Spread,
     /// Packets by what was done with them.
     pub actions: BTreeMap<String, u64>,
@@ -258,7 +259,7 @@ impl<'a> Plan<'a> {
             }
         }
         bar.finish_and_clear();
-        let first = rates(&sides[0].rounds, &rate);
+        let first = packets_a_tick(&sides[0].rounds);
         Ok(sides
             .iter()
             .map(|side| self.found(side, &first, rules, &rate))
@@ -270,8 +271,7 @@ impl<'a> Plan<'a> {
         let total = Tally::sum(rounds.iter().map(|round| &round.tally));
         let packets = total.packets() as f64;
         let cycles_spread = Spread::of(rounds.iter().map(|round| round.packet));
-        let mpps = rates(rounds, rate);
-        let mpps_spread = Spread::of(mpps.iter().copied());
+        let mpps_spread = Spread::of(rounds.iter().map(|round| rate.millions(round.parsed)));
         let names = rounds[0].stages.keys();
         let stages: BTreeMap<&str, f64> = names
             .map(|&name| {
@@ -310,7 +310,7 @@ impl<'a> Plan<'a> {
             cycles_unit: cycles::UNIT,
             mpps: mpps_spread.median,
             mpps_spread,
-            speedup: Spread::of_ratios(&mpps, first),
+            speedup: Spread::of_ratios(&packets_a_tick(rounds), first),
             actions: actions(rules, side.pipeline.counters()),
         }
     }
@@ -338,7 +338,7 @@ impl<'a> Plan<'a> {
             title,
             "; {} entries; {} rules in {} tuples; rounds of {} packets in bursts of {}.\n\
              {} a packet in each stage and from key to action; million packets a second, parsing \
-             included:",
+             included; key to action by the first:",
             self.entries,
             classifier.rules(),
             classifier.tuples(),
@@ -350,12 +350,9 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Million packets a second, round by round.
-fn rates(rounds: &[Round], rate: &Rate) -> Vec<f64> {
-    rounds
-        .iter()
-        .map(|round| rate.millions(round.parsed))
-        .collect()
+/// Packets a tick from key to action, round by round.
+fn packets_a_tick(rounds: &[Round]) -> Vec<f64> {
+    rounds.iter().map(|round| 1.0 / round.packet).collect()
 }
 
 /// Packets by what the rules say of them.
@@ -372,9 +369,10 @@ fn actions(rules: &Rules, counters: &[u64]) -> BTreeMap<String, u64> {
 
 /// Which design suits these packets.
 fn advice(found: &[Found]) -> String {
+    let by_speed = |row: &&Found| row.speedup.median;
     let fastest = found
         .iter()
-        .max_by(|one, other| one.mpps.total_cmp(&other.mpps));
+        .max_by(|one, other| by_speed(one).total_cmp(&by_speed(other)));
     let name = |row: &Found| match &row.layout[..] {
         "none" => "no microflow cache at all".to_owned(),
         layout => format!("{layout} with {}", row.eviction),

@@ -144,7 +144,7 @@ fn draw(factors: &[f64]) -> Result<String, nuthatch_plot::PlotError> {
         .fold((f64::INFINITY, 0.0_f64), |(low, high), &x| {
             (low.min(x), high.max(x))
         });
-    let steps = 100;
+    let steps = 30;
     let xs: Vec<f64> = (0..=steps)
         .map(|step| from + (to - from) * f64::from(step) / f64::from(steps))
         .collect();
