@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use crate::bench::Bench;
 use crate::flags::Flags;
 use crate::flow::Flow;
+use crate::hash::Hash;
 
 /// An in-memory key-value cache at the speed of memory, for any memcached client.
 #[derive(Debug, Parser)]
@@ -33,6 +34,9 @@ pub enum Command {
     /// Compare flow caches: on captures, on made-up keys, under attack
     #[command(subcommand)]
     Flow(Flow),
+    /// Find the hash function and the table size that suit a set of keys
+    #[command(subcommand)]
+    Hash(Hash),
     /// Print completions for a shell
     Completions {
         /// Which shell

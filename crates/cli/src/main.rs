@@ -8,9 +8,11 @@ mod engine;
 mod extended;
 mod flags;
 mod flow;
+mod hash;
 mod process;
 mod serve;
 mod settings;
+mod tuning;
 
 use std::process::ExitCode;
 
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Some(Command::Serve(serve)) => serve::run(serve),
         Some(Command::Bench(bench)) => bench.run().map_err(Failure::Runtime),
         Some(Command::Flow(flow)) => flow.run(),
+        Some(Command::Hash(hash)) => hash.run(),
         Some(Command::Completions { shell }) => {
             command::completions(shell).map_err(Failure::Runtime)
         }

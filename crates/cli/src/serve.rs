@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use nuthatch::Engine;
+use nuthatch::stats::EngineStats;
 use nuthatch_server::{Address, OnVerbosity, Server, on_signals};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -64,19 +65,32 @@ impl Job for Settings {
     fn run<E: Engine>(self, build: Build<E>) -> Result<(), String> {
         let engine = build(&self.engine)?;
         let name = engine.name();
+        let index = index(&engine.stats());
         let threads = self.server.threads;
         let server = Server::start(self.server, engine).map_err(|error| error.to_string())?;
         on_signals(server.stopper()).map_err(|error| format!("signals: {error}"))?;
         let pid_file = self.process.pid_file.as_deref();
         let _pid_file = pid_file.map(PidFile::write).transpose()?;
+        let cpserver = match server.cpserver_addresses() {
+            [] => String::new(),
+            addresses => format!(", CPServer at {}", list(addresses)),
+        };
         eprint!(
-            "nuthatch {}: engine {name}, {} MiB, {threads} threads, at {}\n{}\n",
+            "nuthatch {}: engine {name}, {} MiB, {threads} threads, {index}at {}{cpserver}\n{}\n",
             env!("CARGO_PKG_VERSION"),
             self.engine.memory_limit >> 20,
             list(server.addresses()),
             what_next(server.addresses())
         );
         server.join().map_err(|error| error.to_string())
+    }
+}
+
+/// The index's size and the rule that chose it; nothing for an engine without such a rule.
+fn index(stats: &EngineStats) -> String {
+    match stats.index_rule {
+        Some(rule) => format!("index of {} slots ({rule}), ", stats.index_slots),
+        None => String::new(),
     }
 }
 

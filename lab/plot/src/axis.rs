@@ -65,6 +65,15 @@ impl Span {
         }
     }
 
+    /// Where a value lies: 0 at the beginning, 1 at the end.
+    pub fn share(&self, value: f64) -> f64 {
+        match self {
+            Self::Linear(low, high) => (value - low) / (high - low),
+            Self::Logarithmic(low, high) => (value / low).ln() / (high / low).ln(),
+            Self::Names(names) => (value + 0.5) / names.len().max(1) as f64,
+        }
+    }
+
     /// Where its lines and labels are.
     fn ticks(&self, most: usize) -> Vec<f64> {
         match self {
@@ -73,6 +82,8 @@ impl Span {
                 range.key_points(most)
             }
             Self::Logarithmic(low, high) => logarithmic_ticks(*low, *high, most.max(2)),
+            // All or none: a name left out would be missed.
+            Self::Names(_) if most == 0 => Vec::new(),
             Self::Names(names) => (0..names.len()).map(|place| place as f64).collect(),
         }
     }
@@ -108,13 +119,8 @@ impl Ranged for Span {
     type ValueType = f64;
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        let share = match self {
-            Self::Linear(low, high) => (value - low) / (high - low),
-            Self::Logarithmic(low, high) => (value / low).ln() / (high / low).ln(),
-            Self::Names(names) => (value + 0.5) / names.len().max(1) as f64,
-        };
         // A value far outside the span would overflow the drawing's coordinates.
-        let place = share.clamp(-1.0, 2.0) * f64::from(limit.1 - limit.0);
+        let place = self.share(*value).clamp(-1.0, 2.0) * f64::from(limit.1 - limit.0);
         limit.0 + place.round() as i32
     }
 

@@ -6,9 +6,9 @@ use plotters::chart::{ChartBuilder, ChartContext, SeriesLabelPosition};
 use plotters::coord::Shift;
 use plotters::coord::cartesian::Cartesian2d;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
-use plotters::element::{Circle, PathElement, Rectangle};
+use plotters::element::{Circle, PathElement, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, IntoFont, RGBColor, ShapeStyle, TextStyle};
+use plotters::style::{Color, FontTransform, IntoFont, RGBColor, ShapeStyle, TextStyle};
 use plotters_svg::SVGBackend;
 
 use crate::axis::{Axis, Scale, Span};
@@ -93,7 +93,12 @@ pub fn bars(chart: &Chart, places: &[String], all: &[Bars]) -> Result<String, Pl
     };
     let x = Span::Names(places.to_vec());
     let width = 0.84 / all.len() as f64;
-    draw(chart, x, y, |context| {
+    let tops = all
+        .iter()
+        .flat_map(|series| series.heights.iter().enumerate());
+    let tops = tops.map(|(place, &height)| (x.share(place as f64), y.share(height)));
+    let legend = free_corner(tops, all.len(), &CORNERS[..ABOVE]);
+    draw(chart, x, y, legend, |context| {
         for (number, series) in all.iter().enumerate() {
             let left = -0.42 + width * number as f64;
             let drawn = series.heights.iter().enumerate();
@@ -128,7 +133,9 @@ pub fn lines(chart: &Chart, all: &[Curve]) -> Result<String, PlotError> {
     }
     let x = Span::around(x_scale, points().map(|point| point.0));
     let y = Span::around(y_scale, points().map(|point| point.1));
-    draw(chart, x, y, |context| {
+    let shares = points().map(|point| (x.share(point.0), y.share(point.1)));
+    let legend = free_corner(shares, all.len(), &CORNERS);
+    draw(chart, x, y, legend, |context| {
         for (number, curve) in all.iter().enumerate() {
             let points: Vec<_> = curve.points.iter().copied().filter(visible).collect();
             let stroke = ShapeStyle::from(colour(number)).stroke_width(2);
@@ -166,25 +173,29 @@ fn draw(
     chart: &Chart,
     x: Span,
     y: Span,
+    legend: SeriesLabelPosition,
     content: impl FnOnce(&mut Context<'_, '_>) -> Result<(), PlotError>,
 ) -> Result<String, PlotError> {
     let mut svg = String::new();
     {
         let area: Area<'_> = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         area.fill(&PAPER).map_err(drawing)?;
-        let upright = names_are_long(&x);
+        let upright = long_names(&x).map(<[String]>::to_vec);
         let mut context = ChartBuilder::on(&area)
             .caption(&chart.title, text(20))
             .margin(14)
-            .x_label_area_size(if upright { 130 } else { 46 })
+            .x_label_area_size(if upright.is_some() { 170 } else { 46 })
             .y_label_area_size(68)
             .build_cartesian_2d(x, y)
             .map_err(drawing)?;
-        mesh(chart, &mut context, upright)?;
+        mesh(chart, &mut context, upright.is_some())?;
         content(&mut context)?;
+        if let Some(names) = upright {
+            upright_names(&area, &context, &names)?;
+        }
         context
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
+            .position(legend)
             .background_style(PAPER.filled())
             .border_style(GRID)
             .label_font(text(14))
@@ -196,16 +207,10 @@ fn draw(
 }
 
 fn mesh(chart: &Chart, context: &mut Context<'_, '_>, upright: bool) -> Result<(), PlotError> {
-    let mut names = text(13);
-    if upright {
-        names = names
-            .transform(plotters::style::FontTransform::Rotate90)
-            .pos(Pos::new(HPos::Left, VPos::Center));
-    }
     context
         .configure_mesh()
         .disable_x_mesh()
-        .x_labels(64)
+        .x_labels(if upright { 0 } else { 64 })
         .y_labels(8)
         .x_desc(&chart.x.label)
         .y_desc(&chart.y.label)
@@ -213,16 +218,94 @@ fn mesh(chart: &Chart, context: &mut Context<'_, '_>, upright: bool) -> Result<(
         .light_line_style(PAPER)
         .axis_style(INK)
         .label_style(text(13))
-        .x_label_style(names)
         .axis_desc_style(text(14))
         .draw()
         .map_err(drawing)
 }
 
-fn names_are_long(x: &Span) -> bool {
+/// Names of places that are too long to stand side by side, each from its place downwards.
+fn upright_names(
+    area: &Area<'_>,
+    context: &Context<'_, '_>,
+    names: &[String],
+) -> Result<(), PlotError> {
+    let style = text(13)
+        .transform(FontTransform::Rotate90)
+        .pos(Pos::new(HPos::Left, VPos::Center));
+    let foot = context.plotting_area().get_y_range().start;
+    for (place, name) in names.iter().enumerate() {
+        let (x, y) = context.backend_coord(&(place as f64, foot));
+        let name = Text::new(name.as_str(), (x, y + 8), style.clone());
+        area.draw(&name).map_err(drawing)?;
+    }
+    Ok(())
+}
+
+/// The corner for a legend of so many series: the one that hides the fewest of these points, each a
+/// share of the chart's width and height, from the left and from below.
+fn free_corner(
+    points: impl Iterator<Item = (f64, f64)>,
+    series: usize,
+    corners: &[Corner],
+) -> SeriesLabelPosition {
+    let points: Vec<(f64, f64)> = points.collect();
+    let height = 0.06 + LEGEND_LINE * series as f64;
+    let hides = |corner: &Corner, (x, y): (f64, f64)| {
+        let beside = if corner.right {
+            x > 1.0 - LEGEND_WIDTH
+        } else {
+            x < LEGEND_WIDTH
+        };
+        let level = if corner.upper {
+            y > 1.0 - height
+        } else {
+            y < height
+        };
+        beside && level
+    };
+    let hidden = |corner: &&Corner| points.iter().filter(|&&point| hides(corner, point)).count();
+    let free = corners.iter().min_by_key(hidden);
+    free.map_or(SeriesLabelPosition::UpperRight, |corner| {
+        corner.position.clone()
+    })
+}
+
+/// About the width of a legend, and the height of one of its lines, as shares of the chart's.
+const LEGEND_WIDTH: f64 = 0.25;
+const LEGEND_LINE: f64 = 0.05;
+
+/// A corner that a legend may be in.
+struct Corner {
+    position: SeriesLabelPosition,
+    right: bool,
+    upper: bool,
+}
+
+/// In the order of preference. Bars stand on the ground, so a legend for them is above.
+const CORNERS: [Corner; 4] = [
+    corner(SeriesLabelPosition::UpperRight, true, true),
+    corner(SeriesLabelPosition::UpperLeft, false, true),
+    corner(SeriesLabelPosition::LowerLeft, false, false),
+    corner(SeriesLabelPosition::LowerRight, true, false),
+];
+const ABOVE: usize = 2;
+
+const fn corner(position: SeriesLabelPosition, right: bool, upper: bool) -> Corner {
+    Corner {
+        position,
+        right,
+        upper,
+    }
+}
+
+/// The names of an axis, if they are too long to stand side by side.
+fn long_names(x: &Span) -> Option<&[String]> {
     match x {
-        Span::Names(names) => names.iter().map(|name| name.len() + 2).sum::<usize>() > NAMES_MAX,
-        Span::Linear(..) | Span::Logarithmic(..) => false,
+        Span::Names(names) => {
+            let length: usize = names.iter().map(|name| name.len() + 2).sum();
+            (length > NAMES_MAX).then_some(names)
+        }
+        Span::Linear(..) | Span::Logarithmic(..) => None,
     }
 }
 
@@ -305,6 +388,19 @@ mod tests {
         }];
         let svg = bars(&chart(Axis::linear("ns")), &names, &all).unwrap();
         assert_eq!(svg.matches("rotate(90").count(), 12);
+    }
+
+    #[test]
+    fn the_legend_goes_where_it_hides_least() {
+        let rising = || (0..10).map(|step| (f64::from(step) / 10.0, f64::from(step) / 10.0));
+        let falling = || rising().map(|(x, y)| (x, 1.0 - y));
+        let corner = |points: &mut dyn Iterator<Item = (f64, f64)>, corners| {
+            format!("{:?}", free_corner(points, 4, corners))
+        };
+        assert_eq!(corner(&mut falling(), &CORNERS), "UpperRight");
+        assert_eq!(corner(&mut rising(), &CORNERS), "UpperLeft");
+        let both = || rising().chain(falling().filter(|point| point.0 < 0.3));
+        assert_eq!(corner(&mut both(), &CORNERS), "LowerRight");
     }
 
     #[test]

@@ -1,0 +1,473 @@
+//! `nuthatch hash analyze`: which function and which table size suit a file of keys.
+//!
+//! With a number of buckets the keys are counted as they are read, in constant memory; the costs are
+//! measured on a sample of them. Without one (`auto`) the keys are held, equal ones once, and the table
+//! gets a bucket for each, rounded up to a power of two.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use nuthatch_hash::distribution::avalanche::Avalanche;
+use nuthatch_hash::distribution::cuckoo::{self, Shape};
+use nuthatch_hash::distribution::{ChiSquared, Histogram, Perfect, set_associative};
+use nuthatch_hash::functions::{Entry, HashedKey, Registry};
+use nuthatch_hash::key::Kind;
+use nuthatch_hash::table::Table;
+
+use crate::format::Format;
+use crate::keys::{AnyKey, Keys, Visit};
+use crate::measure::{Cost, Measure, SEARCHED_KEYS};
+use crate::progress::Progress;
+use crate::rank::rank;
+use crate::source::{Progressed, Source};
+use crate::{Failure, report};
+
+/// Bytes of keys that are held at most.
+const HELD_BYTES_MAX: usize = 4 << 30;
+/// Bytes of counters of all functions together at most.
+const COUNTER_BYTES_MAX: u64 = 4 << 30;
+/// The seed of the seeded functions: fixed, so that the same keys give the same report.
+pub const SEED: u64 = 0x6e75_7468_6174_6368;
+
+/// How to analyse.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// The keys: a file, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub keys: PathBuf,
+    /// How they are written; files of `collect` say so themselves, others are lines
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Functions to compare: all that take such keys, or names with commas between them
+    #[arg(long, value_name = "NAMES", default_value = "all")]
+    pub functions: String,
+    /// Buckets of the table; auto: one for each key, rounded up to a power of two
+    #[arg(long, value_name = "N", default_value = "auto")]
+    pub buckets: Buckets,
+    /// One line of JSON for each function, the best first
+    #[arg(long)]
+    pub json: bool,
+    /// Draw the histograms into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+/// Buckets of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buckets {
+    /// One for each key.
+    Auto,
+    /// So many.
+    Count(Table),
+}
+
+impl FromStr for Buckets {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        let count = text
+            .parse()
+            .map_err(|_| "a number of buckets, or auto".to_owned())?;
+        Table::new(count)
+            .map(Self::Count)
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// What is known of a function on these keys.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// Its name.
+    pub name: &'static str,
+    /// What it computes.
+    pub about: &'static str,
+    /// True if nobody can choose keys that collide.
+    pub seeded: bool,
+    /// How the keys lie.
+    pub histogram: Histogram,
+    /// Whether that is chance.
+    pub chi_squared: ChiSquared,
+    /// Bits of the bucket that turn with a bit of the key.
+    pub avalanche: Option<Avalanche>,
+    /// What it costs.
+    pub cost: Cost,
+    /// In our cuckoo table and in MemC3's, for functions of 64 bits.
+    pub cuckoo: Option<[cuckoo::Filled; 2]>,
+    /// In a set-associative table of 8 ways, likewise.
+    pub set_associative: Option<set_associative::Filled>,
+}
+
+impl Verdict {
+    /// What a perfect hash would do.
+    pub fn perfect(&self) -> Perfect {
+        Perfect::of(self.histogram.items(), self.histogram.buckets())
+    }
+}
+
+/// All that an analysis found.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    /// What the keys are made of.
+    pub kind: Kind,
+    /// Keys that were equal to others and are counted once; `None` if equal ones were not looked for.
+    pub repeated: Option<u64>,
+    /// One for each function.
+    pub verdicts: Vec<Verdict>,
+    /// Functions that were left out because the table's size is no power of two.
+    pub left_out: Vec<&'static str>,
+    /// What the best function would search in tables of other sizes: buckets, hit, miss. Known where
+    /// the keys were held.
+    pub sizes: Vec<(u64, f64, f64)>,
+    /// What to know about the keys, in words.
+    pub warnings: Vec<String>,
+}
+
+/// Analyses, and prints what was found.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let registry = Registry::new(SEED);
+    let chosen = choose(&registry, &options.functions)?;
+    let mut source = Source::open(&options.keys, options.format)?;
+    let kind = source.format()?.kind();
+    let (entries, left_out) = fitting(&chosen, kind, options)?;
+    let mut analysis = match options.buckets {
+        Buckets::Count(table) => streamed(&mut source, kind, &entries, table)?,
+        Buckets::Auto => held(&mut source, kind, &entries)?,
+    };
+    analysis.left_out = left_out;
+    analysis.warnings.extend(source.cut_short());
+    let ranking = rank(&analysis.verdicts);
+    if let Some(path) = &options.svg {
+        let svg = report::plot(&analysis, &ranking)?;
+        nuthatch_plot::save(path, &svg)
+            .map_err(|error| Failure::data(format!("{}: {error}", path.display())))?;
+    }
+    for warning in &analysis.warnings {
+        eprintln!("nuthatch: {warning}");
+    }
+    crate::output::print(&match options.json {
+        true => report::json(&analysis, &ranking)?,
+        false => report::text(&analysis, &ranking),
+    })
+}
+
+/// The functions of a list of names, or all.
+fn choose<'a>(registry: &'a Registry, names: &str) -> Result<Vec<(&'a Entry, Named)>, Failure> {
+    if names == "all" {
+        return Ok(registry
+            .entries()
+            .iter()
+            .map(|entry| (entry, Named::No))
+            .collect());
+    }
+    let entry = |name: &str| {
+        let known = || -> Vec<&str> { registry.entries().iter().map(|entry| entry.name).collect() };
+        registry
+            .find(name)
+            .map(|entry| (entry, Named::Yes))
+            .ok_or_else(|| {
+                Failure::usage(format!(
+                    "--functions: no {name}; there are: {}",
+                    known().join(", ")
+                ))
+            })
+    };
+    names.split(',').map(|name| entry(name.trim())).collect()
+}
+
+/// Whether a function was asked for by name: then it is not left out in silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    Yes,
+    No,
+}
+
+/// Those of the functions that take such keys and tables, and the names of those that would take the keys.
+fn fitting<'a>(
+    chosen: &[(&'a Entry, Named)],
+    kind: Kind,
+    options: &Options,
+) -> Result<(Vec<&'a Entry>, Vec<&'static str>), Failure> {
+    let (mut entries, mut left_out) = (Vec::new(), Vec::new());
+    for &(entry, named) in chosen {
+        let table = match options.buckets {
+            Buckets::Auto => Ok(()),
+            Buckets::Count(table) => entry.check(table),
+        };
+        match (entry.takes(kind), table, named) {
+            (true, Ok(()), _) => entries.push(entry),
+            (true, Err(_), Named::No) => left_out.push(entry.name),
+            (false, _, Named::No) => {}
+            (false, _, Named::Yes) => {
+                let (name, kind) = (entry.name, kind.name());
+                return Err(Failure::usage(format!(
+                    "--functions: {name} takes no {kind} keys"
+                )));
+            }
+            (true, Err(error), Named::Yes) => {
+                return Err(Failure::usage(format!(
+                    "--functions {}: {error}",
+                    entry.name
+                )));
+            }
+        }
+    }
+    if let Buckets::Count(table) = options.buckets {
+        let bytes = table.buckets() * 4 * entries.len() as u64;
+        if bytes > COUNTER_BYTES_MAX {
+            return Err(Failure::usage(format!(
+                "--buckets: counters of {} functions would take {} GiB, more than {}; name fewer",
+                entries.len(),
+                bytes >> 30,
+                COUNTER_BYTES_MAX >> 30
+            )));
+        }
+    }
+    Ok((entries, left_out))
+}
+
+/// Reads all keys, keeps each once, then counts.
+fn held(source: &mut Source, kind: Kind, entries: &[&Entry]) -> Result<Analysis, Failure> {
+    let progress = Progress::new("keys read", None);
+    let mut keys = Keys::none(kind);
+    let mut before = 0;
+    while source.next(&mut keys)? == Progressed::More {
+        progress.add((keys.len() - before) as u64);
+        before = keys.len();
+        if keys.bytes() > HELD_BYTES_MAX {
+            return Err(Failure::data(format!(
+                "more than {} GiB of keys; with --buckets N they need not be held",
+                HELD_BYTES_MAX >> 30
+            )));
+        }
+    }
+    drop(progress);
+    let read = keys.len();
+    keys.deduplicate();
+    check_worth(read as u64, keys.len() > 1)?;
+    let items = keys.len() as u64;
+    let table =
+        Table::new(items.next_power_of_two()).map_err(|error| Failure::data(error.to_string()))?;
+    let mut counters = Counters::new(entries, table);
+    keys.visit(Count(&mut counters));
+    let mut analysis = counters.analysis(kind, &keys, items);
+    analysis.repeated = Some((read - keys.len()) as u64);
+    let best = rank(&analysis.verdicts).order[0];
+    analysis.sizes = keys.visit(OtherSizes {
+        entry: entries[best],
+        table,
+    });
+    Ok(analysis)
+}
+
+/// Counts keys as they come, and keeps a sample.
+fn streamed(
+    source: &mut Source,
+    kind: Kind,
+    entries: &[&Entry],
+    table: Table,
+) -> Result<Analysis, Failure> {
+    let progress = Progress::new("keys", None);
+    let mut counters = Counters::new(entries, table);
+    let mut sample = Keys::none(kind);
+    let mut first = Keys::none(kind);
+    let (mut items, mut differ, mut halvings) = (0, false, 0);
+    loop {
+        let mut chunk = Keys::none(kind);
+        let progressed = source.next(&mut chunk)?;
+        chunk.visit(Count(&mut counters));
+        items += chunk.len() as u64;
+        progress.add(chunk.len() as u64);
+        if !differ {
+            first.append(&mut chunk.clone());
+            first.deduplicate();
+            differ = first.len() > 1;
+        }
+        for _ in 0..halvings {
+            chunk.halve();
+        }
+        sample.append(&mut chunk);
+        // The sample is every 2^n-th key or so: halved when it has become twice as large as needed.
+        while sample.len() > 2 * SEARCHED_KEYS {
+            sample.halve();
+            halvings += 1;
+        }
+        if progressed == Progressed::End {
+            break;
+        }
+    }
+    drop(progress);
+    check_worth(items, differ)?;
+    let sampled = sample.len();
+    sample.deduplicate();
+    let mut analysis = counters.analysis(kind, &sample, items);
+    if sample.len() < sampled {
+        analysis.warnings.push(format!(
+            "{} of {sampled} sampled keys are equal to others; a table would hold them once, but \
+             with --buckets equal keys are counted as they come",
+            sampled - sample.len()
+        ));
+    }
+    Ok(analysis)
+}
+
+/// Errors: keys that tell nothing about a function.
+fn check_worth(keys: u64, differ: bool) -> Result<(), Failure> {
+    match (keys, differ) {
+        (0, _) => Err(Failure::data("no keys")),
+        (1, _) => Err(Failure::data(
+            "one key says nothing about a hash function; two are needed",
+        )),
+        (_, false) => Err(Failure::data(format!(
+            "all {keys} keys are equal; every function puts them into one bucket"
+        ))),
+        (_, true) => Ok(()),
+    }
+}
+
+/// Counters of each bucket under each function.
+struct Counters<'a> {
+    entries: &'a [&'a Entry],
+    table: Table,
+    counts: Vec<Vec<u32>>,
+}
+
+struct Count<'a, 'b>(&'a mut Counters<'b>);
+
+impl Visit for Count<'_, '_> {
+    type Output = ();
+
+    fn visit<K: AnyKey>(self, keys: &[K]) {
+        let Counters {
+            entries,
+            table,
+            counts,
+        } = self.0;
+        for (entry, counts) in entries.iter().zip(counts) {
+            if let Some(function) = K::function(entry) {
+                function.count(keys, *table, counts);
+            }
+        }
+    }
+}
+
+impl<'a> Counters<'a> {
+    fn new(entries: &'a [&'a Entry], table: Table) -> Self {
+        let none = || vec![0; table.buckets() as usize];
+        Self {
+            entries,
+            table,
+            counts: entries.iter().map(|_| none()).collect(),
+        }
+    }
+
+    /// Judges each function by its counts, and by what it does with a sample of the keys.
+    fn analysis(self, kind: Kind, sample: &Keys, items: u64) -> Analysis {
+        let costs = sample.visit(Measure {
+            entries: self.entries,
+            table: self.table,
+            items,
+        });
+        let tables = sample.visit(Tables {
+            entries: self.entries,
+            table: self.table,
+        });
+        let verdict = |(((entry, counts), cost), in_tables): (_, InTables)| {
+            let (entry, counts): (&&Entry, Vec<u32>) = (entry, counts);
+            let histogram = Histogram::of_counts(counts.into_iter().map(u64::from));
+            Verdict {
+                name: entry.name,
+                about: entry.about,
+                seeded: entry.seeded,
+                chi_squared: ChiSquared::of(&histogram),
+                histogram,
+                avalanche: in_tables.avalanche,
+                cost,
+                cuckoo: in_tables.cuckoo,
+                set_associative: in_tables.set_associative,
+            }
+        };
+        let all = self.entries.iter().zip(self.counts).zip(costs).zip(tables);
+        Analysis {
+            kind,
+            repeated: None,
+            verdicts: all.map(verdict).collect(),
+            left_out: Vec::new(),
+            sizes: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// What a function does in tables of other kinds.
+struct InTables {
+    avalanche: Option<Avalanche>,
+    cuckoo: Option<[cuckoo::Filled; 2]>,
+    set_associative: Option<set_associative::Filled>,
+}
+
+struct Tables<'a> {
+    entries: &'a [&'a Entry],
+    table: Table,
+}
+
+/// Ways of the set-associative table.
+const WAYS: u64 = 8;
+/// Keys that tables with slots are filled with at most.
+const FILLED_KEYS: usize = 1 << 17;
+
+impl Visit for Tables<'_> {
+    type Output = Vec<InTables>;
+
+    fn visit<K: AnyKey>(self, keys: &[K]) -> Vec<InTables> {
+        let one = |entry: &&Entry| {
+            let function = K::function(entry);
+            // All over the keys, which may be sorted.
+            let some = keys.iter().step_by(keys.len().div_ceil(FILLED_KEYS));
+            let hashes: Option<Vec<u64>> =
+                function.and_then(|function| some.map(|&key| function.hash(key)).collect());
+            InTables {
+                avalanche: K::avalanche(entry, keys, self.table),
+                cuckoo: hashes.as_deref().and_then(|hashes| {
+                    let ours = cuckoo::fill(hashes, Shape::EIGHT_WAY)?;
+                    Some([ours, cuckoo::fill(hashes, Shape::MEMC3)?])
+                }),
+                set_associative: hashes.and_then(|hashes| set_associative::fill(&hashes, WAYS)),
+            }
+        };
+        self.entries.iter().map(one).collect()
+    }
+}
+
+/// The same keys and function in smaller and larger tables.
+struct OtherSizes<'a> {
+    entry: &'a Entry,
+    table: Table,
+}
+
+impl Visit for OtherSizes<'_> {
+    type Output = Vec<(u64, f64, f64)>;
+
+    fn visit<K: AnyKey>(self, keys: &[K]) -> Self::Output {
+        let bits = self.table.bits();
+        let sizes = (bits.saturating_sub(2)..=(bits + 1).min(32)).map(Table::of_bits);
+        sizes
+            .map(|table| {
+                let seen = histogram(self.entry, keys, table);
+                (table.buckets(), seen.searched_hit(), seen.searched_miss())
+            })
+            .collect()
+    }
+}
+
+/// Makes a histogram of keys under one function.
+pub fn histogram<K: HashedKey>(entry: &Entry, keys: &[K], table: Table) -> Histogram {
+    let mut counts = vec![0; table.buckets() as usize];
+    if let Some(function) = K::function(entry) {
+        function.count(keys, table, &mut counts);
+    }
+    Histogram::of_counts(counts.into_iter().map(u64::from))
+}

@@ -1,0 +1,123 @@
+//! The walk over a directory's tree: what cannot be read is said, counted, and in the end an error.
+
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use walkdir::{DirEntry, DirEntryExt, IntoIter, WalkDir};
+
+use crate::Failure;
+
+/// Unreadable places that are named one by one.
+const NAMED_MAX: u64 = 10;
+/// Bytes of the blocks that `st_blocks` counts.
+const STAT_BLOCK: u64 = 512;
+
+/// A walk under way.
+pub struct Walk {
+    entries: IntoIter,
+    unreadable: u64,
+    skip_unreadable: bool,
+}
+
+/// A name that was met.
+pub struct Found(DirEntry);
+
+impl Found {
+    /// Directories between it and the root; the root's is 0.
+    pub fn depth(&self) -> usize {
+        self.0.depth()
+    }
+
+    /// Its name, without its directory's.
+    pub fn name(&self) -> &[u8] {
+        self.0.file_name().as_bytes()
+    }
+
+    /// Its inode number.
+    pub fn inode(&self) -> u64 {
+        self.0.ino()
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// True for files and directories, false for what has no blocks of its own.
+    pub fn has_blocks(&self) -> bool {
+        self.0.file_type().is_file() || self.0.file_type().is_dir()
+    }
+}
+
+impl Walk {
+    /// Begins. Errors: the root is no directory, or cannot be read.
+    pub fn begin(root: &Path, skip_unreadable: bool) -> Result<Self, Failure> {
+        let failed = |words: String| Failure::data(format!("{}: {words}", root.display()));
+        // Read here, so that a wrong root is an error whatever may be left out below it.
+        std::fs::read_dir(root).map_err(|error| failed(error.to_string()))?;
+        Ok(Self {
+            entries: WalkDir::new(root).same_file_system(true).into_iter(),
+            unreadable: 0,
+            skip_unreadable,
+        })
+    }
+
+    /// Bytes of a file that are stored somewhere; `None` for what is no file, or cannot be asked.
+    pub fn stored_bytes(&mut self, found: &Found) -> Option<u64> {
+        if !found.0.file_type().is_file() {
+            return None;
+        }
+        let stored = |about: Metadata| about.len().min(about.blocks() * STAT_BLOCK);
+        match found.0.metadata() {
+            Ok(about) => Some(stored(about)),
+            Err(error) if is_gone(error.io_error()) => None,
+            Err(error) => {
+                self.left_out(&error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Says that something is left out.
+    pub fn left_out(&mut self, words: &str) {
+        self.unreadable += 1;
+        if self.unreadable <= NAMED_MAX {
+            eprintln!("nuthatch: {words}");
+        } else if self.unreadable == NAMED_MAX + 1 {
+            eprintln!("nuthatch: and more");
+        }
+    }
+
+    /// Ends the walk. Errors: something was left out that should not have been.
+    pub fn finish(&self) -> Result<(), Failure> {
+        match self.unreadable {
+            0 => Ok(()),
+            _ if self.skip_unreadable => Ok(()),
+            count => Err(Failure::data(format!(
+                "{count} could not be read; with --skip-unreadable the keys of the others do"
+            ))),
+        }
+    }
+}
+
+/// The names, a directory's before those in it.
+impl Iterator for Walk {
+    type Item = Found;
+
+    fn next(&mut self) -> Option<Found> {
+        loop {
+            match self.entries.next()? {
+                Ok(entry) => return Some(Found(entry)),
+                Err(error) if is_gone(error.io_error()) => {}
+                Err(error) => self.left_out(&error.to_string()),
+            }
+        }
+    }
+}
+
+/// A file that was deleted while the walk was on its way to it.
+fn is_gone(error: Option<&std::io::Error>) -> bool {
+    error.is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+}

@@ -1,0 +1,26 @@
+//! Real keys, and what becomes of them in a hash table.
+//!
+//! * [`collect`]: keys of this machine's file systems, as the tables of the Linux paper have them.
+//! * [`analyze`]: which function and which table size suit a file of keys, and why.
+//! * [`size`]: how many buckets each rule gives a machine.
+//! * [`figures`]: the paper's histograms and tables, in kind.
+//!
+//! A key file is text, one key a line ([`format`]); it is read as a stream, so that a collector and an
+//! analysis can be joined by a pipe.
+
+mod address;
+pub mod analyze;
+pub mod collect;
+mod failure;
+pub mod figures;
+pub mod format;
+mod keys;
+mod measure;
+mod output;
+mod progress;
+mod rank;
+mod report;
+pub mod size;
+mod source;
+
+pub use failure::Failure;

@@ -1,0 +1,113 @@
+//! Where a command writes: standard output, or a file that appears when it is whole.
+
+use std::fs::Permissions;
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::Failure;
+
+/// A stream of bytes that somebody reads.
+pub enum Output {
+    /// Standard output.
+    Standard(BufWriter<StdoutLock<'static>>),
+    /// A file beside the one to be written.
+    File {
+        /// What is being written.
+        file: BufWriter<NamedTempFile>,
+        /// What it will be called.
+        path: PathBuf,
+    },
+}
+
+/// Bytes written at a time.
+const BUFFER: usize = 1 << 18;
+
+/// Whether anybody reads on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// It was written.
+    Listens,
+    /// The other end of the pipe is closed: whoever read has enough. Not an error.
+    Left,
+}
+
+impl Output {
+    /// Standard output if there is no path. Errors: the file's directory cannot be written.
+    pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
+        let Some(path) = path else {
+            let standard = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+            return Ok(Self::Standard(standard));
+        };
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let file = tempfile::Builder::new()
+            .prefix(".nuthatch-")
+            // As any program's files: the process's mask decides who may read.
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder)
+            .map_err(|error| Failure::data(format!("{}: {error}", path.display())))?;
+        Ok(Self::File {
+            file: BufWriter::with_capacity(BUFFER, file),
+            path: path.to_owned(),
+        })
+    }
+
+    /// Writes. Errors: what the system says, except that nobody reads.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<Reader, Failure> {
+        let written = match self {
+            Self::Standard(standard) => standard.write_all(bytes),
+            Self::File { file, .. } => file.write_all(bytes),
+        };
+        self.judge(written)
+    }
+
+    /// Ends the output: a file takes its name now. Dropped without this, a file never was.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        let flushed = match &mut self {
+            Self::Standard(standard) => standard.flush(),
+            Self::File { file, .. } => file.flush(),
+        };
+        self.judge(flushed)?;
+        match self {
+            Self::Standard(_) => Ok(()),
+            Self::File { file, path } => {
+                let failed =
+                    |error: io::Error| Failure::data(format!("{}: {error}", path.display()));
+                let file = file
+                    .into_inner()
+                    .map_err(|error| failed(error.into_error()))?;
+                file.persist(&path).map_err(|error| failed(error.error))?;
+                Ok(())
+            }
+        }
+    }
+
+    fn judge(&self, written: io::Result<()>) -> Result<Reader, Failure> {
+        match (written, self) {
+            (Ok(()), _) => Ok(Reader::Listens),
+            (Err(error), Self::Standard(_)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Ok(Reader::Left)
+            }
+            (Err(error), Self::Standard(_)) => {
+                Err(Failure::data(format!("standard output: {error}")))
+            }
+            (Err(error), Self::File { path, .. }) => {
+                Err(Failure::data(format!("{}: {error}", path.display())))
+            }
+        }
+    }
+}
+
+/// Prints a whole text.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut output = Output::open(None)?;
+    match output.write(text.as_bytes())? {
+        Reader::Listens => output.finish(),
+        Reader::Left => Ok(()),
+    }
+}

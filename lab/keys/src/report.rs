@@ -1,0 +1,379 @@
+//! What an analysis found: as text, as JSON, as a figure.
+
+use std::fmt::Write;
+
+use nuthatch_hash::distribution::Histogram;
+use nuthatch_plot::{Axis, Bars, Chart, bars};
+use serde::Serialize;
+
+use crate::Failure;
+use crate::analyze::{Analysis, Verdict};
+use crate::rank::Ranking;
+
+/// Sizes that a figure has bars for, one by one.
+const PLOTTED_MAX: u64 = 15;
+/// Functions that a figure shows beside the perfect one: the best and the worst.
+const PLOTTED_BEST: usize = 2;
+const PLOTTED_WORST: usize = 2;
+
+/// For people: a histogram for each function, the ranking, and what to take.
+pub fn text(analysis: &Analysis, ranking: &Ranking) -> String {
+    let mut text = String::new();
+    let verdicts = || ranking.order.iter().map(|&at| &analysis.verdicts[at]);
+    for verdict in verdicts() {
+        // Writing to a String does not fail, here and below.
+        let _ = writeln!(
+            text,
+            "== {}: {}\n{}",
+            verdict.name, verdict.about, verdict.histogram
+        );
+    }
+    about_keys(&mut text, analysis);
+    ranking_table(&mut text, verdicts());
+    slots_table(&mut text, verdicts());
+    sizes_table(&mut text, analysis);
+    let _ = writeln!(text, "\n{}", ranking.advice);
+    text
+}
+
+fn about_keys(text: &mut String, analysis: &Analysis) {
+    let Some(first) = analysis.verdicts.first() else {
+        return;
+    };
+    let (items, buckets) = (first.histogram.items(), first.histogram.buckets());
+    let kind = analysis.kind.name();
+    let _ = write!(text, "{items} {kind} keys in {buckets} buckets");
+    match analysis.repeated {
+        Some(0) => {}
+        Some(repeated) => {
+            let _ = write!(text, "; {repeated} were equal to others and count once");
+        }
+        None => text.push_str("; equal keys count as often as they come"),
+    }
+    text.push('\n');
+    if !analysis.left_out.is_empty() {
+        let names = analysis.left_out.join(", ");
+        let _ = writeln!(text, "left out, for they need a power of two: {names}");
+    }
+}
+
+fn ranking_table<'a>(text: &mut String, verdicts: impl Iterator<Item = &'a Verdict> + Clone) {
+    let _ = writeln!(
+        text,
+        "\n{:>4} {:<22} {:>6} {:>8} {:>9} {:>9} {:>9} {:>7} {:>7} {:>9}  seed",
+        "rank",
+        "function",
+        "used",
+        "largest",
+        "hit",
+        "miss",
+        "chi z",
+        "turned",
+        "ns/key",
+        "ns/search"
+    );
+    for (rank, verdict) in verdicts.clone().enumerate() {
+        let seen = &verdict.histogram;
+        let _ = writeln!(
+            text,
+            "{:>4} {:<22} {:>5.1}% {:>8} {:>9.3} {:>9.3} {:>9.1} {:>7} {:>7.2} {:>9.1}  {}",
+            rank + 1,
+            verdict.name,
+            100.0 * seen.used_buckets() as f64 / seen.buckets() as f64,
+            seen.largest(),
+            seen.searched_hit(),
+            seen.searched_miss(),
+            verdict.chi_squared.z,
+            turned(verdict),
+            verdict.cost.ns_per_key,
+            verdict.cost.ns_per_search,
+            if verdict.seeded { "yes" } else { "-" }
+        );
+    }
+    if let Some(verdict) = verdicts.clone().next() {
+        let perfect = verdict.perfect();
+        let _ = writeln!(
+            text,
+            "{:>4} {:<22} {:>5.1}% {:>8} {:>9.3} {:>9.3} {:>9.1} {:>7}",
+            "",
+            "(a perfect hash)",
+            100.0 * perfect.used_share(),
+            perfect.largest(),
+            perfect.searched_hit(),
+            perfect.searched_miss(),
+            0.0,
+            "100%"
+        );
+    }
+    text.push_str(
+        "hit, miss: objects searched in a chain. chi z: standard deviations from chance; far above 0\n\
+         keys crowd, far below they avoid one another. turned: pairs of a bit of the key and a bit of\n\
+         the bucket where one turns the other with a chance of about a half. ns/search: a table of\n\
+         chains with half of the keys, all searched, hashing included.\n",
+    );
+}
+
+fn turned(verdict: &Verdict) -> String {
+    match verdict.avalanche {
+        Some(avalanche) => format!("{:.0}%", 100.0 * avalanche.good),
+        None => "-".into(),
+    }
+}
+
+/// Tables whose buckets have slots, for the functions with bits enough.
+fn slots_table<'a>(text: &mut String, verdicts: impl Iterator<Item = &'a Verdict>) {
+    let rows: Vec<String> = verdicts
+        .filter_map(|verdict| {
+            let ([ours, memc3], sets) =
+                (verdict.cuckoo.as_ref()?, verdict.set_associative.as_ref()?);
+            Some(format!(
+                "{:<22} {:>9.1}% {:>10.4} {:>9.1}% {:>10.4} {:>11.1}% {:>10.4}",
+                verdict.name,
+                100.0 * ours.load(),
+                ours.false_tags,
+                100.0 * memc3.load(),
+                memc3.false_tags,
+                100.0 * sets.kept_share(),
+                sets.false_tags
+            ))
+        })
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "\n{:<22} {:>21} {:>21} {:>23}\n{:<22} {:>10} {:>10} {:>10} {:>10} {:>12} {:>10}",
+        "in tables with slots:",
+        "cuckoo 8 x 16-bit tag",
+        "cuckoo 4 x 8-bit tag",
+        "8-way set-associative",
+        "",
+        "load",
+        "false tags",
+        "load",
+        "false tags",
+        "kept",
+        "false tags"
+    );
+    for row in rows {
+        let _ = writeln!(text, "{row}");
+    }
+    text.push_str("load: where the first item finds no place. false tags: a search that hits.\n");
+}
+
+fn sizes_table(text: &mut String, analysis: &Analysis) {
+    if analysis.sizes.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "\nthe first of them in tables of other sizes (a pointer of 8 bytes a bucket):"
+    );
+    let _ = writeln!(
+        text,
+        "{:>12} {:>12} {:>9} {:>9}",
+        "buckets", "KiB", "hit", "miss"
+    );
+    for (buckets, hit, miss) in &analysis.sizes {
+        let kib = *buckets as f64 / 128.0;
+        let _ = writeln!(text, "{buckets:>12} {kib:>12.1} {hit:>9.3} {miss:>9.3}");
+    }
+}
+
+/// One line of JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    function: &'a str,
+    rank: usize,
+    recommended: bool,
+    seeded: bool,
+    kind: &'a str,
+    buckets: u64,
+    items: u64,
+    used_buckets: u64,
+    largest: u64,
+    share_up_to_mean: f64,
+    searched_hit: f64,
+    searched_miss: f64,
+    chi_squared: f64,
+    chi_squared_z: f64,
+    chi_squared_p: f64,
+    avalanche_mean: Option<f64>,
+    avalanche_worst: Option<f64>,
+    avalanche_good: Option<f64>,
+    ns_per_key: f64,
+    ns_per_search: f64,
+    perfect: Perfect,
+    cuckoo: Option<Slots>,
+    cuckoo_memc3: Option<Slots>,
+    set_associative: Option<Slots>,
+    histogram: Vec<Bar>,
+    advice: &'a str,
+}
+
+/// A perfect hash on as many keys and buckets.
+#[derive(Serialize)]
+struct Perfect {
+    used_share: f64,
+    largest: u64,
+    share_up_to_mean: f64,
+    searched_hit: f64,
+    searched_miss: f64,
+}
+
+/// A table with slots. `load` of a set-associative one is that of its ways.
+#[derive(Serialize)]
+struct Slots {
+    slots: u64,
+    items: u64,
+    load: f64,
+    false_tags: f64,
+}
+
+/// A row of the histogram.
+#[derive(Serialize)]
+struct Bar {
+    size: u64,
+    buckets: u64,
+    items: u64,
+    sum_pct: f64,
+    perfect_buckets: f64,
+}
+
+/// For programs: one line a function, the best first.
+pub fn json(analysis: &Analysis, ranking: &Ranking) -> Result<String, Failure> {
+    let mut text = String::new();
+    for (rank, &at) in ranking.order.iter().enumerate() {
+        let line = line(analysis, ranking, rank, &analysis.verdicts[at]);
+        let line =
+            serde_json::to_string(&line).map_err(|error| Failure::data(error.to_string()))?;
+        text += &line;
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn line<'a>(
+    analysis: &'a Analysis,
+    ranking: &'a Ranking,
+    rank: usize,
+    verdict: &'a Verdict,
+) -> Line<'a> {
+    let (seen, perfect) = (&verdict.histogram, verdict.perfect());
+    let slots = |filled: &nuthatch_hash::distribution::cuckoo::Filled| Slots {
+        slots: filled.slots,
+        items: filled.items,
+        load: filled.load(),
+        false_tags: filled.false_tags,
+    };
+    Line {
+        function: verdict.name,
+        rank: rank + 1,
+        recommended: rank == 0,
+        seeded: verdict.seeded,
+        kind: analysis.kind.name(),
+        buckets: seen.buckets(),
+        items: seen.items(),
+        used_buckets: seen.used_buckets(),
+        largest: seen.largest(),
+        share_up_to_mean: seen.share_up_to_mean(),
+        searched_hit: seen.searched_hit(),
+        searched_miss: seen.searched_miss(),
+        chi_squared: verdict.chi_squared.value,
+        chi_squared_z: verdict.chi_squared.z,
+        chi_squared_p: verdict.chi_squared.p,
+        avalanche_mean: verdict.avalanche.map(|avalanche| avalanche.mean),
+        avalanche_worst: verdict.avalanche.map(|avalanche| avalanche.worst),
+        avalanche_good: verdict.avalanche.map(|avalanche| avalanche.good),
+        ns_per_key: verdict.cost.ns_per_key,
+        ns_per_search: verdict.cost.ns_per_search,
+        perfect: Perfect {
+            used_share: perfect.used_share(),
+            largest: perfect.largest(),
+            share_up_to_mean: perfect.share_up_to_mean(),
+            searched_hit: perfect.searched_hit(),
+            searched_miss: perfect.searched_miss(),
+        },
+        cuckoo: verdict.cuckoo.as_ref().map(|[ours, _]| slots(ours)),
+        cuckoo_memc3: verdict.cuckoo.as_ref().map(|[_, memc3]| slots(memc3)),
+        set_associative: verdict.set_associative.as_ref().map(|filled| Slots {
+            slots: filled.sets * filled.ways,
+            items: filled.kept,
+            load: filled.load(),
+            false_tags: filled.false_tags,
+        }),
+        histogram: histogram_rows(seen, perfect),
+        advice: &ranking.advice,
+    }
+}
+
+/// All sizes that occur, and those up to 15 that do not.
+fn histogram_rows(seen: &Histogram, perfect: nuthatch_hash::distribution::Perfect) -> Vec<Bar> {
+    let bar = |row: nuthatch_hash::distribution::Row| Bar {
+        size: row.size,
+        buckets: row.buckets,
+        items: row.items,
+        sum_pct: row.sum_pct,
+        perfect_buckets: perfect.buckets_of(row.size),
+    };
+    seen.rows(PLOTTED_MAX).into_iter().map(bar).collect()
+}
+
+/// A figure: buckets of each size under a perfect hash, the best functions and the worst.
+pub fn plot(analysis: &Analysis, ranking: &Ranking) -> Result<String, Failure> {
+    let order = &ranking.order;
+    let worst_from = order.len().saturating_sub(PLOTTED_WORST).max(PLOTTED_BEST);
+    let worst = order.get(worst_from..).unwrap_or(&[]);
+    let shown = order.iter().take(PLOTTED_BEST).chain(worst);
+    let shown: Vec<(&str, &Histogram)> = shown
+        .map(|&at| (analysis.verdicts[at].name, &analysis.verdicts[at].histogram))
+        .collect();
+    let Some((_, first)) = shown.first() else {
+        return Err(Failure::data("no function to draw"));
+    };
+    let title = format!(
+        "{} {} keys in {} buckets",
+        first.items(),
+        analysis.kind.name(),
+        first.buckets()
+    );
+    plot_histograms(&title, &shown)
+}
+
+/// A figure: buckets of each size, under a perfect hash and under these functions, of one table.
+pub fn plot_histograms(title: &str, shown: &[(&str, &Histogram)]) -> Result<String, Failure> {
+    let Some((_, first)) = shown.first() else {
+        return Err(Failure::data("nothing to draw"));
+    };
+    let perfect = nuthatch_hash::distribution::Perfect::of(first.items(), first.buckets());
+    let with_rest = |mut heights: Vec<f64>, all: f64| {
+        let rest = (all - heights.iter().sum::<f64>()).max(0.0);
+        // What is less than a bucket is none.
+        heights.push(if rest < 0.5 { 0.0 } else { rest });
+        heights
+    };
+    let sizes = || 0..=PLOTTED_MAX;
+    let expected = sizes()
+        .map(|size| perfect.buckets_of(size).round())
+        .collect();
+    let mut all = vec![Bars {
+        name: "(a perfect hash)".into(),
+        heights: with_rest(expected, first.buckets() as f64),
+    }];
+    all.extend(shown.iter().map(|(name, seen)| Bars {
+        name: (*name).to_owned(),
+        heights: with_rest(
+            sizes().map(|size| seen.buckets_of(size) as f64).collect(),
+            seen.buckets() as f64,
+        ),
+    }));
+    let rest = format!(">{PLOTTED_MAX}");
+    let places: Vec<String> = sizes().map(|size| size.to_string()).chain([rest]).collect();
+    let chart = Chart {
+        title: title.to_owned(),
+        x: Axis::linear("objects in a bucket"),
+        y: Axis::logarithmic("buckets"),
+    };
+    bars(&chart, &places, &all).map_err(|error| Failure::data(error.to_string()))
+}
