@@ -1,0 +1,112 @@
+/* A packet program that tells which flow cache suits it: receives bursts from a port, reads each
+ * packet's flow, looks the burst up with one call, sends what missed through a list of rules, and
+ * counts what is to be done. Every cache has the same packets, hashes and rules, in turns.
+ *
+ *     flow-packets --no-pci --vdev net_pcap0,rx_pcap=FILE,infinite_rx=1 -- [options] */
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_cycles.h>
+#include <rte_eal.h>
+
+#include "measure.h"
+#include "options.h"
+#include "port.h"
+#include "report.h"
+#include "subject.h"
+
+/* Three of rte_hash, and no cache at all. */
+#define OTHERS 4
+
+static void stop(int signal)
+{
+    (void)signal;
+    measure_stopped = true;
+}
+
+/* All caches, in the order they are shown; their number, or 0 if one could not be made. */
+static unsigned make_subjects(struct subject *subject, uint32_t entries)
+{
+    const unsigned designs = subject_nuthatch_designs();
+    for (unsigned d = 0; d < designs; d++)
+        if (!subject_nuthatch(&subject[d], d, entries))
+            return 0;
+    if (!subject_rte_hash_oldest(&subject[designs], entries) ||
+        !subject_rte_hash_random(&subject[designs + 1], entries) ||
+        !subject_rte_hash_full(&subject[designs + 2], entries))
+        return 0;
+    subject_none(&subject[designs + 3]);
+    return designs + OTHERS;
+}
+
+/* Every cache warm, then every cache in turn, round by round: what disturbs the machine for a while
+ * disturbs them alike. False if packets ceased or a signal came. */
+static bool run(uint16_t port, const struct options *options, const struct rules *rules,
+                struct subject *subject, unsigned subjects, struct account *account)
+{
+    const uint64_t ticks = rte_get_tsc_hz() / 1000 * options->milliseconds;
+    for (unsigned s = 0; s < subjects; s++)
+        if (subject[s].table != NULL)
+            measure(port, &subject[s], rules, options->burst, options->warm_up, UINT64_MAX);
+    for (unsigned round = 0; round < options->rounds; round++)
+        for (unsigned s = 0; s < subjects; s++) {
+            struct account *each = &account[round * subjects + s];
+            *each = measure(port, &subject[s], rules, options->burst, UINT64_MAX, ticks);
+            if (each->packets == 0 || measure_stopped)
+                return false;
+        }
+    return true;
+}
+
+static int measure_all(uint16_t port, const struct options *options, const struct rules *rules)
+{
+    const unsigned room = subject_nuthatch_designs() + OTHERS;
+    struct subject *subject = calloc(room, sizeof(*subject));
+    struct account *account = calloc((size_t)room * options->rounds, sizeof(*account));
+    int code = EXIT_FAILURE;
+    if (subject != NULL && account != NULL) {
+        const unsigned subjects = make_subjects(subject, options->entries);
+        if (subjects > 0 && run(port, options, rules, subject, subjects, account)) {
+            report(options, subject, subjects, account);
+            code = EXIT_SUCCESS;
+        } else if (subjects > 0) {
+            fprintf(stderr, "flow-packets: %s\n",
+                    measure_stopped ? "stopped" : "the port gives no packets");
+        }
+        for (unsigned s = 0; s < room; s++)
+            if (subject[s].destroy != NULL)
+                subject[s].destroy(&subject[s]);
+    }
+    free(account);
+    free(subject);
+    return code;
+}
+
+int main(int count, char **word)
+{
+    const int taken = rte_eal_init(count, word);
+    if (taken < 0) {
+        fprintf(stderr, "flow-packets: DPDK does not start with these words\n");
+        return 2;
+    }
+    struct options options;
+    struct rules rules;
+    uint16_t port;
+    int code = 2;
+    if (options_read(count - taken, word + taken, &options)) {
+        code = EXIT_FAILURE;
+        signal(SIGINT, stop);
+        signal(SIGTERM, stop);
+        if (!rules_make(&rules, options.rules))
+            fprintf(stderr, "flow-packets: no memory for %u rules\n", options.rules);
+        else if (port_open(options.packets, &port)) {
+            code = measure_all(port, &options, &rules);
+            port_close(port);
+        }
+        rules_free(&rules);
+    }
+    rte_eal_cleanup();
+    return code;
+}
