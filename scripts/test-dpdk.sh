@@ -24,7 +24,7 @@ holds() {
         failed=$((failed + 1))
     fi
 }
-holds "13 caches are measured" 'caches == 13'
+holds "14 caches are measured" 'caches == 14'
 holds "two buckets hit more than one" 'rate["2-4 BLP, random"] > rate["4-way, random"] + 0.02'
 holds "PBLRU hits more than random" 'rate["2-4 BLP, PBLRU"] > rate["2-4 BLP, random"] + 0.005'
 holds "rte_hash hits" 'rate["rte_hash, random"] > 0.5 && rate["rte_hash, oldest"] > 0.5'

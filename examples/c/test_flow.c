@@ -324,6 +324,96 @@ static void tuples_that_differ_hash_differently(void)
     CHECK(nuthatch_flow_widen(1) != nuthatch_flow_widen(2));
 }
 
+/* A connection for each number below 2^32. */
+static nuthatch_flow_tuple connection(uint32_t number)
+{
+    nuthatch_flow_tuple tuple = {.protocol = 17, .version = number % 2 == 0 ? 4 : 6};
+    memcpy(tuple.source, &number, sizeof(number));
+    return tuple;
+}
+
+static nuthatch_flow_exact *exact_of(uint64_t entries)
+{
+    const nuthatch_flow_config config = config_of(entries);
+    nuthatch_flow_exact *table = NULL;
+    CHECK(nuthatch_flow_exact_create(&config, 1, &table) == 0 && table != NULL);
+    return table;
+}
+
+static void exact_tables_answer_with_the_own_value(void)
+{
+    nuthatch_flow_exact *table = exact_of(512);
+    nuthatch_flow_tuple tuple[MANY];
+    uint64_t value[MANY], hits[WORDS], single = 0;
+    for (uint32_t flow = 0; flow < MANY; flow++) {
+        tuple[flow] = connection(flow);
+        CHECK(nuthatch_flow_exact_insert(table, &tuple[flow], UINT64_MAX - flow, NULL) > 0);
+        CHECK(nuthatch_flow_exact_lookup(table, &tuple[flow], &single) == 1);
+        CHECK(single == UINT64_MAX - flow);
+    }
+    const int64_t found = nuthatch_flow_exact_lookup_many(table, tuple, MANY, value, hits);
+    CHECK(found > 256 && found <= 544);
+    int64_t hit = 0;
+    for (uint32_t flow = 0; flow < MANY; flow++) {
+        const uint64_t there = hits[flow / 64] >> (flow % 64) & 1;
+        CHECK(value[flow] == (there ? UINT64_MAX - flow : 0));
+        hit += (int64_t)there;
+    }
+    CHECK(hit == found);
+    CHECK(nuthatch_flow_exact_remove(table, &tuple[MANY - 1], &single) == 1);
+    CHECK(single == UINT64_MAX - (MANY - 1));
+    CHECK(nuthatch_flow_exact_remove(table, &tuple[MANY - 1], NULL) == 0);
+    single = 4;
+    CHECK(nuthatch_flow_exact_insert(table, &tuple[0], 1, NULL) > 0);
+    CHECK(nuthatch_flow_exact_insert(table, &tuple[0], 2, &single) ==
+          NUTHATCH_FLOW_OUTCOME_UPDATED);
+    CHECK(single == 1);
+    CHECK(nuthatch_flow_exact_forget_value(table, 2) == 1);
+    CHECK(nuthatch_flow_exact_clear(table) > 0);
+    nuthatch_flow_stats stats;
+    CHECK(nuthatch_flow_exact_get_stats(table, &stats) == 0 && stats.occupied == 0);
+    CHECK(stats.lookups == 2 * MANY && stats.hits == MANY + (uint64_t)found);
+    nuthatch_flow_exact_destroy(table);
+}
+
+static void exact_tables_refuse_what_they_must(void)
+{
+    const int null = NUTHATCH_FLOW_STATUS_NULL_POINTER;
+    const int version = NUTHATCH_FLOW_STATUS_ADDRESS_VERSION;
+    const nuthatch_flow_config config = config_of(64);
+    nuthatch_flow_exact *table = (nuthatch_flow_exact *)1;
+    CHECK(nuthatch_flow_exact_create(NULL, 1, &table) == null && table == NULL);
+    CHECK(nuthatch_flow_exact_create(&config, 1, NULL) == null);
+    table = exact_of(64);
+    nuthatch_flow_tuple tuple[2] = {connection(0), connection(1)};
+    nuthatch_flow_stats stats;
+    uint64_t value[2] = {7, 7}, hits = 7;
+    CHECK(nuthatch_flow_exact_lookup(NULL, tuple, value) == null);
+    CHECK(nuthatch_flow_exact_lookup(table, NULL, value) == null);
+    CHECK(nuthatch_flow_exact_lookup(table, tuple, NULL) == null);
+    CHECK(nuthatch_flow_exact_lookup_many(NULL, tuple, 2, value, &hits) == null);
+    CHECK(nuthatch_flow_exact_lookup_many(table, NULL, 2, value, &hits) == null);
+    CHECK(nuthatch_flow_exact_lookup_many(table, NULL, 0, NULL, NULL) == 0);
+    CHECK(nuthatch_flow_exact_lookup_many(table, tuple, SIZE_MAX / 8, value, &hits) ==
+          NUTHATCH_FLOW_STATUS_COUNT_TOO_LARGE);
+    CHECK(nuthatch_flow_exact_insert(NULL, tuple, 1, NULL) == null);
+    CHECK(nuthatch_flow_exact_insert(table, NULL, 1, NULL) == null);
+    CHECK(nuthatch_flow_exact_remove(NULL, tuple, NULL) == null);
+    CHECK(nuthatch_flow_exact_remove(table, NULL, NULL) == null);
+    CHECK(nuthatch_flow_exact_forget_value(NULL, 1) == null);
+    CHECK(nuthatch_flow_exact_clear(NULL) == null);
+    CHECK(nuthatch_flow_exact_get_stats(NULL, &stats) == null);
+    CHECK(nuthatch_flow_exact_get_stats(table, NULL) == null);
+    tuple[1].version = 0;
+    CHECK(nuthatch_flow_exact_lookup_many(table, tuple, 2, value, &hits) == version);
+    CHECK(value[0] == 7 && hits == 7);
+    CHECK(nuthatch_flow_exact_lookup(table, &tuple[1], value) == version);
+    CHECK(nuthatch_flow_exact_insert(table, &tuple[1], 1, NULL) == version);
+    CHECK(nuthatch_flow_exact_remove(table, &tuple[1], NULL) == version);
+    nuthatch_flow_exact_destroy(NULL);
+    nuthatch_flow_exact_destroy(table);
+}
+
 static void every_status_has_words(void)
 {
     for (int status = 0; status >= NUTHATCH_FLOW_STATUS_DEFECT; status--)
@@ -427,6 +517,8 @@ int main(void)
     RUN(sizes_beyond_memory_are_refused);
     RUN(wide_values_are_refused);
     RUN(tuples_that_differ_hash_differently);
+    RUN(exact_tables_answer_with_the_own_value);
+    RUN(exact_tables_refuse_what_they_must);
     RUN(every_status_has_words);
     RUN(threads_share_a_table);
     RUN(only_shared_tables_are_shared);

@@ -17,8 +17,8 @@
 #include "report.h"
 #include "subject.h"
 
-/* Three of rte_hash, and no cache at all. */
-#define OTHERS 4
+/* The exact one, three of rte_hash, and no cache at all. */
+#define OTHERS 5
 
 static void stop(int signal)
 {
@@ -33,11 +33,13 @@ static unsigned make_subjects(struct subject *subject, uint32_t entries)
     for (unsigned d = 0; d < designs; d++)
         if (!subject_nuthatch(&subject[d], d, entries))
             return 0;
-    if (!subject_rte_hash_oldest(&subject[designs], entries) ||
-        !subject_rte_hash_random(&subject[designs + 1], entries) ||
-        !subject_rte_hash_full(&subject[designs + 2], entries))
+    struct subject *other = subject + designs;
+    if (!subject_nuthatch_exact(&other[0], entries) ||
+        !subject_rte_hash_oldest(&other[1], entries) ||
+        !subject_rte_hash_random(&other[2], entries) ||
+        !subject_rte_hash_full(&other[3], entries))
         return 0;
-    subject_none(&subject[designs + 3]);
+    subject_none(&other[4]);
     return designs + OTHERS;
 }
 

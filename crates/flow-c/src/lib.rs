@@ -9,6 +9,7 @@
 mod arrays;
 mod cache;
 mod config;
+mod exact;
 mod hash;
 mod status;
 mod table;
@@ -16,6 +17,11 @@ mod table;
 use std::ffi::{CStr, c_char};
 
 pub use config::{Config, Entry, Eviction, InsertAt, Layout, nuthatch_flow_config_default};
+pub use exact::{
+    Exact, nuthatch_flow_exact_clear, nuthatch_flow_exact_create, nuthatch_flow_exact_destroy,
+    nuthatch_flow_exact_forget_value, nuthatch_flow_exact_get_stats, nuthatch_flow_exact_insert,
+    nuthatch_flow_exact_lookup, nuthatch_flow_exact_lookup_many, nuthatch_flow_exact_remove,
+};
 pub use hash::{
     Tuple, nuthatch_flow_hash_many, nuthatch_flow_hash_tuple, nuthatch_flow_random_seed,
     nuthatch_flow_widen,
