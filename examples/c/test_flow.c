@@ -24,11 +24,12 @@ static void check(bool condition, const char *text, int line)
     }
 }
 
-/* A mixed number: what a good hash function makes of `number`. */
+static nuthatch_flow_hasher *hasher;
+
 static uint64_t hash_of(uint64_t number)
 {
     uint64_t hash = 0;
-    CHECK(nuthatch_flow_hash_many(1, &number, sizeof(number), 1, &hash) == 0);
+    CHECK(nuthatch_flow_hash_keys(hasher, &number, sizeof(number), 1, &hash) == 0);
     return hash;
 }
 
@@ -249,11 +250,16 @@ static void null_is_refused(void)
     CHECK(nuthatch_flow_clear(NULL) == null);
     CHECK(nuthatch_flow_get_stats(NULL, &stats) == null);
     CHECK(nuthatch_flow_get_stats(table, NULL) == null);
-    CHECK(nuthatch_flow_hash_tuple(1, NULL, &number) == null);
-    CHECK(nuthatch_flow_hash_tuple(1, &tuple, NULL) == null);
-    CHECK(nuthatch_flow_hash_many(1, NULL, 8, 1, &number) == null);
-    CHECK(nuthatch_flow_hash_many(1, &number, 8, 1, NULL) == null);
-    CHECK(nuthatch_flow_hash_many(1, NULL, 8, 0, NULL) == 0);
+    CHECK(nuthatch_flow_hasher_create(1, NULL) == null);
+    CHECK(nuthatch_flow_hash_tuples(NULL, &tuple, 1, &number) == null);
+    CHECK(nuthatch_flow_hash_tuples(hasher, NULL, 1, &number) == null);
+    CHECK(nuthatch_flow_hash_tuples(hasher, &tuple, 1, NULL) == null);
+    CHECK(nuthatch_flow_hash_tuples(hasher, NULL, 0, NULL) == 0);
+    CHECK(nuthatch_flow_hash_keys(NULL, &number, 8, 1, &number) == null);
+    CHECK(nuthatch_flow_hash_keys(hasher, NULL, 8, 1, &number) == null);
+    CHECK(nuthatch_flow_hash_keys(hasher, &number, 8, 1, NULL) == null);
+    CHECK(nuthatch_flow_hash_keys(hasher, NULL, 8, 0, NULL) == 0);
+    nuthatch_flow_hasher_destroy(NULL);
     nuthatch_flow_destroy(NULL);
     nuthatch_flow_destroy(table);
 }
@@ -265,8 +271,9 @@ static void sizes_beyond_memory_are_refused(void)
     uint64_t number = 0;
     const int large = NUTHATCH_FLOW_STATUS_COUNT_TOO_LARGE;
     CHECK(nuthatch_flow_lookup_many(table, &number, SIZE_MAX, &number, &number) == large);
-    CHECK(nuthatch_flow_hash_many(1, &number, SIZE_MAX / 2, 3, &number) == large);
-    CHECK(nuthatch_flow_hash_many(1, &number, 0, SIZE_MAX, &number) == large);
+    CHECK(nuthatch_flow_hash_keys(hasher, &number, SIZE_MAX / 2, 3, &number) == large);
+    CHECK(nuthatch_flow_hash_keys(hasher, &number, SIZE_MAX / 2 + 1, 1, &number) == large);
+    CHECK(nuthatch_flow_hash_keys(hasher, &number, 0, SIZE_MAX, &number) == large);
     nuthatch_flow_destroy(table);
 }
 
@@ -287,11 +294,26 @@ static void wide_values_are_refused(void)
     }
 }
 
-static uint64_t tuple_hash(const nuthatch_flow_tuple *tuple, uint64_t seed)
+static uint64_t tuple_hash(const nuthatch_flow_tuple *tuple)
 {
     uint64_t hash = 0;
-    CHECK(nuthatch_flow_hash_tuple(seed, tuple, &hash) == 0);
+    CHECK(nuthatch_flow_hash_tuples(hasher, tuple, 1, &hash) == 0);
     return hash;
+}
+
+static void seeds_decide_hashes(void)
+{
+    const uint64_t key = 1;
+    uint64_t hash[3] = {0};
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        nuthatch_flow_hasher *other = NULL;
+        CHECK(nuthatch_flow_hasher_create(seed, &other) == 0 && other != NULL);
+        CHECK(nuthatch_flow_hash_keys(other, &key, sizeof(key), 1, &hash[seed]) == 0);
+        nuthatch_flow_hasher_destroy(other);
+    }
+    CHECK(hash[1] == hash_of(key) && hash[2] != hash_of(key));
+    CHECK(nuthatch_flow_random_seed() != nuthatch_flow_random_seed());
+    CHECK(nuthatch_flow_widen(1) != nuthatch_flow_widen(2));
 }
 
 static void tuples_that_differ_hash_differently(void)
@@ -308,20 +330,18 @@ static void tuples_that_differ_hash_differently(void)
     other[4].protocol++;
     other[5].version = 6;
     for (int i = 0; i < 6; i++)
-        CHECK(tuple_hash(&base, 1) != tuple_hash(&other[i], 1));
-    CHECK(tuple_hash(&base, 1) == tuple_hash(&base, 1));
-    CHECK(tuple_hash(&base, 1) != tuple_hash(&base, 2));
+        CHECK(tuple_hash(&base) != tuple_hash(&other[i]));
+    CHECK(tuple_hash(&base) == tuple_hash(&base));
     /* Of version 4 only four bytes of an address count. */
     nuthatch_flow_tuple same = base;
     same.source[4] = same.destination[15] = 9;
-    CHECK(tuple_hash(&base, 1) == tuple_hash(&same, 1));
-    nuthatch_flow_tuple wrong = base;
-    uint64_t hash = 3;
-    wrong.version = 5;
-    CHECK(nuthatch_flow_hash_tuple(1, &wrong, &hash) == NUTHATCH_FLOW_STATUS_ADDRESS_VERSION);
-    CHECK(hash == 3);
-    CHECK(nuthatch_flow_random_seed() != nuthatch_flow_random_seed());
-    CHECK(nuthatch_flow_widen(1) != nuthatch_flow_widen(2));
+    CHECK(tuple_hash(&base) == tuple_hash(&same));
+    nuthatch_flow_tuple pair[2] = {base, base};
+    uint64_t hash[2] = {3, 3};
+    pair[1].version = 5;
+    CHECK(nuthatch_flow_hash_tuples(hasher, pair, 2, hash) ==
+          NUTHATCH_FLOW_STATUS_ADDRESS_VERSION);
+    CHECK(hash[0] == tuple_hash(&base) && hash[1] == 3);
 }
 
 /* A connection for each number below 2^32. */
@@ -506,6 +526,8 @@ static void run(const char *name, void (*test)(void))
 
 int main(void)
 {
+    if (nuthatch_flow_hasher_create(1, &hasher) != 0)
+        return EXIT_FAILURE;
     RUN(what_is_inserted_is_found);
     RUN(bulk_lookups_have_no_ceiling);
     RUN(an_insert_always_finds_a_place);
@@ -516,12 +538,14 @@ int main(void)
     RUN(null_is_refused);
     RUN(sizes_beyond_memory_are_refused);
     RUN(wide_values_are_refused);
+    RUN(seeds_decide_hashes);
     RUN(tuples_that_differ_hash_differently);
     RUN(exact_tables_answer_with_the_own_value);
     RUN(exact_tables_refuse_what_they_must);
     RUN(every_status_has_words);
     RUN(threads_share_a_table);
     RUN(only_shared_tables_are_shared);
+    nuthatch_flow_hasher_destroy(hasher);
     printf("counts: %u passed, %u failed, 0 skipped\n", passed, failed);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

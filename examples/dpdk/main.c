@@ -45,24 +45,24 @@ static unsigned make_subjects(struct subject *subject, uint32_t entries)
 
 /* Every cache warm, then every cache in turn, round by round: what disturbs the machine for a while
  * disturbs them alike. False if packets ceased or a signal came. */
-static bool run(uint16_t port, const struct options *options, const struct rules *rules,
-                struct subject *subject, unsigned subjects, struct account *account)
+static bool run(const struct path *path, const struct options *options, struct subject *subject,
+                unsigned subjects, struct account *account)
 {
     const uint64_t ticks = rte_get_tsc_hz() / 1000 * options->milliseconds;
     for (unsigned s = 0; s < subjects; s++)
         if (subject[s].table != NULL)
-            measure(port, &subject[s], rules, options->burst, options->warm_up, UINT64_MAX);
+            measure(path, &subject[s], options->warm_up, UINT64_MAX);
     for (unsigned round = 0; round < options->rounds; round++)
         for (unsigned s = 0; s < subjects; s++) {
             struct account *each = &account[round * subjects + s];
-            *each = measure(port, &subject[s], rules, options->burst, UINT64_MAX, ticks);
+            *each = measure(path, &subject[s], UINT64_MAX, ticks);
             if (each->packets == 0 || measure_stopped)
                 return false;
         }
     return true;
 }
 
-static int measure_all(uint16_t port, const struct options *options, const struct rules *rules)
+static int measure_all(const struct path *path, const struct options *options)
 {
     const unsigned room = subject_nuthatch_designs() + OTHERS;
     struct subject *subject = calloc(room, sizeof(*subject));
@@ -70,7 +70,7 @@ static int measure_all(uint16_t port, const struct options *options, const struc
     int code = EXIT_FAILURE;
     if (subject != NULL && account != NULL) {
         const unsigned subjects = make_subjects(subject, options->entries);
-        if (subjects > 0 && run(port, options, rules, subject, subjects, account)) {
+        if (subjects > 0 && run(path, options, subject, subjects, account)) {
             report(options, subject, subjects, account);
             code = EXIT_SUCCESS;
         } else if (subjects > 0) {
@@ -86,6 +86,27 @@ static int measure_all(uint16_t port, const struct options *options, const struc
     return code;
 }
 
+/* Everything but DPDK itself. */
+static int start(const struct options *options)
+{
+    struct rules rules = {0};
+    nuthatch_flow_hasher *hasher = NULL;
+    struct path path = {.burst = options->burst, .rules = &rules};
+    int code = EXIT_FAILURE;
+    /* The seed is fixed, so that runs can be compared; a switch draws one at random, so that nobody
+     * can choose flows that collide. */
+    if (!rules_make(&rules, options->rules) || nuthatch_flow_hasher_create(1, &hasher) != 0)
+        fprintf(stderr, "flow-packets: no memory for %u rules\n", options->rules);
+    else if (port_open(options->packets, &path.port)) {
+        path.hasher = hasher;
+        code = measure_all(&path, options);
+        port_close(path.port);
+    }
+    nuthatch_flow_hasher_destroy(hasher);
+    rules_free(&rules);
+    return code;
+}
+
 int main(int count, char **word)
 {
     const int taken = rte_eal_init(count, word);
@@ -93,22 +114,12 @@ int main(int count, char **word)
         fprintf(stderr, "flow-packets: DPDK does not start with these words\n");
         return 2;
     }
+    signal(SIGINT, stop);
+    signal(SIGTERM, stop);
     struct options options;
-    struct rules rules;
-    uint16_t port;
     int code = 2;
-    if (options_read(count - taken, word + taken, &options)) {
-        code = EXIT_FAILURE;
-        signal(SIGINT, stop);
-        signal(SIGTERM, stop);
-        if (!rules_make(&rules, options.rules))
-            fprintf(stderr, "flow-packets: no memory for %u rules\n", options.rules);
-        else if (port_open(options.packets, &port)) {
-            code = measure_all(port, &options, &rules);
-            port_close(port);
-        }
-        rules_free(&rules);
-    }
+    if (options_read(count - taken, word + taken, &options))
+        code = start(&options);
     rte_eal_cleanup();
     return code;
 }

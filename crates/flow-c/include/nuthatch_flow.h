@@ -199,6 +199,11 @@ typedef enum nuthatch_flow_outcome {
 typedef struct nuthatch_flow_exact nuthatch_flow_exact;
 
 /**
+ * A hash function. Threads may use one at the same time.
+ */
+typedef struct nuthatch_flow_hasher nuthatch_flow_hasher;
+
+/**
  * A flow cache, or one thread's part in a flow cache that threads share.
  *
  * One thread at a time uses a nuthatch_flow_table, whichever it is. Threads that work on the same
@@ -451,33 +456,56 @@ int nuthatch_flow_exact_get_stats(const struct nuthatch_flow_exact *table,
                                   struct nuthatch_flow_stats *stats);
 
 /**
- * Returns a seed for hashes that nobody outside the process can foresee. With it nobody who sends
- * packets can choose flows that fall into one bucket.
- */
-uint64_t nuthatch_flow_random_seed(void);
-
-/**
- * Stores the hash of a connection in `*hash`.
+ * Makes a hash function and stores it in `*hasher`; NULL if it fails. Destroy it after use.
+ * The same seed gives the same hashes in every process. With one from nuthatch_flow_random_seed()
+ * nobody who sends packets can choose flows that fall into one bucket.
  *
  * Returns 0 or a negative status.
  *
  * # Safety
- * `tuple` is NULL or points to a tuple; `hash` is NULL or points to a number.
+ * `hasher` is NULL or points to a pointer.
  */
-int nuthatch_flow_hash_tuple(uint64_t seed,
-                             const struct nuthatch_flow_tuple *tuple,
-                             uint64_t *hash);
+int nuthatch_flow_hasher_create(uint64_t seed, struct nuthatch_flow_hasher **hasher);
+
+/**
+ * Frees a hash function; does nothing with NULL.
+ *
+ * # Safety
+ * `hasher` is NULL or from nuthatch_flow_hasher_create(), nobody uses it, and nobody will again.
+ */
+void nuthatch_flow_hasher_destroy(struct nuthatch_flow_hasher *hasher);
+
+/**
+ * Returns a number that nobody outside the process can foresee, from the operating system.
+ */
+uint64_t nuthatch_flow_random_seed(void);
+
+/**
+ * Stores the hashes of `count` connections in `hashes`. If the version of one is wrong, those
+ * before it have their hashes.
+ *
+ * Returns 0 or a negative status. Without tuples the arrays may be NULL.
+ *
+ * # Safety
+ * `hasher` is NULL or a hash function; each array is NULL or as long as `count` says.
+ */
+int nuthatch_flow_hash_tuples(const struct nuthatch_flow_hasher *hasher,
+                              const struct nuthatch_flow_tuple *tuples,
+                              size_t count,
+                              uint64_t *hashes);
 
 /**
  * Stores the hashes of `count` keys in `hashes`. The keys are any bytes, `size` of them each, and
- * lie one behind the other; they may have no padding in which two equal keys differ.
+ * lie one behind the other; there may be no padding in them in which two equal keys differ.
  *
- * Returns 0 or a negative status. Without keys the pointers may be NULL.
+ * Returns 0 or a negative status. Without keys, or with keys of no bytes, their pointer may be
+ * NULL.
  *
  * # Safety
- * `keys` is NULL or leads to `count` times `size` bytes, `hashes` is NULL or has `count` places.
+ * `hasher` is NULL or a hash function; `keys` is NULL or leads to `count` times `size` bytes,
+ * `hashes` is NULL or as long as `count` says.
  */
-int nuthatch_flow_hash_many(uint64_t seed,
+int nuthatch_flow_hash_keys(const struct nuthatch_flow_hasher *hasher,
                             const void *keys,
                             size_t size,
                             size_t count,

@@ -23,8 +23,8 @@ pub use exact::{
     nuthatch_flow_exact_lookup, nuthatch_flow_exact_lookup_many, nuthatch_flow_exact_remove,
 };
 pub use hash::{
-    Tuple, nuthatch_flow_hash_many, nuthatch_flow_hash_tuple, nuthatch_flow_random_seed,
-    nuthatch_flow_widen,
+    Hasher, Tuple, nuthatch_flow_hash_keys, nuthatch_flow_hash_tuples, nuthatch_flow_hasher_create,
+    nuthatch_flow_hasher_destroy, nuthatch_flow_random_seed, nuthatch_flow_widen,
 };
 pub use status::{Status, nuthatch_flow_error_string};
 pub use table::{
