@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <rte_cycles.h>
 #include <rte_eal.h>
 
 #include "measure.h"
@@ -48,15 +47,15 @@ static unsigned make_subjects(struct subject *subject, uint32_t entries)
 static bool run(const struct path *path, const struct options *options, struct subject *subject,
                 unsigned subjects, struct account *account)
 {
-    const uint64_t ticks = rte_get_tsc_hz() / 1000 * options->milliseconds;
+    const uint64_t pass = options->packets;
     for (unsigned s = 0; s < subjects; s++)
         if (subject[s].table != NULL)
-            measure(path, &subject[s], options->warm_up, UINT64_MAX);
+            measure(path, &subject[s], pass * options->warm_up);
     for (unsigned round = 0; round < options->rounds; round++)
         for (unsigned s = 0; s < subjects; s++) {
             struct account *each = &account[round * subjects + s];
-            *each = measure(path, &subject[s], UINT64_MAX, ticks);
-            if (each->packets == 0 || measure_stopped)
+            *each = measure(path, &subject[s], pass * options->passes);
+            if (measure_stopped || each->packets < pass * options->passes)
                 return false;
         }
     return true;
@@ -75,7 +74,7 @@ static int measure_all(const struct path *path, const struct options *options)
             code = EXIT_SUCCESS;
         } else if (subjects > 0) {
             fprintf(stderr, "flow-packets: %s\n",
-                    measure_stopped ? "stopped" : "the port gives no packets");
+                    measure_stopped ? "stopped" : "the port gave no more packets");
         }
         for (unsigned s = 0; s < room; s++)
             if (subject[s].destroy != NULL)

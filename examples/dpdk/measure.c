@@ -72,16 +72,14 @@ static uint64_t processor_ticks(void)
     return (uint64_t)(seconds * (double)rte_get_tsc_hz());
 }
 
-struct account measure(const struct path *path, struct subject *subject, uint64_t packets,
-                       uint64_t ticks)
+struct account measure(const struct path *path, struct subject *subject, uint64_t packets)
 {
     struct account account = {0};
     struct rte_mbuf *packet[BURST_MAX];
     struct burst burst;
-    const uint64_t began = rte_rdtsc(), second = rte_get_tsc_hz(), used = processor_ticks();
-    uint64_t now = began, last_packet = began;
-    while (!measure_stopped && account.packets < packets && now - began < ticks &&
-           now - last_packet < second) {
+    const uint64_t second = rte_get_tsc_hz(), used = processor_ticks();
+    uint64_t now = rte_rdtsc(), last_packet = now;
+    while (!measure_stopped && account.packets < packets && now - last_packet < second) {
         const unsigned count = rte_eth_rx_burst(path->port, 0, packet, (uint16_t)path->burst);
         read_keys(packet, count, path->hasher, &burst, &account);
         handle(subject, path->rules, &burst, &account);

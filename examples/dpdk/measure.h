@@ -44,9 +44,8 @@ struct account {
 /* Set by a signal: runs end early. */
 extern volatile bool measure_stopped;
 
-/* Takes bursts from a port until `packets` came or `ticks` passed, or until nothing came for a
- * second: a port at memory speed does not pause. */
-struct account measure(const struct path *path, struct subject *subject, uint64_t packets,
-                       uint64_t ticks);
+/* Takes bursts from a port until `packets` came, or until none came for a second: a port at memory
+ * speed does not pause. */
+struct account measure(const struct path *path, struct subject *subject, uint64_t packets);
 
 #endif

@@ -25,6 +25,16 @@ static const struct design {
     {"2-8 BLP, PBLRU", NUTHATCH_FLOW_LAYOUT_BLP2X8, NUTHATCH_FLOW_EVICTION_PBLRU},
 };
 
+/* The same random choices in every run, so that runs can be compared. */
+static nuthatch_flow_config config_of(uint32_t entries)
+{
+    nuthatch_flow_config config;
+    nuthatch_flow_config_default(&config);
+    config.entries = entries;
+    config.seed = 1;
+    return config;
+}
+
 static uint64_t lookup(struct subject *subject, const struct burst *burst, uint64_t *value)
 {
     uint64_t hits = 0;
@@ -57,10 +67,8 @@ static bool made(const char *name, int status)
 bool subject_nuthatch(struct subject *subject, unsigned which, uint32_t entries)
 {
     const struct design *design = &designs[which];
-    nuthatch_flow_config config;
+    nuthatch_flow_config config = config_of(entries);
     nuthatch_flow_table *table;
-    nuthatch_flow_config_default(&config);
-    config.entries = entries;
     config.entry = ENTRY;
     config.layout = design->layout;
     config.eviction = design->eviction;
@@ -108,10 +116,8 @@ static void exact_destroy(struct subject *subject)
 bool subject_nuthatch_exact(struct subject *subject, uint32_t entries)
 {
     const char *name = "exact 2-4 BLP, PBLRU";
-    nuthatch_flow_config config;
+    const nuthatch_flow_config config = config_of(entries);
     nuthatch_flow_exact *table;
-    nuthatch_flow_config_default(&config);
-    config.entries = entries;
     if (!made(name, nuthatch_flow_exact_create(&config, 1, &table)))
         return false;
     *subject = (struct subject){name, table, exact_lookup, exact_insert, exact_destroy};
