@@ -1,15 +1,14 @@
 //! Tables that keep the whole five-tuple, and verify it.
 
 use std::ffi::c_int;
-use std::net::{IpAddr, Ipv4Addr};
 use std::slice;
 
-use nuthatch_flow::{FiveTuple, FlowInserted, FlowTable, KeyHasher};
+use nuthatch_flow::{FlowInserted, FlowTable, KeyHasher, PACKED};
 
 use crate::arrays::{Arrays, WORD};
 use crate::config::{Config, checked};
 use crate::hash::Tuple;
-use crate::status::{answer, read, small, write};
+use crate::status::{Status, answer, read, small, write};
 use crate::table::{Outcome, Stats};
 
 /// An exact-match table of connections: it answers with a connection's own value or not at all, for
@@ -101,33 +100,23 @@ pub unsafe extern "C" fn nuthatch_flow_exact_lookup_many(
         let (table, arrays) =
             unsafe { (write(table)?, Arrays::checked(tuples, count, values, hits)?) };
         let Arrays { keys, values, hits } = arrays;
-        if let Some(wrong) = keys.iter().find_map(|tuple| tuple.checked().err()) {
-            return Err(wrong);
+        if !keys.iter().all(Tuple::is_valid) {
+            return Err(Status::AddressVersion);
         }
         let words = keys.chunks(WORD).zip(values.chunks_mut(WORD));
+        let mut packed = [[0; PACKED]; WORD];
         let mut found = 0;
         for ((tuples, values), word) in words.zip(hits) {
-            let mut flows = [NOBODY; WORD];
-            for (flow, tuple) in flows.iter_mut().zip(tuples) {
-                *flow = tuple.checked()?;
+            for (packed, tuple) in packed.iter_mut().zip(tuples) {
+                *packed = tuple.packed()?;
             }
-            let flows = &flows[..tuples.len()];
-            found += table
-                .table
-                .lookup_many(flows, values, slice::from_mut(word));
+            let flows = &packed[..tuples.len()];
+            let hits = slice::from_mut(word);
+            found += table.table.lookup_many_packed(flows, values, hits);
         }
         Ok(found as i64)
     })
 }
-
-/// What stands in places that no tuple takes.
-const NOBODY: FiveTuple = FiveTuple {
-    source: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-    destination: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-    source_port: 0,
-    destination_port: 0,
-    protocol: 0,
-};
 
 /// Remembers a value for a connection. It always finds a place.
 ///
