@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: serve test bench loom fuzz soak dpdk install install-flow uninstall
+.PHONY: serve test bench loom fuzz soak dpdk install install-flow uninstall figures-flow
 
 # Build and start a server on 127.0.0.1:11211.
 serve:
@@ -15,6 +15,10 @@ test:
 # The figures of the README.
 bench:
 	@scripts/bench.sh $(SECONDS)
+
+# The tables and plots of docs/flow-cache.md.
+figures-flow:
+	@scripts/figures-flow.sh
 
 # The models of the lock-free parts alone.
 loom:

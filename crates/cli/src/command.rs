@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 use crate::bench::Bench;
 use crate::flags::Flags;
+use crate::flow::Flow;
 
 /// An in-memory key-value cache at the speed of memory, for any memcached client.
 #[derive(Debug, Parser)]
@@ -29,6 +30,9 @@ pub enum Command {
     /// Measure engines and servers
     #[command(subcommand)]
     Bench(Bench),
+    /// Compare flow caches: on captures, on made-up keys, under attack
+    #[command(subcommand)]
+    Flow(Flow),
     /// Print completions for a shell
     Completions {
         /// Which shell

@@ -93,8 +93,11 @@ static void evict(struct bounded *bounded)
 void bounded_insert(struct bounded *bounded, const void *key, uint32_t hash, uint64_t value)
 {
     void *data = (void *)(uintptr_t)value;
-    if (rte_hash_lookup_with_hash(bounded->table, key, hash) >= 0)
+    if (rte_hash_lookup_with_hash(bounded->table, key, hash) >= 0) {
+        /* It has a place: adding it again changes its value, and needs no room. */
+        rte_hash_add_key_with_hash_data(bounded->table, key, hash, data);
         return;
+    }
     int tries = TRIES;
     while (bounded->count == bounded->room ||
            rte_hash_add_key_with_hash_data(bounded->table, key, hash, data) != 0) {

@@ -28,8 +28,8 @@ void bounded_destroy(struct bounded *table);
 uint64_t bounded_lookup(const struct bounded *table, const void **key, uint32_t *hash,
                         uint32_t count, uint64_t *value);
 
-/* Stores a key that is not there, after another left if need be; does nothing if it is there. After
- * 16 left in vain it gives up: a path of moves may end nowhere although there is room. */
+/* Stores a key, after another left if need be; one that is there gets the new value. After 16 left
+ * in vain it gives up: a path of moves may end nowhere although there is room. */
 void bounded_insert(struct bounded *table, const void *key, uint32_t hash, uint64_t value);
 
 #endif

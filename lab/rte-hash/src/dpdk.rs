@@ -84,7 +84,8 @@ impl RteHash {
         entries - entries / 16
     }
 
-    /// Stores a flow's value, after another flow left if need be; does nothing if it is there.
+    /// Stores a flow's value, after another flow left if need be; a flow that is there gets the new
+    /// value.
     pub fn insert(&mut self, flow: u64, hash: u64, value: u64) {
         let key = (&raw const flow).cast();
         // SAFETY: the table lives, nobody else uses it (`&mut`), and the key has its 8 bytes.
