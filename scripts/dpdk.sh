@@ -38,7 +38,7 @@ give_back() {
 }
 trap give_back EXIT
 trap 'exit 1' INT TERM
-memory="--no-huge --no-shconf"
+memory="--no-huge --no-shconf -m $mebibytes"
 if [ -w $pages ]; then
     took=yes
     echo $((had + mebibytes / 2)) >$pages
@@ -51,7 +51,7 @@ echo "$PACKETS packets of $FLOWS flows, skew $THETA, replayed at memory speed"
 core=$(sed -n 's/^Cpus_allowed_list:.*[^0-9]\([0-9]*\)$/\1/p' /proc/self/status)
 # Words for DPDK are words.
 # shellcheck disable=SC2086
-LD_LIBRARY_PATH=$out/prefix/lib "$out/flow-packets" $memory -m $mebibytes -l "$core" \
+LD_LIBRARY_PATH=$out/prefix/lib "$out/flow-packets" $memory -l "$core" \
     --no-pci --no-telemetry --log-level='*:error' \
     --vdev "net_pcap0,rx_pcap=$capture,infinite_rx=1" -- \
     --entries "$ENTRIES" --rules "$RULES" --packets "$PACKETS" --rounds "$ROUNDS"

@@ -7,9 +7,9 @@
 prefix=${PREFIX:-/usr/local}
 libdir=${LIBDIR:-$prefix/lib}
 destdir=${DESTDIR:-}
-case $prefix$libdir in
-    /*) ;;
-    *) echo "PREFIX and LIBDIR are absolute paths" >&2; exit 2 ;;
+case $prefix:$libdir in
+    /*:/*) ;;
+    *) echo "PREFIX and LIBDIR are to be absolute paths" >&2; exit 2 ;;
 esac
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 # As crates/flow-c/build.rs names it: changes with what programs linked before cannot live with.
