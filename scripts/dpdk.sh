@@ -1,9 +1,9 @@
 #!/bin/sh
 # Flow caches in a packet program, on DPDK, without a network card: dpdk.sh [quick]
 #
-# Builds examples/dpdk, makes a capture, and replays it at memory speed to each cache in turn; ends with
-# a table. `quick` is small enough for a test. In the environment: ENTRIES of each cache, FLOWS and
-# PACKETS of the capture, THETA for how skewed they are, RULES behind the caches, and ROUNDS.
+# Builds examples/dpdk, makes a capture, and replays it at memory speed to each cache in turn; ends
+# with a table. `quick` is small enough for a test. In the environment: ENTRIES of each cache, FLOWS
+# and PACKETS of the capture, THETA for how skewed they are, RULES behind the caches, and ROUNDS.
 # Takes huge pages from the system if it may, and gives them back.
 set -eu
 cd "$(dirname "$0")/.."

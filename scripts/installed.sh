@@ -1,8 +1,8 @@
 # What an installation is made of and where it goes: read by install.sh and uninstall.sh, which say
 # `. scripts/installed.sh` with PREFIX, LIBDIR and DESTDIR in the environment or not.
 #
-# PREFIX is where things will be looked for. DESTDIR goes in front of it while they are put there, for
-# who makes a package.
+# PREFIX is where things will be looked for. DESTDIR goes in front of it while they are put there,
+# for who makes a package.
 
 prefix=${PREFIX:-/usr/local}
 libdir=${LIBDIR:-$prefix/lib}

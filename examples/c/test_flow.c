@@ -319,8 +319,12 @@ static void seeds_decide_hashes(void)
 static void tuples_that_differ_hash_differently(void)
 {
     const nuthatch_flow_tuple base = {
-        .source = {10, 0, 0, 1}, .destination = {10, 0, 0, 2}, .source_port = 1, .destination_port = 2,
-        .protocol = 6, .version = 4,
+        .source = {10, 0, 0, 1},
+        .destination = {10, 0, 0, 2},
+        .source_port = 1,
+        .destination_port = 2,
+        .protocol = 6,
+        .version = 4,
     };
     nuthatch_flow_tuple other[6] = {base, base, base, base, base, base};
     other[0].source[3]++;

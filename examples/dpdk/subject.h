@@ -41,8 +41,8 @@ bool subject_nuthatch(struct subject *subject, unsigned which, uint32_t entries)
 /* The one that keeps whole keys and compares them, as rte_hash does. It hashes for itself. */
 bool subject_nuthatch_exact(struct subject *subject, uint32_t entries);
 
-/* DPDK's own hash table with as many places, and an eviction put beside it: the key that leaves is the
- * oldest, or a random one. The first two begin to evict when 15 of 16 places are taken. */
+/* DPDK's own hash table with as many places, and an eviction put beside it: the key that leaves is
+ * the oldest, or a random one. The first two evict when 15 of 16 places are taken. */
 bool subject_rte_hash_oldest(struct subject *subject, uint32_t entries);
 bool subject_rte_hash_random(struct subject *subject, uint32_t entries);
 bool subject_rte_hash_full(struct subject *subject, uint32_t entries);

@@ -346,8 +346,8 @@ const char *nuthatch_flow_version(void);
 int nuthatch_flow_config_default(struct nuthatch_flow_config *config);
 
 /**
- * Makes an empty table and stores it in `*table`; NULL if it fails. Destroy it after use. The entry
- * of the configuration does not matter, values may be any; `hash_seed` is best random.
+ * Makes an empty table and stores it in `*table`; NULL if it fails. Destroy it after use. The
+ * entry of the configuration does not matter, values may be any; `hash_seed` is best random.
  *
  * Returns 0 or a negative status.
  *

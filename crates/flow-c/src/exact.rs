@@ -17,8 +17,8 @@ pub struct Exact {
     table: FlowTable,
 }
 
-/// Makes an empty table and stores it in `*table`; NULL if it fails. Destroy it after use. The entry
-/// of the configuration does not matter, values may be any; `hash_seed` is best random.
+/// Makes an empty table and stores it in `*table`; NULL if it fails. Destroy it after use. The
+/// entry of the configuration does not matter, values may be any; `hash_seed` is best random.
 ///
 /// Returns 0 or a negative status.
 ///
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn nuthatch_flow_exact_create(
 pub unsafe extern "C" fn nuthatch_flow_exact_destroy(table: *mut Exact) {
     if !table.is_null() {
         small(|| {
-            // SAFETY: `nuthatch_flow_exact_create` made it from a box, and the caller gives it back.
+            // SAFETY: `nuthatch_flow_exact_create` made it from a box; the caller gives it back.
             drop(unsafe { Box::from_raw(table) });
             Ok(0)
         });

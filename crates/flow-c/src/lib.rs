@@ -1,10 +1,10 @@
 //! The flow cache for C programs: `include/nuthatch_flow.h` is made from these functions, and their
 //! documentation is written for who reads it there.
 //!
-//! Whatever C passes is looked at before it is used: NULL and numbers that no enumeration has become
-//! a [`Status`], and so does a panic, which never crosses into C. What cannot be looked at (that a
-//! pointer leads where it should, that nobody else uses a table) each function's Safety section
-//! asks of its caller.
+//! Whatever C passes is looked at before it is used: NULL and numbers that no enumeration has
+//! become a [`Status`], and so does a panic, which never crosses into C. What cannot be looked at
+//! (that a pointer leads where it should, that nobody else uses a table) each function's Safety
+//! section asks of its caller.
 
 mod arrays;
 mod cache;
