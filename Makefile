@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: serve test bench loom fuzz soak dpdk install install-flow uninstall figures-flow
+.PHONY: serve test bench figures-engines figures-flow loom fuzz soak dpdk install install-flow uninstall
 
 # Build and start a server on 127.0.0.1:11211.
 serve:
@@ -15,6 +15,10 @@ test:
 # The figures of the README.
 bench:
 	@scripts/bench.sh $(SECONDS)
+
+# The figures of docs/engines.md: engines side by side, in process and behind a server.
+figures-engines:
+	@scripts/figures-engines.sh $(SECONDS)
 
 # The tables and plots of docs/flow-cache.md.
 figures-flow:

@@ -1,7 +1,23 @@
 #!/bin/sh
-# Real clients against the release binary: pymemcache, pylibmc, memccapable.
-# More words go to pytest: scripts/test-clients.sh -k cas
+# Real clients against the release binary on each engine: pymemcache, pylibmc, memccapable.
+# More words go to pytest: scripts/test-clients.sh -k cas; ENGINES=lockhash chooses engines.
 set -eu
 cd "$(dirname "$0")/.."
 cargo build --release --quiet --bin nuthatch
-NUTHATCH=${NUTHATCH:-$PWD/target/release/nuthatch} .venv/bin/python -m pytest -q tests/clients "$@"
+NUTHATCH=${NUTHATCH:-$PWD/target/release/nuthatch}
+export NUTHATCH
+said=$(mktemp -d)
+trap 'rm -r "$said"' EXIT
+# Side by side: most of their time goes by in waiting for items to expire.
+for engine in ${ENGINES:-cuckoo cphash lockhash chained}; do
+    {
+        NUTHATCH_ENGINE=$engine .venv/bin/python -m pytest -q -p no:cacheprovider tests/clients "$@" \
+            >"$said/$engine" 2>&1 || echo "clients: not all of them work on $engine" >>"$said/failed"
+    } &
+done
+wait
+for engine in ${ENGINES:-cuckoo cphash lockhash chained}; do
+    echo "clients: engine $engine"
+    cat "$said/$engine"
+done
+[ ! -e "$said/failed" ] || { cat "$said/failed" && false; }

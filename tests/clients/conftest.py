@@ -10,6 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NUTHATCH = os.environ.get("NUTHATCH", str(ROOT / "target/release/nuthatch"))
+ENGINE = os.environ.get("NUTHATCH_ENGINE", "cuckoo")
 
 
 class Server:
@@ -17,7 +18,7 @@ class Server:
 
     def __init__(self, folder, *flags):
         ports = folder / "ports"
-        command = [NUTHATCH, "-l", "127.0.0.1", "-p", "-1", *flags]
+        command = [NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "--engine", ENGINE, *flags]
         environment = {**os.environ, "MEMCACHED_PORT_FILENAME": str(ports)}
         self.process = subprocess.Popen(command, env=environment)
         # Ready when it has written where it listens: bounded by the process's life, not by a clock.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use nuthatch_hash::KeyHasher;
 use nuthatch_sync::clock::Time;
 
+use crate::index_stats::IndexHistogram;
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{Key, Request, Store};
-use crate::stats::EngineStats;
+use crate::stats::{EngineStats, MessageStats};
 
 /// A table with its memory, shared between threads. Chosen once, at the top.
 pub trait Engine: Send + Sync + Sized + 'static {
@@ -26,8 +27,20 @@ pub trait Engine: Send + Sync + Sized + 'static {
     /// Counters and sizes, summed over all handles.
     fn stats(&self) -> EngineStats;
 
+    /// What its messages were, if it has threads of its own that carry requests out.
+    fn message_stats(&self) -> Option<MessageStats> {
+        None
+    }
+
     /// Sets the counters of [`EngineStats`] that only ever rise back to zero.
     fn reset_stats(&self);
+
+    /// Items in each bucket of the index, or in about `sample` of its buckets if it has more: taken
+    /// from the running engine, which goes on. `None` from an engine that has no buckets to show.
+    fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
+        let _ = sample;
+        None
+    }
 
     /// Every item stored before `at` stops being returned from `at` on (flush_all). A moment not
     /// after `now` takes effect before this returns, on everything stored before this call. A later

@@ -15,8 +15,11 @@
 //! and LARGE to the layout. A chunk that holds no item has key length 0: a free chunk is all zero
 //! in word 0, a segment of a large value has LARGE there and its head chunk in word 1.
 
+use std::time::Duration;
+
 use nuthatch_sync::clock::Time;
 
+use crate::reply::Item;
 use crate::request::Expiry;
 use crate::slab::arena::{Arena, Chunk, WORD};
 
@@ -28,6 +31,7 @@ pub const HEADER_WIDE: usize = 4 * WORD;
 pub const SEGMENT_HEADER: usize = 2 * WORD;
 
 const KEY_LEN_BITS: u32 = 8;
+const KEY_LEN_MASK: u64 = (1 << KEY_LEN_BITS) - 1;
 const VALUE_LEN_BITS: u32 = 20;
 const EXPIRY_SHIFT: u32 = KEY_LEN_BITS + VALUE_LEN_BITS;
 const SEQUENCE_BITS: u32 = 48;
@@ -184,8 +188,8 @@ impl Header {
     /// for a key of this length.
     #[inline(always)]
     pub fn usual(word0: u64, word1: u64, key_len: usize) -> Option<Self> {
-        let looked_at = ((1 << KEY_LEN_BITS) - 1) | WIDE | LARGE;
-        (word0 & looked_at == key_len as u64).then_some(Self {
+        let usual = word0 & (WIDE | LARGE) == 0;
+        (usual && word0 & KEY_LEN_MASK == key_len as u64).then_some(Self {
             word0,
             word1,
             cas: 0,
@@ -264,7 +268,7 @@ impl Header {
     /// Bytes of the key.
     #[inline(always)]
     pub fn key_len(&self) -> usize {
-        (self.word0 & ((1 << KEY_LEN_BITS) - 1)) as usize
+        (self.word0 & KEY_LEN_MASK) as usize
     }
 
     /// Bytes of the value.
@@ -375,6 +379,22 @@ impl Header {
             stale: self.is_stale(),
             won: self.is_won(),
         }
+    }
+}
+
+/// The metadata that the header tells: all that a plain get needs.
+#[inline(always)]
+pub fn plain_item(header: &Header) -> Item {
+    Item {
+        flags: header.flags(),
+        value_len: header.value_len(),
+        cas: header.cas(),
+        expiry: header.expiry(),
+        stale: header.is_stale(),
+        won: false,
+        won_before: header.is_won(),
+        fetched: false,
+        idle: Duration::ZERO,
     }
 }
 

@@ -5,25 +5,34 @@
 //! [`Request`]s in, [`Replies`] out.
 //!
 //! * [`cache`](Cache): get, set, counters, single flight, iteration
-//! * [`engine`], [`request`], [`reply`], [`stats`]: the seam
+//! * [`engine`], [`request`], [`reply`], [`stats`], [`index_stats`]: the seam
 //! * [`cuckoo`]: optimistic cuckoo hashing with CLOCK (MemC3)
+//! * [`chained`]: chaining under locks, with strict LRU or CLOCK (classic memcached)
+//! * [`partition`]: CPHash's partitions, and LockHash: each behind a lock
 //! * [`slab`] and [`eviction`]: where items live and who has to go
 
 #[cfg(not(loom))]
 mod builder;
 #[cfg(not(loom))]
 mod cache;
+pub mod chained;
+mod count;
 mod counters;
 pub mod cuckoo;
 pub mod engine;
 pub mod eviction;
 #[cfg(not(loom))]
 mod flight;
+mod geometry;
+pub mod index_stats;
 mod item;
+mod lifetime;
 mod number;
+pub mod partition;
 mod prefetch;
 pub mod reply;
 pub mod request;
+mod semantics;
 pub mod slab;
 pub mod stats;
 
@@ -31,10 +40,14 @@ pub mod stats;
 pub use builder::Builder;
 #[cfg(not(loom))]
 pub use cache::{Cache, CasOutcome, Error, LoadError};
+pub use chained::Chained;
+pub use chained::config::{ChainedConfig, ChainedEviction, Locks};
 pub use cuckoo::Cuckoo;
 pub use cuckoo::config::{CuckooConfig, Departure, Listener};
 pub use engine::{Engine, Handle, Value};
 pub use nuthatch_hash::KeyHasher;
 pub use nuthatch_sync::clock::{Clock, Time};
+pub use partition::lockhash::LockHash;
+pub use partition::lockhash::config::LockHashConfig;
 pub use reply::{Item, Replies, Reply};
 pub use request::{Condition, Delta, Expiry, Key, Op, Read, Removal, Request, Store, StoreMode};

@@ -32,6 +32,11 @@ impl<'a> Key<'a> {
         }
     }
 
+    /// A key whose hash was computed before.
+    pub(crate) fn hashed(bytes: &'a [u8], hash: u64) -> Self {
+        Self { bytes, hash }
+    }
+
     /// The key's bytes: 1 to 250, of any value.
     #[inline(always)]
     pub fn bytes(&self) -> &'a [u8] {

@@ -1,5 +1,8 @@
 //! What an engine says about itself.
 
+/// The longest path of displaced items that is counted by itself.
+pub const PATH_LENGTH_MAX: usize = 8;
+
 /// Counters and sizes of an engine, summed over all handles at one moment (not atomically).
 #[derive(Clone, Debug, Default)]
 pub struct EngineStats {
@@ -33,14 +36,54 @@ pub struct EngineStats {
     pub pages_moved: u64,
     /// Items looked at by the background sweep.
     pub swept: u64,
+    /// Searches of the index for a key, on behalf of any request.
+    pub lookups: u64,
+    /// Those of them that found the key's item, dead or alive.
+    pub lookup_hits: u64,
+    /// Items whose keys were compared by the searches that hit (the Linux paper's successful
+    /// searches): at best one each.
+    pub searched_hit: u64,
+    /// Items whose keys were compared by those that missed: at best none.
+    pub searched_miss: u64,
     /// Reads that met a change under way and read again.
     pub read_retries: u64,
     /// Tags that matched though the key did not.
     pub false_tags: u64,
     /// Items moved to their other bucket by inserts.
     pub displacements: u64,
+    /// At `n`, inserts for which `n` items were moved, up to [`PATH_LENGTH_MAX`], and there also the
+    /// longer ones. Inserts that found a free slot at once are not counted.
+    pub path_lengths: [u64; PATH_LENGTH_MAX + 1],
     /// Size classes that have or had memory, smallest first.
     pub classes: Vec<ClassStats>,
+}
+
+/// Messages between the threads that ask and the engine's own threads that carry requests out (CPHash,
+/// sections 3.4 and 6.2), summed over all of them since the start or the last reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageStats {
+    /// Requests carried out.
+    pub operations: u64,
+    /// Message lines that clients sent.
+    pub lines_sent: u64,
+    /// Messages in them.
+    pub messages_sent: u64,
+    /// Lines of answers that clients received.
+    pub lines_received: u64,
+    /// Answers in them.
+    pub answers_received: u64,
+    /// Messages that server threads took.
+    pub messages_served: u64,
+    /// Nanoseconds that server threads spent serving, summed over them.
+    pub busy_nanos: u64,
+    /// Nanoseconds that they looked for work and found none.
+    pub polling_nanos: u64,
+    /// Nanoseconds that they slept while they owned partitions.
+    pub sleeping_nanos: u64,
+    /// How often a partition changed its owner.
+    pub hand_overs: u64,
+    /// Server threads that own partitions now.
+    pub server_threads: u64,
 }
 
 /// One size class.

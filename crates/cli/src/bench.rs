@@ -3,18 +3,20 @@
 use clap::{Args, Subcommand};
 use nuthatch::Engine;
 use nuthatch_bench::report::print;
-use nuthatch_bench::{engine, fill, growth, server, versus};
+use nuthatch_bench::working_set::Contender;
+use nuthatch_bench::{engine, fill, growth, server, versus, working_set};
 
 use crate::engine::{Build, EngineName, EngineSettings, Job};
+use crate::tuning::Tuning;
 
 /// The benches.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// An engine in process, beside the memory's limit and other crates
-    Engine(OnEngine<engine::Options>),
+    /// Engines in process, beside the memory's limit, other crates, or each other
+    Engine(OnEngines),
     /// How many items a memory limit holds
     Fill(OnEngine<fill::Options>),
-    /// Load on a server that speaks memcached's protocol
+    /// Load on a server that speaks memcached's protocol or CPServer's
     Server(server::Options),
     /// Two servers in turn under the same load
     Versus(versus::Options),
@@ -27,15 +29,37 @@ pub struct OnEngine<O: Args> {
     #[arg(long, value_enum, default_value_t)]
     engine: EngineName,
     #[command(flatten)]
+    tuning: Tuning,
+    #[command(flatten)]
     options: O,
+}
+
+/// The engine bench, and the engines that it runs on.
+#[derive(Debug, Args)]
+pub struct OnEngines {
+    /// The engine; with --working-set also several, with commas between
+    #[arg(
+        long = "engine",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "cuckoo"
+    )]
+    engines: Vec<EngineName>,
+    #[command(flatten)]
+    tuning: Tuning,
+    #[command(flatten)]
+    options: engine::Options,
 }
 
 impl Bench {
     /// Runs it and prints what it found.
     pub fn run(self) -> Result<(), String> {
         match self {
-            Bench::Engine(bench) => bench.engine.choose(bench),
-            Bench::Fill(bench) => bench.engine.choose(bench),
+            Bench::Engine(bench) => bench.run(),
+            Bench::Fill(bench) => {
+                bench.tuning.check(&[bench.engine])?;
+                bench.engine.choose(bench)
+            }
             Bench::Server(options) => print(&server::run(&options)?, options.json),
             Bench::Versus(options) => {
                 let program = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -45,12 +69,72 @@ impl Bench {
     }
 }
 
+impl OnEngines {
+    fn run(self) -> Result<(), String> {
+        self.tuning.check(&self.engines)?;
+        let Self {
+            engines,
+            tuning,
+            options,
+        } = self;
+        if !options.paper.working_set.is_empty() {
+            let contenders: Vec<Contender> = engines
+                .iter()
+                .map(|&engine| {
+                    let (clients, tuning) = tuning.divided(engine, options.threads);
+                    engine.choose(Contending {
+                        engine,
+                        tuning,
+                        clients,
+                    })
+                })
+                .collect();
+            return print(&working_set::run(&contenders, &options)?, options.json);
+        }
+        match engines[..] {
+            [engine] => engine.choose(OnEngine {
+                engine,
+                tuning,
+                options,
+            }),
+            _ => Err("--engine: one; several are compared with --working-set".to_owned()),
+        }
+    }
+}
+
+/// An engine's part in a comparison.
+struct Contending {
+    engine: EngineName,
+    tuning: Tuning,
+    clients: usize,
+}
+
+impl Job for Contending {
+    type Output = Contender;
+
+    fn run<E: Engine>(self, build: Build<E>) -> Contender {
+        let Self {
+            engine,
+            tuning,
+            clients,
+        } = self;
+        Contender::new(clients, move |room| {
+            let tuning = tuning.for_small_items(engine, room.memory);
+            build(&EngineSettings::for_bench(engine, &tuning, room))
+        })
+    }
+}
+
 impl Job for OnEngine<engine::Options> {
     type Output = Result<(), String>;
 
     fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
-        let Self { engine, options } = self;
-        let build = |room| build(&EngineSettings::for_bench(engine, room));
+        let Self {
+            engine,
+            tuning,
+            options,
+        } = self;
+        let build = |room| build(&EngineSettings::for_bench(engine, &tuning, room));
         match options.grow {
             Some(grow) => print(&growth::run(build, grow, &options)?, options.json),
             None => print(&engine::run(build, &options)?, options.json),
@@ -62,8 +146,12 @@ impl Job for OnEngine<fill::Options> {
     type Output = Result<(), String>;
 
     fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
-        let Self { engine, options } = self;
-        let build = |room| build(&EngineSettings::for_bench(engine, room));
+        let Self {
+            engine,
+            tuning,
+            options,
+        } = self;
+        let build = |room| build(&EngineSettings::for_bench(engine, &tuning, room));
         print(&fill::run(build, &options)?, options.json)
     }
 }

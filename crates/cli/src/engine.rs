@@ -4,9 +4,19 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use nuthatch::cuckoo::layout::{Design, EightWay, Paper};
-use nuthatch::{Cuckoo, CuckooConfig, Engine};
+use nuthatch::partition::Eviction;
+use nuthatch::partition::cphash::config::{CpHashConfig, ServerThreads};
+use nuthatch::partition::cphash::{CpHash, Rings};
+use nuthatch::partition::lockhash::LockHash;
+use nuthatch::partition::lockhash::config::LockHashConfig;
+use nuthatch::partition::memory::MEMORY_MAX;
+use nuthatch::slab::words::machine_memory;
+use nuthatch::{Chained, ChainedConfig, ChainedEviction, Cuckoo, CuckooConfig, Engine, Locks};
 use nuthatch_bench::engine::Room;
+use nuthatch_sync::ring::{Array, Single};
 use serde::Deserialize;
+
+use crate::tuning::{EvictionName, ThreadRange, Tuning};
 
 /// The engines there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -17,6 +27,20 @@ pub enum EngineName {
     Cuckoo,
     /// The same with the constants of the MemC3 paper: 4 slots, 1-byte tags, one writer
     CuckooPaper,
+    /// Partitions owned by server threads that are sent messages (CPHash)
+    Cphash,
+    /// The same with a single buffer for each client and server: one message at a time
+    CphashSingle,
+    /// The same partitions, each behind a lock (LockHash)
+    Lockhash,
+    /// Classic memcached's table: bucket locks, strict LRU
+    Chained,
+    /// The same with one lock
+    ChainedGlobal,
+    /// The same with bucket locks and CLOCK eviction
+    ChainedClock,
+    /// The same with one lock and CLOCK eviction
+    ChainedGlobalClock,
 }
 
 /// What is done with an engine, whichever it is.
@@ -37,7 +61,28 @@ impl EngineName {
         match self {
             Self::Cuckoo => job.run(cuckoo::<EightWay>),
             Self::CuckooPaper => job.run(cuckoo::<Paper>),
+            Self::Cphash => job.run(cphash::<Array>),
+            Self::CphashSingle => job.run(cphash::<Single>),
+            Self::Lockhash => job.run(lockhash),
+            Self::Chained | Self::ChainedGlobal | Self::ChainedClock | Self::ChainedGlobalClock => {
+                job.run(chained)
+            }
         }
+    }
+
+    /// True if it divides its keys among partitions, each with an eviction of its own.
+    pub fn has_partitions(self) -> bool {
+        matches!(self, Self::Cphash | Self::CphashSingle | Self::Lockhash)
+    }
+
+    /// True if it has threads of its own that carry requests out.
+    pub fn has_server_threads(self) -> bool {
+        matches!(self, Self::Cphash | Self::CphashSingle)
+    }
+
+    /// True if its items lie in size classes.
+    pub fn has_size_classes(self) -> bool {
+        !self.has_partitions()
     }
 }
 
@@ -53,6 +98,42 @@ fn cuckoo<D: Design>(settings: &EngineSettings) -> Result<Arc<Cuckoo<D>>, String
         ..default
     };
     Cuckoo::new(config)
+        .map(Arc::new)
+        .map_err(|error| error.to_string())
+}
+
+fn cphash<D: Rings>(settings: &EngineSettings) -> Result<Arc<CpHash<D>>, String> {
+    CpHash::new(settings.cphash())
+        .map(Arc::new)
+        .map_err(|error| error.to_string())
+}
+
+fn lockhash(settings: &EngineSettings) -> Result<Arc<LockHash>, String> {
+    LockHash::new(settings.lockhash())
+        .map(Arc::new)
+        .map_err(|error| error.to_string())
+}
+
+fn chained(settings: &EngineSettings) -> Result<Arc<Chained>, String> {
+    let default = ChainedConfig::default();
+    let (locks, eviction) = match settings.name {
+        EngineName::ChainedGlobal => (Locks::Global, ChainedEviction::Lru),
+        EngineName::ChainedClock => (Locks::Buckets, ChainedEviction::Clock),
+        EngineName::ChainedGlobalClock => (Locks::Global, ChainedEviction::Clock),
+        _ => (Locks::Buckets, ChainedEviction::Lru),
+    };
+    let config = ChainedConfig {
+        memory_limit: settings.memory_limit,
+        item_size_max: settings.item_size_max,
+        evicts: settings.evicts,
+        chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
+        growth_factor: settings.growth_factor,
+        initial_items: settings.initial_items,
+        locks,
+        eviction,
+        ..default
+    };
+    Chained::new(config)
         .map(Arc::new)
         .map_err(|error| error.to_string())
 }
@@ -74,6 +155,8 @@ pub struct EngineSettings {
     pub growth_factor: f64,
     /// Items the index has room for at the start, if not the engine's own choice.
     pub initial_items: Option<usize>,
+    /// What only some engines can be told.
+    pub tuning: Tuning,
 }
 
 impl Default for EngineSettings {
@@ -87,18 +170,95 @@ impl Default for EngineSettings {
             chunk_min: None,
             growth_factor: default.growth_factor,
             initial_items: None,
+            tuning: Tuning::default(),
         }
     }
 }
 
 impl EngineSettings {
+    fn cphash(&self) -> CpHashConfig {
+        let default = CpHashConfig::default();
+        let tuning = &self.tuning;
+        CpHashConfig {
+            memory_limit: self.memory_limit,
+            memory_limit_max: self.memory_limit_max(),
+            item_size_max: self.item_size_max,
+            evicts: self.evicts,
+            eviction: self.eviction(),
+            partitions: tuning.partitions.unwrap_or(default.partitions),
+            server_threads: match tuning.server_threads {
+                Some(ThreadRange { min, max }) if min == max => ServerThreads::Fixed(min),
+                Some(ThreadRange { min, max }) => ServerThreads::Adaptive { min, max },
+                None => default.server_threads,
+            },
+            pin: tuning.pin,
+            ..default
+        }
+    }
+
+    fn lockhash(&self) -> LockHashConfig {
+        let partitions = self.tuning.partitions;
+        LockHashConfig {
+            memory_limit: self.memory_limit,
+            memory_limit_max: self.memory_limit_max(),
+            item_size_max: self.item_size_max,
+            evicts: self.evicts,
+            eviction: self.eviction(),
+            partitions: partitions.map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
+            ..LockHashConfig::default()
+        }
+    }
+
+    /// How far `cache_memlimit` may raise the limit, where the engine does not choose that itself:
+    /// only addresses are taken for it.
+    fn memory_limit_max(&self) -> usize {
+        machine_memory().min(MEMORY_MAX).max(self.memory_limit)
+    }
+
+    fn eviction(&self) -> Eviction {
+        match self.tuning.eviction {
+            Some(EvictionName::Random) => Eviction::Random,
+            Some(EvictionName::Lru) | None => Eviction::Lru,
+        }
+    }
+
+    /// What `stats settings` shows of it, beside what all engines have.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let mut lines = Vec::new();
+        if self.name.has_partitions() {
+            lines.push(("partitions", self.partition_count().to_string()));
+            let eviction = match self.eviction() {
+                Eviction::Lru => "lru",
+                Eviction::Random => "random",
+            };
+            lines.push(("eviction", eviction.to_owned()));
+        }
+        if self.name.has_server_threads() {
+            let (min, max) = self.cphash().threads();
+            let range = ThreadRange { min, max };
+            lines.push(("server_threads", range.to_string()));
+            let pin = self.tuning.pin;
+            lines.push(("pin", pin.map_or("no".to_owned(), |core| core.to_string())));
+        }
+        lines
+    }
+
+    fn partition_count(&self) -> usize {
+        match self.name {
+            EngineName::Lockhash => self.lockhash().partition_count() as usize,
+            _ => self.cphash().partition_count(),
+        }
+    }
+
     /// For a bench: as a server has it, but with this room.
-    pub fn for_bench(name: EngineName, room: Room) -> Self {
+    pub fn for_bench(name: EngineName, tuning: &Tuning, room: Room) -> Self {
+        let default = Self::default();
         Self {
             name,
             memory_limit: room.memory,
             initial_items: room.items,
-            ..Self::default()
+            tuning: tuning.clone(),
+            ..default
         }
     }
 }

@@ -10,6 +10,7 @@ use nuthatch_bench::size;
 use serde::{Deserialize, Deserializer, de};
 
 use crate::engine::EngineName;
+use crate::tuning::{EvictionName, ThreadRange, Tuning};
 
 /// Megabytes without a letter behind the number, as memcached's -m.
 const MEGABYTES: usize = 1 << 20;
@@ -30,6 +31,11 @@ pub struct Flags {
     #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
     #[serde(deserialize_with = "one_or_many")]
     pub listen: Vec<String>,
+
+    /// Addresses for clients of CPServer's protocol, besides; with or without a port [port: 2117]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    #[serde(deserialize_with = "one_or_many")]
+    pub cpserver: Vec<String>,
 
     /// Unix socket to listen on, instead of TCP
     #[arg(short = 's', long, value_name = "FILE")]
@@ -118,6 +124,11 @@ pub struct Flags {
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
 
+    /// Requests of all connections of a thread that go to the engine at a time [default: 256; with
+    /// --cpserver or the engine cphash: 1000]
+    #[arg(long, value_name = "NUM")]
+    pub batch: Option<usize>,
+
     /// More options, with commas between: idle_timeout=SECONDS, hashpower=NUM, maxconns_fast, ...
     #[arg(short = 'o', long, value_name = "OPTIONS", value_delimiter = ',')]
     #[serde(deserialize_with = "one_or_many")]
@@ -126,6 +137,24 @@ pub struct Flags {
     /// The engine [default: cuckoo]
     #[arg(long, value_enum)]
     pub engine: Option<EngineName>,
+
+    /// Partitions of cphash and lockhash [default: 4096 for lockhash, two or more for cphash]
+    #[arg(long, value_name = "NUM")]
+    pub partitions: Option<usize>,
+
+    /// Threads of cphash that carry requests out: always so many, or from so many to so many as
+    /// the load asks for, as in 1-4 [default: 1 to the number of cores]
+    #[arg(long, value_name = "NUM", value_parser = ThreadRange::parse)]
+    #[serde(deserialize_with = "threads_or_text")]
+    pub server_threads: Option<ThreadRange>,
+
+    /// Pin the first of these threads to this core, and the others to those that follow
+    #[arg(long, value_name = "CORE")]
+    pub pin: Option<usize>,
+
+    /// Who has to go when a partition of cphash or lockhash is full [default: lru]
+    #[arg(long, value_enum)]
+    pub eviction: Option<EvictionName>,
 }
 
 impl Flags {
@@ -136,12 +165,23 @@ impl Flags {
         toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
     }
 
+    /// What is said to only some engines.
+    pub fn tuning(&self) -> Tuning {
+        Tuning {
+            partitions: self.partitions,
+            server_threads: self.server_threads,
+            pin: self.pin,
+            eviction: self.eviction,
+        }
+    }
+
     /// These flags, and the file's where these say nothing.
     pub fn over(self, file: Flags) -> Flags {
         Flags {
             port: self.port.or(file.port),
             udp_port: self.udp_port.or(file.udp_port),
             listen: either(self.listen, file.listen),
+            cpserver: either(self.cpserver, file.cpserver),
             unix_socket: self.unix_socket.or(file.unix_socket),
             unix_mask: self.unix_mask.or(file.unix_mask),
             memory_limit: self.memory_limit.or(file.memory_limit),
@@ -162,6 +202,7 @@ impl Flags {
             daemon: self.daemon || file.daemon,
             user: self.user.or(file.user),
             pidfile: self.pidfile.or(file.pidfile),
+            batch: self.batch.or(file.batch),
             verbose: if self.verbose > 0 {
                 self.verbose
             } else {
@@ -169,6 +210,10 @@ impl Flags {
             },
             extended: [file.extended, self.extended].concat(),
             engine: self.engine.or(file.engine),
+            partitions: self.partitions.or(file.partitions),
+            server_threads: self.server_threads.or(file.server_threads),
+            pin: self.pin.or(file.pin),
+            eviction: self.eviction.or(file.eviction),
         }
     }
 }
@@ -214,6 +259,10 @@ fn bytes_or_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D
     NumberOrText::deserialize(input)?.parse(size::parse)
 }
 
+fn threads_or_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<ThreadRange>, D::Error> {
+    NumberOrText::deserialize(input)?.parse(ThreadRange::parse)
+}
+
 fn octal_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
     NumberOrText::deserialize(input)?.parse(octal)
 }
@@ -253,7 +302,9 @@ mod tests {
     fn short_long_and_file_say_the_same() {
         let short = typed(
             "-p 1 -U 0 -l a,b -l c:2 -s /s -a 0770 -m 1024 -c 5 -t 2 -b 7 -R 9 -I 2m -n 64 -f 1.5 \
-             -M -F -X -C -A -L -k -d -u nobody -P /p -vv -o modern,idle_timeout=3",
+             -M -F -X -C -A -L -k -d -u nobody -P /p -vv -o modern,idle_timeout=3 \
+             --cpserver d,e:3 --batch 500 --engine cphash --partitions 8 --server-threads 1-4 \
+             --pin 2 --eviction random",
         )
         .unwrap();
         let long = typed(
@@ -262,7 +313,9 @@ mod tests {
              --max-reqs-per-event=9 --max-item-size=2048k --slab-min-size=64 \
              --slab-growth-factor=1.5 --disable-evictions --disable-flush-all --disable-dumping \
              --disable-cas --enable-shutdown --enable-largepages --lock-memory --daemon \
-             --user=nobody --pidfile=/p --verbose --verbose --extended=modern,idle_timeout=3",
+             --user=nobody --pidfile=/p --verbose --verbose --extended=modern,idle_timeout=3 \
+             --cpserver=d --cpserver=e:3 --batch=500 --engine=cphash --partitions=8 \
+             --server-threads=1-4 --pin=2 --eviction=random",
         )
         .unwrap();
         let file = file(
@@ -292,6 +345,13 @@ mod tests {
             pidfile = "/p"
             verbose = 2
             extended = "modern,idle_timeout=3"
+            cpserver = ["d", "e:3"]
+            batch = 500
+            engine = "cphash"
+            partitions = 8
+            server-threads = "1-4"
+            pin = 2
+            eviction = "random"
             "#,
         );
         assert_eq!(short, long);
@@ -317,6 +377,9 @@ mod tests {
     #[test]
     fn what_has_no_form_is_refused() {
         for line in [
+            "--engine chain",
+            "--server-threads 4-1",
+            "--eviction fifo",
             "-m lots",
             "-p x",
             "-a 8",

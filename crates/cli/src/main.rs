@@ -11,6 +11,7 @@ mod flow;
 mod process;
 mod serve;
 mod settings;
+mod tuning;
 
 use std::process::ExitCode;
 

@@ -69,8 +69,12 @@ impl Job for Settings {
         on_signals(server.stopper()).map_err(|error| format!("signals: {error}"))?;
         let pid_file = self.process.pid_file.as_deref();
         let _pid_file = pid_file.map(PidFile::write).transpose()?;
+        let cpserver = match server.cpserver_addresses() {
+            [] => String::new(),
+            addresses => format!(", CPServer at {}", list(addresses)),
+        };
         eprint!(
-            "nuthatch {}: engine {name}, {} MiB, {threads} threads, at {}\n{}\n",
+            "nuthatch {}: engine {name}, {} MiB, {threads} threads, at {}{cpserver}\n{}\n",
             env!("CARGO_PKG_VERSION"),
             self.engine.memory_limit >> 20,
             list(server.addresses()),

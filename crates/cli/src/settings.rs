@@ -5,14 +5,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddr
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
+use nuthatch_protocol::cpserver;
 use nuthatch_server::config::{self, Config, Listen};
 
-use crate::engine::EngineSettings;
+use crate::engine::{EngineName, EngineSettings};
 use crate::extended::Extended;
 use crate::flags::Flags;
 
 /// The largest `-t`.
 const THREADS_MAX: usize = 1024;
+/// The largest `--batch`.
+const BATCH_MAX: usize = 8192;
+/// The paper's batch, for clients and engines that gain by large ones.
+const BATCH_OF_PAPER: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
 /// The range of `-I`, in bytes.
 const ITEM_SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 30;
 /// memcached's permissions of a unix socket.
@@ -50,17 +55,20 @@ impl Settings {
     /// Checks flags. `port_file` is the value of [`PORT_FILE`].
     pub fn check(flags: &Flags, port_file: Option<PathBuf>) -> Result<Self, String> {
         let extended = Extended::parse(&flags.extended)?;
-        let warnings = extended
-            .unknown
-            .iter()
+        let unknown = extended.unknown.iter();
+        let warnings = unknown
             .map(|option| format!("-o {option}: no such option here; it has no effect"))
+            .chain(without_effect(flags))
             .collect();
         if flags.udp_port.is_some_and(|port| port != 0) {
             return Err("-U: there is no UDP; only 0 (off)".to_owned());
         }
+        let engine = engine(flags, &extended)?;
+        let mut server = server(flags, &extended, port_file)?;
+        server.engine_settings = engine.lines();
         Ok(Self {
-            engine: engine(flags, &extended)?,
-            server: server(flags, &extended, port_file)?,
+            engine,
+            server,
             process: ProcessSettings {
                 daemon: flags.daemon,
                 user: flags.user.clone(),
@@ -70,6 +78,22 @@ impl Settings {
             warnings,
         })
     }
+}
+
+/// memcached's flags about size classes, where the engine has none: a memcached's command line keeps
+/// working, and it is said.
+fn without_effect(flags: &Flags) -> Vec<String> {
+    if flags.engine.unwrap_or_default().has_size_classes() {
+        return Vec::new();
+    }
+    let said = [
+        ("-n", flags.slab_min_size.is_some()),
+        ("-f", flags.slab_growth_factor.is_some()),
+    ];
+    said.into_iter()
+        .filter(|(_, is_said)| *is_said)
+        .map(|(flag, _)| format!("{flag}: this engine has no size classes; it has no effect"))
+        .collect()
 }
 
 fn engine(flags: &Flags, extended: &Extended) -> Result<EngineSettings, String> {
@@ -82,7 +106,9 @@ fn engine(flags: &Flags, extended: &Extended) -> Result<EngineSettings, String> 
         chunk_min: flags.slab_min_size,
         growth_factor: flags.slab_growth_factor.unwrap_or(default.growth_factor),
         initial_items: extended.initial_items,
+        tuning: flags.tuning(),
     };
+    settings.tuning.check(&[settings.name])?;
     if settings.memory_limit == 0 {
         return Err("-m: at least 1 megabyte".to_owned());
     }
@@ -116,22 +142,39 @@ fn server(
         Some(limit) => NonZeroU32::new(limit).ok_or_else(|| at_least_1("-R"))?,
         None => default.commands_per_turn,
     };
+    let batch_max = match flags.batch {
+        Some(batch) => NonZeroUsize::new(batch)
+            .filter(|batch| batch.get() <= BATCH_MAX)
+            .ok_or_else(|| format!("--batch: 1 to {BATCH_MAX}"))?,
+        None if gains_by_large_batches(flags) => BATCH_OF_PAPER,
+        None => default.batch_max,
+    };
     Ok(Config {
         listeners: listeners(flags)?,
+        cpserver: addresses("--cpserver", &flags.cpserver, cpserver::PORT)?,
         threads,
         connections_max,
         backlog: flags.listen_backlog.unwrap_or(default.backlog),
         commands_per_turn,
+        batch_max,
         idle_timeout: extended.idle_timeout,
         port_file: port_file.as_deref().map(absolute).transpose()?,
         allow_shutdown: flags.enable_shutdown,
         allow_flush: !flags.disable_flush_all,
         allow_dump: !flags.disable_dumping,
         cas: !flags.disable_cas,
+        engine_settings: Vec::new(),
         version: default.version,
         verbosity: flags.verbose.into(),
         on_verbosity: default.on_verbosity,
     })
+}
+
+/// True where a batch is worth its wait: messages are packed into lines, or a paper's client sends
+/// many requests at a time.
+fn gains_by_large_batches(flags: &Flags) -> bool {
+    let by_messages = flags.engine.is_some_and(EngineName::has_server_threads);
+    by_messages || !flags.cpserver.is_empty()
 }
 
 fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
@@ -149,10 +192,15 @@ fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
     if flags.listen.is_empty() {
         return Ok(everywhere(port));
     }
+    addresses("-l", &flags.listen, port)
+}
+
+/// The addresses of places that were typed behind a flag.
+fn addresses(flag: &str, places: &[String], port: u16) -> Result<Vec<Listen>, String> {
     let mut listeners = Vec::new();
-    for place in &flags.listen {
-        let addresses = resolve(place, port).ok_or_else(|| format!("-l {place}: no address"))?;
-        listeners.extend(addresses.into_iter().map(Listen::Tcp));
+    for place in places {
+        let found = resolve(place, port).ok_or_else(|| format!("{flag} {place}: no address"))?;
+        listeners.extend(found.into_iter().map(Listen::Tcp));
     }
     Ok(listeners)
 }

@@ -65,7 +65,17 @@ impl Running {
 
     /// The address that it says it listens at.
     fn address(&self) -> &str {
-        self.says.trim_end().rsplit(' ').next().unwrap()
+        let memcached = self.says.split(", CPServer at ").next().unwrap();
+        memcached.trim_end().rsplit(' ').next().unwrap()
+    }
+
+    /// The same for CPServer's clients.
+    fn cpserver_address(&self) -> &str {
+        self.says
+            .trim_end()
+            .rsplit_once(", CPServer at ")
+            .unwrap()
+            .1
     }
 
     fn ask(&self, request: &str) -> String {
@@ -119,6 +129,24 @@ fn what_is_no_command_line_ends_with_2() {
         ("-t 0", "-t: 1 to"),
         ("-U 11211", "there is no UDP"),
         ("-m many", "is not a size"),
+        (
+            "--cpserver nowhere.invalid",
+            "--cpserver nowhere.invalid: no address",
+        ),
+        ("--batch 0", "--batch: 1 to"),
+        (
+            "--partitions 8",
+            "--partitions: only for cphash and lockhash",
+        ),
+        ("--engine lockhash --pin 0", "--pin: only for cphash"),
+        (
+            "--engine cphash --server-threads 0",
+            "is neither a number nor a range",
+        ),
+        (
+            "--engine memory",
+            "possible values: cuckoo, cuckoo-paper, cphash",
+        ),
         ("--config /no/such/file", "/no/such/file"),
         ("serve -l nowhere.invalid", "-l nowhere.invalid: no address"),
         ("bench", "Usage"),
@@ -141,7 +169,16 @@ fn what_does_not_work_ends_with_1() {
         run("bench server --target 127.0.0.1:1").status.code(),
         Some(1)
     );
-    assert_eq!(run("bench engine --items 0").status.code(), Some(1));
+    for line in [
+        "bench engine --items 0",
+        "bench engine --engine cuckoo,chained",
+        "bench fill --eviction random",
+        "bench engine --working-set 64k --threads 0",
+        "bench server --protocol cpserver --multiget 2",
+        "bench server --protocol cpserver --get-ratio 0",
+    ] {
+        assert_eq!(run(line).status.code(), Some(1), "{line}");
+    }
 }
 
 #[test]
@@ -178,12 +215,102 @@ fn verbosity_turns_the_log_up_and_down() {
     assert_eq!((code, connections(&rest)), (Some(0), 1), "{rest}");
 }
 
+const ENGINES: [&str; 9] = [
+    "cuckoo",
+    "cuckoo-paper",
+    "cphash",
+    "cphash-single",
+    "lockhash",
+    "chained",
+    "chained-global",
+    "chained-clock",
+    "chained-global-clock",
+];
+
 #[test]
-fn both_engines_serve() {
-    for engine in ["cuckoo", "cuckoo-paper"] {
+fn every_engine_serves() {
+    for engine in ENGINES {
         let running = Running::start(&format!("serve --engine {engine} -p 0 -l 127.0.0.1 -t 1"));
         assert!(running.says.contains(&format!("engine {engine},")));
         assert_eq!(running.ask(SET_AND_GET), SET_AND_GOT);
+    }
+}
+
+#[test]
+fn what_the_engine_is_built_from_is_shown_and_felt() {
+    for (line, shown) in [
+        (
+            "--engine cphash --partitions 4 --server-threads 2 --pin 0 --eviction random",
+            &[
+                "batch_max 1000",
+                "partitions 4",
+                "server_threads 2",
+                "pin 0",
+                "eviction random",
+            ][..],
+        ),
+        (
+            "--engine cphash --server-threads 1-2",
+            &["server_threads 1-2", "pin no"],
+        ),
+        (
+            "--engine lockhash --partitions 8 --batch 77",
+            &["batch_max 77", "partitions 8", "eviction lru"],
+        ),
+    ] {
+        let running = Running::start(&format!("-p 0 -l 127.0.0.1 -t 1 -m 64 {line}"));
+        let raised = running.ask("cache_memlimit 100\r\nquit\r\n");
+        assert_eq!(raised, "OK\r\n", "{line}");
+        let settings = running.ask("stats settings\r\nquit\r\n");
+        assert!(
+            settings.contains("STAT maxbytes 104857600\r\n"),
+            "{line}: {settings}"
+        );
+        for setting in shown {
+            let setting = format!("STAT {setting}\r\n");
+            assert!(settings.contains(&setting), "{line}: {setting}{settings}");
+        }
+    }
+    let running = Running::start("-p 0 -l 127.0.0.1 -t 1 --engine lockhash -f 1.5");
+    assert!(
+        running
+            .warnings
+            .concat()
+            .contains("-f: this engine has no size classes")
+    );
+}
+
+#[test]
+fn cpservers_clients_are_served_beside_memcacheds() {
+    let running = Running::start("-p 0 -l 127.0.0.1 -t 2 --cpserver 127.0.0.1:0");
+    let mut client = TcpStream::connect(running.cpserver_address()).unwrap();
+    let number = u64::from_le_bytes(*b"nuthatch").to_le_bytes();
+    client
+        .write_all(&[&[1, 0, 0, 0, 4, 0, 0, 0], &number[..], b"seed"].concat())
+        .unwrap();
+    client.write_all(&[&[0; 8], &number[..]].concat()).unwrap();
+    let mut answer = [0; 8];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"\x04\0\0\0seed");
+    let got = running.ask("get nuthatch\r\nquit\r\n");
+    assert_eq!(got, "VALUE nuthatch 0 4\r\nseed\r\nEND\r\n");
+    assert!(
+        running
+            .ask("stats settings\r\nquit\r\n")
+            .contains("STAT batch_max 1000\r\n")
+    );
+    for (protocol, load) in [
+        ("cpserver", "--get-ratio 0.7 --pipeline 100"),
+        ("cpserver-extended", "--get-ratio 0 --pipeline 3"),
+        ("cpserver-extended", "--get-ratio 0.7 --threads 2"),
+    ] {
+        let report = stdout(&format!(
+            "bench server --target {} --protocol {protocol} {load} --conns 4 --keys 1000 \
+             --value-size 8 --seconds 0.1 --json",
+            running.cpserver_address()
+        ));
+        assert!(report.contains("\"misses\":0,"), "{report}");
+        assert!(!report.contains("\"stored\":0,"), "{report}");
     }
 }
 
@@ -370,8 +497,28 @@ fn versus_compares_two_servers() {
 }
 
 #[test]
+fn engines_are_compared_over_working_sets() {
+    let engines = ENGINES.join(",");
+    let report = stdout(&format!(
+        "bench engine --engine {engines} --working-set 64k,256k --threads 2 --seconds 0.02 \
+         --rounds 1 --server-threads 1 --json"
+    ));
+    for engine in ENGINES {
+        let name = format!("\"engine\":\"{engine}\"");
+        assert_eq!(report.matches(&name).count(), 2, "{engine}: {report}");
+    }
+    assert_eq!(
+        report.matches("\"lines_sent_per_op\":").count(),
+        4,
+        "{report}"
+    );
+    let report = stdout("bench engine --engine chained,cuckoo --working-set 64k --seconds 0.02");
+    assert!(report.contains("working set 64 KiB, 512 keys"), "{report}");
+}
+
+#[test]
 fn engine_benches_measure_the_engine() {
-    for engine in ["cuckoo", "cuckoo-paper"] {
+    for engine in ENGINES {
         let report = stdout(&format!(
             "bench engine --engine {engine} --items 5000 --seconds 0.05 --rounds 1 --json"
         ));

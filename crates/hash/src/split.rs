@@ -10,6 +10,15 @@
 //! The bucket takes the low bits, so that a table that doubles keeps an item in its bucket or moves
 //! it to the bucket half a table above: one more bit of the same hash decides. The tag takes the
 //! top bits and never meets the bucket's.
+//!
+//! A table in partitions takes the partition from the upper half and the bucket in it from the lower:
+//!
+//! ```text
+//!  63                 32 31        n n-1       0
+//! +---------------------+-----------+-----------+
+//! |  partition: a share |   grows   |  bucket   |     n = log2(buckets), at most 32
+//! +---------------------+-----------+-----------+
+//! ```
 
 /// Buckets that a table may have at most (2^48), so that bucket and tag share no bit.
 pub const BUCKET_BITS_MAX: u32 = 48;
@@ -67,9 +76,103 @@ pub const fn partner_offset(tag: u64) -> u64 {
     (mixed ^ (mixed >> 29)) | 1
 }
 
+/// The partition among `partitions`, any number from 1 to 2^32: the upper half of the hash as a
+/// fraction of it.
+#[inline(always)]
+pub const fn partition(hash: u64, partitions: u32) -> u32 {
+    ((hash >> 32) * partitions as u64 >> 32) as u32
+}
+
+/// The bucket in an array of `buckets` (at least 1) that grows by one at a time: the low bits, as many
+/// as number all buckets; one less where that would name a bucket that is not there yet.
+#[inline(always)]
+pub const fn bucket_of_growing(hash: u64, buckets: u32) -> u32 {
+    let mask = u32::MAX >> ((buckets - 1) | 1).leading_zeros();
+    let bucket = hash as u32 & mask;
+    if bucket < buckets {
+        bucket
+    } else {
+        bucket & mask >> 1
+    }
+}
+
+/// A hash whose low half names this bucket, whatever the size of the array.
+#[inline(always)]
+pub const fn hash_of_bucket(bucket: u32) -> u64 {
+    bucket as u64
+}
+
+/// Where a hash stands in an order of all hashes in which each bucket of an array that grows by one at
+/// a time is a contiguous stretch, before and after it grew: its low half with the bits reversed.
+#[inline(always)]
+pub const fn walk_position(hash: u64) -> u32 {
+    (hash as u32).reverse_bits()
+}
+
+/// The last position of a bucket's stretch; the first is that of the bucket's number as a hash.
+#[inline(always)]
+pub const fn walk_end(bucket: u32, buckets: u32) -> u32 {
+    let mask = u32::MAX >> ((buckets - 1) | 1).leading_zeros();
+    // A bucket that was divided already, or came of it, is told by all bits; others by one less.
+    let divided = bucket | (mask ^ mask >> 1) < buckets;
+    let bits = if divided { mask } else { mask >> 1 };
+    (bucket | !bits).reverse_bits()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn partitions_share_evenly_and_by_the_upper_half() {
+        for partitions in [1, 3, 64, 4096] {
+            assert_eq!(partition(0xffff_ffff, partitions), 0);
+            assert_eq!(partition(u64::MAX, partitions), partitions - 1);
+            let mut seen = vec![0_u32; partitions as usize];
+            for number in 0..64 * u64::from(partitions) {
+                let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                seen[partition(hash, partitions) as usize] += 1;
+            }
+            assert!(seen.iter().all(|&count| (32..=128).contains(&count)));
+        }
+    }
+
+    #[test]
+    fn a_growing_array_moves_elements_only_into_the_new_bucket() {
+        for buckets in 1..200 {
+            for number in 0..300_u64 {
+                let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let before = bucket_of_growing(hash, buckets);
+                let after = bucket_of_growing(hash, buckets + 1);
+                assert!(before < buckets);
+                let divided = bucket_of_growing(hash_of_bucket(buckets), buckets);
+                assert!(after == before || (after, before) == (buckets, divided));
+            }
+        }
+    }
+
+    #[test]
+    fn buckets_are_stretches_of_the_walk() {
+        for buckets in 1..200_u32 {
+            let mut position = 0_u32;
+            let mut met = 0;
+            loop {
+                let bucket = bucket_of_growing(u64::from(position.reverse_bits()), buckets);
+                assert_eq!(walk_position(hash_of_bucket(bucket)), position);
+                let end = walk_end(bucket, buckets);
+                assert_eq!(
+                    bucket_of_growing(u64::from(end.reverse_bits()), buckets),
+                    bucket
+                );
+                met += 1;
+                match end.checked_add(1) {
+                    Some(next) => position = next,
+                    None => break,
+                }
+            }
+            assert_eq!(met, buckets);
+        }
+    }
 
     #[test]
     fn partners_are_each_other() {

@@ -1,4 +1,5 @@
-//! memcached's protocols: bytes in, commands out; replies in, bytes out. No I/O, no engine.
+//! memcached's protocols, and in [`cpserver`] that of the CPHash paper: bytes in, commands out;
+//! replies in, bytes out. No I/O, no engine.
 //!
 //! [`parse()`] looks at the front of a connection's input and says what stands there. It keeps no
 //! state: the connection does (what to swallow, which value is still arriving). [`encode`] appends
@@ -27,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 pub mod command;
+pub mod cpserver;
 pub mod encode;
 
 mod admin;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Token, Waker};
 use nuthatch::Engine;
 
-use crate::listen::Listener;
+use crate::listen::{Listener, Protocol};
 use crate::shared::{Arrival, Shared};
 use crate::stats::connections::Peer;
 use crate::stream::Stream;
@@ -113,10 +113,13 @@ impl<E: Engine> Acceptor<E> {
     /// Hands a connection on, or turns it away.
     fn place(&mut self, listener: usize, mut stream: Stream, peer: Peer) {
         let shared = &self.shared;
+        let protocol = self.listeners[listener].protocol();
         if shared.connections() >= shared.config.connections_max.get() {
             shared.accepting.rejected_connections.bump();
-            // A fresh socket takes so few bytes, unless its peer has gone.
-            let _ = stream.write(TOO_MANY);
+            if protocol == Protocol::Memcached {
+                // A fresh socket takes so few bytes, unless its peer has gone.
+                let _ = stream.write(TOO_MANY);
+            }
             return;
         }
         shared.accepting.total_connections.bump();
@@ -127,7 +130,11 @@ impl<E: Engine> Acceptor<E> {
         }
         let desk = shared.desks.iter().min_by_key(|desk| desk.connections());
         if let Some(desk) = desk {
-            desk.leave(Arrival { stream, info });
+            desk.leave(Arrival {
+                stream,
+                info,
+                protocol,
+            });
         }
     }
 }

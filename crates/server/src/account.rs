@@ -15,8 +15,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nuthatch_protocol::LINE_MAX;
 
-use crate::batch::BATCH_MAX;
-
 /// Bytes that all connections together may hold before turns get short.
 const EASY: usize = 8 << 20;
 
@@ -91,15 +89,16 @@ impl Account {
         self.held() >= EASY
     }
 
-    /// What a turn may take now that so many connections share the account.
-    pub(crate) fn terms(&self, connections: usize) -> Terms {
+    /// What a turn may take now that so many connections share the account, where a batch holds
+    /// `batch_max` requests.
+    pub(crate) fn terms(&self, connections: usize, batch_max: usize) -> Terms {
         let held = self.held();
         let connections = connections.max(1);
         if held < EASY {
             let output_cap = (EASY / connections).clamp(2 << 10, 256 << 10);
             return Terms {
                 output_cap,
-                requests_max: BATCH_MAX,
+                requests_max: batch_max,
                 read_max: output_cap.min(READ_MAX),
                 awaited_max: AWAITED_MAX,
                 tight: false,
@@ -142,19 +141,19 @@ mod tests {
     #[test]
     fn terms_get_short_as_the_account_fills() {
         let account = Account::default();
-        let few = account.terms(10);
+        let few = account.terms(10, 256);
         assert_eq!((few.output_cap, few.tight), (256 << 10, false));
-        assert!(account.terms(10_000).output_cap * 10_000 < 32 << 20);
+        assert!(account.terms(10_000, 256).output_cap * 10_000 < 32 << 20);
         account.change(EASY as isize);
-        let tight = account.terms(1500);
+        let tight = account.terms(1500, 256);
         assert!(tight.tight && tight.requests_max == 1);
         assert_eq!(tight.waiting_max, usize::MAX);
         account.change((FULL - EASY) as isize);
-        let full = account.terms(10_000);
+        let full = account.terms(10_000, 256);
         assert_eq!(full.read_max, READ_LEAST);
         assert!(FULL + 10_000 * (full.read_max + AWAITED_TIGHT) < 32 << 20);
         account.change(-(FULL as isize));
-        assert_eq!(account.terms(10), few);
+        assert_eq!(account.terms(10, 256), few);
     }
 
     #[test]

@@ -4,11 +4,8 @@
 //! buffers outlive one batch, and so does their capacity: see [`BatchBuffers`].
 
 use nuthatch::{Key, Op, Request};
+use nuthatch_protocol::cpserver::Dialect;
 use nuthatch_protocol::{MetaFlags, MetaVerb};
-
-/// Requests in a batch: well above what an engine needs to overlap its memory misses. More would
-/// only make replies wait, and ask for more memory than a round should take before it looks.
-pub(crate) const BATCH_MAX: usize = 256;
 
 /// How one request is answered.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +35,10 @@ pub(crate) enum Style {
     Touch,
     /// A meta command: an index into the batch's metas.
     Meta(u32),
+    /// CPServer's LOOKUP or FIND.
+    Lookup(Dialect),
+    /// CPServer's INSERT or STORE.
+    Insert(Dialect),
 }
 
 /// What the answer to a store depends on besides its outcome.
@@ -81,12 +82,14 @@ pub(crate) struct Batch<'a> {
     pub(crate) requests: Vec<Request<'a>>,
     pub(crate) tickets: Vec<Ticket>,
     pub(crate) metas: Vec<MetaTicket<'a>>,
+    /// Requests that it holds at most.
+    max: usize,
 }
 
 impl<'a> Batch<'a> {
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.requests.len() >= BATCH_MAX
+        self.requests.len() >= self.max
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -115,13 +118,14 @@ pub(crate) struct BatchBuffers {
 }
 
 impl BatchBuffers {
-    /// An empty batch that may borrow what lives as long as it.
-    pub(crate) fn take<'a>(&mut self) -> Batch<'a> {
+    /// An empty batch for up to `max` requests, which may borrow what lives as long as it.
+    pub(crate) fn take<'a>(&mut self, max: usize) -> Batch<'a> {
         Batch {
             // A vector of what lives for ever is a vector of what lives for a while.
             requests: std::mem::take(&mut self.requests),
             tickets: std::mem::take(&mut self.tickets),
             metas: std::mem::take(&mut self.metas),
+            max,
         }
     }
 
@@ -156,7 +160,7 @@ mod tests {
         let mut addresses = Vec::new();
         for _ in 0..3 {
             let name = String::from("a key of this round only");
-            let mut batch = buffers.take();
+            let mut batch = buffers.take(1);
             let ticket = Ticket {
                 turn: 0,
                 style: Style::Delete,
@@ -164,6 +168,7 @@ mod tests {
                 after: After::Nothing,
             };
             batch.push(Key::new(name.as_bytes(), &hasher), Op::Get, ticket);
+            assert!(batch.is_full());
             addresses.push(batch.requests.as_ptr() as usize);
             buffers.give(batch);
         }

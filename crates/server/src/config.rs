@@ -17,8 +17,10 @@ pub const VERSION: &str = concat!("1.6.45-nuthatch-", env!("CARGO_PKG_VERSION"))
 /// Everything a server needs to know besides its engine.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen (`-l`, `-p`, `-s`); at least one.
+    /// Where to listen for memcached's clients (`-l`, `-p`, `-s`).
     pub listeners: Vec<Listen>,
+    /// Where to listen for CPServer's clients (`--cpserver`). There must be a listener of either kind.
+    pub cpserver: Vec<Listen>,
     /// Worker threads (`-t`).
     pub threads: NonZeroUsize,
     /// Connections held at once (`-c`); one more is told so and closed.
@@ -27,6 +29,8 @@ pub struct Config {
     pub backlog: u32,
     /// Commands that a connection may run before the others get their turn (`-R`).
     pub commands_per_turn: NonZeroU32,
+    /// Requests, of all connections of a worker together, that go to the engine at a time.
+    pub batch_max: NonZeroUsize,
     /// Connections silent for so long are closed (`-o idle_timeout`).
     pub idle_timeout: Option<Duration>,
     /// Where to write the ports that were bound (`MEMCACHED_PORT_FILENAME`).
@@ -39,6 +43,8 @@ pub struct Config {
     pub allow_dump: bool,
     /// What `stats settings` says of cas (not `-C`). Items have one in any case.
     pub cas: bool,
+    /// What the engine was built from: lines that `stats settings` shows behind its own.
+    pub engine_settings: Vec<(&'static str, String)>,
     /// What `version` answers, and what stands in `stats`.
     pub version: String,
     /// How much is logged at first (`-v`); the `verbosity` command changes it.
@@ -81,18 +87,23 @@ impl Default for Config {
                 Listen::Tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT))),
                 Listen::Tcp(SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT))),
             ],
+            cpserver: Vec::new(),
             threads: const { NonZeroUsize::new(4).unwrap() },
             connections_max: const { NonZeroUsize::new(1024).unwrap() },
             backlog: 1024,
             // memcached yields after 20 because it answers one by one; here a turn is one batch,
             // and cutting it short costs everybody.
             commands_per_turn: const { NonZeroU32::new(1024).unwrap() },
+            // Well above what an engine needs to overlap its memory misses. More would only make
+            // replies wait, where no messages have to be packed.
+            batch_max: const { NonZeroUsize::new(256).unwrap() },
             idle_timeout: None,
             port_file: None,
             allow_shutdown: false,
             allow_flush: true,
             allow_dump: true,
             cas: true,
+            engine_settings: Vec::new(),
             version: VERSION.to_owned(),
             verbosity: 0,
             on_verbosity: OnVerbosity::default(),

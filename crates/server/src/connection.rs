@@ -6,10 +6,13 @@ use std::sync::Arc;
 use nuthatch::engine::Reservation;
 use nuthatch::{Handle, Time};
 use nuthatch_protocol::Exptime;
+use nuthatch_protocol::cpserver::Dialect;
 
 use crate::account::{READ_MAX, Terms};
 use crate::commands::dump::Dump;
+use crate::listen::Protocol;
 use crate::output::Output;
+use crate::shared::Arrival;
 use crate::stats::connections::Info;
 use crate::stream::Stream;
 
@@ -20,6 +23,7 @@ const IN_BATCH_FIRST: usize = 32;
 pub(crate) struct Connection<H: Handle> {
     pub(crate) stream: Stream,
     pub(crate) info: Arc<Info>,
+    pub(crate) protocol: Protocol,
     /// Input that was read and not used up, from `input_start` on.
     pub(crate) input: Vec<u8>,
     pub(crate) input_start: usize,
@@ -57,6 +61,8 @@ pub(crate) enum Phase<R> {
     Keys(Keys),
     /// It belongs to a large value.
     Value(Box<Incoming<R>>),
+    /// It belongs to a large value of CPServer's.
+    Insertion(Box<Insertion<R>>),
     /// Nothing yet: a dump is on its way out.
     Dump(Box<Dump>),
 }
@@ -83,11 +89,18 @@ pub(crate) struct Incoming<R> {
     pub(crate) end_good: bool,
 }
 
+/// A large value of CPServer's that arrives piece by piece.
+pub(crate) struct Insertion<R> {
+    pub(crate) reservation: R,
+    pub(crate) dialect: Dialect,
+}
+
 impl<H: Handle> Connection<H> {
-    pub(crate) fn new(stream: Stream, info: Arc<Info>, now: Time) -> Self {
+    pub(crate) fn new(arrival: Arrival, now: Time) -> Self {
         Self {
-            stream,
-            info,
+            stream: arrival.stream,
+            info: arrival.info,
+            protocol: arrival.protocol,
             input: Vec::new(),
             input_start: 0,
             output: Output::default(),
@@ -116,12 +129,11 @@ impl<H: Handle> Connection<H> {
     pub(crate) fn read_max(&self, terms: &Terms) -> usize {
         match &self.phase {
             // What is of the value goes to the engine, and need not be kept.
-            Phase::Value(incoming) => incoming
-                .reservation
-                .missing()
-                .clamp(terms.read_max, READ_MAX),
-            _ => terms.read_max,
+            Phase::Value(incoming) => incoming.reservation.missing(),
+            Phase::Insertion(insertion) => insertion.reservation.missing(),
+            _ => 0,
         }
+        .clamp(terms.read_max, READ_MAX)
     }
 
     /// Bytes of buffers that it holds.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::config::Listen;
 use crate::stream::Stream;
@@ -34,10 +34,20 @@ impl fmt::Display for Address {
     }
 }
 
+/// What the clients of a listener speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// memcached's text and meta commands.
+    Memcached,
+    /// CPServer's binary requests.
+    CpServer,
+}
+
 /// A bound, listening socket.
 pub(crate) struct Listener {
     socket: ListenerSocket,
     address: Address,
+    protocol: Protocol,
 }
 
 enum ListenerSocket {
@@ -47,13 +57,13 @@ enum ListenerSocket {
 
 impl Listener {
     /// Binds and listens; errors name the address.
-    pub(crate) fn bind(place: &Listen, backlog: u32) -> io::Result<Self> {
+    pub(crate) fn bind(place: &Listen, protocol: Protocol, backlog: u32) -> io::Result<Self> {
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
         let bound = match place {
             Listen::Tcp(address) => bind_tcp(*address, backlog),
             Listen::Unix { path, mode } => bind_unix(path, *mode, backlog),
         };
-        bound.map_err(|error| {
+        let named = bound.map_err(|error| {
             let place = match place {
                 Listen::Tcp(address) => address.to_string(),
                 Listen::Unix { path, .. } => path.display().to_string(),
@@ -63,6 +73,11 @@ impl Listener {
                 _ => error.kind(),
             };
             io::Error::new(kind, format!("cannot listen at {place}: {error}"))
+        });
+        named.map(|(socket, address)| Self {
+            socket,
+            address,
+            protocol,
         })
     }
 
@@ -78,6 +93,11 @@ impl Listener {
             Listen::Tcp(SocketAddr::V6(address)) if address.ip().is_unspecified()
         );
         without_ipv6 && every_ipv6
+    }
+
+    /// What its clients speak.
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.protocol
     }
 
     /// Where clients find it.
@@ -120,9 +140,9 @@ impl Drop for Listener {
     }
 }
 
-fn bind_tcp(address: SocketAddr, backlog: i32) -> io::Result<Listener> {
+fn bind_tcp(address: SocketAddr, backlog: i32) -> io::Result<(ListenerSocket, Address)> {
     let domain = Domain::for_address(address);
-    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(domain, Type::STREAM, Some(socket2::Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if domain == Domain::IPV6 {
         // So that the same port can be bound for IPv4 beside it.
@@ -133,13 +153,10 @@ fn bind_tcp(address: SocketAddr, backlog: i32) -> io::Result<Listener> {
     socket.listen(backlog)?;
     let socket = mio::net::TcpListener::from_std(socket.into());
     let address = Address::Tcp(socket.local_addr()?);
-    Ok(Listener {
-        socket: ListenerSocket::Tcp(socket),
-        address,
-    })
+    Ok((ListenerSocket::Tcp(socket), address))
 }
 
-fn bind_unix(path: &Path, mode: u32, backlog: i32) -> io::Result<Listener> {
+fn bind_unix(path: &Path, mode: u32, backlog: i32) -> io::Result<(ListenerSocket, Address)> {
     // A socket left by a server that was killed must not keep the next from starting.
     if fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket()) {
         fs::remove_file(path)?;
@@ -151,10 +168,7 @@ fn bind_unix(path: &Path, mode: u32, backlog: i32) -> io::Result<Listener> {
     fs::set_permissions(path, Permissions::from_mode(mode & 0o777))?;
     socket.listen(backlog)?;
     let socket = mio::net::UnixListener::from_std(socket.into());
-    Ok(Listener {
-        socket: ListenerSocket::Unix(socket),
-        address: Address::Unix(path.to_owned()),
-    })
+    Ok((ListenerSocket::Unix(socket), Address::Unix(path.to_owned())))
 }
 
 /// Tells the bound TCP ports by a file, as memcached does for MEMCACHED_PORT_FILENAME: it appears

@@ -117,7 +117,7 @@ impl<V> Output<V> {
         self.header = self.bytes.len();
         self.promised = len;
         header(&mut self.bytes);
-        // Room for the line end and for "END\r\n" too, so that neither grows the buffer.
+        // Room for a line end and for "END\r\n" too, so that neither grows the buffer.
         self.bytes.reserve(len + 8);
         &mut self.bytes.spare_capacity_mut()[..len]
     }
@@ -133,7 +133,6 @@ impl<V> Output<V> {
         self.promised = 0;
         // SAFETY: `begin` reserved the room behind the length, and the caller wrote all of it.
         unsafe { self.bytes.set_len(len) };
-        self.bytes.extend_from_slice(b"\r\n");
     }
 
     /// Forgets the value begun last, with its header.
@@ -348,6 +347,6 @@ mod tests {
         }
         // SAFETY: the three bytes asked for were written just above.
         unsafe { output.commit() };
-        assert_eq!(output.text(), b"before VALUE k 0 3\r\nabc\r\n");
+        assert_eq!(output.text(), b"before VALUE k 0 3\r\nabc");
     }
 }

@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use nuthatch::stats::EngineStats;
 use nuthatch::{Item, Replies, Reply, Request, Time, Value};
+use nuthatch_protocol::cpserver::{self, Status};
 use nuthatch_protocol::encode::{self, Answers, MetaItem, MetaStatus};
 use nuthatch_protocol::{Error, MetaVerb};
 
@@ -65,6 +66,7 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
                 let item = meta_item(item, now);
                 encode::meta_item(out, MetaStatus::Value, Answers::GET, key, flags, &item);
             }
+            Style::Lookup(dialect) => cpserver::value(out, dialect, item.value_len),
             style => {
                 let with_cas = matches!(style, Style::Value { with_cas: true, .. });
                 let cas = with_cas.then_some(item.cas);
@@ -77,6 +79,16 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
                 write(output.text());
                 &mut []
             }
+        }
+    }
+
+    /// Appends what stands behind a value.
+    #[inline]
+    fn value_end(&mut self, index: usize) {
+        let ticket = &self.tickets[index];
+        if !matches!(ticket.style, Style::Lookup(_)) {
+            let output = &mut self.turns[ticket.turn as usize].output;
+            output.text().extend_from_slice(encode::CRLF);
         }
     }
 
@@ -200,10 +212,11 @@ impl<V: Value> Replies<V> for Answering<'_, '_, V> {
 
     #[inline]
     fn commit(&mut self, index: usize) {
-        let turn = self.tickets[index].turn as usize;
+        let output = &mut self.turns[self.tickets[index].turn as usize].output;
         // SAFETY: the engine calls this for the request it called `begin` for last, after it wrote
         // all of the room it got then: that is its side of `Replies`.
-        unsafe { self.turns[turn].output.commit() };
+        unsafe { output.commit() };
+        self.value_end(index);
         self.read_done(index, true);
     }
 
@@ -217,7 +230,7 @@ impl<V: Value> Replies<V> for Answering<'_, '_, V> {
         self.header(index, item, None);
         let output = &mut self.turns[self.tickets[index].turn as usize].output;
         output.pin(value);
-        output.text().extend_from_slice(encode::CRLF);
+        self.value_end(index);
         self.read_done(index, true);
     }
 
@@ -268,6 +281,18 @@ impl<V: Value> Replies<V> for Answering<'_, '_, V> {
             Style::Delta { down } => {
                 answer_delta(out, counters, down, ticket.noreply, &reply);
             }
+            Style::Lookup(dialect) => {
+                cpserver::miss(out, dialect);
+                return self.read_done(index, false);
+            }
+            Style::Insert(dialect) => {
+                counters.cmd_set.bump();
+                cpserver::stored(out, dialect, insert_status(counters, &reply));
+                if is_failure(&reply) {
+                    self.failed_sets.push(index);
+                }
+                self.record(index, Some(Event::Set));
+            }
             Style::Value { .. } | Style::Meta(_) => {}
         }
         self.after(index);
@@ -295,6 +320,22 @@ fn failure(counters: &WorkerCounters, reply: &Reply) -> Error {
     } else {
         counters.store_no_memory.bump();
         Error::OUT_OF_MEMORY
+    }
+}
+
+/// What a STORE is told, counted if it could not be.
+pub(crate) fn insert_status(counters: &WorkerCounters, reply: &Reply) -> Status {
+    match reply {
+        Reply::TooLarge => {
+            counters.store_too_large.bump();
+            Status::TooLarge
+        }
+        Reply::OutOfMemory => {
+            counters.store_no_memory.bump();
+            Status::OutOfMemory
+        }
+        // Nothing else becomes of a set without conditions.
+        _ => Status::Done,
     }
 }
 

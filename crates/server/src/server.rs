@@ -11,7 +11,7 @@ use nuthatch::{Clock, Engine};
 use crate::acceptor::Acceptor;
 use crate::account::Account;
 use crate::config::Config;
-use crate::listen::{self, Address, Listener};
+use crate::listen::{self, Address, Listener, Protocol};
 use crate::maintenance;
 use crate::shared::{Desk, Shared};
 use crate::shutdown::Shutdown;
@@ -30,7 +30,7 @@ pub struct Server;
 impl Server {
     /// Binds all listeners and starts the threads. When this returns, clients can connect.
     pub fn start<E: Engine>(config: Config, engine: Arc<E>) -> io::Result<ServerHandle> {
-        if config.listeners.is_empty() {
+        if config.listeners.is_empty() && config.cpserver.is_empty() {
             let error = "a server must listen somewhere";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
         }
@@ -47,6 +47,8 @@ impl Server {
             .iter()
             .map(|listener| listener.address().clone())
             .collect();
+        let is_memcached = |listener: &&Listener| listener.protocol() == Protocol::Memcached;
+        let memcached_listeners = listeners.iter().filter(is_memcached).count();
 
         let mut polls = Vec::new();
         let mut desks = Vec::new();
@@ -61,6 +63,7 @@ impl Server {
         let shared = Arc::new(Shared {
             engine,
             addresses: addresses.clone(),
+            memcached_listeners,
             clock: Clock::start(),
             shutdown: shutdown.clone(),
             desks,
@@ -78,22 +81,33 @@ impl Server {
         let guard = StopOnDrop(shutdown.clone());
         let threads = spawn_all(&shared, acceptor, polls)?;
         if let Some(path) = &shared.config.port_file {
-            listen::write_port_file(path, &addresses)?;
+            listen::write_port_file(path, shared.memcached_addresses())?;
         }
         std::mem::forget(guard);
+        let mut addresses = addresses;
+        let cpserver_addresses = addresses.split_off(memcached_listeners);
         Ok(ServerHandle {
             addresses,
+            cpserver_addresses,
             shutdown,
             threads,
         })
     }
 }
 
-/// Binds every listener; only IPv6 may be missing where the machine has none.
+/// Binds every listener, memcached's first; only IPv6 may be missing where the machine has none.
 fn bind_all(config: &Config) -> io::Result<Vec<Listener>> {
+    let memcached = config
+        .listeners
+        .iter()
+        .map(|place| (place, Protocol::Memcached));
+    let cpserver = config
+        .cpserver
+        .iter()
+        .map(|place| (place, Protocol::CpServer));
     let mut listeners = Vec::new();
-    for place in &config.listeners {
-        match Listener::bind(place, config.backlog) {
+    for (place, protocol) in memcached.chain(cpserver) {
+        match Listener::bind(place, protocol, config.backlog) {
             Ok(listener) => listeners.push(listener),
             Err(error) if !listeners.is_empty() && Listener::is_dispensable(place, &error) => {
                 tracing::warn!(%error, "going on without");
@@ -156,6 +170,7 @@ impl Drop for StopOnDrop {
 /// A running server. Dropping this does not stop it.
 pub struct ServerHandle {
     addresses: Vec<Address>,
+    cpserver_addresses: Vec<Address>,
     shutdown: Shutdown,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
@@ -165,6 +180,11 @@ impl ServerHandle {
     /// IPv6 address is left out on machines without IPv6.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
+    }
+
+    /// Where it listens for CPServer's clients, in the order of [`Config::cpserver`], likewise.
+    pub fn cpserver_addresses(&self) -> &[Address] {
+        &self.cpserver_addresses
     }
 
     /// Begins a graceful stop: no more connections are accepted, what was read is answered, and

@@ -8,7 +8,7 @@ use nuthatch::{Clock, Engine};
 
 use crate::account::Account;
 use crate::config::Config;
-use crate::listen::Address;
+use crate::listen::{Address, Protocol};
 use crate::shutdown::Shutdown;
 use crate::stats::connections::{Info, Registry};
 use crate::stats::counters::{AcceptorCounters, Totals, WorkerCounters};
@@ -19,7 +19,10 @@ use crate::stream::Stream;
 pub(crate) struct Shared<E: Engine> {
     pub(crate) engine: Arc<E>,
     pub(crate) config: Config,
+    /// Where memcached's clients find it, and behind them CPServer's.
     pub(crate) addresses: Vec<Address>,
+    /// How many of them are memcached's.
+    pub(crate) memcached_listeners: usize,
     pub(crate) clock: Clock,
     pub(crate) shutdown: Shutdown,
     pub(crate) desks: Vec<Arc<Desk>>,
@@ -36,6 +39,16 @@ pub(crate) struct Shared<E: Engine> {
 }
 
 impl<E: Engine> Shared<E> {
+    /// Where memcached's clients find it.
+    pub(crate) fn memcached_addresses(&self) -> &[Address] {
+        &self.addresses[..self.memcached_listeners]
+    }
+
+    /// Where CPServer's clients find it.
+    pub(crate) fn cpserver_addresses(&self) -> &[Address] {
+        &self.addresses[self.memcached_listeners..]
+    }
+
     /// Open connections of all workers.
     pub(crate) fn connections(&self) -> usize {
         self.desks.iter().map(|desk| desk.connections()).sum()
@@ -72,6 +85,7 @@ pub(crate) struct Desk {
 pub(crate) struct Arrival {
     pub(crate) stream: Stream,
     pub(crate) info: Arc<Info>,
+    pub(crate) protocol: Protocol,
 }
 
 impl Desk {

@@ -10,8 +10,9 @@ use nuthatch::{Engine, Handle, Key, Value};
 use nuthatch_protocol::{Parsed, parse};
 
 use crate::account::Terms;
-use crate::commands::{Flow, Stage, immediate, large, requests};
+use crate::commands::{Flow, Stage, cpserver, immediate, large, requests};
 use crate::connection::Phase;
+use crate::listen::Protocol;
 use crate::output::Output;
 
 /// A slice of a dump looks at so many items that it counts as this many commands.
@@ -29,6 +30,7 @@ pub(crate) enum Source {
 /// One connection's part in a round.
 pub(crate) struct Turn<V> {
     pub(crate) id: usize,
+    pub(crate) protocol: Protocol,
     pub(crate) source: Source,
     /// Bytes of the input that are used up.
     pub(crate) position: usize,
@@ -111,7 +113,10 @@ pub(crate) fn run<'a, E: Engine>(
             return Stop::Yielded;
         }
         let flow = match phase {
-            Phase::Commands => command(stage, turn, phase, input),
+            Phase::Commands => match turn.protocol {
+                Protocol::Memcached => command(stage, turn, phase, input),
+                Protocol::CpServer => cpserver::request(stage, turn, phase, input),
+            },
             Phase::Swallow(left) => {
                 let here = (input.len() - turn.position) as u64;
                 let dropped = here.min(*left);
@@ -134,6 +139,7 @@ pub(crate) fn run<'a, E: Engine>(
                 Flow::Next
             }
             Phase::Value(_) => large::go_on(stage, turn, phase, input),
+            Phase::Insertion(_) => cpserver::go_on(stage, turn, phase, input),
             Phase::Dump(dump) => {
                 // Nothing else of this connection runs beside a dump.
                 if dump.go_on(stage, turn) {

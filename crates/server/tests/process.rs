@@ -40,11 +40,9 @@ fn serve() {
     let config = Config {
         listeners: vec![
             Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
-            Listen::Unix {
-                path: unix_path(std::process::id()),
-                mode: 0o700,
-            },
+            unix("memcached", std::process::id()),
         ],
+        cpserver: vec![unix("cpserver", std::process::id())],
         threads: NonZeroUsize::new(4).unwrap(),
         connections_max: NonZeroUsize::new(CONNECTIONS).unwrap(),
         ..Config::default()
@@ -61,9 +59,16 @@ fn serve() {
 /// More than any test here opens.
 const CONNECTIONS: usize = 2000;
 
-/// Where the server of this process listens besides.
-fn unix_path(process: u32) -> PathBuf {
-    std::env::temp_dir().join(format!("nuthatch-process-{process}"))
+/// Where the server of this process listens besides, for clients of this protocol.
+fn unix_path(protocol: &str, process: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("nuthatch-process-{protocol}-{process}"))
+}
+
+fn unix(protocol: &str, process: u32) -> Listen {
+    Listen::Unix {
+        path: unix_path(protocol, process),
+        mode: 0o700,
+    }
 }
 
 struct Process {
@@ -158,16 +163,25 @@ fn deaf() {
         let value = "v".repeat(len);
         good.ask(format!("set k{len} 0 0 {len}\r\n{value}\r\n"), "STORED\r\n");
     }
+    good.ask(
+        format!("set eightnut 0 0 4000\r\n{}\r\n", "v".repeat(4000)),
+        "STORED\r\n",
+    );
     let base = process.status("VmRSS");
-    for (request, held) in [
-        ("get k10\r\n", 8 << 20),
-        ("get k4000\r\n", 8 << 20),
-        ("get k8000 k10 k8000\r\n", 8 << 20),
-        ("stats conns\r\n", 4 << 20),
-        ("mg k10 v k Osomething\r\nget k8000\r\n", 8 << 20),
+    for (protocol, request, held) in [
+        ("memcached", "get k10\r\n", 8 << 20),
+        ("memcached", "get k4000\r\n", 8 << 20),
+        ("memcached", "get k8000 k10 k8000\r\n", 8 << 20),
+        ("memcached", "stats conns\r\n", 4 << 20),
+        (
+            "memcached",
+            "mg k10 v k Osomething\r\nget k8000\r\n",
+            8 << 20,
+        ),
+        ("cpserver", "\0\0\0\0\0\0\0\0eightnut", 8 << 20),
     ] {
         // Unix sockets hold so little by themselves that their clients are soon stuck.
-        let path = unix_path(process.child.id());
+        let path = unix_path(protocol, process.child.id());
         let clients: Vec<UnixStream> = (0..count)
             .map(|_| UnixStream::connect(&path).unwrap())
             .collect();
@@ -184,7 +198,7 @@ fn deaf() {
             good.ask("get k10\r\n", "VALUE k10 0 10\r\nvvvvvvvvvv\r\nEND\r\n");
         }
         let peak = process.status("VmHWM");
-        assert!(peak < base + BOUND, "{request}: from {base} to {peak}");
+        assert!(peak < base + BOUND, "{request:?}: from {base} to {peak}");
         drop(clients);
         while good.stat("curr_connections") > 1 || good.stat("read_buf_bytes") > 1 << 20 {}
         while process.status("VmRSS") > base + BOUND / 2 {}

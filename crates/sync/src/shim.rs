@@ -2,8 +2,9 @@
 
 #[cfg(not(loom))]
 mod real {
+    pub use std::hint::spin_loop;
     pub use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-    pub use std::sync::{Mutex, MutexGuard};
+    pub use std::sync::{Condvar, Mutex, MutexGuard};
     pub use std::thread::yield_now;
 
     /// One turn of a short wait: busy at first, then gives the core away.
@@ -19,8 +20,9 @@ mod real {
 
 #[cfg(loom)]
 mod real {
+    pub use loom::hint::spin_loop;
     pub use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-    pub use loom::sync::{Mutex, MutexGuard};
+    pub use loom::sync::{Condvar, Mutex, MutexGuard};
     pub use loom::thread::yield_now;
 
     /// Loom must be told that the waiting thread cannot go on by itself.

@@ -25,14 +25,14 @@ pub struct Stripes {
 }
 
 /// Two different stripes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Pair {
     one: u32,
     other: u32,
 }
 
 /// What both counters of a pair said, both even, before a read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Snapshot {
     pair: Pair,
     one: u32,

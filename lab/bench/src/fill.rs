@@ -58,7 +58,8 @@ pub fn run<E: Engine>(
         memory: options.memory,
         items: None,
     })?;
-    let ours = Ours::new(engine.clone(), 1);
+    // A piece at a time, so that engines whose requests travel are not waited for one by one.
+    let ours = Ours::new(engine.clone(), PIECE as usize);
     let items = options.sizes.items(1)?;
     let mut worker = ours.worker();
 

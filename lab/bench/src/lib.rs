@@ -1,6 +1,7 @@
 //! Measurements: engines in process, and servers over the wire, ours beside rivals in one run.
 //!
 //! * [`engine`]: operations a second, beside the memory's own limit and two crates.
+//! * [`working_set`]: the CPHash paper's benchmark, engines side by side.
 //! * [`growth`]: the longest request while the index grows.
 //! * [`fill`]: how many items a memory limit holds.
 //! * [`server`]: load on any server that speaks memcached's text protocol.
@@ -20,3 +21,4 @@ pub mod report;
 pub mod server;
 pub mod size;
 pub mod versus;
+pub mod working_set;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::{Args, FromArgMatches};
 use nuthatch_bench::engine::Room;
+use nuthatch_bench::working_set::{self, Contender};
 use nuthatch_bench::{engine, fill, growth, server};
 use nuthatch_check::naive::{Naive, Options};
 
@@ -40,7 +41,9 @@ fn engine_beside_rivals() {
         assert!(report.mops > 0.0 && report.limit_mops > 0.0);
         assert_eq!(report.hit_ratio, 1.0);
         assert!(report.ratio_limit.min <= report.ratio_limit.max);
-        for name in ["quick_cache", "papaya"] {
+        let arrays = sizes.starts_with("--key-size 16");
+        assert_eq!(report.rivals.len(), if arrays { 4 } else { 2 });
+        for name in ["quick_cache of bytes", "papaya of bytes"] {
             let rival = &report.rivals[name];
             assert!(rival.mops > 0.0 && rival.hit_ratio == 1.0, "{name}");
         }
@@ -70,6 +73,48 @@ fn engine_refuses_what_cannot_be() {
     ] {
         assert!(engine::run(naive, &options(line)).is_err(), "{line}");
     }
+}
+
+#[test]
+fn working_sets_are_met_by_each_engine_alike() {
+    let line = "--working-set 64k,256k --seconds 0.04 --rounds 2";
+    let contenders = [Contender::new(1, naive), Contender::new(2, naive)];
+    let report = working_set::run(&contenders, &options(line)).unwrap();
+    assert_eq!((report.batch, report.insert_ratio), (1000, 0.3));
+    for (set, bytes) in report.working_sets.iter().zip([64 << 10, 256 << 10]) {
+        assert_eq!((set.bytes, set.capacity), (bytes, bytes));
+        assert_eq!(set.keys, bytes as u64 / 128);
+        assert_eq!(set.engines.len(), 2);
+        for engine in &set.engines {
+            assert!(engine.mops > 0.0 && engine.messages.is_none());
+            assert_eq!((engine.hit_ratio, engine.evictions_per_insert), (1.0, 0.0));
+        }
+        assert_eq!(set.engines[0].ratio.median, 1.0);
+    }
+    // Not all of it fits, and without inserts the table stays empty.
+    let line = "--working-set 256k --capacity 16k --seconds 0.02 --rounds 1 --batch 10";
+    let report = working_set::run(&contenders, &options(line)).unwrap();
+    let engine = &report.working_sets[0].engines[0];
+    assert!(engine.hit_ratio < 0.9 && engine.evictions_per_insert > 0.1);
+    let line = "--working-set 64k --insert-ratio 0 --seconds 0.02 --rounds 1";
+    let report = working_set::run(&contenders, &options(line)).unwrap();
+    assert_eq!(report.working_sets[0].engines[1].hit_ratio, 0.0);
+}
+
+#[test]
+fn working_sets_refuse_what_cannot_be() {
+    for line in [
+        "--working-set 100",
+        "--working-set 64k --insert-ratio 2",
+        "--working-set 64k --batch 0",
+        "--working-set 64k --rounds 0",
+    ] {
+        let contenders = [Contender::new(1, naive)];
+        let outcome = working_set::run(&contenders, &options(line));
+        assert!(outcome.is_err(), "{line}");
+    }
+    let nobody = working_set::run(&[Contender::new(0, naive)], &options("--working-set 64k"));
+    assert!(nobody.is_err());
 }
 
 #[test]

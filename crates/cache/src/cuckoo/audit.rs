@@ -2,12 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use nuthatch_sync::shim::Ordering;
-
 use super::Cuckoo;
-use super::count::Count;
 use super::index::Position;
 use super::layout::Design;
+use crate::count::Count;
 use crate::item::Header;
 use crate::slab::arena::Chunk;
 
@@ -85,26 +83,6 @@ impl<D: Design> Cuckoo<D> {
                 "statistics: {items} items in the index, {counted} counted"
             ));
         }
-        // Chunks that are neither free nor referred to are private: held by reservations or by
-        // readers of removed large values. At rest there are none.
-        let given_out: usize = (0..self.store.sizes.count())
-            .map(|class| self.store.class(class).used)
-            .sum();
-        if given_out < used.len() {
-            let linked = used.len();
-            return Err(format!(
-                "store 1: {linked} chunks are linked, {given_out} given out"
-            ));
-        }
-        if given_out > used.len()
-            && self.store.pins.is_idle()
-            && self.reserved.load(Ordering::Relaxed) == 0
-        {
-            let lost = given_out - used.len();
-            return Err(format!(
-                "store 1: {lost} chunks are neither free nor linked"
-            ));
-        }
-        Ok(())
+        self.store.audit_linked(used.len())
     }
 }

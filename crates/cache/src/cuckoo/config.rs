@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::slab::limits::Limits;
+pub use crate::slab::limits::{ITEM_SIZE_LIMIT, MEMORY_MIN};
 use crate::slab::sizes::{CHUNK_MIN, PAGE};
 use crate::{Item, KeyHasher};
 
@@ -45,11 +47,6 @@ pub struct CuckooConfig {
     pub listener: Option<Listener>,
 }
 
-/// The smallest memory limit.
-pub const MEMORY_MIN: usize = 4 * PAGE;
-/// The largest item limit.
-pub const ITEM_SIZE_LIMIT: usize = 1 << 30;
-
 impl Default for CuckooConfig {
     fn default() -> Self {
         Self {
@@ -69,24 +66,12 @@ impl Default for CuckooConfig {
 impl CuckooConfig {
     /// An error in words, or nothing.
     pub fn check(&self) -> Result<(), String> {
-        if self.memory_limit < MEMORY_MIN {
-            let (least, asked) = (MEMORY_MIN / PAGE, self.memory_limit / PAGE);
-            return Err(format!(
-                "memory limit: at least {least} MiB, not {asked} MiB"
-            ));
-        }
-        if !(1024..=ITEM_SIZE_LIMIT).contains(&self.item_size_max) {
-            return Err("item size limit: from 1 KiB to 1 GiB".into());
-        }
-        if self.item_size_max > self.memory_limit / 2 {
-            return Err("item size limit: at most half of the memory limit".into());
-        }
-        if !self.growth_factor.is_finite() || self.growth_factor <= 1.0 {
-            return Err("growth factor: a number over 1".into());
-        }
-        if self.chunk_min > PAGE / 4 {
-            return Err("smallest chunk: at most 256 KiB".into());
-        }
-        Ok(())
+        let limits = Limits {
+            memory_limit: self.memory_limit,
+            item_size_max: self.item_size_max,
+            chunk_min: self.chunk_min,
+            growth_factor: self.growth_factor,
+        };
+        limits.check()
     }
 }

@@ -9,12 +9,12 @@ use std::mem::MaybeUninit;
 use super::find::Asked;
 use super::layout::Design;
 use super::local::Local;
-use super::write::{Rewrite, permit};
 use super::{Cuckoo, Found, plain_item};
 use crate::item::{Fields, Header, Shape};
 use crate::number;
 use crate::reply::Reply;
 use crate::request::{Delta, Store, StoreMode};
+use crate::semantics::{Rewrite, apply, permit};
 
 impl<D: Design> Cuckoo<D> {
     /// incr and decr.
@@ -46,9 +46,8 @@ impl<D: Design> Cuckoo<D> {
     /// Writes the new number over the old one, under the lock. `None` if it must move: it does not
     /// fit, or the header must widen.
     fn delta_in_place(&self, local: &mut Local, asked: &Asked<'_>, delta: &Delta) -> Option<Reply> {
-        let Asked {
-            now, key, place, ..
-        } = *asked;
+        let Asked { now, key, .. } = *asked;
+        let place = &self.index.place(key.hash());
         let locked = self.index.lock(place);
         let found = self.find_locked(local, &locked, key);
         let found = match found.filter(|found| self.is_live(&found.header, now)) {
@@ -74,25 +73,31 @@ impl<D: Design> Cuckoo<D> {
             value_len: digits.len(),
             ..old
         };
-        let same_class = self.store.sizes.class_of(shape.head_bytes())
-            == self.store.sizes.class_of(old.head_bytes());
+        let same_class =
+            self.store.class_of(shape.head_bytes()) == self.store.class_of(old.head_bytes());
         if !same_class || delta.new_cas.is_some() && !old.wide {
             locked.release_unmodified();
             return None;
         }
         let fields = Fields {
             expiry: delta.touch.unwrap_or(found.header.expiry()),
-            sequence: self.next_sequence(local, now, found.header.sequence()),
+            sequence: self.lifetimes.next_sequence(
+                &mut local.sequences,
+                now,
+                found.header.sequence(),
+            ),
             cas: delta.new_cas,
             ..found.header.fields()
         };
-        self.note_expiry(fields.expiry);
+        self.lifetimes.note_expiry(fields.expiry);
         self.store.write_value(found.chunk, &shape, 0, digits);
         let header = Header::new(&shape, &fields);
         header.store(&self.store.arena, found.chunk);
         self.store.recency.hit(found.chunk);
         drop(locked);
-        self.count_swap(local, &found.header, &header);
+        local
+            .counters
+            .item_swapped(&self.store, &found.header, &header);
         Some(Reply::Number(number, plain_item(&header)))
     }
 
@@ -134,9 +139,8 @@ impl<D: Design> Cuckoo<D> {
 
     /// The sequence of the key's live item and the number in it, at one moment.
     fn peek_number(&self, local: &Local, asked: &Asked<'_>) -> Option<(u64, Result<u64, Reply>)> {
-        let Asked {
-            now, key, place, ..
-        } = *asked;
+        let Asked { now, key, .. } = *asked;
+        let place = &self.index.place(key.hash());
         let locked = self.index.lock(place);
         let found = self.find_locked(local, &locked, key);
         let found = found.filter(|found| self.is_live(&found.header, now));
@@ -155,13 +159,5 @@ impl<D: Design> Cuckoo<D> {
         self.store.read_value(found.chunk, &shape, 0, text);
         // SAFETY: the buffer started initialised, and `read_value` only writes.
         number::parse(unsafe { text.assume_init_ref() }).ok_or(Reply::NotNumeric)
-    }
-}
-
-fn apply(number: u64, delta: &Delta) -> u64 {
-    if delta.down {
-        number.saturating_sub(delta.by)
-    } else {
-        number.wrapping_add(delta.by)
     }
 }

@@ -6,20 +6,16 @@
 use std::mem::MaybeUninit;
 
 use nuthatch_sync::clock::Time;
-use nuthatch_sync::shim::{Ordering, spin};
 
+use super::Cuckoo;
 use super::config::Departure;
-use super::count::{ClassCount, Count};
 use super::index::{Locked, Moved, Place, Position};
 use super::layout::{Design, Slot};
 use super::local::Local;
 use super::search::Searched;
-use super::{Cuckoo, lock};
+use crate::count::Count;
 use crate::item::Header;
-use crate::prefetch;
-use crate::request::KEY_LEN_MAX;
-use crate::slab::Drained;
-use crate::slab::arena::{Chunk, WORD};
+use crate::slab::arena::Chunk;
 
 /// Victims that are tried at least before a store is refused: each of them turned out to be in use by
 /// another thread, or freed already, or held by a slow reader.
@@ -31,19 +27,6 @@ const SEARCHES_MAX: usize = 8;
 /// Searches while the table doubles: each splits a few more buckets, and one split bucket within reach
 /// is enough. By far the most end at the first.
 const SEARCHES_MAX_GROWING: usize = 512;
-
-/// The key of an item, copied out so that it can be hashed.
-struct KeyCopy {
-    bytes: [MaybeUninit<u8>; 256],
-    len: usize,
-}
-
-impl KeyCopy {
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: `copy_key` initialised the first `len` bytes.
-        unsafe { self.bytes[..self.len].assume_init_ref() }
-    }
-}
 
 impl<D: Design> Cuckoo<D> {
     /// A chunk of a class; evicts if it must.
@@ -65,7 +48,8 @@ impl<D: Design> Cuckoo<D> {
             if turn >= VICTIMS_MAX && turn >= 4 * self.store.class(class).pages.len() {
                 break;
             }
-            self.move_pages(local, now, class);
+            let unlink = |chunk| self.drain_chunk(local, now, chunk);
+            self.store.move_pages(class, false, unlink);
             let Some(victim) = self.store.victim(class) else {
                 continue;
             };
@@ -105,7 +89,6 @@ impl<D: Design> Cuckoo<D> {
         let keep = !header.is_large()
             && self
                 .store
-                .sizes
                 .class_of(header.shape(self.store.chunk_max()).head_bytes())
                 == class
             && self.store.pins.may_free(chunk);
@@ -138,7 +121,7 @@ impl<D: Design> Cuckoo<D> {
         chunk: Chunk,
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<(Chunk, Header)> {
-        let key = self.copy_key(chunk)?;
+        let key = self.store.copy_key(chunk)?;
         let place = self.index.place(self.hasher.hash(key.bytes()));
         let locked = self.index.lock(&place);
         // The key may have been torn, or the chunk reused: only a slot that refers to this very
@@ -158,26 +141,15 @@ impl<D: Design> Cuckoo<D> {
     }
 
     fn count_departure(&self, local: &Local, now: Time, chunk: Chunk, header: &Header) {
-        self.count_out(local, header);
-        let fetched = self.store.recency.was_fetched(chunk);
-        let departure = if self.is_live(header, now) {
-            local.counters.one(Count::Evicted);
-            let shape = header.shape(self.store.chunk_max());
-            let class = self.store.sizes.class_of(shape.head_bytes());
-            local.counters.one_in(class, ClassCount::Evicted);
-            if !fetched {
-                local.counters.one(Count::EvictedUnfetched);
-                local.counters.one_in(class, ClassCount::EvictedUnfetched);
-            }
-            Departure::Evicted
-        } else {
-            local.counters.one(Count::Expired);
-            if !fetched {
-                local.counters.one(Count::ExpiredUnfetched);
-            }
-            Departure::Expired
-        };
+        local.counters.item_out(&self.store, header);
+        let live = self.is_live(header, now);
+        local.counters.departed(&self.store, chunk, header, live);
         if let Some(listener) = &self.listener {
+            let departure = if live {
+                Departure::Evicted
+            } else {
+                Departure::Expired
+            };
             self.tell(listener, departure, chunk, header, now);
         }
     }
@@ -191,7 +163,7 @@ impl<D: Design> Cuckoo<D> {
         header: &Header,
         now: Time,
     ) {
-        let Some(key) = self.copy_key(chunk) else {
+        let Some(key) = self.store.copy_key(chunk) else {
             return;
         };
         let item = self.item(chunk, header, now);
@@ -212,53 +184,10 @@ impl<D: Design> Cuckoo<D> {
         std::mem::forget(unless_it_returns);
     }
 
-    /// The key in a chunk, as far as it can be read without a lock.
-    fn copy_key(&self, chunk: Chunk) -> Option<KeyCopy> {
-        let header = Header::load(&self.store.arena, chunk);
-        let len = header.key_len();
-        if len == 0 || len > KEY_LEN_MAX {
-            return None;
-        }
-        let mut key = KeyCopy {
-            bytes: [MaybeUninit::uninit(); 256],
-            len,
-        };
-        let whole = self
-            .store
-            .arena
-            .read(chunk, header.key_start(), &mut key.bytes[..len]);
-        whole.then_some(key)
-    }
-
     /// Where the key in a chunk belongs: sure only if its bucket is locked.
     pub(super) fn place_of(&self, chunk: Chunk) -> Option<Place> {
-        let key = self.copy_key(chunk)?;
+        let key = self.store.copy_key(chunk)?;
         Some(self.index.place(self.hasher.hash(key.bytes())))
-    }
-
-    /// Moves pages towards a class that has too few. Work of one call is bounded, except that a
-    /// class without any page must wait for its first.
-    fn move_pages(&self, local: &Local, now: Time, class: usize) {
-        let wanted = self.store.wants_page(class);
-        if !wanted && !self.store.is_draining() {
-            return;
-        }
-        let homeless = self.store.is_homeless(class);
-        // In proportion to the bytes wanted, so that a page arrives about when the class has evicted
-        // another page's worth by itself.
-        let budget = (self.store.sizes.chunk(class) / 64).clamp(16, 1024);
-        let mut turn = 0;
-        loop {
-            let unlink = |chunk| self.drain_chunk(local, now, chunk);
-            match self.store.drain(Some(class), budget, unlink) {
-                Drained::More if homeless => {}
-                Drained::Elsewhere if homeless => {
-                    spin(turn);
-                    turn += 1;
-                }
-                _ => break,
-            }
-        }
     }
 
     fn drain_chunk(&self, local: &Local, now: Time, chunk: Chunk) {
@@ -307,6 +236,7 @@ impl<D: Design> Cuckoo<D> {
             local.counters.one(Count::Displaced);
             free = from;
         }
+        local.counters.path(path.steps.len());
         true
     }
 
@@ -355,58 +285,22 @@ impl<D: Design> Cuckoo<D> {
 
     /// Looks at about `budget` chunks for expired and flushed items, where the last call stopped.
     pub(super) fn sweep(&self, local: &Local, now: Time, budget: usize) {
-        if self.sweeping.load(Ordering::Relaxed) == 0 {
+        if !self.lifetimes.may_have_dead() {
             return;
         }
-        let mut looked = 0;
-        while looked < budget {
-            // Locked only to share the work out: whoever is told of an expired item may call back.
-            let mut place = lock(&self.sweep);
-            let (page, number) = ((*place >> 32) as u32, *place as u32);
-            let Some((class, chunk)) = self.store.chunk_of_page(page, number) else {
-                // The end of a page, or a page of no class, which costs one look, too.
-                let next = u64::from(page) + 1;
-                *place = if next < self.store.page_count() as u64 {
-                    next << 32
-                } else {
-                    0
-                };
-                looked += 1;
-                continue;
-            };
-            let words = (self.store.sizes.chunk(class) / WORD) as u64;
-            let run = (budget - looked).min(64);
-            looked += run;
-            *place += run as u64;
-            drop(place);
-            self.sweep_run(local, now, page, chunk, words, run);
-        }
-        local.counters.add(Count::Swept as usize, looked as u64);
-    }
-
-    /// Looks at up to `run` neighbouring chunks of a page.
-    fn sweep_run(&self, local: &Local, now: Time, page: u32, first: Chunk, words: u64, run: usize) {
-        for number in 0..run as u64 {
-            let chunk = Chunk(first.0 + number * words);
-            if crate::slab::page_of(Chunk(chunk.0 + words - 1)) != page {
-                return;
-            }
-            prefetch::read(self.store.arena.address(Chunk(chunk.0 + 8 * words)));
+        let looked = self.store.sweep(budget, |chunk| {
             let header = Header::load(&self.store.arena, chunk);
             if header.is_item() && !self.is_live(&header, now) {
                 self.unlink(local, now, chunk, |header| !self.is_live(header, now));
             }
-        }
+        });
+        local.counters.add(Count::Swept as usize, looked as u64);
     }
 
     /// Gives pages back while the limit is exceeded. True if there is more to do.
     pub(super) fn shrink(&self, local: &Local, now: Time, budget: usize) -> bool {
-        if !self.store.pool().is_over() && !self.store.is_draining() {
-            return false;
-        }
         self.store
-            .drain(None, budget, |chunk| self.drain_chunk(local, now, chunk));
-        self.store.pool().is_over()
+            .shrink(budget, |chunk| self.drain_chunk(local, now, chunk))
     }
 }
 

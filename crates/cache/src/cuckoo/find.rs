@@ -2,12 +2,11 @@
 
 use nuthatch_sync::clock::Time;
 
-use super::count::Count;
-use super::index::{Locked, Place, Position};
+use super::index::{Locked, Position};
 use super::layout::Design;
 use super::local::Local;
-use super::matching::{BASELINE, Mask, Matcher};
 use super::{Cuckoo, Found};
+use crate::count::Count;
 use crate::item::Header;
 use crate::request::Key;
 use crate::slab::arena::{Chunk, WORD};
@@ -19,8 +18,6 @@ pub(super) struct Asked<'a> {
     pub now: Time,
     /// Whom it is about.
     pub key: &'a Key<'a>,
-    /// Where that key may be.
-    pub place: &'a Place,
     /// Its number in the batch.
     pub index: usize,
 }
@@ -28,17 +25,16 @@ pub(super) struct Asked<'a> {
 impl<D: Design> Cuckoo<D> {
     /// Looks for the key's item in two buckets. Believe it only under a lock or a version check.
     #[inline(always)]
-    pub(super) fn find<M: Matcher>(
+    pub(super) fn find(
         &self,
         local: &Local,
-        matcher: M,
         tag: u64,
         buckets: [u64; 2],
         key: &Key<'_>,
     ) -> Option<Found> {
-        let mut mask = self.matches(matcher, tag, buckets);
+        let mut mask = self.index.matches(buckets, tag);
         while mask != 0 {
-            let at = position::<D>(buckets, mask);
+            let at = Position::matched::<D>(buckets, mask);
             mask &= mask - 1;
             let slot = self.index.load(at);
             if slot.is_empty() {
@@ -52,15 +48,6 @@ impl<D: Design> Cuckoo<D> {
             local.counters.one(Count::FalseTags);
         }
         None
-    }
-
-    /// Slots of both buckets whose tag matches, the second bucket's above the first's. Both are
-    /// always looked at: which of them holds a key is a coin toss, and a branch on it would be
-    /// mispredicted, with a memory miss to wait for, every other time.
-    #[inline(always)]
-    pub(super) fn matches<M: Matcher>(&self, matcher: M, tag: u64, buckets: [u64; 2]) -> Mask {
-        self.index.matches(matcher, buckets[0], tag)
-            | self.index.matches(matcher, buckets[1], tag) << D::SLOTS
     }
 
     /// True if the chunk holds this key's item (under a lock, or as far as a reader can tell).
@@ -81,25 +68,6 @@ impl<D: Design> Cuckoo<D> {
         locked: &Locked<'_, D>,
         key: &Key<'_>,
     ) -> Option<Found> {
-        self.find(
-            local,
-            BASELINE,
-            locked.place.tag,
-            [locked.first, locked.second],
-            key,
-        )
-    }
-}
-
-/// The first matching slot.
-#[inline(always)]
-pub(super) fn position<D: Design>(buckets: [u64; 2], mask: Mask) -> Position {
-    let number = mask.trailing_zeros() as usize;
-    // A select in arithmetic, for the reason given at `matches`.
-    let second = u64::from(number >= D::SLOTS).wrapping_neg();
-    let bucket = buckets[0] ^ ((buckets[0] ^ buckets[1]) & second);
-    Position {
-        bucket,
-        slot: number % D::SLOTS,
+        self.find(local, locked.place.tag, [locked.first, locked.second], key)
     }
 }

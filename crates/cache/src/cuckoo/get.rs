@@ -9,28 +9,31 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::Ordering;
 use nuthatch_sync::stripes::Snapshot;
 
-use super::count::Count;
-use super::find::{Asked, position};
-use super::handle::COPY_MAX;
-use super::index::Place;
+use super::find::Asked;
+use super::handle::{COPY_MAX, CuckooValue};
+use super::index::{Place, Position};
 use super::layout::Design;
 use super::local::Local;
-use super::matching::Matcher;
-use super::value::CuckooValue;
 use super::{Cuckoo, plain_item};
+use crate::count::Count;
 use crate::item::{HEADER, Header};
 use crate::prefetch;
 use crate::reply::{Replies, Reply};
 use crate::request::Key;
-use crate::slab::arena::{self, Chunk, WORD};
+use crate::slab::arena::{Chunk, WORD};
+use crate::slab::bytes;
 
 /// What the second stage of a batch leaves for the third: a lookup that has seen the tags and waits
 /// for the item's line.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Probe {
     snapshot: Snapshot,
-    /// The first item whose tag matched.
-    candidate: Option<Chunk>,
+    /// The first item whose tag matched, or [`Probe::NOTHING`]. (An `Option` would be a word more.)
+    candidate: Chunk,
+}
+
+impl Probe {
+    const NOTHING: Chunk = Chunk(u64::MAX);
 }
 
 /// How an optimistic attempt ended.
@@ -45,17 +48,17 @@ pub(super) enum Attempt {
 impl<D: Design> Cuckoo<D> {
     /// Second stage: compares tags and starts loading the item.
     #[inline(always)]
-    pub(super) fn probe<M: Matcher>(&self, matcher: M, place: &Place) -> Probe {
-        let (snapshot, first, second) = self.index.begin(place);
-        let mask = self.matches(matcher, place.tag, [first, second]);
-        // The slot may have changed since its tag matched: then it is checked like any other.
-        let candidate = (mask != 0).then(|| {
-            let at = position::<D>([first, second], mask);
-            let chunk = self.index.load(at).chunk::<D>();
-            prefetch::read(self.store.arena.address(chunk));
-            prefetch::read(self.store.recency.address(chunk));
-            chunk
-        });
+    pub(super) fn probe(&self, place: &Place) -> Probe {
+        let (snapshot, buckets) = self.index.begin(place);
+        let mask = self.index.matches(buckets, place.tag);
+        let mut candidate = Probe::NOTHING;
+        if mask != 0 {
+            // The slot may have changed since its tag matched: then it is checked like any other.
+            let slot = self.index.load(Position::matched::<D>(buckets, mask));
+            candidate = slot.chunk::<D>();
+            prefetch::soon(self.store.arena.address(candidate));
+            prefetch::soon(self.store.recency.address(candidate));
+        }
         Probe {
             snapshot,
             candidate,
@@ -64,10 +67,9 @@ impl<D: Design> Cuckoo<D> {
 
     /// Third stage of a plain get.
     #[inline(always)]
-    pub(super) fn get_probed<M: Matcher>(
+    pub(super) fn get_probed(
         self: &Arc<Self>,
         local: &Local,
-        matcher: M,
         asked: &Asked<'_>,
         probe: &Probe,
         replies: &mut impl Replies<CuckooValue<D>>,
@@ -76,25 +78,24 @@ impl<D: Design> Cuckoo<D> {
             now, key, index, ..
         } = *asked;
         let answered = match probe.candidate {
-            Some(chunk) => self.answer_usual(now, key, chunk, &probe.snapshot, index, replies),
-            None => self.answer_miss(&probe.snapshot, index, replies),
+            Probe::NOTHING => self.answer_miss(&probe.snapshot, index, replies),
+            chunk => self.answer_usual(now, key, chunk, &probe.snapshot, index, replies),
         };
         if !answered {
-            self.get_any(local, matcher, asked, replies);
+            self.get_any(local, *asked, replies);
         }
     }
 
     /// A plain get.
     #[inline(always)]
-    pub(super) fn get<M: Matcher>(
+    pub(super) fn get(
         self: &Arc<Self>,
         local: &Local,
-        matcher: M,
         asked: &Asked<'_>,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
-        if !self.get_usual(matcher, asked, replies) {
-            self.get_any(local, matcher, asked, replies);
+        if !self.get_usual(asked, replies) {
+            self.get_any(local, *asked, replies);
         }
     }
 
@@ -102,28 +103,18 @@ impl<D: Design> Cuckoo<D> {
     /// something is. Without loops, and with no branch that is not nearly always taken the same
     /// way: the processor runs on into the next get while this one waits for memory.
     #[inline(always)]
-    fn get_usual<M: Matcher>(
-        &self,
-        matcher: M,
-        asked: &Asked<'_>,
-        replies: &mut impl Replies<CuckooValue<D>>,
-    ) -> bool {
-        let Asked {
-            now,
-            key,
-            place,
-            index,
-        } = *asked;
-        let Some((snapshot, first, second)) = self.index.begin_at_rest(place) else {
+    fn get_usual(&self, asked: &Asked<'_>, replies: &mut impl Replies<CuckooValue<D>>) -> bool {
+        let Asked { now, key, index } = *asked;
+        let place = &self.index.place(key.hash());
+        let Some((snapshot, buckets)) = self.index.begin_at_rest(place) else {
             return false;
         };
-        let mask = self.matches(matcher, place.tag, [first, second]);
+        let mask = self.index.matches(buckets, place.tag);
         if mask == 0 {
             return self.answer_miss(&snapshot, index, replies);
         }
-        let at = position::<D>([first, second], mask);
-        let chunk = self.index.load(at).chunk::<D>();
-        self.answer_usual(now, key, chunk, &snapshot, index, replies)
+        let slot = self.index.load(Position::matched::<D>(buckets, mask));
+        self.answer_usual(now, key, slot.chunk::<D>(), &snapshot, index, replies)
     }
 
     #[inline(always)]
@@ -152,26 +143,22 @@ impl<D: Design> Cuckoo<D> {
         index: usize,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) -> bool {
-        let arena = &self.store.arena;
-        let Some([word0, word1]) = arena.words(chunk, 2) else {
+        let Some(words) = self.store.arena.window(chunk) else {
             return false;
         };
-        let (word0, word1) = (word0.load(Ordering::Relaxed), word1.load(Ordering::Relaxed));
-        let key_len = key.bytes().len();
-        let Some(header) = Header::usual(word0, word1, key_len) else {
+        let (head, body) = words.split_at(HEADER / WORD);
+        let [word0, word1] = [0, 1].map(|at: usize| head[at].load(Ordering::Relaxed));
+        let key = key.bytes();
+        let Some(header) = Header::usual(word0, word1, key.len()) else {
             return false;
         };
         let item = plain_item(&header);
-        let words = (HEADER + key_len + item.value_len).div_ceil(WORD);
-        let Some(words) = arena.words(chunk, words) else {
-            return false;
-        };
-        let same = arena::equal(&words[HEADER / WORD..], key.bytes());
+        let same = bytes::equal(body, key);
         if !same || !self.is_live(&header, now) || item.value_len > COPY_MAX {
             return false;
         }
         let into = replies.begin(index, &item);
-        arena::copy_out(&words[(HEADER + key_len) / WORD..], key_len % WORD, into);
+        bytes::copy_out(body, key.len(), into);
         let unchanged = self.index.unchanged(snapshot);
         if unchanged {
             replies.commit(index);
@@ -185,27 +172,22 @@ impl<D: Design> Cuckoo<D> {
     /// A plain get, whatever may be in its way.
     #[cold]
     #[inline(never)]
-    fn get_any<M: Matcher>(
+    fn get_any(
         self: &Arc<Self>,
         local: &Local,
-        matcher: M,
-        asked: &Asked<'_>,
+        asked: Asked<'_>,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
-        let Asked {
-            now,
-            key,
-            place,
-            index,
-        } = *asked;
+        let Asked { now, key, index } = asked;
+        let place = &self.index.place(key.hash());
         // Each turn but the last means that a writer finished something meanwhile.
         loop {
-            let (snapshot, first, second) = self.index.begin(place);
-            let found = self.find(local, matcher, place.tag, [first, second], key);
+            let (snapshot, buckets) = self.index.begin(place);
+            let found = self.find(local, place.tag, buckets, key);
             let found = found.map(|found| (found.chunk, found.header));
             match self.answer(now, found, &snapshot, index, replies) {
                 Attempt::Done => return,
-                Attempt::Large => return self.get_large(local, asked, replies),
+                Attempt::Large => return self.get_large(local, &asked, replies),
                 Attempt::Again => local.counters.one(Count::Retries),
             }
         }
@@ -263,12 +245,8 @@ impl<D: Design> Cuckoo<D> {
         asked: &Asked<'_>,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
-        let Asked {
-            now,
-            key,
-            place,
-            index,
-        } = *asked;
+        let Asked { now, key, index } = *asked;
+        let place = &self.index.place(key.hash());
         let locked = self.index.lock(place);
         let found = self
             .find_locked(local, &locked, key)

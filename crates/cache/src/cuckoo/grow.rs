@@ -128,12 +128,12 @@ impl<D: Design> Cuckoo<D> {
     /// Starts loading what later splits need: items of the bucket two ahead, slots of four ahead.
     fn prefetch_split(&self, geometry: &Geometry) {
         let bucket = |ahead: u64| (geometry.split + ahead).min(geometry.buckets() - 1);
-        prefetch::read(self.index.address(bucket(4)));
-        prefetch::read(self.index.address(bucket(4) + geometry.buckets()));
+        prefetch::soon(self.index.address(bucket(4)));
+        prefetch::soon(self.index.address(bucket(4) + geometry.buckets()));
         for word in self.index.bucket(bucket(2)) {
             let slot = Slot(word.load(Ordering::Relaxed));
             if !slot.is_empty() {
-                prefetch::read(self.store.arena.address(slot.chunk::<D>()));
+                prefetch::soon(self.store.arena.address(slot.chunk::<D>()));
             }
         }
     }

@@ -7,39 +7,40 @@
 //! batch changed the key, or anybody did) simply starts over. So misses of different requests overlap,
 //! and order is kept without any bookkeeping.
 
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use nuthatch_sync::clock::Time;
-use nuthatch_sync::shim::Ordering;
 
 use super::Cuckoo;
 use super::find::Asked;
+use super::get::Probe;
 use super::layout::{Design, EightWay};
 use super::local::Local;
-use super::matching::{BASELINE, Matcher, Scalar, Vector};
-use super::value::CuckooValue;
-use super::write::Fresh;
 use crate::engine::{Cursor, Handle, Reservation, Visit};
-use crate::item::Shape;
 use crate::reply::{Replies, Reply};
 use crate::request::{Key, Op, Request, Store, StoreMode};
+use crate::slab::fresh::Reserved;
+use crate::slab::pinned::Pinned;
 
 /// Longer values are read in place instead of being copied.
 pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
 
-/// Requests that go through a stage together. With two buckets and an item each, two groups keep about
-/// 16 lines under way, which is what a core has room for; 8 and 16 were slower over 10 million items.
-const GROUP: usize = 4;
-
-/// Requests between their first stage and their end: three groups, rounded up to a power of two.
-const LANES: usize = 4 * GROUP;
+/// Requests that go through a stage together: as many lines as they ask for, a core's second-level
+/// cache can wait for at a time. With 8 and 16 a batch of 32 gets over 10 million items took 1.4 and
+/// 1.05 times as long.
+const GROUP: usize = 32;
 
 /// Buckets split in one call of `maintain`, for each item of its budget.
 const SPLITS_A_BUDGET: usize = 8;
 
 /// Pages backed with memory in one call of `maintain`.
 const WARM_PAGES_A_CALL: usize = 8;
+
+/// A large value, held in place.
+pub type CuckooValue<D = EightWay> = Pinned<Cuckoo<D>>;
+
+/// An item whose value is still on its way.
+pub type CuckooReservation<D = EightWay> = Reserved<Cuckoo<D>>;
 
 /// A thread's door to a cuckoo engine.
 pub struct CuckooHandle<D: Design = EightWay> {
@@ -67,14 +68,8 @@ impl<D: Design> CuckooHandle<D> {
     /// running ahead into the caller's next get.
     #[inline(always)]
     fn get_alone(&mut self, now: Time, key: &Key<'_>, replies: &mut impl Replies<CuckooValue<D>>) {
-        let place = &self.engine.index.place(key.hash());
-        let asked = Asked {
-            now,
-            key,
-            place,
-            index: 0,
-        };
-        self.engine.get(&self.local, BASELINE, &asked, replies);
+        let asked = Asked { now, key, index: 0 };
+        self.engine.get(&self.local, &asked, replies);
     }
 
     /// Any batch.
@@ -86,79 +81,64 @@ impl<D: Design> CuckooHandle<D> {
         replies: &mut R,
     ) {
         if let [request] = batch {
-            let (key, place) = (&request.key, &self.engine.index.place(request.key.hash()));
-            let asked = Asked {
-                now,
-                key,
-                place,
-                index: 0,
-            };
+            let key = &request.key;
+            let asked = Asked { now, key, index: 0 };
             return self.change(&asked, &request.op, replies);
         }
-        match self.engine.vector {
-            Vector::Scalar => self.run_many(Scalar, now, batch, replies),
-            #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
-            Vector::Sse2 => self.run_many(super::matching::Sse2, now, batch, replies),
-            #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
-            Vector::Avx2 => self.run_many(super::matching::Avx2, now, batch, replies),
-            #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
-            Vector::Sse2 | Vector::Avx2 => self.run_many(Scalar, now, batch, replies),
+        // Of a longer batch three groups are under way at a time, each in another stage, so that the
+        // processor works on one while the memory answers for the others.
+        let group = |number: usize| batch.chunks(GROUP).nth(number).unwrap_or_default();
+        let mut probes = [[Probe::default(); GROUP]; 2];
+        for turn in 0..batch.len().div_ceil(GROUP) + 2 {
+            self.load_buckets(group(turn));
+            if let Some(probed) = turn.checked_sub(1) {
+                self.probe_group(group(probed), &mut probes[probed % 2]);
+            }
+            if let Some(done) = turn.checked_sub(2) {
+                let first = done * GROUP;
+                self.carry_out(now, group(done), first, &probes[done % 2], replies);
+            }
         }
     }
 
-    /// Three groups are under way at a time, each in another stage, so that the processor works on
-    /// one while the memory answers for the others.
-    #[inline]
-    fn run_many<M: Matcher, R: Replies<CuckooValue<D>>>(
+    /// First stage: asks for both buckets of each key.
+    #[inline(never)]
+    fn load_buckets(&self, group: &[Request<'_>]) {
+        let index = &self.engine.index;
+        for request in group {
+            index.prefetch(&index.place(request.key.hash()));
+        }
+    }
+
+    /// Second stage: compares tags and asks for the items.
+    #[inline(never)]
+    fn probe_group(&self, group: &[Request<'_>], probes: &mut [Probe]) {
+        let engine = &*self.engine;
+        for (request, probe) in group.iter().zip(probes) {
+            *probe = engine.probe(&engine.index.place(request.key.hash()));
+        }
+    }
+
+    /// Third stage: the requests take effect. `first` is the number of the first of them.
+    #[inline(never)]
+    fn carry_out<R: Replies<CuckooValue<D>>>(
         &mut self,
-        matcher: M,
         now: Time,
-        batch: &[Request<'_>],
+        group: &[Request<'_>],
+        first: usize,
+        probes: &[Probe],
         replies: &mut R,
     ) {
-        let nowhere = self.engine.index.place(0);
-        let nothing = self.engine.probe(matcher, &nowhere);
-        let mut lanes = [(nowhere, nothing); LANES];
-        let end = batch.len();
-        let mut placed = 0;
-        let mut probed = 0;
-        let mut done = 0;
-        while done < end {
-            let next = end.min(placed + GROUP);
-            for index in placed..next {
-                let place = self.engine.index.place(batch[index].key.hash());
-                self.engine.index.prefetch(&place);
-                lanes[index % LANES].0 = place;
-            }
-            // One group behind the first stage, and the third one group behind this: at the end of
-            // the batch they catch up.
-            let (probe_to, do_to) = match next {
-                _ if next == placed && probed == end => (end, end),
-                _ if next == placed => (end, probed),
-                _ => (placed, probed),
+        for (number, (request, probe)) in group.iter().zip(probes).enumerate() {
+            let asked = Asked {
+                now,
+                key: &request.key,
+                index: first + number,
             };
-            for index in probed..probe_to {
-                let lane = &mut lanes[index % LANES];
-                lane.1 = self.engine.probe(matcher, &lane.0);
+            match &request.op {
+                Op::Get => self.engine.get_probed(&self.local, &asked, probe, replies),
+                op => self.change(&asked, op, replies),
             }
-            for index in done..do_to {
-                let request = &batch[index];
-                let (place, probe) = &lanes[index % LANES];
-                let asked = Asked {
-                    now,
-                    key: &request.key,
-                    place,
-                    index,
-                };
-                match &request.op {
-                    Op::Get => {
-                        self.engine
-                            .get_probed(&self.local, matcher, &asked, probe, replies);
-                    }
-                    op => self.change(&asked, op, replies),
-                }
-            }
-            (placed, probed, done) = (next, probe_to, do_to);
         }
     }
 
@@ -172,7 +152,7 @@ impl<D: Design> CuckooHandle<D> {
         let Self { engine, local } = self;
         let _writer = engine.one_writer();
         let reply = match op {
-            Op::Get => return engine.get(local, BASELINE, asked, replies),
+            Op::Get => return engine.get(local, asked, replies),
             Op::Read(read) => return engine.read(local, asked, read, replies),
             Op::Store(store) => engine.store(local, asked, store),
             Op::Remove(removal) => engine.remove(local, asked, removal),
@@ -187,14 +167,16 @@ impl<D: Design> Handle for CuckooHandle<D> {
     type Reservation = CuckooReservation<D>;
     const COPY_MAX: usize = COPY_MAX;
 
-    #[inline]
+    // Always inlined: one plain get goes no further, and its caller has the parts of the request in
+    // registers. Everything else is a call.
+    #[inline(always)]
     fn execute<R: Replies<Self::Value>>(
         &mut self,
         now: Time,
         batch: &[Request<'_>],
         replies: &mut R,
     ) {
-        self.engine.apply_flush(now);
+        self.engine.lifetimes.apply_flush(now);
         match batch {
             [Request { key, op: Op::Get }] => self.get_alone(now, key, replies),
             _ => self.run(now, batch, replies),
@@ -211,15 +193,7 @@ impl<D: Design> Handle for CuckooHandle<D> {
         let _writer = engine.one_writer();
         // Flags and cas are not known yet: the wide header has room for any.
         let fresh = engine.allocate(local, now, &key, value_len, true)?;
-        // Relaxed: a statistic.
-        engine.reserved.fetch_add(1, Ordering::Relaxed);
-        Ok(CuckooReservation {
-            engine: Arc::clone(engine),
-            key: key.bytes().into(),
-            shape: fresh.shape,
-            fresh: Some(fresh),
-            written: 0,
-        })
+        Ok(Reserved::new(Arc::clone(engine), key.bytes(), fresh))
     }
 
     fn commit(
@@ -234,23 +208,21 @@ impl<D: Design> Handle for CuckooHandle<D> {
             "a reservation is committed when it is complete"
         );
         let Self { engine, local } = self;
-        engine.apply_flush(now);
-        let bytes = std::mem::take(&mut reservation.key);
+        engine.lifetimes.apply_flush(now);
+        let bytes = reservation.take_key();
         let key = Key::new(&bytes, &engine.hasher);
-        let place = engine.index.place(key.hash());
         let asked = &Asked {
             now,
             key: &key,
-            place: &place,
             index: 0,
         };
         let _writer = engine.one_writer();
         if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
             // What is there must be copied in any case, so the bytes come out of their place once.
-            let value = &reservation.take_bytes();
+            let value = &reservation.to_bytes();
             return engine.store(local, asked, &Store { value, ..*store });
         }
-        match reservation.fresh.take() {
+        match reservation.take() {
             Some(fresh) => {
                 let reply = engine.publish(local, asked, fresh, store);
                 engine.help_growth();
@@ -265,7 +237,7 @@ impl<D: Design> Handle for CuckooHandle<D> {
         let warming = engine.store.warm(WARM_PAGES_A_CALL);
         engine.warm_growth();
         let _writer = engine.one_writer();
-        engine.apply_flush(now);
+        engine.lifetimes.apply_flush(now);
         let growing = engine.split_if_growing((budget / SPLITS_A_BUDGET).max(1));
         let shrinking = engine.shrink(local, now, budget);
         engine.sweep(local, now, budget);
@@ -286,57 +258,5 @@ impl<D: Design> Handle for CuckooHandle<D> {
 impl<D: Design> Drop for CuckooHandle<D> {
     fn drop(&mut self) {
         self.engine.counters.unregister(&self.local.counters);
-    }
-}
-
-/// An item whose value is still on its way.
-pub struct CuckooReservation<D: Design = EightWay> {
-    engine: Arc<Cuckoo<D>>,
-    key: Box<[u8]>,
-    shape: Shape,
-    fresh: Option<Fresh>,
-    written: usize,
-}
-
-impl<D: Design> CuckooReservation<D> {
-    fn take_bytes(&self) -> Vec<u8> {
-        let mut value = vec![MaybeUninit::new(0); self.shape.value_len];
-        if let Some(fresh) = &self.fresh {
-            self.engine
-                .store
-                .read_value(fresh.chunk, &fresh.shape, 0, &mut value);
-        }
-        // SAFETY: made initialised, written over since.
-        unsafe { value.assume_init_ref() }.to_vec()
-    }
-}
-
-impl<D: Design> Reservation for CuckooReservation<D> {
-    fn write(&mut self, bytes: &[u8]) {
-        assert!(
-            bytes.len() <= self.missing(),
-            "more bytes than were reserved"
-        );
-        if let Some(fresh) = &self.fresh {
-            // Again: this may be another thread than the one that reserved.
-            self.engine.store.begin_fill();
-            self.engine
-                .store
-                .write_value(fresh.chunk, &fresh.shape, self.written, bytes);
-        }
-        self.written += bytes.len();
-    }
-
-    fn missing(&self) -> usize {
-        self.shape.value_len - self.written
-    }
-}
-
-impl<D: Design> Drop for CuckooReservation<D> {
-    fn drop(&mut self) {
-        self.engine.reserved.fetch_sub(1, Ordering::Relaxed);
-        if let Some(fresh) = self.fresh.take() {
-            self.engine.discard(fresh);
-        }
     }
 }

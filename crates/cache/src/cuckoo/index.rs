@@ -10,7 +10,7 @@ use nuthatch_sync::shim::{AtomicU64, Ordering};
 use nuthatch_sync::stripes::{Pair, PairGuard, Snapshot, Stripes};
 
 use super::layout::{Design, Geometry, Slot};
-use super::matching::{BASELINE, Mask, Matcher};
+use super::matching::{self, Mask};
 use crate::prefetch;
 use crate::slab::words::Words;
 
@@ -32,8 +32,6 @@ pub struct Place {
     pub second: u64,
     /// Its tag.
     pub tag: u64,
-    /// The stripes of both positions.
-    pub pair: Pair,
 }
 
 /// A slot of the table.
@@ -43,6 +41,20 @@ pub struct Position {
     pub bucket: u64,
     /// The slot in it.
     pub slot: usize,
+}
+
+impl Position {
+    /// The first of the slots that matched in two buckets.
+    #[inline(always)]
+    pub fn matched<D: Design>(buckets: [u64; 2], mask: Mask) -> Self {
+        let number = mask.trailing_zeros() as usize;
+        // A select in arithmetic, for the reason given at `Index::matches`.
+        let second = u64::from(number >= D::SLOTS).wrapping_neg();
+        Self {
+            bucket: buckets[0] ^ ((buckets[0] ^ buckets[1]) & second),
+            slot: number % D::SLOTS,
+        }
+    }
 }
 
 /// Both buckets of a key, locked against other writers and, by version, against readers.
@@ -99,8 +111,13 @@ impl<D: Design> Index<D> {
             first: hash,
             second,
             tag,
-            pair: self.stripes.pair(hash, second),
         }
+    }
+
+    /// The stripes of a key's both positions.
+    #[inline(always)]
+    fn stripes_of(&self, place: &Place) -> Pair {
+        self.stripes.pair(place.first, place.second)
     }
 
     /// The geometry. A reader must have taken its snapshot before: if a bucket was split before the
@@ -166,8 +183,8 @@ impl<D: Design> Index<D> {
     #[inline(always)]
     pub fn prefetch(&self, place: &Place) {
         let geometry = self.geometry();
-        prefetch::read(self.address(geometry.locate(place.first)));
-        prefetch::read(self.address(geometry.locate(place.second)));
+        prefetch::soon(self.address(geometry.locate(place.first)));
+        prefetch::soon(self.address(geometry.locate(place.second)));
     }
 
     /// The address of a bucket, for prefetching.
@@ -178,26 +195,20 @@ impl<D: Design> Index<D> {
 
     /// Begins a read: the versions, and the two buckets under them.
     #[inline(always)]
-    pub fn begin(&self, place: &Place) -> (Snapshot, u64, u64) {
-        let snapshot = self.stripes.snapshot(place.pair);
+    pub fn begin(&self, place: &Place) -> (Snapshot, [u64; 2]) {
+        let snapshot = self.stripes.snapshot(self.stripes_of(place));
         let geometry = self.geometry();
-        (
-            snapshot,
-            geometry.locate(place.first),
-            geometry.locate(place.second),
-        )
+        let buckets = [geometry.locate(place.first), geometry.locate(place.second)];
+        (snapshot, buckets)
     }
 
     /// Begins a read if nothing is under way, neither a change of the buckets nor a doubling.
     #[inline(always)]
-    pub fn begin_at_rest(&self, place: &Place) -> Option<(Snapshot, u64, u64)> {
-        let snapshot = self.stripes.snapshot_at_rest(place.pair)?;
+    pub fn begin_at_rest(&self, place: &Place) -> Option<(Snapshot, [u64; 2])> {
+        let snapshot = self.stripes.snapshot_at_rest(self.stripes_of(place))?;
         let geometry = self.geometry();
-        (!geometry.growing).then_some((
-            snapshot,
-            place.first & geometry.mask,
-            place.second & geometry.mask,
-        ))
+        let buckets = [place.first & geometry.mask, place.second & geometry.mask];
+        (!geometry.growing).then_some((snapshot, buckets))
     }
 
     /// Ends a read: true if all that was loaded since `begin` was true at one moment, now.
@@ -206,16 +217,18 @@ impl<D: Design> Index<D> {
         self.stripes.unchanged(snapshot)
     }
 
-    /// Slots of a bucket with this tag.
+    /// Slots of two buckets whose tag is `tag`, the second bucket's above the first's; tag 0 finds
+    /// the empty ones. Both are always looked at: which of them holds a key is a coin toss, and a
+    /// branch on it would be mispredicted, with a memory miss to wait for, every other time.
     #[inline(always)]
-    pub fn matches<M: Matcher>(&self, matcher: M, bucket: u64, tag: u64) -> Mask {
-        matcher.matches::<D>(self.bucket(bucket), tag)
+    pub fn matches(&self, buckets: [u64; 2], tag: u64) -> Mask {
+        matching::matches::<D>(self.bucket(buckets[0]), self.bucket(buckets[1]), tag)
     }
 
     /// Locks both buckets of a key.
     #[inline]
     pub fn lock(&self, place: &Place) -> Locked<'_, D> {
-        let guard = self.stripes.lock(place.pair);
+        let guard = self.stripes.lock(self.stripes_of(place));
         let geometry = self.geometry();
         let (first, second) = (geometry.locate(place.first), geometry.locate(place.second));
         Locked {
@@ -292,19 +305,10 @@ impl<D: Design> Locked<'_, D> {
     /// The first slot that holds nothing.
     #[inline]
     pub fn free_slot(&self) -> Option<Position> {
-        {
-            // An empty slot is the only one whose tag is 0.
-            let first = BASELINE.matches::<D>(self.index.bucket(self.first), 0);
-            let second = BASELINE.matches::<D>(self.index.bucket(self.second), 0);
-            let (bucket, mask) = match first {
-                0 => (self.second, second),
-                mask => (self.first, mask),
-            };
-            (mask != 0).then(|| Position {
-                bucket,
-                slot: mask.trailing_zeros() as usize,
-            })
-        }
+        // An empty slot is the only one whose tag is 0.
+        let buckets = [self.first, self.second];
+        let mask = self.index.matches(buckets, 0);
+        (mask != 0).then(|| Position::matched::<D>(buckets, mask))
     }
 
     /// Where exactly this slot's word is.

@@ -1,179 +1,96 @@
-//! Compares a tag with all slots of a bucket at once.
+//! Compares a tag with all slots of two buckets at once.
 //!
 //! A bucket is shared memory that writers change, so its words must be loaded atomically. The vector
-//! versions do that inside one `asm!` block, whose loads stand for one relaxed load of each aligned
-//! 64-bit word (every x86-64 with SSE2 or AVX2 loads aligned quadwords whole, also as part of a
-//! vector); the compiler cannot split, repeat or move them. The scalar twin does it with atomics and
-//! is what loom, Miri, sanitizers and other machines run.
+//! version does that inside one `asm!` block, whose loads stand for one relaxed load of each aligned
+//! 64-bit word (every x86-64 loads aligned quadwords whole, also as half of a vector register); the
+//! compiler cannot split, repeat or move them. The scalar twin does it with atomics and is what loom,
+//! Miri and other machines run.
+//!
+//! SSE2 suffices, and every x86-64 has it: nothing has to be chosen at run time. What counts in a
+//! bucket are the top 16 bits of each word. Brought together first, the tags of eight slots are one
+//! register, and those of both buckets take two comparisons; AVX2 on whole words takes four.
 
 use nuthatch_sync::shim::{AtomicU64, Ordering};
 
 use super::layout::{Design, Slot};
 
-/// One bit for each slot.
+/// One bit for each slot: the first bucket's lowest, the second's above them.
 pub type Mask = u32;
 
-/// Which comparison this machine runs, chosen once when an engine is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vector {
-    /// One word after the other.
-    Scalar,
-    /// Two words at a time: every x86-64.
-    Sse2,
-    /// Four words at a time.
-    Avx2,
-}
-
-impl Vector {
-    /// The best that this machine has for this design.
-    pub fn detect<D: Design>() -> Self {
-        #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
-        if D::SLOTS == 8 && D::TAG_BITS == 16 {
-            return if std::arch::is_x86_feature_detected!("avx2") {
-                Vector::Avx2
-            } else {
-                Vector::Sse2
-            };
-        }
-        Vector::Scalar
+/// Slots of two buckets whose tag is `tag`; tag 0 finds the empty ones.
+#[inline(always)]
+pub fn matches<D: Design>(first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+    if D::SLOTS == 8 && D::TAG_BITS == 16 {
+        return matches_sse2(first, second, tag);
     }
+    matches_scalar::<D>(first, second, tag)
 }
-
-/// A way to compare: a type, so that the loop around it is compiled for it.
-pub trait Matcher: Copy + Send {
-    /// Slots of `bucket` whose tag is `tag`.
-    fn matches<D: Design>(self, bucket: &[AtomicU64], tag: u64) -> Mask;
-}
-
-/// What every machine of this kind has: for where choosing would cost more than it gains.
-#[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
-pub const BASELINE: Sse2 = Sse2;
-/// What every machine of this kind has: for where choosing would cost more than it gains.
-#[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
-pub const BASELINE: Scalar = Scalar;
 
 /// One word after the other.
-#[derive(Clone, Copy)]
-pub struct Scalar;
-
-impl Matcher for Scalar {
-    #[inline(always)]
-    fn matches<D: Design>(self, bucket: &[AtomicU64], tag: u64) -> Mask {
-        let mut mask = 0;
-        for (index, word) in bucket.iter().enumerate() {
-            let slot = Slot(word.load(Ordering::Relaxed));
-            mask |= Mask::from(slot.tag::<D>() == tag) << index;
-        }
-        mask
+#[inline(always)]
+fn matches_scalar<D: Design>(first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
+    let mut mask = 0;
+    for (index, word) in first.iter().chain(second).enumerate() {
+        let slot = Slot(word.load(Ordering::Relaxed));
+        mask |= Mask::from(slot.tag::<D>() == tag) << index;
     }
+    mask
 }
 
+/// All sixteen slots at a time.
 #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
-pub use x86::{Avx2, Sse2};
-
-#[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
-mod x86 {
-    use std::arch::asm;
-
-    use super::*;
-
-    /// Two words at a time.
-    #[derive(Clone, Copy)]
-    pub struct Sse2;
-
-    impl Matcher for Sse2 {
-        #[inline(always)]
-        fn matches<D: Design>(self, bucket: &[AtomicU64], tag: u64) -> Mask {
-            if D::SLOTS != 8 || D::TAG_BITS != 16 {
-                return Scalar.matches::<D>(bucket, tag);
-            }
-            assert!(bucket.len() == 8);
-            let (a, b, c, d): (u32, u32, u32, u32);
-            // SAFETY: reads the 64 bytes of `bucket` (asserted), which are aligned to 8; movdqu
-            // does not care for more. Writes nothing but the named registers. SSE2 is part of
-            // x86-64. Each pcmpeqw compares 16-bit lanes; the tag is the top lane of a word, so
-            // the sign bit of each word says whether it matched, which movmskpd collects.
-            unsafe {
-                asm!(
-                    "movq {tag}, {pattern}",
-                    "punpcklqdq {tag}, {tag}",
-                    "movdqu {v0}, [{bucket}]",
-                    "movdqu {v1}, [{bucket} + 16]",
-                    "movdqu {v2}, [{bucket} + 32]",
-                    "movdqu {v3}, [{bucket} + 48]",
-                    "pcmpeqw {v0}, {tag}",
-                    "pcmpeqw {v1}, {tag}",
-                    "pcmpeqw {v2}, {tag}",
-                    "pcmpeqw {v3}, {tag}",
-                    "movmskpd {a:e}, {v0}",
-                    "movmskpd {b:e}, {v1}",
-                    "movmskpd {c:e}, {v2}",
-                    "movmskpd {d:e}, {v3}",
-                    bucket = in(reg) bucket.as_ptr(),
-                    pattern = in(reg) tag << 48,
-                    tag = out(xmm_reg) _,
-                    v0 = out(xmm_reg) _,
-                    v1 = out(xmm_reg) _,
-                    v2 = out(xmm_reg) _,
-                    v3 = out(xmm_reg) _,
-                    a = out(reg) a,
-                    b = out(reg) b,
-                    c = out(reg) c,
-                    d = out(reg) d,
-                    options(nostack, readonly, preserves_flags)
-                );
-            }
-            a | b << 2 | c << 4 | d << 6
-        }
+#[inline(always)]
+fn matches_sse2(first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
+    assert!(first.len() == 8 && second.len() == 8);
+    let mask: u32;
+    // SAFETY: reads the 64 bytes of each bucket (asserted), which are aligned to 8; movups does not
+    // care for more. Writes nothing but the named registers. SSE2 is part of x86-64.
+    //
+    // `shufps 0xdd` takes the upper halves of four quadwords; `psrad` leaves their upper 16 bits,
+    // the tags, as signed numbers, which `packssdw` narrows unchanged. `packsswb` narrows the
+    // comparisons' all-ones and all-zeros to bytes, whose signs `pmovmskb` collects.
+    unsafe {
+        std::arch::asm!(
+            "movd {tag}, {pattern:e}",
+            "pshuflw {tag}, {tag}, 0",
+            "punpcklqdq {tag}, {tag}",
+            "movups {a}, [{first}]",
+            "movups {b}, [{first} + 16]",
+            "movups {c}, [{first} + 32]",
+            "movups {d}, [{first} + 48]",
+            "shufps {a}, {b}, 0xdd",
+            "shufps {c}, {d}, 0xdd",
+            "psrad {a}, 16",
+            "psrad {c}, 16",
+            "packssdw {a}, {c}",
+            "pcmpeqw {a}, {tag}",
+            "movups {b}, [{second}]",
+            "movups {c}, [{second} + 16]",
+            "movups {d}, [{second} + 32]",
+            "movups {e}, [{second} + 48]",
+            "shufps {b}, {c}, 0xdd",
+            "shufps {d}, {e}, 0xdd",
+            "psrad {b}, 16",
+            "psrad {d}, 16",
+            "packssdw {b}, {d}",
+            "pcmpeqw {b}, {tag}",
+            "packsswb {a}, {b}",
+            "pmovmskb {mask:e}, {a}",
+            first = in(reg) first.as_ptr(),
+            second = in(reg) second.as_ptr(),
+            pattern = in(reg) tag as u32,
+            mask = lateout(reg) mask,
+            tag = out(xmm_reg) _,
+            a = out(xmm_reg) _,
+            b = out(xmm_reg) _,
+            c = out(xmm_reg) _,
+            d = out(xmm_reg) _,
+            e = out(xmm_reg) _,
+            options(nostack, readonly, preserves_flags)
+        );
     }
-
-    /// Four words at a time.
-    #[derive(Clone, Copy)]
-    pub struct Avx2;
-
-    impl Matcher for Avx2 {
-        #[inline(always)]
-        fn matches<D: Design>(self, bucket: &[AtomicU64], tag: u64) -> Mask {
-            assert!(bucket.len() == 8 && D::TAG_BITS == 16);
-            let (low, high): (u32, u32);
-            // SAFETY: as for Sse2; AVX2 was detected before a value of this type was made. The
-            // upper halves of all vector registers are cleared at the end, for the SSE code around;
-            // all are named as clobbered, because code compiled for AVX may keep something there.
-            unsafe {
-                asm!(
-                    "vmovq xmm0, {pattern}",
-                    "vpbroadcastq ymm0, xmm0",
-                    "vpcmpeqw ymm1, ymm0, [{bucket}]",
-                    "vpcmpeqw ymm2, ymm0, [{bucket} + 32]",
-                    "vmovmskpd {low:e}, ymm1",
-                    "vmovmskpd {high:e}, ymm2",
-                    "vzeroupper",
-                    bucket = in(reg) bucket.as_ptr(),
-                    pattern = in(reg) tag << 48,
-                    low = out(reg) low,
-                    high = out(reg) high,
-                    out("xmm0") _,
-                    out("xmm1") _,
-                    out("xmm2") _,
-                    out("xmm3") _,
-                    out("xmm4") _,
-                    out("xmm5") _,
-                    out("xmm6") _,
-                    out("xmm7") _,
-                    out("xmm8") _,
-                    out("xmm9") _,
-                    out("xmm10") _,
-                    out("xmm11") _,
-                    out("xmm12") _,
-                    out("xmm13") _,
-                    out("xmm14") _,
-                    out("xmm15") _,
-                    options(nostack, readonly, preserves_flags)
-                );
-            }
-            low | high << 4
-        }
-    }
+    mask
 }
 
 #[cfg(all(test, target_arch = "x86_64", not(any(loom, miri))))]
@@ -182,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vectors_agree_with_the_scalar_twin() {
+    fn the_vector_agrees_with_its_scalar_twin() {
         let mut state = 1_u64;
         let mut random = || {
             state = state
@@ -190,17 +107,19 @@ mod tests {
                 .wrapping_add(0x1405_7b7e_f767_814f);
             state >> 32
         };
-        for _ in 0..10_000 {
-            let bucket: Vec<AtomicU64> = (0..8)
-                // Few tags, and the tag's pattern in the lower lanes too, to provoke false matches.
-                .map(|_| AtomicU64::new(((random() % 4) << 48) | ((random() % 4) * 0x1_0001_0001)))
-                .collect();
-            let tag = random() % 4;
-            let expected = Scalar.matches::<EightWay>(&bucket, tag);
-            assert_eq!(Sse2.matches::<EightWay>(&bucket, tag), expected);
-            if std::arch::is_x86_feature_detected!("avx2") {
-                assert_eq!(Avx2.matches::<EightWay>(&bucket, tag), expected);
-            }
+        // Also tags whose highest bit is set, and the largest.
+        let tags = [0, 1, 2, 0x7fff, 0x8000, 0x8001, 0xfffe, 0xffff];
+        for _ in 0..20_000 {
+            // Few tags, and the tag's pattern in the lower lanes too, to provoke false matches.
+            let mut tag = || tags[random() as usize % tags.len()];
+            let mut bucket = || -> Vec<AtomicU64> {
+                let words = (0..8).map(|_| (tag() << 48) | (tag() * 0x1_0001_0001));
+                words.map(AtomicU64::new).collect()
+            };
+            let (first, second) = (bucket(), bucket());
+            let tag = tag();
+            let expected = matches_scalar::<EightWay>(&first, &second, tag);
+            assert_eq!(matches_sse2(&first, &second, tag), expected);
         }
     }
 }

@@ -23,15 +23,14 @@
 //!    (a split holds the stripe of the bucket that it divides: both halves lie on it).
 //! 4. An item that is in the table is in one of its buckets at every moment at which its stripes
 //!    are even: moves store the new slot and empty the old one under one lock.
-//! 5. `flush_before` never goes back; items whose sequence is lower are dead.
+//! 5. The flush bar never goes back; items whose sequence is lower are dead.
 //!
 //! Linearization points. A read: the successful version check (what it saw was true then). A
 //! change: the release of the stripe lock under which it stored the slot or the header. An eviction
-//! or expiry is a removal of its own. A flush: the store to `flush_before`.
+//! or expiry is a removal of its own. A flush: the store to the flush bar ([`Lifetimes`]).
 
 mod audit;
 pub mod config;
-mod count;
 mod delta;
 mod evict;
 mod find;
@@ -51,34 +50,33 @@ mod read;
 pub mod search;
 #[cfg(not(loom))]
 mod search;
-mod value;
 mod visit;
 mod write;
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use nuthatch_sync::clock::Time;
-use nuthatch_sync::shim::{AtomicU32, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
+use nuthatch_sync::shim::{AtomicU64, Mutex, MutexGuard, Ordering};
 use nuthatch_sync::stripes::Stripes;
 
+use crate::count::{COUNTS, engine_stats};
 use crate::counters::Registry;
 use crate::engine::Engine;
-use crate::item::{Header, SEQUENCE_MAX, Shape};
+use crate::index_stats::IndexHistogram;
+use crate::item::{Header, SEQUENCE_MAX, Shape, plain_item};
+use crate::lifetime::Lifetimes;
 use crate::reply::Item;
-use crate::slab::Store;
 use crate::slab::arena::{Chunk, WORD};
 use crate::slab::sizes::{PAGE, Sizes};
-use crate::stats::{ClassStats, EngineStats};
+use crate::slab::words::machine_memory;
+use crate::slab::{Housed, Store};
+use crate::stats::EngineStats;
 use crate::{KeyHasher, request};
 use config::CuckooConfig;
-use count::{COUNTS, ClassCount, Count, class_count};
 use handle::CuckooHandle;
 use index::{Index, Position};
-use layout::{Design, EightWay};
-use local::Marks;
-use matching::Vector;
+use layout::{Design, EightWay, Slot};
 
 /// Buckets of the smallest table.
 const BUCKETS_MIN: u64 = if cfg!(loom) { 2 } else { 64 };
@@ -88,25 +86,12 @@ pub struct Cuckoo<D: Design = EightWay> {
     index: Index<D>,
     store: Store,
     hasher: KeyHasher,
-    vector: Vector,
     item_size_max: usize,
     evicts: bool,
     listener: Option<config::Listener>,
     counters: Registry<COUNTS>,
-    /// The next sequence that no thread has.
-    sequence: AtomicU64,
-    /// When which sequences were given out.
-    marks: Mutex<Marks>,
-    /// Items with a lower sequence are dead (flush_all).
-    flush_before: AtomicU64,
-    /// The tick at which a delayed flush takes effect; `u32::MAX` for none.
-    flush_at: AtomicU32,
-    /// 1 once an item with an expiry was stored or a flush happened: there is something to sweep.
-    sweeping: AtomicU32,
-    /// Reservations under way, so that an audit knows whose the private chunks are.
-    reserved: AtomicUsize,
-    /// Where the background sweep stands.
-    sweep: Mutex<u64>,
+    /// The order of stores, flushes and expiries.
+    lifetimes: Lifetimes,
     /// Held by the one thread that splits buckets.
     splitter: Mutex<()>,
     /// The paper's single writer.
@@ -161,18 +146,11 @@ impl<D: Design> Cuckoo<D> {
             index,
             store,
             hasher: config.hasher,
-            vector: Vector::detect::<D>(),
             item_size_max: config.item_size_max,
             evicts: config.evicts,
             listener: config.listener,
             counters: Registry::default(),
-            sequence: AtomicU64::new(1),
-            marks: Mutex::new(Marks::default()),
-            flush_before: AtomicU64::new(0),
-            flush_at: AtomicU32::new(u32::MAX),
-            sweeping: AtomicU32::new(0),
-            reserved: AtomicUsize::new(0),
-            sweep: Mutex::new(0),
+            lifetimes: Lifetimes::default(),
             splitter: Mutex::new(()),
             writer: Mutex::new(()),
         })
@@ -186,51 +164,16 @@ impl<D: Design> Cuckoo<D> {
     /// True if an item may still be returned.
     #[inline(always)]
     fn is_live(&self, header: &Header, now: Time) -> bool {
-        // Relaxed: a flush is visible to whoever asks after it returned (it ends in a SeqCst
-        // store); a request that runs beside it may take either side.
-        !header.is_expired(now) && header.sequence() >= self.flush_before.load(Ordering::Relaxed)
+        self.lifetimes.is_live(header, now)
     }
 
     /// The metadata that clients see.
     fn item(&self, chunk: Chunk, header: &Header, now: Time) -> Item {
         Item {
             fetched: self.store.recency.was_fetched(chunk),
-            idle: self.age(header, now),
+            idle: self.lifetimes.age(header, now),
             ..plain_item(header)
         }
-    }
-
-    fn age(&self, header: &Header, now: Time) -> Duration {
-        now.since(lock(&self.marks).time_of(header.sequence()))
-    }
-
-    /// Puts a delayed flush into effect once its time has come.
-    #[inline(always)]
-    fn apply_flush(&self, now: Time) {
-        // Relaxed: whoever comes late, or twice, does no harm: see `flush_now`.
-        let at = self.flush_at.load(Ordering::Relaxed);
-        if at <= now.0 {
-            self.take_flush(at);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn take_flush(&self, at: u32) {
-        let mine =
-            self.flush_at
-                .compare_exchange(at, u32::MAX, Ordering::Relaxed, Ordering::Relaxed);
-        if mine.is_ok() {
-            self.flush_now();
-        }
-    }
-
-    fn flush_now(&self) {
-        // Relaxed: sequences given out before are all lower, whatever the order.
-        let next = self.sequence.load(Ordering::Relaxed);
-        // SeqCst: no later read of this thread passes it; pairs with the loads in `is_live`.
-        self.flush_before.fetch_max(next, Ordering::SeqCst);
-        self.sweeping.store(1, Ordering::Relaxed);
     }
 
     /// In the paper's design writers come one at a time.
@@ -238,56 +181,12 @@ impl<D: Design> Cuckoo<D> {
     fn one_writer(&self) -> Option<MutexGuard<'_, ()>> {
         D::ONE_WRITER.then(|| lock(&self.writer))
     }
-
-    fn class_stats(&self, sums: &[u64; COUNTS], live: &[u64; COUNTS], class: usize) -> ClassStats {
-        let inner = self.store.class(class);
-        let count = |count| sums[class_count(class, count)];
-        ClassStats {
-            class: class + 1,
-            chunk_size: inner.chunk_bytes,
-            chunks_per_page: inner.per_page as usize,
-            pages: inner.pages.len(),
-            used_chunks: inner.used,
-            free_chunks: inner.free_chunks(),
-            requested_bytes: live[class_count(class, ClassCount::Bytes)],
-            evictions: count(ClassCount::Evicted),
-            evicted_unfetched: count(ClassCount::EvictedUnfetched),
-            out_of_memory: count(ClassCount::OutOfMemory),
-        }
-    }
 }
 
-/// The metadata that the header tells: all that a plain get needs.
-#[inline(always)]
-fn plain_item(header: &Header) -> Item {
-    Item {
-        flags: header.flags(),
-        value_len: header.value_len(),
-        cas: header.cas(),
-        expiry: header.expiry(),
-        stale: header.is_stale(),
-        won: false,
-        won_before: header.is_won(),
-        fetched: false,
-        idle: Duration::ZERO,
+impl<D: Design> Housed for Cuckoo<D> {
+    fn store(&self) -> &Store {
+        &self.store
     }
-}
-
-/// This machine's memory in bytes.
-fn machine_memory() -> usize {
-    #[cfg(not(miri))]
-    // SAFETY: sysconf reads two numbers of the system and touches no memory of ours.
-    let (pages, bytes) = unsafe {
-        (
-            libc::sysconf(libc::_SC_PHYS_PAGES),
-            libc::sysconf(libc::_SC_PAGESIZE),
-        )
-    };
-    #[cfg(miri)]
-    let (pages, bytes) = (0_i64, 0_i64);
-    usize::try_from(pages)
-        .unwrap_or(0)
-        .saturating_mul(usize::try_from(bytes).unwrap_or(0))
 }
 
 impl<D: Design> Engine for Cuckoo<D> {
@@ -306,43 +205,13 @@ impl<D: Design> Engine for Cuckoo<D> {
     }
 
     fn stats(&self) -> EngineStats {
-        let (sums, live) = (self.counters.sums_since_reset(), self.counters.sums());
-        let count = |count: Count| sums[count as usize];
-        let items = live[Count::Linked as usize].wrapping_sub(live[Count::Unlinked as usize]);
         let geometry = self.index.geometry();
-        let buckets = if geometry.growing {
-            2 * geometry.buckets()
-        } else {
-            geometry.buckets()
-        };
-        let (memory_limit, memory_used) = {
-            let pool = self.store.pool();
-            (pool.limit() as u64, pool.used() as u64)
-        };
+        let buckets = geometry.allocated_buckets();
         EngineStats {
-            // The sums are taken one thread after the other; never show less than nothing.
-            items: if items > u64::MAX / 2 { 0 } else { items },
-            total_items: count(Count::Stored),
-            item_bytes: live[Count::Bytes as usize],
-            memory_limit,
-            memory_used,
             index_bytes: Index::<D>::bytes(buckets) as u64,
             index_slots: buckets * D::SLOTS as u64,
             index_growing: geometry.growing,
-            evictions: count(Count::Evicted),
-            evicted_unfetched: count(Count::EvictedUnfetched),
-            expired: count(Count::Expired),
-            expired_unfetched: count(Count::ExpiredUnfetched),
-            out_of_memory: count(Count::OutOfMemory),
-            pages_moved: self.store.pages_moved(),
-            swept: count(Count::Swept),
-            read_retries: count(Count::Retries),
-            false_tags: count(Count::FalseTags),
-            displacements: count(Count::Displaced),
-            classes: (0..self.store.sizes.count())
-                .map(|class| self.class_stats(&sums, &live, class))
-                .filter(|class| class.pages > 0 || class.evictions > 0 || class.out_of_memory > 0)
-                .collect(),
+            ..engine_stats(&self.counters, &self.store)
         }
     }
 
@@ -350,15 +219,18 @@ impl<D: Design> Engine for Cuckoo<D> {
         self.counters.reset();
     }
 
+    fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
+        // A store beside it may move an item from a bucket already counted to one that is not.
+        let buckets = self.index.geometry().live_buckets();
+        let used = |word: &AtomicU64| word.load(Ordering::Relaxed) != Slot::EMPTY.0;
+        Some(IndexHistogram::take(buckets, sample, |bucket| {
+            let slots = self.index.bucket(bucket).iter();
+            slots.filter(|word| used(word)).count()
+        }))
+    }
+
     fn flush(&self, now: Time, at: Time) {
-        // One that is due but met no request yet is not replaced.
-        self.apply_flush(now);
-        if at <= now {
-            self.flush_at.store(u32::MAX, Ordering::Relaxed);
-            self.flush_now();
-        } else {
-            self.flush_at.store(at.0, Ordering::Relaxed);
-        }
+        self.lifetimes.flush(now, at);
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {

@@ -4,21 +4,20 @@ use std::sync::Arc;
 
 use nuthatch_sync::clock::Time;
 
-use super::count::Count;
 use super::find::Asked;
 use super::get::Attempt;
-use super::handle::COPY_MAX;
+use super::handle::{COPY_MAX, CuckooValue};
 use super::index::Locked;
 use super::layout::Design;
 use super::local::Local;
-use super::matching::BASELINE;
-use super::value::CuckooValue;
-use super::write::Fresh;
 use super::{Cuckoo, Found, plain_item};
+use crate::count::Count;
 use crate::item::{Fields, Header};
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{Expiry, Read};
+use crate::semantics::needs_recache;
 use crate::slab::arena::Chunk;
+use crate::slab::fresh::Fresh;
 
 impl<D: Design> Cuckoo<D> {
     /// Answers with the value of an item whose lock is held, and releases it.
@@ -68,18 +67,14 @@ impl<D: Design> Cuckoo<D> {
         read: &Read,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) -> bool {
-        let Asked {
-            now,
-            key,
-            place,
-            index,
-        } = *asked;
+        let Asked { now, key, index } = *asked;
+        let place = &self.index.place(key.hash());
         if read.touch.is_some() {
             return false;
         }
         loop {
-            let (snapshot, first, second) = self.index.begin(place);
-            let found = self.find(local, BASELINE, place.tag, [first, second], key);
+            let (snapshot, buckets) = self.index.begin(place);
+            let found = self.find(local, place.tag, buckets, key);
             let Some(found) = found.filter(|found| self.is_live(&found.header, now)) else {
                 if read.vivify.is_some() {
                     return false;
@@ -127,12 +122,8 @@ impl<D: Design> Cuckoo<D> {
         read: &Read,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
-        let Asked {
-            now,
-            key,
-            place,
-            index,
-        } = *asked;
+        let Asked { now, key, index } = *asked;
+        let place = &self.index.place(key.hash());
         let mut spare = None;
         loop {
             let locked = self.index.lock(place);
@@ -203,12 +194,14 @@ impl<D: Design> Cuckoo<D> {
         expiry: Expiry,
         read: &Read,
     ) -> Result<Item, Fresh> {
-        self.note_expiry(expiry);
+        self.lifetimes.note_expiry(expiry);
         let above = dead.map_or(0, |found| found.header.sequence());
         let fields = Fields {
             flags: 0,
             expiry,
-            sequence: self.next_sequence(local, now, above),
+            sequence: self
+                .lifetimes
+                .next_sequence(&mut local.sequences, now, above),
             cas: read.new_cas,
             stale: false,
             won: true,
@@ -243,7 +236,7 @@ impl<D: Design> Cuckoo<D> {
             item.expiry = expiry;
             fields.expiry = expiry;
             changed = true;
-            self.note_expiry(expiry);
+            self.lifetimes.note_expiry(expiry);
         }
         if changed {
             let shape = found.header.shape(self.store.chunk_max());
@@ -262,13 +255,5 @@ impl<D: Design> Cuckoo<D> {
             locked.release_unmodified();
             replies.done(index, Reply::Found(item));
         }
-    }
-}
-
-/// True if the item's remaining life is shorter than the reader bears.
-fn needs_recache(item: &Item, read: &Read, now: Time) -> bool {
-    match (read.recache_below, item.expiry) {
-        (Some(below), Expiry::At(at)) => at.since(now).as_secs() < u64::from(below),
-        _ => false,
     }
 }

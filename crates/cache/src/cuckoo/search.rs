@@ -137,7 +137,7 @@ impl Searcher {
             if self.nodes.len() < nodes_max
                 && let Some(bucket) = index.partner(geometry, node.bucket, item, place_of)
             {
-                prefetch::read(index.address(bucket));
+                prefetch::soon(index.address(bucket));
                 self.nodes.push(Node {
                     bucket,
                     parent: self.visited,

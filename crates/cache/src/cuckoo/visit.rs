@@ -1,8 +1,7 @@
 //! Visiting all items, blocking nobody.
 //!
-//! The walk goes over the arena, not over the index: cuckoo moves and doublings change where an
-//! item's slot is, but not where the item lies. So an item that is neither rewritten nor evicted
-//! is met exactly once.
+//! Cuckoo moves and doublings change where an item's slot is, but not where the item lies, and that is
+//! where the walk goes (see [`walk`](crate::slab::walk)).
 
 use std::mem::MaybeUninit;
 
@@ -43,27 +42,13 @@ impl<D: Design> Cuckoo<D> {
         budget: usize,
         visit: &mut dyn FnMut(Visit<'_>),
     ) -> Option<Cursor> {
-        self.apply_flush(now);
+        self.lifetimes.apply_flush(now);
         let mut copy = Copy::default();
-        let (mut page, mut number) = ((from.0 >> 32) as u32, from.0 as u32);
-        for _ in 0..budget.max(1) {
-            if page as usize >= self.store.page_count() {
-                return None;
+        self.store.walk(from, budget, |class, chunk| {
+            if self.copy_linked(now, chunk, &mut copy) {
+                self.show(now, class, chunk, &copy, visit);
             }
-            match self.store.chunk_of_page(page, number) {
-                Some((class, chunk)) => {
-                    if self.copy_linked(now, chunk, &mut copy) {
-                        self.show(now, class, chunk, &copy, visit);
-                    }
-                    number += 1;
-                }
-                None => {
-                    page += 1;
-                    number = 0;
-                }
-            }
-        }
-        Some(Cursor(u64::from(page) << 32 | u64::from(number)))
+        })
     }
 
     fn show(
@@ -106,9 +91,9 @@ impl<D: Design> Cuckoo<D> {
             // SAFETY: initialised when made, written over since.
             let hash = self.hasher.hash(unsafe { key.assume_init_ref() });
             let place = self.index.place(hash);
-            let (snapshot, first, second) = self.index.begin(&place);
+            let (snapshot, buckets) = self.index.begin(&place);
             let slot = Slot::new::<D>(place.tag, chunk);
-            let linked = [first, second]
+            let linked = buckets
                 .iter()
                 .flat_map(|&bucket| self.index.bucket(bucket))
                 .any(|word| word.load(nuthatch_sync::shim::Ordering::Relaxed) == slot.0);

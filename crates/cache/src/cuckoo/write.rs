@@ -5,77 +5,20 @@
 //! the lock, memory is fetched without it, and then it is looked at again: no memory is ever
 //! allocated, and so nothing evicted, under a lock.
 
-use std::mem::MaybeUninit;
-
 use nuthatch_sync::clock::Time;
-use nuthatch_sync::shim::Ordering;
 
-use super::count::{ClassCount, Count, class_count};
 use super::find::Asked;
 use super::index::Locked;
 use super::layout::{Design, Slot};
 use super::local::Local;
 use super::{Cuckoo, Found, plain_item};
+use crate::count::{ClassCount, Count};
 use crate::item::{Fields, Header, Shape};
 use crate::reply::{Item, Reply};
-use crate::request::{Condition, Expiry, Key, Leave, Removal, Store, StoreMode};
-use crate::slab::arena::{Chunk, WORD};
-
-/// An item that no slot refers to yet: all its memory, its key written, its value to come.
-#[derive(Debug)]
-pub(super) struct Fresh {
-    pub chunk: Chunk,
-    pub shape: Shape,
-}
-
-/// What an item is to become, told from what it is.
-pub(super) struct Rewrite<'v> {
-    pub before: &'v [u8],
-    pub keep: bool,
-    pub after: &'v [u8],
-    pub flags: u32,
-    pub expiry: Expiry,
-    pub new_cas: Option<u64>,
-    pub stale: bool,
-    pub won: bool,
-}
-
-impl<'v> Rewrite<'v> {
-    /// The same flags and expiry, another value.
-    pub fn of(header: &Header, before: &'v [u8], keep: bool, after: &'v [u8]) -> Self {
-        Self {
-            before,
-            keep,
-            after,
-            flags: header.flags(),
-            expiry: header.expiry(),
-            new_cas: None,
-            stale: false,
-            won: false,
-        }
-    }
-
-    fn value_len(&self, old: &Header) -> usize {
-        self.before.len() + if self.keep { old.value_len() } else { 0 } + self.after.len()
-    }
-}
-
-/// A condition's verdict on an item.
-enum Verdict {
-    Met,
-    /// Met by an older cas: the new item is stale.
-    Older,
-    Refused,
-}
-
-fn judge(condition: Condition, header: &Header) -> Verdict {
-    match condition {
-        Condition::None => Verdict::Met,
-        Condition::Cas(cas) | Condition::CasOrStale(cas) if cas == header.cas() => Verdict::Met,
-        Condition::CasOrStale(cas) if cas < header.cas() => Verdict::Older,
-        _ => Verdict::Refused,
-    }
-}
+use crate::request::{Condition, Key, Leave, Removal, Store, StoreMode};
+use crate::semantics::{Rewrite, allows, permit};
+use crate::slab::arena::Chunk;
+use crate::slab::fresh::Fresh;
 
 impl<D: Design> Cuckoo<D> {
     /// A store of any mode.
@@ -110,10 +53,9 @@ impl<D: Design> Cuckoo<D> {
         mut fresh: Fresh,
         store: &Store<'_>,
     ) -> Reply {
-        let Asked {
-            now, key, place, ..
-        } = *asked;
-        self.note_expiry(store.expiry);
+        let Asked { now, key, .. } = *asked;
+        let place = &self.index.place(key.hash());
+        self.lifetimes.note_expiry(store.expiry);
         // Ends when there is room: each turn either finds a slot or makes one.
         loop {
             let locked = self.index.lock(place);
@@ -134,7 +76,11 @@ impl<D: Design> Cuckoo<D> {
                     Some(old) if stale => old.expiry(),
                     _ => store.expiry,
                 },
-                sequence: self.next_sequence(local, now, found.map_or(0, |f| f.header.sequence())),
+                sequence: self.lifetimes.next_sequence(
+                    &mut local.sequences,
+                    now,
+                    found.map_or(0, |f| f.header.sequence()),
+                ),
                 cas: store.new_cas,
                 stale,
                 won: stale && old.is_some_and(|old| old.is_won()),
@@ -175,10 +121,12 @@ impl<D: Design> Cuckoo<D> {
         drop(locked);
         match found {
             Some(found) => {
-                self.count_swap(local, &found.header, &header);
+                local
+                    .counters
+                    .item_swapped(&self.store, &found.header, &header);
                 self.store.retire(found.chunk, &found.header);
             }
-            None => self.count_in(local, &header),
+            None => local.counters.item_in(&self.store, &header),
         }
         Ok(header)
     }
@@ -235,9 +183,8 @@ impl<D: Design> Cuckoo<D> {
         asked: &Asked<'_>,
         plan: impl Fn(&Header) -> Result<Rewrite<'v>, Reply>,
     ) -> Result<Item, Reply> {
-        let Asked {
-            now, key, place, ..
-        } = *asked;
+        let Asked { now, key, .. } = *asked;
+        let place = &self.index.place(key.hash());
         let mut spare: Option<Fresh> = None;
         let reply = loop {
             let locked = self.index.lock(place);
@@ -292,41 +239,33 @@ impl<D: Design> Cuckoo<D> {
         };
         put(rewrite.before);
         if rewrite.keep {
-            self.each_piece(found, &mut put);
+            let old = found.header.shape(self.store.chunk_max());
+            self.store.each_piece(found.chunk, &old, &mut put);
         }
         put(rewrite.after);
         let fields = Fields {
             flags: rewrite.flags,
             expiry: rewrite.expiry,
-            sequence: self.next_sequence(local, now, found.header.sequence()),
+            sequence: self.lifetimes.next_sequence(
+                &mut local.sequences,
+                now,
+                found.header.sequence(),
+            ),
             cas: rewrite.new_cas,
             stale: rewrite.stale,
             won: rewrite.won,
         };
-        self.note_expiry(rewrite.expiry);
+        self.lifetimes.note_expiry(rewrite.expiry);
         self.store.recency.carry(found.chunk, fresh.chunk);
         let header = Header::new(&fresh.shape, &fields);
         header.store(&self.store.arena, fresh.chunk);
         locked.store(found.at, Slot::new::<D>(locked.place.tag, fresh.chunk));
         drop(locked);
-        self.count_swap(local, &found.header, &header);
+        local
+            .counters
+            .item_swapped(&self.store, &found.header, &header);
         self.store.retire(found.chunk, &found.header);
         plain_item(&header)
-    }
-
-    /// The value of a locked item, piece by piece.
-    fn each_piece(&self, found: &Found, put: &mut impl FnMut(&[u8])) {
-        const PIECE: usize = 1024;
-        let shape = found.header.shape(self.store.chunk_max());
-        let mut buffer = [MaybeUninit::new(0); PIECE];
-        let mut offset = 0;
-        while offset < shape.value_len {
-            let piece = &mut buffer[..(shape.value_len - offset).min(PIECE)];
-            self.store.read_value(found.chunk, &shape, offset, piece);
-            // SAFETY: the buffer started initialised, and `read_value` only writes.
-            put(unsafe { piece.assume_init_ref() });
-            offset += piece.len();
-        }
     }
 
     /// A removal of any kind.
@@ -364,9 +303,8 @@ impl<D: Design> Cuckoo<D> {
     }
 
     fn delete(&self, local: &mut Local, asked: &Asked<'_>, condition: Condition) -> Reply {
-        let Asked {
-            now, key, place, ..
-        } = *asked;
+        let Asked { now, key, .. } = *asked;
+        let place = &self.index.place(key.hash());
         let locked = self.index.lock(place);
         let Some(found) = self.find_locked(local, &locked, key) else {
             locked.release_unmodified();
@@ -380,7 +318,7 @@ impl<D: Design> Cuckoo<D> {
         // A dead item is taken out as well: its memory comes back at once.
         locked.store(found.at, Slot::EMPTY);
         drop(locked);
-        self.count_out(local, &found.header);
+        local.counters.item_out(&self.store, &found.header);
         self.store.retire(found.chunk, &found.header);
         if live {
             Reply::Removed
@@ -411,112 +349,16 @@ impl<D: Design> Cuckoo<D> {
     }
 
     fn allocate_shape(&self, local: &mut Local, now: Time, shape: &Shape) -> Result<Chunk, Reply> {
-        let class = self.store.sizes.class_of(shape.head_bytes());
-        let refused = |local: &Local| {
+        let chunk_of = |class| self.allocate_chunk(local, now, class);
+        self.store.allocate_item(shape, chunk_of).map_err(|class| {
             local.counters.one(Count::OutOfMemory);
             local.counters.one_in(class, ClassCount::OutOfMemory);
             Reply::OutOfMemory
-        };
-        let Some(head) = self.allocate_chunk(local, now, class) else {
-            return Err(refused(local));
-        };
-        for index in 0..shape.segments() {
-            let class = self.store.sizes.class_of(shape.segment_bytes(index));
-            let Some(segment) = self.allocate_chunk(local, now, class) else {
-                for taken in 0..index {
-                    self.store
-                        .free_chunk(self.store.segment(head, shape, taken));
-                }
-                self.store.free_chunk(head);
-                return Err(refused(local));
-            };
-            self.store.begin_fill();
-            Header::store_segment(&self.store.arena, segment, head);
-            self.store
-                .arena
-                .store(head, shape.segments_start() / WORD + index, segment.0);
-        }
-        Ok(head)
+        })
     }
 
     /// Frees an item that was never linked.
     pub(super) fn discard(&self, fresh: Fresh) {
-        for index in 0..fresh.shape.segments() {
-            self.store
-                .free_chunk(self.store.segment(fresh.chunk, &fresh.shape, index));
-        }
-        self.store.free_chunk(fresh.chunk);
-    }
-
-    /// There is something for the sweep to find.
-    pub(super) fn note_expiry(&self, expiry: Expiry) {
-        // Relaxed: the sweep will see it sooner or later.
-        if expiry != Expiry::Never && self.sweeping.load(Ordering::Relaxed) == 0 {
-            self.sweeping.store(1, Ordering::Relaxed);
-        }
-    }
-
-    /// One item in the place of another: usually of the same size, which changes no sum.
-    #[inline]
-    pub(super) fn count_swap(&self, local: &Local, old: &Header, new: &Header) {
-        let chunk_max = self.store.chunk_max();
-        if old.shape(chunk_max) != new.shape(chunk_max) {
-            self.count_out(local, old);
-            self.count_in(local, new);
-        }
-    }
-
-    fn count_in(&self, local: &Local, header: &Header) {
-        local.counters.one(Count::Linked);
-        self.count_bytes(local, header, 1);
-    }
-
-    pub(super) fn count_out(&self, local: &Local, header: &Header) {
-        local.counters.one(Count::Unlinked);
-        self.count_bytes(local, header, u64::MAX);
-    }
-
-    /// Adds an item's bytes `times` (1 or, wrapping, minus 1) to the engine's and the class's.
-    fn count_bytes(&self, local: &Local, header: &Header, times: u64) {
-        let shape = header.shape(self.store.chunk_max());
-        let bytes = (shape.total_bytes() as u64).wrapping_mul(times);
-        local.counters.add(Count::Bytes as usize, bytes);
-        let class = self.store.sizes.class_of(shape.head_bytes());
-        let head = (shape.head_bytes() as u64).wrapping_mul(times);
-        local
-            .counters
-            .add(class_count(class, ClassCount::Bytes), head);
-        for index in 0..shape.segments() {
-            let bytes = shape.segment_bytes(index);
-            let class = self.store.sizes.class_of(bytes);
-            let bytes = (bytes as u64).wrapping_mul(times);
-            local
-                .counters
-                .add(class_count(class, ClassCount::Bytes), bytes);
-        }
-    }
-}
-
-/// What a store's mode and condition say to the live item that is there: whether the new item is
-/// stale, or the refusal.
-fn allows(store: &Store<'_>, live: Option<&Header>) -> Result<bool, Reply> {
-    match (store.mode, live) {
-        (StoreMode::Add, Some(_)) => Err(Reply::NotStored),
-        (StoreMode::Replace, None) if store.condition == Condition::None => Err(Reply::NotStored),
-        (StoreMode::Add, None) => Ok(false),
-        (_, None) if store.condition != Condition::None => Err(Reply::NotFound),
-        (_, None) => Ok(false),
-        (_, Some(header)) => match judge(store.condition, header) {
-            Verdict::Met => Ok(false),
-            Verdict::Older => Ok(true),
-            Verdict::Refused => Err(Reply::Exists),
-        },
-    }
-}
-
-pub(super) fn permit(condition: Condition, header: &Header) -> Result<(), Reply> {
-    match judge(condition, header) {
-        Verdict::Met => Ok(()),
-        Verdict::Older | Verdict::Refused => Err(Reply::Exists),
+        self.store.discard(fresh);
     }
 }

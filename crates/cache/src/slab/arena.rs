@@ -1,4 +1,4 @@
-//! Bytes in atomic words: how keys and values are laid into the arena and read back.
+//! The arena: where all items lie, as atomic words.
 //!
 //! All accesses are relaxed: what a reader saw counts only after the version check, and what a
 //! writer wrote is published by the lock or the slot it stores afterwards.
@@ -8,31 +8,39 @@ use std::mem::MaybeUninit;
 
 use nuthatch_sync::shim::{AtomicU64, Ordering};
 
+use super::bytes::{copy_out, equal, short};
 use super::words::Words;
 
 /// Bytes of a word.
 pub const WORD: usize = size_of::<u64>();
 
 /// The start of a chunk, as an index of a word in the arena.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Chunk(pub u64);
+
+/// Words of a [window](Arena::window): room for the header, the longest key, and the longest value
+/// that is copied.
+pub const WINDOW: usize = if cfg!(loom) { 8 } else { 1060 };
 
 /// One array of words that holds all items.
 pub struct Arena {
+    /// A window longer than the arena, so that there is a whole one at every chunk.
     words: Words,
+    len: usize,
 }
 
 impl Arena {
     /// Reserves `words` words of address space.
     pub fn reserve(words: usize) -> io::Result<Self> {
         Ok(Self {
-            words: Words::reserve(words)?,
+            words: Words::reserve(words.saturating_add(WINDOW))?,
+            len: words,
         })
     }
 
     /// True if the chunk begins inside the arena.
     pub fn contains(&self, chunk: Chunk) -> bool {
-        chunk.0 < self.words.len() as u64
+        chunk.0 < self.len as u64
     }
 
     /// Backs words with memory ahead of their use.
@@ -67,20 +75,21 @@ impl Arena {
         self.words[chunk.0 as usize + at].store(value, Ordering::Relaxed);
     }
 
-    /// `len` words of a chunk, unless they lie beyond the arena.
+    /// The words from the start of a chunk on, whatever its size is: one look at the bounds for all
+    /// that a small item may have. `None` if there is no such chunk.
     #[inline(always)]
-    pub fn words(&self, chunk: Chunk, len: usize) -> Option<&[AtomicU64]> {
-        let start = chunk.0 as usize;
-        self.words.get(start..start.wrapping_add(len))
+    pub fn window(&self, chunk: Chunk) -> Option<&[AtomicU64; WINDOW]> {
+        self.words.get(chunk.0 as usize..)?.first_chunk()
     }
 
     /// True if the bytes from word `at` of the chunk on are `bytes`; false beyond the arena.
     #[inline(always)]
     pub fn equals(&self, chunk: Chunk, at: usize, bytes: &[u8]) -> bool {
         let start = (chunk.0 as usize).wrapping_add(at);
+        // One word more than needed: see `bytes`. The window behind the arena has it.
         match self
             .words
-            .get(start..start.wrapping_add(bytes.len().div_ceil(WORD)))
+            .get(start..start.wrapping_add(bytes.len().div_ceil(WORD) + 1))
         {
             Some(words) => equal(words, bytes),
             None => false,
@@ -96,7 +105,7 @@ impl Arena {
         let shift = offset % WORD;
         let Some(words) = self
             .words
-            .get(start..start.wrapping_add((shift + into.len()).div_ceil(WORD)))
+            .get(start..start.wrapping_add((shift + into.len()).div_ceil(WORD) + 1))
         else {
             into.fill(MaybeUninit::new(0));
             return false;
@@ -115,7 +124,7 @@ impl Arena {
         if shift != 0 {
             let (head, tail) = bytes.split_at(bytes.len().min(WORD - shift));
             let kept = self.load(chunk, at) & ((1 << (8 * shift)) - 1);
-            self.store(chunk, at, kept | partial(head) << (8 * shift));
+            self.store(chunk, at, kept | short(head) << (8 * shift));
             bytes = tail;
             at += 1;
         }
@@ -125,7 +134,7 @@ impl Arena {
             word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
         }
         if !rest.is_empty() {
-            self.store(chunk, at + whole.len(), partial(rest));
+            self.store(chunk, at + whole.len(), short(rest));
         }
     }
 
@@ -148,93 +157,6 @@ impl Arena {
 
 #[cfg(target_endian = "big")]
 compile_error!("values are handed out in place, which needs a little-endian machine");
-
-/// True if the words begin with these bytes; there are words for all of them.
-#[inline(always)]
-pub fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
-    let (whole, rest) = bytes.as_chunks::<WORD>();
-    let (words, last) = words.split_at(whole.len());
-    // All words are compared before the one branch: keys differ seldom, once their tags agree.
-    let mut differing = 0;
-    let (pairs, single) = whole.as_chunks::<2>();
-    let (word_pairs, word_single) = words.as_chunks::<2>();
-    for (bytes, words) in pairs.iter().zip(word_pairs) {
-        differing |= differs(&bytes[0], &words[0]) | differs(&bytes[1], &words[1]);
-    }
-    if let (Some(bytes), Some(word)) = (single.first(), word_single.first()) {
-        differing |= differs(bytes, word);
-    }
-    if !rest.is_empty() {
-        let mask = (1 << (8 * rest.len())) - 1;
-        differing |= last[0].load(Ordering::Relaxed) & mask ^ partial(rest);
-    }
-    differing == 0
-}
-
-/// Fills `into` with the bytes that start `shift` bytes, less than a word, into the words; there are
-/// words for all of them.
-#[inline(always)]
-pub fn copy_out(words: &[AtomicU64], shift: usize, into: &mut [MaybeUninit<u8>]) {
-    if shift == 0 {
-        copy_aligned(words, into);
-    } else {
-        copy_shifted(words, shift, into);
-    }
-}
-
-#[inline(always)]
-fn differs(bytes: &[u8; WORD], word: &AtomicU64) -> u64 {
-    u64::from_le_bytes(*bytes) ^ word.load(Ordering::Relaxed)
-}
-
-/// Up to 7 bytes as the low end of a word.
-#[inline(always)]
-fn partial(bytes: &[u8]) -> u64 {
-    let mut word = [0; WORD];
-    word[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(word)
-}
-
-#[inline(always)]
-fn put(into: &mut [MaybeUninit<u8>], word: u64) {
-    let len = into.len();
-    into.write_copy_of_slice(&word.to_le_bytes()[..len]);
-}
-
-#[inline(always)]
-fn copy_aligned(words: &[AtomicU64], into: &mut [MaybeUninit<u8>]) {
-    // Four words a turn: the usual small value takes one or two.
-    const TURN: usize = 4;
-    let (turns, rest) = into.as_chunks_mut::<{ TURN * WORD }>();
-    let (word_turns, words) = words.split_at(turns.len() * TURN);
-    for (into, words) in turns.iter_mut().zip(word_turns.as_chunks::<TURN>().0) {
-        for index in 0..TURN {
-            put(
-                &mut into[index * WORD..][..WORD],
-                words[index].load(Ordering::Relaxed),
-            );
-        }
-    }
-    for (into, word) in rest.chunks_mut(WORD).zip(words) {
-        put(into, word.load(Ordering::Relaxed));
-    }
-}
-
-#[inline(always)]
-fn copy_shifted(words: &[AtomicU64], shift: usize, into: &mut [MaybeUninit<u8>]) {
-    let (down, up) = (8 * shift as u32, 64 - 8 * shift as u32);
-    let Some((first, words)) = words.split_first() else {
-        return;
-    };
-    let mut low = first.load(Ordering::Relaxed) >> down;
-    let mut words = words.iter();
-    for into in into.chunks_mut(WORD) {
-        // The last word is there only if its bytes are wanted.
-        let next = words.next().map_or(0, |word| word.load(Ordering::Relaxed));
-        put(into, low | next << up);
-        low = next >> down;
-    }
-}
 
 #[cfg(all(test, not(loom)))]
 mod tests {
@@ -279,11 +201,17 @@ mod tests {
     fn beyond_the_arena_is_harmless() {
         let arena = Arena::reserve(4).unwrap();
         let mut into = [MaybeUninit::new(1); 16];
-        assert!(!arena.read(Chunk(3), 0, &mut into));
-        assert!(!arena.equals(Chunk(3), 0, b"123456789"));
+        let last = Chunk((3 + WINDOW) as u64);
+        assert!(!arena.read(last, 0, &mut into));
+        assert!(!arena.equals(last, 0, b"123456789"));
+        assert!(arena.window(last).is_none() && arena.window(Chunk(u64::MAX)).is_none());
+        assert!(arena.window(Chunk(4)).is_some());
         assert_eq!(arena.load(Chunk(3), 1), 0);
+        // A torn reference may even wrap to the first word: what is read there is zeros, not a fault.
         let torn = Chunk(u64::MAX);
-        assert!(!arena.read(torn, 8, &mut [MaybeUninit::new(1); 60]));
+        assert!(arena.read(torn, 8, &mut into));
+        // SAFETY: made initialised.
+        assert!(into.iter().all(|byte| unsafe { byte.assume_init() } == 0));
         assert!(!arena.equals(torn, 0, b"123456789"));
         assert_eq!(arena.load(torn, 0), 0);
     }

@@ -57,6 +57,8 @@ impl Default for PageState {
 pub struct Class {
     /// Bytes of a chunk.
     pub chunk_bytes: usize,
+    /// Words of each chunk that lie in front of where a [`Chunk`] points.
+    front: usize,
     /// Chunks in a page.
     pub per_page: u32,
     /// Its pages, in the order in which the hand passes.
@@ -81,11 +83,12 @@ fn set(field: &AtomicU32, value: u32) {
 }
 
 impl Class {
-    /// A class without pages.
-    pub fn new(chunk_bytes: usize) -> Self {
+    /// A class without pages. `front` words of each chunk are the engine's.
+    pub fn new(chunk_bytes: usize, front: usize) -> Self {
         let per_page = (PAGE_WORDS * WORD / chunk_bytes) as u32;
         Self {
             chunk_bytes,
+            front,
             per_page,
             ..Self::default()
         }
@@ -93,7 +96,8 @@ impl Class {
 
     /// The start of chunk `number` of a page.
     pub fn chunk(&self, page: u32, number: u32) -> Chunk {
-        Chunk(u64::from(page) * PAGE_WORDS as u64 + u64::from(number) * self.chunk_words())
+        let start = u64::from(page) * PAGE_WORDS as u64 + u64::from(number) * self.chunk_words();
+        Chunk(start + self.front as u64)
     }
 
     fn chunk_words(&self) -> u64 {
@@ -206,15 +210,17 @@ impl Class {
         (number < get(&states[page as usize].fresh)).then(|| self.chunk(page, number))
     }
 
-    /// The page that the hand will come to next, of those that can be emptied, and the eviction
-    /// clock when it was last there: the coldest page the class has.
+    /// The page that went longest without a visit, of those that can be emptied, and the eviction
+    /// clock at that visit. Of equals the one that the hand will come to first.
     pub fn coldest(&self, states: &[PageState]) -> Option<(u32, u64)> {
         let (before, after) = self
             .pages
             .split_at(self.pages.len().min(self.hand_page + 1));
-        let mut ahead = after.iter().chain(before);
-        let &page = ahead.find(|&&page| get(&states[page as usize].stuck) == 0)?;
-        Some((page, states[page as usize].visited.load(Ordering::Relaxed)))
+        let ahead = after.iter().chain(before);
+        let tried = ahead.filter(|&&page| get(&states[page as usize].stuck) == 0);
+        tried
+            .map(|&page| (page, states[page as usize].visited.load(Ordering::Relaxed)))
+            .min_by_key(|&(_, visited)| visited)
     }
 
     /// Lets pages that could not be emptied be tried again.

@@ -27,16 +27,22 @@
 //! a listener is never called under one.
 
 pub mod arena;
+pub mod bytes;
 pub mod class;
+pub mod drain;
+pub mod fresh;
+pub mod key;
+pub mod limits;
+pub mod pinned;
 pub mod pins;
 pub mod pool;
 pub mod sizes;
+pub mod walk;
 pub mod words;
 
 use std::io;
-use std::thread::ThreadId;
 
-use nuthatch_sync::shim::{AtomicU64, Mutex, MutexGuard, Ordering, fence};
+use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, fence};
 
 use crate::eviction::clock::Recency;
 use crate::item::{Header, SEGMENT_HEADER, Shape};
@@ -56,50 +62,25 @@ pub struct Store {
     pub recency: Recency,
     /// Large values being read in place.
     pub pins: Pins,
+    /// Reservations under way, so that an audit knows whose the private chunks are.
+    pub reserved: AtomicUsize,
+    /// Words that an engine has for itself in front of each chunk it is given.
+    front: usize,
+    sweep: walk::Sweep,
     pool: Mutex<Pool>,
     classes: Box<[Mutex<Class>]>,
     pages: Box<[PageState]>,
     /// Bytes evicted so far: the clock by which pages of different classes are compared.
     eviction_clock: AtomicU64,
-    drain: Mutex<Draining>,
+    drain: Mutex<drain::Draining>,
     pages_moved: AtomicU64,
 }
 
-/// The page on its way back to the pool, and who is at it.
-#[derive(Default)]
-struct Draining {
-    work: Option<Drain>,
-    /// The thread that unlinks its items right now, without the lock.
-    worker: Option<ThreadId>,
+/// An engine whose items live in a store.
+pub trait Housed: Send + Sync + 'static {
+    /// The store.
+    fn store(&self) -> &Store;
 }
-
-/// How a call of [`Store::drain`] ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drained {
-    /// A page is in the pool.
-    Page,
-    /// There is more to do.
-    More,
-    /// There is no page to be had.
-    Nothing,
-    /// Another thread is at it: that is as good.
-    Elsewhere,
-    /// This very thread is at it, and has called back from a listener.
-    Within,
-}
-
-/// A page being emptied.
-#[derive(Clone, Copy)]
-struct Drain {
-    page: u32,
-    class: usize,
-    next: u32,
-    /// Passes over the page that left something in use.
-    passes: u32,
-}
-
-/// Passes after which a drain is given up: what is left is pinned by slow readers.
-const DRAIN_PASSES_MAX: u32 = 64;
 
 /// Pages kept warm ahead of the one in use.
 const WARM_PAGES: u32 = 16;
@@ -118,14 +99,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Store {
     /// A store of `limit` bytes that can be raised to `limit_max` while it runs.
     pub fn new(limit: usize, limit_max: usize, sizes: Sizes) -> io::Result<Self> {
+        Self::with_front(limit, limit_max, sizes, 0)
+    }
+
+    /// The same, with `front` words of each chunk left to the engine: a [`Chunk`] is where they end
+    /// and the header begins, and may hold so much less.
+    pub fn with_front(
+        limit: usize,
+        limit_max: usize,
+        sizes: Sizes,
+        front: usize,
+    ) -> io::Result<Self> {
         let pages = limit_max.max(limit) / PAGE;
         let words = pages * PAGE_WORDS;
         let overhead = Recency::bytes_for(PAGE_WORDS) + size_of::<PageState>();
-        let classes = (0..sizes.count()).map(|class| Mutex::new(Class::new(sizes.chunk(class))));
+        let classes =
+            (0..sizes.count()).map(|class| Mutex::new(Class::new(sizes.chunk(class), front)));
         Ok(Self {
             arena: Arena::reserve(words)?,
             recency: Recency::reserve(words)?,
             pins: Pins::default(),
+            reserved: AtomicUsize::new(0),
+            front,
+            sweep: walk::Sweep::default(),
             pool: Mutex::new(Pool::new(limit, pages as u32, overhead)),
             classes: classes.collect(),
             pages: (0..pages).map(|_| PageState::default()).collect(),
@@ -136,10 +132,16 @@ impl Store {
         })
     }
 
-    /// Bytes of the largest chunk.
+    /// Bytes of the largest chunk that header, key and value may take.
     #[inline(always)]
     pub fn chunk_max(&self) -> usize {
-        self.sizes.largest()
+        self.sizes.largest() - self.front * WORD
+    }
+
+    /// The smallest class whose chunks hold so many bytes of header, key and value.
+    #[inline(always)]
+    pub fn class_of(&self, bytes: usize) -> usize {
+        self.sizes.class_of(bytes + self.front * WORD)
     }
 
     /// A chunk of a class: a free one, or one of a new page if the pool has one.
@@ -271,138 +273,9 @@ impl Store {
         inner.evicted_since_move += 1;
         let victim = inner.victim(&self.pages, &self.recency, now)?;
         if let Some(ahead) = inner.ahead(&self.pages, 2) {
-            crate::prefetch::read(self.arena.address(ahead));
+            crate::prefetch::soon(self.arena.address(ahead));
         }
         Some(victim)
-    }
-
-    /// True if a class has no page to allocate or evict in.
-    pub fn is_homeless(&self, class: usize) -> bool {
-        lock(&self.classes[class]).is_homeless(&self.pages)
-    }
-
-    /// True if a page should move to this class rather than that it evicts its own items for ever:
-    /// it has none, or it has evicted a page's worth and another class's coldest page went
-    /// unvisited more than twice as long as its own.
-    pub fn wants_page(&self, class: usize) -> bool {
-        let now = self.eviction_clock.load(Ordering::Relaxed);
-        let own_age = {
-            let mut inner = lock(&self.classes[class]);
-            if inner.is_homeless(&self.pages) {
-                return true;
-            }
-            if inner.evicted_since_move < inner.per_page {
-                return false;
-            }
-            inner.evicted_since_move = 0;
-            inner
-                .coldest(&self.pages)
-                .map_or(0, |(_, visited)| now.saturating_sub(visited))
-        };
-        self.coldest_page(Some(class))
-            .is_some_and(|(_, _, visited)| now.saturating_sub(visited) > 2 * own_age)
-    }
-
-    /// The page that went longest without a visit of its class's hand: class, page, visit.
-    fn coldest_page(&self, except: Option<usize>) -> Option<(usize, u32, u64)> {
-        (0..self.classes.len())
-            .filter(|&class| Some(class) != except)
-            .filter_map(|class| {
-                let inner = lock(&self.classes[class]);
-                let (page, visited) = inner.coldest(&self.pages)?;
-                // Free chunks are as good as cold ones.
-                let idle = inner.free_chunks() >= inner.per_page as usize;
-                Some((class, page, if idle { 0 } else { visited }))
-            })
-            .min_by_key(|&(_, _, visited)| visited)
-    }
-
-    /// Empties about `budget` chunks of a page on its way back to the pool, choosing a page first
-    /// if none is on its way. `unlink` takes an item out of the index and frees it.
-    pub fn drain(
-        &self,
-        except: Option<usize>,
-        budget: usize,
-        mut unlink: impl FnMut(Chunk),
-    ) -> Drained {
-        let mut work = match self.start_drain(except) {
-            Ok(work) => work,
-            Err(outcome) => return outcome,
-        };
-        // Also if a listener panics: then the same chunks are looked at again.
-        let at_work = AtWork(self);
-        let end = lock(&self.classes[work.class]).drain_end(&self.pages, work.page);
-        for _ in 0..budget {
-            if work.next >= end {
-                break;
-            }
-            let chunk = lock(&self.classes[work.class]).chunk(work.page, work.next);
-            work.next += 1;
-            unlink(chunk);
-        }
-        let outcome = if work.next >= end {
-            self.finish_drain(&mut work)
-        } else {
-            Drained::More
-        };
-        lock(&self.drain).work = (outcome == Drained::More).then_some(work);
-        drop(at_work);
-        outcome
-    }
-
-    /// Makes this thread the one that empties a page.
-    fn start_drain(&self, except: Option<usize>) -> Result<Drain, Drained> {
-        let mut drain = lock(&self.drain);
-        let me = std::thread::current().id();
-        match drain.worker {
-            Some(worker) if worker == me => return Err(Drained::Within),
-            Some(_) => return Err(Drained::Elsewhere),
-            None => {}
-        }
-        let work = match drain.work {
-            Some(work) => work,
-            None => {
-                let Some((class, page, _)) = self.coldest_page(except) else {
-                    for class in &self.classes {
-                        lock(class).retry_stuck(&self.pages);
-                    }
-                    return Err(Drained::Nothing);
-                };
-                lock(&self.classes[class]).start_drain(&self.pages, page);
-                Drain {
-                    page,
-                    class,
-                    next: 0,
-                    passes: 0,
-                }
-            }
-        };
-        drain.work = Some(work);
-        drain.worker = Some(me);
-        Ok(work)
-    }
-
-    /// A pass over the page is over: gives it to the pool if nothing in it is in use any more.
-    fn finish_drain(&self, work: &mut Drain) -> Drained {
-        let mut class = lock(&self.classes[work.class]);
-        if class.finish_drain(&self.pages, work.page) {
-            drop(class);
-            self.pages_moved.fetch_add(1, Ordering::Relaxed);
-            let mut pool = lock(&self.pool);
-            pool.give_back(work.page);
-            if pool.is_over() {
-                // Under the lock: nobody may take the page, and write to it, before it is released.
-                self.release_page(work.page);
-            }
-            return Drained::Page;
-        }
-        work.next = 0;
-        work.passes += 1;
-        if work.passes > DRAIN_PASSES_MAX {
-            class.cancel_drain(&self.pages, work.page);
-            return Drained::Nothing;
-        }
-        Drained::More
     }
 
     /// Backs up to `budget` of the pages that will be taken next with memory: a page fault that
@@ -417,19 +290,27 @@ impl Store {
         true
     }
 
-    fn release_page(&self, page: u32) {
-        let start = page as usize * PAGE_WORDS;
-        self.arena.release(start, PAGE_WORDS);
-    }
-
-    /// True while a page is being emptied.
-    pub fn is_draining(&self) -> bool {
-        lock(&self.drain).work.is_some()
-    }
-
     /// The account of memory.
     pub fn pool(&self) -> MutexGuard<'_, Pool> {
         lock(&self.pool)
+    }
+
+    /// An engine with an order of its own has taken a victim, whose memory it still owns, for the
+    /// sake of a class: what [`Store::victim`] notes when the hand chooses.
+    pub fn note_victim(&self, class: usize, victim: Chunk, header: &Header) {
+        let bytes = self.sizes.chunk(class) as u64;
+        // Relaxed: statistics by which pages are compared roughly.
+        let now = self.eviction_clock.fetch_add(bytes, Ordering::Relaxed);
+        let visit = |chunk| {
+            let page = &self.pages[page_of(chunk) as usize];
+            page.visited.store(now, Ordering::Relaxed);
+        };
+        visit(victim);
+        let shape = header.shape(self.chunk_max());
+        for index in 0..shape.segments() {
+            visit(self.segment(victim, &shape, index));
+        }
+        lock(&self.classes[class]).evicted_since_move += 1;
     }
 
     /// Looks at a class under its lock.
@@ -481,14 +362,27 @@ impl Store {
         }
         Ok(())
     }
-}
 
-/// Lets the next thread empty the page.
-struct AtWork<'a>(&'a Store);
-
-impl Drop for AtWork<'_> {
-    fn drop(&mut self) {
-        lock(&self.0.drain).worker = None;
+    /// Checks that as many chunks are given out as the index refers to, directly or by a large
+    /// value's head.
+    pub fn audit_linked(&self, linked: usize) -> Result<(), String> {
+        // Chunks that are neither free nor referred to are private: held by reservations or by
+        // readers of removed large values. At rest there are none.
+        let given_out: usize = (0..self.sizes.count())
+            .map(|class| self.class(class).used)
+            .sum();
+        if given_out < linked {
+            return Err(format!(
+                "store 1: {linked} chunks are linked, {given_out} given out"
+            ));
+        }
+        if given_out > linked && self.pins.is_idle() && self.reserved.load(Ordering::Relaxed) == 0 {
+            let lost = given_out - linked;
+            return Err(format!(
+                "store 1: {lost} chunks are neither free nor linked"
+            ));
+        }
+        Ok(())
     }
 }
 

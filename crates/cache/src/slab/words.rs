@@ -42,6 +42,23 @@ impl Deref for Words {
     }
 }
 
+/// This machine's memory in bytes.
+pub fn machine_memory() -> usize {
+    #[cfg(not(miri))]
+    // SAFETY: sysconf reads two numbers of the system and touches no memory of ours.
+    let (pages, bytes) = unsafe {
+        (
+            libc::sysconf(libc::_SC_PHYS_PAGES),
+            libc::sysconf(libc::_SC_PAGESIZE),
+        )
+    };
+    #[cfg(miri)]
+    let (pages, bytes) = (0_i64, 0_i64);
+    usize::try_from(pages)
+        .unwrap_or(0)
+        .saturating_mul(usize::try_from(bytes).unwrap_or(0))
+}
+
 #[cfg(not(any(loom, miri)))]
 mod memory {
     use std::io;

@@ -123,10 +123,8 @@ impl<V: Value> Replies<V> for Answers<V> {
     }
 }
 
-pub type DoorAnswer = Answer<<Door as Handle>::Value>;
-
 /// Runs operations, each with its key, as one batch.
-pub fn run(door: &mut Door, ops: &[(u64, Op<'_>)]) -> Vec<DoorAnswer> {
+pub fn run<H: Handle>(door: &mut H, ops: &[(u64, Op<'_>)]) -> Vec<Answer<H::Value>> {
     let hasher = hasher();
     let keys: Vec<_> = ops.iter().map(|(key, _)| key.to_le_bytes()).collect();
     let batch: Vec<_> = keys
@@ -145,7 +143,7 @@ pub fn run(door: &mut Door, ops: &[(u64, Op<'_>)]) -> Vec<DoorAnswer> {
     answers.answers
 }
 
-fn got(answer: &DoorAnswer) -> Option<u64> {
+fn got<V>(answer: &Answer<V>) -> Option<u64> {
     match answer {
         Answer::Value(bytes) => Some(number(bytes)),
         Answer::Done(Reply::Miss) => None,
@@ -154,35 +152,35 @@ fn got(answer: &DoorAnswer) -> Option<u64> {
 }
 
 /// The number in the key's value.
-pub fn get(door: &mut Door, key: u64) -> Option<u64> {
+pub fn get(door: &mut impl Handle, key: u64) -> Option<u64> {
     got(&run(door, &[(key, Op::Get)])[0])
 }
 
 /// Two gets in one batch: the way over probes.
-pub fn get_both(door: &mut Door, keys: [u64; 2]) -> [Option<u64>; 2] {
+pub fn get_both(door: &mut impl Handle, keys: [u64; 2]) -> [Option<u64>; 2] {
     let answers = run(door, &keys.map(|key| (key, Op::Get)));
     [got(&answers[0]), got(&answers[1])]
 }
 
 /// Stores bytes.
-pub fn set_bytes(door: &mut Door, key: u64, bytes: &[u8]) {
+pub fn set_bytes(door: &mut impl Handle, key: u64, bytes: &[u8]) {
     let answers = run(door, &[(key, Op::Store(Store::set(bytes)))]);
     assert!(matches!(answers[0], Answer::Done(Reply::Stored(_))));
 }
 
 /// Stores a number.
-pub fn set(door: &mut Door, key: u64, number: u64) {
+pub fn set(door: &mut impl Handle, key: u64, number: u64) {
     set_bytes(door, key, &value(number));
 }
 
 /// True if there was something to delete.
-pub fn delete(door: &mut Door, key: u64) -> bool {
+pub fn delete(door: &mut impl Handle, key: u64) -> bool {
     let answers = run(door, &[(key, Op::Remove(Removal::default()))]);
     matches!(answers[0], Answer::Done(Reply::Removed))
 }
 
 /// Adds one; the sum.
-pub fn increment(door: &mut Door, key: u64) -> u64 {
+pub fn increment(door: &mut impl Handle, key: u64) -> u64 {
     match run(door, &[(key, Op::Delta(Delta::up(1)))])[0] {
         Answer::Done(Reply::Number(number, _)) => number,
         _ => panic!("not a number"),
@@ -190,7 +188,7 @@ pub fn increment(door: &mut Door, key: u64) -> u64 {
 }
 
 /// All invariants that the engine can recompute.
-pub fn audit(engine: &Model) {
+pub fn audit(engine: &Arc<impl Engine>) {
     engine.audit().unwrap();
 }
 

@@ -2,12 +2,14 @@
 //!
 //! * [`requests`]: commands about keys, which join the batch.
 //! * [`large`]: stores whose value arrives piece by piece.
+//! * [`cpserver`]: CPServer's requests, small and large.
 //! * [`immediate`]: everything done on the spot: flush_all, version, stats, refusals...
 //! * [`admin`]: commands about memcached's inside: slabs, lru, lru_crawler, watch.
 //! * [`dump`]: metadump, mgdump, cachedump: replies longer than a turn.
 //! * [`expiry`]: how clients write the end of an item's life.
 
 pub(crate) mod admin;
+pub(crate) mod cpserver;
 pub(crate) mod dump;
 pub(crate) mod expiry;
 pub(crate) mod immediate;

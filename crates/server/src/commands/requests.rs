@@ -34,7 +34,7 @@ pub(crate) fn command<'a, E: Engine>(
             turn.commands_left -= 1;
             return Flow::Next;
         }
-        Command::Store(command) if may_be_refused(stage, &command) => {
+        Command::Store(command) if set_may_be_refused(stage, &command) => {
             if turn.in_batch > 0 {
                 return Flow::Barrier;
             }
@@ -93,7 +93,7 @@ pub(crate) fn command<'a, E: Engine>(
 
 /// Adds one request of the running turn.
 #[inline]
-fn push<'a, E: Engine>(
+pub(crate) fn push<'a, E: Engine>(
     stage: &mut Stage<'_, 'a, E>,
     turn: &mut TurnOf<E>,
     bytes: &'a [u8],
@@ -208,14 +208,24 @@ fn store<'a, E: Engine>(stage: &mut Stage<'_, 'a, E>, turn: &mut TurnOf<E>, comm
     push(stage, turn, command.key, op, style, command.noreply);
 }
 
-/// True if this replaces whatever is there, and an engine could refuse it: then the old value must
+/// True if an engine could refuse a value that replaces whatever is there: then the old value must
 /// be gone before its connection's next request, so that one waits until the batch is over. Where
 /// the engine evicts, a store finds no memory only if readers hold all of it; the old value goes
 /// then when the batch is over, and requests in between may still see it.
 #[inline]
-fn may_be_refused<E: Engine>(stage: &Stage<'_, '_, E>, command: &Store<'_>) -> bool {
-    let len = command.key.len() + command.value.len() + ITEM_HEADER_MAX;
-    (len > stage.limits.value_max || !stage.shared.engine.evicts())
+pub(crate) fn may_be_refused<E: Engine>(
+    stage: &Stage<'_, '_, E>,
+    key: &[u8],
+    value: &[u8],
+) -> bool {
+    let len = key.len() + value.len() + ITEM_HEADER_MAX;
+    len > stage.limits.value_max || !stage.shared.engine.evicts()
+}
+
+/// The same of a command that may not replace anything.
+#[inline]
+fn set_may_be_refused<E: Engine>(stage: &Stage<'_, '_, E>, command: &Store<'_>) -> bool {
+    may_be_refused(stage, command.key, command.value)
         && match &command.meta {
             Some(flags) => is_plain_set(flags),
             None => command.verb == StoreVerb::Set,

@@ -106,4 +106,14 @@ fn engine_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
     report.line("read_retries", stats.read_retries);
     report.line("false_tags", stats.false_tags);
     report.line("displacements", stats.displacements);
+    if let Some(messages) = shared.engine.message_stats() {
+        report.line("server_threads_active", messages.server_threads);
+        report.line("messages_sent", messages.messages_sent);
+        report.line("message_lines_sent", messages.lines_sent);
+        report.line("message_lines_received", messages.lines_received);
+        report.line("messages_served", messages.messages_served);
+        report.line("serving_us", messages.busy_nanos / 1000);
+        report.line("polling_us", messages.polling_nanos / 1000);
+        report.line("hand_overs", messages.hand_overs);
+    }
 }

@@ -13,7 +13,7 @@ use crate::stats::Report;
 pub(crate) fn report<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
     let config = &shared.config;
     let tcp: Vec<SocketAddr> = shared
-        .addresses
+        .memcached_addresses()
         .iter()
         .filter_map(|address| match address {
             Address::Tcp(address) => Some(*address),
@@ -77,7 +77,19 @@ pub(crate) fn report<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
     );
     report.line("track_sizes", "no");
     report.line("ssl_enabled", "no");
+    let cpserver: Vec<String> = shared
+        .cpserver_addresses()
+        .iter()
+        .map(Address::to_string)
+        .collect();
+    if !cpserver.is_empty() {
+        report.line("cpserver", cpserver.join(","));
+    }
+    report.line("batch_max", config.batch_max);
     report.line("engine", shared.engine.name());
+    for (name, value) in &config.engine_settings {
+        report.line(name, value);
+    }
 }
 
 fn yes_no(on: bool) -> &'static str {

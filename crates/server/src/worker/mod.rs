@@ -170,7 +170,7 @@ impl<E: Engine> Worker<E> {
             }
         }
         for arrival in self.desk.take() {
-            let mut connection = Connection::new(arrival.stream, arrival.info, now);
+            let mut connection = Connection::new(arrival, now);
             let slot = self.connections.vacant_entry();
             let token = Token(slot.key());
             let registered = connection.stream.register(self.poll.registry(), token);

@@ -29,6 +29,7 @@ use crate::account::{AWAITED_MAX, Terms};
 use crate::batch::Batch;
 use crate::commands::Stage;
 use crate::commands::immediate::Unheard;
+use crate::listen::Protocol;
 use crate::output::Output;
 use crate::replies::Answering;
 use crate::shared::{Desk, Shared};
@@ -70,7 +71,9 @@ impl<E: Engine> Worker<E> {
         let mut ready = mem::take(&mut self.ready);
         let mut next = 0;
         while next < ready.len() {
-            let terms = self.shared.account.terms(self.shared.connections());
+            let batch_max = self.shared.config.batch_max.get();
+            let connections = self.shared.connections();
+            let terms = self.shared.account.terms(connections, batch_max);
             if terms.tight {
                 self.spare.keep(0);
             }
@@ -141,6 +144,7 @@ impl<E: Engine> Worker<E> {
         };
         self.turns.push(Turn {
             id,
+            protocol: connection.protocol,
             source,
             position,
             output,
@@ -225,7 +229,7 @@ impl<E: Engine> Worker<E> {
             limits,
             ..
         } = self;
-        let mut batch = self.batch.take();
+        let mut batch = self.batch.take(shared.config.batch_max.get());
         let hasher = shared.engine.hasher();
         // Copied output of all turns.
         let mut written = 0;
@@ -292,8 +296,10 @@ impl<E: Engine> Worker<E> {
             connection.output = turn.output;
             if turn.stop == Stop::Starved && connection.input.len() > terms.waiting_max {
                 // Nobody may take memory by commands that never end while there is none.
-                let error = Error::Server("out of memory reading request");
-                encode::error(connection.output.text(), error);
+                if connection.protocol == Protocol::Memcached {
+                    let error = Error::Server("out of memory reading request");
+                    encode::error(connection.output.text(), error);
+                }
                 connection.input = Vec::new();
                 connection.closing = true;
                 self.desk.counters.read_buf_oom.bump();

@@ -129,6 +129,12 @@ impl Client {
         }
     }
 
+    /// The next bytes, which stay where they are.
+    pub fn peek(&mut self, length: usize) -> &[u8] {
+        while self.received.len() < length && self.receive() {}
+        &self.received[..length]
+    }
+
     /// The next bytes are these.
     #[track_caller]
     pub fn expect(&mut self, expected: impl AsRef<[u8]>) {

@@ -42,6 +42,16 @@ pub fn config() -> Config {
     }
 }
 
+fn first_tcp(addresses: &[Address]) -> SocketAddr {
+    addresses
+        .iter()
+        .find_map(|address| match address {
+            Address::Tcp(address) => Some(*address),
+            Address::Unix(_) => None,
+        })
+        .unwrap()
+}
+
 /// A running server that stops when the test ends.
 pub struct Fixture {
     handle: Option<ServerHandle>,
@@ -67,14 +77,16 @@ impl Fixture {
 
     /// The first TCP address.
     pub fn address(&self) -> SocketAddr {
-        let addresses = self.handle().addresses().iter();
-        addresses
-            .filter_map(|address| match address {
-                Address::Tcp(address) => Some(*address),
-                Address::Unix(_) => None,
-            })
-            .next()
-            .unwrap()
+        first_tcp(self.handle().addresses())
+    }
+
+    /// The first TCP address for CPServer's clients.
+    pub fn cpserver_address(&self) -> SocketAddr {
+        first_tcp(self.handle().cpserver_addresses())
+    }
+
+    pub fn cpserver_client(&self) -> Client {
+        Client::tcp(self.cpserver_address())
     }
 
     pub fn client(&self) -> Client {

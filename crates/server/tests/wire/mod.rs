@@ -9,12 +9,14 @@
 //! * [`odd`]: clients within the protocol and beyond what is usual
 //! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
 //! * [`connections`]: listeners, limits, idle and many connections
+//! * [`cpserver`]: the CPHash paper's protocol on a port of its own
 //! * [`stop`]: graceful stops
 
 mod admin;
 mod bad_input;
 mod client;
 mod connections;
+mod cpserver;
 pub mod fixture;
 mod large;
 mod meta;

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::limit::{LINES_PER_OPERATION, Memory};
 use crate::report::Spread;
+use crate::working_set;
 
 mod operations;
 mod ours;
@@ -25,10 +26,12 @@ pub use operations::Distribution;
 
 pub(crate) use operations::{Items, Operations, SEED};
 pub(crate) use ours::{OurWorker, Ours};
-pub(crate) use subject::{Subject, Tally, Worker, on_cores, preload};
+pub(crate) use subject::{Subject, Tally, Worker, on_cores, preload, round};
 
 use rivals::{Bytes, Papaya, QuickCache};
-use subject::round;
+
+/// Operations at a time: about as many as overlap all memory misses of an engine.
+const BATCH: usize = 32;
 
 /// The least and the most operations that a thread has before it begins again.
 const OPERATIONS: (u64, u64) = (1 << 16, 1 << 23);
@@ -82,9 +85,9 @@ pub struct Options {
     /// Threads, each pinned to a core
     #[arg(long, value_name = "T", default_value_t = 1)]
     pub threads: usize,
-    /// Operations given to the engine at a time
-    #[arg(long, value_name = "B", default_value_t = 32)]
-    pub batch: usize,
+    /// Operations given to the engine at a time [default: 32; with --working-set: 1000]
+    #[arg(long, value_name = "B")]
+    pub batch: Option<usize>,
     /// The share of gets; the rest are sets of existing keys
     #[arg(long, value_name = "R", default_value_t = 1.0)]
     pub get_ratio: f64,
@@ -103,7 +106,10 @@ pub struct Options {
     /// Measure the longest request while so many items become so many, instead: 1000000:16000000
     #[arg(long, value_name = "FROM:TO", conflicts_with_all = ["rivals", "items"])]
     pub grow: Option<crate::growth::Growth>,
-    /// Also measure quick_cache and papaya
+    /// The CPHash paper's parameters.
+    #[command(flatten)]
+    pub paper: working_set::Parameters,
+    /// Also measure quick_cache and papaya, of arrays (default sizes only) and of boxed bytes
     #[arg(long)]
     pub rivals: bool,
     /// Print one line of JSON
@@ -113,7 +119,7 @@ pub struct Options {
 
 impl Options {
     fn check(&self) -> Result<Items, String> {
-        if self.threads == 0 || self.batch == 0 || self.rounds == 0 {
+        if self.threads == 0 || self.batch() == 0 || self.rounds == 0 {
             return Err("--threads, --batch, --rounds: at least 1".to_owned());
         }
         if !(0.0..=1.0).contains(&self.get_ratio) {
@@ -125,7 +131,13 @@ impl Options {
         self.sizes.items(self.items)
     }
 
-    fn round_time(&self) -> Duration {
+    /// Operations at a time.
+    fn batch(&self) -> usize {
+        self.batch.unwrap_or(BATCH)
+    }
+
+    /// Seconds of a round.
+    pub(crate) fn round_time(&self) -> Duration {
         Duration::from_secs_f64(self.seconds / self.rounds as f64)
     }
 }
@@ -165,7 +177,7 @@ pub struct Report {
     /// Engine by limit, round by round.
     pub ratio_limit: Spread,
     /// The rivals, by name.
-    pub rivals: BTreeMap<&'static str, RivalReport>,
+    pub rivals: BTreeMap<String, RivalReport>,
 }
 
 /// What the engine bench found of a rival.
@@ -187,10 +199,22 @@ pub fn run<E: Engine>(
     options: &Options,
 ) -> Result<Report, String> {
     let items = options.check()?;
-    match (items.key_size, items.value_size) {
-        (16, 32) => run_beside::<E, [u8; 16], [u8; 32]>(build, options, &items),
-        _ => run_beside::<E, Box<[u8]>, Box<[u8]>>(build, options, &items),
+    let engine = build(Room {
+        memory: options
+            .memory
+            .unwrap_or_else(|| options.sizes.memory_for(items.count)),
+        items: Some(items.count as usize),
+    })?;
+    let lists = lists(options, &items);
+    let ours = Side::preloaded(Ours::new(engine.clone(), options.batch()), &items, &lists)?;
+    let mut rivals: Vec<Box<dyn Rival>> = Vec::new();
+    if options.rivals {
+        if (items.key_size, items.value_size) == (16, 32) {
+            add_rivals::<[u8; 16], [u8; 32]>(&mut rivals, "of arrays", &items, &lists)?;
+        }
+        add_rivals::<Box<[u8]>, Box<[u8]>>(&mut rivals, "of bytes", &items, &lists)?;
     }
+    run_beside(&engine, ours, rivals, options, &items, &lists)
 }
 
 /// One side of the comparison: what its rounds gave.
@@ -219,9 +243,15 @@ impl<S: Subject> Side<S> {
         }
     }
 
-    fn round(&mut self, lists: &[Operations], number: usize, time: Duration) -> Result<(), String> {
+    fn round(
+        &mut self,
+        lists: &[Operations],
+        batch: usize,
+        number: usize,
+        time: Duration,
+    ) -> Result<(), String> {
         let from = number * lists[0].len() / 7;
-        let (mops, tally) = round(&self.subject, lists, from, time)?;
+        let (mops, tally) = round(&self.subject, lists, batch, from, time)?;
         self.mops.push(mops);
         self.tally.add(&tally);
         if self.tally.wrong > 0 {
@@ -241,32 +271,71 @@ impl<S: Subject> Side<S> {
     }
 }
 
-fn run_beside<E: Engine, K: Bytes, V: Bytes>(
-    build: impl FnOnce(Room) -> Result<Arc<E>, String>,
+/// A side that ours is compared with.
+trait Rival {
+    fn name(&self) -> &str;
+    fn round(
+        &mut self,
+        lists: &[Operations],
+        batch: usize,
+        number: usize,
+        time: Duration,
+    ) -> Result<(), String>;
+    fn report(&self, ours: &[f64]) -> RivalReport;
+}
+
+struct Named<S> {
+    name: String,
+    side: Side<S>,
+}
+
+impl<S: Subject> Rival for Named<S> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn round(
+        &mut self,
+        lists: &[Operations],
+        batch: usize,
+        number: usize,
+        time: Duration,
+    ) -> Result<(), String> {
+        self.side.round(lists, batch, number, time)
+    }
+
+    fn report(&self, ours: &[f64]) -> RivalReport {
+        self.side.as_rival(ours)
+    }
+}
+
+/// Both rivals, with keys and values of one form.
+fn add_rivals<K: Bytes, V: Bytes>(
+    rivals: &mut Vec<Box<dyn Rival>>,
+    form: &str,
+    items: &Items,
+    lists: &[Operations],
+) -> Result<(), String> {
+    let count = items.count as usize;
+    rivals.push(Box::new(Named {
+        name: format!("quick_cache {form}"),
+        side: Side::preloaded(QuickCache::<K, V>::new(count), items, lists)?,
+    }));
+    rivals.push(Box::new(Named {
+        name: format!("papaya {form}"),
+        side: Side::preloaded(Papaya::<K, V>::new(count), items, lists)?,
+    }));
+    Ok(())
+}
+
+fn run_beside<E: Engine>(
+    engine: &Arc<E>,
+    mut ours: Side<Ours<E>>,
+    mut rivals: Vec<Box<dyn Rival>>,
     options: &Options,
     items: &Items,
+    lists: &[Operations],
 ) -> Result<Report, String> {
-    let engine = build(Room {
-        memory: options
-            .memory
-            .unwrap_or_else(|| options.sizes.memory_for(items.count)),
-        items: Some(items.count as usize),
-    })?;
-    let lists = lists(options, items);
-    let mut ours = Side::preloaded(Ours::new(engine.clone(), options.batch), items, &lists)?;
-    let (mut quick_cache, mut papaya) = if options.rivals {
-        let count = items.count as usize;
-        (
-            Some(Side::preloaded(
-                QuickCache::<K, V>::new(count),
-                items,
-                &lists,
-            )?),
-            Some(Side::preloaded(Papaya::<K, V>::new(count), items, &lists)?),
-        )
-    } else {
-        (None, None)
-    };
     let memory_used = engine.stats().memory_used;
     let memory = Memory::new(memory_used as usize)?;
 
@@ -279,26 +348,23 @@ fn run_beside<E: Engine, K: Bytes, V: Bytes>(
             move || memory.read(seed + thread as u64, time)
         })?;
         limits.push(lines.iter().sum::<f64>() / LINES_PER_OPERATION);
-        ours.round(&lists, number, time)?;
-        if let Some(side) = &mut quick_cache {
-            side.round(&lists, number, time)?;
-        }
-        if let Some(side) = &mut papaya {
-            side.round(&lists, number, time)?;
+        ours.round(lists, options.batch(), number, time)?;
+        for rival in &mut rivals {
+            rival.round(lists, options.batch(), number, time)?;
         }
     }
 
     let mops_spread = Spread::of(ours.mops.iter().copied());
     let limit_spread = Spread::of(limits.iter().copied());
-    let rivals = [
-        quick_cache.map(|side| ("quick_cache", side.as_rival(&ours.mops))),
-        papaya.map(|side| ("papaya", side.as_rival(&ours.mops))),
-    ];
+    let rivals = rivals.iter().map(|rival| {
+        let report = rival.report(&ours.mops);
+        (rival.name().to_owned(), report)
+    });
     Ok(Report {
         engine: engine.name(),
         items: items.count,
         threads: options.threads,
-        batch: options.batch,
+        batch: options.batch(),
         memory_used,
         mops: mops_spread.median,
         mops_spread,
@@ -306,7 +372,7 @@ fn run_beside<E: Engine, K: Bytes, V: Bytes>(
         limit_mops: limit_spread.median,
         limit_spread,
         ratio_limit: Spread::of_ratios(&ours.mops, &limits),
-        rivals: rivals.into_iter().flatten().collect(),
+        rivals: rivals.collect(),
     })
 }
 
@@ -330,18 +396,18 @@ impl Display for Report {
         )?;
         writeln!(
             out,
-            "  {:<12} {:.2} Mop/s, hit ratio {:.4}",
+            "  {:<22} {:.2} Mop/s, hit ratio {:.4}",
             self.engine, self.mops_spread, self.hit_ratio
         )?;
         writeln!(
             out,
-            "  {:<12} {:.2} Mop/s; engine by limit {:.2}",
+            "  {:<22} {:.2} Mop/s; engine by limit {:.2}",
             "limit", self.limit_spread, self.ratio_limit
         )?;
         for (name, rival) in &self.rivals {
             writeln!(
                 out,
-                "  {:<12} {:.2} Mop/s, hit ratio {:.4}; engine by rival {:.2}",
+                "  {:<22} {:.2} Mop/s, hit ratio {:.4}; engine by rival {:.2}",
                 name, rival.mops_spread, rival.hit_ratio, rival.ratio
             )?;
         }

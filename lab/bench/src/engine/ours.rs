@@ -1,7 +1,6 @@
 //! Our engines under measurement, through the seam that the server uses.
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
 use std::sync::Arc;
 
 use nuthatch::{
@@ -72,13 +71,17 @@ impl<H: Handle> OurWorker<H> {
         let mut operations = list.range(from, to);
         loop {
             batch.clear();
-            batch.extend(operations.by_ref().take(self.batch).map(|one| Request {
-                key: Key::new(one.key, &self.hasher),
-                op: match one.set {
-                    Some(value) => Op::Store(Store::set(value)),
-                    None => Op::Get,
-                },
-            }));
+            for one in operations.by_ref().take(self.batch) {
+                let key = Key::new(one.key, &self.hasher);
+                // Two pushes, so that a get's few words are written and not a whole request moved.
+                match one.set {
+                    Some(value) => batch.push(Request {
+                        key,
+                        op: Op::Store(Store::set(value)),
+                    }),
+                    None => batch.push(Request { key, op: Op::Get }),
+                }
+            }
             if batch.is_empty() {
                 return tally;
             }
@@ -105,7 +108,15 @@ impl<H: Handle> OurWorker<H> {
                 None => {
                     let request = Request { key, op: Op::Get };
                     self.handle.execute(now, &[request], &mut self.answers);
-                    self.answers.judge_get(0, one.key, &mut tally);
+                    let Answers {
+                        answers, values, ..
+                    } = &self.answers;
+                    judge_get(
+                        answers[0],
+                        &values[..list.value_size()],
+                        one.key,
+                        &mut tally,
+                    );
                 }
             }
         }
@@ -159,47 +170,37 @@ impl Answers {
         self.answers.resize(requests, Answer::None);
     }
 
-    #[inline(always)]
-    fn place(&self, index: usize) -> Range<usize> {
-        index * self.value_size..(index + 1) * self.value_size
-    }
-
-    #[inline(always)]
-    fn value(&self, index: usize) -> &[u8] {
-        let place = &self.values[self.place(index)];
-        // SAFETY: each byte was initialised when `start` made the room, and whoever wrote there
-        // since (see `Replies::begin`) laid down bytes.
-        unsafe { std::slice::from_raw_parts(place.as_ptr().cast(), place.len()) }
-    }
-
     /// Counts the answers, and checks each value against its key.
     #[inline]
     fn judge(&self, batch: &[Request<'_>], tally: &mut Tally) {
-        for (index, request) in batch.iter().enumerate() {
+        let values = self.values.chunks_exact(self.value_size);
+        for ((request, answer), value) in batch.iter().zip(&self.answers).zip(values) {
             if matches!(request.op, Op::Get) {
-                self.judge_get(index, request.key.bytes(), tally);
+                judge_get(*answer, value, request.key.bytes(), tally);
             } else {
                 tally.operations += 1;
-                tally.wrong += u64::from(self.answers[index] != Answer::Stored);
+                tally.wrong += u64::from(*answer != Answer::Stored);
             }
         }
     }
+}
 
-    /// Counts the answer to a get, and checks the value against its key.
-    #[inline(always)]
-    fn judge_get(&self, index: usize, key: &[u8], tally: &mut Tally) {
-        tally.operations += 1;
-        tally.gets += 1;
-        match self.answers[index] {
-            Answer::Hit => {
-                let value = self.value(index);
-                tally.hits += 1;
-                tally.consumed ^= consume(value);
-                tally.wrong += u64::from(!vouches(value, key));
-            }
-            Answer::Miss => {}
-            _ => tally.wrong += 1,
+/// Counts the answer to a get, and checks the value against its key.
+#[inline(always)]
+fn judge_get(answer: Answer, value: &[MaybeUninit<u8>], key: &[u8], tally: &mut Tally) {
+    tally.operations += 1;
+    tally.gets += 1;
+    match answer {
+        Answer::Hit => {
+            // SAFETY: each byte was initialised when `start` made the room, and whoever wrote
+            // there since (see `Replies::begin`) laid down bytes.
+            let value = unsafe { value.assume_init_ref() };
+            tally.hits += 1;
+            tally.consumed ^= consume(value);
+            tally.wrong += u64::from(!vouches(value, key));
         }
+        Answer::Miss => {}
+        _ => tally.wrong += 1,
     }
 }
 
@@ -208,8 +209,7 @@ impl<V: Value> Replies<V> for Answers {
     fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
         if item.value_len == self.value_size {
             self.answers[index] = Answer::Hit;
-            let place = self.place(index);
-            &mut self.values[place]
+            &mut self.values[index * self.value_size..][..self.value_size]
         } else {
             self.answers[index] = Answer::Wrong;
             self.odd.resize(item.value_len, MaybeUninit::new(0));
@@ -229,7 +229,7 @@ impl<V: Value> Replies<V> for Answers {
         if value.len() != self.value_size {
             return;
         }
-        let mut room = self.place(index);
+        let mut room = index * self.value_size..(index + 1) * self.value_size;
         loop {
             let chunk = value.chunk(value.len() - room.len());
             if chunk.is_empty() {

@@ -1,6 +1,8 @@
-//! Two tables from crates.io under the same measurement, each in the form that suits it best: keys
-//! and values in place where their sizes allow it, a fast hash function, one guard for many reads.
+//! Two tables from crates.io under the same measurement, with a fast hash function, one guard for many
+//! reads, and keys and values in two forms: as arrays of a size that the compiler knows, which suits
+//! them best, and as boxed byte strings, which is what a cache for keys of any size is made of.
 
+use std::borrow::Borrow;
 use std::hash::Hash;
 
 use foldhash::fast::RandomState;
@@ -10,17 +12,28 @@ use crate::engine::subject::{Subject, Tally, Worker};
 use crate::proof::{consume, vouches};
 
 /// Bytes of a key or a value as a table stores them.
-pub trait Bytes: Clone + Eq + Hash + Send + Sync + 'static {
+pub trait Bytes: Clone + Eq + Hash + Send + Sync + Borrow<Self::Sought> + 'static {
+    /// What is looked up with, without a copy.
+    type Sought: Hash + Eq + ?Sized;
     /// From a slice of the expected size.
     fn of(bytes: &[u8]) -> Self;
+    /// To look up with, from a slice of the expected size.
+    fn sought(bytes: &[u8]) -> &Self::Sought;
     /// The bytes.
     fn bytes(&self) -> &[u8];
 }
 
 impl<const N: usize> Bytes for [u8; N] {
+    type Sought = Self;
+
     #[inline(always)]
     fn of(bytes: &[u8]) -> Self {
-        *bytes.first_chunk().expect("the size was looked at before")
+        *Self::sought(bytes)
+    }
+
+    #[inline(always)]
+    fn sought(bytes: &[u8]) -> &Self {
+        bytes.first_chunk().expect("the size was looked at before")
     }
 
     #[inline(always)]
@@ -30,8 +43,15 @@ impl<const N: usize> Bytes for [u8; N] {
 }
 
 impl Bytes for Box<[u8]> {
+    type Sought = [u8];
+
     fn of(bytes: &[u8]) -> Self {
         bytes.into()
+    }
+
+    #[inline(always)]
+    fn sought(bytes: &[u8]) -> &[u8] {
+        bytes
     }
 
     fn bytes(&self) -> &[u8] {
@@ -99,7 +119,7 @@ impl<K: Bytes, V: Bytes> Worker for QuickCacheWorker<'_, K, V> {
                 Some(value) => self.cache.0.insert(K::of(one.key), V::of(value)),
                 None => {
                     tally.gets += 1;
-                    if let Some(value) = self.cache.0.get(&K::of(one.key)) {
+                    if let Some(value) = self.cache.0.get(K::sought(one.key)) {
                         take(value.bytes(), one.key, &mut self.out, &mut tally);
                     }
                 }
@@ -152,7 +172,7 @@ impl<K: Bytes, V: Bytes> Worker for PapayaWorker<'_, K, V> {
                 }
                 None => {
                     tally.gets += 1;
-                    if let Some(value) = map.get(&K::of(one.key)) {
+                    if let Some(value) = map.get(K::sought(one.key)) {
                         take(value.bytes(), one.key, &mut self.out, &mut tally);
                     }
                 }

@@ -10,7 +10,7 @@ use crate::os;
 /// Items stored in one piece while preloading.
 const PRELOAD: usize = 1 << 14;
 
-/// Operations between two looks at the clock.
+/// Operations between two looks at the clock, at least.
 const OPERATIONS_PER_LOOK: usize = 1024;
 
 /// A table under measurement, shared by threads.
@@ -80,18 +80,21 @@ pub fn preload<S: Subject>(subject: &S, items: &Items) -> Result<(), String> {
     }
 }
 
-/// One round: each list on a thread and a core of its own, over and over, for about `time`. Returns
-/// million operations a second and what they did.
+/// One round: each list on a thread and a core of its own, over and over, for about `time`; between
+/// two looks at the clock come whole batches of this size. Returns million operations a second and
+/// what they did.
 pub fn round<S: Subject>(
     subject: &S,
     lists: &[Operations],
+    batch: usize,
     from: usize,
     time: Duration,
 ) -> Result<(f64, Tally), String> {
+    let look = OPERATIONS_PER_LOOK.next_multiple_of(batch);
     let each = on_cores(lists.len(), |thread| {
         let mut worker = subject.worker();
         let list = &lists[thread];
-        move || run_for(&mut worker, list, from, time)
+        move || run_for(&mut worker, list, look, from, time)
     })?;
     let mut tally = Tally::default();
     let mut mops = 0.0;
@@ -133,6 +136,7 @@ pub fn on_cores<R: Send, F: FnOnce() -> R>(
 fn run_for<W: Worker>(
     worker: &mut W,
     list: &Operations,
+    look: usize,
     from: usize,
     time: Duration,
 ) -> (Tally, Duration) {
@@ -140,7 +144,7 @@ fn run_for<W: Worker>(
     let mut at = from % list.len();
     let started = Instant::now();
     loop {
-        let to = (at + OPERATIONS_PER_LOOK).min(list.len());
+        let to = (at + look).min(list.len());
         tally.add(&worker.run(list, at, to));
         at = if to == list.len() { 0 } else { to };
         let elapsed = started.elapsed();

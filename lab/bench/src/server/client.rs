@@ -9,7 +9,7 @@ use std::time::Duration;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::server::connection::{Advance, Connection, connect};
-use crate::server::replies::Scanner;
+use crate::server::scan::Scanner;
 use crate::server::script::Script;
 
 /// How often a wait looks whether it must end early.

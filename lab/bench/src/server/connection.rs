@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use mio::net::TcpStream;
 
-use crate::server::replies::{Counts, Progress, Scan, Scanner};
+use crate::server::scan::{Counts, Progress, Scan, Scanner};
 use crate::server::script::Script;
 
 /// Bytes read at a time, at least.
@@ -30,7 +30,7 @@ pub struct Connection {
 pub struct Advance {
     /// Keys answered.
     pub counts: Counts,
-    /// Requests answered.
+    /// Requests that got an answer.
     pub requests: u64,
     /// When their block was begun.
     pub sent_at: Instant,
@@ -103,7 +103,7 @@ impl Connection {
                     Scan::Complete(length, counts) => {
                         at += length;
                         advance.counts.add(&counts);
-                        advance.requests += 1;
+                        advance.requests += u64::from(length > 0);
                         self.answered += 1;
                     }
                     Scan::Partial(length) => {

@@ -1,4 +1,4 @@
-//! Load on a server that speaks memcached's text protocol.
+//! Load on a server that speaks memcached's text protocol or CPServer's.
 //!
 //! Requests are made beforehand, replies are checked: see [`script`] and [`replies`]. Latency is that
 //! of a request: from the moment its block of pipelined requests is sent to the moment its reply is
@@ -19,12 +19,15 @@ use crate::os;
 
 mod client;
 mod connection;
+mod cpserver;
 mod replies;
+mod scan;
 mod script;
 
 use client::{Client, Course, LOOK};
 use connection::Advance;
-use replies::{Counts, Scanner};
+pub use scan::Protocol;
+use scan::{Counts, Scanner};
 use script::{Script, Shape};
 
 /// The share of a run's time that is spent before it, uncounted.
@@ -36,6 +39,9 @@ const PRELOAD: u64 = 1 << 14;
 /// A load, as typed.
 #[derive(Args, Clone, Debug)]
 pub struct LoadOptions {
+    /// What the server speaks. CPServer's keys have 8 bytes, whatever --key-size says
+    #[arg(long, value_enum, default_value_t = Protocol::Memcached)]
+    pub protocol: Protocol,
     /// Connections
     #[arg(long, value_name = "C", default_value_t = 50)]
     pub conns: usize,
@@ -119,6 +125,7 @@ pub fn run(options: &Options) -> Result<Report, String> {
 
 /// A load, ready to be put on servers.
 pub(crate) struct Load {
+    protocol: Protocol,
     items: Items,
     script: Script,
     scanner: Scanner,
@@ -130,7 +137,19 @@ pub(crate) struct Load {
 impl Load {
     /// Checks the options and makes the requests.
     pub fn new(options: &LoadOptions) -> Result<Self, String> {
-        let items = options.sizes.items(options.keys)?;
+        let protocol = options.protocol;
+        let mut sizes = options.sizes.clone();
+        if let Some(dialect) = protocol.dialect() {
+            sizes.key_size = cpserver::KEY_SIZE;
+            if options.multiget > 1 {
+                return Err("--multiget: CPServer's lookups have one key".to_owned());
+            }
+            if dialect.stores_silently() && options.get_ratio == 0.0 {
+                let error = "--get-ratio 0: nothing would tell when; take cpserver-extended";
+                return Err(error.to_owned());
+            }
+        }
+        let items = sizes.items(options.keys)?;
         if options.conns == 0 || options.pipeline == 0 || options.multiget == 0 {
             return Err("--conns, --pipeline, --multiget: at least 1".to_owned());
         }
@@ -144,6 +163,7 @@ impl Load {
             return Err("--seconds: 0 to a million".to_owned());
         }
         let shape = Shape {
+            protocol,
             items,
             distribution: options.dist,
             pipeline: options.pipeline,
@@ -151,9 +171,10 @@ impl Load {
             get_ratio: options.get_ratio,
         };
         Ok(Self {
+            protocol,
             items,
             script: Script::random(&shape),
-            scanner: Scanner::new(items.key_size, items.value_size),
+            scanner: Scanner::new(protocol, &items),
             conns: options.conns,
             threads: options.threads,
             time: Duration::from_secs_f64(options.seconds),
@@ -165,7 +186,7 @@ impl Load {
         let mut client = Client::connect(target, 1, &self.scanner)?;
         for from in (0..self.items.count).step_by(PRELOAD as usize) {
             let numbers = from..(from + PRELOAD).min(self.items.count);
-            let script = Script::preload(&self.items, numbers);
+            let script = Script::preload(self.protocol, &self.items, numbers);
             client.drive(&script, &self.scanner, &mut (0..script.blocks()), stop)?;
         }
         Ok(())

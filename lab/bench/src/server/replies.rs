@@ -1,64 +1,23 @@
-//! Replies, looked through as cheaply as can be, and checked all the same: each is the answer to its
+//! memcached's replies, looked through as cheaply as can be, and checked all the same: each is the answer to its
 //! request, each value is its key's and has the right length.
 
 use crate::proof::vouches;
+use crate::server::scan::{Counts, Progress, Scan};
 use crate::server::script::{Request, Script};
 
 /// How replies to values of one size look.
-pub struct Scanner {
+pub struct Replies {
     key_size: usize,
     value_size: usize,
     /// What stands between key and value: flags and length.
     middle: Vec<u8>,
 }
 
-/// What a scan met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scan {
-    /// The reply is complete: so many bytes of it, so many hits and misses.
-    Complete(usize, Counts),
-    /// More bytes are needed; these need not be looked at again.
-    Partial(usize),
-}
-
-/// What became of the keys of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Keys with a value.
-    pub hits: u64,
-    /// Keys without.
-    pub misses: u64,
-    /// Values stored.
-    pub stored: u64,
-}
-
-impl Counts {
-    /// Counts the keys of both.
-    pub fn add(&mut self, other: &Counts) {
-        self.hits += other.hits;
-        self.misses += other.misses;
-        self.stored += other.stored;
-    }
-
-    /// Keys in all.
-    pub fn operations(&self) -> u64 {
-        self.hits + self.misses + self.stored
-    }
-}
-
-/// How far the reply to one request has been seen.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
-    hits: u64,
-    /// Keys of the request that have been answered or passed over.
-    passed: usize,
-}
-
 const HEAD: &[u8] = b"VALUE ";
 const END: &[u8] = b"END\r\n";
 const STORED: &[u8] = b"STORED\r\n";
 
-impl Scanner {
+impl Replies {
     /// For items of these sizes, stored without flags.
     pub fn new(key_size: usize, value_size: usize) -> Self {
         Self {
@@ -131,11 +90,7 @@ impl Scanner {
 #[inline]
 fn scan_stored(bytes: &[u8]) -> Result<Scan, String> {
     if bytes.starts_with(STORED) {
-        let counts = Counts {
-            stored: 1,
-            ..Counts::default()
-        };
-        Ok(Scan::Complete(STORED.len(), counts))
+        Ok(Scan::Complete(STORED.len(), Counts::STORED))
     } else if STORED.starts_with(bytes) {
         Ok(Scan::Partial(0))
     } else {
@@ -153,6 +108,7 @@ fn show(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::engine::{Distribution, Items};
+    use crate::server::scan::Protocol;
     use crate::server::script::Shape;
 
     const ITEMS: Items = Items {
@@ -163,6 +119,7 @@ mod tests {
 
     fn script(multiget: usize) -> Script {
         let shape = Shape {
+            protocol: Protocol::Memcached,
             items: ITEMS,
             distribution: Distribution::Uniform,
             pipeline: 1,
@@ -175,7 +132,7 @@ mod tests {
     fn scan(keys: usize, bytes: &[u8]) -> Result<Scan, String> {
         let script = script(keys);
         let request = script.requests(0)[0];
-        Scanner::new(10, 9).scan(&script, request, &mut Progress::default(), bytes)
+        Replies::new(10, 9).scan(&script, request, &mut Progress::default(), bytes)
     }
 
     const HIT: &[u8] = b"VALUE kkkkkkkkk0 0 9\r\nkkkkkkk0v\r\n";
@@ -200,7 +157,7 @@ mod tests {
         let whole = [HIT, HIT, END].concat();
         let script = script(2);
         let request = script.requests(0)[0];
-        let scanner = Scanner::new(10, 9);
+        let scanner = Replies::new(10, 9);
         for cut in 0..whole.len() {
             let mut progress = Progress::default();
             let first = scanner.scan(&script, request, &mut progress, &whole[..cut]);

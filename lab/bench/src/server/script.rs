@@ -7,6 +7,8 @@ use rand::Rng;
 
 use crate::engine::{Distribution, Items, SEED};
 use crate::proof::write_value;
+use crate::server::cpserver::Dialect;
+use crate::server::scan::Protocol;
 
 /// Keys in a script, at least, so that requests do not repeat soon.
 const KEYS: usize = 1 << 18;
@@ -17,6 +19,8 @@ const PRELOAD_PIPELINE: usize = 64;
 /// The shape of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
+    /// What the server speaks.
+    pub protocol: Protocol,
     /// Sizes and count of the items asked for.
     pub items: Items,
     /// How often each.
@@ -45,6 +49,7 @@ pub enum Request {
 
 /// Requests as they go over the wire, cut into blocks that are sent whole.
 pub struct Script {
+    protocol: Protocol,
     items: Items,
     text: Vec<u8>,
     requests: Vec<Request>,
@@ -57,10 +62,12 @@ impl Script {
     pub fn random(shape: &Shape) -> Self {
         let mut random = SEED.thread(0);
         let popularity = Popularity::new(shape.distribution.into(), shape.items.count);
-        let mut script = Self::empty(shape.items);
+        let mut script = Self::empty(shape.protocol, shape.items);
         let keys_in_block = shape.pipeline * shape.multiget;
         for _ in 0..KEYS.div_ceil(keys_in_block) {
-            for _ in 0..shape.pipeline {
+            let mut requests = 0;
+            while requests < shape.pipeline || script.ends_silently() {
+                requests += 1;
                 if random.random_bool(shape.get_ratio) {
                     script.get(shape.multiget, || popularity.draw(&mut random));
                 } else {
@@ -73,19 +80,23 @@ impl Script {
     }
 
     /// Sets of the items with these numbers, each once.
-    pub fn preload(items: &Items, numbers: Range<u64>) -> Self {
-        let mut script = Self::empty(*items);
+    pub fn preload(protocol: Protocol, items: &Items, numbers: Range<u64>) -> Self {
+        let mut script = Self::empty(protocol, *items);
         for from in numbers.clone().step_by(PRELOAD_PIPELINE) {
             for number in from..(from + PRELOAD_PIPELINE as u64).min(numbers.end) {
                 script.set(number);
+            }
+            if script.ends_silently() {
+                script.get(1, || from);
             }
             script.end_block();
         }
         script
     }
 
-    fn empty(items: Items) -> Self {
+    fn empty(protocol: Protocol, items: Items) -> Self {
         Self {
+            protocol,
             items,
             text: Vec::new(),
             requests: Vec::new(),
@@ -94,9 +105,15 @@ impl Script {
     }
 
     fn get(&mut self, keys: usize, mut number: impl FnMut() -> u64) {
-        self.text.extend_from_slice(b"get ");
+        match self.protocol.dialect() {
+            None => self.text.extend_from_slice(b"get "),
+            Some(dialect) => dialect.get(&mut self.text),
+        }
         let keys_at = self.text.len();
         self.requests.push(Request::Get { keys_at, keys });
+        if self.protocol != Protocol::Memcached {
+            return self.key(number());
+        }
         for _ in 0..keys {
             self.key(number());
             self.text.push(b' ');
@@ -107,17 +124,43 @@ impl Script {
 
     fn set(&mut self, number: u64) {
         self.requests.push(Request::Set);
+        let size = self.items.value_size;
+        if let Some(dialect) = self.protocol.dialect() {
+            dialect.set(&mut self.text, size);
+            let key = self.key_range(number);
+            return self.value(key);
+        }
         self.text.extend_from_slice(b"set ");
-        let key_at = self.text.len();
-        self.key(number);
-        let key = key_at..self.text.len();
+        let key = self.key_range(number);
         self.text
-            .extend_from_slice(format!(" 0 0 {}\r\n", self.items.value_size).as_bytes());
-        let value_at = self.text.len();
-        self.text.resize(value_at + self.items.value_size, 0);
-        let (before, value) = self.text.split_at_mut(value_at);
-        write_value(value, &before[key]);
+            .extend_from_slice(format!(" 0 0 {size}\r\n").as_bytes());
+        self.value(key);
         self.text.extend_from_slice(b"\r\n");
+    }
+
+    /// Writes a key and says where.
+    fn key_range(&mut self, number: u64) -> Range<usize> {
+        let at = self.text.len();
+        self.key(number);
+        at..self.text.len()
+    }
+
+    /// Writes the value of the key that stands there.
+    fn value(&mut self, key: Range<usize>) {
+        let at = self.text.len();
+        self.text.resize(at + self.items.value_size, 0);
+        let (before, value) = self.text.split_at_mut(at);
+        write_value(value, &before[key]);
+    }
+
+    /// True if nothing would say that the requests so far have been carried out: then a get must
+    /// follow, before the block ends.
+    fn ends_silently(&self) -> bool {
+        let silent = self
+            .protocol
+            .dialect()
+            .is_some_and(Dialect::stores_silently);
+        silent && self.requests.last() == Some(&Request::Set)
     }
 
     fn key(&mut self, number: u64) {
@@ -172,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_preload_sets_each_item_once() {
-        let script = Script::preload(&ITEMS, 0..100);
+        let script = Script::preload(Protocol::Memcached, &ITEMS, 0..100);
         assert_eq!(script.blocks(), 2);
         assert_eq!(script.requests(1), [Request::Set; 36]);
         let text = script.text(1);
@@ -181,8 +224,33 @@ mod tests {
     }
 
     #[test]
+    fn no_block_ends_with_what_has_no_answer() {
+        let shape = Shape {
+            protocol: Protocol::Cpserver,
+            items: Items {
+                key_size: 8,
+                ..ITEMS
+            },
+            distribution: Distribution::Uniform,
+            pipeline: 3,
+            multiget: 1,
+            get_ratio: 0.3,
+        };
+        let script = Script::random(&shape);
+        for block in 0..script.blocks() {
+            let requests = script.requests(block);
+            assert!(requests.len() >= 3);
+            assert!(matches!(requests.last(), Some(Request::Get { .. })));
+        }
+        let script = Script::preload(Protocol::Cpserver, &shape.items, 0..100);
+        assert_eq!(script.requests(1).len(), 37);
+        assert_eq!(script.text(1).len(), 36 * (16 + 9) + 16);
+    }
+
+    #[test]
     fn gets_know_their_keys() {
         let shape = Shape {
+            protocol: Protocol::Memcached,
             items: ITEMS,
             distribution: Distribution::Uniform,
             pipeline: 3,

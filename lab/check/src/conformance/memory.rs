@@ -21,6 +21,7 @@ pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
         Case::on(REFUSING, "memory_full_refuses_when_told_to", refuses),
         Case::on(Setup::TIGHT, "memory_limit_changes", limit_changes),
         Case::new("stats_count_items", stats),
+        Case::new("stats_show_the_index", index),
         Case::new("engine_says_how_it_was_made", describes),
     ]
 }
@@ -233,6 +234,26 @@ fn stats<E: Engine>(client: &mut Client<E>) {
     assert!(stats.item_bytes >= payload);
     client.set(b"one more", b"value");
     assert_eq!(client.engine.stats().total_items, 1);
+}
+
+fn index<E: Engine>(client: &mut Client<E>) {
+    const ITEMS: usize = 5000;
+    for number in 0..ITEMS {
+        client.set(format!("key {number}").as_bytes(), b"value");
+    }
+    let Some(all) = client.engine.index_histogram(u64::MAX) else {
+        return;
+    };
+    assert_eq!((all.items(), all.is_sample()), (ITEMS as u64, false));
+    assert_eq!(all.looked_at, all.sizes.iter().sum::<u64>());
+    let some = client
+        .engine
+        .index_histogram(all.buckets / 4)
+        .unwrap_or_default();
+    assert_eq!((some.buckets, some.is_sample()), (all.buckets, true));
+    // The sample's mean is near that of all: a quarter of thousands of items was seen.
+    let mean = some.items() as f64 / some.looked_at as f64 * all.buckets as f64;
+    assert!((mean / ITEMS as f64 - 1.0).abs() < 0.2, "{mean} of {ITEMS}");
 }
 
 fn describes<E: Engine>(client: &mut Client<E>) {

@@ -2,26 +2,25 @@
 
 use std::sync::Arc;
 
-use super::Cuckoo;
-use super::layout::Design;
+use super::Housed;
+use super::arena::Chunk;
 use crate::engine::Value;
 #[cfg(not(loom))]
 use crate::item::SEGMENT_HEADER;
 use crate::item::{Header, Shape};
-use crate::slab::arena::Chunk;
 
 /// A pinned value. Its bytes stay where and what they are until it is dropped.
-pub struct CuckooValue<D: Design> {
-    engine: Arc<Cuckoo<D>>,
+pub struct Pinned<E: Housed> {
+    engine: Arc<E>,
     chunk: Chunk,
     header: Header,
     shape: Shape,
 }
 
-impl<D: Design> CuckooValue<D> {
-    /// Takes over a pin that the caller made under the lock of the item's buckets.
-    pub(super) fn new(engine: Arc<Cuckoo<D>>, chunk: Chunk, header: Header) -> Self {
-        let shape = header.shape(engine.store.chunk_max());
+impl<E: Housed> Pinned<E> {
+    /// Takes over a pin that the caller made under the lock of the item's bucket.
+    pub fn new(engine: Arc<E>, chunk: Chunk, header: Header) -> Self {
+        let shape = header.shape(engine.store().chunk_max());
         Self {
             engine,
             chunk,
@@ -31,7 +30,7 @@ impl<D: Design> CuckooValue<D> {
     }
 }
 
-impl<D: Design> Value for CuckooValue<D> {
+impl<E: Housed> Value for Pinned<E> {
     fn len(&self) -> usize {
         self.shape.value_len
     }
@@ -39,7 +38,7 @@ impl<D: Design> Value for CuckooValue<D> {
     #[cfg(not(loom))]
     fn chunk(&self, offset: usize) -> &[u8] {
         let rest = self.shape.value_len.saturating_sub(offset);
-        let store = &self.engine.store;
+        let store = self.engine.store();
         let (chunk, start, len) = match self.shape.segment {
             None => (self.chunk, self.shape.value_start() + offset, rest),
             Some(_) if rest == 0 => (self.chunk, 0, 0),
@@ -59,18 +58,18 @@ impl<D: Design> Value for CuckooValue<D> {
     #[cfg(loom)]
     fn chunk(&self, offset: usize) -> &[u8] {
         let mut bytes = vec![std::mem::MaybeUninit::new(0); self.len() - offset];
-        self.engine
-            .store
-            .read_value(self.chunk, &self.shape, offset, &mut bytes);
+        let store = self.engine.store();
+        store.read_value(self.chunk, &self.shape, offset, &mut bytes);
         // SAFETY: initialised when made, and `read_value` only writes.
         unsafe { Box::leak(bytes.into_boxed_slice()).assume_init_ref() }
     }
 }
 
-impl<D: Design> Drop for CuckooValue<D> {
+impl<E: Housed> Drop for Pinned<E> {
     fn drop(&mut self) {
-        if self.engine.store.pins.unpin(self.chunk) {
-            self.engine.store.free_item(self.chunk, &self.header);
+        let store = self.engine.store();
+        if store.pins.unpin(self.chunk) {
+            store.free_item(self.chunk, &self.header);
         }
     }
 }

@@ -1,0 +1,173 @@
+//! A thread's door to the engine, and the batch.
+//!
+//! A batch goes through in groups: the buckets of a group are asked for, then the first items of their
+//! chains, then the requests take effect, strictly in order. That overlaps the first two misses of
+//! each request; those further down a chain it must wait for. A single request does none of it and
+//! is what memcached does.
+
+use std::sync::Arc;
+
+use nuthatch_sync::clock::Time;
+
+use super::Chained;
+use super::find::Asked;
+use super::local::Local;
+use crate::engine::{Cursor, Handle, Visit};
+use crate::prefetch;
+use crate::reply::{Replies, Reply};
+use crate::request::{Key, Op, Request, Store, StoreMode};
+use crate::slab::fresh::Reserved;
+use crate::slab::pinned::Pinned;
+
+/// Longer values are read in place instead of being copied.
+pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
+
+/// Requests whose memory misses overlap.
+const GROUP: usize = 8;
+
+/// Buckets moved in one call of `maintain`, for each item of its budget.
+const SPLITS_A_BUDGET: usize = 8;
+
+/// Pages backed with memory in one call of `maintain`.
+const WARM_PAGES_A_CALL: usize = 8;
+
+/// A large value, held in place.
+pub type ChainedValue = Pinned<Chained>;
+
+/// An item whose value is still on its way.
+pub type ChainedReservation = Reserved<Chained>;
+
+/// A thread's door to a chained engine.
+pub struct ChainedHandle {
+    engine: Arc<Chained>,
+    local: Local,
+}
+
+impl ChainedHandle {
+    pub(super) fn new(engine: &Arc<Chained>) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            local: Local::new(engine.counters.register()),
+        }
+    }
+
+    fn prefetch(&self, group: &[Request<'_>]) {
+        for request in group {
+            self.engine.index.prefetch(request.key.hash());
+        }
+        for request in group {
+            if let Some(chunk) = self.engine.index.peek(request.key.hash()) {
+                prefetch::soon(self.engine.store.arena.address(chunk));
+            }
+        }
+    }
+
+    fn carry_out<R: Replies<ChainedValue>>(
+        &mut self,
+        asked: &Asked<'_>,
+        op: &Op<'_>,
+        replies: &mut R,
+    ) {
+        let Self { engine, local } = self;
+        let reply = match op {
+            Op::Get => return engine.get(local, asked, replies),
+            Op::Read(read) => return engine.read(local, asked, read, replies),
+            Op::Store(store) => engine.store(local, asked, store),
+            Op::Remove(removal) => engine.remove(local, asked, removal),
+            Op::Delta(delta) => engine.delta(local, asked, delta),
+        };
+        replies.done(asked.index, reply);
+    }
+}
+
+impl Handle for ChainedHandle {
+    type Value = ChainedValue;
+    type Reservation = ChainedReservation;
+    const COPY_MAX: usize = COPY_MAX;
+
+    fn execute<R: Replies<Self::Value>>(
+        &mut self,
+        now: Time,
+        batch: &[Request<'_>],
+        replies: &mut R,
+    ) {
+        self.engine.lifetimes.apply_flush(now);
+        let mut index = 0;
+        for group in batch.chunks(GROUP) {
+            if group.len() > 1 {
+                self.prefetch(group);
+            }
+            for Request { key, op } in group {
+                self.carry_out(&Asked { now, key, index }, op, replies);
+                index += 1;
+            }
+        }
+    }
+
+    fn reserve(
+        &mut self,
+        now: Time,
+        key: Key<'_>,
+        value_len: usize,
+    ) -> Result<Self::Reservation, Reply> {
+        let Self { engine, local } = self;
+        let fresh = engine.allocate(local, now, &key, value_len)?;
+        Ok(Reserved::new(Arc::clone(engine), key.bytes(), fresh))
+    }
+
+    fn commit(
+        &mut self,
+        now: Time,
+        mut reservation: Self::Reservation,
+        store: &Store<'_>,
+    ) -> Reply {
+        use crate::engine::Reservation;
+        assert_eq!(
+            reservation.missing(),
+            0,
+            "a reservation is committed when it is complete"
+        );
+        let Self { engine, local } = self;
+        engine.lifetimes.apply_flush(now);
+        let bytes = reservation.take_key();
+        let key = &Key::new(&bytes, &engine.hasher);
+        let asked = &Asked { now, key, index: 0 };
+        if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
+            // What is there must be copied in any case, so the bytes come out of their place once.
+            let value = &reservation.to_bytes();
+            return engine.store(local, asked, &Store { value, ..*store });
+        }
+        match reservation.take() {
+            Some(fresh) => engine.publish(local, asked, fresh, store),
+            None => Reply::OutOfMemory,
+        }
+    }
+
+    fn maintain(&mut self, now: Time, budget: usize) -> bool {
+        let Self { engine, local } = self;
+        let warming = engine.store.warm(WARM_PAGES_A_CALL);
+        engine.lifetimes.apply_flush(now);
+        let growing =
+            engine.index.geometry().growing && engine.split((budget / SPLITS_A_BUDGET).max(1));
+        let shrinking = engine.shrink(local, now, budget);
+        engine.sweep(local, now, budget);
+        growing || shrinking || warming
+    }
+
+    fn visit(
+        &mut self,
+        now: Time,
+        from: Cursor,
+        budget: usize,
+        visit: &mut dyn FnMut(Visit<'_>),
+    ) -> Option<Cursor> {
+        self.engine.visit_from(now, from, budget, visit)
+    }
+}
+
+impl Drop for ChainedHandle {
+    fn drop(&mut self) {
+        self.local.tell(&self.engine.population);
+        self.engine.counters.unregister(&self.local.counters);
+    }
+}

@@ -1,0 +1,266 @@
+//! Chaining under locks: the table of classic memcached, and what MemC3 is measured against.
+//!
+//! A bucket is one word, the head of a list of items. A request locks its key's bucket, follows the
+//! list from item to item, each a memory miss of its own, and does all it has to do under the
+//! lock. Three designs of it are known by name (see [`ChainedConfig::name`]):
+//!
+//! * `chained-global`: one lock for the table, strict LRU: memcached 1.4, "chaining+LRU" in MemC3's
+//!   Figure 8;
+//! * `chained`: a lock for every few buckets, strict LRU under a lock a class: memcached as it became;
+//! * `chained-clock`: bucket locks and CLOCK, "chaining+CLOCK" in Figure 8.
+//!
+//! ```text
+//!   buckets      items, wherever the slab store put them
+//!  | 0 | ----> | next | header | key, value |
+//!  | 1 | ----> | next | header | key, value | --next--> | next | header | key, value |
+//!  | 2 |  none
+//!  | 3 | ...
+//!                                          a class's list:  newest <--newer/older--> oldest
+//! ```
+//!
+//! Where it differs from memcached: classes, pages and large values are those of the project's
+//! [store](crate::slab), so memory moves between classes without a rebalancer's thread; a value is
+//! copied under the lock, where memcached counts references and copies later (large ones are
+//! pinned, which is the same); a table that doubles does so in place, helped along by stores; a hit
+//! moves its item to the head of its list every time, where memcached does so once a minute; and
+//! items in a page that moves to another class are evicted with it, used lately or not.
+//!
+//! Locks, in the order in which they are taken: a bucket's; a list's; the store's (pool, class,
+//! pins). No two of a kind are held together. No memory is allocated, and so nothing evicted,
+//! under any of them. With one lock for the table the list's lock is never waited for; it is there
+//! for the look at the oldest item before the table is locked.
+//!
+//! Invariants (on top of those of the [store](crate::slab)):
+//! 1. An item is in exactly one chain, that of its key's bucket.
+//! 2. A key has at most one item.
+//! 3. With strict LRU, an item in a chain is in the list of its class (a large value in that of the
+//!    largest class, whose chunks it holds), and items in lists are in chains. It comes into both, and
+//!    leaves both, under its bucket's lock.
+//! 4. A chain, and an item in it, is changed only under its bucket's lock.
+//! 5. An item that is in the table is in its bucket's chain whenever that bucket's lock is free: a
+//!    split moves a chain under one lock.
+//! 6. The flush bar never goes back; items whose sequence is lower are dead.
+//!
+//! Linearization points: the release of the bucket's lock; of a flush, the store to the flush bar
+//! ([`Lifetimes`]). An eviction or expiry is a removal of its own.
+
+mod audit;
+pub mod config;
+mod delta;
+mod evict;
+mod find;
+mod grow;
+pub mod handle;
+mod histogram;
+// Not public but for the models: the index believes its callers' bucket numbers.
+#[cfg(loom)]
+pub mod index;
+#[cfg(not(loom))]
+mod index;
+mod layout;
+mod local;
+mod lru;
+mod read;
+mod visit;
+mod write;
+
+use std::io;
+use std::sync::Arc;
+
+use nuthatch_sync::clock::Time;
+use nuthatch_sync::shim::{AtomicU64, Mutex};
+
+use crate::KeyHasher;
+use crate::count::{COUNTS, engine_stats};
+use crate::counters::Registry;
+use crate::engine::Engine;
+use crate::index_stats::IndexHistogram;
+use crate::item::{Header, Shape, plain_item};
+use crate::lifetime::Lifetimes;
+use crate::reply::Item;
+use crate::slab::arena::Chunk;
+use crate::slab::sizes::{PAGE, Sizes};
+use crate::slab::words::machine_memory;
+use crate::slab::{Housed, Store};
+use crate::stats::EngineStats;
+use config::{ChainedConfig, ChainedEviction, Locks};
+use handle::ChainedHandle;
+use index::Index;
+use lru::Lists;
+
+/// Buckets of the smallest table.
+const BUCKETS_MIN: u64 = if cfg!(loom) { 2 } else { 64 };
+
+/// The chained engine.
+pub struct Chained {
+    index: Index,
+    store: Store,
+    /// `None` with CLOCK.
+    lists: Option<Lists>,
+    hasher: KeyHasher,
+    name: &'static str,
+    item_size_max: usize,
+    evicts: bool,
+    counters: Registry<COUNTS>,
+    lifetimes: Lifetimes,
+    /// Items in the table, but for what threads have not told yet: see [`local`].
+    population: AtomicU64,
+    /// Held by the one thread that splits buckets.
+    splitter: Mutex<()>,
+}
+
+impl Chained {
+    /// An engine. Errors: an impossible configuration, or address space that is not to be had.
+    pub fn new(config: ChainedConfig) -> io::Result<Self> {
+        config
+            .check()
+            .map_err(|words| io::Error::new(io::ErrorKind::InvalidInput, words))?;
+        let name = config.name();
+        let limit_max = match config.memory_limit_max {
+            0 => machine_memory().max(config.memory_limit),
+            most => most.max(config.memory_limit),
+        };
+        let sizes = Sizes::new(config.chunk_min, config.growth_factor);
+        let (front, lists) = match config.eviction {
+            ChainedEviction::Lru => (layout::FRONT_LRU, Some(Lists::new(sizes.count()))),
+            ChainedEviction::Clock => (layout::FRONT_CLOCK, None),
+        };
+        let store = Store::with_front(config.memory_limit, limit_max, sizes, front)?;
+        let items = config.initial_items.unwrap_or(config.memory_limit >> 10);
+        // No index may take more than a quarter of the memory before there is a single item.
+        let most = (config.memory_limit / 4 / Index::bytes(1)) as u64;
+        let buckets = grow::buckets_for(items as u64).clamp(BUCKETS_MIN, 1 << most.ilog2());
+        let buckets_max = (limit_max / 2 / Index::bytes(1)) as u64;
+        let buckets_max = (1 << buckets_max.ilog2()).max(buckets);
+        let index = Index::new(buckets, buckets_max, config.locks == Locks::Global)?;
+        let charged = store
+            .pool()
+            .charge(Index::bytes(buckets) + index.lock_bytes());
+        debug_assert!(charged);
+        Ok(Self {
+            index,
+            store,
+            lists,
+            hasher: config.hasher,
+            name,
+            item_size_max: config.item_size_max,
+            evicts: config.evicts,
+            counters: Registry::default(),
+            lifetimes: Lifetimes::default(),
+            population: AtomicU64::new(0),
+            splitter: Mutex::new(()),
+        })
+    }
+
+    /// The shape of an item: always with the wide header.
+    fn shape(&self, key_len: usize, value_len: usize) -> Shape {
+        Shape::new(key_len, value_len, true, self.store.chunk_max())
+    }
+
+    /// The shape that an item was made with.
+    fn shape_of(&self, header: &Header) -> Shape {
+        header.shape(self.store.chunk_max())
+    }
+
+    /// True if an item may still be returned.
+    fn is_live(&self, header: &Header, now: Time) -> bool {
+        self.lifetimes.is_live(header, now)
+    }
+
+    /// The metadata that clients see.
+    fn item(&self, chunk: Chunk, header: &Header, now: Time) -> Item {
+        Item {
+            fetched: self.store.recency.was_fetched(chunk),
+            idle: self.lifetimes.age(header, now),
+            ..plain_item(header)
+        }
+    }
+
+    /// The class in whose list an item is: that whose chunks it holds.
+    fn list_of(&self, header: &Header) -> usize {
+        if header.is_large() {
+            self.largest_class()
+        } else {
+            self.store.class_of(self.shape_of(header).head_bytes())
+        }
+    }
+
+    fn largest_class(&self) -> usize {
+        self.store.sizes.count() - 1
+    }
+
+    /// A get or a change hit the item: the caller holds its bucket's lock.
+    fn hit(&self, chunk: Chunk, header: &Header) {
+        self.store.recency.hit(chunk);
+        if let Some(lists) = &self.lists {
+            lists.hit(&self.store.arena, self.list_of(header), chunk);
+        }
+    }
+}
+
+impl Housed for Chained {
+    fn store(&self) -> &Store {
+        &self.store
+    }
+}
+
+impl Engine for Chained {
+    type Handle = ChainedHandle;
+
+    fn handle(self: &Arc<Self>) -> ChainedHandle {
+        ChainedHandle::new(self)
+    }
+
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn stats(&self) -> EngineStats {
+        let geometry = self.index.geometry();
+        let buckets = geometry.allocated_buckets();
+        EngineStats {
+            index_bytes: Index::bytes(buckets) as u64,
+            index_slots: buckets,
+            index_growing: geometry.growing,
+            ..engine_stats(&self.counters, &self.store)
+        }
+    }
+
+    fn reset_stats(&self) {
+        self.counters.reset();
+    }
+
+    fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
+        Some(self.histogram(sample))
+    }
+
+    fn flush(&self, now: Time, at: Time) {
+        self.lifetimes.flush(now, at);
+    }
+
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+        if self.item_size_max > bytes / 2 {
+            let least = (2 * self.item_size_max).div_ceil(PAGE);
+            return Err(format!(
+                "the memory limit is at least twice the item limit: {least} MiB"
+            ));
+        }
+        self.store.pool().set_limit(bytes)
+    }
+
+    fn item_size_max(&self) -> usize {
+        self.item_size_max
+    }
+
+    fn evicts(&self) -> bool {
+        self.evicts
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.audit_all()
+    }
+}

@@ -1,0 +1,270 @@
+//! A thread's door to the engine.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use nuthatch_hash::split;
+use nuthatch_sync::clock::Time;
+
+use super::batch::{ATTEMPTS, Batch, COPY_MAX, Scratch};
+use super::client::Client;
+use super::room::Reclaimed;
+use super::{CpHash, CpValue, Rings};
+use crate::engine::{Cursor, Handle, Reservation, Visit};
+use crate::partition::memory::LINE;
+use crate::partition::{Element, Memory};
+use crate::reply::{Item, Replies, Reply};
+use crate::request::{Key, Op, Request, Store, StoreMode};
+
+/// Places looked at by the owner of a partition before others have their turn, in a visit.
+const VISIT_STEP: usize = 64;
+
+/// A thread's door to a CPHash engine: its rings to all partitions.
+pub struct CpHashHandle<D: Rings> {
+    // Before the engine, so that the farewell finds the server threads at work.
+    client: Client<D>,
+    scratch: Scratch,
+    engine: Arc<CpHash<D>>,
+}
+
+impl<D: Rings> CpHashHandle<D> {
+    pub(super) fn new(engine: &Arc<CpHash<D>>) -> Self {
+        Self {
+            client: Client::join(&engine.shared),
+            scratch: Scratch::default(),
+            engine: Arc::clone(engine),
+        }
+    }
+
+    /// The engine behind the door.
+    pub fn engine(&self) -> &Arc<CpHash<D>> {
+        &self.engine
+    }
+
+    fn partition_of(&self, hash: u64) -> usize {
+        split::partition(hash, self.client.channels.len() as u32) as usize
+    }
+}
+
+impl<D: Rings> Handle for CpHashHandle<D> {
+    type Value = CpValue<D>;
+    type Reservation = CpHashReservation<D>;
+    const COPY_MAX: usize = COPY_MAX;
+
+    #[inline]
+    fn execute<R: Replies<Self::Value>>(
+        &mut self,
+        now: Time,
+        batch: &[Request<'_>],
+        replies: &mut R,
+    ) {
+        Batch::run(&mut self.client, &mut self.scratch, now, batch, replies);
+    }
+
+    fn reserve(
+        &mut self,
+        now: Time,
+        key: Key<'_>,
+        value_len: usize,
+    ) -> Result<Self::Reservation, Reply> {
+        let partition = self.partition_of(key.hash());
+        let (hash, key_len) = (key.hash(), key.bytes().len());
+        let mut attempts = 0;
+        let element = loop {
+            let made = self.client.run(partition, now, |partition| {
+                partition.insert(now, hash, key_len, value_len)
+            });
+            match made {
+                Err(Reply::OutOfMemory) if attempts < ATTEMPTS => attempts += 1,
+                made => break made?,
+            }
+            match self.client.reclaim(partition, now) {
+                Reclaimed::Some => {}
+                Reclaimed::Nothing if self.client.shared.evicts => std::thread::yield_now(),
+                Reclaimed::Nothing | Reclaimed::NotWanted => return Err(Reply::OutOfMemory),
+            }
+        };
+        self.client.shared.memory.write(element, 0, key.bytes());
+        Ok(CpHashReservation {
+            engine: Arc::clone(&self.engine),
+            partition,
+            element: Some(element),
+            key_len,
+            value_len,
+            written: 0,
+        })
+    }
+
+    fn commit(
+        &mut self,
+        now: Time,
+        mut reservation: Self::Reservation,
+        store: &Store<'_>,
+    ) -> Reply {
+        assert_eq!(
+            reservation.missing(),
+            0,
+            "a reservation is committed when it is complete"
+        );
+        if !matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
+            let Some(element) = reservation.element.take() else {
+                return Reply::OutOfMemory;
+            };
+            return self.client.run(reservation.partition, now, |partition| {
+                partition.publish(now, element, store)
+            });
+        }
+        // What is there must be copied in any case, so the bytes come out of their place once.
+        let data = reservation.to_vec();
+        let (key, value) = data.split_at(reservation.key_len);
+        drop(reservation);
+        let request = Request {
+            key: Key::new(key, &self.engine.hasher),
+            op: Op::Store(Store { value, ..*store }),
+        };
+        let mut reply = OneReply(Reply::OutOfMemory);
+        self.execute(now, &[request], &mut reply);
+        reply.0
+    }
+
+    fn maintain(&mut self, now: Time, budget: usize) -> bool {
+        let shrinking = self.client.shrink(now, budget.max(1));
+        self.client.sweep(now, budget);
+        self.client.balance(now);
+        shrinking
+    }
+
+    fn visit(
+        &mut self,
+        now: Time,
+        from: Cursor,
+        budget: usize,
+        visit: &mut dyn FnMut(Visit<'_>),
+    ) -> Option<Cursor> {
+        let (mut partition, mut position) = ((from.0 >> 32) as usize, from.0 as u32);
+        let mut left = budget.max(1);
+        while partition < self.client.channels.len() {
+            if left == 0 {
+                return Some(Cursor((partition as u64) << 32 | u64::from(position)));
+            }
+            let step = left.min(VISIT_STEP);
+            // Copied by the owner and shown here: a visitor is this thread's, and may use the engine.
+            let (met, next) = self.client.run(partition, now, |partition| {
+                let mut met = Vec::new();
+                let mut copy = |memory: &Memory, element, item| {
+                    met.push(Met::copy(memory, element, item));
+                };
+                let next = partition.visit(now, position, step, &mut copy);
+                (met, next)
+            });
+            for met in &met {
+                visit(met.show());
+            }
+            left -= step;
+            match next {
+                Some(next) => position = next,
+                None => (partition, position) = (partition + 1, 0),
+            }
+        }
+        None
+    }
+}
+
+/// An element met by a visit.
+struct Met {
+    item: Item,
+    key_len: usize,
+    data: Vec<u8>,
+}
+
+impl Met {
+    fn copy(memory: &Memory, element: Element, item: Item) -> Self {
+        let key_len = memory.key_len(element);
+        let value_len = if item.value_len > COPY_MAX {
+            0
+        } else {
+            item.value_len
+        };
+        Self {
+            item,
+            key_len,
+            data: memory.to_vec(element, 0, key_len + value_len),
+        }
+    }
+
+    fn show(&self) -> Visit<'_> {
+        let (key, value) = self.data.split_at(self.key_len);
+        Visit {
+            key,
+            item: self.item,
+            value,
+            class: 1,
+            size: (LINE + self.key_len + self.item.value_len).next_multiple_of(LINE),
+        }
+    }
+}
+
+/// The one reply of a store.
+struct OneReply(Reply);
+
+impl<V> Replies<V> for OneReply {
+    fn begin(&mut self, _index: usize, _item: &Item) -> &mut [MaybeUninit<u8>] {
+        &mut []
+    }
+
+    fn commit(&mut self, _index: usize) {}
+
+    fn retract(&mut self, _index: usize) {}
+
+    fn large(&mut self, _index: usize, _item: &Item, _value: V) {}
+
+    fn done(&mut self, _index: usize, reply: Reply) {
+        self.0 = reply;
+    }
+}
+
+/// An element whose value is still on its way.
+pub struct CpHashReservation<D: Rings> {
+    engine: Arc<CpHash<D>>,
+    partition: usize,
+    element: Option<Element>,
+    key_len: usize,
+    value_len: usize,
+    written: usize,
+}
+
+impl<D: Rings> CpHashReservation<D> {
+    /// Key and value.
+    fn to_vec(&self) -> Vec<u8> {
+        let memory = &self.engine.shared.memory;
+        let len = self.key_len + self.value_len;
+        self.element
+            .map_or_else(Vec::new, |element| memory.to_vec(element, 0, len))
+    }
+}
+
+impl<D: Rings> Reservation for CpHashReservation<D> {
+    fn write(&mut self, bytes: &[u8]) {
+        assert!(
+            bytes.len() <= self.missing(),
+            "more bytes than were reserved"
+        );
+        if let Some(element) = self.element {
+            let offset = self.key_len + self.written;
+            self.engine.shared.memory.write(element, offset, bytes);
+        }
+        self.written += bytes.len();
+    }
+
+    fn missing(&self) -> usize {
+        self.value_len - self.written
+    }
+}
+
+impl<D: Rings> Drop for CpHashReservation<D> {
+    fn drop(&mut self) {
+        if let Some(element) = self.element.take() {
+            self.engine.shared.places[self.partition].give_back(element);
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! CPHash: partitions owned by server threads, asked by messages (PPoPP 2012).
+//!
+//! A partition's table, its buckets, headers and order of use, is touched by one thread: the server
+//! thread that owns it. Clients send it messages through rings in shared memory, one ring for each
+//! client and partition, and touch only what is theirs: the lines of key and value behind an element's
+//! header, which they write before an element is READY and read while they refer to it.
+//!
+//! ```text
+//!  client 0                                        server thread 0
+//!  +---------------+  lookup, allocate, ready,     +---------------------------------+
+//!  | batch, lanes  |  release, call                | seat 0: partition 0, its rings  |
+//!  |   lane 0   ===|==== ring ====================>|   table | LRU | counts          |
+//!  |   lane 1   ===|==== ring ======+              +---------------------------------+
+//!  +---------------+                |              server thread 1
+//!        ^   |                      |              +---------------------------------+
+//!        |   |                      +=============>| seat 1: partition 1, its rings  |
+//!        |   |     element, miss, cas              +---------------------------------+
+//!        |   +-- keys and values: read and written in place ---> elements' lines
+//!        +-- event: where it sleeps if it waits long
+//! ```
+//!
+//! * `get`: a lookup, one word; its answer refers to the element; the client compares the key, copies the
+//!   value and sends a release, one word that is not answered.
+//! * `set`: an allocation, two words; its answer refers to an element that nobody can find, NOT READY;
+//!   the client lays key and value into it and sends ready, one word; its answer is the cas.
+//! * everything else: a call, one word: the address of the request, which lies in the waiting client's
+//!   frame. It is carried out by the owner. (A store with flags, an expiry or a condition is an
+//!   allocation and a call, so that the value still comes from the client.)
+//!
+//! **READY, and why no key is missed.** The paper links an element before it is filled, and a lookup
+//! meanwhile misses. Here an element enters the table when it is READY and takes the old one's place in the
+//! same step, so a key that is being replaced has its old value until then. The ready is answered,
+//! which the paper's is not: when a set returns, whoever asks next finds the new value, by whatever
+//! ring.
+//!
+//! **Own writes.** A client's messages to a partition are served in the order in which it sent them, and
+//! it sends a batch's effects in the order of the batch ([`batch`]).
+//!
+//! **Keys** of any size: a message has the hash, the client that refers to an element compares the key.
+//! Where keys with one hash were met, a lookup is answered with all of them.
+//!
+//! **Threads.** A ring belongs to a partition, not to a thread, and lies in the partition's
+//! [seat](nuthatch_sync::seat): when a controller moves the partition to another thread, the rings go with
+//! it and clients notice nothing ([`control`], section 8.1 of the paper). Who waits spins, then yields,
+//! then sleeps. A client that panics waits for what it has under way first; if a server thread
+//! panics, its clients do too, instead of waiting for ever.
+//!
+//! Invariants (on top of those of the [partitions](super), of [rings](nuthatch_sync::ring) and
+//! [seats](nuthatch_sync::seat)):
+//! 1. A partition is touched only by the thread that holds its seat.
+//! 2. An element is referred to by messages of one client at a time for each of its references.
+//! 3. The address in a call message is good until the call is answered: no client returns, unwinds or
+//!    leaves before.
+//! 4. Messages of a client that concern one key take effect in the order of its requests.
+//! 5. Every block is one partition's or the pool's.
+//!
+//! Linearization points: of a lookup and of a call, where the owner serves it; of a set, where the owner
+//! serves its ready.
+
+mod affinity;
+mod batch;
+mod call;
+mod client;
+pub mod config;
+mod control;
+mod count;
+mod handle;
+mod message;
+mod room;
+mod server;
+mod shared;
+mod value;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use nuthatch_sync::clock::Time;
+use nuthatch_sync::ring::{Array, Design, Single};
+use nuthatch_sync::shim::{AtomicUsize, Mutex, MutexGuard, Ordering};
+
+use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, Memory};
+use super::{Counts, Partition, PartitionConfig};
+use crate::KeyHasher;
+use crate::engine::Engine;
+use crate::stats::{ClassStats, EngineStats, MessageStats};
+use client::Client;
+use config::CpHashConfig;
+pub use handle::{CpHashHandle, CpHashReservation};
+use shared::{Place, Shared, lock};
+pub use value::CpValue;
+
+/// A design of the rings, as an engine.
+pub trait Rings: Design {
+    /// The engine's name.
+    const ENGINE: &'static str;
+}
+
+impl Rings for Array {
+    const ENGINE: &'static str = "cphash";
+}
+
+impl Rings for Single {
+    const ENGINE: &'static str = "cphash-single";
+}
+
+/// The CPHash engine.
+pub struct CpHash<D: Rings = Array> {
+    shared: Arc<Shared<D>>,
+    /// The engine's own client: for what is asked of the engine, not of a handle.
+    control: Mutex<Option<Client<D>>>,
+    threads: Vec<JoinHandle<()>>,
+    hasher: KeyHasher,
+    item_size_max: usize,
+    memory_limit: AtomicUsize,
+    /// Sums at the last reset of the statistics.
+    base: Mutex<Counts>,
+}
+
+impl<D: Rings> CpHash<D> {
+    /// An engine with its server threads. Errors: an impossible configuration, address space, a thread
+    /// or a core that is not to be had.
+    pub fn new(config: CpHashConfig) -> io::Result<Self> {
+        let invalid = |words| io::Error::new(io::ErrorKind::InvalidInput, words);
+        config.check().map_err(invalid)?;
+        let count = config.partition_count();
+        let overhead = Self::overhead(count);
+        let limit_max = config.memory_limit_max.max(config.memory_limit);
+        let memory = Arc::new(Memory::new(
+            config.memory_limit.saturating_sub(overhead),
+            limit_max.saturating_sub(overhead),
+        )?);
+        let partition = |number: usize| {
+            let mut partition = Partition::new(
+                Arc::clone(&memory),
+                PartitionConfig {
+                    eviction: config.eviction,
+                    evicts: config.evicts,
+                    item_size_max: config.item_size_max,
+                    capacity: usize::MAX,
+                    seed: (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                },
+            );
+            // Its first buckets, while there is memory.
+            partition.make_bucket(Time::default());
+            partition
+        };
+        let partitions = (0..count).map(partition);
+        let threads = config.threads();
+        let shared = Shared::new(Arc::clone(&memory), partitions, threads, config.evicts);
+        let shared = Arc::new(shared);
+        let mut engine = Self {
+            control: Mutex::new(Some(Client::join(&shared))),
+            shared,
+            threads: Vec::new(),
+            hasher: config.hasher,
+            item_size_max: config.item_size_max,
+            memory_limit: AtomicUsize::new(config.memory_limit),
+            base: Mutex::new(Counts::default()),
+        };
+        engine.limit_claims(config.memory_limit);
+        engine.start(threads.1, config.pin)?;
+        Ok(engine)
+    }
+
+    /// Starts the server threads.
+    fn start(&mut self, threads: usize, pin: Option<usize>) -> io::Result<()> {
+        let (report, reports) = mpsc::channel();
+        for number in 0..threads {
+            let (shared, report) = (Arc::clone(&self.shared), report.clone());
+            let thread = std::thread::Builder::new().name(format!("cphash {number}"));
+            let body = move || {
+                let pinned = pin.map_or(Ok(()), |first| affinity::pin(first + number));
+                let started = pinned.is_ok();
+                // The engine listens until all have reported.
+                let _ = report.send((number, pinned));
+                if started {
+                    server::run(&shared, number as u32);
+                }
+            };
+            self.threads.push(thread.spawn(body)?);
+        }
+        // Each reports once, and then serves.
+        let failed = reports.iter().take(threads).find_map(|(number, pinned)| {
+            let core = pin.unwrap_or(0) + number;
+            let error: io::Error = pinned.err()?;
+            let words = format!("server thread {number} cannot be pinned to core {core}: {error}");
+            Some(io::Error::new(error.kind(), words))
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Bytes of the partitions themselves.
+    fn overhead(partitions: usize) -> usize {
+        partitions * size_of::<Place<D>>()
+    }
+
+    /// How many partitions there are.
+    pub fn partition_count(&self) -> usize {
+        self.shared.places.len()
+    }
+
+    /// What moved between clients and server threads since the start or the last reset.
+    pub fn message_stats(&self) -> MessageStats {
+        // Relaxed: a number for whoever asks.
+        let threads = self.shared.active.load(Ordering::Relaxed);
+        MessageStats::of(&self.shared.counters.sums_since_reset(), threads)
+    }
+
+    /// Has the owners of all partitions do something, one after the other.
+    fn each<T: Send>(&self, mut work: impl FnMut(usize, &mut Partition) -> T + Send) -> Vec<T> {
+        let mut control = lock(&self.control);
+        let Some(client) = &mut *control else {
+            return Vec::new();
+        };
+        (0..self.partition_count())
+            .map(|number| client.run(number, Time::default(), |partition| work(number, partition)))
+            .collect()
+    }
+
+    fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        for counts in self.each(|_, partition| partition.counts()) {
+            sum.add(&counts);
+        }
+        sum
+    }
+
+    fn base(&self) -> MutexGuard<'_, Counts> {
+        lock(&self.base)
+    }
+
+    /// Where nothing is evicted: what elements may take together, so that all of it always fits. Set aside
+    /// are, for each partition, a block of buckets, one that is partly used and half a one to move in,
+    /// and a sixteenth of all for more buckets and for elements in pieces.
+    fn limit_claims(&self, limit: usize) {
+        let blocks = limit.saturating_sub(Self::overhead(self.partition_count())) / BLOCK_COST;
+        let lines = blocks * BLOCK_LINES as usize;
+        let aside = self.partition_count() * (BLOCK_LINES as usize * 5 / 2) + lines / 16;
+        let claimable = lines.saturating_sub(aside);
+        self.shared.memory.set_claimable(claimable);
+    }
+}
+
+/// Ends the server threads. No handle is left, since each has a share of the engine.
+impl<D: Rings> Drop for CpHash<D> {
+    fn drop(&mut self) {
+        lock(&self.control).take();
+        self.shared.stop();
+        for thread in self.threads.drain(..) {
+            // One that panicked has told its clients.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<D: Rings> Engine for CpHash<D> {
+    type Handle = CpHashHandle<D>;
+
+    fn handle(self: &Arc<Self>) -> CpHashHandle<D> {
+        CpHashHandle::new(self)
+    }
+
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    fn name(&self) -> &'static str {
+        D::ENGINE
+    }
+
+    fn message_stats(&self) -> Option<MessageStats> {
+        Some(CpHash::message_stats(self))
+    }
+
+    fn stats(&self) -> EngineStats {
+        let now = self.counts();
+        let since = now.since(&self.base());
+        let lines = ClassStats {
+            class: 1,
+            chunk_size: LINE,
+            chunks_per_page: BLOCK_LINES as usize,
+            pages: (now.lines + now.free_lines) as usize / BLOCK_LINES as usize,
+            used_chunks: now.lines as usize,
+            free_chunks: now.free_lines as usize,
+            requested_bytes: now.item_bytes,
+            evictions: since.evicted,
+            evicted_unfetched: since.evicted_unfetched,
+            out_of_memory: since.out_of_memory,
+        };
+        let used = self.shared.memory.used() + Self::overhead(self.partition_count());
+        EngineStats {
+            items: now.items,
+            total_items: since.stored,
+            item_bytes: now.item_bytes,
+            // Relaxed: a number for whoever asks.
+            memory_limit: self.memory_limit.load(Ordering::Relaxed) as u64,
+            memory_used: used as u64,
+            index_bytes: now.buckets * size_of::<u32>() as u64,
+            index_slots: now.buckets,
+            evictions: since.evicted,
+            evicted_unfetched: since.evicted_unfetched,
+            expired: since.expired,
+            expired_unfetched: since.expired_unfetched,
+            out_of_memory: since.out_of_memory,
+            swept: since.swept,
+            displacements: since.moved,
+            classes: vec![lines],
+            ..EngineStats::default()
+        }
+    }
+
+    fn reset_stats(&self) {
+        let now = self.counts();
+        *self.base() = now;
+        self.shared.counters.reset();
+    }
+
+    fn flush(&self, now: Time, at: Time) {
+        self.each(|_, partition| partition.flush(now, at));
+    }
+
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+        let (partitions, overhead) = (
+            self.partition_count(),
+            Self::overhead(self.partition_count()),
+        );
+        // A block of buckets for each partition, and the largest item twice.
+        let least = 2 * self.item_size_max + overhead + 2 * BLOCK_COST * partitions;
+        if bytes < least {
+            let least = least.div_ceil(1 << 20);
+            return Err(format!(
+                "the memory limit can be lowered to {least} MiB at least"
+            ));
+        }
+        self.shared.memory.set_limit(bytes - overhead)?;
+        self.memory_limit.store(bytes, Ordering::Relaxed);
+        self.limit_claims(bytes);
+        Ok(())
+    }
+
+    fn item_size_max(&self) -> usize {
+        self.item_size_max
+    }
+
+    fn evicts(&self) -> bool {
+        self.shared.evicts
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        let mut owners = std::collections::HashMap::new();
+        let audits = self.each(|_, partition| partition.audit());
+        for (number, blocks) in audits.into_iter().enumerate() {
+            let blocks = blocks.map_err(|broken| format!("in partition {number}: {broken}"))?;
+            for block in blocks {
+                if let Some(other) = owners.insert(block, number) {
+                    return Err(format!(
+                        "cphash 5: block {block} is partition {other}'s and {number}'s"
+                    ));
+                }
+            }
+        }
+        let used = self.shared.memory.used();
+        if owners.len() * BLOCK_COST != used {
+            let owned = owners.len();
+            return Err(format!(
+                "cphash 5: partitions have {owned} blocks, and {used} bytes are given out"
+            ));
+        }
+        Ok(())
+    }
+}

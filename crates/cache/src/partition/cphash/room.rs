@@ -1,0 +1,118 @@
+//! Memory that moves between partitions: for a store that needs it now, and in the background.
+//!
+//! Clients do it, by calls to the owners of the partitions: an owner knows its own partitions only, and
+//! never waits for another.
+
+use nuthatch_sync::clock::Time;
+use nuthatch_sync::ring::Design;
+
+use super::client::Client;
+use crate::partition::shed::{Temperature, choose};
+
+/// Partitions compared before one of them gives a block.
+const SAMPLES: usize = 8;
+
+/// Blocks that go from a cold partition to a hot one in one step.
+const BLOCKS_A_STEP: usize = 16;
+
+/// What came of looking for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reclaimed {
+    /// The partition has more blocks than before.
+    Some,
+    /// Others have none to give: theirs are being read, or may not be evicted.
+    Nothing,
+    /// The partition is not short of blocks; the item can not be stored.
+    NotWanted,
+}
+
+impl<D: Design> Client<D> {
+    /// Gets blocks for a partition that has just refused a store from the others.
+    pub fn reclaim(&mut self, home: usize, now: Time) -> Reclaimed {
+        let wanted = self.run(home, now, |partition| partition.take_wanted());
+        if wanted == 0 {
+            return Reclaimed::NotWanted;
+        }
+        let mut got = Reclaimed::Nothing;
+        for _ in 0..wanted {
+            let room = self.shared.memory.blocks_left() > 0 || self.shed_one(Some(home), now);
+            if !room || !self.run(home, now, |partition| partition.receive()) {
+                break;
+            }
+            got = Reclaimed::Some;
+        }
+        got
+    }
+
+    /// How cold some partitions are, from `start` on.
+    fn temperatures(&mut self, start: usize, now: Time) -> Vec<Temperature> {
+        let count = self.channels.len();
+        let numbers = (start..start + SAMPLES.min(count)).map(|number| number % count);
+        numbers
+            .filter_map(|number| {
+                self.run(number, now, |partition| partition.temperature(number, now))
+            })
+            .collect()
+    }
+
+    /// Makes one partition, the coldest of a few if it can, give a block to the pool.
+    fn shed_one(&mut self, except: Option<usize>, now: Time) -> bool {
+        let count = self.channels.len();
+        let start = self.shared.next_sample(SAMPLES);
+        let mut samples = self.temperatures(start, now);
+        samples.retain(|sample| Some(sample.partition) != except);
+        let coldest = samples.iter().max_by_key(|sample| sample.idle);
+        let coldest = coldest.map(|sample| sample.partition);
+        let others = (start..start + count)
+            .map(|number| number % count)
+            .filter(|&number| Some(number) != except);
+        coldest
+            .into_iter()
+            .chain(others)
+            .any(|number| self.run(number, now, |partition| partition.shed(now)))
+    }
+
+    /// Comes below a lowered limit, `budget` blocks at most. True if there is more to do.
+    pub fn shrink(&mut self, now: Time, budget: usize) -> bool {
+        for _ in 0..budget {
+            if self.shared.memory.blocks_over() == 0 || !self.shed_one(None, now) {
+                return false;
+            }
+        }
+        self.shared.memory.blocks_over() > 0
+    }
+
+    /// Lets the next partitions forget what has expired, looking at about `budget` places in all.
+    pub fn sweep(&mut self, now: Time, budget: usize) {
+        let count = self.channels.len();
+        let steps = count.min(budget.max(1));
+        let start = self.shared.next_sample(steps);
+        let each = (budget / steps).max(1);
+        for number in start..start + steps {
+            self.run(number % count, now, |partition| {
+                partition.sweep(now, each);
+                partition.trim();
+            });
+        }
+    }
+
+    /// Moves some blocks from a cold partition to a hot one, if they differ enough.
+    pub fn balance(&mut self, now: Time) {
+        if self.shared.memory.blocks_left() > 0 {
+            return;
+        }
+        let start = self.shared.next_sample(SAMPLES);
+        let samples = self.temperatures(start, now);
+        let Some((cold, hot)) = choose(&samples) else {
+            return;
+        };
+        for _ in 0..BLOCKS_A_STEP {
+            // What another partition is quicker to take was needed there.
+            if !self.run(cold, now, |partition| partition.shed(now))
+                || !self.run(hot, now, |partition| partition.receive())
+            {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The bytes of an element.
+//!
+//! ```text
+//!            63        48 47     40 39    32 31......................0
+//!  word 0   |            |  kind   | lines  |  next piece            |   of every piece
+//!  word 1   |     last access: tick         |  next of the bucket    |
+//!  word 2   |     next older of the LRU     |  next newer            |
+//!  word 3   |                         hash                           |
+//!            63..................32 31....24 23......................0
+//!  word 4   |   expiry: tick       | marks  |  readers               |
+//!  word 5   |     flags            |          value length           |
+//!            63        48 47.........................................0
+//!  word 6   | key length |                 sequence                  |
+//!  word 7   |                          cas                           |
+//!  line 1   key, then value without a gap
+//! ```
+//!
+//! The header is one line, which stays in the caches of whoever owns the partition; key and value lie
+//! in the lines behind it and are touched by whoever reads or writes them (CPHash, section 3.1). An
+//! element that found no run of free lines long enough, or is larger than a block, goes on in more
+//! pieces: word 0 as above, the element's first line in word 1, then data.
+//!
+//! While an element is READY and has readers, only words 1, 2 and 4 change: what readers look at
+//! does not.
+
+use nuthatch_sync::clock::Time;
+
+use super::memory::{LINE, Memory};
+use crate::reply::Item;
+use crate::request::Expiry;
+use crate::slab::arena::WORD;
+
+/// Bytes before the data in an element's first piece.
+pub const HEADER: usize = LINE;
+/// Bytes before the data in any other piece.
+pub const MORE_HEADER: usize = 2 * WORD;
+/// The longest key that a header can tell, in bytes.
+pub const KEY_LEN_LIMIT: usize = u16::MAX as usize;
+
+const CHAIN: usize = 1;
+const LRU: usize = 2;
+const HASH: usize = 3;
+const STATE: usize = 4;
+const LENGTHS: usize = 5;
+const SEQUENCE: usize = 6;
+const CAS: usize = 7;
+
+const SEQUENCE_BITS: u32 = 48;
+const READERS: u64 = (1 << 24) - 1;
+const LOW: u64 = u32::MAX as u64;
+
+/// Marks of an element, in word 4.
+pub(super) mod mark {
+    /// The table refers to it.
+    pub const LINKED: u64 = 1 << 24;
+    /// Its bytes are all there. Without this mark: NOT READY.
+    pub const READY: u64 = 1 << 25;
+    /// Usable, but somebody should refresh it.
+    pub const STALE: u64 = 1 << 26;
+    /// Somebody won the right to refresh it.
+    pub const WON: u64 = 1 << 27;
+    /// A get has hit it.
+    pub const FETCHED: u64 = 1 << 28;
+}
+
+/// An element: the number of its first line, never 0. Only a number: that it stays this element is
+/// known to whoever owns the partition or holds a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Element(u32);
+
+impl Element {
+    /// The element whose first line has this number; none if it is 0.
+    #[inline(always)]
+    pub fn new(line: u32) -> Option<Self> {
+        (line != 0).then_some(Self(line))
+    }
+
+    /// The number of its first line.
+    #[inline(always)]
+    pub fn line(self) -> u32 {
+        self.0
+    }
+}
+
+/// What the lines of a piece hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An element's header and the beginning of its data.
+    Head = 1,
+    /// More of its data.
+    More = 2,
+}
+
+/// The tag at the beginning of each piece.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// The first line of the next piece of the element, or 0.
+    pub next: u32,
+    /// How many lines it has.
+    pub lines: u32,
+    pub kind: Kind,
+}
+
+impl Piece {
+    #[inline(always)]
+    pub fn load(memory: &Memory, line: u32) -> Self {
+        let word = memory.load(line, 0);
+        Self {
+            next: word as u32,
+            lines: (word >> 32) as u8 as u32,
+            kind: if (word >> 40) as u8 == Kind::Head as u8 {
+                Kind::Head
+            } else {
+                Kind::More
+            },
+        }
+    }
+
+    #[inline(always)]
+    pub fn store(&self, memory: &Memory, line: u32) {
+        let word = u64::from(self.next) | u64::from(self.lines) << 32 | (self.kind as u64) << 40;
+        memory.store(line, 0, word);
+    }
+}
+
+/// What a new element is made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields {
+    pub flags: u32,
+    pub expiry: Expiry,
+    pub sequence: u64,
+    /// A cas of the client's choice.
+    pub cas: Option<u64>,
+    /// Marks among STALE, WON, FETCHED.
+    pub marks: u64,
+}
+
+/// An expiry as the header has it: 0 is never, and the clock starts at 1.
+fn tick(expiry: Expiry) -> u64 {
+    match expiry {
+        Expiry::Never => 0,
+        Expiry::At(time) => u64::from(time.0.max(1)),
+    }
+}
+
+/// Field by field access to the headers. The setters are the owner's.
+impl Memory {
+    /// All bits of the key's hash.
+    #[inline(always)]
+    pub fn hash(&self, element: Element) -> u64 {
+        self.load(element.0, HASH)
+    }
+
+    /// Bytes of the key.
+    #[inline(always)]
+    pub fn key_len(&self, element: Element) -> usize {
+        (self.load(element.0, SEQUENCE) >> SEQUENCE_BITS) as usize
+    }
+
+    /// Bytes of the value.
+    #[inline(always)]
+    pub fn value_len(&self, element: Element) -> usize {
+        (self.load(element.0, LENGTHS) & LOW) as usize
+    }
+
+    /// True if the element's key is `key`.
+    #[inline(always)]
+    pub fn has_key(&self, element: Element, key: &[u8]) -> bool {
+        self.key_len(element) == key.len() && self.has_at(element, 0, key)
+    }
+
+    /// The metadata that clients see.
+    #[inline]
+    pub fn item(&self, element: Element, now: Time) -> Item {
+        let marks = self.marks(element);
+        let accessed = Time((self.load(element.0, CHAIN) >> 32) as u32);
+        Item {
+            flags: (self.load(element.0, LENGTHS) >> 32) as u32,
+            value_len: self.value_len(element),
+            cas: self.cas(element),
+            expiry: self.expiry(element),
+            stale: marks & mark::STALE != 0,
+            won: false,
+            won_before: marks & mark::WON != 0,
+            fetched: marks & mark::FETCHED != 0,
+            idle: now.since(accessed),
+        }
+    }
+
+    /// The cas that clients see.
+    #[inline(always)]
+    pub fn cas(&self, element: Element) -> u64 {
+        self.load(element.0, CAS)
+    }
+
+    /// When it expires.
+    #[inline(always)]
+    pub fn expiry(&self, element: Element) -> Expiry {
+        match (self.load(element.0, STATE) >> 32) as u32 {
+            0 => Expiry::Never,
+            tick => Expiry::At(Time(tick)),
+        }
+    }
+
+    /// When it was stored or last hit, in ticks.
+    #[inline(always)]
+    pub(super) fn accessed(&self, element: Element) -> u32 {
+        (self.load(element.0, CHAIN) >> 32) as u32
+    }
+
+    #[inline(always)]
+    pub(super) fn sequence(&self, element: Element) -> u64 {
+        self.load(element.0, SEQUENCE) & ((1 << SEQUENCE_BITS) - 1)
+    }
+
+    #[inline(always)]
+    pub(super) fn marks(&self, element: Element) -> u64 {
+        self.load(element.0, STATE) & !READERS & LOW
+    }
+
+    #[inline(always)]
+    pub(super) fn set_marks(&self, element: Element, set: u64, clear: u64) {
+        let word = self.load(element.0, STATE);
+        self.store(element.0, STATE, word & !clear | set);
+    }
+
+    /// How many hold a reference, besides the table.
+    #[inline(always)]
+    pub(super) fn readers(&self, element: Element) -> u32 {
+        (self.load(element.0, STATE) & READERS) as u32
+    }
+
+    /// Adds a reader; false if there are more than can be counted.
+    #[inline(always)]
+    pub(super) fn add_reader(&self, element: Element) -> bool {
+        let word = self.load(element.0, STATE);
+        let room = word & READERS < READERS;
+        if room {
+            self.store(element.0, STATE, word + 1);
+        }
+        room
+    }
+
+    #[inline(always)]
+    pub(super) fn drop_reader(&self, element: Element) {
+        let word = self.load(element.0, STATE);
+        assert!(word & READERS > 0, "a reference is dropped once");
+        self.store(element.0, STATE, word - 1);
+    }
+
+    #[inline(always)]
+    pub(super) fn next_in_bucket(&self, element: Element) -> Option<Element> {
+        Element::new(self.load(element.0, CHAIN) as u32)
+    }
+
+    #[inline(always)]
+    pub(super) fn set_next_in_bucket(&self, element: Element, next: Option<Element>) {
+        let word = self.load(element.0, CHAIN) & !LOW;
+        self.store(element.0, CHAIN, word | u64::from(line_of(next)));
+    }
+
+    #[inline(always)]
+    pub(super) fn set_accessed(&self, element: Element, now: Time) {
+        let word = self.load(element.0, CHAIN) & LOW;
+        self.store(element.0, CHAIN, word | u64::from(now.0) << 32);
+    }
+
+    /// The neighbours in the order of use: newer and older.
+    #[inline(always)]
+    pub(super) fn neighbours(&self, element: Element) -> (Option<Element>, Option<Element>) {
+        let word = self.load(element.0, LRU);
+        (Element::new(word as u32), Element::new((word >> 32) as u32))
+    }
+
+    #[inline(always)]
+    pub(super) fn set_neighbours(
+        &self,
+        element: Element,
+        newer: Option<Element>,
+        older: Option<Element>,
+    ) {
+        let word = u64::from(line_of(newer)) | u64::from(line_of(older)) << 32;
+        self.store(element.0, LRU, word);
+    }
+
+    #[inline(always)]
+    pub(super) fn set_expiry(&self, element: Element, expiry: Expiry) {
+        let word = self.load(element.0, STATE) & LOW;
+        self.store(element.0, STATE, word | tick(expiry) << 32);
+    }
+
+    /// Writes the header of an element that is NOT READY and has one reader: whoever fills it.
+    pub(super) fn begin_header(
+        &self,
+        element: Element,
+        hash: u64,
+        key_len: usize,
+        value_len: usize,
+    ) {
+        self.store(element.0, CHAIN, 0);
+        self.store(element.0, LRU, 0);
+        self.store(element.0, HASH, hash);
+        self.store(element.0, STATE, 1);
+        self.store(element.0, LENGTHS, value_len as u64);
+        self.store(element.0, SEQUENCE, (key_len as u64) << SEQUENCE_BITS);
+        self.store(element.0, CAS, 0);
+    }
+
+    /// Gives an element all that clients see of it, in one go; its readers stay.
+    pub(super) fn set_fields(&self, element: Element, value_len: usize, fields: &Fields) {
+        let keep = self.load(element.0, STATE) & (READERS | mark::LINKED | mark::READY);
+        let state = keep | fields.marks | tick(fields.expiry) << 32;
+        self.store(element.0, STATE, state);
+        let lengths = value_len as u64 | u64::from(fields.flags) << 32;
+        self.store(element.0, LENGTHS, lengths);
+        let key_len = (self.key_len(element) as u64) << SEQUENCE_BITS;
+        let sequence = fields.sequence & ((1 << SEQUENCE_BITS) - 1);
+        self.store(element.0, SEQUENCE, key_len | sequence);
+        self.store(element.0, CAS, fields.cas.unwrap_or(sequence));
+    }
+
+    /// Copies the header, but for the tag of the piece, to another element of the same data.
+    pub(super) fn copy_header(&self, from: Element, to: Element) {
+        for word in CHAIN..=CAS {
+            self.store(to.0, word, self.load(from.0, word));
+        }
+    }
+}
+
+/// The number of an element's first line, 0 for none.
+#[inline(always)]
+pub(super) fn line_of(element: Option<Element>) -> u32 {
+    element.map_or(0, Element::line)
+}

@@ -1,0 +1,331 @@
+//! A thread's door to the engine, and the batch.
+//!
+//! A batch is carried out strictly in order, a lock for each request. What runs ahead of it only loads
+//! caches: first the partition with its lock, then, under the lock for a moment, the bucket, then the
+//! header of the element that is first in it and the line behind. So the misses of different requests
+//! overlap.
+
+use std::sync::Arc;
+
+use nuthatch_sync::clock::Time;
+use nuthatch_sync::shim::MutexGuard;
+
+use super::{LockHash, LockHashValue};
+use crate::engine::{Cursor, Handle, Reservation, Visit};
+use crate::partition::memory::LINE;
+use crate::partition::{Element, Memory, Outcome, Partition};
+use crate::reply::{Item, Replies, Reply};
+use crate::request::{Key, Op, Request, Store, StoreMode};
+
+/// Longer values are read in place instead of being copied.
+pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
+
+/// How often memory is sought elsewhere for one store before it is refused.
+const RECLAIMS_MAX: usize = 8;
+
+/// Places looked at under one lock by a visit.
+const VISIT_STEP: usize = 64;
+
+/// A thread's door to a LockHash engine.
+pub struct LockHashHandle {
+    engine: Arc<LockHash>,
+}
+
+impl LockHashHandle {
+    pub(super) fn new(engine: &Arc<LockHash>) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+        }
+    }
+
+    /// The engine behind the door.
+    pub fn engine(&self) -> &Arc<LockHash> {
+        &self.engine
+    }
+
+    /// One request.
+    #[inline]
+    fn run(
+        &mut self,
+        now: Time,
+        index: usize,
+        request: &Request<'_>,
+        replies: &mut impl Replies<LockHashValue>,
+    ) {
+        let Request { key, op } = request;
+        let partition = self.engine.partition_of(key.hash());
+        let mut locked = self.engine.lock(partition);
+        match locked.execute(now, key, op) {
+            Outcome::Value(element, item) => {
+                self.hand_out(locked, partition, element, item, index, replies);
+            }
+            Outcome::Done(Reply::OutOfMemory) => {
+                drop(locked);
+                self.run_short_of_memory(now, index, request, replies);
+            }
+            Outcome::Done(reply) => {
+                drop(locked);
+                replies.done(index, reply);
+            }
+        }
+    }
+
+    /// Answers with the value of an element, and releases its partition.
+    #[inline]
+    fn hand_out(
+        &self,
+        mut locked: MutexGuard<'_, Partition>,
+        partition: usize,
+        element: Element,
+        item: Item,
+        index: usize,
+        replies: &mut impl Replies<LockHashValue>,
+    ) {
+        if item.value_len <= COPY_MAX {
+            let into = replies.begin(index, &item);
+            let memory = locked.memory();
+            memory.read(element, memory.key_len(element), into);
+            drop(locked);
+            replies.commit(index);
+        } else if locked.pin(element) {
+            drop(locked);
+            let value = LockHashValue::new(Arc::clone(&self.engine), partition, element);
+            replies.large(index, &item, value);
+        } else {
+            // Sixteen million readers of one value.
+            drop(locked);
+            replies.done(index, Reply::OutOfMemory);
+        }
+    }
+
+    /// A request that found no memory in its partition: gets some from others and tries again.
+    #[cold]
+    fn run_short_of_memory(
+        &mut self,
+        now: Time,
+        index: usize,
+        request: &Request<'_>,
+        replies: &mut impl Replies<LockHashValue>,
+    ) {
+        let partition = self.engine.partition_of(request.key.hash());
+        let engine = Arc::clone(&self.engine);
+        let outcome = engine.with_room(now, partition, |locked| {
+            match locked.execute(now, &request.key, &request.op) {
+                Outcome::Done(Reply::OutOfMemory) => None,
+                Outcome::Done(reply) => Some((reply, None)),
+                Outcome::Value(element, item) => {
+                    // Only an item made here: it is empty, and there is nothing to copy.
+                    Some((Reply::Found(item), Some(element)))
+                }
+            }
+        });
+        match outcome {
+            Some((Reply::Found(item), Some(_))) => {
+                replies.begin(index, &item);
+                replies.commit(index);
+            }
+            Some((reply, _)) => replies.done(index, reply),
+            None => replies.done(index, Reply::OutOfMemory),
+        }
+    }
+}
+
+impl LockHash {
+    /// Tries what found no memory again, each time with more blocks for its partition.
+    fn with_room<T>(
+        &self,
+        now: Time,
+        partition: usize,
+        mut attempt: impl FnMut(&mut Partition) -> Option<T>,
+    ) -> Option<T> {
+        for _ in 0..RECLAIMS_MAX {
+            let wanted = self.at(partition, Partition::take_wanted);
+            if wanted == 0 || !self.reclaim(now, partition, wanted) {
+                break;
+            }
+            if let Some(done) = self.at(partition, &mut attempt) {
+                return Some(done);
+            }
+        }
+        self.at(partition, Partition::count_out_of_memory);
+        None
+    }
+}
+
+impl Handle for LockHashHandle {
+    type Value = LockHashValue;
+    type Reservation = LockHashReservation;
+    const COPY_MAX: usize = COPY_MAX;
+
+    #[inline]
+    fn execute<R: Replies<Self::Value>>(
+        &mut self,
+        now: Time,
+        batch: &[Request<'_>],
+        replies: &mut R,
+    ) {
+        for (index, request) in batch.iter().enumerate() {
+            self.run(now, index, request, replies);
+        }
+    }
+
+    fn reserve(
+        &mut self,
+        now: Time,
+        key: Key<'_>,
+        value_len: usize,
+    ) -> Result<Self::Reservation, Reply> {
+        let engine = Arc::clone(&self.engine);
+        let partition = engine.partition_of(key.hash());
+        let key_len = key.bytes().len();
+        let insert = |locked: &mut Partition| locked.insert(now, key.hash(), key_len, value_len);
+        let made = match engine.at(partition, insert) {
+            Err(Reply::OutOfMemory) => engine
+                .with_room(now, partition, |locked| insert(locked).ok())
+                .ok_or(Reply::OutOfMemory),
+            made => made,
+        };
+        let element = made?;
+        engine.memory.write(element, 0, key.bytes());
+        Ok(LockHashReservation {
+            engine,
+            partition,
+            element: Some(element),
+            key_len,
+            value_len,
+            written: 0,
+        })
+    }
+
+    fn commit(
+        &mut self,
+        now: Time,
+        mut reservation: Self::Reservation,
+        store: &Store<'_>,
+    ) -> Reply {
+        assert_eq!(
+            reservation.missing(),
+            0,
+            "a reservation is committed when it is complete"
+        );
+        let Some(element) = reservation.element.take() else {
+            return Reply::OutOfMemory;
+        };
+        let (engine, partition) = (&self.engine, reservation.partition);
+        if !matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
+            return engine.at(partition, |locked| locked.publish(now, element, store));
+        }
+        // What is there must be copied in any case, so the bytes come out of their place once.
+        let len = reservation.key_len + reservation.value_len;
+        let data = engine.memory.to_vec(element, 0, len);
+        engine.at(partition, |locked| locked.decref(element));
+        let (key, value) = data.split_at(reservation.key_len);
+        let key = Key::new(key, &engine.hasher);
+        let op = Op::Store(Store { value, ..*store });
+        let execute = |locked: &mut Partition| match locked.execute(now, &key, &op) {
+            Outcome::Done(Reply::OutOfMemory) | Outcome::Value(..) => None,
+            Outcome::Done(reply) => Some(reply),
+        };
+        let reply = engine.at(partition, execute);
+        reply
+            .or_else(|| engine.with_room(now, partition, execute))
+            .unwrap_or(Reply::OutOfMemory)
+    }
+
+    fn maintain(&mut self, now: Time, budget: usize) -> bool {
+        let shrinking = self.engine.shrink(now, budget.max(1));
+        self.engine.sweep(now, budget);
+        self.engine.balance(now);
+        shrinking
+    }
+
+    fn visit(
+        &mut self,
+        now: Time,
+        from: Cursor,
+        budget: usize,
+        visit: &mut dyn FnMut(Visit<'_>),
+    ) -> Option<Cursor> {
+        let (mut partition, mut position) = ((from.0 >> 32) as usize, from.0 as u32);
+        let mut left = budget.max(1);
+        while partition < self.engine.partitions.len() {
+            if left == 0 {
+                return Some(Cursor((partition as u64) << 32 | u64::from(position)));
+            }
+            // Copied under the lock and shown without it: a visitor may use the engine.
+            let mut met: Vec<(Item, usize, Vec<u8>)> = Vec::new();
+            let mut copy = |memory: &Memory, element, item: Item| {
+                let key_len = memory.key_len(element);
+                let size = (LINE + key_len + item.value_len).next_multiple_of(LINE);
+                let value_len = if item.value_len > COPY_MAX {
+                    0
+                } else {
+                    item.value_len
+                };
+                met.push((item, size, memory.to_vec(element, 0, key_len + value_len)));
+            };
+            let step = left.min(VISIT_STEP);
+            let next = self.engine.at(partition, |locked| {
+                locked.visit(now, position, step, &mut copy)
+            });
+            for (item, size, data) in &met {
+                let value_len = if item.value_len > COPY_MAX {
+                    0
+                } else {
+                    item.value_len
+                };
+                let (key, value) = data.split_at(data.len() - value_len);
+                visit(Visit {
+                    key,
+                    item: *item,
+                    value,
+                    class: 1,
+                    size: *size,
+                });
+            }
+            left -= step;
+            match next {
+                Some(next) => position = next,
+                None => (partition, position) = (partition + 1, 0),
+            }
+        }
+        None
+    }
+}
+
+/// An element whose value is still on its way.
+pub struct LockHashReservation {
+    engine: Arc<LockHash>,
+    partition: usize,
+    element: Option<Element>,
+    key_len: usize,
+    value_len: usize,
+    written: usize,
+}
+
+impl Reservation for LockHashReservation {
+    fn write(&mut self, bytes: &[u8]) {
+        assert!(
+            bytes.len() <= self.missing(),
+            "more bytes than were reserved"
+        );
+        if let Some(element) = self.element {
+            let offset = self.key_len + self.written;
+            self.engine.memory.write(element, offset, bytes);
+        }
+        self.written += bytes.len();
+    }
+
+    fn missing(&self) -> usize {
+        self.value_len - self.written
+    }
+}
+
+impl Drop for LockHashReservation {
+    fn drop(&mut self) {
+        if let Some(element) = self.element.take() {
+            self.engine
+                .at(self.partition, |locked| locked.decref(element));
+        }
+    }
+}

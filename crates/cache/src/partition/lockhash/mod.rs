@@ -1,0 +1,270 @@
+//! LockHash: the partition table behind locks (CPHash, section 4.2).
+//!
+//! What [`Partition`] does for its owner, any thread does here for itself, while it holds the partition's
+//! lock. With thousands of partitions two threads hardly ever want the same one; what an operation
+//! costs is the lines that it fetches: the lock and the partition beside it, a bucket, the header, key
+//! and value.
+//!
+//! ```text
+//!  hash -> partition:  | lock, partition 0 | lock, partition 1 | ... | lock, partition 4095 |
+//!                                                |      blocks
+//!                                                v
+//!                           one arena, one pool: | 0 | 1 | 2 | 3 | ...
+//! ```
+//!
+//! Values up to [`COPY_MAX`] are copied under the lock, so no reader is left over. Larger ones are read
+//! where they lie, with a reference that is given back under the lock.
+//!
+//! **Memory.** Partitions take blocks from one pool as they need them. Once it is empty a partition evicts
+//! its own; what it still cannot store (a value larger than all that it has) makes it take blocks from
+//! others, the coldest of a few. [`Handle::maintain`](crate::Handle::maintain) moves blocks from cold
+//! partitions to hot ones.
+//!
+//! Invariants (on top of those of the [partitions](super)):
+//! 1. A partition is touched only by the holder of its lock.
+//! 2. Nobody holds two partitions' locks. So there is no circle of waiters, and memory is never sought
+//!    elsewhere under a lock.
+//! 3. Every block is one partition's or the pool's.
+//!
+//! Linearization point of every operation: the release of the lock under which it ran (for a large read, of
+//! that under which it took its reference).
+
+pub mod config;
+mod handle;
+mod room;
+mod value;
+
+use std::io;
+use std::sync::Arc;
+
+use nuthatch_hash::split;
+use nuthatch_sync::clock::Time;
+use nuthatch_sync::shim::{AtomicUsize, MutexGuard, Ordering};
+use nuthatch_sync::spinlock::SpinLock;
+
+use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, Memory};
+use super::{Counts, Partition, PartitionConfig};
+use crate::KeyHasher;
+use crate::engine::Engine;
+use crate::stats::{ClassStats, EngineStats};
+use config::LockHashConfig;
+pub use handle::{COPY_MAX, LockHashHandle, LockHashReservation};
+pub use value::LockHashValue;
+
+/// Partitions of the paper's LockHash.
+pub const PARTITIONS: u32 = 4096;
+
+/// A partition and its lock, apart from others' by the lines that a processor fetches together.
+#[repr(align(128))]
+struct Slot(SpinLock<Partition>);
+
+/// The LockHash engine.
+pub struct LockHash {
+    memory: Arc<Memory>,
+    partitions: Box<[Slot]>,
+    hasher: KeyHasher,
+    item_size_max: usize,
+    evicts: bool,
+    memory_limit: AtomicUsize,
+    /// Sums at the last reset of the statistics.
+    base: SpinLock<Counts>,
+    /// The partition that maintenance looks at next.
+    next: AtomicUsize,
+}
+
+impl LockHash {
+    /// An engine. Errors: an impossible configuration, or address space that is not to be had.
+    pub fn new(config: LockHashConfig) -> io::Result<Self> {
+        let invalid = |words| io::Error::new(io::ErrorKind::InvalidInput, words);
+        config.check().map_err(invalid)?;
+        let count = config.partition_count();
+        let overhead = Self::overhead(count as usize);
+        let limit_max = config.memory_limit_max.max(config.memory_limit);
+        let memory = Arc::new(Memory::new(
+            config.memory_limit.saturating_sub(overhead),
+            limit_max.saturating_sub(overhead),
+        )?);
+        let partition = |index: u32| {
+            let partition = PartitionConfig {
+                eviction: config.eviction,
+                evicts: config.evicts,
+                item_size_max: config.item_size_max,
+                capacity: usize::MAX,
+                seed: u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            };
+            Slot(SpinLock::new(Partition::new(
+                Arc::clone(&memory),
+                partition,
+            )))
+        };
+        let engine = Self {
+            partitions: (0..count).map(partition).collect(),
+            memory,
+            hasher: config.hasher,
+            item_size_max: config.item_size_max,
+            evicts: config.evicts,
+            memory_limit: AtomicUsize::new(config.memory_limit),
+            base: SpinLock::default(),
+            next: AtomicUsize::new(0),
+        };
+        engine.limit_claims(config.memory_limit);
+        Ok(engine)
+    }
+
+    /// Bytes of the partitions themselves.
+    fn overhead(partitions: usize) -> usize {
+        partitions * size_of::<Slot>()
+    }
+
+    /// How many partitions there are.
+    pub fn partition_count(&self) -> usize {
+        self.partitions.len()
+    }
+
+    #[inline(always)]
+    fn partition_of(&self, hash: u64) -> usize {
+        split::partition(hash, self.partitions.len() as u32) as usize
+    }
+
+    #[inline(always)]
+    fn lock(&self, partition: usize) -> MutexGuard<'_, Partition> {
+        self.partitions[partition].0.lock()
+    }
+
+    /// Calls `act` with a partition, locked for as long as the call lasts and no longer.
+    #[inline(always)]
+    fn at<T>(&self, partition: usize, act: impl FnOnce(&mut Partition) -> T) -> T {
+        act(&mut self.lock(partition))
+    }
+
+    /// Sums over all partitions, one after the other.
+    fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        for partition in 0..self.partitions.len() {
+            sum.add(&self.at(partition, |locked| locked.counts()));
+        }
+        sum
+    }
+
+    /// Where nothing is evicted: what elements may take together, so that all of it always fits. Set aside
+    /// are, for each partition, a block of buckets, one that is partly used and half a one to move in,
+    /// and a sixteenth of all for more buckets (at most a thirty-second: 4 bytes for two lines at least)
+    /// and for elements in pieces.
+    fn limit_claims(&self, limit: usize) {
+        let blocks = limit.saturating_sub(Self::overhead(self.partitions.len())) / BLOCK_COST;
+        let lines = blocks * BLOCK_LINES as usize;
+        let aside = self.partitions.len() * (BLOCK_LINES as usize * 5 / 2) + lines / 16;
+        self.memory.set_claimable(lines.saturating_sub(aside));
+    }
+}
+
+impl Engine for LockHash {
+    type Handle = LockHashHandle;
+
+    fn handle(self: &Arc<Self>) -> LockHashHandle {
+        LockHashHandle::new(self)
+    }
+
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    fn name(&self) -> &'static str {
+        "lockhash"
+    }
+
+    fn stats(&self) -> EngineStats {
+        let now = self.counts();
+        let since = now.since(&self.base.lock());
+        let lines = ClassStats {
+            class: 1,
+            chunk_size: LINE,
+            chunks_per_page: BLOCK_LINES as usize,
+            pages: (now.lines + now.free_lines) as usize / BLOCK_LINES as usize,
+            used_chunks: now.lines as usize,
+            free_chunks: now.free_lines as usize,
+            requested_bytes: now.item_bytes,
+            evictions: since.evicted,
+            evicted_unfetched: since.evicted_unfetched,
+            out_of_memory: since.out_of_memory,
+        };
+        let overhead = Self::overhead(self.partitions.len());
+        EngineStats {
+            items: now.items,
+            total_items: since.stored,
+            item_bytes: now.item_bytes,
+            // Relaxed: a number for whoever asks.
+            memory_limit: self.memory_limit.load(Ordering::Relaxed) as u64,
+            memory_used: (self.memory.used() + overhead) as u64,
+            index_bytes: now.buckets * size_of::<u32>() as u64,
+            index_slots: now.buckets,
+            evictions: since.evicted,
+            evicted_unfetched: since.evicted_unfetched,
+            expired: since.expired,
+            expired_unfetched: since.expired_unfetched,
+            out_of_memory: since.out_of_memory,
+            swept: since.swept,
+            displacements: since.moved,
+            classes: vec![lines],
+            ..EngineStats::default()
+        }
+    }
+
+    fn reset_stats(&self) {
+        let now = self.counts();
+        *self.base.lock() = now;
+    }
+
+    fn flush(&self, now: Time, at: Time) {
+        for partition in 0..self.partitions.len() {
+            self.at(partition, |locked| locked.flush(now, at));
+        }
+    }
+
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+        let overhead = Self::overhead(self.partitions.len());
+        // A block of buckets for each partition, and the largest item twice.
+        let least = 2 * self.item_size_max + overhead + 2 * BLOCK_COST * self.partitions.len();
+        if bytes < least {
+            let least = least.div_ceil(1 << 20);
+            return Err(format!(
+                "the memory limit can be lowered to {least} MiB at least"
+            ));
+        }
+        self.memory.set_limit(bytes - overhead)?;
+        self.memory_limit.store(bytes, Ordering::Relaxed);
+        self.limit_claims(bytes);
+        Ok(())
+    }
+
+    fn item_size_max(&self) -> usize {
+        self.item_size_max
+    }
+
+    fn evicts(&self) -> bool {
+        self.evicts
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        let mut owners = std::collections::HashMap::new();
+        for number in 0..self.partitions.len() {
+            let blocks = self.at(number, |locked| locked.audit());
+            let blocks = blocks.map_err(|broken| format!("in partition {number}: {broken}"))?;
+            for block in blocks {
+                if let Some(other) = owners.insert(block, number) {
+                    return Err(format!(
+                        "lockhash 3: block {block} is partition {other}'s and {number}'s"
+                    ));
+                }
+            }
+        }
+        let used = self.memory.used();
+        if owners.len() * BLOCK_COST != used {
+            let owned = owners.len();
+            return Err(format!(
+                "lockhash 3: partitions have {owned} blocks, and {used} bytes are given out"
+            ));
+        }
+        Ok(())
+    }
+}

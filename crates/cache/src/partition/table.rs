@@ -1,0 +1,701 @@
+//! One partition: finding, linking, counting references, evicting.
+
+use std::sync::Arc;
+
+use nuthatch_sync::clock::Time;
+
+use super::element::{Element, Fields, HEADER, KEY_LEN_LIMIT, line_of, mark};
+use super::index::Index;
+use super::memory::{BLOCK_COST, BLOCK_LINES, Memory};
+use super::space::{Space, lines_for};
+use crate::reply::Reply;
+use crate::request::{Expiry, Key};
+
+/// Who has to go when a partition is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Eviction {
+    /// The least recently used one, strictly.
+    #[default]
+    Lru,
+    /// The first one of a random bucket. A hit changes no order, so it writes next to nothing.
+    Random,
+}
+
+/// How a partition is made.
+#[derive(Clone, Copy, Debug)]
+pub struct PartitionConfig {
+    /// Who has to go.
+    pub eviction: Eviction,
+    /// False: a full partition answers [`Reply::OutOfMemory`] instead of evicting.
+    pub evicts: bool,
+    /// The largest item (header, key and value), in bytes.
+    pub item_size_max: usize,
+    /// Bytes that the partition may hold at most, with all that its blocks cost.
+    pub capacity: usize,
+    /// The start of its random numbers; any will do that differs between partitions.
+    pub seed: u64,
+}
+
+/// What a partition counted, and what it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Elements in the table now.
+    pub items: u64,
+    /// Bytes that they ask for: header, key and value.
+    pub item_bytes: u64,
+    /// Elements that are not in the table: NOT READY, or out of it and still read.
+    pub held: u64,
+    /// Lines in use, by elements of both kinds.
+    pub lines: u64,
+    /// Lines free.
+    pub free_lines: u64,
+    /// Buckets.
+    pub buckets: u64,
+    /// Bytes of all blocks, those of the buckets included, with all that they cost.
+    pub bytes: u64,
+    /// Stores.
+    pub stored: u64,
+    /// Live elements thrown out.
+    pub evicted: u64,
+    /// Of these, never fetched.
+    pub evicted_unfetched: u64,
+    /// Expired or flushed elements whose memory came back.
+    pub expired: u64,
+    /// Of these, never fetched.
+    pub expired_unfetched: u64,
+    /// Stores refused for want of memory.
+    pub out_of_memory: u64,
+    /// Elements that the sweep looked at.
+    pub swept: u64,
+    /// Elements moved so that their block could be given away.
+    pub moved: u64,
+}
+
+impl Counts {
+    /// Adds another partition's.
+    pub fn add(&mut self, other: &Counts) {
+        for (sum, more) in self.fields().into_iter().zip(other.clone().fields()) {
+            *sum += *more;
+        }
+    }
+
+    /// What it has now, and what it counted since `base`.
+    pub fn since(&self, base: &Counts) -> Counts {
+        Counts {
+            stored: self.stored - base.stored,
+            evicted: self.evicted - base.evicted,
+            evicted_unfetched: self.evicted_unfetched - base.evicted_unfetched,
+            expired: self.expired - base.expired,
+            expired_unfetched: self.expired_unfetched - base.expired_unfetched,
+            out_of_memory: self.out_of_memory - base.out_of_memory,
+            swept: self.swept - base.swept,
+            moved: self.moved - base.moved,
+            ..*self
+        }
+    }
+
+    fn fields(&mut self) -> [&mut u64; 15] {
+        let Self {
+            items,
+            item_bytes,
+            held,
+            lines,
+            free_lines,
+            buckets,
+            bytes,
+            stored,
+            evicted,
+            evicted_unfetched,
+            expired,
+            expired_unfetched,
+            out_of_memory,
+            swept,
+            moved,
+        } = self;
+        [
+            items,
+            item_bytes,
+            held,
+            lines,
+            free_lines,
+            buckets,
+            bytes,
+            stored,
+            evicted,
+            evicted_unfetched,
+            expired,
+            expired_unfetched,
+            out_of_memory,
+            swept,
+            moved,
+        ]
+    }
+}
+
+/// One partition of a table: a table of its own, of which one thread at a time is the owner.
+pub struct Partition {
+    pub(super) space: Space,
+    pub(super) index: Index,
+    pub(super) config: PartitionConfig,
+    newest: Option<Element>,
+    oldest: Option<Element>,
+    random: u64,
+    sequence: u64,
+    flush_before: u64,
+    flush_at: Option<Time>,
+    /// Elements with an expiry may be there, or flushed ones.
+    pub(super) sweeping: bool,
+    /// The same, as far as the sweep under way knows.
+    pub(super) mortals: bool,
+    /// Where the sweep stands, as a position of the walk.
+    pub(super) swept_to: u32,
+    /// Blocks that the last refused store was short of.
+    wanted: u32,
+    /// Two keys with one hash were in the table at a time.
+    twins: bool,
+    pub(super) counts: Counts,
+}
+
+impl Partition {
+    /// An empty partition that takes its blocks from `memory`.
+    pub fn new(memory: Arc<Memory>, config: PartitionConfig) -> Self {
+        Self {
+            space: Space::new(memory),
+            index: Index::default(),
+            config,
+            newest: None,
+            oldest: None,
+            random: config.seed | 1,
+            sequence: 1,
+            flush_before: 0,
+            flush_at: None,
+            sweeping: false,
+            mortals: false,
+            swept_to: 0,
+            wanted: 0,
+            twins: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Where its elements lie.
+    #[inline(always)]
+    pub fn memory(&self) -> &Memory {
+        &self.space.memory
+    }
+
+    /// What it counted since the start, and what it has now.
+    pub fn counts(&self) -> Counts {
+        let all = u64::from(self.space.blocks()) * u64::from(BLOCK_LINES);
+        Counts {
+            free_lines: self.space.free_lines(),
+            lines: all - self.space.free_lines(),
+            buckets: u64::from(self.index.buckets()),
+            bytes: self.bytes() as u64,
+            ..self.counts
+        }
+    }
+
+    /// Bytes of all its blocks, those of the buckets included, with all that they cost.
+    pub fn bytes(&self) -> usize {
+        (self.space.blocks() as usize + self.index.blocks().len()) * BLOCK_COST
+    }
+
+    /// Bytes that it may hold at most.
+    pub fn capacity(&self) -> usize {
+        self.config.capacity
+    }
+
+    /// Changes the capacity. If the partition holds more, [`Partition::shed`] gives it back.
+    pub fn set_capacity(&mut self, bytes: usize) {
+        self.config.capacity = bytes;
+    }
+
+    /// Counts a store that its caller refuses for want of memory, having sought some elsewhere.
+    pub fn count_out_of_memory(&mut self) {
+        self.counts.out_of_memory += 1;
+    }
+
+    /// Blocks that the last store it refused was short of; asking forgets it.
+    pub fn take_wanted(&mut self) -> u32 {
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// Puts a delayed flush into effect once its time has come. To be called before each operation.
+    #[inline(always)]
+    pub(super) fn enter(&mut self, now: Time) {
+        if self.flush_at.is_some_and(|at| at <= now) {
+            self.flush_at = None;
+            self.flush_now();
+        }
+    }
+
+    /// Every element stored before `at` stops being returned from `at` on. A moment not after `now`
+    /// takes effect at once; a later call replaces a delayed one.
+    pub fn flush(&mut self, now: Time, at: Time) {
+        // One that is due but met no request yet is not replaced.
+        self.enter(now);
+        self.flush_at = (at > now).then_some(at);
+        if at <= now {
+            self.flush_now();
+        }
+    }
+
+    fn flush_now(&mut self) {
+        self.flush_before = self.sequence;
+        self.sweeping = true;
+        self.mortals = true;
+    }
+
+    /// True if an element may still be returned.
+    #[inline(always)]
+    pub(super) fn is_live(&self, element: Element, now: Time) -> bool {
+        let memory = self.memory();
+        !memory.expiry(element).is_past(now) && memory.sequence(element) >= self.flush_before
+    }
+
+    /// The element of a hash for which `same` holds, dead or live.
+    #[inline(always)]
+    pub(super) fn find_where(
+        &self,
+        hash: u64,
+        same: impl Fn(&Memory, Element) -> bool,
+    ) -> Option<Element> {
+        if self.index.buckets() == 0 {
+            return None;
+        }
+        let memory = self.memory();
+        let mut next = self.index.first(memory, self.index.bucket_of(hash));
+        while let Some(element) = next {
+            if memory.hash(element) == hash && same(memory, element) {
+                return Some(element);
+            }
+            next = memory.next_in_bucket(element);
+        }
+        None
+    }
+
+    /// The key's element, dead or live: compared by its owner.
+    #[inline(always)]
+    pub(super) fn find(&self, key: &Key<'_>) -> Option<Element> {
+        self.find_where(key.hash(), |memory, element| {
+            memory.has_key(element, key.bytes())
+        })
+    }
+
+    /// The key's live element.
+    #[inline(always)]
+    pub(super) fn find_live(&self, now: Time, key: &Key<'_>) -> Option<Element> {
+        self.find(key).filter(|&element| self.is_live(element, now))
+    }
+
+    /// LOOKUP of the paper: the first live element with this hash, hit and with one more reader, whoever
+    /// asked. The reader compares the key ([`Memory::has_key`]) and gives the reference back with
+    /// [`Partition::decref`]. If the key is another, two keys have one hash, and the owner must be asked
+    /// to compare ([`Partition::execute`]).
+    #[inline]
+    pub fn lookup(&mut self, now: Time, hash: u64) -> Option<Element> {
+        self.enter(now);
+        let live = |_: &Memory, element| self.is_live(element, now);
+        let element = self.find_where(hash, live)?;
+        self.memory().add_reader(element).then_some(())?;
+        self.hit(now, element);
+        Some(element)
+    }
+
+    /// True once two keys with one hash were in the table at a time: [`Partition::lookup`] may find
+    /// the wrong one of them.
+    #[inline]
+    pub fn has_twins(&self) -> bool {
+        self.twins
+    }
+
+    /// All live elements with this hash, each hit and with one more reader.
+    pub fn lookup_all(&mut self, now: Time, hash: u64) -> Vec<Element> {
+        self.enter(now);
+        let mut found = Vec::new();
+        let memory = self.memory();
+        let mut next = match self.index.buckets() {
+            0 => None,
+            _ => self.index.first(memory, self.index.bucket_of(hash)),
+        };
+        while let Some(element) = next {
+            let live = memory.hash(element) == hash && self.is_live(element, now);
+            if live && memory.add_reader(element) {
+                found.push(element);
+            }
+            next = memory.next_in_bucket(element);
+        }
+        for &element in &found {
+            self.hit(now, element);
+        }
+        found
+    }
+
+    /// One more reader of an element that the caller just found; false if there are too many.
+    #[inline]
+    pub fn pin(&mut self, element: Element) -> bool {
+        self.memory().add_reader(element)
+    }
+
+    /// One reader less. The last one frees an element that is not in the table.
+    #[inline]
+    pub fn decref(&mut self, element: Element) {
+        let memory = self.memory();
+        memory.drop_reader(element);
+        if memory.readers(element) == 0 && memory.marks(element) & mark::LINKED == 0 {
+            self.counts.held -= 1;
+            self.free(element);
+        }
+    }
+
+    /// Marks an element as used now.
+    #[inline(always)]
+    pub(super) fn hit(&mut self, now: Time, element: Element) {
+        let memory = self.memory();
+        // A store to the header's line only if it says something new.
+        if memory.marks(element) & mark::FETCHED == 0 {
+            memory.set_marks(element, mark::FETCHED, 0);
+        }
+        if memory.accessed(element) != now.0 {
+            memory.set_accessed(element, now);
+        }
+        self.renew(element);
+    }
+
+    /// INSERT of the paper: room for an element, NOT READY, with the caller as its one reader. The
+    /// caller writes key and value with [`Memory::write`] and makes it READY with
+    /// [`Partition::publish`], or drops it with [`Partition::decref`]. An item of the same key stays what
+    /// it is until then, so nobody misses it.
+    ///
+    /// Errors: [`Reply::TooLarge`]; [`Reply::OutOfMemory`] if everything else is being read, or
+    /// nothing may be evicted.
+    pub fn insert(
+        &mut self,
+        now: Time,
+        hash: u64,
+        key_len: usize,
+        value_len: usize,
+    ) -> Result<Element, Reply> {
+        let data = key_len + value_len;
+        if key_len > KEY_LEN_LIMIT || HEADER + data > self.config.item_size_max {
+            return Err(Reply::TooLarge);
+        }
+        // The first buckets come first, or room for the element could be all there is.
+        let indexed = self.index.buckets() > 0 || self.make_bucket(now);
+        let element = indexed.then(|| self.allocate(now, data)).flatten();
+        let element = element.ok_or(Reply::OutOfMemory)?;
+        self.memory()
+            .begin_header(element, hash, key_len, value_len);
+        self.counts.held += 1;
+        Ok(element)
+    }
+
+    /// Lines for an element, whatever it takes: a block of the pool, scattered lines, or the room of
+    /// others.
+    fn allocate(&mut self, now: Time, data: usize) -> Option<Element> {
+        let lines = lines_for(data);
+        if !self.config.evicts && !self.memory().claim(lines) {
+            return None;
+        }
+        let blocks = (lines / BLOCK_LINES as usize) as u32;
+        loop {
+            let whole = if blocks == 0 {
+                self.space.allocate(data)
+            } else {
+                while self.space.free_blocks() < blocks && self.grow() {}
+                self.space.gather(data)
+            };
+            let element = match whole {
+                Some(element) => Some(element),
+                None if self.grow() => continue,
+                None => self.space.gather(data),
+            };
+            if element.is_some() {
+                return element;
+            }
+            if !self.config.evicts || !self.evict(now) {
+                let short = (lines as u64).saturating_sub(self.space.free_lines());
+                self.wanted = short.div_ceil(u64::from(BLOCK_LINES)) as u32 + 1;
+                if !self.config.evicts {
+                    self.memory().unclaim(lines);
+                }
+                return None;
+            }
+        }
+    }
+
+    /// One more block, if capacity and pool allow it.
+    pub(super) fn grow(&mut self) -> bool {
+        self.bytes() + BLOCK_COST <= self.config.capacity && self.space.grow()
+    }
+
+    /// Gives an element's lines back. Nobody refers to it.
+    fn free(&mut self, element: Element) {
+        if !self.config.evicts {
+            let memory = self.memory();
+            let data = memory.key_len(element) + memory.value_len(element);
+            memory.unclaim(lines_for(data));
+        }
+        self.space.free(element);
+    }
+
+    /// Room for one more element in the index. False if there is not even a first bucket.
+    pub(super) fn make_bucket(&mut self, now: Time) -> bool {
+        if self.counts.items < u64::from(self.index.buckets()) {
+            return true;
+        }
+        if self.index.needs_block() {
+            // Its own elements make room for buckets: few for many.
+            let fits = self.bytes() + BLOCK_COST <= self.config.capacity || self.shed(now);
+            let block = if fits { self.memory().take() } else { None };
+            let block = block.or_else(|| {
+                self.shed(now);
+                self.memory().take()
+            });
+            let Some(block) = block else {
+                self.wanted = 1;
+                return self.index.buckets() > 0;
+            };
+            let memory = Arc::clone(&self.space.memory);
+            self.index.add_block(&memory, block);
+        }
+        let memory = Arc::clone(&self.space.memory);
+        self.index.grow(&memory);
+        true
+    }
+
+    /// The next sequence: above that of every element and every flush.
+    pub(super) fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence - 1
+    }
+
+    /// Puts an element into the table. No other has its key. Its reader stays.
+    pub(super) fn link(&mut self, now: Time, element: Element, fields: &Fields) {
+        self.note_expiry(fields.expiry);
+        self.twins |= self
+            .find_where(self.memory().hash(element), |_, _| true)
+            .is_some();
+        let memory = &*self.space.memory;
+        memory.set_fields(element, memory.value_len(element), fields);
+        memory.set_marks(element, mark::LINKED | mark::READY, 0);
+        memory.set_accessed(element, now);
+        let bucket = self.index.bucket_of(memory.hash(element));
+        memory.set_next_in_bucket(element, self.index.first(memory, bucket));
+        self.index.set_first(memory, bucket, Some(element));
+        self.push_newest(element);
+        self.count(element, 1);
+        self.counts.held -= 1;
+    }
+
+    /// Takes an element out of the table. It is freed, unless somebody reads it.
+    pub(super) fn unlink(&mut self, element: Element) {
+        let memory = &*self.space.memory;
+        let bucket = self.index.bucket_of(memory.hash(element));
+        self.replace_in_bucket(bucket, element, memory.next_in_bucket(element));
+        self.drop_from_order(element);
+        let memory = &*self.space.memory;
+        memory.set_marks(element, 0, mark::LINKED);
+        let readers = memory.readers(element);
+        self.count(element, u64::MAX);
+        if readers == 0 {
+            self.free(element);
+        } else {
+            self.counts.held += 1;
+        }
+    }
+
+    /// Puts `other` in the place of an element in its bucket's chain.
+    pub(super) fn replace_in_bucket(&self, bucket: u32, element: Element, other: Option<Element>) {
+        let memory = self.memory();
+        let mut at = self.index.first(memory, bucket);
+        if at == Some(element) {
+            return self.index.set_first(memory, bucket, other);
+        }
+        while let Some(before) = at {
+            at = memory.next_in_bucket(before);
+            if at == Some(element) {
+                return memory.set_next_in_bucket(before, other);
+            }
+        }
+        unreachable!("partition 1: a linked element is in its bucket");
+    }
+
+    /// Adds an element to the sums `times` (1 or, wrapping, minus 1).
+    fn count(&mut self, element: Element, times: u64) {
+        let memory = self.memory();
+        let bytes = HEADER + memory.key_len(element) + memory.value_len(element);
+        self.counts.items = self.counts.items.wrapping_add(times);
+        self.counts.item_bytes = self
+            .counts
+            .item_bytes
+            .wrapping_add((bytes as u64).wrapping_mul(times));
+    }
+
+    /// There is something for the sweep to find.
+    pub(super) fn note_expiry(&mut self, expiry: Expiry) {
+        self.sweeping |= expiry != Expiry::Never;
+        self.mortals |= expiry != Expiry::Never;
+    }
+
+    /// Makes an element the newest.
+    #[inline]
+    fn renew(&mut self, element: Element) {
+        if self.config.eviction == Eviction::Lru && self.newest != Some(element) {
+            self.drop_from_order(element);
+            self.push_newest(element);
+        }
+    }
+
+    fn push_newest(&mut self, element: Element) {
+        if self.config.eviction == Eviction::Random {
+            return;
+        }
+        let memory = &*self.space.memory;
+        memory.set_neighbours(element, None, self.newest);
+        match self.newest {
+            Some(second) => {
+                let (_, older) = memory.neighbours(second);
+                memory.set_neighbours(second, Some(element), older);
+            }
+            None => self.oldest = Some(element),
+        }
+        self.newest = Some(element);
+    }
+
+    fn drop_from_order(&mut self, element: Element) {
+        if self.config.eviction == Eviction::Random {
+            return;
+        }
+        let (newer, older) = self.memory().neighbours(element);
+        self.join(newer, older);
+    }
+
+    /// Makes two elements neighbours in the order of use; none is an end of it.
+    fn join(&mut self, newer: Option<Element>, older: Option<Element>) {
+        let memory = &*self.space.memory;
+        match newer {
+            Some(newer) => {
+                let (further, _) = memory.neighbours(newer);
+                memory.set_neighbours(newer, further, older);
+            }
+            None => self.newest = older,
+        }
+        match older {
+            Some(older) => {
+                let (_, further) = memory.neighbours(older);
+                memory.set_neighbours(older, newer, further);
+            }
+            None => self.oldest = newer,
+        }
+    }
+
+    /// Puts `other` in the place of an element in the order of use.
+    pub(super) fn replace_in_order(&mut self, element: Element, other: Element) {
+        if self.config.eviction == Eviction::Random {
+            return;
+        }
+        let (newer, older) = self.memory().neighbours(element);
+        self.memory().set_neighbours(other, newer, older);
+        self.join(newer, Some(other));
+        self.join(Some(other), older);
+    }
+
+    /// Throws one element out to make room; false if all are being read, or there is none.
+    pub fn evict(&mut self, now: Time) -> bool {
+        let victim = match self.config.eviction {
+            Eviction::Lru => self.oldest_unread(),
+            Eviction::Random => self.random_unread(),
+        };
+        let Some(victim) = victim else {
+            return false;
+        };
+        self.count_departure(now, victim);
+        self.unlink(victim);
+        true
+    }
+
+    /// Counts an element that leaves without being asked to.
+    pub(super) fn count_departure(&mut self, now: Time, element: Element) {
+        let unfetched = u64::from(self.memory().marks(element) & mark::FETCHED == 0);
+        if self.is_live(element, now) {
+            self.counts.evicted += 1;
+            self.counts.evicted_unfetched += unfetched;
+        } else {
+            self.counts.expired += 1;
+            self.counts.expired_unfetched += unfetched;
+        }
+    }
+
+    /// What is being read right now is in use, so it is as good as new: each element is looked at once.
+    fn oldest_unread(&mut self) -> Option<Element> {
+        for _ in 0..self.counts.items {
+            let oldest = self.oldest?;
+            if self.memory().readers(oldest) == 0 {
+                return Some(oldest);
+            }
+            self.renew(oldest);
+        }
+        None
+    }
+
+    /// From a random bucket on, the first that nobody reads.
+    fn random_unread(&mut self) -> Option<Element> {
+        let buckets = self.index.buckets();
+        let start = (self.next_random() % u64::from(buckets.max(1))) as u32;
+        let memory = self.memory();
+        for step in 0..buckets {
+            let bucket = (start + step) % buckets;
+            let mut next = self.index.first(memory, bucket);
+            while let Some(element) = next {
+                if memory.readers(element) == 0 {
+                    return Some(element);
+                }
+                next = memory.next_in_bucket(element);
+            }
+        }
+        None
+    }
+
+    fn next_random(&mut self) -> u64 {
+        // Marsaglia's xorshift: never 0, good enough to pick a bucket.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random >> 11
+    }
+
+    /// The element that would be evicted next, were nothing read; a random one if there is no order.
+    pub(super) fn coldest(&mut self) -> Option<Element> {
+        match self.config.eviction {
+            Eviction::Lru => self.oldest,
+            Eviction::Random => self.random_unread(),
+        }
+    }
+
+    /// The order of use, newest first; for audits.
+    pub(super) fn order(&self) -> (Option<Element>, Option<Element>) {
+        (self.newest, self.oldest)
+    }
+
+    /// Where the walk over the elements of a bucket begins; for visits, sweeps and audits.
+    pub(super) fn bucket(&self, bucket: u32) -> Option<Element> {
+        self.index.first(self.memory(), bucket)
+    }
+
+    /// Starts loading a key's bucket.
+    #[inline]
+    pub fn prefetch_bucket(&self, hash: u64) {
+        self.index.prefetch(self.memory(), hash);
+    }
+
+    /// Starts loading the header of the first element in a key's bucket.
+    #[inline]
+    pub fn prefetch_header(&self, hash: u64) {
+        if self.index.buckets() > 0 {
+            let first = self.index.first(self.memory(), self.index.bucket_of(hash));
+            self.memory().prefetch(line_of(first));
+        }
+    }
+}

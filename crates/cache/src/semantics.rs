@@ -1,0 +1,156 @@
+//! What requests mean to the item that is there: the rules that every engine shares, free of any
+//! table.
+
+use nuthatch_sync::clock::Time;
+
+use crate::item::Header;
+use crate::reply::{Item, Reply};
+use crate::request::{Condition, Delta, Expiry, Read, Store, StoreMode};
+
+/// What the rules look at in the item that is there.
+pub trait Existing {
+    /// The cas that clients see.
+    fn cas(&self) -> u64;
+    /// The client's flags.
+    fn flags(&self) -> u32;
+    /// When it expires.
+    fn expiry(&self) -> Expiry;
+    /// Bytes of the value.
+    fn value_len(&self) -> usize;
+}
+
+impl Existing for Header {
+    fn cas(&self) -> u64 {
+        Header::cas(self)
+    }
+
+    fn flags(&self) -> u32 {
+        Header::flags(self)
+    }
+
+    fn expiry(&self) -> Expiry {
+        Header::expiry(self)
+    }
+
+    fn value_len(&self) -> usize {
+        Header::value_len(self)
+    }
+}
+
+impl Existing for Item {
+    fn cas(&self) -> u64 {
+        self.cas
+    }
+
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn expiry(&self) -> Expiry {
+        self.expiry
+    }
+
+    fn value_len(&self) -> usize {
+        self.value_len
+    }
+}
+
+/// What an item is to become, told from what it is.
+pub struct Rewrite<'v> {
+    /// Bytes before what is kept of the value.
+    pub before: &'v [u8],
+    /// Whether the value is kept.
+    pub keep: bool,
+    /// Bytes behind it.
+    pub after: &'v [u8],
+    /// The client's flags.
+    pub flags: u32,
+    /// When it expires.
+    pub expiry: Expiry,
+    /// A cas of the client's choice.
+    pub new_cas: Option<u64>,
+    /// Marked stale.
+    pub stale: bool,
+    /// Won by a reader.
+    pub won: bool,
+}
+
+impl<'v> Rewrite<'v> {
+    /// The same flags and expiry, another value.
+    pub fn of(old: &impl Existing, before: &'v [u8], keep: bool, after: &'v [u8]) -> Self {
+        Self {
+            before,
+            keep,
+            after,
+            flags: old.flags(),
+            expiry: old.expiry(),
+            new_cas: None,
+            stale: false,
+            won: false,
+        }
+    }
+
+    /// Bytes of the value that comes out.
+    pub fn value_len(&self, old: &impl Existing) -> usize {
+        self.before.len() + if self.keep { old.value_len() } else { 0 } + self.after.len()
+    }
+}
+
+/// A condition's verdict on an item.
+enum Verdict {
+    Met,
+    /// Met by an older cas: the new item is stale.
+    Older,
+    Refused,
+}
+
+fn judge(condition: Condition, item: &impl Existing) -> Verdict {
+    match condition {
+        Condition::None => Verdict::Met,
+        Condition::Cas(cas) | Condition::CasOrStale(cas) if cas == item.cas() => Verdict::Met,
+        Condition::CasOrStale(cas) if cas < item.cas() => Verdict::Older,
+        _ => Verdict::Refused,
+    }
+}
+
+/// What a store's mode and condition say to the live item that is there: whether the new item is
+/// stale, or the refusal.
+pub fn allows(store: &Store<'_>, live: Option<&impl Existing>) -> Result<bool, Reply> {
+    match (store.mode, live) {
+        (StoreMode::Add, Some(_)) => Err(Reply::NotStored),
+        (StoreMode::Replace, None) if store.condition == Condition::None => Err(Reply::NotStored),
+        (StoreMode::Add, None) => Ok(false),
+        (_, None) if store.condition != Condition::None => Err(Reply::NotFound),
+        (_, None) => Ok(false),
+        (_, Some(item)) => match judge(store.condition, item) {
+            Verdict::Met => Ok(false),
+            Verdict::Older => Ok(true),
+            Verdict::Refused => Err(Reply::Exists),
+        },
+    }
+}
+
+/// A condition that knows only yes or no.
+pub fn permit(condition: Condition, item: &impl Existing) -> Result<(), Reply> {
+    match judge(condition, item) {
+        Verdict::Met => Ok(()),
+        Verdict::Older | Verdict::Refused => Err(Reply::Exists),
+    }
+}
+
+/// The number after incr or decr.
+pub fn apply(number: u64, delta: &Delta) -> u64 {
+    if delta.down {
+        number.saturating_sub(delta.by)
+    } else {
+        number.wrapping_add(delta.by)
+    }
+}
+
+/// True if the item's remaining life is shorter than the reader bears.
+pub fn needs_recache(item: &Item, read: &Read, now: Time) -> bool {
+    match (read.recache_below, item.expiry) {
+        (Some(below), Expiry::At(at)) => at.since(now).as_secs() < u64::from(below),
+        _ => false,
+    }
+}

@@ -1,0 +1,45 @@
+//! What a store and its items may be sized like.
+
+use super::sizes::PAGE;
+
+/// The smallest memory limit.
+pub const MEMORY_MIN: usize = 4 * PAGE;
+/// The largest item limit.
+pub const ITEM_SIZE_LIMIT: usize = 1 << 30;
+
+/// What every engine on a store is told about memory.
+pub struct Limits {
+    /// Bytes for items, index and recency bits together.
+    pub memory_limit: usize,
+    /// The largest item in bytes (header, key, value).
+    pub item_size_max: usize,
+    /// Bytes of the smallest chunk.
+    pub chunk_min: usize,
+    /// Ratio of neighbouring classes' chunks.
+    pub growth_factor: f64,
+}
+
+impl Limits {
+    /// An error in words, or nothing.
+    pub fn check(&self) -> Result<(), String> {
+        if self.memory_limit < MEMORY_MIN {
+            let (least, asked) = (MEMORY_MIN / PAGE, self.memory_limit / PAGE);
+            return Err(format!(
+                "memory limit: at least {least} MiB, not {asked} MiB"
+            ));
+        }
+        if !(1024..=ITEM_SIZE_LIMIT).contains(&self.item_size_max) {
+            return Err("item size limit: from 1 KiB to 1 GiB".into());
+        }
+        if self.item_size_max > self.memory_limit / 2 {
+            return Err("item size limit: at most half of the memory limit".into());
+        }
+        if !self.growth_factor.is_finite() || self.growth_factor <= 1.0 {
+            return Err("growth factor: a number over 1".into());
+        }
+        if self.chunk_min > PAGE / 4 {
+            return Err("smallest chunk: at most 256 KiB".into());
+        }
+        Ok(())
+    }
+}

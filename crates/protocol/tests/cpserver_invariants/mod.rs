@@ -1,0 +1,86 @@
+//! What holds of CPServer's protocol for every input, however bad: asked by the property tests and
+//! by the fuzzer.
+
+use nuthatch_protocol::Limits;
+use nuthatch_protocol::cpserver::{Announced, HEADER, KEY_LEN, Parsed, parse};
+
+pub const LIMITS: Limits = Limits { value_max: 64 };
+
+/// Checks all of it for `input`.
+pub fn check(input: &[u8]) {
+    check_front(input);
+    let whole = outcomes(&[input]);
+    for size in [1, 7, 50] {
+        let pieces: Vec<&[u8]> = input.chunks(size).collect();
+        assert_eq!(outcomes(&pieces), whole, "in pieces of {size}: {input:?}");
+    }
+}
+
+/// What stands at the front is well formed, and neither what stands behind it nor where it was cut
+/// makes it another request.
+fn check_front(input: &[u8]) {
+    let parsed = parse(input, &LIMITS);
+    match parsed {
+        Parsed::Incomplete => assert!(input.len() < HEADER),
+        Parsed::Body(Announced { key, value_len, .. }) => {
+            assert_eq!(key.len(), KEY_LEN);
+            assert!(value_len <= LIMITS.value_max && input.len() < HEADER + value_len);
+        }
+        Parsed::Unknown { op } => assert_eq!(input[..4], op.to_le_bytes()),
+        Parsed::TooLarge(Announced { key, value_len, .. }) => {
+            assert_eq!(key.len(), KEY_LEN);
+            assert!(value_len > LIMITS.value_max);
+        }
+        Parsed::Lookup { key, .. } | Parsed::Insert { key, .. } => {
+            assert_eq!(key, &input[HEADER - KEY_LEN..HEADER]);
+        }
+    }
+    if let Some(length) = consumed(&parsed) {
+        assert_eq!(parse(&input[..length], &LIMITS), parsed);
+        for cut in 0..length {
+            let cut_off = parse(&input[..cut], &LIMITS);
+            assert!(
+                matches!(cut_off, Parsed::Incomplete | Parsed::Body(_)),
+                "cut at {cut}: {input:?}"
+            );
+        }
+    }
+}
+
+/// Bytes of a request that can be carried out or refused at once.
+fn consumed(parsed: &Parsed<'_>) -> Option<usize> {
+    match parsed {
+        Parsed::Lookup { .. } | Parsed::TooLarge(_) => Some(HEADER),
+        Parsed::Insert { value, .. } => Some(HEADER + value.len()),
+        Parsed::Incomplete | Parsed::Body(_) | Parsed::Unknown { .. } => None,
+    }
+}
+
+/// What a connection does that receives these pieces, one outcome after the other.
+fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
+    let mut outcomes = Vec::new();
+    let mut input = Vec::new();
+    let mut swallow = 0;
+    for piece in pieces {
+        input.extend_from_slice(piece);
+        loop {
+            let dropped = swallow.min(input.len());
+            input.drain(..dropped);
+            swallow -= dropped;
+            let parsed = parse(&input, &LIMITS);
+            let Some(length) = consumed(&parsed) else {
+                if let Parsed::Unknown { .. } = parsed {
+                    outcomes.push(format!("{parsed:?}"));
+                    return outcomes;
+                }
+                break;
+            };
+            outcomes.push(format!("{parsed:?}"));
+            if let Parsed::TooLarge(announced) = parsed {
+                swallow = announced.value_len;
+            }
+            input.drain(..length);
+        }
+    }
+    outcomes
+}

@@ -1,0 +1,13 @@
+//! What of the server's tests asks something of the engine: for those engines on which the whole of
+//! it would be repetition. Who includes this brings the engine, as for the whole.
+
+// Not every way to talk is used here.
+#[allow(dead_code)]
+mod client;
+mod cpserver;
+#[allow(dead_code)]
+pub mod fixture;
+mod large;
+mod meta;
+mod stop;
+mod text;

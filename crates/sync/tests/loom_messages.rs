@@ -1,0 +1,267 @@
+//! Models of what messages go through: the rings, waiting, and seats (`scripts/loom.sh`). Every
+//! interleaving of two or three threads, and every value that a relaxed load may return. Tests called
+//! canary take one protection away and must fail: so the models can.
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use loom::thread;
+use nuthatch_sync::ring::{Array, Design, Full, Message, Receiver, Sender, Single, Word};
+use nuthatch_sync::seat::Seat;
+use nuthatch_sync::shim::{AtomicU32, AtomicU64, Ordering};
+use nuthatch_sync::wait::{Event, announce};
+
+const RELAXED: Ordering = Ordering::Relaxed;
+
+fn word(number: u64) -> Word {
+    Word::new(number).expect("not zero")
+}
+
+/// A message of two words that points to `cell`; odd ones are answered.
+fn message(number: u64) -> Message {
+    Message {
+        first: word(number),
+        second: Some(word(number + 100)),
+        answered: number % 2 == 1,
+    }
+}
+
+/// What messages point to: written by the client before the message, by the server before the answer.
+struct Cells([AtomicU64; 4]);
+
+impl Cells {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(std::array::from_fn(|_| AtomicU64::new(0))))
+    }
+
+    fn of(&self, number: u64) -> &AtomicU64 {
+        &self.0[number as usize - 1]
+    }
+}
+
+/// Serves one line: each message is whole, and what it points to is there.
+fn serve(receiver: &mut impl Receiver, cells: &Cells, expected: &mut u64) -> bool {
+    let Some(line) = receiver.take() else {
+        return false;
+    };
+    let words: Vec<_> = line.words().map(Word::get).collect();
+    assert_eq!(words, [*expected, *expected + 100]);
+    assert_eq!(cells.of(*expected).load(RELAXED), *expected);
+    if *expected % 2 == 1 {
+        cells.of(*expected).store(*expected + 1000, RELAXED);
+        receiver.answer(word(*expected + 1000));
+        assert!(receiver.publish());
+    }
+    *expected += 1;
+    true
+}
+
+/// Line 1 and 2, array 1 and 3: messages 1 to `count` arrive whole and in order, each odd one's answer
+/// comes back in order, and no line is overwritten before it was read: the ring is smaller than that.
+fn carries<D: Design>(count: u64) {
+    loom::model(move || {
+        let (mut sender, mut receiver) = D::ring();
+        let cells = Cells::new();
+        let server = {
+            let cells = Arc::clone(&cells);
+            thread::spawn(move || {
+                let mut expected = 1;
+                while expected <= count {
+                    if !serve(&mut receiver, &cells, &mut expected) {
+                        thread::yield_now();
+                    }
+                }
+            })
+        };
+        let mut answered = 1;
+        let mut collect = |sender: &mut D::Sender, answered: &mut u64| {
+            while let Some(answer) = sender.receive() {
+                assert_eq!(answer.get(), *answered + 1000);
+                assert_eq!(cells.of(*answered).load(RELAXED), *answered + 1000);
+                *answered += 2;
+            }
+        };
+        for number in 1..=count {
+            cells.of(number).store(number, RELAXED);
+            while sender.put(message(number)) == Err(Full) {
+                collect(&mut sender, &mut answered);
+                thread::yield_now();
+            }
+        }
+        while sender.flush() == Err(Full) || answered <= count {
+            collect(&mut sender, &mut answered);
+            thread::yield_now();
+        }
+        server.join().unwrap();
+        assert!(sender.is_taken() && !sender.has_answer());
+    });
+}
+
+#[test]
+fn an_array_carries_messages_and_answers_whole_and_in_order() {
+    carries::<Array>(4);
+}
+
+#[test]
+fn a_single_buffer_carries_messages_and_answers_whole_and_in_order() {
+    carries::<Single>(3);
+}
+
+/// A flag that is raised, and somebody who waits for it. Without the announcement the waiter may sleep
+/// for ever, which a model reports as a deadlock.
+fn raises(announced: bool) {
+    loom::model(move || {
+        let (event, flag) = (Arc::new(Event::default()), Arc::new(AtomicU32::new(0)));
+        let waiter = {
+            let (event, flag) = (Arc::clone(&event), Arc::clone(&flag));
+            thread::spawn(move || {
+                event.wait(|| flag.load(Ordering::Acquire) == 1);
+                assert_eq!(flag.load(RELAXED), 1);
+            })
+        };
+        flag.store(1, Ordering::Release);
+        if announced {
+            announce();
+        }
+        event.wake();
+        waiter.join().unwrap();
+    });
+}
+
+#[test]
+fn no_wake_up_is_lost() {
+    raises(true);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn canary_without_the_announcement_one_is() {
+    raises(false);
+}
+
+/// Both wait for each other in turn at an event of their own: a question and its answer.
+#[test]
+fn two_can_wait_for_each_other() {
+    loom::model(|| {
+        let events = Arc::new([Event::default(), Event::default()]);
+        let turn = Arc::new(AtomicU32::new(0));
+        let server = {
+            let (events, turn) = (Arc::clone(&events), Arc::clone(&turn));
+            thread::spawn(move || {
+                events[1].wait(|| turn.load(Ordering::Acquire) == 1);
+                turn.store(2, Ordering::Release);
+                announce();
+                events[0].wake();
+            })
+        };
+        turn.store(1, Ordering::Release);
+        announce();
+        events[1].wake();
+        events[0].wait(|| turn.load(Ordering::Acquire) == 2);
+        server.join().unwrap();
+    });
+}
+
+/// A seat whose value is how many questions were served, and a client that asks one.
+struct Table {
+    seat: Seat<u32>,
+    asked: AtomicU32,
+    answered: AtomicU32,
+    servers: [Event; 2],
+    client: Event,
+    stop: AtomicU32,
+}
+
+impl Table {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            seat: Seat::new(0, 0),
+            asked: AtomicU32::new(0),
+            answered: AtomicU32::new(0),
+            servers: [Event::default(), Event::default()],
+            client: Event::default(),
+            stop: AtomicU32::new(0),
+        })
+    }
+
+    /// A server thread: serves what is asked while it holds the seat, hands over when called away, and
+    /// sleeps while there is nothing to do.
+    fn run(&self, me: u32) {
+        let mut held = None;
+        // Acquire: pairs with the client's Release, here and below.
+        let is_asked = |served| self.asked.load(Ordering::Acquire) > served;
+        while self.stop.load(Ordering::Acquire) == 0 {
+            held = held.or_else(|| self.seat.take(me));
+            if let Some(served) = &mut held
+                && is_asked(**served)
+            {
+                **served += 1;
+                self.answered.store(**served, Ordering::Release);
+                announce();
+                self.client.wake();
+            }
+            if self.seat.is_called_away(me)
+                && let Some(seat) = held.take()
+            {
+                let next = self.seat.hand_over(seat);
+                announce();
+                self.servers[next as usize].wake();
+            }
+            self.servers[me as usize].wait(|| {
+                let waiting = match &held {
+                    Some(served) => is_asked(**served) || self.seat.is_called_away(me),
+                    None => self.seat.owner() == me,
+                };
+                waiting || self.stop.load(Ordering::Acquire) == 1
+            });
+        }
+    }
+
+    fn wake_owner(&self, announced: bool) {
+        if announced {
+            announce();
+        }
+        self.servers[self.seat.owner() as usize].wake();
+    }
+}
+
+/// Seat 1 to 3: a client asks while the seat moves from one server thread to the other. The question is
+/// served once, by one of them, and neither sleeps through it; else the model is in a deadlock.
+fn moves(announced: bool) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(3));
+    model.check(move || {
+        let table = Table::new();
+        let servers = [0, 1].map(|me| {
+            let table = Arc::clone(&table);
+            thread::spawn(move || table.run(me))
+        });
+        // The controller, and then the client, which knows nothing of it.
+        table.seat.assign(1);
+        table.wake_owner(true);
+        table.asked.store(1, Ordering::Release);
+        table.wake_owner(announced);
+        table
+            .client
+            .wait(|| table.answered.load(Ordering::Acquire) == 1);
+        table.stop.store(1, Ordering::Release);
+        announce();
+        for (event, server) in table.servers.iter().zip(servers) {
+            event.wake();
+            server.join().unwrap();
+        }
+        let served = table.seat.take(table.seat.owner()).map(|served| *served);
+        assert_eq!(served, Some(1));
+    });
+}
+
+#[test]
+fn a_message_is_served_once_while_its_partition_moves() {
+    moves(true);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn canary_without_the_announcement_a_server_sleeps_through_it() {
+    moves(false);
+}

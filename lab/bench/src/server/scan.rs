@@ -1,0 +1,122 @@
+//! What comes back, whatever the protocol: who looks through it and what is counted.
+
+use clap::ValueEnum;
+
+use crate::engine::Items;
+use crate::server::cpserver::{Dialect, Replies as BinaryReplies};
+use crate::server::replies::Replies as TextReplies;
+use crate::server::script::{Request, Script};
+
+/// What the server under load speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Protocol {
+    /// memcached's text protocol
+    Memcached,
+    /// CPServer's LOOKUP and INSERT, which has no answer
+    Cpserver,
+    /// CPServer's FIND and STORE, which tell what became of them
+    CpserverExtended,
+}
+
+impl Protocol {
+    /// CPServer's dialect, if it is CPServer's.
+    pub fn dialect(self) -> Option<Dialect> {
+        match self {
+            Self::Memcached => None,
+            Self::Cpserver => Some(Dialect::Paper),
+            Self::CpserverExtended => Some(Dialect::Extended),
+        }
+    }
+}
+
+/// What a scan met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scan {
+    /// The reply is complete: so many bytes of it (none, if the request has no answer), so many
+    /// hits and misses.
+    Complete(usize, Counts),
+    /// More bytes are needed; these need not be looked at again.
+    Partial(usize),
+}
+
+/// What became of the keys of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Keys with a value.
+    pub hits: u64,
+    /// Keys without.
+    pub misses: u64,
+    /// Values stored.
+    pub stored: u64,
+}
+
+impl Counts {
+    /// One value stored.
+    pub const STORED: Counts = Counts {
+        hits: 0,
+        misses: 0,
+        stored: 1,
+    };
+
+    /// Counts the keys of both.
+    pub fn add(&mut self, other: &Counts) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.stored += other.stored;
+    }
+
+    /// Keys in all.
+    pub fn operations(&self) -> u64 {
+        self.hits + self.misses + self.stored
+    }
+}
+
+/// How far the reply to one request has been seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Values seen.
+    pub hits: u64,
+    /// Keys of the request that have been answered or passed over.
+    pub passed: usize,
+}
+
+/// Looks through replies of one protocol.
+pub enum Scanner {
+    /// memcached's.
+    Text(TextReplies),
+    /// CPServer's.
+    Binary(BinaryReplies),
+}
+
+impl Scanner {
+    /// For items of these sizes, stored without flags.
+    pub fn new(protocol: Protocol, items: &Items) -> Self {
+        match protocol.dialect() {
+            None => Self::Text(TextReplies::new(items.key_size, items.value_size)),
+            Some(dialect) => Self::Binary(BinaryReplies::new(dialect, items.value_size)),
+        }
+    }
+
+    /// Bytes of one value's record: the least that a buffer must hold.
+    pub fn record(&self) -> usize {
+        match self {
+            Self::Text(replies) => replies.record(),
+            Self::Binary(replies) => replies.record(),
+        }
+    }
+
+    /// Looks through the reply to `request` at the front of `bytes`.
+    #[inline]
+    pub fn scan(
+        &self,
+        script: &Script,
+        request: Request,
+        progress: &mut Progress,
+        bytes: &[u8],
+    ) -> Result<Scan, String> {
+        match self {
+            Self::Text(replies) => replies.scan(script, request, progress, bytes),
+            Self::Binary(replies) => replies.scan(script, request, bytes),
+        }
+    }
+}
