@@ -5,7 +5,7 @@ use nuthatch_sync::clock::Time;
 
 use crate::item::Header;
 use crate::reply::{Item, Reply};
-use crate::request::{Condition, Delta, Expiry, Read, Store, StoreMode};
+use crate::request::{Condition, Delta, Expiry, Leave, Read, Removal, Store, StoreMode};
 
 /// What the rules look at in the item that is there.
 pub trait Existing {
@@ -147,8 +147,35 @@ pub fn apply(number: u64, delta: &Delta) -> u64 {
     }
 }
 
+/// What a removal that leaves something makes of the item, or the refusal. (Where nothing is to be
+/// left, an engine takes the item out instead of emptying it.)
+pub fn left(removal: &Removal, old: &impl Existing) -> Result<Rewrite<'static>, Reply> {
+    permit(removal.condition, old)?;
+    let (keep, stale, expiry, new_cas) = match removal.leave {
+        Leave::Nothing => (false, false, None, None),
+        Leave::Stale { expiry, new_cas } => (true, true, expiry, new_cas),
+        Leave::Empty {
+            stale,
+            expiry,
+            new_cas,
+        } => (false, stale, expiry, new_cas),
+    };
+    Ok(Rewrite {
+        flags: if keep { old.flags() } else { 0 },
+        expiry: expiry.unwrap_or(old.expiry()),
+        new_cas,
+        stale,
+        ..Rewrite::of(old, b"", keep, b"")
+    })
+}
+
+/// True if a reader wins the right to refresh the item.
+pub fn wins(read: &Read, item: &Item, now: Time) -> bool {
+    read.may_win && !item.won_before && (item.stale || needs_recache(item, read, now))
+}
+
 /// True if the item's remaining life is shorter than the reader bears.
-pub fn needs_recache(item: &Item, read: &Read, now: Time) -> bool {
+fn needs_recache(item: &Item, read: &Read, now: Time) -> bool {
     match (read.recache_below, item.expiry) {
         (Some(below), Expiry::At(at)) => at.since(now).as_secs() < u64::from(below),
         _ => false,

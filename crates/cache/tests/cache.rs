@@ -293,3 +293,32 @@ fn the_maintenance_thread_ends_with_the_cache() {
         std::thread::yield_now();
     }
 }
+
+/// What `stats hash` shows: each search is counted once, alone or in a batch, and a lookup that finds its
+/// key's tag looks at no other item, but for the few that share the tag.
+#[test]
+fn searches_are_counted() {
+    let cache = Cache::builder()
+        .memory_limit(64 << 20)
+        .hash_seed(1)
+        .build()
+        .unwrap();
+    for number in 0..1000_u32 {
+        cache.set(&number.to_le_bytes(), b"v").unwrap();
+    }
+    let before = cache.stats();
+    let keys: Vec<[u8; 4]> = (500..1500_u32).map(u32::to_le_bytes).collect();
+    for key in &keys {
+        cache.get(key).unwrap();
+    }
+    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let found = cache.multi_get(&keys).unwrap();
+    assert_eq!(found.iter().flatten().count(), 500);
+    let stats = cache.stats();
+    assert_eq!(stats.lookups - before.lookups, 2000);
+    assert_eq!(stats.lookup_hits - before.lookup_hits, 1000);
+    let false_tags = stats.false_tags - before.false_tags;
+    let searched_hit = stats.searched_hit - before.searched_hit;
+    let searched_miss = stats.searched_miss - before.searched_miss;
+    assert_eq!(searched_hit + searched_miss, 1000 + false_tags);
+}

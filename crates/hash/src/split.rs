@@ -80,7 +80,7 @@ pub const fn partner_offset(tag: u64) -> u64 {
 /// fraction of it.
 #[inline(always)]
 pub const fn partition(hash: u64, partitions: u32) -> u32 {
-    ((hash >> 32) * partitions as u64 >> 32) as u32
+    (((hash >> 32) * partitions as u64) >> 32) as u32
 }
 
 /// The bucket in an array of `buckets` (at least 1) that grows by one at a time: the low bits, as many

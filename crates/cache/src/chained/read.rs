@@ -15,7 +15,7 @@ use super::local::Local;
 use crate::item::{Fields, Header, plain_item};
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{Expiry, Read};
-use crate::semantics::needs_recache;
+use crate::semantics::wins;
 use crate::slab::fresh::Fresh;
 
 impl Chained {
@@ -146,9 +146,8 @@ impl Chained {
     ) {
         let mut item = self.item(found.chunk, &found.header, now);
         let mut fields = found.header.fields();
-        let wins =
-            read.may_win && !item.won_before && (item.stale || needs_recache(&item, read, now));
-        if wins {
+        let won = wins(read, &item, now);
+        if won {
             item.won = true;
             fields.won = true;
         }
@@ -158,7 +157,7 @@ impl Chained {
             self.lifetimes.note_expiry(expiry);
         }
         let mut found = *found;
-        if wins || read.touch.is_some() {
+        if won || read.touch.is_some() {
             found.header = Header::new(&self.shape_of(&found.header), &fields);
             found.header.store(&self.store.arena, found.chunk);
         }

@@ -33,6 +33,7 @@ impl<D: Design> Cuckoo<D> {
         key: &Key<'_>,
     ) -> Option<Found> {
         let mut mask = self.index.matches(buckets, tag);
+        let mut false_tags = 0;
         while mask != 0 {
             let at = Position::matched::<D>(buckets, mask);
             mask &= mask - 1;
@@ -43,10 +44,19 @@ impl<D: Design> Cuckoo<D> {
             let chunk = slot.chunk::<D>();
             let header = Header::load(&self.store.arena, chunk);
             if self.is_key(chunk, &header, key) {
+                local.counters.one(Count::Lookups);
+                local.counters.one(Count::Hits);
+                local
+                    .counters
+                    .add(Count::SearchedHit as usize, false_tags + 1);
+                local.counters.add(Count::FalseTags as usize, false_tags);
                 return Some(Found { at, chunk, header });
             }
-            local.counters.one(Count::FalseTags);
+            false_tags += 1;
         }
+        local.counters.one(Count::Lookups);
+        local.counters.add(Count::SearchedMiss as usize, false_tags);
+        local.counters.add(Count::FalseTags as usize, false_tags);
         None
     }
 

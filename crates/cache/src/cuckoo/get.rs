@@ -19,7 +19,6 @@ use crate::count::Count;
 use crate::item::{HEADER, Header};
 use crate::prefetch;
 use crate::reply::{Replies, Reply};
-use crate::request::Key;
 use crate::slab::arena::{Chunk, WORD};
 use crate::slab::bytes;
 
@@ -34,6 +33,17 @@ pub(super) struct Probe {
 
 impl Probe {
     const NOTHING: Chunk = Chunk(u64::MAX);
+}
+
+/// How a plain get on its usual way ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Usual {
+    /// Answered with a value, at the first item looked at.
+    Hit,
+    /// Answered with a miss: no tag matched.
+    Miss,
+    /// Something is out of the ordinary, and nothing answered.
+    Not,
 }
 
 /// How an optimistic attempt ended.
@@ -65,24 +75,17 @@ impl<D: Design> Cuckoo<D> {
         }
     }
 
-    /// Third stage of a plain get.
+    /// Third stage of a plain get, as far as it goes the usual way.
     #[inline(always)]
     pub(super) fn get_probed(
-        self: &Arc<Self>,
-        local: &Local,
+        &self,
         asked: &Asked<'_>,
         probe: &Probe,
         replies: &mut impl Replies<CuckooValue<D>>,
-    ) {
-        let Asked {
-            now, key, index, ..
-        } = *asked;
-        let answered = match probe.candidate {
-            Probe::NOTHING => self.answer_miss(&probe.snapshot, index, replies),
-            chunk => self.answer_usual(now, key, chunk, &probe.snapshot, index, replies),
-        };
-        if !answered {
-            self.get_any(local, *asked, replies);
+    ) -> Usual {
+        match probe.candidate {
+            Probe::NOTHING => self.answer_miss(asked, &probe.snapshot, replies),
+            chunk => self.answer_hit(asked, chunk, &probe.snapshot, replies),
         }
     }
 
@@ -94,85 +97,84 @@ impl<D: Design> Cuckoo<D> {
         asked: &Asked<'_>,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
-        if !self.get_usual(asked, replies) {
-            self.get_any(local, *asked, replies);
+        match self.get_usual(asked, replies) {
+            Usual::Hit => local.count_usual(1, 0),
+            Usual::Miss => local.count_usual(0, 1),
+            Usual::Not => self.get_any(local, *asked, replies),
         }
     }
 
-    /// A plain get for which nothing is out of the ordinary. False, with nothing answered, if
-    /// something is. Without loops, and with no branch that is not nearly always taken the same
-    /// way: the processor runs on into the next get while this one waits for memory.
+    /// A plain get for which nothing is out of the ordinary. Without loops, and with no branch that is
+    /// not nearly always taken the same way: the processor runs on into the next get while this one
+    /// waits for memory.
     #[inline(always)]
-    fn get_usual(&self, asked: &Asked<'_>, replies: &mut impl Replies<CuckooValue<D>>) -> bool {
-        let Asked { now, key, index } = *asked;
-        let place = &self.index.place(key.hash());
+    fn get_usual(&self, asked: &Asked<'_>, replies: &mut impl Replies<CuckooValue<D>>) -> Usual {
+        let place = &self.index.place(asked.key.hash());
         let Some((snapshot, buckets)) = self.index.begin_at_rest(place) else {
-            return false;
+            return Usual::Not;
         };
         let mask = self.index.matches(buckets, place.tag);
         if mask == 0 {
-            return self.answer_miss(&snapshot, index, replies);
+            return self.answer_miss(asked, &snapshot, replies);
         }
         let slot = self.index.load(Position::matched::<D>(buckets, mask));
-        self.answer_usual(now, key, slot.chunk::<D>(), &snapshot, index, replies)
+        self.answer_hit(asked, slot.chunk::<D>(), &snapshot, replies)
     }
 
     #[inline(always)]
     fn answer_miss(
         &self,
+        asked: &Asked<'_>,
         snapshot: &Snapshot,
-        index: usize,
         replies: &mut impl Replies<CuckooValue<D>>,
-    ) -> bool {
-        let unchanged = self.index.unchanged(snapshot);
-        if unchanged {
-            replies.done(index, Reply::Miss);
+    ) -> Usual {
+        if !self.index.unchanged(snapshot) {
+            return Usual::Not;
         }
-        unchanged
+        replies.done(asked.index, Reply::Miss);
+        Usual::Miss
     }
 
     /// Answers with the item in a chunk if it is this key's, alive, with the usual header, not too
-    /// large to copy, and not moved meanwhile. False, with nothing answered, otherwise.
+    /// large to copy, and not moved meanwhile.
     #[inline(always)]
-    fn answer_usual(
+    fn answer_hit(
         &self,
-        now: Time,
-        key: &Key<'_>,
+        asked: &Asked<'_>,
         chunk: Chunk,
         snapshot: &Snapshot,
-        index: usize,
         replies: &mut impl Replies<CuckooValue<D>>,
-    ) -> bool {
+    ) -> Usual {
+        let Asked { now, key, index } = *asked;
         let Some(words) = self.store.arena.window(chunk) else {
-            return false;
+            return Usual::Not;
         };
         let (head, body) = words.split_at(HEADER / WORD);
         let [word0, word1] = [0, 1].map(|at: usize| head[at].load(Ordering::Relaxed));
         let key = key.bytes();
         let Some(header) = Header::usual(word0, word1, key.len()) else {
-            return false;
+            return Usual::Not;
         };
         let item = plain_item(&header);
         let same = bytes::equal(body, key);
         if !same || !self.is_live(&header, now) || item.value_len > COPY_MAX {
-            return false;
+            return Usual::Not;
         }
         let into = replies.begin(index, &item);
         bytes::copy_out(body, key.len(), into);
-        let unchanged = self.index.unchanged(snapshot);
-        if unchanged {
-            replies.commit(index);
-            self.store.recency.hit(chunk);
-        } else {
+        if !self.index.unchanged(snapshot) {
             replies.retract(index);
+            return Usual::Not;
         }
-        unchanged
+        replies.commit(index);
+        self.store.recency.hit(chunk);
+        Usual::Hit
     }
 
     /// A plain get, whatever may be in its way.
     #[cold]
     #[inline(never)]
-    fn get_any(
+    pub(super) fn get_any(
         self: &Arc<Self>,
         local: &Local,
         asked: Asked<'_>,

@@ -13,7 +13,7 @@ use nuthatch_sync::clock::Time;
 
 use super::Cuckoo;
 use super::find::Asked;
-use super::get::Probe;
+use super::get::{Probe, Usual};
 use super::layout::{Design, EightWay};
 use super::local::Local;
 use crate::engine::{Cursor, Handle, Reservation, Visit};
@@ -129,6 +129,7 @@ impl<D: Design> CuckooHandle<D> {
         probes: &[Probe],
         replies: &mut R,
     ) {
+        let (mut hits, mut misses) = (0, 0);
         for (number, (request, probe)) in group.iter().zip(probes).enumerate() {
             let asked = Asked {
                 now,
@@ -136,10 +137,15 @@ impl<D: Design> CuckooHandle<D> {
                 index: first + number,
             };
             match &request.op {
-                Op::Get => self.engine.get_probed(&self.local, &asked, probe, replies),
+                Op::Get => match self.engine.get_probed(&asked, probe, replies) {
+                    Usual::Hit => hits += 1,
+                    Usual::Miss => misses += 1,
+                    Usual::Not => self.engine.get_any(&self.local, asked, replies),
+                },
                 op => self.change(&asked, op, replies),
             }
         }
+        self.local.count_usual(hits, misses);
     }
 
     /// Everything but a plain get.

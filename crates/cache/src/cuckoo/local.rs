@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::search::Searcher;
-use crate::count::Counted;
+use crate::count::{Count, Counted};
 use crate::lifetime::Sequences;
 
 /// A thread's own: counters, search buffers, unused sequences.
@@ -24,5 +24,14 @@ impl Local {
             searcher: Searcher::new(seed),
             sequences: Sequences::default(),
         }
+    }
+
+    /// Counts plain gets that went the usual way: a hit looked at one item, a miss at none.
+    #[inline(always)]
+    pub fn count_usual(&self, hits: u64, misses: u64) {
+        let counters = &self.counters;
+        counters.add(Count::Lookups as usize, hits + misses);
+        counters.add(Count::Hits as usize, hits);
+        counters.add(Count::SearchedHit as usize, hits);
     }
 }

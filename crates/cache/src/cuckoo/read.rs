@@ -15,7 +15,7 @@ use crate::count::Count;
 use crate::item::{Fields, Header};
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{Expiry, Read};
-use crate::semantics::needs_recache;
+use crate::semantics::wins;
 use crate::slab::arena::Chunk;
 use crate::slab::fresh::Fresh;
 
@@ -86,9 +86,7 @@ impl<D: Design> Cuckoo<D> {
             };
             let item = self.item(found.chunk, &found.header, now);
             let value = read.value && read.unless_cas != Some(item.cas);
-            let wins =
-                read.may_win && !item.won_before && (item.stale || needs_recache(&item, read, now));
-            if wins || (value && item.value_len > COPY_MAX) {
+            if wins(read, &item, now) || (value && item.value_len > COPY_MAX) {
                 return false;
             }
             if value {
@@ -227,7 +225,7 @@ impl<D: Design> Cuckoo<D> {
         let mut item = self.item(found.chunk, &found.header, now);
         let mut fields = found.header.fields();
         let mut changed = false;
-        if read.may_win && !item.won_before && (item.stale || needs_recache(&item, read, now)) {
+        if wins(read, &item, now) {
             item.won = true;
             fields.won = true;
             changed = true;

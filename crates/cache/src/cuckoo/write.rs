@@ -16,7 +16,7 @@ use crate::count::{ClassCount, Count};
 use crate::item::{Fields, Header, Shape};
 use crate::reply::{Item, Reply};
 use crate::request::{Condition, Key, Leave, Removal, Store, StoreMode};
-use crate::semantics::{Rewrite, allows, permit};
+use crate::semantics::{Rewrite, allows, left, permit};
 use crate::slab::arena::Chunk;
 use crate::slab::fresh::Fresh;
 
@@ -270,33 +270,10 @@ impl<D: Design> Cuckoo<D> {
 
     /// A removal of any kind.
     pub(super) fn remove(&self, local: &mut Local, asked: &Asked<'_>, removal: &Removal) -> Reply {
-        let outcome = match removal.leave {
-            Leave::Nothing => return self.delete(local, asked, removal.condition),
-            Leave::Stale { expiry, new_cas } => self.rewrite(local, asked, |header| {
-                permit(removal.condition, header)?;
-                Ok(Rewrite {
-                    expiry: expiry.unwrap_or(header.expiry()),
-                    new_cas,
-                    stale: true,
-                    ..Rewrite::of(header, b"", true, b"")
-                })
-            }),
-            Leave::Empty {
-                stale,
-                expiry,
-                new_cas,
-            } => self.rewrite(local, asked, |header| {
-                permit(removal.condition, header)?;
-                Ok(Rewrite {
-                    flags: 0,
-                    expiry: expiry.unwrap_or(header.expiry()),
-                    new_cas,
-                    stale,
-                    ..Rewrite::of(header, b"", false, b"")
-                })
-            }),
-        };
-        match outcome {
+        if removal.leave == Leave::Nothing {
+            return self.delete(local, asked, removal.condition);
+        }
+        match self.rewrite(local, asked, |header| left(removal, header)) {
             Ok(_) => Reply::Removed,
             Err(refusal) => refusal,
         }

@@ -15,7 +15,7 @@ use super::table::Partition;
 use crate::number;
 use crate::reply::{Item, Reply};
 use crate::request::{Condition, Delta, Expiry, Key, Leave, Op, Read, Removal, Store, StoreMode};
-use crate::semantics::{Rewrite, allows, apply, needs_recache, permit};
+use crate::semantics::{Rewrite, allows, apply, left, permit, wins};
 
 /// What an operation answers.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ impl Partition {
             };
         };
         let mut item = self.memory().item(element, now);
-        if read.may_win && !item.won_before && (item.stale || needs_recache(&item, read, now)) {
+        if wins(read, &item, now) {
             item.won = true;
             self.memory().set_marks(element, mark::WON, 0);
         }
@@ -310,33 +310,10 @@ impl Partition {
 
     /// A removal of any kind.
     fn remove(&mut self, now: Time, key: &Key<'_>, removal: &Removal) -> Reply {
-        let outcome = match removal.leave {
-            Leave::Nothing => return self.delete(now, key, removal.condition),
-            Leave::Stale { expiry, new_cas } => self.rewrite(now, key, |item| {
-                permit(removal.condition, item)?;
-                Ok(Rewrite {
-                    expiry: expiry.unwrap_or(item.expiry),
-                    new_cas,
-                    stale: true,
-                    ..Rewrite::of(item, b"", true, b"")
-                })
-            }),
-            Leave::Empty {
-                stale,
-                expiry,
-                new_cas,
-            } => self.rewrite(now, key, |item| {
-                permit(removal.condition, item)?;
-                Ok(Rewrite {
-                    flags: 0,
-                    expiry: expiry.unwrap_or(item.expiry),
-                    new_cas,
-                    stale,
-                    ..Rewrite::of(item, b"", false, b"")
-                })
-            }),
-        };
-        match outcome {
+        if removal.leave == Leave::Nothing {
+            return self.delete(now, key, removal.condition);
+        }
+        match self.rewrite(now, key, |item| left(removal, item)) {
             Ok(_) => Reply::Removed,
             Err(refusal) => refusal,
         }

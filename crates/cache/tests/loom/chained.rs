@@ -175,7 +175,7 @@ fn a_hit_saves_the_oldest_or_misses_it() {
 #[test]
 fn two_evictions_take_two_items() {
     for eviction in [ChainedEviction::Lru, ChainedEviction::Clock] {
-        model(3, move || {
+        model(2, move || {
             let engine = engine(eviction);
             let mut door = engine.handle();
             let stored = fill(&engine, &mut door);
