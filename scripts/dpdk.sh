@@ -1,10 +1,10 @@
 #!/bin/sh
 # Flow caches in a packet program, on DPDK, without a network card: dpdk.sh [quick]
 #
-# Builds examples/dpdk, makes a capture, and replays it at memory speed to each cache in turn; ends with
-# a table. `quick` is small enough for a test. In the environment: ENTRIES of each cache, FLOWS and
-# PACKETS of the capture, THETA for how skewed they are, RULES behind the caches, ROUNDS of MILLISECONDS
-# each. Takes huge pages from the system if it may, and gives them back.
+# Builds examples/dpdk, makes a capture, and replays it at memory speed to each cache in turn; ends
+# with a table. `quick` is small enough for a test. In the environment: ENTRIES of each cache, FLOWS
+# and PACKETS of the capture, THETA for how skewed they are, RULES behind the caches, and ROUNDS.
+# Takes huge pages from the system if it may, and gives them back.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/setup-dpdk.sh
@@ -12,11 +12,11 @@ case ${1:-} in
     "")
         # The flows are a quarter more than the entries, and a little skewed.
         : "${ENTRIES:=131072}" "${FLOWS:=163840}" "${THETA:=0.6}" "${RULES:=512}"
-        : "${PACKETS:=1048576}" "${ROUNDS:=15}" "${MILLISECONDS:=200}"
+        : "${PACKETS:=1048576}" "${ROUNDS:=15}"
         ;;
     quick)
         : "${ENTRIES:=4096}" "${FLOWS:=5120}" "${THETA:=0.6}" "${RULES:=128}"
-        : "${PACKETS:=65536}" "${ROUNDS:=3}" "${MILLISECONDS:=40}"
+        : "${PACKETS:=65536}" "${ROUNDS:=5}"
         ;;
     *) echo "usage: dpdk.sh [quick]" >&2; exit 2 ;;
 esac
@@ -38,7 +38,7 @@ give_back() {
 }
 trap give_back EXIT
 trap 'exit 1' INT TERM
-memory="--no-huge --no-shconf"
+memory="--no-huge --no-shconf -m $mebibytes"
 if [ -w $pages ]; then
     took=yes
     echo $((had + mebibytes / 2)) >$pages
@@ -51,8 +51,7 @@ echo "$PACKETS packets of $FLOWS flows, skew $THETA, replayed at memory speed"
 core=$(sed -n 's/^Cpus_allowed_list:.*[^0-9]\([0-9]*\)$/\1/p' /proc/self/status)
 # Words for DPDK are words.
 # shellcheck disable=SC2086
-LD_LIBRARY_PATH=$out/prefix/lib "$out/flow-packets" $memory -m $mebibytes -l "$core" \
+LD_LIBRARY_PATH=$out/prefix/lib "$out/flow-packets" $memory -l "$core" \
     --no-pci --no-telemetry --log-level='*:error' \
     --vdev "net_pcap0,rx_pcap=$capture,infinite_rx=1" -- \
-    --entries "$ENTRIES" --rules "$RULES" --packets "$PACKETS" --warm-up $((50 * FLOWS)) \
-    --rounds "$ROUNDS" --milliseconds "$MILLISECONDS"
+    --entries "$ENTRIES" --rules "$RULES" --packets "$PACKETS" --rounds "$ROUNDS"

@@ -1,15 +1,15 @@
 # What an installation is made of and where it goes: read by install.sh and uninstall.sh, which say
 # `. scripts/installed.sh` with PREFIX, LIBDIR and DESTDIR in the environment or not.
 #
-# PREFIX is where things will be looked for. DESTDIR goes in front of it while they are put there, for
-# who makes a package.
+# PREFIX is where things will be looked for. DESTDIR goes in front of it while they are put there,
+# for who makes a package.
 
 prefix=${PREFIX:-/usr/local}
 libdir=${LIBDIR:-$prefix/lib}
 destdir=${DESTDIR:-}
-case $prefix$libdir in
-    /*) ;;
-    *) echo "PREFIX and LIBDIR are absolute paths" >&2; exit 2 ;;
+case $prefix:$libdir in
+    /*:/*) ;;
+    *) echo "PREFIX and LIBDIR are to be absolute paths" >&2; exit 2 ;;
 esac
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 # As crates/flow-c/build.rs names it: changes with what programs linked before cannot live with.

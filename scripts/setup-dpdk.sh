@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the DPDK example needs, where it is missing: DPDK and the drivers that it loads when it
-# runs. Needs root or sudo for that. Fails, with the reason, where it is not to be had.
+# Installs what the DPDK example needs, where it is missing: DPDK and the drivers that it loads when
+# it runs. Needs root or sudo for that. Fails, with the reason, where it is not to be had.
 set -eu
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -1,8 +1,8 @@
 #!/bin/sh
-# C programs against an installed flow cache, found by pkg-config as a stranger would: the example and
-# the test of examples/c with the shared library, with the static one, under the address and
-# undefined-behaviour sanitizers, and under valgrind if it is there. Then what was installed is
-# removed, and nothing stays.
+# C programs against an installed flow cache, found by pkg-config as a stranger would: the example
+# and the test of examples/c with the shared library, with the static one, under the address and
+# undefined-behaviour sanitizers, and under valgrind if it is there; the header in C++ if there is a
+# compiler. Then what was installed is removed, and nothing stays.
 set -eu
 cd "$(dirname "$0")/.."
 out=$PWD/target/c
@@ -64,6 +64,18 @@ if command -v valgrind >/dev/null; then
 else
     echo "c: valgrind is not there: skipped"
     skipped=1
+fi
+
+if command -v c++ >/dev/null; then
+    echo '#include <nuthatch_flow.h>' >"$out/header.cc"
+    # Flags are words.
+    # shellcheck disable=SC2046
+    c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only "$out/header.cc" \
+        $(pkg-config --cflags nuthatch-flow)
+    passed=$((passed + 1))
+else
+    echo "c: there is no C++ compiler: skipped"
+    skipped=$((skipped + 1))
 fi
 
 scripts/uninstall.sh

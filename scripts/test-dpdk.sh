@@ -8,6 +8,10 @@ if ! scripts/setup-dpdk.sh; then
     echo "counts: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi
+# The rival by itself; its result lines count too. A failure hides no other.
+rival=passed
+cargo test -p nuthatch-rte-hash --features rte-hash || rival=failed
+
 log=$PWD/target/dpdk.log
 scripts/dpdk.sh quick >"$log" 2>&1 || { cat "$log"; exit 1; }
 cat "$log"
@@ -24,7 +28,7 @@ holds() {
         failed=$((failed + 1))
     fi
 }
-holds "13 caches are measured" 'caches == 13'
+holds "14 caches are measured" 'caches == 14'
 holds "two buckets hit more than one" 'rate["2-4 BLP, random"] > rate["4-way, random"] + 0.02'
 holds "PBLRU hits more than random" 'rate["2-4 BLP, PBLRU"] > rate["2-4 BLP, random"] + 0.005'
 holds "rte_hash hits" 'rate["rte_hash, random"] > 0.5 && rate["rte_hash, oldest"] > 0.5'
@@ -40,4 +44,4 @@ else
     failed=$((failed + 1))
 fi
 echo "counts: $passed passed, $failed failed, 0 skipped"
-[ "$failed" = 0 ]
+[ "$failed" = 0 ] && [ "$rival" = passed ]

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Removes all that install.sh put there, with the same PREFIX, LIBDIR and DESTDIR; leaves directories.
+# Removes all that install.sh put there, with the same PREFIX, LIBDIR and DESTDIR; leaves
+# directories.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/installed.sh

@@ -37,20 +37,21 @@ int main(void)
     nuthatch_flow_config_default(&config);
     config.entries = 4096;
     nuthatch_flow_table *table;
-    const int status = nuthatch_flow_create(&config, &table);
-    if (status < 0) {
+    nuthatch_flow_hasher *hasher = NULL;
+    int status = nuthatch_flow_create(&config, &table);
+    if (status == 0)
+        status = nuthatch_flow_hasher_create(nuthatch_flow_random_seed(), &hasher);
+    if (status != 0) {
         fprintf(stderr, "firewall: %s\n", nuthatch_flow_error_string(status));
         return 1;
     }
-    const uint64_t seed = nuthatch_flow_random_seed();
     unsigned allowed = 0, decided = 0;
     for (unsigned number = 0; number < 100000; number += BURST) {
         nuthatch_flow_tuple packet[BURST];
         uint64_t hash[BURST], verdict[BURST], hits = 0;
-        for (unsigned i = 0; i < BURST; i++) {
+        for (unsigned i = 0; i < BURST; i++)
             packet[i] = receive(number + i);
-            nuthatch_flow_hash_tuple(seed, &packet[i], &hash[i]);
-        }
+        nuthatch_flow_hash_tuples(hasher, packet, BURST, hash);
         /* One call for the burst; what is missing is decided, and remembered. */
         nuthatch_flow_lookup_many(table, hash, BURST, verdict, &hits);
         for (unsigned i = 0; i < BURST; i++) {
@@ -66,6 +67,7 @@ int main(void)
     nuthatch_flow_get_stats(table, &stats);
     printf("%u allowed, %u decided the slow way; %" PRIu64 " of %" PRIu64 " lookups hit\n", allowed,
            decided, stats.hits, stats.lookups);
+    nuthatch_flow_hasher_destroy(hasher);
     nuthatch_flow_destroy(table);
     return 0;
 }

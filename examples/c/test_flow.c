@@ -24,11 +24,12 @@ static void check(bool condition, const char *text, int line)
     }
 }
 
-/* A mixed number: what a good hash function makes of `number`. */
+static nuthatch_flow_hasher *hasher;
+
 static uint64_t hash_of(uint64_t number)
 {
     uint64_t hash = 0;
-    CHECK(nuthatch_flow_hash_many(1, &number, sizeof(number), 1, &hash) == 0);
+    CHECK(nuthatch_flow_hash_keys(hasher, &number, sizeof(number), 1, &hash) == 0);
     return hash;
 }
 
@@ -249,11 +250,16 @@ static void null_is_refused(void)
     CHECK(nuthatch_flow_clear(NULL) == null);
     CHECK(nuthatch_flow_get_stats(NULL, &stats) == null);
     CHECK(nuthatch_flow_get_stats(table, NULL) == null);
-    CHECK(nuthatch_flow_hash_tuple(1, NULL, &number) == null);
-    CHECK(nuthatch_flow_hash_tuple(1, &tuple, NULL) == null);
-    CHECK(nuthatch_flow_hash_many(1, NULL, 8, 1, &number) == null);
-    CHECK(nuthatch_flow_hash_many(1, &number, 8, 1, NULL) == null);
-    CHECK(nuthatch_flow_hash_many(1, NULL, 8, 0, NULL) == 0);
+    CHECK(nuthatch_flow_hasher_create(1, NULL) == null);
+    CHECK(nuthatch_flow_hash_tuples(NULL, &tuple, 1, &number) == null);
+    CHECK(nuthatch_flow_hash_tuples(hasher, NULL, 1, &number) == null);
+    CHECK(nuthatch_flow_hash_tuples(hasher, &tuple, 1, NULL) == null);
+    CHECK(nuthatch_flow_hash_tuples(hasher, NULL, 0, NULL) == 0);
+    CHECK(nuthatch_flow_hash_keys(NULL, &number, 8, 1, &number) == null);
+    CHECK(nuthatch_flow_hash_keys(hasher, NULL, 8, 1, &number) == null);
+    CHECK(nuthatch_flow_hash_keys(hasher, &number, 8, 1, NULL) == null);
+    CHECK(nuthatch_flow_hash_keys(hasher, NULL, 8, 0, NULL) == 0);
+    nuthatch_flow_hasher_destroy(NULL);
     nuthatch_flow_destroy(NULL);
     nuthatch_flow_destroy(table);
 }
@@ -265,8 +271,9 @@ static void sizes_beyond_memory_are_refused(void)
     uint64_t number = 0;
     const int large = NUTHATCH_FLOW_STATUS_COUNT_TOO_LARGE;
     CHECK(nuthatch_flow_lookup_many(table, &number, SIZE_MAX, &number, &number) == large);
-    CHECK(nuthatch_flow_hash_many(1, &number, SIZE_MAX / 2, 3, &number) == large);
-    CHECK(nuthatch_flow_hash_many(1, &number, 0, SIZE_MAX, &number) == large);
+    CHECK(nuthatch_flow_hash_keys(hasher, &number, SIZE_MAX / 2, 3, &number) == large);
+    CHECK(nuthatch_flow_hash_keys(hasher, &number, SIZE_MAX / 2 + 1, 1, &number) == large);
+    CHECK(nuthatch_flow_hash_keys(hasher, &number, 0, SIZE_MAX, &number) == large);
     nuthatch_flow_destroy(table);
 }
 
@@ -287,18 +294,37 @@ static void wide_values_are_refused(void)
     }
 }
 
-static uint64_t tuple_hash(const nuthatch_flow_tuple *tuple, uint64_t seed)
+static uint64_t tuple_hash(const nuthatch_flow_tuple *tuple)
 {
     uint64_t hash = 0;
-    CHECK(nuthatch_flow_hash_tuple(seed, tuple, &hash) == 0);
+    CHECK(nuthatch_flow_hash_tuples(hasher, tuple, 1, &hash) == 0);
     return hash;
+}
+
+static void seeds_decide_hashes(void)
+{
+    const uint64_t key = 1;
+    uint64_t hash[3] = {0};
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        nuthatch_flow_hasher *other = NULL;
+        CHECK(nuthatch_flow_hasher_create(seed, &other) == 0 && other != NULL);
+        CHECK(nuthatch_flow_hash_keys(other, &key, sizeof(key), 1, &hash[seed]) == 0);
+        nuthatch_flow_hasher_destroy(other);
+    }
+    CHECK(hash[1] == hash_of(key) && hash[2] != hash_of(key));
+    CHECK(nuthatch_flow_random_seed() != nuthatch_flow_random_seed());
+    CHECK(nuthatch_flow_widen(1) != nuthatch_flow_widen(2));
 }
 
 static void tuples_that_differ_hash_differently(void)
 {
     const nuthatch_flow_tuple base = {
-        .source = {10, 0, 0, 1}, .destination = {10, 0, 0, 2}, .source_port = 1, .destination_port = 2,
-        .protocol = 6, .version = 4,
+        .source = {10, 0, 0, 1},
+        .destination = {10, 0, 0, 2},
+        .source_port = 1,
+        .destination_port = 2,
+        .protocol = 6,
+        .version = 4,
     };
     nuthatch_flow_tuple other[6] = {base, base, base, base, base, base};
     other[0].source[3]++;
@@ -308,20 +334,108 @@ static void tuples_that_differ_hash_differently(void)
     other[4].protocol++;
     other[5].version = 6;
     for (int i = 0; i < 6; i++)
-        CHECK(tuple_hash(&base, 1) != tuple_hash(&other[i], 1));
-    CHECK(tuple_hash(&base, 1) == tuple_hash(&base, 1));
-    CHECK(tuple_hash(&base, 1) != tuple_hash(&base, 2));
+        CHECK(tuple_hash(&base) != tuple_hash(&other[i]));
+    CHECK(tuple_hash(&base) == tuple_hash(&base));
     /* Of version 4 only four bytes of an address count. */
     nuthatch_flow_tuple same = base;
     same.source[4] = same.destination[15] = 9;
-    CHECK(tuple_hash(&base, 1) == tuple_hash(&same, 1));
-    nuthatch_flow_tuple wrong = base;
-    uint64_t hash = 3;
-    wrong.version = 5;
-    CHECK(nuthatch_flow_hash_tuple(1, &wrong, &hash) == NUTHATCH_FLOW_STATUS_ADDRESS_VERSION);
-    CHECK(hash == 3);
-    CHECK(nuthatch_flow_random_seed() != nuthatch_flow_random_seed());
-    CHECK(nuthatch_flow_widen(1) != nuthatch_flow_widen(2));
+    CHECK(tuple_hash(&base) == tuple_hash(&same));
+    nuthatch_flow_tuple pair[2] = {base, base};
+    uint64_t hash[2] = {3, 3};
+    pair[1].version = 5;
+    CHECK(nuthatch_flow_hash_tuples(hasher, pair, 2, hash) ==
+          NUTHATCH_FLOW_STATUS_ADDRESS_VERSION);
+    CHECK(hash[0] == tuple_hash(&base) && hash[1] == 3);
+}
+
+/* A connection for each number below 2^32. */
+static nuthatch_flow_tuple connection(uint32_t number)
+{
+    nuthatch_flow_tuple tuple = {.protocol = 17, .version = number % 2 == 0 ? 4 : 6};
+    memcpy(tuple.source, &number, sizeof(number));
+    return tuple;
+}
+
+static nuthatch_flow_exact *exact_of(uint64_t entries)
+{
+    const nuthatch_flow_config config = config_of(entries);
+    nuthatch_flow_exact *table = NULL;
+    CHECK(nuthatch_flow_exact_create(&config, 1, &table) == 0 && table != NULL);
+    return table;
+}
+
+static void exact_tables_answer_with_the_own_value(void)
+{
+    nuthatch_flow_exact *table = exact_of(512);
+    nuthatch_flow_tuple tuple[MANY];
+    uint64_t value[MANY], hits[WORDS], single = 0;
+    for (uint32_t flow = 0; flow < MANY; flow++) {
+        tuple[flow] = connection(flow);
+        CHECK(nuthatch_flow_exact_insert(table, &tuple[flow], UINT64_MAX - flow, NULL) > 0);
+        CHECK(nuthatch_flow_exact_lookup(table, &tuple[flow], &single) == 1);
+        CHECK(single == UINT64_MAX - flow);
+    }
+    const int64_t found = nuthatch_flow_exact_lookup_many(table, tuple, MANY, value, hits);
+    CHECK(found > 256 && found <= 544);
+    int64_t hit = 0;
+    for (uint32_t flow = 0; flow < MANY; flow++) {
+        const uint64_t there = hits[flow / 64] >> (flow % 64) & 1;
+        CHECK(value[flow] == (there ? UINT64_MAX - flow : 0));
+        hit += (int64_t)there;
+    }
+    CHECK(hit == found);
+    CHECK(nuthatch_flow_exact_remove(table, &tuple[MANY - 1], &single) == 1);
+    CHECK(single == UINT64_MAX - (MANY - 1));
+    CHECK(nuthatch_flow_exact_remove(table, &tuple[MANY - 1], NULL) == 0);
+    single = 4;
+    CHECK(nuthatch_flow_exact_insert(table, &tuple[0], 1, NULL) > 0);
+    CHECK(nuthatch_flow_exact_insert(table, &tuple[0], 2, &single) ==
+          NUTHATCH_FLOW_OUTCOME_UPDATED);
+    CHECK(single == 1);
+    CHECK(nuthatch_flow_exact_forget_value(table, 2) == 1);
+    CHECK(nuthatch_flow_exact_clear(table) > 0);
+    nuthatch_flow_stats stats;
+    CHECK(nuthatch_flow_exact_get_stats(table, &stats) == 0 && stats.occupied == 0);
+    CHECK(stats.lookups == 2 * MANY && stats.hits == MANY + (uint64_t)found);
+    nuthatch_flow_exact_destroy(table);
+}
+
+static void exact_tables_refuse_what_they_must(void)
+{
+    const int null = NUTHATCH_FLOW_STATUS_NULL_POINTER;
+    const int version = NUTHATCH_FLOW_STATUS_ADDRESS_VERSION;
+    const nuthatch_flow_config config = config_of(64);
+    nuthatch_flow_exact *table = (nuthatch_flow_exact *)1;
+    CHECK(nuthatch_flow_exact_create(NULL, 1, &table) == null && table == NULL);
+    CHECK(nuthatch_flow_exact_create(&config, 1, NULL) == null);
+    table = exact_of(64);
+    nuthatch_flow_tuple tuple[2] = {connection(0), connection(1)};
+    nuthatch_flow_stats stats;
+    uint64_t value[2] = {7, 7}, hits = 7;
+    CHECK(nuthatch_flow_exact_lookup(NULL, tuple, value) == null);
+    CHECK(nuthatch_flow_exact_lookup(table, NULL, value) == null);
+    CHECK(nuthatch_flow_exact_lookup(table, tuple, NULL) == null);
+    CHECK(nuthatch_flow_exact_lookup_many(NULL, tuple, 2, value, &hits) == null);
+    CHECK(nuthatch_flow_exact_lookup_many(table, NULL, 2, value, &hits) == null);
+    CHECK(nuthatch_flow_exact_lookup_many(table, NULL, 0, NULL, NULL) == 0);
+    CHECK(nuthatch_flow_exact_lookup_many(table, tuple, SIZE_MAX / 8, value, &hits) ==
+          NUTHATCH_FLOW_STATUS_COUNT_TOO_LARGE);
+    CHECK(nuthatch_flow_exact_insert(NULL, tuple, 1, NULL) == null);
+    CHECK(nuthatch_flow_exact_insert(table, NULL, 1, NULL) == null);
+    CHECK(nuthatch_flow_exact_remove(NULL, tuple, NULL) == null);
+    CHECK(nuthatch_flow_exact_remove(table, NULL, NULL) == null);
+    CHECK(nuthatch_flow_exact_forget_value(NULL, 1) == null);
+    CHECK(nuthatch_flow_exact_clear(NULL) == null);
+    CHECK(nuthatch_flow_exact_get_stats(NULL, &stats) == null);
+    CHECK(nuthatch_flow_exact_get_stats(table, NULL) == null);
+    tuple[1].version = 0;
+    CHECK(nuthatch_flow_exact_lookup_many(table, tuple, 2, value, &hits) == version);
+    CHECK(value[0] == 7 && hits == 7);
+    CHECK(nuthatch_flow_exact_lookup(table, &tuple[1], value) == version);
+    CHECK(nuthatch_flow_exact_insert(table, &tuple[1], 1, NULL) == version);
+    CHECK(nuthatch_flow_exact_remove(table, &tuple[1], NULL) == version);
+    nuthatch_flow_exact_destroy(NULL);
+    nuthatch_flow_exact_destroy(table);
 }
 
 static void every_status_has_words(void)
@@ -416,6 +530,8 @@ static void run(const char *name, void (*test)(void))
 
 int main(void)
 {
+    if (nuthatch_flow_hasher_create(1, &hasher) != 0)
+        return EXIT_FAILURE;
     RUN(what_is_inserted_is_found);
     RUN(bulk_lookups_have_no_ceiling);
     RUN(an_insert_always_finds_a_place);
@@ -426,10 +542,14 @@ int main(void)
     RUN(null_is_refused);
     RUN(sizes_beyond_memory_are_refused);
     RUN(wide_values_are_refused);
+    RUN(seeds_decide_hashes);
     RUN(tuples_that_differ_hash_differently);
+    RUN(exact_tables_answer_with_the_own_value);
+    RUN(exact_tables_refuse_what_they_must);
     RUN(every_status_has_words);
     RUN(threads_share_a_table);
     RUN(only_shared_tables_are_shared);
+    nuthatch_flow_hasher_destroy(hasher);
     printf("counts: %u passed, %u failed, 0 skipped\n", passed, failed);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <rte_cycles.h>
 #include <rte_eal.h>
 
 #include "measure.h"
@@ -17,8 +16,8 @@
 #include "report.h"
 #include "subject.h"
 
-/* Three of rte_hash, and no cache at all. */
-#define OTHERS 4
+/* The exact one, three of rte_hash, and no cache at all. */
+#define OTHERS 5
 
 static void stop(int signal)
 {
@@ -33,34 +32,36 @@ static unsigned make_subjects(struct subject *subject, uint32_t entries)
     for (unsigned d = 0; d < designs; d++)
         if (!subject_nuthatch(&subject[d], d, entries))
             return 0;
-    if (!subject_rte_hash_oldest(&subject[designs], entries) ||
-        !subject_rte_hash_random(&subject[designs + 1], entries) ||
-        !subject_rte_hash_full(&subject[designs + 2], entries))
+    struct subject *other = subject + designs;
+    if (!subject_nuthatch_exact(&other[0], entries) ||
+        !subject_rte_hash_oldest(&other[1], entries) ||
+        !subject_rte_hash_random(&other[2], entries) ||
+        !subject_rte_hash_full(&other[3], entries))
         return 0;
-    subject_none(&subject[designs + 3]);
+    subject_none(&other[4]);
     return designs + OTHERS;
 }
 
 /* Every cache warm, then every cache in turn, round by round: what disturbs the machine for a while
  * disturbs them alike. False if packets ceased or a signal came. */
-static bool run(uint16_t port, const struct options *options, const struct rules *rules,
-                struct subject *subject, unsigned subjects, struct account *account)
+static bool run(const struct path *path, const struct options *options, struct subject *subject,
+                unsigned subjects, struct account *account)
 {
-    const uint64_t ticks = rte_get_tsc_hz() / 1000 * options->milliseconds;
+    const uint64_t pass = options->packets;
     for (unsigned s = 0; s < subjects; s++)
         if (subject[s].table != NULL)
-            measure(port, &subject[s], rules, options->burst, options->warm_up, UINT64_MAX);
+            measure(path, &subject[s], pass * options->warm_up);
     for (unsigned round = 0; round < options->rounds; round++)
         for (unsigned s = 0; s < subjects; s++) {
             struct account *each = &account[round * subjects + s];
-            *each = measure(port, &subject[s], rules, options->burst, UINT64_MAX, ticks);
-            if (each->packets == 0 || measure_stopped)
+            *each = measure(path, &subject[s], pass * options->passes);
+            if (measure_stopped || each->packets < pass * options->passes)
                 return false;
         }
     return true;
 }
 
-static int measure_all(uint16_t port, const struct options *options, const struct rules *rules)
+static int measure_all(const struct path *path, const struct options *options)
 {
     const unsigned room = subject_nuthatch_designs() + OTHERS;
     struct subject *subject = calloc(room, sizeof(*subject));
@@ -68,12 +69,12 @@ static int measure_all(uint16_t port, const struct options *options, const struc
     int code = EXIT_FAILURE;
     if (subject != NULL && account != NULL) {
         const unsigned subjects = make_subjects(subject, options->entries);
-        if (subjects > 0 && run(port, options, rules, subject, subjects, account)) {
+        if (subjects > 0 && run(path, options, subject, subjects, account)) {
             report(options, subject, subjects, account);
             code = EXIT_SUCCESS;
         } else if (subjects > 0) {
             fprintf(stderr, "flow-packets: %s\n",
-                    measure_stopped ? "stopped" : "the port gives no packets");
+                    measure_stopped ? "stopped" : "the port gave no more packets");
         }
         for (unsigned s = 0; s < room; s++)
             if (subject[s].destroy != NULL)
@@ -84,6 +85,27 @@ static int measure_all(uint16_t port, const struct options *options, const struc
     return code;
 }
 
+/* Everything but DPDK itself. */
+static int start(const struct options *options)
+{
+    struct rules rules = {0};
+    nuthatch_flow_hasher *hasher = NULL;
+    struct path path = {.burst = options->burst, .rules = &rules};
+    int code = EXIT_FAILURE;
+    /* The seed is fixed, so that runs can be compared; a switch draws one at random, so that nobody
+     * can choose flows that collide. */
+    if (!rules_make(&rules, options->rules) || nuthatch_flow_hasher_create(1, &hasher) != 0)
+        fprintf(stderr, "flow-packets: no memory for %u rules\n", options->rules);
+    else if (port_open(options->packets, &path.port)) {
+        path.hasher = hasher;
+        code = measure_all(&path, options);
+        port_close(path.port);
+    }
+    nuthatch_flow_hasher_destroy(hasher);
+    rules_free(&rules);
+    return code;
+}
+
 int main(int count, char **word)
 {
     const int taken = rte_eal_init(count, word);
@@ -91,22 +113,12 @@ int main(int count, char **word)
         fprintf(stderr, "flow-packets: DPDK does not start with these words\n");
         return 2;
     }
+    signal(SIGINT, stop);
+    signal(SIGTERM, stop);
     struct options options;
-    struct rules rules;
-    uint16_t port;
     int code = 2;
-    if (options_read(count - taken, word + taken, &options)) {
-        code = EXIT_FAILURE;
-        signal(SIGINT, stop);
-        signal(SIGTERM, stop);
-        if (!rules_make(&rules, options.rules))
-            fprintf(stderr, "flow-packets: no memory for %u rules\n", options.rules);
-        else if (port_open(options.packets, &port)) {
-            code = measure_all(port, &options, &rules);
-            port_close(port);
-        }
-        rules_free(&rules);
-    }
+    if (options_read(count - taken, word + taken, &options))
+        code = start(&options);
     rte_eal_cleanup();
     return code;
 }

@@ -6,20 +6,14 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include <nuthatch_flow.h>
-
 volatile bool measure_stopped;
-
-/* One hash function for every cache. Its seed is fixed, so that runs can be compared; a switch draws
- * one at random, so that nobody can choose flows that collide. */
-static const uint64_t seed = 1;
 
 /* Whoever handles fewer bursts than so many a second was interrupted by another thread. */
 #define BURSTS_A_SECOND 1000
 
 /* The keys of a burst of packets and their hashes. */
-static void read_keys(struct rte_mbuf **packet, unsigned count, struct burst *burst,
-                      struct account *account)
+static void read_keys(struct rte_mbuf **packet, unsigned count, const nuthatch_flow_hasher *hasher,
+                      struct burst *burst, struct account *account)
 {
     burst->count = 0;
     for (unsigned i = 0; i < count; i++)
@@ -27,7 +21,7 @@ static void read_keys(struct rte_mbuf **packet, unsigned count, struct burst *bu
             burst->count++;
         else
             account->others++;
-    nuthatch_flow_hash_many(seed, burst->key, sizeof(burst->key[0]), burst->count, burst->hash);
+    nuthatch_flow_hash_keys(hasher, burst->key, sizeof(burst->key[0]), burst->count, burst->hash);
 }
 
 /* The verdict for one packet: the rule that the cache named, if it matches, or else the list's. */
@@ -78,19 +72,17 @@ static uint64_t processor_ticks(void)
     return (uint64_t)(seconds * (double)rte_get_tsc_hz());
 }
 
-struct account measure(uint16_t port, struct subject *subject, const struct rules *rules,
-                       unsigned burst_size, uint64_t packets, uint64_t ticks)
+struct account measure(const struct path *path, struct subject *subject, uint64_t packets)
 {
     struct account account = {0};
     struct rte_mbuf *packet[BURST_MAX];
     struct burst burst;
-    const uint64_t began = rte_rdtsc(), second = rte_get_tsc_hz(), used = processor_ticks();
-    uint64_t now = began, last_packet = began;
-    while (!measure_stopped && account.packets < packets && now - began < ticks &&
-           now - last_packet < second) {
-        const unsigned count = rte_eth_rx_burst(port, 0, packet, (uint16_t)burst_size);
-        read_keys(packet, count, &burst, &account);
-        handle(subject, rules, &burst, &account);
+    const uint64_t second = rte_get_tsc_hz(), used = processor_ticks();
+    uint64_t now = rte_rdtsc(), last_packet = now;
+    while (!measure_stopped && account.packets < packets && now - last_packet < second) {
+        const unsigned count = rte_eth_rx_burst(path->port, 0, packet, (uint16_t)path->burst);
+        read_keys(packet, count, path->hasher, &burst, &account);
+        handle(subject, path->rules, &burst, &account);
         rte_pktmbuf_free_bulk(packet, count);
         account.packets += count;
         now = rte_rdtsc();

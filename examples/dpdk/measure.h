@@ -6,8 +6,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <nuthatch_flow.h>
+
 #include "rules.h"
 #include "subject.h"
+
+/* What packets come from and go through, but for the cache. */
+struct path {
+    uint16_t port;
+    /* Packets in a burst at most. */
+    uint32_t burst;
+    const nuthatch_flow_hasher *hasher;
+    const struct rules *rules;
+};
 
 /* What a run of packets came to. */
 struct account {
@@ -33,9 +44,8 @@ struct account {
 /* Set by a signal: runs end early. */
 extern volatile bool measure_stopped;
 
-/* Takes bursts from a port until `packets` came or `ticks` passed, or until nothing came for a
- * second: a port at memory speed does not pause. */
-struct account measure(uint16_t port, struct subject *subject, const struct rules *rules,
-                       unsigned burst_size, uint64_t packets, uint64_t ticks);
+/* Takes bursts from a port until `packets` came, or until none came for a second: a port at memory
+ * speed does not pause. */
+struct account measure(const struct path *path, struct subject *subject, uint64_t packets);
 
 #endif

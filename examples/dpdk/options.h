@@ -11,12 +11,13 @@ struct options {
     uint32_t entries;
     /* Rules in the list behind it. */
     uint32_t rules;
-    /* Packets that the port keeps in buffers: those of a capture that is replayed. */
+    /* Packets of the capture, which the port keeps in buffers. */
     uint32_t packets;
-    /* Packets through each cache before it is measured. */
+    /* Passes of the capture through each cache before it is measured. */
     uint32_t warm_up;
-    /* How often each cache has its turn, and milliseconds a turn. */
-    uint32_t rounds, milliseconds;
+    /* How often each cache has its turn, and passes a turn: a part of a capture has fewer flows
+     * than all of it, and would hit more. */
+    uint32_t rounds, passes;
     /* Packets in a burst. */
     uint32_t burst;
 };

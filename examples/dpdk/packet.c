@@ -33,7 +33,8 @@ bool packet_key(const struct rte_mbuf *packet, struct flow_key *key)
     const uint32_t length = rte_pktmbuf_data_len(packet);
     if (length - at < sizeof(struct rte_ipv4_hdr))
         return false;
-    const struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(packet, const struct rte_ipv4_hdr *, at);
+    const struct rte_ipv4_hdr *ip =
+        rte_pktmbuf_mtod_offset(packet, const struct rte_ipv4_hdr *, at);
     const uint32_t header = rte_ipv4_hdr_len(ip);
     if (ip->version != 4 || header < sizeof(struct rte_ipv4_hdr))
         return false;
@@ -42,7 +43,7 @@ bool packet_key(const struct rte_mbuf *packet, struct flow_key *key)
         .destination = ip->dst_addr,
         .protocol = ip->next_proto_id,
     };
-    /* The first fragment has ports and the others not: all go without, so that they stay together. */
+    /* Only the first fragment has ports: all go without, so that they stay together. */
     const uint16_t fragment = RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK);
     const bool ports = ip->next_proto_id == IPPROTO_TCP || ip->next_proto_id == IPPROTO_UDP;
     if (!ports || (ip->fragment_offset & fragment) != 0)

@@ -21,9 +21,9 @@ struct flow_key {
 
 _Static_assert(sizeof(struct flow_key) == 16, "a key has no padding");
 
-/* Reads the key of an IPv4 packet, behind any number of VLAN tags that lie within the first segment.
- * Ports are zero where there are none to be trusted: protocols without ports, and fragments.
- * False if it is no IPv4 packet, or is cut short: nothing is read beyond its first segment. */
+/* Reads the key of an IPv4 packet, behind any number of VLAN tags in its first segment. Ports are
+ * zero where there are none to be trusted: protocols without ports, and fragments. False if it is
+ * no IPv4 packet, or is cut short: nothing is read beyond its first segment. */
 bool packet_key(const struct rte_mbuf *packet, struct flow_key *key);
 
 #endif

@@ -104,9 +104,9 @@ void report(const struct options *options, const struct subject *subject, unsign
         fprintf(stderr, "flow-packets: no memory for the report\n");
         return;
     }
-    printf("%u entries, %u rules, bursts of %u; the median of %u rounds of %u ms each\n\n",
+    printf("%u entries, %u rules, bursts of %u; the median of %u rounds of %" PRIu64 " packets\n\n",
            options->entries, options->rules, options->burst, options->rounds,
-           options->milliseconds);
+           (uint64_t)options->packets * options->passes);
     const char *format = "%-22s %8s %8s %8s %8s %8s %8s %8s\n";
     printf(format, "", "", "cycles", "of it", "of it", "of it", "million", "rate by");
     printf(format, "cache", "hit rate", "a packet", "receive", "lookup", "verdict", "a second",

@@ -18,7 +18,7 @@ struct burst {
     unsigned count;
 };
 
-/* A flow cache. All of them get the same hashes, made outside; values are rule numbers. */
+/* A flow cache. They get the same hashes, made outside; values are rule numbers. */
 struct subject {
     const char *name;
     /* What the next two work on; NULL for no cache at all. */
@@ -36,10 +36,13 @@ void subject_none(struct subject *subject);
 /* The designs of this library, in the order they are measured. The first is what others are
  * compared with. False if a table cannot be had: stderr says why. */
 unsigned subject_nuthatch_designs(void);
-bool subject_nuthatch(struct subject *subject, unsigned design, uint32_t entries);
+bool subject_nuthatch(struct subject *subject, unsigned which, uint32_t entries);
 
-/* DPDK's own hash table with as many places, and an eviction put beside it: the key that leaves is the
- * oldest, or a random one. The first two begin to evict when 15 of 16 places are taken. */
+/* The one that keeps whole keys and compares them, as rte_hash does. It hashes for itself. */
+bool subject_nuthatch_exact(struct subject *subject, uint32_t entries);
+
+/* DPDK's own hash table with as many places, and an eviction put beside it: the key that leaves is
+ * the oldest, or a random one. The first two evict when 15 of 16 places are taken. */
 bool subject_rte_hash_oldest(struct subject *subject, uint32_t entries);
 bool subject_rte_hash_random(struct subject *subject, uint32_t entries);
 bool subject_rte_hash_full(struct subject *subject, uint32_t entries);

@@ -193,6 +193,17 @@ typedef enum nuthatch_flow_outcome {
 } nuthatch_flow_outcome;
 
 /**
+ * An exact-match table of connections: it answers with a connection's own value or not at all, for
+ * one more cache line a lookup and 64 more bytes a flow. One thread at a time uses it.
+ */
+typedef struct nuthatch_flow_exact nuthatch_flow_exact;
+
+/**
+ * A hash function. Threads may use one at the same time.
+ */
+typedef struct nuthatch_flow_hasher nuthatch_flow_hasher;
+
+/**
  * A flow cache, or one thread's part in a flow cache that threads share.
  *
  * One thread at a time uses a nuthatch_flow_table, whichever it is. Threads that work on the same
@@ -335,33 +346,166 @@ const char *nuthatch_flow_version(void);
 int nuthatch_flow_config_default(struct nuthatch_flow_config *config);
 
 /**
- * Returns a seed for hashes that nobody outside the process can foresee. With it nobody who sends
- * packets can choose flows that fall into one bucket.
- */
-uint64_t nuthatch_flow_random_seed(void);
-
-/**
- * Stores the hash of a connection in `*hash`.
+ * Makes an empty table and stores it in `*table`; NULL if it fails. Destroy it after use. The
+ * entry of the configuration does not matter, values may be any; `hash_seed` is best random.
  *
  * Returns 0 or a negative status.
  *
  * # Safety
- * `tuple` is NULL or points to a tuple; `hash` is NULL or points to a number.
+ * `config` is NULL or points to a configuration; `table` is NULL or points to a pointer.
  */
-int nuthatch_flow_hash_tuple(uint64_t seed,
-                             const struct nuthatch_flow_tuple *tuple,
-                             uint64_t *hash);
+int nuthatch_flow_exact_create(const struct nuthatch_flow_config *config,
+                               uint64_t hash_seed,
+                               struct nuthatch_flow_exact **table);
+
+/**
+ * Frees a table; does nothing with NULL.
+ *
+ * # Safety
+ * `table` is NULL or from nuthatch_flow_exact_create(), nobody uses it, and nobody will again.
+ */
+void nuthatch_flow_exact_destroy(struct nuthatch_flow_exact *table);
+
+/**
+ * Looks one connection up. If it is there its value is stored in `*value`.
+ *
+ * Returns 1 if it is there, 0 if not, or a negative status.
+ *
+ * # Safety
+ * `table` is NULL or a table that nobody else uses; `tuple` is NULL or points to a tuple, `value`
+ * is NULL or points to a number.
+ */
+int nuthatch_flow_exact_lookup(struct nuthatch_flow_exact *table,
+                               const struct nuthatch_flow_tuple *tuple,
+                               uint64_t *value);
+
+/**
+ * Looks any number of connections up in one call, with their cache misses overlapped. Values and
+ * hits are as those of nuthatch_flow_lookup_many(). Does nothing if a tuple's version is wrong.
+ *
+ * Returns how many were there, or a negative status. Without tuples the arrays may be NULL.
+ *
+ * # Safety
+ * `table` is NULL or a table that nobody else uses; each array is NULL or as long as said:
+ * `count` tuples, `count` values, and a word of hits for every 64 begun.
+ */
+int64_t nuthatch_flow_exact_lookup_many(struct nuthatch_flow_exact *table,
+                                        const struct nuthatch_flow_tuple *tuples,
+                                        size_t count,
+                                        uint64_t *values,
+                                        uint64_t *hits);
+
+/**
+ * Remembers a value for a connection. It always finds a place.
+ *
+ * Returns one of enum nuthatch_flow_outcome, or a negative status. If a value was replaced or
+ * driven out, and `old` is not NULL, that value is stored in `*old`.
+ *
+ * # Safety
+ * `table` is NULL or a table that nobody else uses; `tuple` is NULL or points to a tuple, `old` is
+ * NULL or points to a number.
+ */
+int nuthatch_flow_exact_insert(struct nuthatch_flow_exact *table,
+                               const struct nuthatch_flow_tuple *tuple,
+                               uint64_t value,
+                               uint64_t *old);
+
+/**
+ * Removes a connection. If it was there, and `old` is not NULL, its value is stored in `*old`.
+ *
+ * Returns 1 if it was there, 0 if not, or a negative status.
+ *
+ * # Safety
+ * `table` is NULL or a table that nobody else uses; `tuple` is NULL or points to a tuple, `old` is
+ * NULL or points to a number.
+ */
+int nuthatch_flow_exact_remove(struct nuthatch_flow_exact *table,
+                               const struct nuthatch_flow_tuple *tuple,
+                               uint64_t *old);
+
+/**
+ * Removes all connections with a value, as when a rule dies. Reads the whole table.
+ *
+ * Returns how many there were, or a negative status.
+ *
+ * # Safety
+ * `table` is NULL or a table that nobody else uses.
+ */
+int64_t nuthatch_flow_exact_forget_value(struct nuthatch_flow_exact *table, uint64_t value);
+
+/**
+ * Removes all connections.
+ *
+ * Returns how many there were, or a negative status.
+ *
+ * # Safety
+ * `table` is NULL or a table that nobody else uses.
+ */
+int64_t nuthatch_flow_exact_clear(struct nuthatch_flow_exact *table);
+
+/**
+ * Stores what the table counted in `*stats`; only verified hits are hits, and the bytes are those
+ * of the slots alone.
+ *
+ * Returns 0 or a negative status.
+ *
+ * # Safety
+ * `table` is NULL or a table that nobody else changes; `stats` is NULL or points to counts.
+ */
+int nuthatch_flow_exact_get_stats(const struct nuthatch_flow_exact *table,
+                                  struct nuthatch_flow_stats *stats);
+
+/**
+ * Makes a hash function and stores it in `*hasher`; NULL if it fails. Destroy it after use.
+ * The same seed gives the same hashes in every process. With one from nuthatch_flow_random_seed()
+ * nobody who sends packets can choose flows that fall into one bucket.
+ *
+ * Returns 0 or a negative status.
+ *
+ * # Safety
+ * `hasher` is NULL or points to a pointer.
+ */
+int nuthatch_flow_hasher_create(uint64_t seed, struct nuthatch_flow_hasher **hasher);
+
+/**
+ * Frees a hash function; does nothing with NULL.
+ *
+ * # Safety
+ * `hasher` is NULL or from nuthatch_flow_hasher_create(), nobody uses it, and nobody will again.
+ */
+void nuthatch_flow_hasher_destroy(struct nuthatch_flow_hasher *hasher);
+
+/**
+ * Returns a number that nobody outside the process can foresee, from the operating system.
+ */
+uint64_t nuthatch_flow_random_seed(void);
+
+/**
+ * Stores the hashes of `count` connections in `hashes`. If the version of one is wrong, those
+ * before it have their hashes.
+ *
+ * Returns 0 or a negative status. Without tuples the arrays may be NULL.
+ *
+ * # Safety
+ * `hasher` is NULL or a hash function; each array is NULL or as long as `count` says.
+ */
+int nuthatch_flow_hash_tuples(const struct nuthatch_flow_hasher *hasher,
+                              const struct nuthatch_flow_tuple *tuples,
+                              size_t count,
+                              uint64_t *hashes);
 
 /**
  * Stores the hashes of `count` keys in `hashes`. The keys are any bytes, `size` of them each, and
- * lie one behind the other; they may have no padding in which two equal keys differ.
+ * lie one behind the other; there may be no padding in them in which two equal keys differ.
  *
- * Returns 0 or a negative status. Without keys the pointers may be NULL.
+ * Returns 0 or a negative status. Without keys, or with keys of no bytes, their pointer may be
+ * NULL.
  *
  * # Safety
- * `keys` is NULL or leads to `count` times `size` bytes, `hashes` is NULL or has `count` places.
+ * `hasher` is NULL or a hash function; `keys` is NULL or leads to `count` times `size` bytes,
+ * `hashes` is NULL or as long as `count` says.
  */
-int nuthatch_flow_hash_many(uint64_t seed,
+int nuthatch_flow_hash_keys(const struct nuthatch_flow_hasher *hasher,
                             const void *keys,
                             size_t size,
                             size_t count,

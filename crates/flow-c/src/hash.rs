@@ -2,10 +2,10 @@
 
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::slice;
 
-use nuthatch_flow::{FiveTuple, KeyHasher};
+use nuthatch_flow::{self as flow, FiveTuple, KeyHasher, PACKED};
 
+use crate::arrays::{many, many_mut};
 use crate::status::{Status, read, small, write};
 
 /// What names a transport connection. Addresses and ports are in network byte order, as they lie in
@@ -37,6 +37,10 @@ impl Tuple {
         }
     }
 
+    pub(crate) fn is_valid(&self) -> bool {
+        matches!(self.version, 4 | 6)
+    }
+
     pub(crate) fn checked(&self) -> Result<FiveTuple, Status> {
         Ok(FiveTuple {
             source: self.address(self.source)?,
@@ -46,72 +50,138 @@ impl Tuple {
             protocol: self.protocol,
         })
     }
+
+    /// What [`FiveTuple::pack`] makes of it. The fields lie nearly so: hashing takes 9 cycles a
+    /// connection this way and 34 through a [`FiveTuple`].
+    #[inline(always)]
+    pub(crate) fn packed(&self) -> Result<[u8; PACKED], Status> {
+        let (bytes, kinds) = match self.version {
+            4 => (u128::from_ne_bytes(FIRST_FOUR), 0b11),
+            6 => (u128::MAX, 0),
+            _ => return Err(Status::AddressVersion),
+        };
+        let source = u128::from_ne_bytes(self.source) & bytes;
+        let destination = u128::from_ne_bytes(self.destination) & bytes;
+        let [a, b] = self.source_port.to_ne_bytes();
+        let [c, d] = self.destination_port.to_ne_bytes();
+        let rest = [a, b, c, d, self.protocol, kinds, 0, 0];
+        let mut packed = [0; PACKED];
+        packed[..16].copy_from_slice(&source.to_ne_bytes());
+        packed[16..32].copy_from_slice(&destination.to_ne_bytes());
+        packed[32..].copy_from_slice(&rest);
+        Ok(packed)
+    }
 }
 
-/// Returns a seed for hashes that nobody outside the process can foresee. With it nobody who sends
-/// packets can choose flows that fall into one bucket.
-#[unsafe(no_mangle)]
-pub extern "C" fn nuthatch_flow_random_seed() -> u64 {
-    nuthatch_flow::Config::new(0).seed
+/// The bytes of an address of version 4.
+const FIRST_FOUR: [u8; 16] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// A hash function. Threads may use one at the same time.
+pub struct Hasher {
+    hasher: KeyHasher,
 }
 
-/// Stores the hash of a connection in `*hash`.
+/// Makes a hash function and stores it in `*hasher`; NULL if it fails. Destroy it after use.
+/// The same seed gives the same hashes in every process. With one from nuthatch_flow_random_seed()
+/// nobody who sends packets can choose flows that fall into one bucket.
 ///
 /// Returns 0 or a negative status.
 ///
 /// # Safety
-/// `tuple` is NULL or points to a tuple; `hash` is NULL or points to a number.
+/// `hasher` is NULL or points to a pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nuthatch_flow_hash_tuple(
-    seed: u64,
-    tuple: *const Tuple,
-    hash: *mut u64,
+pub unsafe extern "C" fn nuthatch_flow_hasher_create(seed: u64, hasher: *mut *mut Hasher) -> c_int {
+    small(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { write(hasher) }?;
+        *place = std::ptr::null_mut();
+        let hasher = KeyHasher::seeded(seed);
+        *place = Box::into_raw(Box::new(Hasher { hasher }));
+        Ok(0)
+    })
+}
+
+/// Frees a hash function; does nothing with NULL.
+///
+/// # Safety
+/// `hasher` is NULL or from nuthatch_flow_hasher_create(), nobody uses it, and nobody will again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_flow_hasher_destroy(hasher: *mut Hasher) {
+    if !hasher.is_null() {
+        small(|| {
+            // SAFETY: `nuthatch_flow_hasher_create` made it from a box, and the caller gives it
+            // back.
+            drop(unsafe { Box::from_raw(hasher) });
+            Ok(0)
+        });
+    }
+}
+
+/// Returns a number that nobody outside the process can foresee, from the operating system.
+#[unsafe(no_mangle)]
+pub extern "C" fn nuthatch_flow_random_seed() -> u64 {
+    flow::Config::new(0).seed
+}
+
+/// Stores the hashes of `count` connections in `hashes`. If the version of one is wrong, those
+/// before it have their hashes.
+///
+/// Returns 0 or a negative status. Without tuples the arrays may be NULL.
+///
+/// # Safety
+/// `hasher` is NULL or a hash function; each array is NULL or as long as `count` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_flow_hash_tuples(
+    hasher: *const Hasher,
+    tuples: *const Tuple,
+    count: usize,
+    hashes: *mut u64,
 ) -> c_int {
     small(|| {
-        // SAFETY: the caller's promise, for both.
-        let (tuple, hash) = unsafe { (read(tuple)?, write(hash)?) };
-        *hash = tuple.checked()?.hash(&KeyHasher::seeded(seed));
+        // SAFETY: the caller's promise, for all.
+        let (hasher, tuples, hashes) = unsafe {
+            (
+                read(hasher)?,
+                many(tuples, count)?,
+                many_mut(hashes, count)?,
+            )
+        };
+        for (tuple, hash) in tuples.iter().zip(hashes) {
+            *hash = hasher.hasher.hash(&tuple.packed()?);
+        }
         Ok(0)
     })
 }
 
 /// Stores the hashes of `count` keys in `hashes`. The keys are any bytes, `size` of them each, and
-/// lie one behind the other; they may have no padding in which two equal keys differ.
+/// lie one behind the other; there may be no padding in them in which two equal keys differ.
 ///
-/// Returns 0 or a negative status. Without keys the pointers may be NULL.
+/// Returns 0 or a negative status. Without keys, or with keys of no bytes, their pointer may be
+/// NULL.
 ///
 /// # Safety
-/// `keys` is NULL or leads to `count` times `size` bytes, `hashes` is NULL or has `count` places.
+/// `hasher` is NULL or a hash function; `keys` is NULL or leads to `count` times `size` bytes,
+/// `hashes` is NULL or as long as `count` says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nuthatch_flow_hash_many(
-    seed: u64,
+pub unsafe extern "C" fn nuthatch_flow_hash_keys(
+    hasher: *const Hasher,
     keys: *const c_void,
     size: usize,
     count: usize,
     hashes: *mut u64,
 ) -> c_int {
     small(|| {
-        if count == 0 {
-            return Ok(0);
-        }
-        if keys.is_null() || hashes.is_null() {
-            return Err(Status::NullPointer);
-        }
-        let most = isize::MAX as usize;
-        if count > most / size_of::<u64>() || size > most / count {
-            return Err(Status::CountTooLarge);
-        }
-        // SAFETY: neither is NULL nor larger than half the address space; the rest is the caller's
-        // promise.
-        let (keys, hashes) = unsafe {
+        let bytes = count.checked_mul(size).ok_or(Status::CountTooLarge)?;
+        // SAFETY: the caller's promise, for all.
+        let (hasher, keys, hashes) = unsafe {
             (
-                slice::from_raw_parts(keys.cast::<u8>(), count * size),
-                slice::from_raw_parts_mut(hashes, count),
+                read(hasher)?,
+                many(keys.cast::<u8>(), bytes)?,
+                many_mut(hashes, count)?,
             )
         };
-        let hasher = KeyHasher::seeded(seed);
         for (at, hash) in hashes.iter_mut().enumerate() {
-            *hash = hasher.hash(&keys[at * size..(at + 1) * size]);
+            *hash = hasher.hasher.hash(&keys[at * size..(at + 1) * size]);
         }
         Ok(0)
     })
@@ -121,5 +191,35 @@ pub unsafe extern "C" fn nuthatch_flow_hash_many(
 /// card's key can choose flows that collide.
 #[unsafe(no_mangle)]
 pub extern "C" fn nuthatch_flow_widen(hash: u32) -> u64 {
-    nuthatch_flow::widen(hash)
+    flow::widen(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packing_is_that_of_the_rust_library() {
+        for version in [4, 6] {
+            let tuple = Tuple {
+                source: std::array::from_fn(|at| at as u8 + 1),
+                destination: std::array::from_fn(|at| at as u8 + 101),
+                source_port: 0x1234,
+                destination_port: 0x5678,
+                protocol: 17,
+                version,
+            };
+            assert_eq!(tuple.packed(), Ok(tuple.checked().unwrap().pack()));
+        }
+        let wrong = Tuple {
+            source: [0; 16],
+            destination: [0; 16],
+            source_port: 0,
+            destination_port: 0,
+            protocol: 6,
+            version: 0,
+        };
+        assert_eq!(wrong.packed(), Err(Status::AddressVersion));
+        assert_eq!(wrong.checked(), Err(Status::AddressVersion));
+    }
 }

@@ -200,12 +200,8 @@ pub unsafe extern "C" fn nuthatch_flow_lookup_many(
         // SAFETY: the caller's promise, for all.
         let (table, arrays) =
             unsafe { (write(table)?, Arrays::checked(hashes, count, values, hits)?) };
-        let Arrays {
-            hashes,
-            values,
-            hits,
-        } = arrays;
-        Ok(table.cache.lookup_many(hashes, values, hits) as i64)
+        let Arrays { keys, values, hits } = arrays;
+        Ok(table.cache.lookup_many(keys, values, hits) as i64)
     })
 }
 

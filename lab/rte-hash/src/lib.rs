@@ -1,8 +1,8 @@
 //! DPDK's `rte_hash` with bulk lookups, as a cache: what a packet engineer would take today.
 //!
 //! It has no eviction of its own, so one is put beside it in `c/bounded.c`: when there is no room,
-//! the oldest key or a random one leaves. Keys are 8 bytes, flows that a bench has numbered, and the
-//! caller's 64-bit hash serves as `rte_hash`'s signature, so that both sides hash alike.
+//! the oldest key or a random one leaves. Keys are 8 bytes, flows that a bench has numbered, and
+//! the caller's 64-bit hash serves as `rte_hash`'s signature, so that both sides hash alike.
 //!
 //! Everything but the declarations needs the feature `rte-hash`, which links libdpdk. Without it
 //! [`RteHash::new`] is [`Error::NotBuilt`], so that callers need no `cfg`.
