@@ -1,6 +1,6 @@
 #!/bin/sh
-# Explores the models of the version stripes, of messages, waiting and seats, and of the engines: all interleavings and all
-# values that relaxed loads may return, of two or three threads.
+# Explores the models of the version stripes, of messages, waiting and seats, and of the engines: all
+# interleavings and all values that relaxed loads may return, of two or three threads.
 #
 # Cost on two cores: a minute to build (once), and a minute and a half to run. Models of whole operations are
 # bounded to 1 to 3 preemptions each (the number stands in the model); LOOM_MAX_PREEMPTIONS=n sets

@@ -6,7 +6,7 @@
 //!
 //! Both designs of Figure 3 exist, behind the same two traits:
 //!
-//! * [`array`]: an array of buffers. Eight words make a message line of 64 bytes: eight lookups, or
+//! * [`mod@array`]: an array of buffers. Eight words make a message line of 64 bytes: eight lookups, or
 //!   four inserts. Several lines may be under way in each direction. This is the paper's choice.
 //! * [`single`]: one buffer for a pair of threads. One message is under way; its answer comes back in
 //!   the same cache line.

@@ -41,7 +41,7 @@
 //!
 //! **Threads.** A ring belongs to a partition, not to a thread, and lies in the partition's
 //! [seat](nuthatch_sync::seat): when a controller moves the partition to another thread, the rings go with
-//! it and clients notice nothing ([`control`], section 8.1 of the paper). Who waits spins, then yields,
+//! it and clients notice nothing ([`control`]; section 8.1 of the paper). Who waits spins, then yields,
 //! then sleeps. A client that panics waits for what it has under way first; if a server thread
 //! panics, its clients do too, instead of waiting for ever.
 //!
@@ -185,7 +185,9 @@ impl<D: Rings> CpHash<D> {
             self.threads.push(thread.spawn(body)?);
         }
         // Each reports once, and then serves.
-        let failed = reports.iter().take(threads).find_map(|(number, pinned)| {
+        let mut reports: Vec<_> = reports.iter().take(threads).collect();
+        reports.sort_by_key(|(number, _)| *number);
+        let failed = reports.into_iter().find_map(|(number, pinned)| {
             let core = pin.unwrap_or(0) + number;
             let error: io::Error = pinned.err()?;
             let words = format!("server thread {number} cannot be pinned to core {core}: {error}");
@@ -476,6 +478,72 @@ mod tests {
     fn no_message_is_lost_while_partitions_move() {
         counts_while_partitions_move::<Array>();
         counts_while_partitions_move::<Single>();
+    }
+
+    /// Values as they came, or what came instead.
+    #[derive(Default)]
+    struct Values(Vec<Result<Vec<std::mem::MaybeUninit<u8>>, Reply>>);
+
+    impl<V> Replies<V> for Values {
+        fn begin(&mut self, _index: usize, item: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
+            let room = vec![std::mem::MaybeUninit::new(0); item.value_len];
+            self.0.push(Ok(room));
+            match self.0.last_mut() {
+                Some(Ok(room)) => room,
+                _ => &mut [],
+            }
+        }
+
+        fn commit(&mut self, _index: usize) {}
+
+        fn retract(&mut self, _index: usize) {}
+
+        fn large(&mut self, _index: usize, _item: &Item, _value: V) {}
+
+        fn done(&mut self, _index: usize, reply: Reply) {
+            self.0.push(Err(reply));
+        }
+    }
+
+    /// Keys with one hash are told apart, whichever came first.
+    #[test]
+    fn keys_with_one_hash_are_different_keys() {
+        const HASH: u64 = 0x1234_5678_9abc_def0;
+        let engine = engine::<Array>(1);
+        let mut handle = engine.handle();
+        let names: [&[u8]; 4] = [b"one", b"two", b"three", b"four"];
+        let ask = |op: fn(&'static [u8]) -> Op<'static>, names: &[&'static [u8]]| -> Vec<_> {
+            let request = |&name: &&'static [u8]| Request {
+                key: Key::hashed(name, HASH),
+                op: op(name),
+            };
+            names.iter().map(request).collect()
+        };
+        // Several stores, so that none goes alone: as allocations, and readies.
+        let mut stored = Values::default();
+        handle.execute(
+            Time(1),
+            &ask(|name| Op::Store(Store::set(name)), &names[..3]),
+            &mut stored,
+        );
+        let mut got = Values::default();
+        handle.execute(Time(1), &ask(|_| Op::Get, &names), &mut got);
+        let told: Vec<_> = got
+            .0
+            .iter()
+            .map(|reply| {
+                reply.as_ref().map(|value| {
+                    // SAFETY: made initialised, and only ever written.
+                    unsafe { value.assume_init_ref() }
+                })
+            })
+            .collect();
+        assert_eq!(told[..3], [Ok(names[0]), Ok(names[1]), Ok(names[2])]);
+        assert_eq!(told[3], Err(&Reply::Miss));
+        // No reference is left over from those that were not it.
+        let held = engine.each(|_, partition| partition.counts().held);
+        assert_eq!(held.iter().sum::<u64>(), 0);
+        assert_eq!(engine.audit(), Ok(()));
     }
 
     /// A server thread that panics takes its clients with it, instead of letting them wait.
