@@ -12,8 +12,8 @@
 //!  leave     | 0 |  6  |                                         |  answered: DONE
 //! ```
 //!
-//! A lookup is one word, an insert's first message two (CPHash section 3.4); the top bit of a hash is
-//! that of the partition's number, which the ring stands for, so nothing of the hash is lost.
+//! A lookup is one word, an insert's first message two (CPHash section 3.4); the top bit of a hash
+//! is that of the partition's number, which the ring stands for, so nothing of the hash is lost.
 
 use std::num::NonZeroU64;
 
