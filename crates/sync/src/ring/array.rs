@@ -1,10 +1,10 @@
 //! The array of buffers (CPHash section 3.4): several message lines under way in each direction.
 //!
 //! ```text
-//!  client                              shared                               server
+//!  client                                shared                            server
 //!
-//!  staged line  --- full, or flushed -->  messages: 8 lines   ------------>  reads a line, frees it
-//!  next slot, owed                        answers:  8 lines   <------------  staged answers
+//!  staged line  -- full, or flushed -->  messages: 8 lines   ---------->  reads a line, frees it
+//!  next slot, owed                       answers:  8 lines   <----------  staged answers
 //! ```
 //!
 //! There is no shared read or write index: each side remembers its own position in both arrays, and

@@ -3,7 +3,7 @@
 //! ```text
 //!            63 62..60 59........................................0
 //!  lookup    | 1 |               hash without its top bit        |  answered: element, or MISS
-//!  allocate  | 0 |  1  | key length |        value length        |  answered: element, or a refusal
+//!  allocate  | 0 |  1  | key length |        value length        |  answered: element or refusal
 //!            | 1 |               hash without its top bit        |
 //!  ready     | 0 |  2  |                 element                 |  answered: cas
 //!  release   | 0 |  3  |                 element                 |
