@@ -128,9 +128,9 @@ impl<D: Design> Client<D> {
         }
     }
 
-    /// Sends what is staged for these partitions, as far as there is room, and waits until one of them
-    /// answers, or takes what there was no room for; it may return earlier. Panics if one of them was left
-    /// behind by a server thread that panicked: it would never answer.
+    /// Sends what is staged for these partitions, as far as there is room, and waits until one of
+    /// them answers, or takes what there was no room for; it may return earlier. Panics if one of
+    /// them was left behind by a server thread that panicked: it would never answer.
     pub fn wait(&mut self, partitions: &[usize]) {
         for &partition in partitions {
             // What there is no room for is one of the things waited for.
@@ -158,8 +158,8 @@ impl<D: Design> Client<D> {
         }
     }
 
-    /// If the owner of a partition sleeps: serves in its place, or wakes it. Returns how many messages were
-    /// served.
+    /// If the owner of a partition sleeps: serves in its place, or wakes it. Returns how many
+    /// messages were served.
     #[inline]
     fn rouse(&self, partition: usize) -> usize {
         let owner = self.shared.places[partition].seat.owner();
@@ -193,8 +193,8 @@ impl<D: Design> Client<D> {
         }
     }
 
-    /// Has the owner of a partition do something, and waits until it is done. May be called while other
-    /// answers are missing.
+    /// Has the owner of a partition do something, and waits until it is done. May be called while
+    /// other answers are missing.
     pub fn run<T: Send>(
         &mut self,
         partition: usize,
