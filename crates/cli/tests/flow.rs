@@ -82,7 +82,7 @@ fn capture(folder: &Path, flows: u16, packets: u16, datalink: DataLink) -> PathB
     let mut writer = PcapWriter::with_header(fs::File::create(&path).unwrap(), header).unwrap();
     for packet in 0..packets {
         let flow = packet % flows;
-        let port = if flow % 2 == 0 { 53 } else { 80 };
+        let port = if flow.is_multiple_of(2) { 53 } else { 80 };
         let [high, low] = flow.to_be_bytes();
         let builder =
             PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4([10, 0, high, low], [192, 0, 2, 1], 64);

@@ -11,7 +11,7 @@
 //! * [`rules`] is the format of rule files, [`classifier`] finds the rule for a packet and says which
 //!   of its bits it looked at, [`megaflow`] keeps that for all packets that it holds for.
 //! * [`microflow`] is what stands in front: any of [`design`].
-//! * [`replay`], [`bench`], [`attack`] and [`theory`] are what `nuthatch flow` does.
+//! * [`replay`], [`mod@bench`], [`attack`] and [`theory`] are what `nuthatch flow` does.
 //!
 //! Packets are drawn before the clock starts, and rounds of the designs alternate, so that a machine
 //! that slows down meets them all.
