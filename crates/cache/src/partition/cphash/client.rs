@@ -121,6 +121,9 @@ impl<D: Design> Client<D> {
 
     #[cold]
     fn wait_for_room(&mut self, partition: usize) {
+        if self.channels[partition].sender.flush().is_ok() {
+            return;
+        }
         self.wait(&[partition]);
         let channel = &mut self.channels[partition];
         while let Some(word) = channel.fetch() {
@@ -145,6 +148,13 @@ impl<D: Design> Client<D> {
             return;
         }
         let (shared, channels) = (&self.shared, &self.channels);
+        // What there was no room for may have gone just now, and be all there was to wait for.
+        if partitions
+            .iter()
+            .all(|&partition| channels[partition].is_idle())
+        {
+            return;
+        }
         self.event.wait(|| {
             let is_moving = |&partition: &usize| channels[partition].is_moving();
             partitions.iter().any(is_moving) || shared.is_broken()

@@ -553,6 +553,39 @@ mod tests {
         assert_eq!(engine.audit(), Ok(()));
     }
 
+    /// Large batches of lookups: the messages that give references back, which nobody answers, fill rings
+    /// by themselves.
+    #[test]
+    fn full_rings_empty_again() {
+        fn check<D: Rings>(batches: usize) {
+            let engine = engine::<D>(1);
+            let mut handle = engine.handle();
+            let names: Vec<_> = (0..1000).map(|number: u32| number.to_le_bytes()).collect();
+            let batch = |op: fn(&'static [u8]) -> Op<'static>| -> Vec<Request<'_>> {
+                let key = |name| Key::new(name, engine.hasher());
+                let request = |name| Request {
+                    key: key(name),
+                    op: op(b"value"),
+                };
+                names.iter().map(|name| request(&name[..])).collect()
+            };
+            let mut stored = Values::default();
+            handle.execute(
+                Time(1),
+                &batch(|value| Op::Store(Store::set(value))),
+                &mut stored,
+            );
+            let gets = batch(|_| Op::Get);
+            for _ in 0..batches {
+                let mut got = Values::default();
+                handle.execute(Time(1), &gets, &mut got);
+                assert!(got.0.len() == gets.len() && got.0.iter().all(Result::is_ok));
+            }
+        }
+        check::<Array>(500);
+        check::<Single>(10);
+    }
+
     /// A server thread that panics takes its clients with it, instead of letting them wait.
     #[test]
     fn clients_of_a_server_thread_that_panicked_panic() {
