@@ -1,9 +1,27 @@
 //! How full the buckets of a running engine's index are.
 
+/// What a bucket of an index is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BucketKind {
+    /// The head of a chain of any length. Every search of a key looks at the items of one.
+    #[default]
+    Chain,
+    /// So many slots, with a tag of so many bits in each. A key's item is in one of two buckets, and only
+    /// items whose tags match are looked at.
+    Slots {
+        /// Slots of a bucket.
+        slots: u64,
+        /// Bits of a tag.
+        tag_bits: u32,
+    },
+}
+
 /// Sizes of buckets: of all, or, when the index is large, of some that lie evenly over it. Taken
 /// while the engine runs, bucket by bucket, so not of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexHistogram {
+    /// What its buckets are.
+    pub bucket: BucketKind,
     /// Buckets that the index has.
     pub buckets: u64,
     /// Buckets that were looked at: fewer means that this is a sample.
@@ -14,12 +32,18 @@ pub struct IndexHistogram {
 
 impl IndexHistogram {
     /// Looks at about `sample` of `buckets` buckets, evenly spread; `size_of` tells how many items
-    /// one holds.
-    pub fn take(buckets: u64, sample: u64, mut size_of: impl FnMut(u64) -> usize) -> Self {
+    /// one holds. `phase`, any number, moves the first one: parts of an index of which each gives a few
+    /// buckets should not all give their first, which in a growing part is smaller than the last.
+    pub fn take(
+        buckets: u64,
+        sample: u64,
+        phase: u64,
+        mut size_of: impl FnMut(u64) -> usize,
+    ) -> Self {
         let step = (buckets / sample.max(1)).max(1);
         let mut sizes = Vec::new();
         let mut looked_at = 0;
-        for bucket in (0..buckets).step_by(step as usize) {
+        for bucket in (phase % step..buckets).step_by(step as usize) {
             let size = size_of(bucket);
             if sizes.len() <= size {
                 sizes.resize(size + 1, 0);
@@ -28,6 +52,7 @@ impl IndexHistogram {
             looked_at += 1;
         }
         Self {
+            bucket: BucketKind::Chain,
             buckets,
             looked_at,
             sizes,
@@ -63,12 +88,12 @@ mod tests {
 
     #[test]
     fn all_buckets_or_an_even_sample() {
-        let all = IndexHistogram::take(8, u64::MAX, |bucket| bucket as usize % 3);
+        let all = IndexHistogram::take(8, u64::MAX, 5, |bucket| bucket as usize % 3);
         assert_eq!(all.sizes, [3, 3, 2]);
         assert_eq!((all.items(), all.is_sample()), (7, false));
-        let some = IndexHistogram::take(1 << 20, 1000, |bucket| (bucket >> 19) as usize);
+        let some = IndexHistogram::take(1 << 20, 1000, 77, |bucket| (bucket >> 19) as usize);
         assert!(some.is_sample() && some.looked_at.abs_diff(1000) < 100);
         assert!(some.sizes[0].abs_diff(some.sizes[1]) < 2);
-        assert_eq!(IndexHistogram::take(4, 0, |_| 1).looked_at, 1);
+        assert_eq!(IndexHistogram::take(4, 0, 9, |_| 1).looked_at, 1);
     }
 }

@@ -1,7 +1,8 @@
-//! `nuthatch hash`: which hash function and which table size suit a set of keys.
+//! `nuthatch hash`: which hash function and which table size suit a set of keys, and how a
+//! running index is doing.
 
 use clap::Subcommand;
-use nuthatch_keys::{Failure as KeysFailure, analyze, collect, figures, size};
+use nuthatch_keys::{Failure as KeysFailure, analyze, collect, figures, live, size};
 
 use crate::Failure;
 
@@ -15,6 +16,8 @@ pub enum Hash {
     Collect(collect::Collect),
     /// The table that each rule gives for an amount of memory
     Size(size::Options),
+    /// Show how the index of a running server is doing
+    Live(live::Options),
     /// Reproduce the Linux paper's histograms and tables, in kind
     Figures(figures::Options),
 }
@@ -26,6 +29,7 @@ impl Hash {
             Self::Analyze(options) => analyze::run(&options),
             Self::Collect(collect) => collect::run(&collect),
             Self::Size(options) => size::run(&options),
+            Self::Live(options) => live::run(&options),
             Self::Figures(options) => figures::run(&options),
         };
         outcome.map_err(|failure| match failure {

@@ -6,11 +6,12 @@
 //! table.
 //!
 //! With the feature `analysis` (on by default; the engines do without) it also knows the functions
-//! that others use ([`functions`]) and how keys spread under them ([`distribution`]).
+//! that others use ([`functions`]) and how keys spread under them ([`distribution`], which is to be had
+//! alone).
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "analysis")]
+#[cfg(feature = "distribution")]
 pub mod distribution;
 mod function;
 #[cfg(feature = "analysis")]

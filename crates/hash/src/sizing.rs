@@ -17,8 +17,6 @@ const LARGE_SYSTEM_PART: u64 = 16;
 const INDEX_PART: u64 = 4;
 /// Bytes of memory for which our index has room for one item at the start.
 const BYTES_PER_ITEM: u64 = 1024;
-/// The load that our index is sized for, as a fraction: nine items to ten slots.
-const INDEX_LOAD: (u64, u64) = (9, 10);
 
 /// A table of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,13 +209,50 @@ impl fmt::Display for IndexRule {
     }
 }
 
+/// What kind of index: as much as its size depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexShape {
+    /// Slots of a bucket; 1 where a bucket is the head of a chain.
+    pub slots: u64,
+    /// Bytes of a slot.
+    pub slot_bytes: u64,
+    /// Items to slots that it is sized for, as a fraction.
+    pub load: (u64, u64),
+}
+
+impl IndexShape {
+    /// Buckets of classic memcached's table: a pointer each, doubled when there are three items to two.
+    pub const CHAINS: Self = Self {
+        slots: 1,
+        slot_bytes: 8,
+        load: (3, 2),
+    };
+    /// Buckets of a partition: half a word each, one more with every item more.
+    pub const PARTITIONS: Self = Self {
+        slots: 1,
+        slot_bytes: 4,
+        load: (1, 1),
+    };
+
+    /// Cuckoo hashing with so many slots a bucket: nine items to ten slots.
+    pub const fn cuckoo(slots: u64) -> Self {
+        Self {
+            slots,
+            slot_bytes: 8,
+            load: (9, 10),
+        }
+    }
+}
+
 /// The size of our index at the start, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexSize {
     /// Buckets, a power of two.
     pub buckets: u64,
-    /// Slots of a bucket, each of 8 bytes.
+    /// Slots of a bucket.
     pub slots: u64,
+    /// Bytes of a slot.
+    pub slot_bytes: u64,
     /// What decided.
     pub rule: IndexRule,
 }
@@ -225,10 +260,10 @@ pub struct IndexSize {
 impl IndexSize {
     /// Bytes of the index.
     pub fn bytes(&self) -> u64 {
-        self.buckets * self.slots * 8
+        self.buckets * self.slots * self.slot_bytes
     }
 
-    /// The same index when it holds so many items: it doubles whenever 96 % of its slots are taken.
+    /// The same cuckoo index when it holds so many items: it doubles whenever 96 % of its slots are taken.
     pub fn grown_to(self, items: u64) -> Self {
         let mut buckets = self.buckets;
         while u128::from(items) * 100 > u128::from(buckets * self.slots) * 96 {
@@ -245,21 +280,28 @@ impl IndexSize {
     }
 }
 
-/// The index of an engine with buckets of `slots` slots.
+/// The index of an engine at the start.
 ///
-/// It has room for `items` if they are given, else for one item in each KiB of memory; nine items to
-/// ten slots, rounded up to a power of two of buckets; no more than a quarter of the memory, and no
+/// It has room for `items` if they are given, else for one item in each KiB of memory; at the load of
+/// its shape, rounded up to a power of two of buckets; no more than a quarter of the memory, and no
 /// fewer than `least` buckets (a power of two). From there it grows while it is used. One item a KiB
 /// is few: a cache of small items doubles its index a few times, which costs it nothing that a
 /// request would notice, and one of large items wastes 1 % of its memory instead of 20.
-pub fn index(memory: u64, items: Option<u64>, slots: u64, least: u64) -> IndexSize {
+pub fn index(memory: u64, items: Option<u64>, shape: IndexShape, least: u64) -> IndexSize {
     let (wanted_items, rule) = match items {
         Some(items) => (items, IndexRule::Items),
         None => (memory / BYTES_PER_ITEM, IndexRule::Memory),
     };
-    let (load, of) = INDEX_LOAD;
-    let wanted_slots = (wanted_items.max(1).saturating_mul(of) / load).div_ceil(slots);
-    let most = power_of_two_up_to(memory / INDEX_PART / (slots * 8)).max(least);
+    let IndexShape {
+        slots,
+        slot_bytes,
+        load: (load, of),
+    } = shape;
+    let wanted_slots = wanted_items
+        .max(1)
+        .saturating_mul(of)
+        .div_ceil(load * slots);
+    let most = power_of_two_up_to(memory / INDEX_PART / (slots * slot_bytes)).max(least);
     // A count without a power of two above it is more than memory has anyway.
     let wanted = wanted_slots.checked_next_power_of_two().unwrap_or(u64::MAX);
     let (buckets, rule) = match wanted {
@@ -270,6 +312,7 @@ pub fn index(memory: u64, items: Option<u64>, slots: u64, least: u64) -> IndexSi
     IndexSize {
         buckets,
         slots,
+        slot_bytes,
         rule,
     }
 }
@@ -280,6 +323,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
     const GIB: u64 = 1 << 30;
+    const EIGHT: IndexShape = IndexShape::cuckoo(8);
 
     fn buckets(rule: Rule, table: KernelTable, memory: u64) -> u64 {
         kernel(rule, table, memory).unwrap().buckets
@@ -343,21 +387,33 @@ mod tests {
 
     #[test]
     fn our_index_follows_memory_then_items_within_limits() {
-        let size = index(64 * MIB, None, 8, 4);
+        let size = index(64 * MIB, None, EIGHT, 4);
         // 65536 items at nine tenths are 72817 slots, 9103 buckets, 16384.
         assert_eq!((size.buckets, size.rule), (16_384, IndexRule::Memory));
         assert_eq!(size.bytes(), MIB);
-        let size = index(64 * MIB, Some(100_000), 8, 4);
+        let size = index(64 * MIB, Some(100_000), EIGHT, 4);
         assert_eq!((size.buckets, size.rule), (16_384, IndexRule::Items));
-        let size = index(64 * MIB, Some(u64::MAX), 8, 4);
+        let size = index(64 * MIB, Some(u64::MAX), EIGHT, 4);
         assert_eq!((size.bytes(), size.rule), (16 * MIB, IndexRule::Quarter));
-        let size = index(4 * MIB, Some(0), 8, 4);
+        let size = index(4 * MIB, Some(0), EIGHT, 4);
         assert_eq!((size.buckets, size.rule), (4, IndexRule::Least));
     }
 
     #[test]
+    fn chains_and_partitions_follow_the_same_rule() {
+        let chains = index(64 * MIB, None, IndexShape::CHAINS, 64);
+        // 65536 items at three halves are 43690 buckets, 65536: memcached's own beginning.
+        assert_eq!((chains.buckets, chains.rule), (65_536, IndexRule::Memory));
+        assert_eq!(chains.bytes(), MIB / 2);
+        let partitions = index(64 * MIB, None, IndexShape::PARTITIONS, 64);
+        assert_eq!((partitions.buckets, partitions.bytes()), (65_536, MIB / 4));
+        let full = index(MIB, Some(u64::MAX), IndexShape::PARTITIONS, 64);
+        assert_eq!((full.bytes(), full.rule), (MIB / 4, IndexRule::Quarter));
+    }
+
+    #[test]
     fn our_index_grows() {
-        let size = index(64 * MIB, None, 8, 4);
+        let size = index(64 * MIB, None, EIGHT, 4);
         assert_eq!(size.grown_to(125_000).buckets, 16_384);
         assert_eq!(size.grown_to(126_000).buckets, 32_768);
         let full = size.grown_to(125_000).false_tags(125_000);

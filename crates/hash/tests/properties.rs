@@ -86,7 +86,7 @@ proptest! {
         items in prop::option::of(any::<u64>()),
         slots in prop::sample::select(vec![4_u64, 8]),
     ) {
-        let size = sizing::index(memory, items, slots, 64);
+        let size = sizing::index(memory, items, sizing::IndexShape::cuckoo(slots), 64);
         prop_assert!(size.buckets.is_power_of_two() && size.buckets >= 64);
         prop_assert!(size.bytes() <= memory / 4);
         if size.rule == sizing::IndexRule::Items {

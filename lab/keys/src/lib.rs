@@ -3,6 +3,7 @@
 //! * [`collect`]: keys of this machine's file systems, as the tables of the Linux paper have them.
 //! * [`analyze`]: which function and which table size suit a file of keys, and why.
 //! * [`size`]: how many buckets each rule gives a machine.
+//! * [`live`]: how the index of a running server is doing.
 //! * [`figures`]: the paper's histograms and tables, in kind.
 //!
 //! A key file is text, one key a line ([`mod@format`]); it is read as a stream, so that a collector and an
@@ -15,6 +16,7 @@ mod failure;
 pub mod figures;
 pub mod format;
 mod keys;
+pub mod live;
 mod measure;
 mod output;
 mod progress;

@@ -66,13 +66,18 @@ impl Output {
         self.judge(written)
     }
 
-    /// Ends the output: a file takes its name now. Dropped without this, a file never was.
-    pub fn finish(mut self) -> Result<(), Failure> {
-        let flushed = match &mut self {
+    /// Shows what was written so far. Errors: as [`Output::write`].
+    pub fn flush(&mut self) -> Result<Reader, Failure> {
+        let flushed = match self {
             Self::Standard(standard) => standard.flush(),
             Self::File { file, .. } => file.flush(),
         };
-        self.judge(flushed)?;
+        self.judge(flushed)
+    }
+
+    /// Ends the output: a file takes its name now. Dropped without this, a file never was.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        self.flush()?;
         match self {
             Self::Standard(_) => Ok(()),
             Self::File { file, path } => {

@@ -214,12 +214,24 @@ struct Line<'a> {
 
 /// A perfect hash on as many keys and buckets.
 #[derive(Serialize)]
-struct Perfect {
+pub(crate) struct Perfect {
     used_share: f64,
     largest: u64,
     share_up_to_mean: f64,
     searched_hit: f64,
     searched_miss: f64,
+}
+
+impl Perfect {
+    pub(crate) fn of(perfect: &nuthatch_hash::distribution::Perfect) -> Self {
+        Self {
+            used_share: perfect.used_share(),
+            largest: perfect.largest(),
+            share_up_to_mean: perfect.share_up_to_mean(),
+            searched_hit: perfect.searched_hit(),
+            searched_miss: perfect.searched_miss(),
+        }
+    }
 }
 
 /// A table with slots. `load` of a set-associative one is that of its ways.
@@ -233,7 +245,7 @@ struct Slots {
 
 /// A row of the histogram.
 #[derive(Serialize)]
-struct Bar {
+pub(crate) struct Bar {
     size: u64,
     buckets: u64,
     items: u64,
@@ -288,13 +300,7 @@ fn line<'a>(
         avalanche_good: verdict.avalanche.map(|avalanche| avalanche.good),
         ns_per_key: verdict.cost.ns_per_key,
         ns_per_search: verdict.cost.ns_per_search,
-        perfect: Perfect {
-            used_share: perfect.used_share(),
-            largest: perfect.largest(),
-            share_up_to_mean: perfect.share_up_to_mean(),
-            searched_hit: perfect.searched_hit(),
-            searched_miss: perfect.searched_miss(),
-        },
+        perfect: Perfect::of(&perfect),
         cuckoo: verdict.cuckoo.as_ref().map(|[ours, _]| slots(ours)),
         cuckoo_memc3: verdict.cuckoo.as_ref().map(|[_, memc3]| slots(memc3)),
         set_associative: verdict.set_associative.as_ref().map(|filled| Slots {
@@ -309,7 +315,10 @@ fn line<'a>(
 }
 
 /// All sizes that occur, and those up to 15 that do not.
-fn histogram_rows(seen: &Histogram, perfect: nuthatch_hash::distribution::Perfect) -> Vec<Bar> {
+pub(crate) fn histogram_rows(
+    seen: &Histogram,
+    perfect: nuthatch_hash::distribution::Perfect,
+) -> Vec<Bar> {
     let bar = |row: nuthatch_hash::distribution::Row| Bar {
         size: row.size,
         buckets: row.buckets,

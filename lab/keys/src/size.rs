@@ -5,15 +5,15 @@ use std::fs;
 
 use clap::Args;
 use nuthatch_hash::distribution::Perfect;
-use nuthatch_hash::sizing::{self, KernelTable, Rule};
+use nuthatch_hash::sizing::{self, IndexShape, KernelTable, Rule};
 use serde::Serialize;
 
 use crate::{Failure, output};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Our index: slots of a bucket, and buckets at least.
-const SLOTS: u64 = 8;
+/// Our default index, and its buckets at least.
+const SHAPE: IndexShape = IndexShape::cuckoo(8);
 const BUCKETS_MIN: u64 = 64;
 
 /// What to size for.
@@ -108,14 +108,14 @@ pub fn rows(memory: u64, items: u64) -> Vec<Row> {
             });
         }
     }
-    let start = sizing::index(memory, None, SLOTS, BUCKETS_MIN);
+    let start = sizing::index(memory, None, SHAPE, BUCKETS_MIN);
     rows.push(index(
         &format!("nuthatch, at start: {}", start.rule),
         start,
         memory,
         items,
     ));
-    let asked = sizing::index(memory, Some(items), SLOTS, BUCKETS_MIN);
+    let asked = sizing::index(memory, Some(items), SHAPE, BUCKETS_MIN);
     if asked != start {
         rows.push(index(
             &format!("nuthatch, at start: {}", asked.rule),

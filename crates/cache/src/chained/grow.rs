@@ -32,12 +32,6 @@ const DRAINED_AN_INSERT: usize = 32;
 /// Items for each two buckets at which the table doubles (memcached: 1.5 a bucket).
 const ITEMS_A_PAIR: u64 = 3;
 
-/// Buckets that hold so many items without doubling.
-pub(super) fn buckets_for(items: u64) -> u64 {
-    let buckets = items.saturating_mul(2).div_ceil(ITEMS_A_PAIR).max(1);
-    buckets.min(1 << 47).next_power_of_two()
-}
-
 impl Chained {
     /// Begins a doubling if there are enough items, and memory allows.
     #[cold]

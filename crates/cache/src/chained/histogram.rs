@@ -9,7 +9,7 @@ impl Chained {
     /// another request. Of a table that is doubling, those are the buckets that hold items now.
     pub(super) fn histogram(&self, sample: u64) -> IndexHistogram {
         let buckets = self.index.geometry().live_buckets();
-        IndexHistogram::take(buckets, sample, |bucket| {
+        IndexHistogram::take(buckets, sample, 0, |bucket| {
             let locked = self.index.lock_bucket(bucket);
             let next = |&chunk: &_| Link::Next.load(&self.store.arena, chunk);
             std::iter::successors(locked.first(), next).count()

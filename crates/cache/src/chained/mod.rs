@@ -67,6 +67,7 @@ mod write;
 use std::io;
 use std::sync::Arc;
 
+use nuthatch_hash::sizing;
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::{AtomicU64, Mutex};
 
@@ -94,6 +95,8 @@ const BUCKETS_MIN: u64 = if cfg!(loom) { 2 } else { 64 };
 /// The chained engine.
 pub struct Chained {
     index: Index,
+    /// What decided the index's size at the start.
+    index_rule: sizing::IndexRule,
     store: Store,
     /// `None` with CLOCK.
     lists: Option<Lists>,
@@ -126,10 +129,10 @@ impl Chained {
             ChainedEviction::Clock => (layout::FRONT_CLOCK, None),
         };
         let store = Store::with_front(config.memory_limit, limit_max, sizes, front)?;
-        let items = config.initial_items.unwrap_or(config.memory_limit >> 10);
-        // No index may take more than a quarter of the memory before there is a single item.
-        let most = (config.memory_limit / 4 / Index::bytes(1)) as u64;
-        let buckets = grow::buckets_for(items as u64).clamp(BUCKETS_MIN, 1 << most.ilog2());
+        let memory = config.memory_limit as u64;
+        let items = config.initial_items.map(|items| items as u64);
+        let sizing::IndexSize { buckets, rule, .. } =
+            sizing::index(memory, items, sizing::IndexShape::CHAINS, BUCKETS_MIN);
         let buckets_max = (limit_max / 2 / Index::bytes(1)) as u64;
         let buckets_max = (1 << buckets_max.ilog2()).max(buckets);
         let index = Index::new(buckets, buckets_max, config.locks == Locks::Global)?;
@@ -139,6 +142,7 @@ impl Chained {
         debug_assert!(charged);
         Ok(Self {
             index,
+            index_rule: rule,
             store,
             lists,
             hasher: config.hasher,
@@ -226,6 +230,7 @@ impl Engine for Chained {
             index_bytes: Index::bytes(buckets) as u64,
             index_slots: buckets,
             index_growing: geometry.growing,
+            index_rule: Some(self.index_rule),
             ..engine_stats(&self.counters, &self.store)
         }
     }

@@ -64,7 +64,7 @@ use nuthatch_sync::stripes::Stripes;
 use crate::count::{COUNTS, engine_stats};
 use crate::counters::Registry;
 use crate::engine::Engine;
-use crate::index_stats::IndexHistogram;
+use crate::index_stats::{BucketKind, IndexHistogram};
 use crate::item::{Header, SEQUENCE_MAX, Shape, plain_item};
 use crate::lifetime::Lifetimes;
 use crate::reply::Item;
@@ -129,8 +129,9 @@ impl<D: Design> Cuckoo<D> {
         let store = Store::new(config.memory_limit, limit_max, sizes)?;
         let memory = config.memory_limit as u64;
         let items = config.initial_items.map(|items| items as u64);
+        let shape = sizing::IndexShape::cuckoo(D::SLOTS as u64);
         let sizing::IndexSize { buckets, rule, .. } =
-            sizing::index(memory, items, D::SLOTS as u64, BUCKETS_MIN);
+            sizing::index(memory, items, shape, BUCKETS_MIN);
         let buckets_max = (limit_max / 2 / Index::<D>::bytes(1)) as u64;
         let buckets_max = (1 << buckets_max.ilog2()).max(buckets);
         let stripes = Stripes::MEMC3.min(buckets as usize);
@@ -222,10 +223,17 @@ impl<D: Design> Engine for Cuckoo<D> {
         // A store beside it may move an item from a bucket already counted to one that is not.
         let buckets = self.index.geometry().live_buckets();
         let used = |word: &AtomicU64| word.load(Ordering::Relaxed) != Slot::EMPTY.0;
-        Some(IndexHistogram::take(buckets, sample, |bucket| {
+        let seen = IndexHistogram::take(buckets, sample, 0, |bucket| {
             let slots = self.index.bucket(bucket).iter();
             slots.filter(|word| used(word)).count()
-        }))
+        });
+        Some(IndexHistogram {
+            bucket: BucketKind::Slots {
+                slots: D::SLOTS as u64,
+                tag_bits: D::TAG_BITS,
+            },
+            ..seen
+        })
     }
 
     fn flush(&self, now: Time, at: Time) {

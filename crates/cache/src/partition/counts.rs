@@ -1,5 +1,43 @@
 //! What partitions count.
 
+/// Searches of a partition for a key.
+///
+/// Apart from the other counts, because every lookup changes them: they lie with what a lookup needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Searches {
+    /// Searches that found their key's element, dead or alive.
+    pub hits: u64,
+    /// Those that did not.
+    pub misses: u64,
+    /// Elements that the former looked at, the one they found included.
+    pub searched_hit: u64,
+    /// Elements that the latter looked at.
+    pub searched_miss: u64,
+}
+
+impl Searches {
+    /// One more, which looked at so many elements.
+    #[inline(always)]
+    pub(super) fn count(&mut self, found: bool, searched: u64) {
+        if found {
+            self.hits += 1;
+            self.searched_hit += searched;
+        } else {
+            self.misses += 1;
+            self.searched_miss += searched;
+        }
+    }
+
+    fn since(&self, base: &Searches) -> Searches {
+        Searches {
+            hits: self.hits - base.hits,
+            misses: self.misses - base.misses,
+            searched_hit: self.searched_hit - base.searched_hit,
+            searched_miss: self.searched_miss - base.searched_miss,
+        }
+    }
+}
+
 /// What a partition counted, and what it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -33,6 +71,8 @@ pub struct Counts {
     pub swept: u64,
     /// Elements moved so that their block could be given away.
     pub moved: u64,
+    /// Searches for keys.
+    pub searches: Searches,
 }
 
 impl Counts {
@@ -54,11 +94,12 @@ impl Counts {
             out_of_memory: self.out_of_memory - base.out_of_memory,
             swept: self.swept - base.swept,
             moved: self.moved - base.moved,
+            searches: self.searches.since(&base.searches),
             ..*self
         }
     }
 
-    fn fields(&mut self) -> [&mut u64; 15] {
+    fn fields(&mut self) -> [&mut u64; 19] {
         let Self {
             items,
             item_bytes,
@@ -75,6 +116,13 @@ impl Counts {
             out_of_memory,
             swept,
             moved,
+            searches:
+                Searches {
+                    hits,
+                    misses,
+                    searched_hit,
+                    searched_miss,
+                },
         } = self;
         [
             items,
@@ -92,6 +140,10 @@ impl Counts {
             out_of_memory,
             swept,
             moved,
+            hits,
+            misses,
+            searched_hit,
+            searched_miss,
         ]
     }
 }

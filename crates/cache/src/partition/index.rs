@@ -17,9 +17,9 @@ use super::element::Element;
 use super::memory::{BLOCK, BLOCK_LINES, BLOCK_WORDS, Memory};
 
 /// Buckets in a block.
-const SEGMENT: u32 = (BLOCK / size_of::<u32>()) as u32;
-/// Buckets at the start.
-const FIRST: u32 = if cfg!(loom) { 2 } else { 64 };
+pub(super) const SEGMENT: u32 = (BLOCK / size_of::<u32>()) as u32;
+/// Buckets at the start, at least.
+pub(super) const FIRST: u32 = if cfg!(loom) { 2 } else { 64 };
 
 /// Segments whose blocks are named in the partition itself: a line less to fetch.
 const NEAR: usize = 4;
@@ -104,11 +104,16 @@ impl Index {
         self.segments.push(block);
     }
 
+    /// The first buckets: so many, or as many as there is room for. There is at least one block.
+    pub fn begin(&mut self, buckets: u32) {
+        let room = self.segments.len() as u32 * SEGMENT;
+        self.buckets = buckets.max(FIRST).min(room);
+    }
+
     /// Adds a bucket, and moves what belongs into it there. There is room in the last block.
     pub fn grow(&mut self, memory: &Memory) {
         if self.buckets == 0 {
-            self.buckets = FIRST;
-            return;
+            return self.begin(FIRST);
         }
         let new = self.buckets;
         let old = self.bucket_of(split::hash_of_bucket(new));

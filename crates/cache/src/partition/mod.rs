@@ -58,8 +58,20 @@ mod space;
 mod table;
 mod walk;
 
-pub use counts::Counts;
+pub use counts::{Counts, Searches};
 pub use element::Element;
 pub use memory::Memory;
 pub use operate::Outcome;
 pub use table::{Eviction, Partition, PartitionConfig};
+
+use nuthatch_hash::sizing::{self, IndexRule, IndexShape};
+
+/// Buckets that each of so many partitions begins with, its share of an index for so much memory, and
+/// what decided.
+fn first_buckets(memory: usize, items: Option<usize>, partitions: usize) -> (u32, IndexRule) {
+    let items = items.map(|items| items.div_ceil(partitions) as u64);
+    let share = (memory / partitions) as u64;
+    let least = u64::from(index::FIRST);
+    let size = sizing::index(share, items, IndexShape::PARTITIONS, least);
+    (size.buckets.min(1 << 31) as u32, size.rule)
+}

@@ -217,7 +217,7 @@ impl Partition {
         }
         let hash = self.memory().hash(element);
         let same = |memory: &Memory, other| memory.same_key(element, other);
-        let old = self.find_where(hash, same);
+        let old = self.find_asked(hash, same);
         let live = old.filter(|&old| self.is_live(old, now));
         let reply = match self.fields_of_store(now, live, store) {
             Ok(fields) => match self.put_in_place(now, element, fields) {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use nuthatch_sync::clock::Time;
 
-use super::counts::Counts;
+use super::counts::{Counts, Searches};
 use super::element::{Element, Fields, HEADER, KEY_LEN_LIMIT, line_of, mark};
-use super::index::Index;
+use super::index::{Index, SEGMENT};
 use super::memory::{BLOCK_COST, BLOCK_LINES, Memory};
 use super::space::{Space, lines_for};
 use crate::reply::Reply;
@@ -23,7 +23,10 @@ pub enum Eviction {
 }
 
 /// How a partition is made.
+///
+/// In this order, because every hit asks who has to go: it lies with what a lookup needs.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct PartitionConfig {
     /// Who has to go.
     pub eviction: Eviction,
@@ -47,6 +50,7 @@ pub struct Partition {
     flush_before: u64,
     pub(super) newest: Option<Element>,
     pub(super) oldest: Option<Element>,
+    searches: Searches,
     pub(super) config: PartitionConfig,
     pub(super) space: Space,
     pub(super) random: u64,
@@ -73,6 +77,7 @@ impl Partition {
             config,
             newest: None,
             oldest: None,
+            searches: Searches::default(),
             random: config.seed | 1,
             sequence: 1,
             flush_before: 0,
@@ -100,6 +105,7 @@ impl Partition {
             lines: all - self.space.free_lines(),
             buckets: u64::from(self.index.buckets()),
             bytes: self.bytes() as u64,
+            searches: self.searches,
             ..self.counts
         }
     }
@@ -162,38 +168,58 @@ impl Partition {
         !memory.expiry(element).is_past(now) && memory.sequence(element) >= self.flush_before
     }
 
-    /// The element of a hash for which `same` holds, dead or live.
+    /// The element of a hash for which `same` holds, dead or live, and how many were looked at.
+    #[inline(always)]
+    fn search(&self, hash: u64, same: impl Fn(&Memory, Element) -> bool) -> (Option<Element>, u64) {
+        let mut searched = 0;
+        if self.index.buckets() == 0 {
+            return (None, searched);
+        }
+        let memory = self.memory();
+        let mut next = self.index.first(memory, self.index.bucket_of(hash));
+        while let Some(element) = next {
+            searched += 1;
+            if memory.hash(element) == hash && same(memory, element) {
+                break;
+            }
+            next = memory.next_in_bucket(element);
+        }
+        (next, searched)
+    }
+
+    /// The same for the partition's own sake: nobody asked, so it does not count as a search.
     #[inline(always)]
     pub(super) fn find_where(
         &self,
         hash: u64,
         same: impl Fn(&Memory, Element) -> bool,
     ) -> Option<Element> {
-        if self.index.buckets() == 0 {
-            return None;
-        }
-        let memory = self.memory();
-        let mut next = self.index.first(memory, self.index.bucket_of(hash));
-        while let Some(element) = next {
-            if memory.hash(element) == hash && same(memory, element) {
-                return Some(element);
-            }
-            next = memory.next_in_bucket(element);
-        }
-        None
+        self.search(hash, same).0
+    }
+
+    /// The same on behalf of a request.
+    #[inline(always)]
+    pub(super) fn find_asked(
+        &mut self,
+        hash: u64,
+        same: impl Fn(&Memory, Element) -> bool,
+    ) -> Option<Element> {
+        let (found, searched) = self.search(hash, same);
+        self.searches.count(found.is_some(), searched);
+        found
     }
 
     /// The key's element, dead or live: compared by its owner.
     #[inline(always)]
-    pub(super) fn find(&self, key: &Key<'_>) -> Option<Element> {
-        self.find_where(key.hash(), |memory, element| {
+    pub(super) fn find(&mut self, key: &Key<'_>) -> Option<Element> {
+        self.find_asked(key.hash(), |memory, element| {
             memory.has_key(element, key.bytes())
         })
     }
 
     /// The key's live element.
     #[inline(always)]
-    pub(super) fn find_live(&self, now: Time, key: &Key<'_>) -> Option<Element> {
+    pub(super) fn find_live(&mut self, now: Time, key: &Key<'_>) -> Option<Element> {
         self.find(key).filter(|&element| self.is_live(element, now))
     }
 
@@ -205,7 +231,9 @@ impl Partition {
     pub fn lookup(&mut self, now: Time, hash: u64) -> Option<Element> {
         self.enter(now);
         let live = |_: &Memory, element| self.is_live(element, now);
-        let element = self.find_where(hash, live)?;
+        let (found, searched) = self.search(hash, live);
+        self.searches.count(found.is_some(), searched);
+        let element = found?;
         self.memory().add_reader(element).then_some(())?;
         self.hit(now, element);
         Some(element)
@@ -221,19 +249,21 @@ impl Partition {
     /// All live elements with this hash, each hit and with one more reader.
     pub fn lookup_all(&mut self, now: Time, hash: u64) -> Vec<Element> {
         self.enter(now);
-        let mut found = Vec::new();
+        let (mut found, mut searched) = (Vec::new(), 0);
         let memory = self.memory();
         let mut next = match self.index.buckets() {
             0 => None,
             _ => self.index.first(memory, self.index.bucket_of(hash)),
         };
         while let Some(element) = next {
+            searched += 1;
             let live = memory.hash(element) == hash && self.is_live(element, now);
             if live && memory.add_reader(element) {
                 found.push(element);
             }
             next = memory.next_in_bucket(element);
         }
+        self.searches.count(!found.is_empty(), searched);
         for &element in &found {
             self.hit(now, element);
         }
@@ -371,6 +401,21 @@ impl Partition {
         let memory = Arc::clone(&self.space.memory);
         self.index.grow(&memory);
         true
+    }
+
+    /// The first buckets of an empty partition: so many (a power of two), or as many as memory allows.
+    pub fn begin(&mut self, buckets: u32) {
+        while self.index.blocks().len() < buckets.div_ceil(SEGMENT) as usize {
+            let fits = self.bytes() + BLOCK_COST <= self.config.capacity;
+            let Some(block) = fits.then(|| self.memory().take()).flatten() else {
+                break;
+            };
+            let memory = Arc::clone(&self.space.memory);
+            self.index.add_block(&memory, block);
+        }
+        if !self.index.blocks().is_empty() {
+            self.index.begin(buckets);
+        }
     }
 
     /// The next sequence: above that of every element and every flush.

@@ -49,10 +49,12 @@ impl Partition {
         Some(position)
     }
 
-    /// Elements in each bucket, or in about `sample` of them if there are more.
+    /// Elements in each bucket, or in about `sample` of them if there are more: which ones, depends on the
+    /// partition.
     pub fn histogram(&self, sample: u64) -> IndexHistogram {
         let memory = self.memory();
-        IndexHistogram::take(u64::from(self.index.buckets()), sample, |bucket| {
+        let (buckets, phase) = (u64::from(self.index.buckets()), self.config.seed >> 32);
+        IndexHistogram::take(buckets, sample, phase, |bucket| {
             let first = self.bucket(bucket as u32);
             std::iter::successors(first, |&element| memory.next_in_bucket(element)).count()
         })

@@ -169,13 +169,38 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// The paper's report, with the numbers of a perfect hash beside each.
+/// Of a table of chains whose items are all asked for alike.
 impl fmt::Display for Histogram {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let perfect = Perfect::of(self.items, self.buckets);
-        writeln!(out, "hash table size is {} buckets", self.buckets)?;
-        writeln!(out, "hash table contains {} objects", self.items)?;
-        let (largest, expected) = (self.largest(), perfect.largest());
+        let report = Report {
+            seen: self,
+            perfect: Perfect::of(self.items, self.buckets),
+            searched_hit: Some(self.searched_hit()),
+            searched_miss: Some(self.searched_miss()),
+        };
+        report.fmt(out)
+    }
+}
+
+/// The paper's report, with the numbers of a perfect hash beside each.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'h> {
+    /// Buckets and their sizes.
+    pub seen: &'h Histogram,
+    /// What a perfect hash would do with such a table.
+    pub perfect: Perfect,
+    /// Objects searched for a hit, on average; `None` if there was none.
+    pub searched_hit: Option<f64>,
+    /// Objects searched for a miss, likewise.
+    pub searched_miss: Option<f64>,
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seen, perfect, .. } = self;
+        writeln!(out, "hash table size is {} buckets", seen.buckets)?;
+        writeln!(out, "hash table contains {} objects", seen.items)?;
+        let (largest, expected) = (seen.largest(), perfect.largest());
         writeln!(
             out,
             "largest bucket contains {largest} objects (perfect {expected})"
@@ -183,26 +208,31 @@ impl fmt::Display for Histogram {
         writeln!(
             out,
             "{:.1} % of the buckets are used (perfect {:.1} %)",
-            100.0 * share(self.used_buckets(), self.buckets),
+            100.0 * share(seen.used_buckets(), seen.buckets),
             100.0 * perfect.used_share()
         )?;
         writeln!(
             out,
             "{:.1} % of the objects are in buckets up to the mean size (perfect {:.1} %)",
-            100.0 * self.share_up_to_mean(),
+            100.0 * seen.share_up_to_mean(),
             100.0 * perfect.share_up_to_mean()
         )?;
         writeln!(
             out,
-            "objects searched: {:.3} for a hit (perfect {:.3}), {:.3} for a miss (perfect {:.3})",
-            self.searched_hit(),
+            "objects searched: {} for a hit (perfect {:.3}), {} for a miss (perfect {:.3})",
+            or_none(self.searched_hit),
             perfect.searched_hit(),
-            self.searched_miss(),
+            or_none(self.searched_miss),
             perfect.searched_miss()
         )?;
         writeln!(out, "hash table histogram:")?;
-        write_rows(out, self, &perfect)
+        write_rows(out, seen, perfect)
     }
+}
+
+/// To three places, or a dash.
+fn or_none(searched: Option<f64>) -> String {
+    searched.map_or_else(|| "-".to_owned(), |searched| format!("{searched:.3}"))
 }
 
 /// The lines of the histogram: up to 15 one for each size, and one for the rest.

@@ -1,18 +1,75 @@
 //! A perfect hash: every key in every bucket with the same chance. Then the size of a bucket is
 //! Poisson's, with the mean size as its parameter (the limit of many buckets; from a hundred on the
 //! error is below 1 %).
+//!
+//! In a table whose buckets have a fixed number of slots, a key that finds its bucket full goes to another
+//! one. With cuckoo hashing that is the key's second bucket, or one at the end of a path of displaced
+//! items; under a perfect hash it is any bucket with room, each with the same chance. So buckets fill as if
+//! keys came to each of them after Poisson, with a parameter somewhat above the mean, and those that
+//! come to a full one were not counted: the size is the smaller of Poisson's number and the slots, and the
+//! parameter the one at which the mean is right. That holds for a table that was filled and never
+//! thinned; what deletions, evictions and doublings leave behind differs a little from it.
 
 /// What a perfect hash would do with so many items and buckets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Perfect {
     items: u64,
     buckets: u64,
+    /// Poisson's.
+    parameter: f64,
+    slots: Option<Slots>,
+}
+
+/// Buckets with slots.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Slots {
+    /// Of a bucket.
+    count: u64,
+    /// Different tags there are.
+    tags: f64,
 }
 
 impl Perfect {
     /// For so many items in so many buckets.
     pub fn of(items: u64, buckets: u64) -> Self {
-        Self { items, buckets }
+        Self {
+            items,
+            buckets,
+            parameter: items as f64 / buckets.max(1) as f64,
+            slots: None,
+        }
+    }
+
+    /// For so many items in so many buckets of `slots` slots, each with a tag of `tag_bits` bits (1 to 64)
+    /// of which one value means that it is empty: cuckoo hashing with two buckets a key.
+    pub fn in_slots(items: u64, buckets: u64, slots: u64, tag_bits: u32) -> Self {
+        let slots = Slots {
+            count: slots,
+            tags: f64::from(tag_bits.clamp(1, 64)).exp2() - 1.0,
+        };
+        let mut perfect = Self {
+            slots: Some(slots),
+            ..Self::of(items, buckets)
+        };
+        // The mean size rises with the parameter, up to the slots: found by halving.
+        let mean = perfect.mean();
+        let (mut low, mut high) = (mean, 2.0 * mean + 64.0 * slots.count as f64);
+        for _ in 0..64 {
+            perfect.parameter = (low + high) / 2.0;
+            match perfect.mean_in_slots(slots.count) < mean {
+                true => low = perfect.parameter,
+                false => high = perfect.parameter,
+            }
+        }
+        perfect
+    }
+
+    /// The mean of what fits into so many slots: all of them but for those that are empty.
+    fn mean_in_slots(&self, slots: u64) -> f64 {
+        let empty: f64 = (0..slots)
+            .map(|size| (slots - size) as f64 * self.poisson(size))
+            .sum();
+        slots as f64 - empty
     }
 
     /// Items a bucket.
@@ -20,9 +77,21 @@ impl Perfect {
         self.items as f64 / self.buckets.max(1) as f64
     }
 
-    /// Chance that a bucket has this size: e^-mean mean^size / size!.
+    /// Chance that a bucket has this size.
     fn chance(&self, size: u64) -> f64 {
-        let mean = self.mean();
+        match self.slots {
+            Some(slots) if size > slots.count => 0.0,
+            Some(slots) if size == slots.count => {
+                let below: f64 = (0..size).map(|size| self.poisson(size)).sum();
+                (1.0 - below).max(0.0)
+            }
+            _ => self.poisson(size),
+        }
+    }
+
+    /// Poisson's chance of a number: e^-mean mean^size / size!.
+    fn poisson(&self, size: u64) -> f64 {
+        let mean = self.parameter;
         if mean == 0.0 {
             return if size == 0 { 1.0 } else { 0.0 };
         }
@@ -33,6 +102,9 @@ impl Perfect {
     /// Sizes outside of which not one of 2^32 buckets is to be expected: twelve standard deviations
     /// from the mean, and sixty for means so small that the deviations say little.
     fn sizes_around_mean(&self) -> (u64, u64) {
+        if let Some(slots) = self.slots {
+            return (0, slots.count);
+        }
         let (mean, slack) = (self.mean(), 12.0 * self.mean().sqrt() + 60.0);
         ((mean - slack).max(0.0) as u64, (mean + slack) as u64)
     }
@@ -79,18 +151,24 @@ impl Perfect {
         (held / self.mean()).min(1.0)
     }
 
-    /// Objects searched for an item that is there: itself, and half of the others of its bucket.
+    /// Objects searched for an item that is there: itself, and half of the others of its bucket. With slots
+    /// itself, and half of those that a miss would meet.
     pub fn searched_hit(&self) -> f64 {
         match self.items {
             0 => 0.0,
+            _ if self.slots.is_some() => 1.0 + self.searched_miss() / 2.0,
             items => 1.0 + (items - 1) as f64 / (2.0 * self.buckets.max(1) as f64),
         }
     }
 
-    /// Objects searched for one that is not there: see [`Histogram::searched_miss`].
+    /// Objects searched for one that is not there: see [`Histogram::searched_miss`]. With slots those in
+    /// two buckets whose tag is the same by chance.
     ///
     /// [`Histogram::searched_miss`]: super::Histogram::searched_miss
     pub fn searched_miss(&self) -> f64 {
+        if let Some(slots) = self.slots {
+            return 2.0 * self.mean() / slots.tags;
+        }
         self.items.saturating_sub(1) as f64 / self.buckets.max(1) as f64
     }
 }
@@ -165,6 +243,58 @@ mod tests {
                 );
             }
             assert!(perfect.searched_hit().is_finite() && perfect.searched_miss().is_finite());
+        }
+    }
+
+    #[test]
+    fn slots_hold_what_fits() {
+        for (items, buckets) in [(10, 1000), (4000, 1000), (7600, 1000), (7999, 1000)] {
+            let perfect = Perfect::in_slots(items, buckets, 8, 16);
+            let all: f64 = (0..=8).map(|size| perfect.buckets_of(size)).sum();
+            let held: f64 = (0..=8)
+                .map(|size| size as f64 * perfect.buckets_of(size))
+                .sum();
+            assert!((all - buckets as f64).abs() < 1e-6, "{all}");
+            assert!(
+                (held / items as f64 - 1.0).abs() < 1e-6,
+                "{held} of {items}"
+            );
+            assert_eq!(perfect.buckets_of(9), 0.0);
+            assert!(perfect.largest() <= 8 && perfect.share_up_to_mean() <= 1.0);
+        }
+        let full = Perfect::in_slots(8000, 1000, 8, 16);
+        assert!((full.buckets_of(8) - 1000.0).abs() < 1e-3);
+        assert!((full.searched_miss() - 16.0 / 65_535.0).abs() < 1e-9);
+        // An empty index, and no index.
+        assert_eq!(Perfect::in_slots(0, 16, 8, 16).buckets_of(0), 16.0);
+        assert_eq!(Perfect::in_slots(0, 0, 8, 16).largest(), 0);
+    }
+
+    /// A table of two buckets a key, filled with random hashes, is what the theory says.
+    #[test]
+    fn a_cuckoo_table_fills_as_expected() {
+        use crate::distribution::cuckoo::{Shape, fill};
+        let mut state = 1_u64;
+        let hashes: Vec<u64> = (0..7 << 14)
+            .map(|_| {
+                state = state
+                    .wrapping_mul(0x5851_f42d_4c95_7f2d)
+                    .wrapping_add(0x1405_7b7e_f767_814f);
+                let mixed = (state ^ state >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+                mixed ^ mixed >> 33
+            })
+            .collect();
+        // 7 << 14 items fill the largest power of two of buckets below items / 8.
+        let filled = fill(&hashes, Shape::EIGHT_WAY).unwrap();
+        let seen = &filled.occupancy;
+        let perfect = Perfect::in_slots(seen.items(), seen.buckets(), 8, 16);
+        for size in 0..=8 {
+            let expected = perfect.buckets_of(size);
+            let off = (seen.buckets_of(size) as f64 - expected).abs();
+            assert!(
+                off < 8.0 * expected.sqrt() + 8.0,
+                "{size}: {off} off {expected}"
+            );
         }
     }
 }

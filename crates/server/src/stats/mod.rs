@@ -3,6 +3,7 @@
 pub(crate) mod connections;
 pub(crate) mod counters;
 mod general;
+mod hash;
 pub(crate) mod prefixes;
 mod settings;
 mod slabs;
@@ -67,6 +68,7 @@ pub(crate) fn command<E: Engine>(
     let mut report = Report { out };
     match topic {
         b"settings" => settings::report(&mut report, shared),
+        b"hash" => hash::report(&mut report, shared),
         b"items" => slabs::items(&mut report, &shared.engine.stats()),
         b"slabs" => slabs::slabs(&mut report, &shared.engine.stats()),
         // Sizes are not tracked: memcached answers so without -o track_sizes.

@@ -7,6 +7,7 @@ mod client;
 mod cpserver;
 #[allow(dead_code)]
 pub mod fixture;
+mod hash;
 mod large;
 mod meta;
 mod stop;

@@ -5,6 +5,7 @@
 //! * [`meta`]: the meta commands
 //! * [`admin`]: stats, flush_all, dumps, switches
 //! * [`bad_input`]: what clients should not send
+//! * [`hash`]: the index of the running server
 //! * [`large`]: values that arrive and leave in pieces
 //! * [`odd`]: clients within the protocol and beyond what is usual
 //! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
@@ -18,6 +19,7 @@ mod client;
 mod connections;
 mod cpserver;
 pub mod fixture;
+mod hash;
 mod large;
 mod meta;
 mod odd;

@@ -1,6 +1,6 @@
 //! The memory limit, what happens at it, and what is counted.
 
-use nuthatch::{Engine, Handle, Reply, Store};
+use nuthatch::{Engine, Handle, Op, Reply, Store};
 use nuthatch_workload::value;
 
 use super::client::{Client, bytes};
@@ -22,6 +22,7 @@ pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
         Case::on(Setup::TIGHT, "memory_limit_changes", limit_changes),
         Case::new("stats_count_items", stats),
         Case::new("stats_show_the_index", index),
+        Case::new("stats_count_searches", searches),
         Case::new("engine_says_how_it_was_made", describes),
     ]
 }
@@ -254,6 +255,36 @@ fn index<E: Engine>(client: &mut Client<E>) {
     // The sample's mean is near that of all: a quarter of thousands of items was seen.
     let mean = some.items() as f64 / some.looked_at as f64 * all.buckets as f64;
     assert!((mean / ITEMS as f64 - 1.0).abs() < 0.2, "{mean} of {ITEMS}");
+}
+
+fn searches<E: Engine>(client: &mut Client<E>) {
+    const ITEMS: u64 = 500;
+    let keys: Vec<String> = (0..ITEMS).map(|number| format!("key {number}")).collect();
+    for key in &keys {
+        client.set(key.as_bytes(), b"value");
+    }
+    client.engine.reset_stats();
+    for key in &keys {
+        assert!(client.get(key.as_bytes()).is_some());
+        assert!(client.get(format!("no {key}").as_bytes()).is_none());
+    }
+    // In batches as well, and by the way of reads with options.
+    let gets: Vec<(&[u8], Op<'_>)> = keys.iter().map(|key| (key.as_bytes(), Op::Get)).collect();
+    client.ask_all(&gets);
+    client.peek(keys[0].as_bytes());
+    // An engine that has no index to search counts nothing.
+    if client.engine.index_histogram(1).is_none() {
+        return;
+    }
+    let stats = client.engine.stats();
+    assert_eq!(stats.lookup_hits, 2 * ITEMS + 1);
+    assert_eq!(stats.lookups, 3 * ITEMS + 1);
+    // Every hit looked at its item; the tables are not so full that many others were in the way.
+    assert!(stats.searched_hit >= stats.lookup_hits);
+    assert!(stats.searched_hit < 4 * stats.lookup_hits);
+    assert!(stats.searched_miss < 4 * ITEMS);
+    client.engine.reset_stats();
+    assert_eq!(client.engine.stats().lookups, 0);
 }
 
 fn describes<E: Engine>(client: &mut Client<E>) {

@@ -43,6 +43,9 @@ pub struct CpHashConfig {
     pub pin: Option<usize>,
     /// The hash function; a random seed by default.
     pub hasher: KeyHasher,
+    /// Items the index has room for at the start. `None`: by the rule of
+    /// [`nuthatch_hash::sizing::index`].
+    pub initial_items: Option<usize>,
 }
 
 /// The smallest memory limit.
@@ -67,6 +70,7 @@ impl Default for CpHashConfig {
             server_threads: ServerThreads::Adaptive { min: 1, max: cores },
             pin: None,
             hasher: KeyHasher::random(),
+            initial_items: None,
         }
     }
 }

@@ -78,12 +78,13 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
+use nuthatch_hash::sizing;
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::ring::{Array, Design, Single};
 use nuthatch_sync::shim::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
 use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, MEMORY_MAX, Memory};
-use super::{Counts, Partition, PartitionConfig};
+use super::{Counts, Partition, PartitionConfig, first_buckets};
 use crate::KeyHasher;
 use crate::engine::Engine;
 use crate::index_stats::IndexHistogram;
@@ -115,6 +116,8 @@ pub struct CpHash<D: Rings = Array> {
     /// The engine's own client: for what is asked of the engine, not of a handle.
     control: Mutex<Client<D>>,
     threads: Vec<JoinHandle<()>>,
+    /// What decided the index's size at the start.
+    index_rule: sizing::IndexRule,
     hasher: KeyHasher,
     item_size_max: usize,
     memory_limit: AtomicUsize,
@@ -139,6 +142,7 @@ impl<D: Rings> CpHash<D> {
             config.memory_limit.saturating_sub(overhead),
             limit_max.saturating_sub(overhead),
         )?);
+        let (first, rule) = first_buckets(config.memory_limit, config.initial_items, count);
         let partition = |number: usize| {
             let mut partition = Partition::new(
                 Arc::clone(&memory),
@@ -150,8 +154,7 @@ impl<D: Rings> CpHash<D> {
                     seed: (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
                 },
             );
-            // Its first buckets, while there is memory.
-            partition.make_bucket(Time::default());
+            partition.begin(first);
             partition
         };
         let partitions = (0..count).map(partition);
@@ -167,6 +170,7 @@ impl<D: Rings> CpHash<D> {
             control: Mutex::new(Client::join(&shared)),
             shared,
             threads: Vec::new(),
+            index_rule: rule,
             hasher: config.hasher,
             item_size_max: config.item_size_max,
             memory_limit: AtomicUsize::new(config.memory_limit),
@@ -303,12 +307,17 @@ impl<D: Rings> Engine for CpHash<D> {
             memory_used: used as u64,
             index_bytes: now.buckets * size_of::<u32>() as u64,
             index_slots: now.buckets,
+            index_rule: Some(self.index_rule),
             evictions: since.evicted,
             evicted_unfetched: since.evicted_unfetched,
             expired: since.expired,
             expired_unfetched: since.expired_unfetched,
             out_of_memory: since.out_of_memory,
             swept: since.swept,
+            lookups: since.searches.hits + since.searches.misses,
+            lookup_hits: since.searches.hits,
+            searched_hit: since.searches.searched_hit,
+            searched_miss: since.searches.searched_miss,
             displacements: since.moved,
             classes: vec![lines],
             ..EngineStats::default()
@@ -324,6 +333,7 @@ impl<D: Rings> Engine for CpHash<D> {
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
         let share = sample / self.partition_count() as u64;
         let mut all = IndexHistogram::default();
+        // Of each partition by its owner, between two messages.
         for part in self.each(|_, partition| partition.histogram(share)) {
             all.add(&part);
         }

@@ -23,6 +23,9 @@ pub struct LockHashConfig {
     pub partitions: Option<u32>,
     /// The hash function; a random seed by default.
     pub hasher: KeyHasher,
+    /// Items the index has room for at the start. `None`: by the rule of
+    /// [`nuthatch_hash::sizing::index`].
+    pub initial_items: Option<usize>,
 }
 
 /// The smallest memory limit, in bytes.
@@ -42,6 +45,7 @@ impl Default for LockHashConfig {
             eviction: Eviction::Lru,
             partitions: None,
             hasher: KeyHasher::random(),
+            initial_items: None,
         }
     }
 }

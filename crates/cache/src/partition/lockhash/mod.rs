@@ -41,13 +41,13 @@ mod value;
 use std::io;
 use std::sync::Arc;
 
-use nuthatch_hash::split;
+use nuthatch_hash::{sizing, split};
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::{AtomicUsize, MutexGuard, Ordering};
 use nuthatch_sync::spinlock::SpinLock;
 
 use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, MEMORY_MAX, Memory};
-use super::{Counts, Partition, PartitionConfig};
+use super::{Counts, Partition, PartitionConfig, first_buckets};
 use crate::KeyHasher;
 use crate::engine::Engine;
 use crate::index_stats::IndexHistogram;
@@ -68,6 +68,8 @@ struct Slot(SpinLock<Partition>);
 pub struct LockHash {
     memory: Arc<Memory>,
     partitions: Box<[Slot]>,
+    /// What decided the index's size at the start.
+    index_rule: sizing::IndexRule,
     hasher: KeyHasher,
     item_size_max: usize,
     evicts: bool,
@@ -94,22 +96,24 @@ impl LockHash {
             config.memory_limit.saturating_sub(overhead),
             limit_max.saturating_sub(overhead),
         )?);
-        let partition = |index: u32| {
+        let (first, rule) =
+            first_buckets(config.memory_limit, config.initial_items, count as usize);
+        let partition = |number: u32| {
             let partition = PartitionConfig {
                 eviction: config.eviction,
                 evicts: config.evicts,
                 item_size_max: config.item_size_max,
                 capacity: usize::MAX,
-                seed: u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                seed: u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             };
-            Slot(SpinLock::new(Partition::new(
-                Arc::clone(&memory),
-                partition,
-            )))
+            let mut partition = Partition::new(Arc::clone(&memory), partition);
+            partition.begin(first);
+            Slot(SpinLock::new(partition))
         };
         let engine = Self {
             partitions: (0..count).map(partition).collect(),
             memory,
+            index_rule: rule,
             hasher: config.hasher,
             item_size_max: config.item_size_max,
             evicts: config.evicts,
@@ -208,12 +212,17 @@ impl Engine for LockHash {
             memory_used: (self.memory.used() + overhead) as u64,
             index_bytes: now.buckets * size_of::<u32>() as u64,
             index_slots: now.buckets,
+            index_rule: Some(self.index_rule),
             evictions: since.evicted,
             evicted_unfetched: since.evicted_unfetched,
             expired: since.expired,
             expired_unfetched: since.expired_unfetched,
             out_of_memory: since.out_of_memory,
             swept: since.swept,
+            lookups: since.searches.hits + since.searches.misses,
+            lookup_hits: since.searches.hits,
+            searched_hit: since.searches.searched_hit,
+            searched_miss: since.searches.searched_miss,
             displacements: since.moved,
             classes: vec![lines],
             ..EngineStats::default()
