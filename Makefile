@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: serve test bench figures-engines figures-hash loom fuzz soak install
+.PHONY: serve test bench figures-engines figures-hash figures-flow loom fuzz soak dpdk install install-flow uninstall
 
 # Build and start a server on 127.0.0.1:11211.
 serve:
@@ -24,6 +24,10 @@ figures-engines:
 figures-hash:
 	@scripts/figures-hash.sh $(ARGS)
 
+# The tables and plots of docs/flow-cache.md.
+figures-flow:
+	@scripts/figures-flow.sh
+
 # The models of the lock-free parts alone.
 loom:
 	@scripts/loom.sh
@@ -39,6 +43,20 @@ MINUTES ?= 30
 soak:
 	@scripts/soak.sh $(MINUTES)
 
-# The binary, its manual page and completions.
+# Flow caches in a packet program, on DPDK; the words go to scripts/dpdk.sh.
+dpdk:
+	@scripts/dpdk.sh $(ARGS)
+
+# The binary with its manual page and completions, and the flow cache for C programs. DESTDIR goes in
+# front of PREFIX while files are put there; libraries go to LIBDIR.
+LIBDIR ?= $(PREFIX)/lib
+where = PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)"
 install:
-	@scripts/install.sh $(PREFIX)
+	@$(where) scripts/install.sh
+
+# The flow cache alone.
+install-flow:
+	@$(where) scripts/install.sh flow
+
+uninstall:
+	@$(where) scripts/uninstall.sh

@@ -1,15 +1,17 @@
 #!/bin/sh
-# Installs the binary, its manual page, completions and the example file: install.sh PREFIX
+# Installs what is named, or all of it: install.sh [server] [flow]
+#
+#   server  the binary, its manual page, completions and the example file
+#   flow    the flow cache for C programs: header, static and shared library, pkg-config file
+#
+# PREFIX (/usr/local), LIBDIR (PREFIX/lib) and DESTDIR in the environment say where: see
+# scripts/installed.sh.
 set -eu
 cd "$(dirname "$0")/.."
-prefix=${1:-/usr/local}
-cargo build --release --bin nuthatch
-nuthatch=target/release/nuthatch
-share=$prefix/share
-install -D -m 755 $nuthatch "$prefix/bin/nuthatch"
-install -D -m 644 dist/nuthatch.toml "$share/doc/nuthatch/nuthatch.toml"
+. scripts/installed.sh
 made=$(mktemp -d)
 trap 'rm -r "$made"' EXIT
+
 put() {
     # put DESTINATION COMMAND...: installs what a command prints.
     destination=$1
@@ -17,8 +19,38 @@ put() {
     "$@" >"$made/file"
     install -D -m 644 "$made/file" "$destination"
 }
-put "$share/man/man1/nuthatch.1" $nuthatch man
-put "$share/bash-completion/completions/nuthatch" $nuthatch completions bash
-put "$share/zsh/site-functions/_nuthatch" $nuthatch completions zsh
-put "$share/fish/vendor_completions.d/nuthatch.fish" $nuthatch completions fish
-echo "installed in $prefix"
+
+server() {
+    cargo build --release --bin nuthatch
+    nuthatch=target/release/nuthatch
+    install -D -m 755 $nuthatch "$binary"
+    install -D -m 644 dist/nuthatch.toml "$example"
+    put "$manual" $nuthatch man
+    put "$bash" $nuthatch completions bash
+    put "$zsh" $nuthatch completions zsh
+    put "$fish" $nuthatch completions fish
+}
+
+flow() {
+    cargo rustc --release -p nuthatch-flow-c --lib --crate-type cdylib,staticlib -- \
+        --print native-static-libs 2>"$made/messages" || { cat "$made/messages" >&2; exit 1; }
+    # What the static library needs of the system, as the compiler says.
+    private=$(sed -n 's/^note: native-static-libs: //p' "$made/messages" | tail -n 1)
+    install -D -m 644 crates/flow-c/include/nuthatch_flow.h "$header"
+    install -D -m 644 target/release/libnuthatch_flow_c.a "$static"
+    install -D -m 755 target/release/libnuthatch_flow_c.so "$shared"
+    for link in $links; do
+        ln -sf "$(basename "$shared")" "$link"
+    done
+    put "$pkgconfig" sed -e "s|@prefix@|$prefix|; s|@libdir@|$libdir|" \
+        -e "s|@version@|$version|; s|@private@|$private|" dist/nuthatch-flow.pc.in
+}
+
+[ $# -gt 0 ] || set -- server flow
+for part in "$@"; do
+    case $part in
+        server | flow) $part ;;
+        *) echo "install.sh: no part is called $part: there are server and flow" >&2; exit 2 ;;
+    esac
+done
+echo "installed in $destdir$prefix"

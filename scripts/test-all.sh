@@ -47,6 +47,8 @@ check lints scripts/check-lints.sh
 check docs scripts/check-docs.sh
 check rust scripts/test-rust.sh
 check clients scripts/test-clients.sh
+check c scripts/test-c.sh
+check dpdk scripts/test-dpdk.sh
 check loom scripts/loom.sh
 check fuzz scripts/fuzz.sh 5
 

@@ -3,8 +3,8 @@
 //!
 //!     cargo run --release -p nuthatch --example messages -- [single] [seconds]
 //!
-//! Keys are numbers of 8 bytes, values the same; 30 % are stores; batches have 1000 requests. An element
-//! of such an item takes 128 bytes, so that a working set of 1 MB has 8192 keys.
+//! Keys are numbers of 8 bytes, values the same; 30 % are stores; batches have 1000 requests. An
+//! element of such an item takes 128 bytes, so that a working set of 1 MB has 8192 keys.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use nuthatch_sync::ring::{Array, Single};
 const BATCH: usize = 1000;
 const BATCHES: usize = 8;
 const ELEMENT: usize = 128;
-/// Of which the median is told, and the best: what the machine's other work spoils is a round, not all.
+/// Of which the median is told, and the best: what the machine's other work spoils is a round, not
+/// all.
 const ROUNDS: u32 = 21;
 
 /// Takes values, and only counts them.

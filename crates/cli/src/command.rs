@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 use crate::bench::Bench;
 use crate::flags::Flags;
+use crate::flow::Flow;
 use crate::hash::Hash;
 
 /// An in-memory key-value cache at the speed of memory, for any memcached client.
@@ -30,6 +31,9 @@ pub enum Command {
     /// Measure engines and servers
     #[command(subcommand)]
     Bench(Bench),
+    /// Compare flow caches: on captures, on made-up keys, under attack
+    #[command(subcommand)]
+    Flow(Flow),
     /// Find the hash function and the table size that suit a set of keys
     #[command(subcommand)]
     Hash(Hash),

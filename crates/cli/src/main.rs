@@ -7,6 +7,7 @@ mod command;
 mod engine;
 mod extended;
 mod flags;
+mod flow;
 mod hash;
 mod process;
 mod serve;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         None => serve::run(line.serve),
         Some(Command::Serve(serve)) => serve::run(serve),
         Some(Command::Bench(bench)) => bench.run().map_err(Failure::Runtime),
+        Some(Command::Flow(flow)) => flow.run(),
         Some(Command::Hash(hash)) => hash.run(),
         Some(Command::Completions { shell }) => {
             command::completions(shell).map_err(Failure::Runtime)

@@ -158,6 +158,31 @@ impl FlowTable {
     ) -> usize {
         check_room(flows.len(), values, hits);
         let groups = flows.chunks(GROUP).zip(values.chunks_mut(GROUP));
+        let mut packed = [[0; PACKED]; GROUP];
+        let mut found = 0;
+        for ((flows, values), hits) in groups.zip(hits) {
+            for (flow, packed) in flows.iter().zip(&mut packed) {
+                *packed = flow.pack();
+            }
+            *hits = self.lookup_group(&packed[..flows.len()], values);
+            found += hits.count_ones() as usize;
+        }
+        found
+    }
+
+    /// The same for flows that are packed already: what [`FiveTuple::pack`] makes of them, and
+    /// nothing else.
+    ///
+    /// # Panics
+    /// If `values` is shorter than `flows`, or `hits` than one bit for each.
+    pub fn lookup_many_packed(
+        &mut self,
+        flows: &[[u8; PACKED]],
+        values: &mut [u64],
+        hits: &mut [u64],
+    ) -> usize {
+        check_room(flows.len(), values, hits);
+        let groups = flows.chunks(GROUP).zip(values.chunks_mut(GROUP));
         let mut found = 0;
         for ((flows, values), hits) in groups.zip(hits) {
             *hits = self.lookup_group(flows, values);
@@ -168,24 +193,22 @@ impl FlowTable {
 
     /// Up to [`GROUP`] flows: hashes them all, then compares tags and asks for the records of those
     /// that matched, then verifies.
-    fn lookup_group(&mut self, flows: &[FiveTuple], values: &mut [u64]) -> u64 {
-        let mut packed = [[0; PACKED]; GROUP];
+    fn lookup_group(&mut self, packed: &[[u8; PACKED]], values: &mut [u64]) -> u64 {
         let mut hashes = [0; GROUP];
-        for ((flow, packed), hash) in flows.iter().zip(&mut packed).zip(&mut hashes) {
-            *packed = flow.pack();
+        for (packed, hash) in packed.iter().zip(&mut hashes) {
             *hash = self.hasher.hash(packed);
         }
         let mut matched = [0];
-        let hashes = &hashes[..flows.len()];
+        let hashes = &hashes[..packed.len()];
         self.cache.lookup_many(hashes, values, &mut matched);
         let matched = matched[0];
-        for (index, &record) in values[..flows.len()].iter().enumerate() {
+        for (index, &record) in values[..packed.len()].iter().enumerate() {
             if matched >> index & 1 == 1 {
                 self.records.prefetch(record);
             }
         }
         let mut verified = 0;
-        for (index, value) in values[..flows.len()].iter_mut().enumerate() {
+        for (index, value) in values[..packed.len()].iter_mut().enumerate() {
             if matched >> index & 1 == 0 {
                 continue;
             }

@@ -44,7 +44,7 @@ pub use cache::FlowCache;
 pub use config::{Config, ConfigError, ENTRIES_MAX};
 pub use entry::{Content, Entry, Slot};
 pub use eviction::{Eviction, InsertAt, Probability};
-pub use five_tuple::FiveTuple;
+pub use five_tuple::{FiveTuple, PACKED};
 pub use flow_table::{FlowInserted, FlowTable};
 pub use insert::{Inserted, ValueTooWide};
 pub use layout::{Layout, Shape};

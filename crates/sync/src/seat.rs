@@ -1,10 +1,10 @@
 //! Something that one server thread at a time owns for long, and hands over when asked to.
 //!
 //! A partition of a table has a seat. Its owner holds the seat's lock all the while, so it works on
-//! the partition without any synchronisation; what others see of it is who the owner is. A controller
-//! writes who shall own it; the owner looks at that between two lines of messages and hands over;
-//! the new owner takes the lock. The rings of a partition's clients lie in the seat too: a client
-//! knows partitions only, and does not notice.
+//! the partition without any synchronisation; what others see of it is who the owner is. A
+//! controller writes who shall own it; the owner looks at that between two lines of messages and
+//! hands over; the new owner takes the lock. The rings of a partition's clients lie in the seat
+//! too: a client knows partitions only, and does not notice.
 //!
 //! ```text
 //!  controller        owner 0                          owner 1
@@ -13,19 +13,19 @@
 //!                    owner = 1  (hand_over) --------> take: owner is 1, takes the lock
 //! ```
 //!
-//! An owner that goes to sleep gets up from its seats. While it sleeps, a client that would have to wake
-//! it may sit down for a moment and serve what is there, its own messages among them: cheaper than
-//! waking a thread while there is little to do. One that finds the seat taken wakes the owner.
+//! An owner that goes to sleep gets up from its seats. While it sleeps, a client that would have to
+//! wake it may sit down for a moment and serve what is there, its own messages among them: cheaper
+//! than waking a thread while there is little to do. One that finds the seat taken wakes the owner.
 //!
 //! Invariants:
-//! 1. The value is touched only under the lock, and the lock is taken only by the thread that `owner`
-//!    names, or for a moment while that one sleeps.
+//! 1. The value is touched only under the lock, and the lock is taken only by the thread that
+//!    `owner` names, or for a moment while that one sleeps.
 //! 2. `owner` is written only by whoever it names, with the lock released: it never names a thread
 //!    that has to wait for long.
 //! 3. What a client announced before a hand-over is served by the old owner or seen by the new one
-//!    before it sleeps: the new one looks after it became the owner, and a client reads `owner` after
-//!    its announcement and wakes whom it finds. If that is the old one though it has handed over, the
-//!    client's fence came before the fence of the new owner's sleep.
+//!    before it sleeps: the new one looks after it became the owner, and a client reads `owner`
+//!    after its announcement and wakes whom it finds. If that is the old one though it has handed
+//!    over, the client's fence came before the fence of the new owner's sleep.
 
 use crate::shim::{AtomicU32, Mutex, MutexGuard, Ordering};
 
@@ -74,8 +74,8 @@ impl<T> Seat<T> {
         self.wanted.load(Ordering::Relaxed) != me
     }
 
-    /// Owner: hands over, and returns who is the owner now, to be announced to it. All that the owner
-    /// has in hand (answers not yet published) must be done.
+    /// Owner: hands over, and returns who is the owner now, to be announced to it. All that the
+    /// owner has in hand (answers not yet published) must be done.
     pub fn hand_over(&self, held: Held<'_, T>) -> u32 {
         let next = self.wanted.load(Ordering::Relaxed);
         drop(held);

@@ -1,13 +1,14 @@
 //! Waiting for another thread: spin, then yield, then park.
 //!
-//! Spinning answers soonest while the other thread has a core of its own; yielding gives it one when
-//! there are more threads than cores; a parked thread costs nothing. Whoever produces something that
-//! may be waited for publishes it, calls [`announce`] once for all it published, and then
-//! [`Event::wake`] for each waiter, which is one load unless the waiter sleeps.
+//! Spinning answers soonest while the other thread has a core of its own; yielding gives it one
+//! when there are more threads than cores; a parked thread costs nothing. Whoever produces
+//! something that may be waited for publishes it, calls [`announce`] once for all it published, and
+//! then [`Event::wake`] for each waiter, which is one load unless the waiter sleeps.
 //!
-//! Invariant: a waiter does not sleep on while what it waits for is there. Waiter and announcer both
-//! make a sequentially consistent fence between their own store and their load of the other's. So
-//! one of them sees the other: the waiter what was published, or the announcer that it is parked.
+//! Invariant: a waiter does not sleep on while what it waits for is there. Waiter and announcer
+//! both make a sequentially consistent fence between their own store and their load of the other's.
+//! So one of them sees the other: the waiter what was published, or the announcer that it is
+//! parked.
 
 use crate::shim::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, fence, spin_loop, yield_now};
 
@@ -16,7 +17,8 @@ use crate::shim::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, fence, spin_l
 const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 
 /// Turns of the yielding phase: with one runnable thread a core a turn is under a microsecond, with
-/// more it is as long as the others run; whoever is woken runs sooner than whoever yielded, so they are few.
+/// more it is as long as the others run; whoever is woken runs sooner than whoever yielded, so they
+/// are few.
 const YIELDS: u32 = if cfg!(loom) { 0 } else { 8 };
 
 /// Where one thread waits at a time.
@@ -37,8 +39,8 @@ pub enum Waited {
     Slept,
 }
 
-/// Makes all that this thread has published visible to whoever goes to sleep, so that [`Event::wake`]
-/// cannot miss it.
+/// Makes all that this thread has published visible to whoever goes to sleep, so that
+/// [`Event::wake`] cannot miss it.
 #[inline]
 pub fn announce() {
     // SeqCst: pairs with the fence in `Event::wait`.
@@ -46,8 +48,8 @@ pub fn announce() {
 }
 
 impl Event {
-    /// Returns when `ready` does return true. It is called by this thread only, and often; it must look
-    /// at things that are announced.
+    /// Returns when `ready` does return true. It is called by this thread only, and often; it must
+    /// look at things that are announced.
     pub fn wait(&self, mut ready: impl FnMut() -> bool) {
         if self.watch(&mut ready) {
             return;
@@ -55,9 +57,9 @@ impl Event {
         while self.park(&mut ready, || {}) == Waited::Slept {}
     }
 
-    /// As [`Event::wait`], but returns after having slept once, whether or not `ready` would return true.
-    /// `before` is called before it sleeps: then `ready` has returned false since the event is
-    /// [parked](Event::is_parked), and is not called any more.
+    /// As [`Event::wait`], but returns after having slept once, whether or not `ready` would return
+    /// true. `before` is called before it sleeps: then `ready` has returned false since the event
+    /// is [parked](Event::is_parked), and is not called any more.
     pub fn doze(&self, mut ready: impl FnMut() -> bool, before: impl FnOnce()) -> Waited {
         if self.watch(&mut ready) {
             return Waited::Awake;

@@ -1,6 +1,6 @@
 //! Models of what messages go through: the rings, waiting, and seats (`scripts/loom.sh`). Every
-//! interleaving of two or three threads, and every value that a relaxed load may return. Tests called
-//! canary take one protection away and must fail: so the models can.
+//! interleaving of two or three threads, and every value that a relaxed load may return. Tests
+//! called canary take one protection away and must fail: so the models can.
 #![cfg(loom)]
 
 use std::cell::RefCell;
@@ -27,7 +27,8 @@ fn message(number: u64) -> Message {
     }
 }
 
-/// What messages point to: written by the client before the message, by the server before the answer.
+/// What messages point to: written by the client before the message, by the server before the
+/// answer.
 struct Cells([AtomicU64; 4]);
 
 impl Cells {
@@ -57,8 +58,9 @@ fn serve(receiver: &mut impl Receiver, cells: &Cells, expected: &mut u64) -> boo
     true
 }
 
-/// Line 1 and 2, array 1 and 3: messages 1 to `count` arrive whole and in order, each odd one's answer
-/// comes back in order, and no line is overwritten before it was read: the ring is smaller than that.
+/// Line 1 and 2, array 1 and 3: messages 1 to `count` arrive whole and in order, each odd one's
+/// answer comes back in order, and no line is overwritten before it was read: the ring is smaller
+/// than that.
 fn carries<D: Design>(count: u64) {
     loom::model(move || {
         let (mut sender, mut receiver) = D::ring();
@@ -108,8 +110,8 @@ fn a_single_buffer_carries_messages_and_answers_whole_and_in_order() {
     carries::<Single>(3);
 }
 
-/// A flag that is raised, and somebody who waits for it. Without the announcement the waiter may sleep
-/// for ever, which a model reports as a deadlock.
+/// A flag that is raised, and somebody who waits for it. Without the announcement the waiter may
+/// sleep for ever, which a model reports as a deadlock.
 fn raises(announced: bool) {
     loom::model(move || {
         let (event, flag) = (Arc::new(Event::default()), Arc::new(AtomicU32::new(0)));
@@ -185,8 +187,8 @@ impl Table {
         })
     }
 
-    /// A server thread: serves what is asked while it holds the seat, hands over when called away, and
-    /// sleeps while there is nothing to do.
+    /// A server thread: serves what is asked while it holds the seat, hands over when called away,
+    /// and sleeps while there is nothing to do.
     fn run(&self, me: u32) {
         let mut held = None;
         // Acquire: pairs with the client's Release, here and below.
@@ -246,8 +248,9 @@ impl Table {
     }
 }
 
-/// Seat 1 to 3: a client asks while the seat moves from one server thread to the other. The question is
-/// served once, by one of them, and neither sleeps through it; else the model is in a deadlock.
+/// Seat 1 to 3: a client asks while the seat moves from one server thread to the other. The
+/// question is served once, by one of them, and neither sleeps through it; else the model is in a
+/// deadlock.
 fn moves(announced: bool) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));
@@ -276,8 +279,8 @@ fn moves(announced: bool) {
     });
 }
 
-/// Two clients ask for one partition whose owner may be asleep, awake, or falling asleep: both are served,
-/// by it or by either of them.
+/// Two clients ask for one partition whose owner may be asleep, awake, or falling asleep: both are
+/// served, by it or by either of them.
 #[test]
 fn clients_serve_themselves_while_the_owner_sleeps_and_nobody_is_forgotten() {
     let mut model = loom::model::Builder::new();

@@ -64,8 +64,8 @@ fn conforms_with_single_buffers() {
     }
 }
 
-/// Not where sizes drift: an element's chance to go is the same whatever its size, so small ones of long ago
-/// keep their share for long.
+/// Not where sizes drift: an element's chance to go is the same whatever its size, so small ones of
+/// long ago keep their share for long.
 #[test]
 fn evicts_at_random() {
     let random = |setup| {
@@ -190,7 +190,8 @@ fn histories_on_many_server_threads_are_linearizable() {
     history::linearizable(&crowded(Setup::AMPLE), &plan);
 }
 
-/// What elements take when everything has been flushed and swept: nothing, unless a reference is lost.
+/// What elements take when everything has been flushed and swept: nothing, unless a reference is
+/// lost.
 fn lines_left<D: Rings>(engine: &Arc<CpHash<D>>) -> usize {
     let now = Time(2000);
     engine.flush(now, now);

@@ -1,24 +1,23 @@
 //! The array of buffers (CPHash section 3.4): several message lines under way in each direction.
 //!
 //! ```text
-//!  client                              shared                               server
+//!  client                                shared                            server
 //!
-//!  staged line  --- full, or flushed -->  messages: 8 lines   ------------>  reads a line, frees it
-//!  next slot, owed                        answers:  8 lines   <------------  staged answers
+//!  staged line  -- full, or flushed -->  messages: 8 lines   ---------->  reads a line, frees it
+//!  next slot, owed                       answers:  8 lines   <----------  staged answers
 //! ```
 //!
 //! There is no shared read or write index: each side remembers its own position in both arrays, and
-//! word 0 of a line tells whether it is full (see [`line`](super::Line)). A line of messages and the
-//! line of their answers are all that moves between the cores.
+//! word 0 of a line tells whether it is full (see [`line`](super::Line)). A line of messages and
+//! the line of their answers are all that moves between the cores.
 //!
 //! Invariants:
 //! 1. Lines are filled and taken in ring order, so messages and answers keep theirs.
-//! 2. A line of answers is not published before every message of the lines that it answers was
-//!    taken, and the server publishes what it has before it takes messages that would need more lines
-//!    of answers than it took lines of messages: `n` message lines cause at most `n` answer lines.
-//! 3. The client keeps at most [`ANSWER_LINES`] message lines with missing answers under way, so with
-//!    2. the server finds the slot for its next answers free without looking: that the client freed
-//!    it happened before the client published the message line that the server answers there.
+//! 2. A line of answers is sent when it is full, or when the server ends its turn, and it may end its
+//!    turn after any line of messages: so `n` message lines cause at most `n` answer lines.
+//! 3. The client keeps at most [`ANSWER_LINES`] message lines with missing answers under way. So by
+//!    invariant 2 the server finds the slot for its next answers free without looking: that the
+//!    client freed it happened before the client published the message line that is answered there.
 
 use std::sync::Arc;
 

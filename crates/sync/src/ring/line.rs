@@ -18,8 +18,10 @@
 //! that they are there.
 //!
 //! Invariants:
-//! 1. While word 0 is zero only the producer writes the line, and while it is not, only the consumer.
-//! 2. A word of a message is never zero, so a line holds at least one word and ends at the first zero.
+//! 1. While word 0 is zero only the producer writes the line, and while it is not, only the
+//!    consumer.
+//! 2. A word of a message is never zero, so a line holds at least one word and ends at the first
+//!    zero.
 
 use crate::ring::Word;
 use crate::shim::{AtomicU64, Ordering};
@@ -92,8 +94,8 @@ impl Slot {
     /// Producer: true if it may write. Consumer: true if there is nothing to read.
     #[inline(always)]
     pub(super) fn is_free(&self) -> bool {
-        // Acquire: the producer's; pairs with the Release in `take`: the consumer's reads of the old
-        // words lie before the producer's writes of the new ones.
+        // Acquire: the producer's; pairs with the Release in `take`: the consumer's reads of the
+        // old words lie before the producer's writes of the new ones.
         self.0[0].load(Ordering::Acquire) == 0
     }
 
@@ -101,7 +103,8 @@ impl Slot {
     #[inline(always)]
     pub(super) fn publish(&self, line: &Line) {
         let word = |position: usize| line.words[position].map_or(0, Word::get);
-        // Relaxed: invariant 1, nobody else looks at them now. A zero behind the last word ends them.
+        // Relaxed: invariant 1, nobody else looks at them now. A zero behind the last word ends
+        // them.
         let end = WORDS.min(line.len + 1);
         for position in 1..end {
             self.0[position].store(word(position), Ordering::Relaxed);

@@ -1,18 +1,19 @@
 //! Message rings between one client and one server thread (CPHash section 3.4, Figure 3).
 //!
-//! A message is one word or two; a word is never zero. What the words mean is the engine's affair; a
-//! ring knows only whether the server will answer, and an answer is one word. Messages arrive in the
-//! order in which they were put, and so do the answers.
+//! A message is one word or two; a word is never zero. What the words mean is the engine's affair;
+//! a ring knows only whether the server will answer, and an answer is one word. Messages arrive in
+//! the order in which they were put, and so do the answers.
 //!
 //! Both designs of Figure 3 exist, behind the same two traits:
 //!
-//! * [`array`]: an array of buffers. Eight words make a message line of 64 bytes: eight lookups, or
-//!   four inserts. Several lines may be under way in each direction. This is the paper's choice.
-//! * [`single`]: one buffer for a pair of threads. One message is under way; its answer comes back in
-//!   the same cache line.
+//! * [`mod@array`]: an array of buffers. Eight words make a message line of 64 bytes: eight
+//!   lookups, or four inserts. Several lines may be under way in each direction. This is the
+//!   paper's choice.
+//! * [`single`]: one buffer for a pair of threads. One message is under way; its answer comes back
+//!   in the same cache line.
 //!
-//! Neither side of a ring ever waits: what cannot be sent is refused ([`Full`]), and whoever wants to
-//! wait does so at an [`Event`](crate::wait::Event).
+//! Neither side of a ring ever waits: what cannot be sent is refused ([`Full`]), and whoever wants
+//! to wait does so at an [`Event`](crate::wait::Event).
 
 pub mod array;
 mod line;
@@ -77,8 +78,8 @@ pub trait Design: Send + Sync + 'static {
 
 /// The client's end of a ring.
 pub trait Sender: Send {
-    /// Stages a message behind those that are staged already. A line that is full, or has no room for
-    /// the message, is sent.
+    /// Stages a message behind those that are staged already. A line that is full, or has no room
+    /// for the message, is sent.
     fn put(&mut self, message: Message) -> Result<(), Full>;
 
     /// Sends what is staged, however little.

@@ -103,8 +103,8 @@ impl Sender for SingleSender {
     fn receive(&mut self) -> Option<Word> {
         // Acquire: pairs with the Release in `answer`.
         let word = Word::new(self.buffer.answer.load(Ordering::Acquire))?;
-        // Relaxed: the server writes it next after it has taken another message, whose Release store
-        // comes after this.
+        // Relaxed: the server writes it next after it has taken another message, whose Release
+        // store comes after this.
         self.buffer.answer.store(0, Ordering::Relaxed);
         self.waiting = false;
         self.counts.lines_received += 1;

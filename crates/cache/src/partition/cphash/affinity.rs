@@ -10,7 +10,8 @@ pub(super) fn pin(core: usize) -> io::Result<()> {
     }
     // SAFETY: a set of bits, for which all zeros is a value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the core's number is below the set's size; the kernel reads the set during the call only.
+    // SAFETY: the core's number is below the set's size; the kernel reads the set during the call
+    // only.
     let failed = unsafe {
         libc::CPU_SET(core, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)

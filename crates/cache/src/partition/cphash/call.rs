@@ -1,8 +1,8 @@
 //! What a client leaves in its own frame for the owner of a partition to carry out.
 //!
-//! Everything but a plain get and a plain set goes this way: the message is the address of a [`Call`].
-//! The client neither touches nor moves the call before it has the answer, and waits for it even when
-//! it panics, so the address stays good for as long as the owner may use it.
+//! Everything but a plain get and a plain set goes this way: the message is the address of a
+//! [`Call`]. The client neither touches nor moves the call before it has the answer, and waits for
+//! it even when it panics, so the address stays good for as long as the owner may use it.
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -130,9 +130,9 @@ impl Address {
     /// # Safety
     /// The address came in a message of a client that has no answer to it yet.
     pub unsafe fn run(self, partition: &mut Partition) {
-        // SAFETY: the client keeps the call alive, in its place and untouched until it has the answer,
-        // and the ring's Release and Acquire order its accesses before ours and ours before its next.
-        // So the reference is unique, and the lifetimes within have not ended.
+        // SAFETY: the client keeps the call alive, in its place and untouched until it has the
+        // answer, and the ring's Release and Acquire order its accesses before ours and ours before
+        // its next. So the reference is unique, and the lifetimes within have not ended.
         let call = unsafe { &mut *self.0.as_ptr() };
         call.run(partition);
     }

@@ -121,6 +121,9 @@ impl<D: Design> Client<D> {
 
     #[cold]
     fn wait_for_room(&mut self, partition: usize) {
+        if self.channels[partition].sender.flush().is_ok() {
+            return;
+        }
         self.wait(&[partition]);
         let channel = &mut self.channels[partition];
         while let Some(word) = channel.fetch() {
@@ -128,9 +131,9 @@ impl<D: Design> Client<D> {
         }
     }
 
-    /// Sends what is staged for these partitions, as far as there is room, and waits until one of them
-    /// answers, or takes what there was no room for; it may return earlier. Panics if one of them was left
-    /// behind by a server thread that panicked: it would never answer.
+    /// Sends what is staged for these partitions, as far as there is room, and waits until one of
+    /// them answers, or takes what there was no room for; it may return earlier. Panics if one of
+    /// them was left behind by a server thread that panicked: it would never answer.
     pub fn wait(&mut self, partitions: &[usize]) {
         for &partition in partitions {
             // What there is no room for is one of the things waited for.
@@ -145,6 +148,13 @@ impl<D: Design> Client<D> {
             return;
         }
         let (shared, channels) = (&self.shared, &self.channels);
+        // What there was no room for may have gone just now, and be all there was to wait for.
+        if partitions
+            .iter()
+            .all(|&partition| channels[partition].is_idle())
+        {
+            return;
+        }
         self.event.wait(|| {
             let is_moving = |&partition: &usize| channels[partition].is_moving();
             partitions.iter().any(is_moving) || shared.is_broken()
@@ -158,8 +168,8 @@ impl<D: Design> Client<D> {
         }
     }
 
-    /// If the owner of a partition sleeps: serves in its place, or wakes it. Returns how many messages were
-    /// served.
+    /// If the owner of a partition sleeps: serves in its place, or wakes it. Returns how many
+    /// messages were served.
     #[inline]
     fn rouse(&self, partition: usize) -> usize {
         let owner = self.shared.places[partition].seat.owner();
@@ -193,8 +203,8 @@ impl<D: Design> Client<D> {
         }
     }
 
-    /// Has the owner of a partition do something, and waits until it is done. May be called while other
-    /// answers are missing.
+    /// Has the owner of a partition do something, and waits until it is done. May be called while
+    /// other answers are missing.
     pub fn run<T: Send>(
         &mut self,
         partition: usize,

@@ -9,8 +9,8 @@ use crate::slab::sizes::PAGE;
 pub enum ServerThreads {
     /// Always so many, and nobody else ever serves (CPHash section 3).
     Fixed(usize),
-    /// From `min` to `max` of them own partitions, as the load asks for; the others sleep
-    /// (section 8.1). While the load is so small that an owner sleeps too, clients serve themselves.
+    /// From `min` to `max` of them own partitions, as the load asks for; the others sleep (section
+    /// 8.1). While the load is so small that an owner sleeps too, clients serve themselves.
     Adaptive {
         /// At least.
         min: usize,

@@ -1,10 +1,10 @@
 //! How many server threads own partitions (CPHash section 8.1).
 //!
-//! A server thread under load looks at the clock now and then; when an epoch is over, one of them asks
-//! the controller. It climbs: one thread more is tried when those that serve are busy, and kept if
-//! the throughput rises; one less is tried when the rest could do the work, and kept unless the throughput
-//! falls. What did not pay is not tried again for a while, twice as long each time. An engine with
-//! nothing to do asks nobody anything: all its threads sleep.
+//! A server thread under load looks at the clock now and then; when an epoch is over, one of them
+//! asks the controller. It climbs: one thread more is tried when those that serve are busy, and
+//! kept if the throughput rises; one less is tried when the rest could do the work, and kept unless
+//! the throughput falls. What did not pay is not tried again for a while, twice as long each time.
+//! An engine with nothing to do asks nobody anything: all its threads sleep.
 
 use std::time::Duration;
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use nuthatch_hash::split;
 use nuthatch_sync::clock::Time;
 
-use super::batch::{ATTEMPTS, Batch, COPY_MAX, Scratch};
+use super::batch::{ATTEMPTS, Batch, COPY_MAX};
 use super::client::Client;
+use super::lane::Scratch;
 use super::room::Reclaimed;
 use super::{CpHash, CpValue, Rings};
 use crate::engine::{Cursor, Handle, Reservation, Visit};
@@ -153,7 +154,8 @@ impl<D: Rings> Handle for CpHashHandle<D> {
                 return Some(Cursor((partition as u64) << 32 | u64::from(position)));
             }
             let step = left.min(VISIT_STEP);
-            // Copied by the owner and shown here: a visitor is this thread's, and may use the engine.
+            // Copied by the owner and shown here: a visitor is this thread's, and may use the
+            // engine.
             let (met, next) = self.client.run(partition, now, |partition| {
                 let mut met = Vec::new();
                 let mut copy = |memory: &Memory, element, item| {

@@ -3,7 +3,7 @@
 //! ```text
 //!            63 62..60 59........................................0
 //!  lookup    | 1 |               hash without its top bit        |  answered: element, or MISS
-//!  allocate  | 0 |  1  | key length |        value length        |  answered: element, or a refusal
+//!  allocate  | 0 |  1  | key length |        value length        |  answered: element or refusal
 //!            | 1 |               hash without its top bit        |
 //!  ready     | 0 |  2  |                 element                 |  answered: cas
 //!  release   | 0 |  3  |                 element                 |
@@ -12,8 +12,8 @@
 //!  leave     | 0 |  6  |                                         |  answered: DONE
 //! ```
 //!
-//! A lookup is one word, an insert's first message two (CPHash section 3.4); the top bit of a hash is
-//! that of the partition's number, which the ring stands for, so nothing of the hash is lost.
+//! A lookup is one word, an insert's first message two (CPHash section 3.4); the top bit of a hash
+//! is that of the partition's number, which the ring stands for, so nothing of the hash is lost.
 
 use std::num::NonZeroU64;
 

@@ -2,8 +2,8 @@
 //!
 //! A partition's table, its buckets, headers and order of use, is touched by one thread: the server
 //! thread that owns it. Clients send it messages through rings in shared memory, one ring for each
-//! client and partition, and touch only what is theirs: the lines of key and value behind an element's
-//! header, which they write before an element is READY and read while they refer to it.
+//! client and partition, and touch only what is theirs: the lines of key and value behind an
+//! element's header, which they write before an element is READY and read while they refer to it.
 //!
 //! ```text
 //!  client 0                                        server thread 0
@@ -19,43 +19,43 @@
 //!        +-- event: where it sleeps if it waits long
 //! ```
 //!
-//! * `get`: a lookup, one word; its answer refers to the element; the client compares the key, copies the
-//!   value and sends a release, one word that is not answered.
-//! * `set`: an allocation, two words; its answer refers to an element that nobody can find, NOT READY;
-//!   the client lays key and value into it and sends ready, one word; its answer is the cas.
-//! * everything else: a call, one word: the address of the request, which lies in the waiting client's
-//!   frame. It is carried out by the owner. (A store with flags, an expiry or a condition is an
-//!   allocation and a call, so that the value still comes from the client.)
+//! * `get`: a lookup, one word; its answer refers to the element; the client compares the key,
+//!   copies the value and sends a release, one word that is not answered.
+//! * `set`: an allocation, two words; its answer refers to an element that nobody can find, NOT
+//!   READY; the client lays key and value into it and sends ready, one word; its answer is the cas.
+//! * everything else: a call, one word: the address of the request, which lies in the waiting
+//!   client's frame. It is carried out by the owner. (A store with flags, an expiry or a condition
+//!   is an allocation and a call, so that the value still comes from the client.)
 //!
-//! **READY, and why no key is missed.** The paper links an element before it is filled, and a lookup
-//! meanwhile misses. Here an element enters the table when it is READY and takes the old one's place in the
-//! same step, so a key that is being replaced has its old value until then. The ready is answered,
-//! which the paper's is not: when a set returns, whoever asks next finds the new value, by whatever
-//! ring.
+//! **READY, and why no key is missed.** The paper links an element before it is filled, and a
+//! lookup meanwhile misses. Here an element enters the table when it is READY and takes the old
+//! one's place in the same step, so a key that is being replaced has its old value until then. The
+//! ready is answered, which the paper's is not: when a set returns, whoever asks next finds the new
+//! value, by whatever ring.
 //!
-//! **Own writes.** A client's messages to a partition are served in the order in which it sent them, and
-//! it sends a batch's effects in the order of the batch ([`batch`]).
+//! **Own writes.** A client's messages to a partition are served in the order in which it sent
+//! them, and it sends a batch's effects in the order of the batch ([`batch`]).
 //!
-//! **Keys** of any size: a message has the hash, the client that refers to an element compares the key.
-//! Where keys with one hash were met, a lookup is answered with all of them.
+//! **Keys** of any size: a message has the hash, the client that refers to an element compares the
+//! key. Where keys with one hash were met, a lookup is answered with all of them.
 //!
 //! **Threads.** A ring belongs to a partition, not to a thread, and lies in the partition's
-//! [seat](nuthatch_sync::seat): when a controller moves the partition to another thread, the rings go with
-//! it and clients notice nothing ([`control`], section 8.1 of the paper). Who waits spins, then yields,
-//! then sleeps. A client that panics waits for what it has under way first; if a server thread
-//! panics, its clients do too, instead of waiting for ever.
+//! [seat](nuthatch_sync::seat): when a controller moves the partition to another thread, the rings
+//! go with it and clients notice nothing ([`control`]; section 8.1 of the paper). Who waits spins,
+//! then yields, then sleeps. A client that panics waits for what it has under way first; if a
+//! server thread panics, its clients do too, instead of waiting for ever.
 //!
 //! Invariants (on top of those of the [partitions](super), of [rings](nuthatch_sync::ring) and
 //! [seats](nuthatch_sync::seat)):
 //! 1. A partition is touched only by the thread that holds its seat.
 //! 2. An element is referred to by messages of one client at a time for each of its references.
-//! 3. The address in a call message is good until the call is answered: no client returns, unwinds or
-//!    leaves before.
+//! 3. The address in a call message is good until the call is answered: no client returns, unwinds
+//!    or leaves before.
 //! 4. Messages of a client that concern one key take effect in the order of its requests.
 //! 5. Every block is one partition's or the pool's.
 //!
-//! Linearization points: of a lookup and of a call, where the owner serves it; of a set, where the owner
-//! serves its ready.
+//! Linearization points: of a lookup and of a call, where the owner serves it; of a set, where the
+//! owner serves its ready.
 
 mod affinity;
 mod batch;
@@ -64,7 +64,9 @@ mod client;
 pub mod config;
 mod control;
 mod count;
+mod deliver;
 mod handle;
+mod lane;
 mod message;
 mod room;
 mod server;
@@ -124,8 +126,8 @@ pub struct CpHash<D: Rings = Array> {
 }
 
 impl<D: Rings> CpHash<D> {
-    /// An engine with its server threads. Errors: an impossible configuration, address space, a thread
-    /// or a core that is not to be had.
+    /// An engine with its server threads. Errors: an impossible configuration, address space, a
+    /// thread or a core that is not to be had.
     pub fn new(config: CpHashConfig) -> io::Result<Self> {
         let invalid = |words| io::Error::new(io::ErrorKind::InvalidInput, words);
         config.check().map_err(invalid)?;
@@ -194,7 +196,9 @@ impl<D: Rings> CpHash<D> {
             self.threads.push(thread.spawn(body)?);
         }
         // Each reports once, and then serves.
-        let failed = reports.iter().take(threads).find_map(|(number, pinned)| {
+        let mut reports: Vec<_> = reports.iter().take(threads).collect();
+        reports.sort_by_key(|(number, _)| *number);
+        let failed = reports.into_iter().find_map(|(number, pinned)| {
             let core = pin.unwrap_or(0) + number;
             let error: io::Error = pinned.err()?;
             let words = format!("server thread {number} cannot be pinned to core {core}: {error}");
@@ -233,9 +237,9 @@ impl<D: Rings> CpHash<D> {
         lock(&self.base)
     }
 
-    /// Where nothing is evicted: what elements may take together, so that all of it always fits. Set aside
-    /// are, for each partition, a block of buckets, one that is partly used and half a one to move in,
-    /// and a sixteenth of all for more buckets and for elements in pieces.
+    /// Where nothing is evicted: what elements may take together, so that all of it always fits.
+    /// Set aside are, for each partition, a block of buckets, one that is partly used and half a
+    /// one to move in, and a sixteenth of all for more buckets and for elements in pieces.
     fn limit_claims(&self, limit: usize) {
         let blocks = limit.saturating_sub(Self::overhead(self.partition_count())) / BLOCK_COST;
         let lines = blocks * BLOCK_LINES as usize;
@@ -491,6 +495,105 @@ mod tests {
     fn no_message_is_lost_while_partitions_move() {
         counts_while_partitions_move::<Array>();
         counts_while_partitions_move::<Single>();
+    }
+
+    /// Values as they came, or what came instead.
+    #[derive(Default)]
+    struct Values(Vec<Result<Vec<std::mem::MaybeUninit<u8>>, Reply>>);
+
+    impl<V> Replies<V> for Values {
+        fn begin(&mut self, _index: usize, item: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
+            let room = vec![std::mem::MaybeUninit::new(0); item.value_len];
+            self.0.push(Ok(room));
+            match self.0.last_mut() {
+                Some(Ok(room)) => room,
+                _ => &mut [],
+            }
+        }
+
+        fn commit(&mut self, _index: usize) {}
+
+        fn retract(&mut self, _index: usize) {}
+
+        fn large(&mut self, _index: usize, _item: &Item, _value: V) {}
+
+        fn done(&mut self, _index: usize, reply: Reply) {
+            self.0.push(Err(reply));
+        }
+    }
+
+    /// Keys with one hash are told apart, whichever came first.
+    #[test]
+    fn keys_with_one_hash_are_different_keys() {
+        const HASH: u64 = 0x1234_5678_9abc_def0;
+        let engine = engine::<Array>(1);
+        let mut handle = engine.handle();
+        let names: [&[u8]; 4] = [b"one", b"two", b"three", b"four"];
+        let ask = |op: fn(&'static [u8]) -> Op<'static>, names: &[&'static [u8]]| -> Vec<_> {
+            let request = |&name: &&'static [u8]| Request {
+                key: Key::hashed(name, HASH),
+                op: op(name),
+            };
+            names.iter().map(request).collect()
+        };
+        // Several stores, so that none goes alone: as allocations, and readies.
+        let mut stored = Values::default();
+        handle.execute(
+            Time(1),
+            &ask(|name| Op::Store(Store::set(name)), &names[..3]),
+            &mut stored,
+        );
+        let mut got = Values::default();
+        handle.execute(Time(1), &ask(|_| Op::Get, &names), &mut got);
+        let told: Vec<_> = got
+            .0
+            .iter()
+            .map(|reply| {
+                reply.as_ref().map(|value| {
+                    // SAFETY: made initialised, and only ever written.
+                    unsafe { value.assume_init_ref() }
+                })
+            })
+            .collect();
+        assert_eq!(told[..3], [Ok(names[0]), Ok(names[1]), Ok(names[2])]);
+        assert_eq!(told[3], Err(&Reply::Miss));
+        // No reference is left over from those that were not it.
+        let held = engine.each(|_, partition| partition.counts().held);
+        assert_eq!(held.iter().sum::<u64>(), 0);
+        assert_eq!(engine.audit(), Ok(()));
+    }
+
+    /// Large batches of lookups: the messages that give references back, which nobody answers, fill rings
+    /// by themselves.
+    #[test]
+    fn full_rings_empty_again() {
+        fn check<D: Rings>(batches: usize) {
+            let engine = engine::<D>(1);
+            let mut handle = engine.handle();
+            let names: Vec<_> = (0..1000).map(|number: u32| number.to_le_bytes()).collect();
+            let batch = |op: fn(&'static [u8]) -> Op<'static>| -> Vec<Request<'_>> {
+                let key = |name| Key::new(name, engine.hasher());
+                let request = |name| Request {
+                    key: key(name),
+                    op: op(b"value"),
+                };
+                names.iter().map(|name| request(&name[..])).collect()
+            };
+            let mut stored = Values::default();
+            handle.execute(
+                Time(1),
+                &batch(|value| Op::Store(Store::set(value))),
+                &mut stored,
+            );
+            let gets = batch(|_| Op::Get);
+            for _ in 0..batches {
+                let mut got = Values::default();
+                handle.execute(Time(1), &gets, &mut got);
+                assert!(got.0.len() == gets.len() && got.0.iter().all(Result::is_ok));
+            }
+        }
+        check::<Array>(500);
+        check::<Single>(10);
     }
 
     /// A server thread that panics takes its clients with it, instead of letting them wait.

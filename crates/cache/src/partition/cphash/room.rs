@@ -1,7 +1,7 @@
 //! Memory that moves between partitions: for a store that needs it now, and in the background.
 //!
-//! Clients do it, by calls to the owners of the partitions: an owner knows its own partitions only, and
-//! never waits for another.
+//! Clients do it, by calls to the owners of the partitions: an owner knows its own partitions only,
+//! and never waits for another.
 
 use std::sync::Arc;
 
@@ -95,8 +95,8 @@ impl<D: Design> Client<D> {
         }
     }
 
-    /// Lets a cold partition give some blocks to the pool, where hot ones take what they need, if a few
-    /// that are looked at differ enough.
+    /// Lets a cold partition give some blocks to the pool, where hot ones take what they need, if a
+    /// few that are looked at differ enough.
     pub fn balance(&mut self, now: Time, budget: usize) {
         let start = self.shared.next_sample(SAMPLES);
         let samples = self.temperatures(start, now);

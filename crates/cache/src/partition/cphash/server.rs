@@ -1,9 +1,9 @@
 //! A server thread: serves the partitions whose seats it holds, and nothing else.
 //!
-//! It goes from partition to partition and from client to client, takes up to a ring full of lines from
-//! each, and publishes the answers before it goes on. Between two partitions it looks whether one is
-//! wanted elsewhere. When there was nothing to do for a while it sleeps until a client, the controller
-//! or the end of the engine wakes it.
+//! It goes from partition to partition and from client to client, takes up to a ring full of lines
+//! from each, and publishes the answers before it goes on. Between two partitions it looks whether
+//! one is wanted elsewhere. When there was nothing to do for a while it sleeps until a client, the
+//! controller or the end of the engine wakes it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -111,8 +111,8 @@ impl<'s, D: Design> Server<'s, D> {
         messages
     }
 
-    /// Waits until there is something to do. A thread that sleeps gets up from its seats, if clients may
-    /// serve themselves meanwhile.
+    /// Waits until there is something to do. A thread that sleeps gets up from its seats, if
+    /// clients may serve themselves meanwhile.
     fn rest(&mut self) {
         let (shared, me) = (self.shared, self.me);
         let owning = self.held.iter().any(Option::is_some);
@@ -159,8 +159,8 @@ impl<'s, D: Design> Server<'s, D> {
     }
 }
 
-/// Serves a partition whose owner sleeps, as its owner would. Returns how many messages there were, or
-/// nothing if somebody else has taken the seat.
+/// Serves a partition whose owner sleeps, as its owner would. Returns how many messages there were,
+/// or nothing if somebody else has taken the seat.
 pub(super) fn stand_in<D: Design>(shared: &Shared<D>, partition: usize) -> Option<usize> {
     let _alarm = Alarm(shared, None);
     let place = &shared.places[partition];
@@ -251,7 +251,8 @@ fn serve_line<D: Design>(
                 continue;
             }
             Message::Call { call } => {
-                // SAFETY: it came in a message of a client that has no answer yet: the next line is.
+                // SAFETY: it came in a message of a client that has no answer yet: the next line
+                // is.
                 unsafe { call.run(partition) };
                 Answer::Done
             }

@@ -64,8 +64,8 @@ impl<D: Design> Value for CpValue<D> {
                 ..
             } => {
                 let rest = len.saturating_sub(offset);
-                // SAFETY: self has a reference to the element, which is READY: neither its bytes nor
-                // its lines change before the reference is given back, when self is dropped.
+                // SAFETY: self has a reference to the element, which is READY: neither its bytes
+                // nor its lines change before the reference is given back, when self is dropped.
                 unsafe { shared.memory.stretch(*element, key_len + offset, rest) }
             }
             Bytes::Copied(value) => value.get(offset..).unwrap_or_default(),

@@ -1,0 +1,68 @@
+//! Files that commands are given: captures and rules, and what is said about their faults.
+
+use std::path::{Path, PathBuf};
+
+use crate::RunError;
+use crate::capture::Capture;
+use crate::rules::{DEFAULT_RULES, RuleErrors, Rules};
+use crate::source::Frames;
+
+/// The rules of a file, or the default ones.
+pub(crate) fn load_rules(path: Option<&Path>) -> Result<Rules, RunError> {
+    let (name, text) = match path {
+        None => ("the default rules".to_owned(), DEFAULT_RULES.to_owned()),
+        Some(path) => {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| RunError::Data(format!("{name}: {error}")))?;
+            (name, text)
+        }
+    };
+    text.parse()
+        .map_err(|errors: RuleErrors| RunError::Data(format!("{name}: {errors}")))
+}
+
+/// Reads captures, and says on standard error what in them cannot be used.
+pub(crate) fn load_frames(files: &[PathBuf]) -> Result<Frames, RunError> {
+    let mut capture = Capture::default();
+    for path in files {
+        let broken = capture.faults().broken_off.len();
+        capture
+            .read_file(path)
+            .map_err(|error| RunError::Data(format!("{}: {error}", path.display())))?;
+        for why in &capture.faults().broken_off[broken..] {
+            eprintln!("nuthatch: {}: broken off {why}", path.display());
+        }
+    }
+    let frames = Frames::new(capture);
+    let faults = frames.capture().faults();
+    let mut unused: Vec<String> = faults
+        .unknown_links
+        .iter()
+        .map(|(link, count)| format!("{count} of unknown link type {link}"))
+        .collect();
+    let counts = [
+        (faults.empty, "empty"),
+        (faults.bad_blocks, "in malformed blocks"),
+    ];
+    unused.extend(
+        counts
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}")),
+    );
+    unused.extend(
+        frames
+            .skipped()
+            .map(|(skip, count)| format!("{count} {}", skip.name())),
+    );
+    if !unused.is_empty() {
+        eprintln!("nuthatch: packets that are left out: {}", unused.join(", "));
+    }
+    if frames.is_empty() {
+        return Err(RunError::Data(
+            "there is no IP packet in the captures".to_owned(),
+        ));
+    }
+    Ok(frames)
+}

@@ -1,0 +1,61 @@
+//! A packet pipeline to judge flow caches by, each stage of it real, and the commands that run it.
+//!
+//! ```text
+//! capture -> packet -> key -+-> microflow -> megaflow -> classifier -> action      (pipeline)
+//! generate ----------- key -+       |                        |
+//!                              any flow cache           a rule file
+//! ```
+//!
+//! * [`capture`] reads pcap and pcapng files, [`packet`] a frame's headers, [`generate`] makes flows
+//!   up; [`source`] gives the packets of either in bursts.
+//! * [`rules`] is the format of rule files, [`classifier`] finds the rule for a packet and says which
+//!   of its bits it looked at, [`megaflow`] keeps that for all packets that it holds for.
+//! * [`microflow`] is what stands in front: any of [`design`].
+//! * [`replay`], [`mod@bench`], [`attack`] and [`theory`] are what `nuthatch flow` does.
+//!
+//! Packets are drawn before the clock starts, and rounds of the designs alternate, so that a machine
+//! that slows down meets them all.
+
+#![deny(unsafe_code)]
+
+#[cfg(feature = "commands")]
+mod arguments;
+#[cfg(feature = "commands")]
+pub mod attack;
+#[cfg(feature = "commands")]
+pub mod bench;
+pub mod capture;
+pub mod classifier;
+pub mod cycles;
+#[cfg(feature = "commands")]
+pub mod design;
+pub mod generate;
+#[cfg(feature = "commands")]
+mod input;
+pub mod key;
+mod key_table;
+pub mod megaflow;
+pub mod microflow;
+pub mod packet;
+pub mod pipeline;
+mod prefixes;
+#[cfg(feature = "commands")]
+pub mod replay;
+#[cfg(feature = "commands")]
+pub mod report;
+#[cfg(feature = "commands")]
+mod rounds;
+pub mod rules;
+pub mod source;
+#[cfg(feature = "commands")]
+pub mod theory;
+
+#[cfg(feature = "commands")]
+/// Why a command did not do what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// It cannot be meant so.
+    Usage(String),
+    /// A file or the system does not allow it.
+    Data(String),
+}

@@ -1,0 +1,316 @@
+//! The megaflow cache: what the classifier found, for all packets that it holds for.
+//!
+//! A megaflow is a mask and a key under it. Megaflows of one mask share a hash table; a lookup asks
+//! one table after the other, the one that was hit most lately first, and is done with the first hit:
+//! megaflows may overlap, but those that do say the same (the classifier's invariant).
+//!
+//! A megaflow has a number for as long as it lives, which is what the microflow cache in front keeps.
+//! When there is no room, one that was not used lately goes (CLOCK), and its number names the new
+//! one. Whoever kept the number notices: [`Megaflows::holds`] compares the packet with what the
+//! number means now.
+
+use std::collections::HashMap;
+
+use nuthatch_hash::KeyHasher;
+
+use crate::classifier::{Classified, Verdict};
+use crate::key::{FlowKey, Mask};
+use crate::key_table::KeyTable;
+
+/// Lookups between two sortings of the tables.
+const SORT_INTERVAL: u32 = 1 << 14;
+
+/// The cache.
+#[derive(Clone, Debug)]
+pub struct Megaflows {
+    tables: Vec<Table>,
+    /// Where the table of a mask is, for masks that have a megaflow.
+    places: HashMap<Mask, u32>,
+    /// Tables without megaflows, to be used again: there are never more tables than megaflows.
+    free: Vec<u32>,
+    /// The tables that hold a megaflow, in the order in which they are asked.
+    order: Vec<u32>,
+    flows: Vec<Megaflow>,
+    limit: usize,
+    hand: usize,
+    until_sort: u32,
+    hasher: KeyHasher,
+    stats: MegaflowStats,
+}
+
+/// The megaflows of one mask.
+#[derive(Clone, Debug)]
+struct Table {
+    mask: Mask,
+    numbers: KeyTable<u32>,
+    /// Hits, halved whenever the tables are sorted.
+    hits: u64,
+}
+
+/// One megaflow: a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Megaflow {
+    key: FlowKey,
+    table: u32,
+    used: bool,
+    verdict: Verdict,
+}
+
+/// What the cache did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MegaflowStats {
+    /// Lookups.
+    pub lookups: u64,
+    /// Lookups that found one.
+    pub hits: u64,
+    /// Tables asked, all lookups together.
+    pub tables_asked: u64,
+    /// Megaflows that went to make room.
+    pub evictions: u64,
+}
+
+impl Megaflows {
+    /// Room for `limit` megaflows, at least 1.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            tables: Vec::new(),
+            places: HashMap::new(),
+            free: Vec::new(),
+            order: Vec::new(),
+            flows: Vec::new(),
+            limit: limit.max(1),
+            hand: 0,
+            until_sort: SORT_INTERVAL,
+            hasher: KeyHasher::random(),
+            stats: MegaflowStats::default(),
+        }
+    }
+
+    /// How many megaflows there are.
+    pub fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
+    /// How many masks there are: the most that a lookup asks.
+    pub fn masks(&self) -> usize {
+        self.order.len()
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> MegaflowStats {
+        self.stats
+    }
+
+    /// The verdict of megaflow `number`, if there is one and it holds for this packet.
+    #[inline]
+    pub fn holds(&mut self, number: u64, key: &FlowKey) -> Option<Verdict> {
+        let flow = self.flows.get_mut(usize::try_from(number).ok()?)?;
+        let mask = &self.tables[flow.table as usize].mask;
+        if key.masked(mask) != flow.key {
+            return None;
+        }
+        flow.used = true;
+        Some(flow.verdict)
+    }
+
+    /// The megaflow that holds for a packet, and its verdict.
+    pub fn find(&mut self, key: &FlowKey) -> Option<(u32, Verdict)> {
+        self.stats.lookups += 1;
+        self.until_sort -= 1;
+        if self.until_sort == 0 {
+            self.sort();
+        }
+        for &place in &self.order {
+            self.stats.tables_asked += 1;
+            let table = &mut self.tables[place as usize];
+            if let Some(&number) = table.numbers.get(&key.masked(&table.mask)) {
+                table.hits += 1;
+                self.stats.hits += 1;
+                let flow = &mut self.flows[number as usize];
+                flow.used = true;
+                return Some((number, flow.verdict));
+            }
+        }
+        None
+    }
+
+    /// Adds what the classifier found for a packet, and returns its number. What is there already
+    /// keeps the number that it has.
+    pub fn insert(&mut self, key: &FlowKey, found: &Classified) -> u32 {
+        let key = key.masked(&found.mask);
+        if let Some(&place) = self.places.get(&found.mask)
+            && let Some(&number) = self.tables[place as usize].numbers.get(&key)
+        {
+            return number;
+        }
+        // Room first: it may be the last megaflow of this mask that goes.
+        let evicted = (self.flows.len() == self.limit).then(|| self.evict());
+        let place = self.place(found.mask);
+        let flow = Megaflow {
+            key,
+            table: place,
+            used: true,
+            verdict: found.verdict,
+        };
+        let number = match evicted {
+            Some(number) => {
+                self.flows[number] = flow;
+                number as u32
+            }
+            None => {
+                self.flows.push(flow);
+                self.flows.len() as u32 - 1
+            }
+        };
+        self.tables[place as usize]
+            .numbers
+            .get_or_insert(key, number);
+        number
+    }
+
+    /// The table of a mask.
+    fn place(&mut self, mask: Mask) -> u32 {
+        if let Some(&place) = self.places.get(&mask) {
+            return place;
+        }
+        let table = Table {
+            mask,
+            numbers: KeyTable::new(&self.hasher),
+            hits: 0,
+        };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.tables[place as usize] = table;
+                place
+            }
+            None => {
+                self.tables.push(table);
+                self.tables.len() as u32 - 1
+            }
+        };
+        self.places.insert(mask, place);
+        self.order.push(place);
+        place
+    }
+
+    /// Takes away a megaflow that was not used since the hand last came by; its number. The hand
+    /// passes each megaflow at most twice: the first time it takes the marks away.
+    fn evict(&mut self) -> usize {
+        loop {
+            let number = self.hand;
+            self.hand = (self.hand + 1) % self.flows.len();
+            let flow = &mut self.flows[number];
+            if std::mem::take(&mut flow.used) {
+                continue;
+            }
+            let place = flow.table;
+            let table = &mut self.tables[place as usize];
+            table.numbers.remove(&flow.key);
+            if table.numbers.len() == 0 {
+                self.places.remove(&table.mask);
+                self.order.retain(|&other| other != place);
+                self.free.push(place);
+            }
+            self.stats.evictions += 1;
+            return number;
+        }
+    }
+
+    fn sort(&mut self) {
+        self.until_sort = SORT_INTERVAL;
+        let tables = &self.tables;
+        self.order
+            .sort_by_key(|&place| std::cmp::Reverse(tables[place as usize].hits));
+        for table in &mut self.tables {
+            table.hits /= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Field;
+    use crate::rules::Action;
+
+    fn port(number: u16) -> FlowKey {
+        let mut key = FlowKey::default();
+        key.set(Field::DestinationPort, u64::from(number));
+        key.set(Field::SourcePort, 7);
+        key
+    }
+
+    fn found(mask: Mask, action: u16) -> Classified {
+        let verdict = Verdict {
+            action: Action::Forward(action),
+            rule: Some(0),
+        };
+        Classified { verdict, mask }
+    }
+
+    const BY_PORT: Mask = Mask::NONE.with_all(Field::DestinationPort);
+
+    #[test]
+    fn a_megaflow_holds_for_what_agrees_under_its_mask() {
+        let mut flows = Megaflows::new(8);
+        let number = flows.insert(&port(80), &found(BY_PORT, 3));
+        let mut other = FlowKey::default();
+        other.set(Field::DestinationPort, 80);
+        let verdict = found(BY_PORT, 3).verdict;
+        assert_eq!(flows.find(&other), Some((number, verdict)));
+        assert_eq!(flows.holds(number.into(), &other), Some(verdict));
+        assert_eq!(flows.holds(number.into(), &port(81)), None);
+        assert_eq!(flows.holds(99, &other), None);
+        assert_eq!(flows.find(&port(81)), None);
+        assert_eq!(flows.insert(&other, &found(BY_PORT, 3)), number);
+        assert_eq!(flows.len(), 1);
+    }
+
+    #[test]
+    fn the_unused_go_and_their_numbers_mean_the_new() {
+        let mut flows = Megaflows::new(4);
+        for number in 0..4 {
+            assert_eq!(
+                flows.insert(&port(number), &found(BY_PORT, number)),
+                u32::from(number)
+            );
+        }
+        // The hand takes all marks away, comes round, and takes the first.
+        assert_eq!(flows.insert(&port(4), &found(BY_PORT, 4)), 0);
+        assert!(flows.find(&port(0)).is_none());
+        assert_eq!(flows.holds(0, &port(0)), None);
+        flows.find(&port(1)).unwrap();
+        assert_eq!(flows.insert(&port(5), &found(BY_PORT, 5)), 2);
+        assert!(flows.find(&port(1)).is_some());
+        assert_eq!((flows.len(), flows.stats().evictions), (4, 2));
+    }
+
+    #[test]
+    fn a_mask_without_megaflows_is_not_asked() {
+        let mut flows = Megaflows::new(1);
+        flows.insert(&port(1), &found(BY_PORT, 1));
+        flows.insert(&port(1), &found(Mask::ALL, 1));
+        assert_eq!(flows.masks(), 1);
+        flows.find(&port(1)).unwrap();
+        assert_eq!(flows.stats().tables_asked, 1);
+    }
+
+    #[test]
+    fn the_mask_that_is_hit_most_is_asked_first() {
+        let mut flows = Megaflows::new(8);
+        flows.insert(&port(1), &found(Mask::ALL, 1));
+        flows.insert(&port(2), &found(BY_PORT, 2));
+        for _ in 0..SORT_INTERVAL {
+            flows.find(&port(2)).unwrap();
+        }
+        let before = flows.stats().tables_asked;
+        flows.find(&port(2)).unwrap();
+        assert_eq!(flows.stats().tables_asked, before + 1);
+    }
+}

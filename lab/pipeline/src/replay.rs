@@ -1,0 +1,450 @@
+//! `nuthatch flow replay`: packets through the pipeline, once for each design of the microflow cache.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use nuthatch_bench::report::Spread;
+use nuthatch_flow::{Vector, theory};
+use nuthatch_hash::KeyHasher;
+use nuthatch_plot::{Axis, Bars, Chart};
+use serde::Serialize;
+
+use crate::RunError;
+use crate::arguments::{self, Skew, flow_count, positive_count, probability};
+use crate::classifier::Classifier;
+use crate::cycles::{self, Rate};
+use crate::design::{self, Design, DesignOptions};
+use crate::generate::{Shape, Traffic};
+use crate::input::{load_frames, load_rules};
+use crate::pipeline::{Pipeline, Stage, Tally};
+use crate::report::{self, Row};
+use crate::rounds::{Round, Side};
+use crate::rules::Rules;
+use crate::source::{Frames, Replay, Source};
+
+/// Packets of a round at least, so that a small capture is not over before the clock has moved.
+const PACKETS_MIN: u64 = 1 << 18;
+
+/// Packets of a round at most, unless more are asked for.
+const PACKETS_MAX: u64 = 1 << 24;
+
+/// What a replay takes.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Captures, pcap or pcapng, one behind the other
+    #[arg(value_name = "FILE", required_unless_present = "generate")]
+    pub files: Vec<PathBuf>,
+    /// Copies of the captures' flows between other hosts, which take turns
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = flow_count)]
+    pub flows_times: u64,
+    /// Instead of captures: packets of so many generated flows
+    #[arg(long, value_name = "FLOWS", value_parser = flow_count,
+        conflicts_with_all = ["files", "flows_times"])]
+    pub generate: Option<u64>,
+    /// How popular generated flows are.
+    #[command(flatten)]
+    pub skew: Skew,
+    /// How probably a packet is the moment at which a generated flow ends and another begins
+    #[arg(long, value_name = "PROBABILITY", default_value_t = 0.0, value_parser = probability)]
+    pub churn: f64,
+    /// Rules of the classifier; without, those of a small site
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// The designs.
+    #[command(flatten)]
+    pub designs: DesignOptions,
+    /// Entries of the microflow cache; without, about as many as there are flows
+    #[arg(long, value_parser = arguments::count)]
+    pub entries: Option<u64>,
+    /// Megaflows at most; no more than 2^16 with entries of 16+16
+    #[arg(long, value_name = "N", default_value = "64k", value_parser = positive_count)]
+    pub megaflows: u64,
+    /// Packets of a burst
+    #[arg(long, value_name = "PACKETS", default_value_t = 32,
+        value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub batch: u64,
+    /// Packets of a round: without, all of the captures or four of each generated flow, several
+    /// times if they are few, and 16 million at most
+    #[arg(long, value_parser = positive_count)]
+    pub packets: Option<u64>,
+    /// Rounds, after one to warm up: the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub rounds: u64,
+    /// What generated flows and evictions are drawn from
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print one line of JSON for each design
+    #[arg(long)]
+    pub json: bool,
+    /// Draw cycles a packet, stage by stage, into a file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+/// What was found of a design.
+#[derive(Clone, Debug, Serialize)]
+pub struct Found {
+    /// Which slots may hold a key, or `none`.
+    pub layout: String,
+    /// Who leaves.
+    pub eviction: String,
+    /// Slots.
+    pub entries: u64,
+    /// Flows of the packets.
+    pub flows: u64,
+    /// Packets that the microflow cache decided, by packets.
+    pub hit_rate: f64,
+    /// What the analysis expects of it, if flows are equally likely and stay.
+    pub theory: Option<f64>,
+    /// Packets that the megaflow cache decided, by those that reached it.
+    pub megaflow_hit_rate: f64,
+    /// Hits of the microflow cache that did not hold for the packet, by packets.
+    pub false_hit_rate: f64,
+    /// Megaflows at the end.
+    pub megaflows: usize,
+    /// Masks of theirs: what a lookup may have to ask.
+    pub masks: usize,
+    /// Cycles of the microflow stage for a packet: hash, lookup, comparison with the megaflow.
+    pub cycles_per_lookup: f64,
+    /// Cycles for a packet, from its key to the action: the median round.
+    pub cycles_per_packet: f64,
+    /// The same with its spread.
+    pub cycles_spread: Spread,
+    /// Cycles for a packet in each stage: the median round of each.
+    pub stages: BTreeMap<&'static str, f64>,
+    /// What is counted: `cycles`, or `ns` where there is no time-stamp counter.
+    pub cycles_unit: &'static str,
+    /// Million packets a second, parsing included: the median round.
+    pub mpps: f64,
+    /// The same with its spread.
+    pub mpps_spread: Spread,
+    /// Packets a second from key to action by those of the first design, round by round. Parsing is
+    /// left out: it costs all designs the same.
+    pub speedup: Spread,
+    /// Packets by what was done with them.
+    pub actions: BTreeMap<String, u64>,
+}
+
+impl Row for Found {
+    const COLUMNS: &'static [&'static str] = &[
+        "layout", "eviction", "hit rate", "theory", "megaflow", "parse", "micro", "mega",
+        "classify", "insert", "action", "packet", "Mpps", "by first",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let stage = |name| format!("{:.1}", self.stages.get(name).copied().unwrap_or_default());
+        vec![
+            self.layout.clone(),
+            self.eviction.clone(),
+            format!("{:.4}", self.hit_rate),
+            self.theory
+                .map_or("-".to_owned(), |rate| format!("{rate:.4}")),
+            format!("{:.4}", self.megaflow_hit_rate),
+            stage("parse"),
+            stage("microflow"),
+            stage("megaflow"),
+            stage("classifier"),
+            stage("insert"),
+            stage("action"),
+            format!("{:.1}", self.cycles_per_packet),
+            format!("{:.2}", self.mpps),
+            format!("{:.2}", self.speedup),
+        ]
+    }
+}
+
+/// Replays, prints and draws.
+pub fn run(options: &Options) -> Result<(), RunError> {
+    let rules = load_rules(options.rules.as_deref())?;
+    let classifier = Classifier::new(&rules).map_err(|error| RunError::Data(error.to_string()))?;
+    let frames = match options.generate {
+        Some(_) => None,
+        None => Some(load_frames(&options.files)?),
+    };
+    let plan = Plan::new(options, frames.as_ref())?;
+    let found = plan.measure(&rules, &classifier)?;
+    if let Some(path) = &options.svg {
+        report::save(path, draw(&found))?;
+    }
+    report::print(&plan.title(&classifier), &found, options.json)?;
+    if options.json {
+        return Ok(());
+    }
+    report::write(&advice(&found))
+}
+
+/// What is measured: packets, sizes and designs.
+struct Plan<'a> {
+    options: &'a Options,
+    frames: Option<&'a Frames>,
+    flows: u64,
+    entries: u64,
+    packets: u64,
+    designs: Vec<Design>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(options: &'a Options, frames: Option<&'a Frames>) -> Result<Self, RunError> {
+        let mut designs = options.designs.designs()?;
+        designs.push(Design::None);
+        let (flows, all) = match frames {
+            Some(frames) => (
+                (frames.flows() as u64).saturating_mul(options.flows_times),
+                (frames.len() as u64).saturating_mul(options.flows_times),
+            ),
+            None => {
+                let flows = options.generate.unwrap_or(1);
+                (flows, flows.saturating_mul(4))
+            }
+        };
+        if let Some(entries) = options.entries {
+            design::say_rounding(entries);
+        }
+        // Whole replays: as many as make a round.
+        let all = all.clamp(1, PACKETS_MAX);
+        let packets = all * PACKETS_MIN.div_ceil(all);
+        Ok(Self {
+            options,
+            frames,
+            flows,
+            entries: options
+                .entries
+                .unwrap_or_else(|| nearest_power_of_two(flows)),
+            packets: options.packets.unwrap_or(packets),
+            designs,
+        })
+    }
+
+    fn source(&self) -> Source<'a> {
+        match self.frames {
+            Some(frames) => Source::Capture(Replay::new(frames, self.options.flows_times)),
+            None => {
+                let shape = Shape {
+                    flows: self.flows,
+                    distribution: self.options.skew.distribution(),
+                    churn: self.options.churn,
+                };
+                Source::Generated(Box::new(Traffic::new(&shape, self.options.seed)))
+            }
+        }
+    }
+
+    /// One round of each design to warm up, and then rounds in turn.
+    fn measure(&self, rules: &Rules, classifier: &Classifier) -> Result<Vec<Found>, RunError> {
+        let options = self.options;
+        let mut sides = Vec::new();
+        for &design in &self.designs {
+            let cache = design.build(self.entries, Vector::detect(), options.seed)?;
+            let limit = usize::try_from(options.megaflows).unwrap_or(usize::MAX);
+            let hasher = KeyHasher::seeded(options.seed);
+            sides.push(Side {
+                design,
+                pipeline: Pipeline::new(cache, limit, classifier, hasher),
+                source: self.source(),
+                rounds: Vec::new(),
+            });
+        }
+        let rate = Rate::start();
+        let bar = report::progress(sides.len() * (options.rounds as usize + 1));
+        for round in 0..=options.rounds {
+            for side in &mut sides {
+                bar.set_message(side.design.name());
+                side.round(self.packets, options.batch as usize);
+                bar.inc(1);
+            }
+            if round == 0 {
+                sides.iter_mut().for_each(|side| side.rounds.clear());
+            }
+        }
+        bar.finish_and_clear();
+        let first = packets_a_tick(&sides[0].rounds);
+        Ok(sides
+            .iter()
+            .map(|side| self.found(side, &first, rules, &rate))
+            .collect())
+    }
+
+    fn found(&self, side: &Side<'_>, first: &[f64], rules: &Rules, rate: &Rate) -> Found {
+        let rounds = &side.rounds;
+        let total = Tally::sum(rounds.iter().map(|round| &round.tally));
+        let packets = total.packets() as f64;
+        let cycles_spread = Spread::of(rounds.iter().map(|round| round.packet));
+        let mpps_spread = Spread::of(rounds.iter().map(|round| rate.millions(round.parsed)));
+        let names = rounds[0].stages.keys();
+        let stages: BTreeMap<&str, f64> = names
+            .map(|&name| {
+                (
+                    name,
+                    Spread::of(rounds.iter().map(|round| round.stages[name])).median,
+                )
+            })
+            .collect();
+        let entries = match side.design {
+            Design::None => 0,
+            design => design.entries(self.entries),
+        };
+        let uniform = self.frames.is_none() && self.options.skew.is_uniform();
+        let theory = match side.design {
+            Design::Table { layout, .. } if uniform && self.options.churn == 0.0 => {
+                Some(theory::hit_rate(layout, self.flows as f64 / entries as f64))
+            }
+            _ => None,
+        };
+        Found {
+            layout: side.design.layout(),
+            eviction: side.design.eviction(),
+            entries,
+            flows: self.flows,
+            hit_rate: total.hit_rate(Stage::Microflow),
+            theory,
+            megaflow_hit_rate: total.hit_rate(Stage::Megaflow),
+            false_hit_rate: total.false_hits as f64 / packets,
+            megaflows: side.pipeline.megaflows().len(),
+            masks: side.pipeline.megaflows().masks(),
+            cycles_per_lookup: stages["microflow"],
+            cycles_per_packet: cycles_spread.median,
+            cycles_spread,
+            stages,
+            cycles_unit: cycles::UNIT,
+            mpps: mpps_spread.median,
+            mpps_spread,
+            speedup: Spread::of_ratios(&packets_a_tick(rounds), first),
+            actions: actions(rules, side.pipeline.counters()),
+        }
+    }
+
+    fn title(&self, classifier: &Classifier) -> String {
+        let mut title = String::new();
+        // Writing to a string does not fail.
+        let _ = match self.frames {
+            Some(frames) => write!(
+                title,
+                "{} packets of {} flows, {} copies",
+                frames.len(),
+                frames.flows(),
+                self.options.flows_times
+            ),
+            None => write!(
+                title,
+                "generated packets of {} flows, {}, churn {}",
+                self.flows,
+                self.options.skew.name(),
+                self.options.churn
+            ),
+        };
+        let _ = write!(
+            title,
+            "; {} entries; {} rules in {} tuples; rounds of {} packets in bursts of {}.\n\
+             {} a packet in each stage and from key to action; million packets a second, parsing \
+             included; key to action by the first:",
+            self.entries,
+            classifier.rules(),
+            classifier.tuples(),
+            self.packets,
+            self.options.batch,
+            cycles::UNIT,
+        );
+        title
+    }
+}
+
+/// Packets a tick from key to action, round by round.
+fn packets_a_tick(rounds: &[Round]) -> Vec<f64> {
+    rounds.iter().map(|round| 1.0 / round.packet).collect()
+}
+
+/// Packets by what the rules say of them.
+fn actions(rules: &Rules, counters: &[u64]) -> BTreeMap<String, u64> {
+    let of_rules = rules.iter().map(|rule| rule.action.to_string());
+    let mut actions = BTreeMap::new();
+    for (action, count) in of_rules.chain(["drop".to_owned()]).zip(counters) {
+        if *count > 0 {
+            *actions.entry(action).or_default() += count;
+        }
+    }
+    actions
+}
+
+/// Which design suits these packets.
+fn advice(found: &[Found]) -> String {
+    let by_speed = |row: &&Found| row.speedup.median;
+    let fastest = found
+        .iter()
+        .max_by(|one, other| by_speed(one).total_cmp(&by_speed(other)));
+    let name = |row: &Found| match &row.layout[..] {
+        "none" => "no microflow cache at all".to_owned(),
+        layout => format!("{layout} with {}", row.eviction),
+    };
+    fastest.map_or(String::new(), |row| {
+        format!(
+            "Fastest here: {}, {:.2} times the first (rounds from {:.2} to {:.2}).\n",
+            name(row),
+            row.speedup.median,
+            row.speedup.min,
+            row.speedup.max
+        )
+    })
+}
+
+fn draw(found: &[Found]) -> Result<String, nuthatch_plot::PlotError> {
+    let names: Vec<String> = found
+        .iter()
+        .map(|row| format!("{} {}", row.layout, row.eviction))
+        .collect();
+    let stages: Vec<&str> = found
+        .first()
+        .map_or(Vec::new(), |row| row.stages.keys().copied().collect());
+    let series: Vec<Bars> = stages
+        .into_iter()
+        .filter(|stage| found.iter().any(|row| row.stages[stage] >= 0.05))
+        .map(|stage| Bars {
+            name: stage.to_owned(),
+            heights: found.iter().map(|row| row.stages[stage]).collect(),
+        })
+        .collect();
+    let chart = Chart {
+        title: format!("{} a packet in each stage", cycles::UNIT),
+        x: Axis::linear("microflow cache"),
+        y: Axis::linear(format!("{} a packet", cycles::UNIT)),
+    };
+    nuthatch_plot::bars(&chart, &names, &series)
+}
+
+/// The power of two that is nearest by ratio, up to 2^32.
+fn nearest_power_of_two(count: u64) -> u64 {
+    1 << (count.clamp(1, 1 << 32) as f64).log2().round() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_of_two_are_nearest_by_ratio() {
+        for (count, power) in [
+            (0, 1),
+            (1, 1),
+            (2, 2),
+            (665, 512),
+            (937, 1024),
+            (1448, 1024),
+            (1449, 2048),
+        ] {
+            assert_eq!(nearest_power_of_two(count), power, "{count}");
+        }
+    }
+
+    #[test]
+    fn actions_are_summed_over_rules() {
+        let rules: Rules = "3 ip=4 -> forward 1\n2 ip=6 -> drop\n1 -> forward 1"
+            .parse()
+            .unwrap();
+        let sums = actions(&rules, &[5, 6, 7, 8]);
+        assert_eq!(
+            sums,
+            BTreeMap::from([("forward 1".into(), 12), ("drop".into(), 14)])
+        );
+    }
+}

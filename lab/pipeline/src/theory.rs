@@ -1,0 +1,177 @@
+//! `nuthatch flow theory`: the hit rates that the paper's analysis expects of each layout.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use nuthatch_flow::{Eviction, Layout, theory};
+use nuthatch_plot::{Axis, Chart, Curve};
+use serde::Serialize;
+
+use crate::RunError;
+use crate::report::{self, Row};
+
+/// What is computed.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Oversubscription factors, by comma: keys by entries
+    #[arg(
+        long,
+        value_name = "FACTORS",
+        value_delimiter = ',',
+        default_values_t = [0.5, 0.8, 0.9, 0.95, 1.0, 1.1, 1.25, 2.0],
+        value_parser = crate::arguments::factor
+    )]
+    pub oversubscription: Vec<f64>,
+    /// Print one line of JSON for each layout and factor
+    #[arg(long)]
+    pub json: bool,
+    /// Draw the curves into a file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+/// What is expected at one factor.
+#[derive(Clone, Debug, Serialize)]
+struct Expected {
+    layout: String,
+    /// Which eviction the warm-up is of; the hit rate is that of all.
+    eviction: &'static str,
+    oversubscription: f64,
+    theory: f64,
+    /// Nothing is measured here; the objects of all commands have these fields.
+    hit_rate: Option<f64>,
+    cycles_per_lookup: Option<f64>,
+    mpps: Option<f64>,
+    /// Lookups by keys until the hit rate is within .005 of it, at a factor of 0.95.
+    warm_up_rounds: Option<u32>,
+}
+
+/// A factor, and what is expected of each layout there.
+struct AtFactor {
+    oversubscription: f64,
+    rates: Vec<f64>,
+}
+
+impl Row for AtFactor {
+    const COLUMNS: &'static [&'static str] = &[
+        "keys by entries",
+        "",
+        "4-way",
+        "8-way",
+        "cuckoo-lite",
+        "window",
+        "blp-2-4",
+        "blp-2-8",
+        "ideal",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let rates = self.rates.iter().map(|rate| format!("{rate:.4}"));
+        [self.oversubscription.to_string(), String::new()]
+            .into_iter()
+            .chain(rates)
+            .collect()
+    }
+}
+
+/// Computes and prints.
+pub fn run(options: &Options) -> Result<(), RunError> {
+    if let Some(path) = &options.svg {
+        report::save(path, draw(&options.oversubscription))?;
+    }
+    if options.json {
+        return report::print_json(&expected(&options.oversubscription));
+    }
+    let rows: Vec<AtFactor> = options
+        .oversubscription
+        .iter()
+        .map(|&factor| AtFactor {
+            oversubscription: factor,
+            rates: Layout::ALL
+                .iter()
+                .map(|&layout| theory::hit_rate(layout, factor))
+                .chain([theory::ideal(factor)])
+                .collect(),
+        })
+        .collect();
+    report::print_table(
+        "Expected hit rates, equally likely keys, after a long warm-up:",
+        &rows,
+    )?;
+    let warm_up = |eviction| {
+        let rounds = theory::warm_up_rounds(Layout::Blp2x4, eviction);
+        format!("{rounds} x the keys with {}", eviction.name())
+    };
+    report::write(&format!(
+        "Warm-up of blp-2-4 at 0.95 until within .005: {}, {}.\n",
+        warm_up(Eviction::Random),
+        warm_up(Eviction::RandomSecond),
+    ))
+}
+
+fn expected(factors: &[f64]) -> Vec<Expected> {
+    let pairs = factors
+        .iter()
+        .flat_map(|&factor| Layout::ALL.map(|layout| (factor, layout)));
+    let mut rows: Vec<Expected> = pairs
+        .map(|(factor, layout)| Expected {
+            layout: layout.to_string(),
+            eviction: Eviction::Random.name(),
+            oversubscription: factor,
+            theory: theory::hit_rate(layout, factor),
+            hit_rate: None,
+            cycles_per_lookup: None,
+            mpps: None,
+            warm_up_rounds: Some(theory::warm_up_rounds(layout, Eviction::Random)),
+        })
+        .collect();
+    rows.extend(factors.iter().map(|&factor| Expected {
+        layout: "ideal".to_owned(),
+        eviction: "-",
+        oversubscription: factor,
+        theory: theory::ideal(factor),
+        hit_rate: None,
+        cycles_per_lookup: None,
+        mpps: None,
+        warm_up_rounds: None,
+    }));
+    rows
+}
+
+fn draw(factors: &[f64]) -> Result<String, nuthatch_plot::PlotError> {
+    let (from, to) = factors
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), &x| {
+            (low.min(x), high.max(x))
+        });
+    let steps = 30;
+    let xs: Vec<f64> = (0..=steps)
+        .map(|step| from + (to - from) * f64::from(step) / f64::from(steps))
+        .collect();
+    let curve = |name: String, rate: &dyn Fn(f64) -> f64| Curve {
+        name,
+        points: xs.iter().map(|&x| (x, rate(x))).collect(),
+    };
+    let mut curves: Vec<Curve> = Layout::ALL
+        .iter()
+        .map(|&layout| curve(layout.to_string(), &|x| theory::hit_rate(layout, x)))
+        .collect();
+    curves.push(curve("ideal".to_owned(), &theory::ideal));
+    let chart = Chart {
+        title: "Expected hit rate, equally likely keys".to_owned(),
+        x: Axis::linear("keys by entries"),
+        y: Axis::linear("hit rate"),
+    };
+    nuthatch_plot::lines(&chart, &curves)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_the_layouts_in_their_order() {
+        let names = Layout::ALL.map(Layout::name);
+        assert_eq!(AtFactor::COLUMNS[2..2 + names.len()], names);
+    }
+}

@@ -1,0 +1,28 @@
+# What an installation is made of and where it goes: read by install.sh and uninstall.sh, which say
+# `. scripts/installed.sh` with PREFIX, LIBDIR and DESTDIR in the environment or not.
+#
+# PREFIX is where things will be looked for. DESTDIR goes in front of it while they are put there,
+# for who makes a package.
+
+prefix=${PREFIX:-/usr/local}
+libdir=${LIBDIR:-$prefix/lib}
+destdir=${DESTDIR:-}
+case $prefix:$libdir in
+    /*:/*) ;;
+    *) echo "PREFIX and LIBDIR are to be absolute paths" >&2; exit 2 ;;
+esac
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
+# As crates/flow-c/build.rs names it: changes with what programs linked before cannot live with.
+soname=libnuthatch_flow.so.${version%%.*}
+
+binary=$destdir$prefix/bin/nuthatch
+manual=$destdir$prefix/share/man/man1/nuthatch.1
+example=$destdir$prefix/share/doc/nuthatch/nuthatch.toml
+bash=$destdir$prefix/share/bash-completion/completions/nuthatch
+zsh=$destdir$prefix/share/zsh/site-functions/_nuthatch
+fish=$destdir$prefix/share/fish/vendor_completions.d/nuthatch.fish
+header=$destdir$prefix/include/nuthatch_flow.h
+static=$destdir$libdir/libnuthatch_flow.a
+shared=$destdir$libdir/libnuthatch_flow.so.$version
+links="$destdir$libdir/$soname $destdir$libdir/libnuthatch_flow.so"
+pkgconfig=$destdir$libdir/pkgconfig/nuthatch-flow.pc
