@@ -182,6 +182,7 @@ impl EngineSettings {
             item_size_max: self.item_size_max,
             evicts: self.evicts,
             eviction: self.eviction(),
+            initial_items: self.initial_items,
             partitions: tuning.partitions.unwrap_or(default.partitions),
             server_threads: match tuning.server_threads {
                 Some(ThreadRange { min, max }) if min == max => ServerThreads::Fixed(min),
@@ -200,6 +201,7 @@ impl EngineSettings {
             item_size_max: self.item_size_max,
             evicts: self.evicts,
             eviction: self.eviction(),
+            initial_items: self.initial_items,
             partitions: partitions.map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
             ..LockHashConfig::default()
         }

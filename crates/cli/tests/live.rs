@@ -21,9 +21,14 @@ struct Server {
 impl Server {
     /// Starts one on a free port and waits until it says where it listens.
     fn start(engine: &str) -> Self {
+        Self::start_with(engine, &[])
+    }
+
+    fn start_with(engine: &str, more: &[&str]) -> Self {
         let mut child = Command::new(NUTHATCH)
             .args(["-l", "127.0.0.1", "-p", "0", "-m", "32", "-t", "2"])
             .args(["--engine", engine])
+            .args(more)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -139,6 +144,15 @@ fn every_engine_shows_its_index() {
         let items: u64 = items.map(|row| row["items"].as_u64().unwrap()).sum();
         assert_eq!(index["items_sampled"], items);
         assert!(index["perfect"]["used_share"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn the_index_has_room_for_the_items_asked_for() {
+    for engine in ["chained", "lockhash", "cphash"] {
+        let server = Server::start_with(engine, &["-o", "hashpower=16"]);
+        let index = "index of 65536 slots (room for the items asked for), ";
+        assert!(server.says.contains(index), "{}", server.says);
     }
 }
 
