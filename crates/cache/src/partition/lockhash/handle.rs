@@ -170,7 +170,9 @@ impl LockHash {
     ) -> Option<T> {
         for _ in 0..RECLAIMS_MAX {
             let wanted = self.at(partition, Partition::take_wanted);
-            if wanted == 0 || !self.reclaim(now, partition, wanted) {
+            // None wanted: another thread whose store failed here too has taken the number, and gets the
+            // blocks. So it is only tried again.
+            if wanted > 0 && !self.reclaim(now, partition, wanted) {
                 break;
             }
             if let Some(done) = self.at(partition, &mut attempt) {
