@@ -309,9 +309,8 @@ impl<'b, 'c, D: Design, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         let reclaimed = self.client.reclaim(number, self.now);
         self.attempts += 1;
         let hopeless = match reclaimed {
-            Reclaimed::Some => false,
+            Reclaimed::Some | Reclaimed::NotWanted => false,
             Reclaimed::Nothing => !self.client.shared.evicts,
-            Reclaimed::NotWanted => true,
         };
         if hopeless || self.attempts > ATTEMPTS {
             let lane = &mut self.scratch.lanes[number];
@@ -321,7 +320,7 @@ impl<'b, 'c, D: Design, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
                 .run(number, self.now, Partition::count_out_of_memory);
             return Step::Moved;
         }
-        if reclaimed == Reclaimed::Nothing {
+        if reclaimed != Reclaimed::Some {
             std::thread::yield_now();
         }
         let sent = match (&self.scratch.slots[index], self.scratch.plans[index]) {

@@ -86,8 +86,8 @@ impl<D: Rings> Handle for CpHashHandle<D> {
             }
             match self.client.reclaim(partition, now) {
                 Reclaimed::Some => {}
-                Reclaimed::Nothing if self.client.shared.evicts => std::thread::yield_now(),
-                Reclaimed::Nothing | Reclaimed::NotWanted => attempts = ATTEMPTS,
+                Reclaimed::Nothing if !self.client.shared.evicts => attempts = ATTEMPTS,
+                Reclaimed::Nothing | Reclaimed::NotWanted => std::thread::yield_now(),
             }
         };
         self.client.shared.memory.write(element, 0, key.bytes());

@@ -21,7 +21,7 @@ pub(super) enum Reclaimed {
     Some,
     /// Others have none to give: theirs are being read, or may not be evicted.
     Nothing,
-    /// The partition is not short of blocks; the item can not be stored.
+    /// The partition wants none any more: another client, whose store it refused too, is getting them.
     NotWanted,
 }
 
