@@ -22,11 +22,9 @@ impl Digits {
     }
 }
 
-/// The number that `text` is: 1 to 20 digits and nothing else, under 2^64. Trailing spaces are
-/// allowed: other servers pad decremented numbers with them.
+/// The number that `text` is: 1 to 20 digits and nothing else, under 2^64.
 pub fn parse(text: &[u8]) -> Option<u64> {
-    let text = text.trim_ascii_end();
-    if text.is_empty() {
+    if text.is_empty() || text.len() > DIGITS_MAX {
         return None;
     }
     text.iter().try_fold(0_u64, |number, &byte| {
@@ -59,9 +57,12 @@ mod tests {
             "0x1",
             "18446744073709551616",
             "1 2",
+            "42 ",
+            "0\n",
+            "000000000000000000000",
         ] {
             assert_eq!(parse(text.as_bytes()), None, "{text:?}");
         }
-        assert_eq!(parse(b"42  "), Some(42));
+        assert_eq!(parse(b"00000000000000000042"), Some(42));
     }
 }
