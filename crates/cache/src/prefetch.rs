@@ -3,9 +3,9 @@
 /// Starts loading the line of `address` into the second-level cache. Never faults, whatever the
 /// address is.
 ///
-/// Not into the first: a core can wait for many more lines in its second level than in its first (on
-/// Zen 4 over 48 against 24), so twice as many misses overlap, and the few cycles from there are hidden
-/// by the processor's running ahead.
+/// Not into the first: a core can wait for more lines in its second level than in its first. Random lines
+/// of 640 MB, asked for 32 ahead, took 7 to 12 ns each this way on a Zen 4, and 13 to 20 into the
+/// first; the few cycles from the one to the other are hidden by the processor's running ahead.
 #[inline(always)]
 pub fn soon<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -169,6 +169,33 @@ pub fn left(removal: &Removal, old: &impl Existing) -> Result<Rewrite<'static>, 
     })
 }
 
+/// What became of an append or prepend.
+pub enum Concatenated<'a> {
+    /// It is done; the new item.
+    Stored(Item),
+    /// There is no item, but one may be made: by this store.
+    AddInstead(Store<'a>),
+    /// The answer.
+    Refused(Reply),
+}
+
+/// What an append or prepend comes to whose rewrite ended so.
+pub fn concatenated<'a>(rewritten: Result<Item, Reply>, store: &Store<'a>) -> Concatenated<'a> {
+    match (rewritten, store.vivify) {
+        (Ok(item), _) => Concatenated::Stored(item),
+        (Err(Reply::NotFound), Some(expiry)) => Concatenated::AddInstead(Store {
+            mode: StoreMode::Add,
+            expiry,
+            condition: Condition::None,
+            ..*store
+        }),
+        (Err(Reply::NotFound), None) if store.condition == Condition::None => {
+            Concatenated::Refused(Reply::NotStored)
+        }
+        (Err(refusal), _) => Concatenated::Refused(refusal),
+    }
+}
+
 /// True if a reader wins the right to refresh the item.
 pub fn wins(read: &Read, item: &Item, now: Time) -> bool {
     read.may_win && !item.won_before && (item.stale || needs_recache(item, read, now))

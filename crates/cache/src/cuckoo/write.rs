@@ -16,7 +16,7 @@ use crate::count::{ClassCount, Count};
 use crate::item::{Fields, Header, Shape};
 use crate::reply::{Item, Reply};
 use crate::request::{Condition, Key, Leave, Removal, Store, StoreMode};
-use crate::semantics::{Rewrite, allows, left, permit};
+use crate::semantics::{Concatenated, Rewrite, allows, concatenated, left, permit};
 use crate::slab::arena::Chunk;
 use crate::slab::fresh::Fresh;
 
@@ -152,26 +152,17 @@ impl<D: Design> Cuckoo<D> {
                 ..Rewrite::of(header, before, true, after)
             })
         });
-        match (reply, store.vivify) {
-            (Ok(item), _) => {
+        match concatenated(reply, store) {
+            Concatenated::Stored(item) => {
                 local.counters.one(Count::Stored);
                 Reply::Stored(item)
             }
-            (Err(Reply::NotFound), Some(expiry)) => {
-                // Between the miss and the add another client may have stored: then append to that.
-                let add = Store {
-                    mode: StoreMode::Add,
-                    expiry,
-                    condition: Condition::None,
-                    ..*store
-                };
-                match self.put(local, asked, &add) {
-                    Reply::NotStored => self.concatenate(local, asked, store, before, after),
-                    reply => reply,
-                }
-            }
-            (Err(Reply::NotFound), None) if store.condition == Condition::None => Reply::NotStored,
-            (Err(refusal), _) => refusal,
+            // Between the miss and the add another client may have stored: then append to that.
+            Concatenated::AddInstead(add) => match self.put(local, asked, &add) {
+                Reply::NotStored => self.concatenate(local, asked, store, before, after),
+                reply => reply,
+            },
+            Concatenated::Refused(refusal) => refusal,
         }
     }
 

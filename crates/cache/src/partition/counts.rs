@@ -1,5 +1,8 @@
 //! What partitions count.
 
+use super::memory::{BLOCK_LINES, LINE};
+use crate::stats::{ClassStats, EngineStats};
+
 /// Searches of a partition for a key.
 ///
 /// Apart from the other counts, because every lookup changes them: they lie with what a lookup needs.
@@ -96,6 +99,44 @@ impl Counts {
             moved: self.moved - base.moved,
             searches: self.searches.since(&base.searches),
             ..*self
+        }
+    }
+
+    /// What an engine says of itself, but for its memory and its rule: what there is now, and what was
+    /// counted since `base`.
+    pub(super) fn engine_stats(&self, base: &Counts) -> EngineStats {
+        let since = self.since(base);
+        let lines = ClassStats {
+            class: 1,
+            chunk_size: LINE,
+            chunks_per_page: BLOCK_LINES as usize,
+            pages: (self.lines + self.free_lines) as usize / BLOCK_LINES as usize,
+            used_chunks: self.lines as usize,
+            free_chunks: self.free_lines as usize,
+            requested_bytes: self.item_bytes,
+            evictions: since.evicted,
+            evicted_unfetched: since.evicted_unfetched,
+            out_of_memory: since.out_of_memory,
+        };
+        EngineStats {
+            items: self.items,
+            total_items: since.stored,
+            item_bytes: self.item_bytes,
+            index_bytes: self.buckets * size_of::<u32>() as u64,
+            index_slots: self.buckets,
+            evictions: since.evicted,
+            evicted_unfetched: since.evicted_unfetched,
+            expired: since.expired,
+            expired_unfetched: since.expired_unfetched,
+            out_of_memory: since.out_of_memory,
+            swept: since.swept,
+            lookups: since.searches.hits + since.searches.misses,
+            lookup_hits: since.searches.hits,
+            searched_hit: since.searches.searched_hit,
+            searched_miss: since.searches.searched_miss,
+            displacements: since.moved,
+            classes: vec![lines],
+            ..EngineStats::default()
         }
     }
 

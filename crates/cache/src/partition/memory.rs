@@ -103,13 +103,20 @@ impl Memory {
         })
     }
 
-    /// Where nothing is evicted, elements may ask for so many lines and no more.
+    /// Where nothing is evicted: what elements may ask for together, so that all of it always fits.
     ///
     /// A partition has up to a block of lines that are of no use to another. So what still fits would
     /// depend on which keys come, and a store could be refused although as much was stored before.
     /// A limit on the sum leaves the rest as room to move.
-    pub fn set_claimable(&self, lines: usize) {
-        self.shared.claimable.store(lines, Ordering::Relaxed);
+    ///
+    /// `bytes` are what all blocks may take. Set aside are, for each partition, a block of buckets, one
+    /// that is partly used and half a one to move in, and a sixteenth of all for more buckets (at most a
+    /// thirty-second: 4 bytes for two lines at least) and for elements in pieces.
+    pub fn limit_claims(&self, bytes: usize, partitions: usize) {
+        let lines = bytes / BLOCK_COST * BLOCK_LINES as usize;
+        let aside = partitions * (BLOCK_LINES as usize * 5 / 2) + lines / 16;
+        let claimable = lines.saturating_sub(aside);
+        self.shared.claimable.store(claimable, Ordering::Relaxed);
     }
 
     pub(super) fn claim(&self, lines: usize) -> bool {

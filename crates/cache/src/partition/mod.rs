@@ -56,6 +56,7 @@ mod order;
 pub mod shed;
 mod space;
 mod table;
+mod visit;
 mod walk;
 
 pub use counts::{Counts, Searches};

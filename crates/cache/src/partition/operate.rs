@@ -15,7 +15,7 @@ use super::table::Partition;
 use crate::number;
 use crate::reply::{Item, Reply};
 use crate::request::{Condition, Delta, Expiry, Key, Leave, Op, Read, Removal, Store, StoreMode};
-use crate::semantics::{Rewrite, allows, apply, left, permit, wins};
+use crate::semantics::{Concatenated, Rewrite, allows, apply, concatenated, left, permit, wins};
 
 /// What an operation answers.
 #[derive(Clone, Copy, Debug)]
@@ -248,20 +248,19 @@ impl Partition {
                 ..Rewrite::of(item, before, true, after)
             })
         });
-        match (reply, store.vivify) {
-            (Ok(item), _) => Reply::Stored(item),
-            (Err(Reply::NotFound), Some(expiry)) => {
+        match concatenated(reply, store) {
+            Concatenated::Stored(item) => Reply::Stored(item),
+            Concatenated::AddInstead(add) => {
                 let fields = Fields {
-                    flags: store.flags,
-                    expiry,
+                    flags: add.flags,
+                    expiry: add.expiry,
                     sequence: 0,
-                    cas: store.new_cas,
+                    cas: add.new_cas,
                     marks: 0,
                 };
-                self.put_value(now, key, store.value, fields)
+                self.put_value(now, key, add.value, fields)
             }
-            (Err(Reply::NotFound), None) if store.condition == Condition::None => Reply::NotStored,
-            (Err(refusal), _) => refusal,
+            Concatenated::Refused(refusal) => refusal,
         }
     }
 

@@ -12,13 +12,10 @@ use super::lane::Scratch;
 use super::room::Reclaimed;
 use super::{CpHash, CpValue, Rings};
 use crate::engine::{Cursor, Handle, Reservation, Visit};
-use crate::partition::memory::LINE;
-use crate::partition::{Element, Memory, Partition};
+use crate::partition::visit::visit_all;
+use crate::partition::{Element, Partition};
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{Key, Op, Request, Store, StoreMode};
-
-/// Places looked at by the owner of a partition before others have their turn, in a visit.
-const VISIT_STEP: usize = 64;
 
 /// A thread's door to a CPHash engine: its rings to all partitions.
 pub struct CpHashHandle<D: Rings> {
@@ -147,67 +144,13 @@ impl<D: Rings> Handle for CpHashHandle<D> {
         budget: usize,
         visit: &mut dyn FnMut(Visit<'_>),
     ) -> Option<Cursor> {
-        let (mut partition, mut position) = ((from.0 >> 32) as usize, from.0 as u32);
-        let mut left = budget.max(1);
-        while partition < self.client.channels.len() {
-            if left == 0 {
-                return Some(Cursor((partition as u64) << 32 | u64::from(position)));
-            }
-            let step = left.min(VISIT_STEP);
-            // Copied by the owner and shown here: a visitor is this thread's, and may use the
-            // engine.
-            let (met, next) = self.client.run(partition, now, |partition| {
-                let mut met = Vec::new();
-                let mut copy = |memory: &Memory, element, item| {
-                    met.push(Met::copy(memory, element, item));
-                };
-                let next = partition.visit(now, position, step, &mut copy);
-                (met, next)
-            });
-            for met in &met {
-                visit(met.show());
-            }
-            left -= step;
-            match next {
-                Some(next) => position = next,
-                None => (partition, position) = (partition + 1, 0),
-            }
-        }
-        None
-    }
-}
-
-/// An element met by a visit.
-struct Met {
-    item: Item,
-    key_len: usize,
-    data: Vec<u8>,
-}
-
-impl Met {
-    fn copy(memory: &Memory, element: Element, item: Item) -> Self {
-        let key_len = memory.key_len(element);
-        let value_len = if item.value_len > COPY_MAX {
-            0
-        } else {
-            item.value_len
+        let count = self.client.channels.len();
+        let copies = |number, position, step| {
+            self.client.run(number, now, |partition| {
+                partition.copies(now, position, step, COPY_MAX)
+            })
         };
-        Self {
-            item,
-            key_len,
-            data: memory.to_vec(element, 0, key_len + value_len),
-        }
-    }
-
-    fn show(&self) -> Visit<'_> {
-        let (key, value) = self.data.split_at(self.key_len);
-        Visit {
-            key,
-            item: self.item,
-            value,
-            class: 1,
-            size: (LINE + self.key_len + self.item.value_len).next_multiple_of(LINE),
-        }
+        visit_all(count, from, budget, copies, visit)
     }
 }
 

@@ -83,13 +83,13 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::ring::{Array, Design, Single};
 use nuthatch_sync::shim::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
-use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, MEMORY_MAX, Memory};
+use super::memory::{BLOCK_COST, MEMORY_MAX, Memory};
 use super::{Counts, Partition, PartitionConfig, first_buckets};
 use crate::KeyHasher;
 use crate::engine::Engine;
 use crate::index_stats::IndexHistogram;
 use crate::slab::words::machine_memory;
-use crate::stats::{ClassStats, EngineStats, MessageStats};
+use crate::stats::{EngineStats, MessageStats};
 use client::Client;
 use config::CpHashConfig;
 pub use handle::{CpHashHandle, CpHashReservation};
@@ -237,15 +237,11 @@ impl<D: Rings> CpHash<D> {
         lock(&self.base)
     }
 
-    /// Where nothing is evicted: what elements may take together, so that all of it always fits.
-    /// Set aside are, for each partition, a block of buckets, one that is partly used and half a
-    /// one to move in, and a sixteenth of all for more buckets and for elements in pieces.
+    /// Of a memory limit, what blocks may take, and so what elements may ask for.
     fn limit_claims(&self, limit: usize) {
-        let blocks = limit.saturating_sub(Self::overhead(self.partition_count())) / BLOCK_COST;
-        let lines = blocks * BLOCK_LINES as usize;
-        let aside = self.partition_count() * (BLOCK_LINES as usize * 5 / 2) + lines / 16;
-        let claimable = lines.saturating_sub(aside);
-        self.shared.memory.set_claimable(claimable);
+        let count = self.partition_count();
+        let blocks = limit.saturating_sub(Self::overhead(count));
+        self.shared.memory.limit_claims(blocks, count);
     }
 }
 
@@ -283,44 +279,15 @@ impl<D: Rings> Engine for CpHash<D> {
     }
 
     fn stats(&self) -> EngineStats {
-        let now = self.counts();
-        let since = now.since(&self.base());
-        let lines = ClassStats {
-            class: 1,
-            chunk_size: LINE,
-            chunks_per_page: BLOCK_LINES as usize,
-            pages: (now.lines + now.free_lines) as usize / BLOCK_LINES as usize,
-            used_chunks: now.lines as usize,
-            free_chunks: now.free_lines as usize,
-            requested_bytes: now.item_bytes,
-            evictions: since.evicted,
-            evicted_unfetched: since.evicted_unfetched,
-            out_of_memory: since.out_of_memory,
-        };
+        let counts = self.counts();
+        let stats = counts.engine_stats(&self.base());
         let used = self.shared.memory.used() + Self::overhead(self.partition_count());
         EngineStats {
-            items: now.items,
-            total_items: since.stored,
-            item_bytes: now.item_bytes,
             // Relaxed: a number for whoever asks.
             memory_limit: self.memory_limit.load(Ordering::Relaxed) as u64,
             memory_used: used as u64,
-            index_bytes: now.buckets * size_of::<u32>() as u64,
-            index_slots: now.buckets,
             index_rule: Some(self.index_rule),
-            evictions: since.evicted,
-            evicted_unfetched: since.evicted_unfetched,
-            expired: since.expired,
-            expired_unfetched: since.expired_unfetched,
-            out_of_memory: since.out_of_memory,
-            swept: since.swept,
-            lookups: since.searches.hits + since.searches.misses,
-            lookup_hits: since.searches.hits,
-            searched_hit: since.searches.searched_hit,
-            searched_miss: since.searches.searched_miss,
-            displacements: since.moved,
-            classes: vec![lines],
-            ..EngineStats::default()
+            ..stats
         }
     }
 

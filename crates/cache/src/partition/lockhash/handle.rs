@@ -13,7 +13,8 @@ use nuthatch_sync::shim::MutexGuard;
 use super::{LockHash, LockHashValue, Slot};
 use crate::engine::{Cursor, Handle, Reservation, Visit};
 use crate::partition::memory::LINE;
-use crate::partition::{Element, Memory, Outcome, Partition};
+use crate::partition::visit::visit_all;
+use crate::partition::{Element, Outcome, Partition};
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{Key, Op, Request, Store, StoreMode};
 
@@ -35,9 +36,6 @@ const LOADS: [(usize, Load); 3] = [
     (2, Partition::prefetch_header),
     (1, Partition::prefetch_neighbours),
 ];
-
-/// Places looked at under one lock by a visit.
-const VISIT_STEP: usize = 64;
 
 /// A thread's door to a LockHash engine.
 pub struct LockHashHandle {
@@ -289,50 +287,13 @@ impl Handle for LockHashHandle {
         budget: usize,
         visit: &mut dyn FnMut(Visit<'_>),
     ) -> Option<Cursor> {
-        let (mut partition, mut position) = ((from.0 >> 32) as usize, from.0 as u32);
-        let mut left = budget.max(1);
-        while partition < self.engine.partitions.len() {
-            if left == 0 {
-                return Some(Cursor((partition as u64) << 32 | u64::from(position)));
-            }
-            // Copied under the lock and shown without it: a visitor may use the engine.
-            let mut met: Vec<(Item, usize, Vec<u8>)> = Vec::new();
-            let mut copy = |memory: &Memory, element, item: Item| {
-                let key_len = memory.key_len(element);
-                let size = (LINE + key_len + item.value_len).next_multiple_of(LINE);
-                let value_len = if item.value_len > COPY_MAX {
-                    0
-                } else {
-                    item.value_len
-                };
-                met.push((item, size, memory.to_vec(element, 0, key_len + value_len)));
-            };
-            let step = left.min(VISIT_STEP);
-            let next = self.engine.at(partition, |locked| {
-                locked.visit(now, position, step, &mut copy)
-            });
-            for (item, size, data) in &met {
-                let value_len = if item.value_len > COPY_MAX {
-                    0
-                } else {
-                    item.value_len
-                };
-                let (key, value) = data.split_at(data.len() - value_len);
-                visit(Visit {
-                    key,
-                    item: *item,
-                    value,
-                    class: 1,
-                    size: *size,
-                });
-            }
-            left -= step;
-            match next {
-                Some(next) => position = next,
-                None => (partition, position) = (partition + 1, 0),
-            }
-        }
-        None
+        let engine = &*self.engine;
+        let copies = |number, position, step| {
+            engine.at(number, |locked| {
+                locked.copies(now, position, step, COPY_MAX)
+            })
+        };
+        visit_all(engine.partitions.len(), from, budget, copies, visit)
     }
 }
 

@@ -46,13 +46,13 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::{AtomicUsize, MutexGuard, Ordering};
 use nuthatch_sync::spinlock::SpinLock;
 
-use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, MEMORY_MAX, Memory};
+use super::memory::{BLOCK_COST, MEMORY_MAX, Memory};
 use super::{Counts, Partition, PartitionConfig, first_buckets};
 use crate::KeyHasher;
 use crate::engine::Engine;
 use crate::index_stats::IndexHistogram;
 use crate::slab::words::machine_memory;
-use crate::stats::{ClassStats, EngineStats};
+use crate::stats::EngineStats;
 use config::LockHashConfig;
 pub use handle::{COPY_MAX, LockHashHandle, LockHashReservation};
 pub use value::LockHashValue;
@@ -160,15 +160,11 @@ impl LockHash {
         sum
     }
 
-    /// Where nothing is evicted: what elements may take together, so that all of it always fits. Set aside
-    /// are, for each partition, a block of buckets, one that is partly used and half a one to move in,
-    /// and a sixteenth of all for more buckets (at most a thirty-second: 4 bytes for two lines at least)
-    /// and for elements in pieces.
+    /// Of a memory limit, what blocks may take, and so what elements may ask for.
     fn limit_claims(&self, limit: usize) {
-        let blocks = limit.saturating_sub(Self::overhead(self.partitions.len())) / BLOCK_COST;
-        let lines = blocks * BLOCK_LINES as usize;
-        let aside = self.partitions.len() * (BLOCK_LINES as usize * 5 / 2) + lines / 16;
-        self.memory.set_claimable(lines.saturating_sub(aside));
+        let count = self.partitions.len();
+        let blocks = limit.saturating_sub(Self::overhead(count));
+        self.memory.limit_claims(blocks, count);
     }
 }
 
@@ -188,44 +184,15 @@ impl Engine for LockHash {
     }
 
     fn stats(&self) -> EngineStats {
-        let now = self.counts();
-        let since = now.since(&self.base.lock());
-        let lines = ClassStats {
-            class: 1,
-            chunk_size: LINE,
-            chunks_per_page: BLOCK_LINES as usize,
-            pages: (now.lines + now.free_lines) as usize / BLOCK_LINES as usize,
-            used_chunks: now.lines as usize,
-            free_chunks: now.free_lines as usize,
-            requested_bytes: now.item_bytes,
-            evictions: since.evicted,
-            evicted_unfetched: since.evicted_unfetched,
-            out_of_memory: since.out_of_memory,
-        };
-        let overhead = Self::overhead(self.partitions.len());
+        let counts = self.counts();
+        let stats = counts.engine_stats(&self.base.lock());
+        let used = self.memory.used() + Self::overhead(self.partitions.len());
         EngineStats {
-            items: now.items,
-            total_items: since.stored,
-            item_bytes: now.item_bytes,
             // Relaxed: a number for whoever asks.
             memory_limit: self.memory_limit.load(Ordering::Relaxed) as u64,
-            memory_used: (self.memory.used() + overhead) as u64,
-            index_bytes: now.buckets * size_of::<u32>() as u64,
-            index_slots: now.buckets,
+            memory_used: used as u64,
             index_rule: Some(self.index_rule),
-            evictions: since.evicted,
-            evicted_unfetched: since.evicted_unfetched,
-            expired: since.expired,
-            expired_unfetched: since.expired_unfetched,
-            out_of_memory: since.out_of_memory,
-            swept: since.swept,
-            lookups: since.searches.hits + since.searches.misses,
-            lookup_hits: since.searches.hits,
-            searched_hit: since.searches.searched_hit,
-            searched_miss: since.searches.searched_miss,
-            displacements: since.moved,
-            classes: vec![lines],
-            ..EngineStats::default()
+            ..stats
         }
     }
 
