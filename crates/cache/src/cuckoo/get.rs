@@ -19,14 +19,17 @@ use crate::count::Count;
 use crate::item::{HEADER, Header};
 use crate::prefetch;
 use crate::reply::{Replies, Reply};
-use crate::request::KEY_LEN_MAX;
-use crate::slab::arena::{Chunk, WINDOW, WORD};
+use crate::slab::arena::{Chunk, WORD};
 use crate::slab::bytes;
 
 /// A window has room for the usual item with the longest key and the longest value that is copied, and
 /// for the word behind it that [`bytes`] wants.
 #[cfg(not(loom))]
-const _: () = assert!(WINDOW * WORD >= HEADER + KEY_LEN_MAX + COPY_MAX + WORD);
+const _: () = {
+    use crate::request::KEY_LEN_MAX;
+    use crate::slab::arena::WINDOW;
+    assert!(WINDOW * WORD >= HEADER + KEY_LEN_MAX + COPY_MAX + WORD);
+};
 
 /// What the second stage of a batch leaves for the third: a lookup that has seen the tags and waits
 /// for the item's line.
