@@ -147,7 +147,8 @@ fn few_descriptors() {
     for mut client in last {
         client.ask("get k\r\n", "END\r\n");
     }
-    assert_eq!(first.stat("accepting_conns"), 1);
+    // Accepting resumes by a timer, and may have run short once more while the others were going.
+    while first.stat("accepting_conns") == 0 {}
     assert_eq!(process.signal("TERM").code(), Some(0));
 }
 
