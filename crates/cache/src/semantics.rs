@@ -196,6 +196,11 @@ pub fn concatenated<'a>(rewritten: Result<Item, Reply>, store: &Store<'a>) -> Co
     }
 }
 
+/// True if a read that hits this item is answered with its value.
+pub fn wants_value(read: &Read, item: &Item) -> bool {
+    read.value && read.unless_cas != Some(item.cas)
+}
+
 /// True if a reader wins the right to refresh the item.
 pub fn wins(read: &Read, item: &Item, now: Time) -> bool {
     read.may_win && !item.won_before && (item.stale || needs_recache(item, read, now))

@@ -41,6 +41,7 @@ impl Partition {
                 counts.held
             ));
         }
+        self.audit_front()?;
         blocks.extend(self.index.blocks());
         Ok(blocks)
     }

@@ -1,6 +1,7 @@
 //! What partitions count.
 
 use super::memory::{BLOCK_LINES, LINE};
+use crate::counters::Counters;
 use crate::stats::{ClassStats, EngineStats};
 
 /// Searches of a partition for a key.
@@ -19,6 +20,34 @@ pub struct Searches {
 }
 
 impl Searches {
+    /// How many counts there are.
+    pub(super) const COUNTS: usize = 4;
+
+    /// Hands these counts to whoever adds up those of all threads, and begins anew.
+    #[inline]
+    pub(super) fn hand_in(&mut self, counters: &Counters<{ Searches::COUNTS }>) {
+        for (index, count) in std::mem::take(self).in_order().into_iter().enumerate() {
+            counters.add(index, count);
+        }
+    }
+
+    /// Adds what threads handed in.
+    pub(super) fn add(&mut self, counts: [u64; Self::COUNTS]) {
+        self.hits += counts[0];
+        self.misses += counts[1];
+        self.searched_hit += counts[2];
+        self.searched_miss += counts[3];
+    }
+
+    fn in_order(&self) -> [u64; Self::COUNTS] {
+        [
+            self.hits,
+            self.misses,
+            self.searched_hit,
+            self.searched_miss,
+        ]
+    }
+
     /// One more, which looked at so many elements.
     #[inline(always)]
     pub(super) fn count(&mut self, found: bool, searched: u64) {

@@ -29,7 +29,8 @@ use nuthatch_sync::clock::Time;
 
 use super::memory::{LINE, Memory};
 use crate::reply::Item;
-use crate::request::Expiry;
+use crate::request::{Expiry, Read};
+use crate::semantics::wins;
 use crate::slab::arena::WORD;
 
 /// Bytes before the data in an element's first piece.
@@ -145,7 +146,8 @@ fn tick(expiry: Expiry) -> u64 {
     }
 }
 
-/// Field by field access to the headers. The setters are the owner's.
+/// Field by field access to the headers. The setters are the owner's; of an element in the table whose
+/// partition has a [front](super::front), those of words 1 and 4 are its bucket's holder's.
 impl Memory {
     /// All bits of the key's hash.
     #[inline(always)]
@@ -289,6 +291,35 @@ impl Memory {
     pub(super) fn set_expiry(&self, element: Element, expiry: Expiry) {
         let word = self.load(element.line(), STATE) & LOW;
         self.store(element.line(), STATE, word | tick(expiry) << 32);
+    }
+
+    /// Marks an element as hit now. A store to the header's line only if it says something new.
+    #[inline(always)]
+    pub(super) fn mark_hit(&self, element: Element, now: Time) {
+        if self.marks(element) & mark::FETCHED == 0 {
+            self.set_marks(element, mark::FETCHED, 0);
+        }
+        if self.accessed(element) != now.0 {
+            self.set_accessed(element, now);
+        }
+    }
+
+    /// What a read with options does to the header of the live element that it finds, and what it sees.
+    #[inline]
+    pub(super) fn mark_read(&self, element: Element, now: Time, read: &Read) -> Item {
+        let mut item = self.item(element, now);
+        if wins(read, &item, now) {
+            item.won = true;
+            self.set_marks(element, mark::WON, 0);
+        }
+        if let Some(expiry) = read.touch {
+            item.expiry = expiry;
+            self.set_expiry(element, expiry);
+        }
+        if read.bump {
+            self.mark_hit(element, now);
+        }
+        item
     }
 
     /// Writes the header of an element that is NOT READY and has one reader: whoever fills it.

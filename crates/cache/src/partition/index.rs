@@ -7,27 +7,27 @@
 //! ```text
 //!  segments   | block 3 | block 90 |             bucket b: half a word of block b / 1024
 //!                  |
-//!                  +-> | bucket 1  bucket 0 | bucket 3  bucket 2 | ...     32 bits: the first
-//!                                                                          element's line, or 0
+//!                  +-> | bucket 1  bucket 0 | bucket 3  bucket 2 | ...     32 bits each
 //! ```
 
 use nuthatch_hash::split;
 
+use super::bucket::{Bucket, SEGMENT};
 use super::element::Element;
-use super::memory::{BLOCK, BLOCK_LINES, BLOCK_WORDS, Memory};
+use super::memory::{BLOCK_LINES, BLOCK_WORDS, Memory};
 
-/// Buckets in a block.
-pub(super) const SEGMENT: u32 = (BLOCK / size_of::<u32>()) as u32;
 /// Buckets at the start, at least.
 pub(super) const FIRST: u32 = if cfg!(loom) { 2 } else { 64 };
 
 /// Segments whose blocks are named in the partition itself: a line less to fetch.
 const NEAR: usize = 4;
 
-/// The buckets.
+/// The buckets, as the partition's owner knows them.
 #[derive(Default)]
 pub(super) struct Index {
     buckets: u32,
+    /// True if readers lock buckets.
+    shared: bool,
     /// The blocks of the first segments.
     near: [u32; NEAR],
     /// The blocks of all.
@@ -35,6 +35,20 @@ pub(super) struct Index {
 }
 
 impl Index {
+    /// No buckets yet. `shared`: readers will lock them.
+    pub fn new(shared: bool) -> Self {
+        Self {
+            shared,
+            ..Self::default()
+        }
+    }
+
+    /// True if readers lock buckets, and so must the owner before it changes one.
+    #[inline(always)]
+    pub fn is_shared(&self) -> bool {
+        self.shared
+    }
+
     /// Buckets in use.
     pub fn buckets(&self) -> u32 {
         self.buckets
@@ -51,40 +65,39 @@ impl Index {
         split::bucket_of_growing(hash, self.buckets)
     }
 
-    /// Where a bucket lies: line, word in it, and bits that it is shifted by.
+    /// Where a bucket lies.
     #[inline(always)]
-    fn place(&self, bucket: u32) -> (u32, usize, u32) {
+    pub fn place(&self, bucket: u32) -> Bucket {
         let segment = (bucket / SEGMENT) as usize;
         let block = match self.near.get(segment) {
             Some(&block) => block,
             None => self.segments[segment],
         };
-        let word = (bucket % SEGMENT / 2) as usize;
-        (block * BLOCK_LINES, word, bucket % 2 * 32)
+        Bucket::new(block, bucket)
     }
 
     /// The first element of a bucket.
     #[inline(always)]
     pub fn first(&self, memory: &Memory, bucket: u32) -> Option<Element> {
-        let (line, word, shift) = self.place(bucket);
-        Element::new((memory.load(line, word) >> shift) as u32)
+        self.place(bucket).first(memory)
     }
 
-    /// Makes an element the first of a bucket.
+    /// Makes an element the first of a bucket, which is locked if there are readers.
     #[inline(always)]
     pub fn set_first(&self, memory: &Memory, bucket: u32, first: Option<Element>) {
-        let (line, word, shift) = self.place(bucket);
-        let others = memory.load(line, word) & !(u64::from(u32::MAX) << shift);
-        let number = u64::from(super::element::line_of(first));
-        memory.store(line, word, others | number << shift);
+        let place = self.place(bucket);
+        if self.shared {
+            place.exchange_first(memory, first);
+        } else {
+            place.set_first(memory, first);
+        }
     }
 
     /// Starts loading a bucket.
     #[inline(always)]
     pub fn prefetch(&self, memory: &Memory, hash: u64) {
         if self.buckets > 0 {
-            let (line, word, _) = self.place(self.bucket_of(hash));
-            memory.prefetch(line + (word / super::memory::LINE_WORDS) as u32);
+            self.place(self.bucket_of(hash)).prefetch(memory);
         }
     }
 
@@ -110,11 +123,14 @@ impl Index {
         self.buckets = buckets.max(FIRST).min(room);
     }
 
-    /// Adds a bucket, and moves what belongs into it there. There is room in the last block.
+    /// A hash of the bucket that the next new one divides. There are buckets.
+    pub fn next_divided(&self) -> u64 {
+        split::hash_of_bucket(self.bucket_of(split::hash_of_bucket(self.buckets)))
+    }
+
+    /// Adds a bucket, and moves what belongs into it there. There is room in the last block, and if there
+    /// are readers, the bucket that it [divides](Index::next_divided) is locked.
     pub fn grow(&mut self, memory: &Memory) {
-        if self.buckets == 0 {
-            return self.begin(FIRST);
-        }
         let new = self.buckets;
         let old = self.bucket_of(split::hash_of_bucket(new));
         let mut next = self.first(memory, old);

@@ -12,15 +12,16 @@
 //! block, anything else can be in it next. So resident memory is bounded by the blocks in use, and
 //! no size class can be short of memory while another has some.
 //!
-//! All accesses to the arena are relaxed loads and stores of whole words: a block's owner is the only
-//! one who writes to it, but for an element that is NOT READY, whose bytes belong to the client that
-//! asked for it. Who may read is told by the reference counts (see [`table`](super::table)), and what
-//! orders the accesses is the lock or the message by which partitions and elements change hands.
+//! All accesses to the arena are relaxed loads and stores of whole words, but for locks of buckets: a
+//! block's owner is the only one who writes to it, but for an element that is NOT READY, whose bytes
+//! belong to the client that asked for it, and for what readers mark behind a bucket's lock. Who may
+//! read is told by the reference counts (see [`table`](super::table)) or a lock, and what orders the
+//! accesses is the lock or the message by which partitions, buckets and elements change hands.
 
 use std::io;
 use std::mem::MaybeUninit;
 
-use nuthatch_sync::shim::{AtomicUsize, Mutex, MutexGuard, Ordering};
+use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 use super::element::{Element, HEADER, MORE_HEADER, Piece};
 use crate::slab::arena::{Arena, Chunk, WORD};
@@ -40,8 +41,8 @@ pub const BLOCK_WORDS: usize = BLOCK / WORD;
 pub const BLOCK_COST: usize = BLOCK + 2 * WORD + size_of::<u32>();
 /// The free bits of a block in which nothing is used.
 pub(super) const ALL_FREE: u64 = u64::MAX >> (64 - BLOCK_LINES);
-/// A line's number has 32 bits: 256 GiB.
-pub const MEMORY_MAX: usize = (u32::MAX as usize / BLOCK_LINES as usize) * BLOCK;
+/// A line's number has 31 bits, and a bucket's lock the one beside: 128 GiB.
+pub const MEMORY_MAX: usize = (i32::MAX as usize / BLOCK_LINES as usize) * BLOCK;
 
 /// The arena, its blocks, and the pool of those that no partition has.
 pub struct Memory {
@@ -236,6 +237,12 @@ impl Memory {
     #[inline(always)]
     pub(super) fn store(&self, line: u32, word: usize, value: u64) {
         self.arena.store(chunk(line), word, value);
+    }
+
+    /// A word of a line, which several threads change.
+    #[inline(always)]
+    pub(super) fn word(&self, line: u32, word: usize) -> &AtomicU64 {
+        self.arena.word(chunk(line), word)
     }
 
     /// Starts loading a line into the caches.

@@ -44,15 +44,20 @@
 //! are atomic words besides, so not even a broken protocol could make a data race of it.
 
 mod audit;
+mod bucket;
 mod counts;
 #[cfg(not(loom))]
 pub mod cphash;
+mod delta;
 pub mod element;
+pub mod front;
+mod grow;
 mod index;
 pub mod lockhash;
 pub mod memory;
 mod operate;
 mod order;
+mod share;
 pub mod shed;
 mod space;
 mod table;
@@ -61,6 +66,7 @@ mod walk;
 
 pub use counts::{Counts, Searches};
 pub use element::Element;
+pub use front::Front;
 pub use memory::Memory;
 pub use operate::Outcome;
 pub use table::{Eviction, Partition, PartitionConfig};

@@ -3,19 +3,18 @@
 //! Each is one call that begins and ends with the partition whole, so it is atomic for its key. The
 //! element of a store is filled before the old one leaves the table. An element that has readers is
 //! never changed where they look: whatever would change it makes another in its place.
-
-use std::mem::MaybeUninit;
+//!
+//! Readers by the partition's [front](super::front) may be about, and may mark an element or touch it; so what
+//! the operation takes effect by is looked at while the key's bucket is held.
 
 use nuthatch_sync::clock::Time;
 
 use super::element::{Element, Fields, HEADER, mark};
 use super::memory::Memory;
-use super::space::lines_for;
 use super::table::Partition;
-use crate::number;
 use crate::reply::{Item, Reply};
-use crate::request::{Condition, Delta, Expiry, Key, Leave, Op, Read, Removal, Store, StoreMode};
-use crate::semantics::{Concatenated, Rewrite, allows, apply, concatenated, left, permit, wins};
+use crate::request::{Condition, Expiry, Key, Leave, Op, Read, Removal, Store, StoreMode};
+use crate::semantics::{Concatenated, Rewrite, allows, concatenated, left, permit, wants_value};
 
 /// What an operation answers.
 #[derive(Clone, Copy, Debug)]
@@ -41,44 +40,52 @@ impl Partition {
         }
     }
 
+    /// Calls `act` with the key's live element, while no reader is at it.
+    #[inline(always)]
+    pub(super) fn with_live<T>(
+        &mut self,
+        now: Time,
+        key: &Key<'_>,
+        act: impl FnOnce(&mut Self, Element) -> T,
+    ) -> Option<T> {
+        let found = self.find(key)?;
+        self.holding(key.hash(), |partition| {
+            let live = partition.is_live(found, now);
+            live.then(|| act(partition, found))
+        })
+    }
+
     /// A plain get.
     #[inline]
     fn get(&mut self, now: Time, key: &Key<'_>) -> Outcome {
-        match self.find_live(now, key) {
-            Some(element) => {
-                let item = self.memory().item(element, now);
-                self.hit(now, element);
-                Outcome::Value(element, item)
-            }
-            None => Outcome::Done(Reply::Miss),
-        }
+        let found = self.with_live(now, key, |partition, element| {
+            let item = partition.memory().item(element, now);
+            partition.hit(now, element);
+            Outcome::Value(element, item)
+        });
+        found.unwrap_or(Outcome::Done(Reply::Miss))
     }
 
     /// A read with options.
     fn read(&mut self, now: Time, key: &Key<'_>, read: &Read) -> Outcome {
-        let Some(element) = self.find_live(now, key) else {
-            return match read.vivify {
-                Some(expiry) => self.vivify(now, key, read, expiry),
-                None => Outcome::Done(Reply::Miss),
-            };
-        };
-        let mut item = self.memory().item(element, now);
-        if wins(read, &item, now) {
-            item.won = true;
-            self.memory().set_marks(element, mark::WON, 0);
-        }
-        if let Some(expiry) = read.touch {
-            item.expiry = expiry;
-            self.memory().set_expiry(element, expiry);
-            self.note_expiry(expiry);
-        }
-        if read.bump {
-            self.hit(now, element);
-        }
-        if read.value && read.unless_cas != Some(item.cas) {
-            Outcome::Value(element, item)
-        } else {
-            Outcome::Done(Reply::Found(item))
+        let found = self.with_live(now, key, |partition, element| {
+            let item = partition.memory().mark_read(element, now, read);
+            if let Some(expiry) = read.touch {
+                partition.note_expiry(expiry);
+            }
+            if read.bump {
+                partition.renew(element);
+            }
+            if wants_value(read, &item) {
+                Outcome::Value(element, item)
+            } else {
+                Outcome::Done(Reply::Found(item))
+            }
+        });
+        match (found, read.vivify) {
+            (Some(outcome), _) => outcome,
+            (None, Some(expiry)) => self.vivify(now, key, read, expiry),
+            (None, None) => Outcome::Done(Reply::Miss),
         }
     }
 
@@ -92,7 +99,7 @@ impl Partition {
             marks: mark::WON,
         };
         let made = self.make(now, key, &[b""]);
-        match made.and_then(|element| self.put_in_place(now, element, fields)) {
+        match made.and_then(|element| self.put_in_place(now, element, |_, _| Ok(fields))) {
             Ok((element, item)) => {
                 let item = Item {
                     won: true,
@@ -120,7 +127,9 @@ impl Partition {
             StoreMode::Set | StoreMode::Add | StoreMode::Replace => {
                 let live = self.find_live(now, key);
                 match self.fields_of_store(now, live, store) {
-                    Ok(fields) => self.put_value(now, key, store.value, fields),
+                    Ok(fields) => self.put_value(now, key, store.value, |partition, old| {
+                        partition.fields_by_now(now, old, store, fields)
+                    }),
                     Err(refusal) => refusal,
                 }
             }
@@ -149,7 +158,31 @@ impl Partition {
         })
     }
 
-    fn put_value(&mut self, now: Time, key: &Key<'_>, value: &[u8], fields: Fields) -> Reply {
+    /// The same once there is room and the key's element, if it still has one, is held: a reader may have
+    /// marked it since.
+    fn fields_by_now(
+        &self,
+        now: Time,
+        old: Option<Element>,
+        store: &Store<'_>,
+        before: Fields,
+    ) -> Result<Fields, Reply> {
+        match old {
+            Some(old) if self.index.is_shared() => {
+                let live = Some(old).filter(|&old| self.is_live(old, now));
+                self.fields_of_store(now, live, store)
+            }
+            _ => Ok(before),
+        }
+    }
+
+    pub(super) fn put_value(
+        &mut self,
+        now: Time,
+        key: &Key<'_>,
+        value: &[u8],
+        fields: impl FnOnce(&Self, Option<Element>) -> Result<Fields, Reply>,
+    ) -> Reply {
         let made = self.make(now, key, &[value]);
         match made.and_then(|element| self.put_in_place(now, element, fields)) {
             Ok((_, item)) => Reply::Stored(item),
@@ -157,7 +190,7 @@ impl Partition {
         }
     }
 
-    fn count_stored(&mut self, reply: Reply) -> Reply {
+    pub(super) fn count_stored(&mut self, reply: Reply) -> Reply {
         if let Reply::Stored(_) = reply {
             self.counts.stored += 1;
         }
@@ -178,12 +211,13 @@ impl Partition {
     }
 
     /// Makes a filled element the one of its key, READY, in place of the one that is there, and drops the
-    /// reference of whoever filled it. `fields.sequence` is set here.
+    /// reference of whoever filled it. `fields`, all but the sequence, is told which one that is, while
+    /// no reader is at it, and may refuse.
     fn put_in_place(
         &mut self,
         now: Time,
         element: Element,
-        mut fields: Fields,
+        fields: impl FnOnce(&Self, Option<Element>) -> Result<Fields, Reply>,
     ) -> Result<(Element, Item), Reply> {
         if !self.make_bucket(now) {
             self.decref(element);
@@ -192,13 +226,21 @@ impl Partition {
         // Only now: making room may have thrown the old one out.
         let hash = self.memory().hash(element);
         let same = |memory: &Memory, other| memory.same_key(element, other);
-        if let Some(old) = self.find_where(hash, same) {
-            self.unlink(old);
+        let old = self.find_where(hash, same);
+        let put = self.holding(hash, |partition| {
+            let mut fields = fields(partition, old)?;
+            if let Some(old) = old {
+                partition.unlink(old);
+            }
+            fields.sequence = partition.next_sequence();
+            partition.link(now, element, &fields);
+            partition.memory().drop_reader(element);
+            Ok((element, partition.memory().item(element, now)))
+        });
+        if put.is_err() {
+            self.decref(element);
         }
-        fields.sequence = self.next_sequence();
-        self.link(now, element, &fields);
-        self.memory().drop_reader(element);
-        Ok((element, self.memory().item(element, now)))
+        put
     }
 
     /// *Ready* of the paper: carries out the store of an element that [`Partition::insert`] gave and whose
@@ -220,10 +262,14 @@ impl Partition {
         let old = self.find_asked(hash, same);
         let live = old.filter(|&old| self.is_live(old, now));
         let reply = match self.fields_of_store(now, live, store) {
-            Ok(fields) => match self.put_in_place(now, element, fields) {
-                Ok((_, item)) => Reply::Stored(item),
-                Err(refusal) => refusal,
-            },
+            Ok(fields) => {
+                let by_now =
+                    |partition: &Self, old| partition.fields_by_now(now, old, store, fields);
+                match self.put_in_place(now, element, by_now) {
+                    Ok((_, item)) => Reply::Stored(item),
+                    Err(refusal) => refusal,
+                }
+            }
             Err(refusal) => {
                 self.decref(element);
                 refusal
@@ -258,7 +304,7 @@ impl Partition {
                     cas: add.new_cas,
                     marks: 0,
                 };
-                self.put_value(now, key, add.value, fields)
+                self.put_value(now, key, add.value, |_, _| Ok(fields))
             }
             Concatenated::Refused(refusal) => refusal,
         }
@@ -266,7 +312,7 @@ impl Partition {
 
     /// Replaces the key's element by one made from it. `plan` may refuse. Missing items are answered with
     /// [`Reply::NotFound`].
-    fn rewrite<'v>(
+    pub(super) fn rewrite<'v>(
         &mut self,
         now: Time,
         key: &Key<'_>,
@@ -291,20 +337,35 @@ impl Partition {
             memory.write(element, key_len, rewrite.before);
             memory.copy((old, key_len), (element, start), kept);
             memory.write(element, start + kept, rewrite.after);
-            let marks = memory.marks(old) & mark::FETCHED
-                | if rewrite.stale { mark::STALE } else { 0 }
-                | if rewrite.won { mark::WON } else { 0 };
-            let fields = Fields {
-                flags: rewrite.flags,
-                expiry: rewrite.expiry,
-                sequence: 0,
-                cas: rewrite.new_cas,
-                marks,
-            };
-            self.put_in_place(now, element, fields)
+            // Once more, of what it is by now: a reader may have marked it since.
+            self.put_in_place(now, element, |partition, _| {
+                let item = partition.live_item(now, old)?;
+                Ok(partition.fields_of_rewrite(old, &plan(&item)?))
+            })
         });
         self.decref(old);
         made.map(|(_, item)| item)
+    }
+
+    /// What clients see of an element, if it is still live.
+    fn live_item(&self, now: Time, element: Element) -> Result<Item, Reply> {
+        let live = self.is_live(element, now).then_some(element);
+        live.map(|element| self.memory().item(element, now))
+            .ok_or(Reply::NotFound)
+    }
+
+    /// What a rewrite makes of an element.
+    fn fields_of_rewrite(&self, old: Element, rewrite: &Rewrite<'_>) -> Fields {
+        let marks = self.memory().marks(old) & mark::FETCHED
+            | if rewrite.stale { mark::STALE } else { 0 }
+            | if rewrite.won { mark::WON } else { 0 };
+        Fields {
+            flags: rewrite.flags,
+            expiry: rewrite.expiry,
+            sequence: 0,
+            cas: rewrite.new_cas,
+            marks,
+        }
     }
 
     /// A removal of any kind.
@@ -322,106 +383,16 @@ impl Partition {
         let Some(element) = self.find(key) else {
             return Reply::NotFound;
         };
-        let live = self.is_live(element, now);
-        if live && let Err(refusal) = permit(condition, &self.memory().item(element, now)) {
-            return refusal;
-        }
-        // A dead item is taken out as well: its memory comes back at once.
-        self.unlink(element);
-        if live {
-            Reply::Removed
-        } else {
-            Reply::NotFound
-        }
-    }
-
-    /// incr and decr.
-    fn delta(&mut self, now: Time, key: &Key<'_>, delta: &Delta) -> Reply {
-        let mut digits = number::Digits::default();
-        let Some(element) = self.find_live(now, key) else {
-            let Some((initial, expiry)) = delta.vivify else {
-                return Reply::NotFound;
-            };
-            let fields = Fields {
-                flags: 0,
-                expiry,
-                sequence: 0,
-                cas: delta.new_cas,
-                marks: 0,
-            };
-            let reply = self.put_value(now, key, digits.write(initial), fields);
-            return match self.count_stored(reply) {
-                Reply::Stored(item) => Reply::Number(initial, item),
-                refusal => refusal,
-            };
-        };
-        let item = self.memory().item(element, now);
-        if let Err(refusal) = permit(delta.condition, &item) {
-            return refusal;
-        }
-        let Some(number) = self.number_in(element, &item) else {
-            return Reply::NotNumeric;
-        };
-        let number = apply(number, delta);
-        let digits = digits.write(number);
-        if let Some(item) = self.write_number(now, element, &item, digits, delta) {
-            return Reply::Number(number, item);
-        }
-        let rewritten = self.rewrite(now, key, |item| {
-            Ok(Rewrite {
-                expiry: delta.touch.unwrap_or(item.expiry),
-                new_cas: delta.new_cas,
-                stale: item.stale,
-                won: item.won_before,
-                ..Rewrite::of(item, digits, false, b"")
-            })
-        });
-        match rewritten {
-            Ok(item) => Reply::Number(number, item),
-            Err(refusal) => refusal,
-        }
-    }
-
-    /// Writes a number over the one that is there, if its digits take as many lines and nobody reads it.
-    fn write_number(
-        &mut self,
-        now: Time,
-        element: Element,
-        item: &Item,
-        digits: &[u8],
-        delta: &Delta,
-    ) -> Option<Item> {
-        let memory = self.memory();
-        let key_len = memory.key_len(element);
-        let (before, after) = (key_len + item.value_len, key_len + digits.len());
-        let fits = lines_for(before) == lines_for(after) && after <= self.space.room(element);
-        if !fits || memory.readers(element) > 0 {
-            return None;
-        }
-        let fields = Fields {
-            flags: item.flags,
-            expiry: delta.touch.unwrap_or(item.expiry),
-            sequence: self.next_sequence(),
-            cas: delta.new_cas,
-            marks: self.memory().marks(element) & (mark::STALE | mark::WON | mark::FETCHED),
-        };
-        self.note_expiry(fields.expiry);
-        let memory = self.memory();
-        memory.write(element, key_len, digits);
-        memory.set_fields(element, digits.len(), &fields);
-        let item = memory.item(element, now);
-        self.counts.item_bytes = self.counts.item_bytes + after as u64 - before as u64;
-        self.hit(now, element);
-        Some(item)
-    }
-
-    /// The number in an element.
-    fn number_in(&self, element: Element, item: &Item) -> Option<u64> {
-        let mut buffer = [MaybeUninit::new(0); number::DIGITS_MAX];
-        let text = buffer.get_mut(..item.value_len)?;
-        let memory = self.memory();
-        memory.read(element, memory.key_len(element), text);
-        // SAFETY: the buffer started initialised, and `read` only writes.
-        number::parse(unsafe { text.assume_init_ref() })
+        self.holding(key.hash(), |partition| {
+            let item = partition.live_item(now, element);
+            if let Ok(item) = &item
+                && let Err(refusal) = permit(condition, item)
+            {
+                return refusal;
+            }
+            // A dead item is taken out as well: its memory comes back at once.
+            partition.unlink(element);
+            item.map_or(Reply::NotFound, |_| Reply::Removed)
+        })
     }
 }

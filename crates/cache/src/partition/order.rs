@@ -75,16 +75,30 @@ impl Partition {
 
     /// Throws one element out to make room; false if all are being read, or there is none.
     pub fn evict(&mut self, now: Time) -> bool {
-        let victim = match self.config.eviction {
-            Eviction::Lru => self.oldest_unread(),
-            Eviction::Random => self.random_unread(),
-        };
-        let Some(victim) = victim else {
-            return false;
-        };
-        self.count_departure(now, victim);
-        self.unlink(victim);
-        true
+        loop {
+            let victim = match self.config.eviction {
+                Eviction::Lru => self.oldest_unread(),
+                Eviction::Random => self.random_unread(),
+            };
+            let Some(victim) = victim else {
+                return false;
+            };
+            if self.expel(now, victim) {
+                return true;
+            }
+        }
+    }
+
+    /// Throws this one out, unless a reader came by between the look for a victim and its bucket's lock.
+    fn expel(&mut self, now: Time, victim: Element) -> bool {
+        self.holding(self.memory().hash(victim), |partition| {
+            let unread = partition.memory().readers(victim) == 0;
+            if unread {
+                partition.count_departure(now, victim);
+                partition.unlink(victim);
+            }
+            unread
+        })
     }
 
     /// Counts an element that leaves without being asked to.

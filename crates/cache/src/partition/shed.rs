@@ -138,15 +138,26 @@ impl Partition {
         let Some(other) = room.or_else(|| self.space.gather(data)) else {
             return false;
         };
-        let memory = self.memory();
-        memory.copy_header(element, other);
-        memory.copy((element, 0), (other, 0), data);
-        let bucket = self.index.bucket_of(memory.hash(element));
-        self.replace_in_bucket(bucket, element, Some(other));
-        self.replace_in_order(element, other);
-        self.space.free(element);
-        self.counts.moved += 1;
-        true
+        self.memory().copy((element, 0), (other, 0), data);
+        let moved = self.replace(element, other);
+        self.space.free(if moved { element } else { other });
+        self.counts.moved += u64::from(moved);
+        moved
+    }
+
+    /// Puts another, which has its data, in the place of an element; false if a reader has come by.
+    fn replace(&mut self, element: Element, other: Element) -> bool {
+        let hash = self.memory().hash(element);
+        self.holding(hash, |partition| {
+            let memory = partition.memory();
+            let unread = memory.readers(element) == 0;
+            if unread {
+                memory.copy_header(element, other);
+                partition.replace_in_bucket(partition.index.bucket_of(hash), element, Some(other));
+                partition.replace_in_order(element, other);
+            }
+            unread
+        })
     }
 }
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use nuthatch_sync::clock::Time;
 
 use super::counts::{Counts, Searches};
-use super::element::{Element, Fields, HEADER, KEY_LEN_LIMIT, line_of, mark};
-use super::index::{Index, SEGMENT};
+use super::element::{Element, Fields, HEADER, KEY_LEN_LIMIT, mark};
+use super::front::Front;
+use super::index::Index;
 use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, Memory};
+use super::share::FrontOf;
 use super::space::{Space, lines_for};
 use crate::reply::Reply;
 use crate::request::{Expiry, Key};
@@ -46,12 +48,13 @@ pub struct PartitionConfig {
 #[repr(C)]
 pub struct Partition {
     pub(super) index: Index,
-    flush_at: Option<Time>,
-    flush_before: u64,
+    pub(super) flush_at: Option<Time>,
+    pub(super) flush_before: u64,
     pub(super) newest: Option<Element>,
     pub(super) oldest: Option<Element>,
     searches: Searches,
     pub(super) config: PartitionConfig,
+    pub(super) front: Option<FrontOf>,
     pub(super) space: Space,
     pub(super) random: u64,
     sequence: u64,
@@ -62,7 +65,7 @@ pub struct Partition {
     /// Where the sweep stands, as a position of the walk.
     pub(super) swept_to: u32,
     /// Blocks that the last refused store was short of.
-    wanted: u32,
+    pub(super) wanted: u32,
     /// Two keys with one hash were in the table at a time.
     twins: bool,
     pub(super) counts: Counts,
@@ -77,9 +80,30 @@ const _: () = {
 impl Partition {
     /// An empty partition that takes its blocks from `memory`.
     pub fn new(memory: Arc<Memory>, config: PartitionConfig) -> Self {
+        Self::made(memory, config, None)
+    }
+
+    /// An empty partition that many read at the bucket's lock while one owns it, through
+    /// `fronts[number]`, which is its own. Its eviction is random: the order of use has no lock a bucket.
+    pub fn with_front(
+        memory: Arc<Memory>,
+        config: PartitionConfig,
+        fronts: Arc<[Front]>,
+        number: usize,
+    ) -> Self {
+        assert_eq!(
+            config.eviction,
+            Eviction::Random,
+            "hits write to a partition's order of use, which is its owner's"
+        );
+        Self::made(memory, config, Some(FrontOf { fronts, number }))
+    }
+
+    fn made(memory: Arc<Memory>, config: PartitionConfig, front: Option<FrontOf>) -> Self {
         Self {
             space: Space::new(memory),
-            index: Index::default(),
+            index: Index::new(front.is_some()),
+            front,
             config,
             newest: None,
             oldest: None,
@@ -147,6 +171,7 @@ impl Partition {
         if self.flush_at.is_some_and(|at| at <= now) {
             self.flush_at = None;
             self.flush_now();
+            self.tell_flush();
         }
     }
 
@@ -159,12 +184,12 @@ impl Partition {
         if at <= now {
             self.flush_now();
         }
+        self.tell_flush();
     }
 
     fn flush_now(&mut self) {
         self.flush_before = self.sequence;
-        self.sweeping = true;
-        self.mortals = true;
+        self.note_mortals();
     }
 
     /// True if an element may still be returned.
@@ -232,9 +257,11 @@ impl Partition {
     /// LOOKUP of the paper: the first live element with this hash, hit and with one more reader, whoever
     /// asked. The reader compares the key ([`Memory::has_key`]) and gives the reference back with
     /// [`Partition::decref`]. If the key is another, two keys have one hash, and the owner must be asked
-    /// to compare ([`Partition::execute`]).
+    /// to compare ([`Partition::execute`]). This and [`Partition::lookup_all`] are for partitions without a
+    /// front.
     #[inline]
     pub fn lookup(&mut self, now: Time, hash: u64) -> Option<Element> {
+        debug_assert!(self.front.is_none(), "readers go by the front");
         self.enter(now);
         let live = |_: &Memory, element| self.is_live(element, now);
         let (found, searched) = self.search(hash, live);
@@ -254,6 +281,7 @@ impl Partition {
 
     /// All live elements with this hash, each hit and with one more reader.
     pub fn lookup_all(&mut self, now: Time, hash: u64) -> Vec<Element> {
+        debug_assert!(self.front.is_none(), "readers go by the front");
         self.enter(now);
         let (mut found, mut searched) = (Vec::new(), 0);
         let memory = self.memory();
@@ -276,34 +304,32 @@ impl Partition {
         found
     }
 
-    /// One more reader of an element that the caller just found; false if there are too many.
+    /// One more reader of an element that the caller just found in the table; false if there are too many.
     #[inline]
     pub fn pin(&mut self, element: Element) -> bool {
-        self.memory().add_reader(element)
+        let hash = self.memory().hash(element);
+        self.holding(hash, |partition| partition.memory().add_reader(element))
     }
 
     /// One reader less. The last one frees an element that is not in the table.
     #[inline]
     pub fn decref(&mut self, element: Element) {
         let memory = self.memory();
+        if memory.marks(element) & mark::LINKED != 0 {
+            let hash = memory.hash(element);
+            return self.holding(hash, |partition| partition.memory().drop_reader(element));
+        }
         memory.drop_reader(element);
-        if memory.readers(element) == 0 && memory.marks(element) & mark::LINKED == 0 {
+        if memory.readers(element) == 0 {
             self.counts.held -= 1;
             self.free(element);
         }
     }
 
-    /// Marks an element as used now.
+    /// Marks an element as used now. Its bucket is held.
     #[inline(always)]
     pub(super) fn hit(&mut self, now: Time, element: Element) {
-        let memory = self.memory();
-        // A store to the header's line only if it says something new.
-        if memory.marks(element) & mark::FETCHED == 0 {
-            memory.set_marks(element, mark::FETCHED, 0);
-        }
-        if memory.accessed(element) != now.0 {
-            memory.set_accessed(element, now);
-        }
+        self.memory().mark_hit(element, now);
         self.renew(element);
     }
 
@@ -384,53 +410,13 @@ impl Partition {
         self.space.free(element);
     }
 
-    /// Room for one more element in the index. False if there is not even a first bucket.
-    pub(super) fn make_bucket(&mut self, now: Time) -> bool {
-        if self.counts.items < u64::from(self.index.buckets()) {
-            return true;
-        }
-        if self.index.needs_block() {
-            // Its own elements make room for buckets: few for many.
-            let fits = self.bytes() + BLOCK_COST <= self.config.capacity || self.shed(now);
-            let block = if fits { self.memory().take() } else { None };
-            let block = block.or_else(|| {
-                self.shed(now);
-                self.memory().take()
-            });
-            let Some(block) = block else {
-                self.wanted = 1;
-                return self.index.buckets() > 0;
-            };
-            let memory = Arc::clone(&self.space.memory);
-            self.index.add_block(&memory, block);
-        }
-        let memory = Arc::clone(&self.space.memory);
-        self.index.grow(&memory);
-        true
-    }
-
-    /// The first buckets of an empty partition: so many (a power of two), or as many as memory allows.
-    pub fn begin(&mut self, buckets: u32) {
-        while self.index.blocks().len() < buckets.div_ceil(SEGMENT) as usize {
-            let fits = self.bytes() + BLOCK_COST <= self.config.capacity;
-            let Some(block) = fits.then(|| self.memory().take()).flatten() else {
-                break;
-            };
-            let memory = Arc::clone(&self.space.memory);
-            self.index.add_block(&memory, block);
-        }
-        if !self.index.blocks().is_empty() {
-            self.index.begin(buckets);
-        }
-    }
-
     /// The next sequence: above that of every element and every flush.
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence - 1
     }
 
-    /// Puts an element into the table. No other has its key. Its reader stays.
+    /// Puts an element into the table, whose bucket is held. No other has its key. Its reader stays.
     pub(super) fn link(&mut self, now: Time, element: Element, fields: &Fields) {
         self.note_expiry(fields.expiry);
         self.twins |= self
@@ -448,7 +434,7 @@ impl Partition {
         self.counts.held -= 1;
     }
 
-    /// Takes an element out of the table. It is freed, unless somebody reads it.
+    /// Takes an element out of the table, whose bucket is held. It is freed, unless somebody reads it.
     pub(super) fn unlink(&mut self, element: Element) {
         let memory = &*self.space.memory;
         let bucket = self.index.bucket_of(memory.hash(element));
@@ -465,7 +451,7 @@ impl Partition {
         }
     }
 
-    /// Puts `other` in the place of an element in its bucket's chain.
+    /// Puts `other` in the place of an element in its bucket's chain, which is held.
     pub(super) fn replace_in_bucket(&self, bucket: u32, element: Element, other: Option<Element>) {
         let memory = self.memory();
         let mut at = self.index.first(memory, bucket);
@@ -493,45 +479,20 @@ impl Partition {
     }
 
     /// There is something for the sweep to find.
+    pub(super) fn note_mortals(&mut self) {
+        self.sweeping = true;
+        self.mortals = true;
+    }
+
+    /// The same, if an element with this expiry is.
     pub(super) fn note_expiry(&mut self, expiry: Expiry) {
-        self.sweeping |= expiry != Expiry::Never;
-        self.mortals |= expiry != Expiry::Never;
+        if expiry != Expiry::Never {
+            self.note_mortals();
+        }
     }
 
     /// Where the walk over the elements of a bucket begins; for visits, sweeps and audits.
     pub(super) fn bucket(&self, bucket: u32) -> Option<Element> {
         self.index.first(self.memory(), bucket)
-    }
-
-    /// Starts loading a key's bucket.
-    #[inline]
-    pub fn prefetch_bucket(&self, hash: u64) {
-        self.index.prefetch(self.memory(), hash);
-    }
-
-    /// Starts loading the first element in a key's bucket: its header and the line behind.
-    #[inline]
-    pub fn prefetch_header(&self, hash: u64) {
-        if self.index.buckets() > 0 {
-            let first = self.index.first(self.memory(), self.index.bucket_of(hash));
-            let line = line_of(first);
-            self.memory().prefetch(line);
-            self.memory().prefetch(line.wrapping_add(1));
-        }
-    }
-
-    /// Starts loading the headers that a hit of that element changes besides its own.
-    #[inline]
-    pub fn prefetch_neighbours(&self, hash: u64) {
-        if self.config.eviction == Eviction::Random || self.index.buckets() == 0 {
-            return;
-        }
-        let memory = self.memory();
-        if let Some(first) = self.index.first(memory, self.index.bucket_of(hash)) {
-            let (newer, older) = memory.neighbours(first);
-            for beside in [newer, older, self.newest] {
-                memory.prefetch(line_of(beside));
-            }
-        }
     }
 }

@@ -8,6 +8,7 @@ use nuthatch_hash::split;
 use nuthatch_sync::clock::Time;
 
 use super::element::Element;
+use super::front::Front;
 use super::memory::Memory;
 use super::table::Partition;
 use crate::index_stats::IndexHistogram;
@@ -70,25 +71,20 @@ impl Partition {
     /// to the end of the partition yet.
     pub fn sweep(&mut self, now: Time, budget: usize) -> bool {
         self.enter(now);
+        if self.front().is_some_and(Front::take_touched) {
+            self.note_mortals();
+        }
         if !self.sweeping || self.index.buckets() == 0 {
             return false;
         }
         let mut looked_at = 0;
         while looked_at < budget.max(1) {
             let (bucket, end) = self.stretch_of(self.swept_to);
-            let mut next = self.bucket(bucket);
-            while let Some(element) = next {
-                next = self.memory().next_in_bucket(element);
-                looked_at += 1;
-                self.counts.swept += 1;
-                if !self.is_live(element, now) {
-                    self.count_departure(now, element);
-                    self.unlink(element);
-                } else {
-                    self.mortals |= self.memory().expiry(element) != Expiry::Never;
-                }
-            }
-            looked_at += 1;
+            let met = self.holding(split::hash_of_bucket(bucket), |partition| {
+                partition.sweep_bucket(now, bucket)
+            });
+            self.counts.swept += met as u64;
+            looked_at += met + 1;
             match end.checked_add(1) {
                 Some(position) => self.swept_to = position,
                 None => {
@@ -99,5 +95,22 @@ impl Partition {
             }
         }
         true
+    }
+
+    /// Takes what is dead out of a bucket that is held. How many were in it.
+    fn sweep_bucket(&mut self, now: Time, bucket: u32) -> usize {
+        let mut met = 0;
+        let mut next = self.bucket(bucket);
+        while let Some(element) = next {
+            next = self.memory().next_in_bucket(element);
+            met += 1;
+            if !self.is_live(element, now) {
+                self.count_departure(now, element);
+                self.unlink(element);
+            } else {
+                self.mortals |= self.memory().expiry(element) != Expiry::Never;
+            }
+        }
+        met
     }
 }

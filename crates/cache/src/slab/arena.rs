@@ -75,6 +75,12 @@ impl Arena {
         self.words[chunk.0 as usize + at].store(value, Ordering::Relaxed);
     }
 
+    /// Word `at` of a chunk itself, for what loads and stores cannot do.
+    #[inline(always)]
+    pub fn word(&self, chunk: Chunk, at: usize) -> &AtomicU64 {
+        &self.words[chunk.0 as usize + at]
+    }
+
     /// The words from the start of a chunk on, whatever its size is: one look at the bounds for all
     /// that a small item may have. `None` if there is no such chunk.
     #[inline(always)]

@@ -12,12 +12,23 @@
 //!                           one arena, one pool: | 0 | 1 | 2 | 3 | ...
 //! ```
 //!
-//! A difference: with random eviction the paper takes a lock for each bucket instead of each partition. Here
-//! it is the partition's in both cases, because its blocks of memory, from which an element's lines come,
-//! have one owner; what random eviction saves is the order of use, three lines fewer to write on a hit.
+//! **A lock a bucket.** With random eviction, as in the paper, a read takes its bucket's lock instead of its
+//! partition's: each partition then has a [front](super::front), which says where its buckets are and which
+//! no hit writes to. A read writes the word of its bucket, and its element's header once a tick; two threads
+//! meet only at one bucket. What changes the table takes the partition's lock, and under it that
+//! of the bucket it changes, because the blocks from which an element's lines come have one owner; the
+//! front's documentation says what is done under which. With LRU there are no fronts: a hit makes its
+//! element the newest of its partition in any case.
+//!
+//! ```text
+//!  hash -> front:      | front 0 | front 1 | ... | front 4095 |      random eviction, reads
+//!                                     |  buckets
+//!                                     v
+//!                           | L bucket | L bucket | ... -> elements
+//! ```
 //!
 //! Values up to [`COPY_MAX`] are copied under the lock, so no reader is left over. Larger ones are read
-//! where they lie, with a reference that is given back under the lock.
+//! where they lie, with a reference that is given back under the partition's lock.
 //!
 //! **Memory.** Partitions take blocks from one pool as they need them. Once it is empty a partition evicts
 //! its own; what it still cannot store (a value larger than all that it has) makes it take blocks from
@@ -25,13 +36,14 @@
 //! partitions to hot ones.
 //!
 //! Invariants (on top of those of the [partitions](super)):
-//! 1. A partition is touched only by the holder of its lock.
+//! 1. A partition is touched only by the holder of its lock, but for what readers do by its front.
 //! 2. Nobody holds two partitions' locks. So there is no circle of waiters, and memory is never sought
 //!    elsewhere under a lock.
 //! 3. Every block is one partition's or the pool's.
 //!
 //! Linearization point of every operation: the release of the lock under which it ran (for a large read, of
-//! that under which it took its reference).
+//! that under which it took its reference; where there is a front, of the lock of the bucket that it read or
+//! changed).
 
 pub mod config;
 mod handle;
@@ -47,8 +59,9 @@ use nuthatch_sync::shim::{AtomicUsize, MutexGuard, Ordering};
 use nuthatch_sync::spinlock::SpinLock;
 
 use super::memory::{BLOCK_COST, MEMORY_MAX, Memory};
-use super::{Counts, Partition, PartitionConfig, first_buckets};
+use super::{Counts, Eviction, Front, Partition, PartitionConfig, Searches, first_buckets};
 use crate::KeyHasher;
+use crate::counters::Registry;
 use crate::engine::Engine;
 use crate::index_stats::IndexHistogram;
 use crate::slab::words::machine_memory;
@@ -68,6 +81,10 @@ struct Slot(SpinLock<Partition>);
 pub struct LockHash {
     memory: Arc<Memory>,
     partitions: Box<[Slot]>,
+    /// The partitions' fronts; none with LRU.
+    fronts: Arc<[Front]>,
+    /// What readers by the fronts counted.
+    searches: Registry<{ Searches::COUNTS }>,
     /// What decided the index's size at the start.
     index_rule: sizing::IndexRule,
     hasher: KeyHasher,
@@ -86,7 +103,11 @@ impl LockHash {
         let invalid = |words| io::Error::new(io::ErrorKind::InvalidInput, words);
         config.check().map_err(invalid)?;
         let count = config.partition_count();
-        let overhead = Self::overhead(count as usize);
+        let fronts: Arc<[Front]> = match config.eviction {
+            Eviction::Lru => Arc::default(),
+            Eviction::Random => (0..count).map(|_| Front::default()).collect(),
+        };
+        let overhead = count as usize * size_of::<Slot>() + size_of_val(&*fronts);
         let limit_max = match config.memory_limit_max {
             0 => machine_memory().min(MEMORY_MAX),
             most => most,
@@ -106,12 +127,19 @@ impl LockHash {
                 capacity: usize::MAX,
                 seed: u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             };
-            let mut partition = Partition::new(Arc::clone(&memory), partition);
+            let memory = Arc::clone(&memory);
+            let mut partition = if fronts.is_empty() {
+                Partition::new(memory, partition)
+            } else {
+                Partition::with_front(memory, partition, Arc::clone(&fronts), number as usize)
+            };
             partition.begin(first);
             Slot(SpinLock::new(partition))
         };
         let engine = Self {
             partitions: (0..count).map(partition).collect(),
+            fronts,
+            searches: Registry::default(),
             memory,
             index_rule: rule,
             hasher: config.hasher,
@@ -126,8 +154,8 @@ impl LockHash {
     }
 
     /// Bytes of the partitions themselves.
-    fn overhead(partitions: usize) -> usize {
-        partitions * size_of::<Slot>()
+    fn overhead(&self) -> usize {
+        size_of_val(&*self.partitions) + size_of_val(&*self.fronts)
     }
 
     /// How many partitions there are.
@@ -157,14 +185,14 @@ impl LockHash {
         for partition in 0..self.partitions.len() {
             sum.add(&self.at(partition, |locked| locked.counts()));
         }
+        sum.searches.add(self.searches.sums());
         sum
     }
 
     /// Of a memory limit, what blocks may take, and so what elements may ask for.
     fn limit_claims(&self, limit: usize) {
-        let count = self.partitions.len();
-        let blocks = limit.saturating_sub(Self::overhead(count));
-        self.memory.limit_claims(blocks, count);
+        let blocks = limit.saturating_sub(self.overhead());
+        self.memory.limit_claims(blocks, self.partitions.len());
     }
 }
 
@@ -186,7 +214,7 @@ impl Engine for LockHash {
     fn stats(&self) -> EngineStats {
         let counts = self.counts();
         let stats = counts.engine_stats(&self.base.lock());
-        let used = self.memory.used() + Self::overhead(self.partitions.len());
+        let used = self.memory.used() + self.overhead();
         EngineStats {
             // Relaxed: a number for whoever asks.
             memory_limit: self.memory_limit.load(Ordering::Relaxed) as u64,
@@ -217,7 +245,7 @@ impl Engine for LockHash {
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
-        let overhead = Self::overhead(self.partitions.len());
+        let overhead = self.overhead();
         // A block of buckets for each partition, and the largest item twice.
         let least = 2 * self.item_size_max + overhead + 2 * BLOCK_COST * self.partitions.len();
         if bytes < least {

@@ -1,0 +1,64 @@
+//! What a partition's owner does about readers that are beside it: see [`front`](super::front).
+
+use std::sync::Arc;
+
+use super::front::Front;
+use super::table::Partition;
+
+/// One of many fronts.
+pub(super) struct FrontOf {
+    pub fronts: Arc<[Front]>,
+    pub number: usize,
+}
+
+impl Partition {
+    /// What readers see of it, if there are any besides its owner.
+    pub(super) fn front(&self) -> Option<&Front> {
+        let of = self.front.as_ref()?;
+        of.fronts.get(of.number)
+    }
+
+    /// Calls `act` while no reader is at the bucket of a hash; at once if there are no readers. `act` locks
+    /// no other bucket (bucket 3), divides none but this one, and panics only if an invariant is broken.
+    /// There are buckets.
+    #[inline(always)]
+    pub(super) fn holding<T>(&mut self, hash: u64, act: impl FnOnce(&mut Self) -> T) -> T {
+        if !self.index.is_shared() {
+            return act(self);
+        }
+        let bucket = self.index.place(self.index.bucket_of(hash));
+        bucket.lock(self.memory());
+        let done = act(self);
+        bucket.unlock(self.memory());
+        done
+    }
+
+    /// Tells readers of flushes.
+    pub(super) fn tell_flush(&self) {
+        if let Some(front) = self.front() {
+            front.set_flush(self.flush_before, self.flush_at);
+        }
+    }
+
+    /// Tells readers in which block the next buckets lie.
+    pub(super) fn tell_block(&self, block: u32) {
+        if let Some(front) = self.front() {
+            front.name_block(self.index.blocks().len(), block);
+        }
+    }
+
+    /// Tells readers how many buckets there are.
+    pub(super) fn tell_buckets(&self) {
+        if let Some(front) = self.front() {
+            front.set_buckets(self.index.buckets());
+        }
+    }
+
+    /// Recomputes what the front must say.
+    pub(super) fn audit_front(&self) -> Result<(), String> {
+        let flush = (self.flush_before, self.flush_at);
+        let (blocks, buckets) = (self.index.blocks(), self.index.buckets());
+        self.front()
+            .map_or(Ok(()), |front| front.audit(blocks, buckets, flush))
+    }
+}
