@@ -24,6 +24,11 @@ fn single(setup: Setup) -> Arc<LockHash> {
     of(setup, Eviction::Lru, Some(1))
 }
 
+/// Evicts at random, in one partition: every thread writes under one lock and reads beside its holder.
+fn single_random(setup: Setup) -> Arc<LockHash> {
+    of(setup, Eviction::Random, Some(1))
+}
+
 /// Partitions too small for the largest values, which take memory from many of them.
 fn scattered(setup: Setup) -> Arc<LockHash> {
     of(setup, Eviction::Lru, Some(100))
@@ -63,7 +68,9 @@ fn conforms_in_many_small_partitions() {
 
 #[test]
 fn answers_sequences_as_the_model_does() {
-    sequence::property(200 * soak(), Misses::Never, || make(Setup::AMPLE));
+    for make in [make, random] {
+        sequence::property(200 * soak(), Misses::Never, || make(Setup::AMPLE));
+    }
 }
 
 #[test]
@@ -88,7 +95,7 @@ fn full<E: Engine>(engine: Arc<E>) -> Arc<E> {
 
 #[test]
 fn stress_in_ample_memory() {
-    for make in [make, single] {
+    for make in [make, single, single_random] {
         let seen = stress::everything(&make(Setup::AMPLE), &Load::SMOKE.times(soak()));
         assert!(
             seen.hits > 0 && seen.misses > 0 && seen.changes > 0,
@@ -99,7 +106,7 @@ fn stress_in_ample_memory() {
 
 #[test]
 fn stress_under_pressure_with_mixed_sizes() {
-    for make in [random, scattered] {
+    for make in [random, single_random, scattered] {
         let engine = make(Setup::TIGHT);
         let seen = stress::everything(&engine, &Load::MIXED.times(soak()));
         assert!(seen.hits > 0 && seen.changes > 0, "{seen:?}");
@@ -109,7 +116,9 @@ fn stress_under_pressure_with_mixed_sizes() {
 
 #[test]
 fn residents_are_never_missed() {
-    assert!(stress::residents(&make(Setup::AMPLE), &Load::SMOKE.times(soak())) > 0);
+    for make in [make, random, single_random] {
+        assert!(stress::residents(&make(Setup::AMPLE), &Load::SMOKE.times(soak())) > 0);
+    }
 }
 
 #[test]
@@ -118,7 +127,9 @@ fn no_increment_is_lost() {
         batches: 500,
         ..Load::SMOKE
     };
-    stress::counter(&single(Setup::AMPLE), &load.times(soak()));
+    for make in [single, single_random] {
+        stress::counter(&make(Setup::AMPLE), &load.times(soak()));
+    }
 }
 
 #[test]
@@ -127,7 +138,7 @@ fn histories_are_linearizable() {
         rounds: Plan::SMOKE.rounds * soak(),
         ..Plan::SMOKE
     };
-    for make in [make, single] {
+    for make in [make, single, random, single_random] {
         history::linearizable(&make(Setup::AMPLE), &plan);
     }
 }

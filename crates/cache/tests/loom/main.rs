@@ -8,6 +8,7 @@
 //! that a model starts on, and readers are spawned: `crates/sync/tests/loom.rs` says why.
 #![cfg(loom)]
 
+mod buckets;
 mod chained;
 mod engine;
 mod growth;
