@@ -4,19 +4,25 @@
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
+use nuthatch::partition::Eviction;
 use nuthatch::partition::lockhash::{COPY_MAX, LockHashHandle, LockHashValue};
 use nuthatch::{
-    Engine, Handle, Item, Key, KeyHasher, LockHash, LockHashConfig, Op, Replies, Reply, Request,
-    Store, Time, Value,
+    Engine, Expiry, Handle, Item, Key, KeyHasher, LockHash, LockHashConfig, Op, Read, Replies,
+    Reply, Request, Store, Time, Value,
 };
 use nuthatch_hash::split;
 
 const MIB: usize = 1 << 20;
 
 fn engine(memory: usize, item: usize, partitions: u32) -> Arc<LockHash> {
+    engine_of(Eviction::Lru, memory, item, partitions)
+}
+
+fn engine_of(eviction: Eviction, memory: usize, item: usize, partitions: u32) -> Arc<LockHash> {
     let config = LockHashConfig {
         memory_limit: memory,
         item_size_max: item,
+        eviction,
         partitions: Some(partitions),
         hasher: KeyHasher::seeded(1),
         ..LockHashConfig::default()
@@ -132,7 +138,12 @@ fn capacity_moves_from_cold_partitions_to_a_hot_one() {
 
 #[test]
 fn slow_readers_of_everything_make_an_insert_fail_and_nothing_else() {
-    let engine = engine(4 * MIB, MIB, 4);
+    for eviction in [Eviction::Lru, Eviction::Random] {
+        everything_is_read(&engine_of(eviction, 4 * MIB, MIB, 4));
+    }
+}
+
+fn everything_is_read(engine: &Arc<LockHash>) {
     let mut handle = engine.handle();
     let now = Time(1);
     let mut held = Vec::new();
@@ -167,6 +178,45 @@ fn slow_readers_of_everything_make_an_insert_fail_and_nothing_else() {
         Reply::Stored(_)
     ));
     drop(held);
+    engine.audit().unwrap();
+}
+
+/// With random eviction readers go by the partition's front. What the partition would have counted and noted
+/// of them must come out all the same.
+#[test]
+fn reads_at_the_bucket_are_counted_and_their_touches_heard_of() {
+    let engine = engine_of(Eviction::Random, 4 * MIB, MIB, 4);
+    let mut handle = engine.handle();
+    for number in 0..100 {
+        set(
+            &mut handle,
+            Time(1),
+            format!("key {number}").as_bytes(),
+            b"v",
+        );
+    }
+    engine.reset_stats();
+    let touch = Read {
+        touch: Some(Expiry::At(Time(50))),
+        ..Read::default()
+    };
+    for number in 0..200 {
+        let key = format!("key {number}");
+        let found = ask(&mut handle, Time(2), key.as_bytes(), Op::Read(touch));
+        assert_eq!(matches!(found, Answer::Value), number < 100);
+    }
+    let stats = engine.stats();
+    assert_eq!((stats.lookups, stats.lookup_hits), (200, 100));
+    assert!(stats.searched_hit >= 100);
+    // What a handle counted stays when it goes.
+    let mut other = engine.handle();
+    drop(handle);
+    assert_eq!(engine.stats().lookups, 200);
+    // They were stored to live for ever: only the readers know better.
+    while engine.stats().expired < 100 {
+        other.maintain(Time(60), 1000);
+    }
+    assert_eq!(engine.stats().items, 0);
     engine.audit().unwrap();
 }
 

@@ -28,7 +28,7 @@ impl World {
         let config = PartitionConfig {
             eviction: Eviction::Random,
             evicts: true,
-            item_size_max: 512,
+            item_size_max: 1024,
             capacity: bytes,
             seed: 1,
         };
@@ -54,7 +54,11 @@ impl World {
     }
 
     fn set(&self, key: u64, number: u64) {
-        self.ask(NOW, key, Op::Store(Store::set(&value(number))));
+        self.set_bytes(key, &value(number));
+    }
+
+    fn set_bytes(&self, key: u64, bytes: &[u8]) {
+        self.ask(NOW, key, Op::Store(Store::set(bytes)));
     }
 
     fn delete(&self, key: u64) {
@@ -263,6 +267,30 @@ fn what_is_pinned_is_neither_evicted_nor_moved() {
         world.partition.lock().evict(NOW);
         world.set(2, 20);
         reader.join().unwrap();
+        assert_eq!(world.get(2), Some(20));
+        world.finish();
+    });
+}
+
+/// Front 3 and 4: an element that moves to other lines, because its block is given away, is never missed, and
+/// what comes into the block next is not taken for it.
+#[test]
+fn a_move_hides_nothing() {
+    model(2, || {
+        let world = World::new(2);
+        // Two blocks of 16 lines: 8 and 2 of the first are used, 10 of the second; then 2 and 10.
+        world.set_bytes(1, &[1; 440]);
+        world.set(2, 20);
+        world.set_bytes(3, &[3; 560]);
+        world.delete(1);
+        let reader = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || assert_eq!(world.get(2), Some(20)))
+        };
+        assert!(world.partition.lock().shed(NOW));
+        world.set_bytes(4, &[4; 560]);
+        reader.join().unwrap();
+        assert_eq!(world.partition.lock().counts().moved, 1);
         assert_eq!(world.get(2), Some(20));
         world.finish();
     });
