@@ -281,7 +281,7 @@ impl Memory {
     }
 
     /// Reads from the data of an element that cannot go away meanwhile.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self, element: Element, offset: usize, into: &mut [MaybeUninit<u8>]) {
         let mut rest = into;
         for (line, at, len) in self.pieces(element, offset, rest.len()) {
@@ -336,7 +336,7 @@ impl Memory {
     }
 
     /// True if the data of an element have these bytes at `offset`, which is that of a word.
-    #[inline]
+    #[inline(always)]
     pub(super) fn has_at(&self, element: Element, offset: usize, mut bytes: &[u8]) -> bool {
         for (line, at, len) in self.pieces(element, offset, bytes.len()) {
             let (now, later) = bytes.split_at(len);

@@ -3,7 +3,8 @@
 //! A [`Partition`] is a hash table of its own with a strict LRU list (or random eviction), its own blocks
 //! of memory, and no thread in it: all its operations want it exclusively. Who its owner is is told
 //! by the engine around it: one that sends messages to threads which own partitions for as long as
-//! they like, or [`lockhash`], which takes a lock for each operation (section 4.2). The
+//! they like, or [`lockhash`], which takes a lock for each operation (section 4.2). With random
+//! eviction others may read it beside its owner, each with one bucket locked: through its [`front`]. The
 //! partition comes from the upper half of a key's hash, the bucket in it from the lower
 //! ([`split`](nuthatch_hash::split)).
 //!

@@ -58,12 +58,21 @@ impl Partition {
     /// A plain get.
     #[inline]
     fn get(&mut self, now: Time, key: &Key<'_>) -> Outcome {
-        let found = self.with_live(now, key, |partition, element| {
-            let item = partition.memory().item(element, now);
-            partition.hit(now, element);
-            Outcome::Value(element, item)
-        });
-        found.unwrap_or(Outcome::Done(Reply::Miss))
+        let Some(element) = self.find(key) else {
+            return Outcome::Done(Reply::Miss);
+        };
+        // As `with_live`, but in one piece: the compiler calls closures of this size.
+        let held = self.hold(key.hash());
+        let live = self.is_live(element, now);
+        let item = self.memory().item(element, now);
+        if live {
+            self.hit(now, element);
+        }
+        self.release(held);
+        match live {
+            true => Outcome::Value(element, item),
+            false => Outcome::Done(Reply::Miss),
+        }
     }
 
     /// A read with options.

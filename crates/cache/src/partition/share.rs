@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::bucket::Bucket;
 use super::front::Front;
 use super::table::Partition;
 
@@ -18,19 +19,34 @@ impl Partition {
         of.fronts.get(of.number)
     }
 
-    /// Calls `act` while no reader is at the bucket of a hash; at once if there are no readers. `act` locks
-    /// no other bucket (bucket 3), divides none but this one, and panics only if an invariant is broken.
-    /// There are buckets.
+    /// Calls `act` while no reader is at the bucket of a hash. It locks no other bucket (bucket 3), divides none
+    /// but this one, and panics only if an invariant is broken. There are buckets.
     #[inline(always)]
     pub(super) fn holding<T>(&mut self, hash: u64, act: impl FnOnce(&mut Self) -> T) -> T {
-        if !self.index.is_shared() {
-            return act(self);
-        }
-        let bucket = self.index.place(self.index.bucket_of(hash));
-        bucket.lock(self.memory());
+        let held = self.hold(hash);
         let done = act(self);
-        bucket.unlock(self.memory());
+        self.release(held);
         done
+    }
+
+    /// Keeps readers from the bucket of a hash, if there are any: what [`Partition::holding`] begins with.
+    /// To be [released](Partition::release).
+    #[inline(always)]
+    pub(super) fn hold(&self, hash: u64) -> Option<Bucket> {
+        let shared = self.index.is_shared();
+        let bucket = shared.then(|| self.index.place(self.index.bucket_of(hash)));
+        if let Some(bucket) = bucket {
+            bucket.lock(self.memory());
+        }
+        bucket
+    }
+
+    /// Lets readers to a bucket again.
+    #[inline(always)]
+    pub(super) fn release(&self, held: Option<Bucket>) {
+        if let Some(bucket) = held {
+            bucket.unlock(self.memory());
+        }
     }
 
     /// Tells readers of flushes.

@@ -20,7 +20,8 @@ pub enum Eviction {
     /// The least recently used one, strictly.
     #[default]
     Lru,
-    /// The first one of a random bucket. A hit changes no order, so it writes next to nothing.
+    /// The first one of a random bucket. A hit changes no order, so it writes next to nothing, and with
+    /// LockHash it locks a bucket instead of a partition.
     Random,
 }
 
@@ -42,7 +43,8 @@ pub struct PartitionConfig {
     pub seed: u64,
 }
 
-/// One partition of a table: a table of its own, of which one thread at a time is the owner.
+/// One partition of a table: a table of its own, of which one thread at a time is the owner. Others may
+/// read it meanwhile if it has a [`Front`].
 ///
 /// What a lookup needs comes first, on as few lines as it takes.
 #[repr(C)]

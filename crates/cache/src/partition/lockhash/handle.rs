@@ -3,7 +3,7 @@
 //! A batch is carried out strictly in order, a lock for each request. What runs ahead of it only loads
 //! caches: first the partition with its lock, then, under the lock for a moment, the bucket, the element
 //! that is first in it, and its neighbours in the order of use. So the misses of different requests
-//! overlap. Where partitions have fronts, the look ahead needs no lock.
+//! overlap. Where partitions have fronts, it goes another way: see [`read`](super::read).
 
 use std::sync::Arc;
 
@@ -13,12 +13,11 @@ use nuthatch_sync::shim::MutexGuard;
 use super::{LockHash, LockHashValue, Slot};
 use crate::counters::Counters;
 use crate::engine::{Cursor, Handle, Reservation, Visit};
-use crate::partition::memory::{LINE, Memory};
+use crate::partition::memory::LINE;
 use crate::partition::visit::visit_all;
-use crate::partition::{Element, Front, Outcome, Partition, Searches};
+use crate::partition::{Element, Outcome, Partition, Searches};
 use crate::reply::{Item, Replies, Reply};
-use crate::request::{Key, Op, Read, Request, Store, StoreMode};
-use crate::semantics::wants_value;
+use crate::request::{Key, Op, Request, Store, StoreMode};
 
 /// Longer values are read in place instead of being copied.
 pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
@@ -27,29 +26,23 @@ pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
 const RECLAIMS_MAX: usize = 8;
 
 /// How many requests a stage of looking ahead is before the next.
-const STAGE: usize = 3;
+pub(super) const STAGE: usize = 3;
 
 /// Starts loading what an operation on a hash will need of its partition.
 type Load = fn(&Partition, u64);
-/// The same by the partition's front.
-type FrontLoad = fn(&Front, &Memory, u64);
-
 /// What is loaded so many stages ahead of a request, under its partition's lock for a moment.
 const LOADS: [(usize, Load); 3] = [
     (3, Partition::prefetch_bucket),
     (2, Partition::prefetch_header),
     (1, Partition::prefetch_neighbours),
 ];
-/// The same where there are fronts: without any lock, and there is no order of use.
-const FRONT_LOADS: [(usize, FrontLoad); 2] =
-    [(3, Front::prefetch_bucket), (2, Front::prefetch_header)];
 
 /// A thread's door to a LockHash engine.
 pub struct LockHashHandle {
-    engine: Arc<LockHash>,
+    pub(super) engine: Arc<LockHash>,
     /// Searches by the fronts that are not handed in yet.
-    searches: Searches,
-    counters: Arc<Counters<{ Searches::COUNTS }>>,
+    pub(super) searches: Searches,
+    pub(super) counters: Arc<Counters<{ Searches::COUNTS }>>,
 }
 
 impl Drop for LockHashHandle {
@@ -72,9 +65,9 @@ impl LockHashHandle {
         &self.engine
     }
 
-    /// One request.
+    /// One request, by whoever holds the partition.
     #[inline]
-    fn run(
+    pub(super) fn run(
         &mut self,
         now: Time,
         index: usize,
@@ -83,14 +76,6 @@ impl LockHashHandle {
     ) {
         let Request { key, op } = request;
         let partition = self.engine.partition_of(key.hash());
-        let read = match op {
-            Op::Get => Some(None),
-            Op::Read(read) => Some(Some(read)),
-            _ => None,
-        };
-        if read.is_some_and(|read| self.read_by_front(now, partition, index, key, read, replies)) {
-            return;
-        }
         let mut locked = self.engine.lock(partition);
         match locked.execute(now, key, op) {
             Outcome::Value(element, item) => {
@@ -105,56 +90,6 @@ impl LockHashHandle {
                 replies.done(index, reply);
             }
         }
-    }
-
-    /// A get, or a read with options, by its bucket's lock alone. False if it is for the partition's owner:
-    /// there is no front, a flush is due, or an item is to be made.
-    #[inline]
-    fn read_by_front(
-        &mut self,
-        now: Time,
-        partition: usize,
-        index: usize,
-        key: &Key<'_>,
-        read: Option<&Read>,
-        replies: &mut impl Replies<LockHashValue>,
-    ) -> bool {
-        let engine = &*self.engine;
-        let Some(front) = engine.fronts.get(partition) else {
-            return false;
-        };
-        let Some(sight) = front.seek(&engine.memory, now, key) else {
-            return false;
-        };
-        if sight.live.is_none() && read.is_some_and(|read| read.vivify.is_some()) {
-            return false;
-        }
-        self.searches.count(sight.found, sight.searched);
-        let Some(held) = sight.live else {
-            replies.done(index, Reply::Miss);
-            return true;
-        };
-        let item = match read {
-            None => held.get(now),
-            Some(read) => held.read(now, read),
-        };
-        if read.is_some_and(|read| !wants_value(read, &item)) {
-            drop(held);
-            replies.done(index, Reply::Found(item));
-        } else if item.value_len <= COPY_MAX {
-            held.copy_value(replies.begin(index, &item));
-            drop(held);
-            replies.commit(index);
-        } else if let Some(element) = held.pin() {
-            drop(held);
-            let value = LockHashValue::new(Arc::clone(&self.engine), partition, element);
-            replies.large(index, &item, value);
-        } else {
-            // Sixteen million readers of one value.
-            drop(held);
-            replies.done(index, Reply::OutOfMemory);
-        }
-        true
     }
 
     /// Answers with the value of an element, and releases its partition.
@@ -218,42 +153,20 @@ impl LockHashHandle {
 }
 
 impl LockHash {
-    /// Starts loading the partition and lock, or the front, that a request will need.
+    /// Starts loading a key's partition and lock.
     #[inline]
-    fn prefetch(&self, request: &Request<'_>) {
-        let partition = self.partition_of(request.key.hash());
-        if let Some(front) = self.fronts.get(partition) {
-            crate::prefetch::soon(front);
-            if matches!(request.op, Op::Get | Op::Read(_)) {
-                return;
-            }
-        }
-        let slot: *const Slot = &self.partitions[partition];
+    pub(super) fn prefetch(&self, key: &Key<'_>) {
+        let slot: *const Slot = &self.partitions[self.partition_of(key.hash())];
         crate::prefetch::soon(slot);
         crate::prefetch::soon(slot.cast::<u8>().wrapping_add(LINE));
     }
 
-    /// Looks ahead from the request at `index` to load what later ones will need of their partitions, if
-    /// nobody is at them.
+    /// Looks into a key's partition to load what its operation will need, if nobody is at it.
     #[inline]
-    fn look_ahead(&self, batch: &[Request<'_>], index: usize) {
-        for (stages, load) in LOADS {
-            if let Some(Request { key, .. }) = batch.get(index + stages * STAGE)
-                && let Some(locked) = self.partitions[self.partition_of(key.hash())].0.try_lock()
-            {
-                load(&locked, key.hash());
-            }
-        }
-    }
-
-    /// The same by the partitions' fronts.
-    #[inline]
-    fn look_ahead_by_fronts(&self, batch: &[Request<'_>], index: usize) {
-        for (stages, load) in FRONT_LOADS {
-            if let Some(Request { key, .. }) = batch.get(index + stages * STAGE) {
-                let front = &self.fronts[self.partition_of(key.hash())];
-                load(front, &self.memory, key.hash());
-            }
+    fn look_ahead(&self, key: &Key<'_>, load: Load) {
+        let slot = &self.partitions[self.partition_of(key.hash())];
+        if let Some(locked) = slot.0.try_lock() {
+            load(&locked, key.hash());
         }
     }
 
@@ -292,21 +205,23 @@ impl Handle for LockHashHandle {
         batch: &[Request<'_>],
         replies: &mut R,
     ) {
+        if !self.engine.fronts.is_empty() {
+            return self.execute_by_fronts(now, batch, replies);
+        }
         for request in batch.iter().take(4 * STAGE) {
-            self.engine.prefetch(request);
+            self.engine.prefetch(&request.key);
         }
         for (index, request) in batch.iter().enumerate() {
             if let Some(ahead) = batch.get(index + 4 * STAGE) {
-                self.engine.prefetch(ahead);
+                self.engine.prefetch(&ahead.key);
             }
-            if self.engine.fronts.is_empty() {
-                self.engine.look_ahead(batch, index);
-            } else {
-                self.engine.look_ahead_by_fronts(batch, index);
+            for (stages, load) in LOADS {
+                if let Some(ahead) = batch.get(index + stages * STAGE) {
+                    self.engine.look_ahead(&ahead.key, load);
+                }
             }
             self.run(now, index, request, replies);
         }
-        self.searches.hand_in(&self.counters);
     }
 
     fn reserve(

@@ -47,6 +47,7 @@
 
 pub mod config;
 mod handle;
+mod read;
 mod room;
 mod value;
 
