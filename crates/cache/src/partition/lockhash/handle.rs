@@ -66,7 +66,7 @@ impl LockHashHandle {
     }
 
     /// One request, by whoever holds the partition.
-    #[inline]
+    #[inline(always)]
     pub(super) fn run(
         &mut self,
         now: Time,
@@ -93,7 +93,7 @@ impl LockHashHandle {
     }
 
     /// Answers with the value of an element, and releases its partition.
-    #[inline]
+    #[inline(always)]
     fn hand_out(
         &self,
         mut locked: MutexGuard<'_, Partition>,
