@@ -95,6 +95,14 @@ impl World {
         sight.expect("no flush is due").live?.pin()
     }
 
+    /// The number in the value of a pinned element.
+    fn number_in(&self, element: Element) -> u64 {
+        let mut bytes = [MaybeUninit::new(0); 16];
+        self.memory.read(element, 8, &mut bytes);
+        // SAFETY: made initialised, written over since.
+        number(unsafe { bytes.assume_init_ref() })
+    }
+
     fn finish(&self) {
         let partition = self.partition.lock();
         assert_eq!(partition.counts().held, 0);
@@ -148,28 +156,32 @@ fn what_a_reader_walks_over_is_not_reused() {
     });
 }
 
-/// Front 2: a bucket that is being divided hides none of its elements, neither one that stays nor one that
-/// moves.
+/// Front 2: a bucket that is being divided hides none of its elements, neither one that stays nor those that
+/// move; of two that move, the one behind is found by way of the other.
 #[test]
 fn a_division_hides_nothing() {
-    let (stays, moves) = (keys_in(0, 3).next().unwrap(), keys_in(2, 3).next().unwrap());
-    for sought in [stays, moves] {
-        model(3, move || {
-            let world = World::new(1);
-            world.set(stays, stays);
-            world.set(moves, moves);
-            let reader = {
-                let world = Arc::clone(&world);
-                thread::spawn(move || assert_eq!(world.get(sought), Some(sought)))
-            };
-            // The third element is one too many for two buckets: the first is divided.
-            let other = keys_in(1, 3).next().unwrap();
-            world.set(other, other);
-            reader.join().unwrap();
-            assert_eq!(world.partition.lock().counts().buckets, 3);
-            assert_eq!(world.get(sought), Some(sought));
-            world.finish();
-        });
+    let stays = keys_in(0, 3).next().unwrap();
+    let moves: Vec<_> = keys_in(2, 3).take(2).collect();
+    for chain in [[stays, moves[0]], [moves[0], moves[1]]] {
+        for sought in chain {
+            model(3, move || {
+                let world = World::new(1);
+                for key in chain {
+                    world.set(key, key);
+                }
+                let reader = {
+                    let world = Arc::clone(&world);
+                    thread::spawn(move || assert_eq!(world.get(sought), Some(sought)))
+                };
+                // The third element is one too many for two buckets: the first is divided.
+                let other = keys_in(1, 3).next().unwrap();
+                world.set(other, other);
+                reader.join().unwrap();
+                assert_eq!(world.partition.lock().counts().buckets, 3);
+                assert_eq!(world.get(sought), Some(sought));
+                world.finish();
+            });
+        }
     }
 }
 
@@ -247,7 +259,7 @@ fn a_touch_beside_an_append_is_kept() {
 /// Front 4 and partition 7: a pinned element outlives its place in the table, and the last of owner and
 /// reader frees it once.
 #[test]
-fn what_is_pinned_is_neither_evicted_nor_moved() {
+fn what_is_pinned_outlives_its_place() {
     model(2, || {
         let world = World::new(1);
         world.set(1, 10);
@@ -257,10 +269,7 @@ fn what_is_pinned_is_neither_evicted_nor_moved() {
                 let Some(element) = world.pin(1) else {
                     return;
                 };
-                let mut bytes = [MaybeUninit::new(0); 16];
-                world.memory.read(element, 8, &mut bytes);
-                // SAFETY: made initialised, written over since.
-                assert_eq!(number(unsafe { bytes.assume_init_ref() }), 10);
+                assert_eq!(world.number_in(element), 10);
                 world.partition.lock().decref(element);
             })
         };
@@ -292,6 +301,58 @@ fn a_move_hides_nothing() {
         reader.join().unwrap();
         assert_eq!(world.partition.lock().counts().moved, 1);
         assert_eq!(world.get(2), Some(20));
+        world.finish();
+    });
+}
+
+/// Partition 7: a pinned element stays where it is, though its block was to be given away.
+#[test]
+fn what_is_pinned_is_not_moved() {
+    model(2, || {
+        let world = World::new(2);
+        // As in `a_move_hides_nothing`.
+        world.set_bytes(1, &[1; 440]);
+        world.set(2, 20);
+        world.set_bytes(3, &[3; 560]);
+        world.delete(1);
+        let reader = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let element = world.pin(2).expect("the key is always there");
+                assert_eq!(world.number_in(element), 20);
+                element
+            })
+        };
+        world.partition.lock().shed(NOW);
+        world.set_bytes(4, &[4; 560]);
+        let element = reader.join().unwrap();
+        assert_eq!(world.number_in(element), 20);
+        world.partition.lock().decref(element);
+        world.finish();
+    });
+}
+
+/// Front 3: a reference that is given back undoes no mark, and no mark brings it back.
+#[test]
+fn a_touch_beside_a_reference_given_back_is_kept() {
+    let touch = Read {
+        touch: Some(Expiry::At(Time(500))),
+        ..Read::default()
+    };
+    model(3, move || {
+        let world = World::new(1);
+        world.set(1, 10);
+        let element = world.pin(1).unwrap();
+        let reader = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.read(1, &touch).expect("the key is always there"))
+        };
+        world.partition.lock().decref(element);
+        reader.join().unwrap();
+        let seen = world.read(1, &Read::default()).unwrap();
+        assert_eq!(seen.expiry, Expiry::At(Time(500)));
+        let evicted = world.partition.lock().evict(NOW);
+        assert!(evicted, "nobody reads it");
         world.finish();
     });
 }
