@@ -211,15 +211,32 @@ impl Probability {
         (f64::from(self.highest) + 1.0) / 2_f64.powi(32)
     }
 
-    /// Whether it happens, given 32 random bits. [`Probability::ALWAYS`] asks for none.
+    /// A word each of whose bits is set with this probability, made of fair words: as many as the
+    /// probability has binary places.
+    ///
+    /// A bit that is set with probability q, ORed with a fair one, is set with (1 + q) / 2, and
+    /// ANDed, with q / 2: each writes one binary place in front of q, the last place first.
     #[inline(always)]
-    pub(crate) fn happens(self, random: impl FnOnce() -> u32) -> bool {
-        self.highest == u32::MAX || random() <= self.highest
+    pub(crate) fn bits(self, mut fair: impl FnMut() -> u64) -> u64 {
+        if self == Self::ALWAYS {
+            return u64::MAX;
+        }
+        let places = self.highest + 1;
+        (places.trailing_zeros()..32).fold(0, |set, place| {
+            if places >> place & 1 == 1 {
+                set | fair()
+            } else {
+                set & fair()
+            }
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rand::rngs::SmallRng;
+    use rand::{RngCore, SeedableRng};
+
     use super::*;
 
     #[test]
@@ -253,7 +270,36 @@ mod tests {
         assert_eq!(Probability::new(1.0), Some(Probability::ALWAYS));
         assert_eq!(Probability::new(0.5), Some(Probability::HALF));
         assert_eq!(Probability::new(0.25), Some(Probability::QUARTER));
-        let half = Probability::HALF;
-        assert!(half.happens(|| 0x7fff_ffff) && !half.happens(|| 0x8000_0000));
+    }
+
+    #[test]
+    fn bits_are_set_as_often_as_they_should() {
+        let mut random = SmallRng::seed_from_u64(1);
+        for probability in [1.0, 0.5, 0.25, 0.75, 0.1, 0.999, 1e-9] {
+            let chance = Probability::new(probability).unwrap();
+            let words = 20_000;
+            let set: u32 = (0..words)
+                .map(|_| chance.bits(|| random.next_u64()).count_ones())
+                .sum();
+            let share = f64::from(set) / f64::from(64 * words);
+            // Five standard deviations of so many draws.
+            let bound = 5.0 * (probability * (1.0 - probability) / f64::from(64 * words)).sqrt();
+            assert!(
+                (share - probability).abs() <= bound + 1e-6,
+                "{probability}: {share}"
+            );
+        }
+        // One fair word for each binary place.
+        let words = |chance: Probability| {
+            let mut words = 0;
+            chance.bits(|| {
+                words += 1;
+                0
+            });
+            words
+        };
+        assert_eq!(words(Probability::ALWAYS), 0);
+        assert_eq!(words(Probability::HALF), 1);
+        assert_eq!(words(Probability::QUARTER), 2);
     }
 }
