@@ -6,15 +6,10 @@
 #![cfg(loom)]
 
 use loom::thread;
-use nuthatch_flow::{
-    Config, Entry, Eviction, FlowHandle, InsertAt, Inserted, Layout, Probability, SharedFlowCache,
-};
+use nuthatch_flow::{Config, Entry, Eviction, FlowHandle, Inserted, Layout, SharedFlowCache};
 
 /// Every hit moves up, new keys come in second to last: the most that is ever moved.
-const BUBBLE: Eviction = Eviction::Pblru {
-    insert: InsertAt::SecondToLast,
-    swap: Probability::ALWAYS,
-};
+const BUBBLE: Eviction = Eviction::PBLRU_AUTHORS;
 
 /// A key of the first bucket (of all layouts) with this tag.
 fn key(tag: u64) -> u64 {
