@@ -26,7 +26,7 @@ run bench --entries 64k --dist zipf --theta 0.99 --oversubscription 4 --layout 4
     --eviction random,lru,dc-bubble,pblru:second-to-last,pblru:last:0.25,pblru --warm-up 30 --rounds 1 \
     --svg docs/figures/flow-zipf.svg
 # Cycles: many short rounds.
-lookups="--warm-up 2 --lookups 256k --rounds $((rounds * 3))"
+lookups="--warm-up 8 --lookups 256k --rounds $((rounds * 5))"
 # Words are words, here and below.
 # shellcheck disable=SC2086
 run bench --entries 1m,4m --layout 4-way,8-way,cuckoo-lite,blp-2-4 \
