@@ -46,7 +46,7 @@ impl<D: Design> Cuckoo<D> {
     /// Writes the new number over the old one, under the lock. `None` if it must move: it does not
     /// fit, or the header must widen.
     fn delta_in_place(&self, local: &mut Local, asked: &Asked<'_>, delta: &Delta) -> Option<Reply> {
-        let Asked { now, key, .. } = *asked;
+        let Asked { now, ref key, .. } = *asked;
         let place = &self.index.place(key.hash());
         let locked = self.index.lock(place);
         let found = self.find_locked(local, &locked, key);
@@ -139,7 +139,7 @@ impl<D: Design> Cuckoo<D> {
 
     /// The sequence of the key's live item and the number in it, at one moment.
     fn peek_number(&self, local: &Local, asked: &Asked<'_>) -> Option<(u64, Result<u64, Reply>)> {
-        let Asked { now, key, .. } = *asked;
+        let Asked { now, ref key, .. } = *asked;
         let place = &self.index.place(key.hash());
         let locked = self.index.lock(place);
         let found = self.find_locked(local, &locked, key);

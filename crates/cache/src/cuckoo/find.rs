@@ -17,7 +17,7 @@ pub(super) struct Asked<'a> {
     /// The batch's moment.
     pub now: Time,
     /// Whom it is about.
-    pub key: &'a Key<'a>,
+    pub key: Key<'a>,
     /// Its number in the batch.
     pub index: usize,
 }

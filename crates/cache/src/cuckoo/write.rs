@@ -33,7 +33,7 @@ impl<D: Design> Cuckoo<D> {
     }
 
     pub(super) fn put(&self, local: &mut Local, asked: &Asked<'_>, store: &Store<'_>) -> Reply {
-        let Asked { now, key, .. } = *asked;
+        let Asked { now, ref key, .. } = *asked;
         let wide = Shape::needs_wide(store.flags, store.new_cas);
         match self.allocate(local, now, key, store.value.len(), wide) {
             Ok(fresh) => {
@@ -53,7 +53,7 @@ impl<D: Design> Cuckoo<D> {
         mut fresh: Fresh,
         store: &Store<'_>,
     ) -> Reply {
-        let Asked { now, key, .. } = *asked;
+        let Asked { now, ref key, .. } = *asked;
         let place = &self.index.place(key.hash());
         self.lifetimes.note_expiry(store.expiry);
         // Ends when there is room: each turn either finds a slot or makes one.
@@ -140,7 +140,7 @@ impl<D: Design> Cuckoo<D> {
         before: &[u8],
         after: &[u8],
     ) -> Reply {
-        let Asked { key, .. } = *asked;
+        let Asked { ref key, .. } = *asked;
         let alone = self.shape(key.bytes().len(), store.value.len(), false);
         if alone.total_bytes() > self.item_size_max {
             return Reply::TooLarge;
@@ -174,7 +174,7 @@ impl<D: Design> Cuckoo<D> {
         asked: &Asked<'_>,
         plan: impl Fn(&Header) -> Result<Rewrite<'v>, Reply>,
     ) -> Result<Item, Reply> {
-        let Asked { now, key, .. } = *asked;
+        let Asked { now, ref key, .. } = *asked;
         let place = &self.index.place(key.hash());
         let mut spare: Option<Fresh> = None;
         let reply = loop {
@@ -271,7 +271,7 @@ impl<D: Design> Cuckoo<D> {
     }
 
     fn delete(&self, local: &mut Local, asked: &Asked<'_>, condition: Condition) -> Reply {
-        let Asked { now, key, .. } = *asked;
+        let Asked { now, ref key, .. } = *asked;
         let place = &self.index.place(key.hash());
         let locked = self.index.lock(place);
         let Some(found) = self.find_locked(local, &locked, key) else {
