@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::search::Searcher;
 use crate::count::{Count, Counted};
 use crate::lifetime::Sequences;
+use crate::table::Own;
 
 /// A thread's own: counters, search buffers, unused sequences.
 pub struct Local {
@@ -33,5 +34,15 @@ impl Local {
         counters.add(Count::Lookups as usize, hits + misses);
         counters.add(Count::Hits as usize, hits);
         counters.add(Count::SearchedHit as usize, hits);
+    }
+}
+
+impl Own for Local {
+    fn counters(&self) -> &Counted {
+        &self.counters
+    }
+
+    fn sequences(&mut self) -> &mut Sequences {
+        &mut self.sequences
     }
 }
