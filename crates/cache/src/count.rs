@@ -45,9 +45,14 @@ pub enum Count {
     SearchedHit,
     /// Items looked at by those that did not.
     SearchedMiss,
+    /// Gets that found their key at the first item looked at: counted here alone, though each is a
+    /// search, a hit and an item looked at as well.
+    UsualHits,
+    /// Gets that looked at no item: counted here alone, though each is a search as well.
+    UsualMisses,
 }
 
-const ENGINE_COUNTS: usize = Count::SearchedMiss as usize + 1;
+const ENGINE_COUNTS: usize = Count::UsualMisses as usize + 1;
 
 /// Counters of a size class.
 #[derive(Clone, Copy, Debug)]
@@ -164,6 +169,7 @@ pub fn items(live: &[u64; COUNTS]) -> u64 {
 pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
     let (sums, live) = (counters.sums_since_reset(), counters.sums());
     let count = |count: Count| sums[count as usize];
+    let usual_hits = count(Count::UsualHits);
     let (memory_limit, memory_used) = {
         let pool = store.pool();
         (pool.limit() as u64, pool.used() as u64)
@@ -181,9 +187,9 @@ pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
         out_of_memory: count(Count::OutOfMemory),
         pages_moved: store.pages_moved(),
         swept: count(Count::Swept),
-        lookups: count(Count::Lookups),
-        lookup_hits: count(Count::Hits),
-        searched_hit: count(Count::SearchedHit),
+        lookups: count(Count::Lookups) + usual_hits + count(Count::UsualMisses),
+        lookup_hits: count(Count::Hits) + usual_hits,
+        searched_hit: count(Count::SearchedHit) + usual_hits,
         searched_miss: count(Count::SearchedMiss),
         read_retries: count(Count::Retries),
         false_tags: count(Count::FalseTags),

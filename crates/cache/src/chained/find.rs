@@ -63,7 +63,7 @@ impl Chained {
         locked: &Locked<'_>,
         asked: &Asked<'_>,
     ) -> Option<Found> {
-        let found = self.find(local, locked, asked.key);
+        let found = self.find(local, locked, &asked.key);
         found.filter(|found| self.is_live(&found.header, asked.now))
     }
 

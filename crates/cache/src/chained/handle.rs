@@ -97,7 +97,7 @@ impl Handle for ChainedHandle {
             if group.len() > 1 {
                 self.prefetch(group);
             }
-            for Request { key, op } in group {
+            for &Request { key, ref op } in group {
                 self.carry_out(&Asked { now, key, index }, op, replies);
                 index += 1;
             }

@@ -70,7 +70,11 @@ impl Chained {
         read: &Read,
         replies: &mut impl Replies<ChainedValue>,
     ) {
-        let Asked { now, key, index } = *asked;
+        let Asked {
+            now,
+            ref key,
+            index,
+        } = *asked;
         let turn = |local: &mut Local, spare: &mut Option<Fresh>| {
             let locked = self.index.lock(key.hash());
             let found = self.find(local, &locked, key);

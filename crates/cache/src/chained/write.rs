@@ -130,7 +130,7 @@ impl Table for Chained {
         self.lifetimes.note_expiry(store.expiry);
         let now = asked.now;
         let locked = self.index.lock(asked.key.hash());
-        let found = self.find(local, &locked, asked.key);
+        let found = self.find(local, &locked, &asked.key);
         let live = found.filter(|found| self.is_live(&found.header, now));
         let stale = match allows(store, live.as_ref().map(|found| &found.header)) {
             Ok(stale) => stale,
@@ -149,7 +149,7 @@ impl Table for Chained {
 
     fn delete(&self, local: &mut Local, asked: &Asked<'_>, condition: Condition) -> Reply {
         let locked = self.index.lock(asked.key.hash());
-        let Some(found) = self.find(local, &locked, asked.key) else {
+        let Some(found) = self.find(local, &locked, &asked.key) else {
             return Reply::NotFound;
         };
         let live = self.is_live(&found.header, asked.now);

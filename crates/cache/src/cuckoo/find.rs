@@ -8,7 +8,6 @@ use crate::count::Count;
 use crate::item::Header;
 use crate::request::Key;
 use crate::slab::arena::{Chunk, WORD};
-// For those who find.
 pub(super) use crate::table::Asked;
 
 impl<D: Design> Cuckoo<D> {

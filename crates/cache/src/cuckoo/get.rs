@@ -107,8 +107,8 @@ impl<D: Design> Cuckoo<D> {
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
         match self.get_usual(asked, replies) {
-            Usual::Hit => local.count_usual(1, 0),
-            Usual::Miss => local.count_usual(0, 1),
+            Usual::Hit => local.counters.one(Count::UsualHits),
+            Usual::Miss => local.counters.one(Count::UsualMisses),
             Usual::Not => self.get_any(local, *asked, replies),
         }
     }
@@ -154,7 +154,11 @@ impl<D: Design> Cuckoo<D> {
         snapshot: &Snapshot,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) -> Usual {
-        let Asked { now, key, index } = *asked;
+        let Asked {
+            now,
+            ref key,
+            index,
+        } = *asked;
         let Some(words) = self.store.arena.window(chunk) else {
             return Usual::Not;
         };
@@ -189,7 +193,11 @@ impl<D: Design> Cuckoo<D> {
         asked: Asked<'_>,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
-        let Asked { now, key, index } = asked;
+        let Asked {
+            now,
+            ref key,
+            index,
+        } = asked;
         let place = &self.index.place(key.hash());
         // Each turn but the last means that a writer finished something meanwhile.
         loop {
@@ -256,7 +264,11 @@ impl<D: Design> Cuckoo<D> {
         asked: &Asked<'_>,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
-        let Asked { now, key, index } = *asked;
+        let Asked {
+            now,
+            ref key,
+            index,
+        } = *asked;
         let place = &self.index.place(key.hash());
         let locked = self.index.lock(place);
         let found = self

@@ -68,7 +68,11 @@ impl<D: Design> CuckooHandle<D> {
     /// running ahead into the caller's next get.
     #[inline(always)]
     fn get_alone(&mut self, now: Time, key: &Key<'_>, replies: &mut impl Replies<CuckooValue<D>>) {
-        let asked = Asked { now, key, index: 0 };
+        let asked = Asked {
+            now,
+            key: *key,
+            index: 0,
+        };
         self.engine.get(&self.local, &asked, replies);
     }
 
@@ -81,8 +85,11 @@ impl<D: Design> CuckooHandle<D> {
         replies: &mut R,
     ) {
         if let [request] = batch {
-            let key = &request.key;
-            let asked = Asked { now, key, index: 0 };
+            let asked = Asked {
+                now,
+                key: request.key,
+                index: 0,
+            };
             return self.change(&asked, &request.op, replies);
         }
         // Of a longer batch three groups are under way at a time, each in another stage, so that the
@@ -133,7 +140,7 @@ impl<D: Design> CuckooHandle<D> {
         for (number, (request, probe)) in group.iter().zip(probes).enumerate() {
             let asked = Asked {
                 now,
-                key: &request.key,
+                key: request.key,
                 index: first + number,
             };
             match &request.op {

@@ -30,10 +30,8 @@ impl Local {
     /// Counts plain gets that went the usual way: a hit looked at one item, a miss at none.
     #[inline(always)]
     pub fn count_usual(&self, hits: u64, misses: u64) {
-        let counters = &self.counters;
-        counters.add(Count::Lookups as usize, hits + misses);
-        counters.add(Count::Hits as usize, hits);
-        counters.add(Count::SearchedHit as usize, hits);
+        self.counters.add(Count::UsualHits as usize, hits);
+        self.counters.add(Count::UsualMisses as usize, misses);
     }
 }
 

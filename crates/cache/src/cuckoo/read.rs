@@ -67,7 +67,11 @@ impl<D: Design> Cuckoo<D> {
         read: &Read,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) -> bool {
-        let Asked { now, key, index } = *asked;
+        let Asked {
+            now,
+            ref key,
+            index,
+        } = *asked;
         let place = &self.index.place(key.hash());
         if read.touch.is_some() {
             return false;
@@ -120,7 +124,11 @@ impl<D: Design> Cuckoo<D> {
         read: &Read,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
-        let Asked { now, key, index } = *asked;
+        let Asked {
+            now,
+            ref key,
+            index,
+        } = *asked;
         let place = &self.index.place(key.hash());
         let turn = |local: &mut Local, spare: &mut Option<Fresh>| {
             let locked = self.index.lock(place);

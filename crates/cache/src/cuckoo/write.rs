@@ -109,7 +109,7 @@ impl<D: Design> Table for Cuckoo<D> {
     #[inline(always)]
     fn hold(&self, local: &Local, asked: &Asked<'_>) -> Option<Held<'_, D>> {
         let locked = self.index.lock(&self.index.place(asked.key.hash()));
-        let found = self.find_locked(local, &locked, asked.key);
+        let found = self.find_locked(local, &locked, &asked.key);
         match found.filter(|found| self.is_live(&found.header, asked.now)) {
             Some(found) => Some(Held { locked, found }),
             None => {
@@ -144,7 +144,7 @@ impl<D: Design> Table for Cuckoo<D> {
         mut fresh: Fresh,
         store: &Store<'_>,
     ) -> Reply {
-        let Asked { now, key, .. } = *asked;
+        let Asked { now, ref key, .. } = *asked;
         let place = &self.index.place(key.hash());
         self.lifetimes.note_expiry(store.expiry);
         // Ends when there is room: each turn either finds a slot or makes one.
@@ -178,7 +178,7 @@ impl<D: Design> Table for Cuckoo<D> {
     }
 
     fn delete(&self, local: &mut Local, asked: &Asked<'_>, condition: Condition) -> Reply {
-        let Asked { now, key, .. } = *asked;
+        let Asked { now, ref key, .. } = *asked;
         let place = &self.index.place(key.hash());
         let locked = self.index.lock(place);
         let Some(found) = self.find_locked(local, &locked, key) else {

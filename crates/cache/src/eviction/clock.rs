@@ -43,14 +43,14 @@ impl Recency {
     pub fn hit(&self, chunk: Chunk) {
         let (word, bit) = place(chunk);
         let recent = self.recent[word].load(Ordering::Relaxed);
-        if recent & bit == 0 {
+        if recent >> bit & 1 == 0 {
             // A load and a store, not one atomic operation, which would be a full barrier: no later
             // get could start before this one's last miss. Two threads that set bits of one word at
             // the same moment may lose one, or bring one back that the hand has just cleared: an
             // item is evicted a round earlier or later.
-            self.recent[word].store(recent | bit, Ordering::Relaxed);
+            self.recent[word].store(recent | 1 << bit, Ordering::Relaxed);
             let fetched = self.fetched[word].load(Ordering::Relaxed);
-            self.fetched[word].store(fetched | bit, Ordering::Relaxed);
+            self.fetched[word].store(fetched | 1 << bit, Ordering::Relaxed);
         }
     }
 
@@ -59,8 +59,8 @@ impl Recency {
     pub fn start(&self, chunk: Chunk) {
         let (word, bit) = place(chunk);
         for words in [&self.recent, &self.fetched] {
-            if words[word].load(Ordering::Relaxed) & bit != 0 {
-                words[word].fetch_and(!bit, Ordering::Relaxed);
+            if words[word].load(Ordering::Relaxed) >> bit & 1 != 0 {
+                words[word].fetch_and(!(1 << bit), Ordering::Relaxed);
             }
         }
     }
@@ -70,8 +70,8 @@ impl Recency {
         self.start(to);
         let ((source, source_bit), (target, target_bit)) = (place(from), place(to));
         for words in [&self.recent, &self.fetched] {
-            if words[source].load(Ordering::Relaxed) & source_bit != 0 {
-                words[target].fetch_or(target_bit, Ordering::Relaxed);
+            if words[source].load(Ordering::Relaxed) >> source_bit & 1 != 0 {
+                words[target].fetch_or(1 << target_bit, Ordering::Relaxed);
             }
         }
     }
@@ -80,9 +80,9 @@ impl Recency {
     #[inline]
     pub fn pass(&self, chunk: Chunk) -> bool {
         let (word, bit) = place(chunk);
-        let recent = self.recent[word].load(Ordering::Relaxed) & bit != 0;
+        let recent = self.recent[word].load(Ordering::Relaxed) >> bit & 1 != 0;
         if recent {
-            self.recent[word].fetch_and(!bit, Ordering::Relaxed);
+            self.recent[word].fetch_and(!(1 << bit), Ordering::Relaxed);
         }
         recent
     }
@@ -91,7 +91,7 @@ impl Recency {
     #[inline]
     pub fn was_fetched(&self, chunk: Chunk) -> bool {
         let (word, bit) = place(chunk);
-        self.fetched[word].load(Ordering::Relaxed) & bit != 0
+        self.fetched[word].load(Ordering::Relaxed) >> bit & 1 != 0
     }
 
     /// Where the chunk's bit lies, for prefetching.
@@ -101,10 +101,11 @@ impl Recency {
     }
 }
 
+/// The word of a chunk's bit, and its number there.
 #[inline(always)]
 fn place(chunk: Chunk) -> (usize, u64) {
     let granule = chunk.0 / GRANULE;
-    ((granule / 64) as usize, 1 << (granule % 64))
+    ((granule / 64) as usize, granule % 64)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -79,7 +79,15 @@ impl Arena {
     /// that a small item may have. `None` if there is no such chunk.
     #[inline(always)]
     pub fn window(&self, chunk: Chunk) -> Option<&[AtomicU64; WINDOW]> {
-        self.words.get(chunk.0 as usize..)?.first_chunk()
+        let start = chunk.0 as usize;
+        // SAFETY: there are `len` words and a window behind them, so a whole window begins at each
+        // word up to number `len`.
+        (start <= self.len).then(|| unsafe {
+            self.words
+                .get_unchecked(start..)
+                .first_chunk()
+                .unwrap_unchecked()
+        })
     }
 
     /// True if the bytes from word `at` of the chunk on are `bytes`; false beyond the arena.

@@ -26,6 +26,11 @@ pub fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
     };
     // All words are compared before the one branch: keys differ seldom, once their tags agree.
     let mut differing = word(bytes.len() - WORD) ^ u64::from_le_bytes(*last);
+    if bytes.len() <= 2 * WORD {
+        // The usual length, without a loop.
+        let first = bytes.first_chunk().expect("not short");
+        return differing | (word(0) ^ u64::from_le_bytes(*first)) == 0;
+    }
     let mut at = 0;
     while at < bytes.len() - WORD {
         let part = bytes[at..].first_chunk().expect("before the last");

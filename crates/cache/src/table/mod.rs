@@ -27,7 +27,7 @@ pub struct Asked<'a> {
     /// The batch's moment.
     pub now: Time,
     /// Whom it is about.
-    pub key: &'a Key<'a>,
+    pub key: Key<'a>,
     /// Its number in the batch.
     pub index: usize,
 }
@@ -185,7 +185,7 @@ pub trait Table: Engine + Housed {
             if spare.is_some() {
                 continue;
             }
-            match self.allocate(local, asked.now, asked.key, shape) {
+            match self.allocate(local, asked.now, &asked.key, shape) {
                 Ok(fresh) => spare = Some(fresh),
                 Err(refusal) => break Err(refusal),
             }
@@ -209,7 +209,7 @@ pub trait Table: Engine + Housed {
     fn put(&self, local: &mut Self::Local, asked: &Asked<'_>, store: &Store<'_>) -> Reply {
         let wide = Shape::needs_wide(store.flags, store.new_cas);
         let shape = self.shape(asked.key.bytes().len(), store.value.len(), wide);
-        match self.allocate(local, asked.now, asked.key, shape) {
+        match self.allocate(local, asked.now, &asked.key, shape) {
             Ok(fresh) => {
                 self.store()
                     .write_value(fresh.chunk, &fresh.shape, 0, store.value);
@@ -236,7 +236,7 @@ pub trait Table: Engine + Housed {
             "a reservation is committed when it is complete"
         );
         let key = reservation.take_key();
-        let key = &Key::new(&key, self.hasher());
+        let key = Key::new(&key, self.hasher());
         let asked = &Asked { now, key, index: 0 };
         if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
             // What is there must be copied in any case, so the bytes come out of their place once.

@@ -94,29 +94,25 @@ impl<H: Handle> OurWorker<H> {
     /// As a program does that has one key at a time: each request is built, sent and judged alone.
     fn ask_singly(&mut self, now: Time, list: &Operations, from: usize, to: usize) -> Tally {
         let mut tally = Tally::default();
-        self.answers.start(1, list.value_size());
+        let mut room = vec![MaybeUninit::new(0); list.value_size()];
         for one in list.range(from, to) {
             let key = Key::new(one.key, &self.hasher);
+            let mut sink = Lone {
+                answer: Answer::None,
+                room: &mut room,
+                odd: &mut self.answers.odd,
+            };
             match one.set {
                 Some(value) => {
                     let op = Op::Store(Store::set(value));
-                    self.handle
-                        .execute(now, &[Request { key, op }], &mut self.answers);
+                    self.handle.execute(now, &[Request { key, op }], &mut sink);
                     tally.operations += 1;
-                    tally.wrong += u64::from(self.answers.answers[0] != Answer::Stored);
+                    tally.wrong += u64::from(sink.answer != Answer::Stored);
                 }
                 None => {
                     let request = Request { key, op: Op::Get };
-                    self.handle.execute(now, &[request], &mut self.answers);
-                    let Answers {
-                        answers, values, ..
-                    } = &self.answers;
-                    judge_get(
-                        answers[0],
-                        &values[..list.value_size()],
-                        one.key,
-                        &mut tally,
-                    );
+                    self.handle.execute(now, &[request], &mut sink);
+                    judge_get(sink.answer, sink.room, one.key, &mut tally);
                 }
             }
         }
@@ -146,6 +142,17 @@ enum Answer {
     Miss,
     Stored,
     Wrong,
+}
+
+impl From<Reply> for Answer {
+    #[inline(always)]
+    fn from(reply: Reply) -> Self {
+        match reply {
+            Reply::Miss => Self::Miss,
+            Reply::Stored(_) => Self::Stored,
+            _ => Self::Wrong,
+        }
+    }
 }
 
 /// A batch's answers: a place of the expected size for each value.
@@ -204,6 +211,58 @@ fn judge_get(answer: Answer, value: &[MaybeUninit<u8>], key: &[u8], tally: &mut 
     }
 }
 
+/// The answer to a request alone, in registers.
+struct Lone<'a> {
+    answer: Answer,
+    /// Room for a value of the expected size.
+    room: &'a mut [MaybeUninit<u8>],
+    odd: &'a mut Vec<MaybeUninit<u8>>,
+}
+
+impl<V: Value> Replies<V> for Lone<'_> {
+    #[inline(always)]
+    fn begin(&mut self, _index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        if item.value_len == self.room.len() {
+            self.answer = Answer::Hit;
+            self.room
+        } else {
+            self.answer = Answer::Wrong;
+            self.odd.resize(item.value_len, MaybeUninit::new(0));
+            self.odd
+        }
+    }
+
+    #[inline(always)]
+    fn commit(&mut self, _index: usize) {}
+
+    fn retract(&mut self, _index: usize) {
+        self.answer = Answer::None;
+    }
+
+    fn large(&mut self, _index: usize, _item: &Item, value: V) {
+        self.answer = take_large(&value, self.room);
+    }
+
+    #[inline(always)]
+    fn done(&mut self, _index: usize, reply: Reply) {
+        self.answer = Answer::from(reply);
+    }
+}
+
+/// Copies a value held in place, if it has the expected size.
+fn take_large(value: &impl Value, room: &mut [MaybeUninit<u8>]) -> Answer {
+    if value.len() != room.len() {
+        return Answer::Wrong;
+    }
+    let mut copied = 0;
+    while copied < room.len() {
+        let chunk = value.chunk(copied);
+        room[copied..copied + chunk.len()].write_copy_of_slice(chunk);
+        copied += chunk.len();
+    }
+    Answer::Hit
+}
+
 impl<V: Value> Replies<V> for Answers {
     #[inline(always)]
     fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
@@ -225,31 +284,12 @@ impl<V: Value> Replies<V> for Answers {
     }
 
     fn large(&mut self, index: usize, _item: &Item, value: V) {
-        self.answers[index] = Answer::Wrong;
-        if value.len() != self.value_size {
-            return;
-        }
-        let mut room = index * self.value_size..(index + 1) * self.value_size;
-        loop {
-            let chunk = value.chunk(value.len() - room.len());
-            if chunk.is_empty() {
-                break;
-            }
-            let (to, from) = (&mut self.values[room.start..], chunk);
-            for (to, &from) in to.iter_mut().zip(from) {
-                to.write(from);
-            }
-            room.start += chunk.len();
-        }
-        self.answers[index] = Answer::Hit;
+        let room = &mut self.values[index * self.value_size..][..self.value_size];
+        self.answers[index] = take_large(&value, room);
     }
 
     #[inline(always)]
     fn done(&mut self, index: usize, reply: Reply) {
-        self.answers[index] = match reply {
-            Reply::Miss => Answer::Miss,
-            Reply::Stored(_) => Answer::Stored,
-            _ => Answer::Wrong,
-        };
+        self.answers[index] = Answer::from(reply);
     }
 }
