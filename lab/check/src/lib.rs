@@ -17,8 +17,10 @@ pub fn soak() -> usize {
 
 pub mod answer;
 pub mod conformance;
+#[cfg(feature = "history")]
 pub mod history;
 pub mod naive;
 pub mod sequence;
 pub mod stress;
+#[cfg(feature = "history")]
 pub mod suite;
