@@ -1,24 +1,54 @@
 #!/bin/sh
-# Long checks, not part of the tests: fuzzing and a mixed load for MINUTES each: soak.sh [MINUTES].
+# Long checks, not part of the tests: soak.sh [MINUTES], 30 if not said, for each of
+#   - a server with each engine at its memory limit, under gets and sets of more keys than fit, while
+#     clients come and go;
+#   - the random checks of the engines and the flow cache, repeated for as long;
+#   - all fuzz targets together.
 set -eu
 cd "$(dirname "$0")/.."
 minutes=${1:-30}
 seconds=$((minutes * 60))
+engines="cuckoo cphash lockhash chained"
+each=$((seconds / 4))
 cargo build --release --quiet --bin nuthatch
-
-# A server at its memory limit, with more keys than fit, under gets and sets whose answers are
-# checked; then its memory is shown.
 ports=$(mktemp)
-MEMCACHED_PORT_FILENAME=$ports target/release/nuthatch -l 127.0.0.1 -p 0 -m 256 &
-server=$!
-trap 'kill $server; rm -f "$ports"' EXIT
-until [ -s "$ports" ]; do
-    kill -0 $server
-    sleep 0.1
-done
-port=$(sed -n 's/^TCP INET: //p' "$ports")
-target/release/nuthatch bench server --target "127.0.0.1:$port" --pid $server --keys 4000000 \
-    --conns 100 --pipeline 10 --get-ratio 0.7 --dist zipf --value-size 100 --seconds "$seconds"
-grep VmRSS /proc/$server/status
+server=
+trap '[ -z "$server" ] || kill "$server"; rm -f "$ports"' EXIT
 
-scripts/fuzz.sh "$seconds"
+# An engine's server under load in rounds, each with connections of its own. Its memory must stay
+# within the limit, 5 % and 32 MiB; lost or wrong answers end the load with an error.
+soak_server() {
+    engine=$1
+    limit=256
+    : >"$ports"
+    MEMCACHED_PORT_FILENAME=$ports target/release/nuthatch --engine "$engine" \
+        -l 127.0.0.1 -p 0 -m $limit &
+    server=$!
+    until [ -s "$ports" ]; do
+        kill -0 $server
+        sleep 0.1
+    done
+    port=$(sed -n 's/^TCP INET: //p' "$ports")
+    for round in 1 2 3 4; do
+        echo "soak: $engine, round $round"
+        target/release/nuthatch bench server --target "127.0.0.1:$port" --pid $server \
+            --keys 4000000 --conns $((25 * round)) --pipeline 10 --get-ratio 0.7 --dist zipf \
+            --value-size $((50 * round)) --seconds $((each / 4 + 1))
+        resident=$(awk '/VmRSS/ { print int($2 / 1024) }' /proc/$server/status)
+        echo "soak: $engine: $resident MiB resident, limit $limit"
+        [ "$resident" -le $((limit * 105 / 100 + 32)) ]
+    done
+    kill $server
+    wait $server
+    server=
+}
+
+for engine in $engines; do
+    soak_server "$engine"
+done
+
+# Once takes about a minute and a half on two cores.
+NUTHATCH_SOAK=$((seconds / 90 + 1)) cargo test --quiet -p nuthatch-check -p nuthatch-flow
+
+targets=$(cargo +nightly fuzz list 2>/dev/null | wc -l)
+scripts/fuzz.sh $((seconds / (targets > 0 ? targets : 1)))
