@@ -5,7 +5,7 @@
 //! * [`sequence`]: random sequences of operations against the oracle, which shrink.
 //! * [`stress`]: many threads on values that check themselves.
 //! * [`history`]: concurrent histories of one key, judged for linearizability.
-//! * [`suite`]: all of these as tests of an engine in one configuration.
+//! * [`suite`](mod@suite): all of these as tests of an engine in one configuration.
 //! * [`answer`]: owned replies, and the ways tests ask for them.
 
 /// How often the usual amount of random checking is wanted: the number in the environment variable

@@ -1,6 +1,6 @@
 //! Every check, on an engine in one configuration.
 //!
-//! [`suite!`](crate::suite) makes a test of each check in here. So what an engine's own file says is
+//! [`suite!`](crate::suite!) makes a test of each check in here. So what an engine's own file says is
 //! how its configurations are made, how much of each check they get, and what is particular to it.
 
 use std::sync::Arc;

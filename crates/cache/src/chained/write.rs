@@ -1,7 +1,7 @@
 //! Writing: stores and removals.
 //!
 //! A store fills its chunk first, while nobody else knows of it, and locks only to look at what is
-//! there and to change the chain. Stores that depend on what is there: see [`table`](crate::table).
+//! there and to change the chain. Stores that depend on what is there: see [`table`].
 
 use nuthatch_sync::clock::Time;
 

@@ -1,8 +1,8 @@
 //! Writing: stores and removals.
 //!
 //! A store fills its chunk first, while nobody else knows of it, and takes the lock only to look at
-//! what is there and to swap one word. Stores that depend on what is there: see
-//! [`table`](crate::table).
+//! what is there and to swap one word. Stores that depend on what is there:
+//! see [`table`].
 
 use nuthatch_sync::clock::Time;
 
