@@ -50,7 +50,7 @@ fn crowded(setup: Setup) -> Arc<CpHash> {
 
 /// What waits for an answer at each step waits for another thread here, so there is less of it.
 const ARRAY: Extent = Extent {
-    sequences: 110,
+    sequences: 100,
     sequences_full: 20,
     sequences_of_bytes: 30,
     batches: 750,
