@@ -6,15 +6,10 @@
 #![cfg(loom)]
 
 use loom::thread;
-use nuthatch_flow::{
-    Config, Entry, Eviction, FlowHandle, InsertAt, Inserted, Layout, Probability, SharedFlowCache,
-};
+use nuthatch_flow::{Config, Entry, Eviction, FlowHandle, Inserted, Layout, SharedFlowCache};
 
 /// Every hit moves up, new keys come in second to last: the most that is ever moved.
-const BUBBLE: Eviction = Eviction::Pblru {
-    insert: InsertAt::SecondToLast,
-    swap: Probability::ALWAYS,
-};
+const BUBBLE: Eviction = Eviction::PBLRU_AUTHORS;
 
 /// A key of the first bucket (of all layouts) with this tag.
 fn key(tag: u64) -> u64 {
@@ -71,6 +66,33 @@ fn nobody_is_missed_while_a_key_moves_up() {
             assert_eq!(reader.lookup(key(2)), Some(20));
         });
         // Hit in slot 1: changes places with slot 0.
+        assert_eq!(mover.lookup(key(2)), Some(20));
+        reader.join().unwrap();
+        assert_eq!(
+            (mover.lookup(key(1)), mover.lookup(key(2))),
+            (Some(10), Some(20))
+        );
+        assert_eq!(cache.count(), 2);
+    });
+}
+
+/// Invariants 3 and 4 in a batch, whose hits move keys up when all of it is looked up, while another
+/// thread's hit does so too.
+#[test]
+fn a_batch_misses_nobody_while_a_key_moves_up() {
+    model(3, || {
+        let cache = cache(Layout::FourWay);
+        let mut mover = cache.handle();
+        insert(&mut mover, 1, 10);
+        insert(&mut mover, 2, 20);
+        let reader = {
+            let mut reader = cache.handle();
+            thread::spawn(move || {
+                let (mut values, mut hits) = ([0; 2], [0]);
+                let found = reader.lookup_many(&[key(2), key(1)], &mut values, &mut hits);
+                assert_eq!((found, hits, values), (2, [0b11], [20, 10]));
+            })
+        };
         assert_eq!(mover.lookup(key(2)), Some(20));
         reader.join().unwrap();
         assert_eq!(
