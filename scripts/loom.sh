@@ -17,6 +17,5 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 # Arithmetic on torn words must not pass its bounds, in any interleaving.
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
-cargo test --release -p nuthatch-sync --test 'loom*' -- "$@"
-cargo test --release -p nuthatch --test loom -- "$@"
-cargo test --release -p nuthatch-flow --test loom -- "$@"
+# A failure hides no other.
+cargo test --release --no-fail-fast -p nuthatch-sync -p nuthatch -p nuthatch-flow --test 'loom*' -- "$@"

@@ -28,11 +28,26 @@ holds() {
         failed=$((failed + 1))
     fi
 }
-holds "14 caches are measured" 'caches == 14'
+holds "15 caches are measured" 'caches == 15'
 holds "two buckets hit more than one" 'rate["2-4 BLP, random"] > rate["4-way, random"] + 0.02'
 holds "PBLRU hits more than random" 'rate["2-4 BLP, PBLRU"] > rate["2-4 BLP, random"] + 0.005'
 holds "rte_hash hits" 'rate["rte_hash, random"] > 0.5 && rate["rte_hash, oldest"] > 0.5'
 holds "no cache never hits" 'rate["no cache"] == 0'
+
+# Packets of both versions, whole and cut short.
+if LD_LIBRARY_PATH=target/dpdk/prefix/lib target/dpdk/test-packet; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+fi
+if awk '/ packets: /{ all = $1 } / of them IPv6$/{ six = $1 } / not IP 0$/{ ip = 1 }
+        END { exit !(ip && six > all / 5 && six < all / 3) }' "$log"
+then
+    passed=$((passed + 1))
+else
+    echo "dpdk: not so: a quarter of the packets is IPv6, and all are IP"
+    failed=$((failed + 1))
+fi
 
 # Bad words end with a clear error, before anything is measured.
 if LD_LIBRARY_PATH=target/dpdk/prefix/lib target/dpdk/flow-packets --no-huge --no-shconf --no-pci \

@@ -1,6 +1,7 @@
 /* The library as a C program sees it: what functions promise in the header, one after the other.
  * Prints a line a test, and the counts; fails if one failed. */
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,9 +200,12 @@ static void bad_configurations_are_refused(void)
     config = config_of(1024);
     config.insert_at = 2;
     CHECK(refusal(&config) == NUTHATCH_FLOW_STATUS_UNKNOWN_INSERT_AT);
-    config = config_of(1024);
-    config.swap_probability = 0;
-    CHECK(refusal(&config) == NUTHATCH_FLOW_STATUS_PROBABILITY);
+    const double no_probability[] = {-0.25, 1.5, NAN, INFINITY};
+    for (size_t i = 0; i < sizeof(no_probability) / sizeof(no_probability[0]); i++) {
+        config = config_of(1024);
+        config.swap_probability = no_probability[i];
+        CHECK(refusal(&config) == NUTHATCH_FLOW_STATUS_PROBABILITY);
+    }
     config = config_of((UINT64_C(1) << 32) + 1);
     CHECK(refusal(&config) == NUTHATCH_FLOW_STATUS_TOO_MANY_ENTRIES);
     config = config_of(1024);

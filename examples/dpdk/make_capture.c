@@ -1,4 +1,5 @@
-/* Writes a capture of TCP and UDP packets of many flows, some more often seen than others.
+/* Writes a capture of TCP and UDP packets over IPv4 and IPv6, of many flows, some more often seen than
+ * others.
  *
  *     make-capture FILE PACKETS FLOWS THETA RULES
  *
@@ -19,9 +20,15 @@
 
 #include "rules.h"
 
-#define FRAME 60
+/* The shortest frame of Ethernet, and the longest that is made here. */
+#define FRAME_MIN 60
+#define FRAME_MAX 96
 #define IP_AT 14
-#define PORTS_AT 34
+#define IPV4_HEADER 20
+#define IPV6_HEADER 40
+#define TCP_HEADER 20
+#define UDP_HEADER 8
+/* A flow's number is a part of its IPv4 source address, of 10.0.0.0/9. */
 #define FLOWS_MAX (1u << 23)
 
 /* The classic capture format's headers, in this machine's byte order. */
@@ -70,27 +77,65 @@ static void put32(uint8_t *at, uint32_t value)
     put16(at + 2, value);
 }
 
-/* The frame of a flow: its source address is its number, so that no two flows are the same. */
-static void frame_of(uint32_t flow, uint32_t rules, uint8_t frame[FRAME])
+/* The header of an IPv4 packet with so many bytes behind it; its own length. */
+static uint32_t put_ipv4(uint8_t *ip, const nuthatch_flow_tuple *flow, uint32_t payload)
 {
-    const uint64_t random = mix(flow);
-    const uint32_t rule = (uint32_t)(random >> 32) % rules;
-    memset(frame, 0, FRAME);
-    memcpy(frame, "\x02\0\0\0\0\x02\x02\0\0\0\0\x01\x08\0", IP_AT);
-    uint8_t *ip = frame + IP_AT;
     ip[0] = 0x45;
-    put16(ip + 2, FRAME - IP_AT);
+    put16(ip + 2, IPV4_HEADER + payload);
     ip[8] = 64;
-    ip[9] = rule_protocol(rule);
-    put32(ip + 12, 0x0a000000 | flow);
-    put32(ip + 16, rule_subnet(rule) | (random & 0xff));
+    ip[9] = flow->protocol;
+    memcpy(ip + 12, flow->source, 4);
+    memcpy(ip + 16, flow->destination, 4);
     put16(ip + 10, ip_checksum(ip));
-    put16(frame + PORTS_AT, 1024 + (uint32_t)(random >> 8 & 0x7fff));
-    put16(frame + PORTS_AT + 2, 443);
-    if (ip[9] == IPPROTO_UDP)
-        put16(frame + PORTS_AT + 4, FRAME - PORTS_AT);
+    return IPV4_HEADER;
+}
+
+/* The same for IPv6. */
+static uint32_t put_ipv6(uint8_t *ip, const nuthatch_flow_tuple *flow, uint32_t payload)
+{
+    ip[0] = 0x60;
+    put16(ip + 4, payload);
+    ip[6] = flow->protocol;
+    ip[7] = 64;
+    memcpy(ip + 8, flow->source, 16);
+    memcpy(ip + 24, flow->destination, 16);
+    return IPV6_HEADER;
+}
+
+/* Some flow to the destinations of one of the rules: its source address ends with its number, so
+ * that no two flows are the same. */
+static nuthatch_flow_tuple flow_of(uint32_t number, uint32_t rules)
+{
+    const uint64_t random = mix(number);
+    nuthatch_flow_tuple flow = rule_first((uint32_t)(random >> 32) % rules).tuple;
+    const unsigned size = flow.version == 4 ? 4 : 16;
+    if (flow.version == 6)
+        memcpy(flow.source, "\x20\x01\x0d\xb8\xff", 5);
+    put32(flow.source + size - 4, (size == 4 ? 0x0a000000 : 0) | number);
+    flow.destination[size - 1] = (uint8_t)random;
+    flow.source_port = htons((uint16_t)(1024 + (random >> 8 & 0x7fff)));
+    flow.destination_port = htons(443);
+    return flow;
+}
+
+/* The frame of a flow's packets; its length. */
+static uint32_t frame_of(const nuthatch_flow_tuple *flow, uint8_t frame[FRAME_MAX])
+{
+    const bool is_udp = flow->protocol == IPPROTO_UDP, is_ipv4 = flow->version == 4;
+    const uint32_t payload = is_udp ? UDP_HEADER : TCP_HEADER;
+    memset(frame, 0, FRAME_MAX);
+    memcpy(frame, "\x02\0\0\0\0\x02\x02\0\0\0\0\x01", IP_AT - 2);
+    put16(frame + IP_AT - 2, is_ipv4 ? 0x0800 : 0x86dd);
+    uint8_t *ip = frame + IP_AT;
+    uint8_t *transport = ip + (is_ipv4 ? put_ipv4 : put_ipv6)(ip, flow, payload);
+    memcpy(transport, &flow->source_port, 2);
+    memcpy(transport + 2, &flow->destination_port, 2);
+    if (is_udp)
+        put16(transport + 4, payload);
     else
-        frame[PORTS_AT + 12] = 0x50;
+        transport[12] = TCP_HEADER / 4 << 4;
+    const uint32_t length = (uint32_t)(transport - frame) + payload;
+    return length < FRAME_MIN ? FRAME_MIN : length;
 }
 
 /* The sums of the flows' weights, so that a search for a random sum finds a flow. */
@@ -123,10 +168,12 @@ static bool write_capture(FILE *file, const struct load *load, const double *sum
     if (fwrite(&header, sizeof(header), 1, file) != 1)
         return false;
     for (uint32_t p = 0; p < load->packets; p++) {
-        const struct packet_header each = {p / 1000000, p % 1000000, FRAME, FRAME};
-        uint8_t frame[FRAME];
-        frame_of(draw(sum, load->flows, mix(~(uint64_t)p)), load->rules, frame);
-        if (fwrite(&each, sizeof(each), 1, file) != 1 || fwrite(frame, FRAME, 1, file) != 1)
+        const uint32_t number = draw(sum, load->flows, mix(~(uint64_t)p));
+        const nuthatch_flow_tuple flow = flow_of(number, load->rules);
+        uint8_t frame[FRAME_MAX];
+        const uint32_t length = frame_of(&flow, frame);
+        const struct packet_header each = {p / 1000000, p % 1000000, length, length};
+        if (fwrite(&each, sizeof(each), 1, file) != 1 || fwrite(frame, length, 1, file) != 1)
             return false;
     }
     return true;

@@ -16,11 +16,14 @@ static void read_keys(struct rte_mbuf **packet, unsigned count, const nuthatch_f
                       struct burst *burst, struct account *account)
 {
     burst->count = 0;
-    for (unsigned i = 0; i < count; i++)
-        if (packet_key(packet[i], &burst->key[burst->count]))
+    for (unsigned i = 0; i < count; i++) {
+        struct flow_key *key = &burst->key[burst->count];
+        if (packet_key(packet[i], key)) {
             burst->count++;
-        else
+            account->ipv6 += key->tuple.version == 6;
+        } else
             account->others++;
+    }
     nuthatch_flow_hash_keys(hasher, burst->key, sizeof(burst->key[0]), burst->count, burst->hash);
 }
 

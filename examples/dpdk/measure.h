@@ -27,7 +27,9 @@ struct account {
     uint64_t hits;
     /* Packets for which it named a rule that does not match: two flows that look alike to it. */
     uint64_t mistaken;
-    /* Packets that are no IPv4: let go without a look. */
+    /* Packets of IPv6. */
+    uint64_t ipv6;
+    /* Packets that are no IP, or cut short: let go without a look. */
     uint64_t others;
     uint64_t actions[ACTIONS];
     /* Packets that match no rule; they are not remembered, and dropped. */

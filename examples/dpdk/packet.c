@@ -1,5 +1,7 @@
 #include "packet.h"
 
+#include <string.h>
+
 #include <netinet/in.h>
 
 #include <rte_byteorder.h>
@@ -7,51 +9,102 @@
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
-/* Where the network layer begins; false if the frame ends before it, or it is not IPv4. */
-static bool network_offset(const struct rte_mbuf *packet, uint32_t *offset)
+/* Extension headers of one IPv6 packet at most: senders have no use for more, and a chain that does
+ * not end is not followed. */
+#define EXTENSIONS_MAX 8
+
+/* The part of a frame that is not read yet. */
+struct rest {
+    const uint8_t *at;
+    uint32_t length;
+};
+
+/* The next `size` bytes, which are left behind; NULL if the frame ends before. */
+static const void *take(struct rest *rest, uint32_t size)
 {
-    const uint32_t length = rte_pktmbuf_data_len(packet);
-    if (length < sizeof(struct rte_ether_hdr))
-        return false;
-    uint32_t at = sizeof(struct rte_ether_hdr);
-    uint16_t type = rte_pktmbuf_mtod(packet, const struct rte_ether_hdr *)->ether_type;
+    if (rest->length < size)
+        return NULL;
+    const void *taken = rest->at;
+    rest->at += size;
+    rest->length -= size;
+    return taken;
+}
+
+/* The type of what follows the frame's head and its VLAN tags, in network byte order; 0, which is
+ * none, if it ends before. */
+static uint16_t take_link(struct rest *rest)
+{
+    const struct rte_ether_hdr *ether = take(rest, sizeof(*ether));
+    uint16_t type = ether == NULL ? 0 : ether->ether_type;
     while (type == RTE_BE16(RTE_ETHER_TYPE_VLAN) || type == RTE_BE16(RTE_ETHER_TYPE_QINQ)) {
-        if (length - at < sizeof(struct rte_vlan_hdr))
-            return false;
-        type = rte_pktmbuf_mtod_offset(packet, const struct rte_vlan_hdr *, at)->eth_proto;
-        at += sizeof(struct rte_vlan_hdr);
+        const struct rte_vlan_hdr *vlan = take(rest, sizeof(*vlan));
+        type = vlan == NULL ? 0 : vlan->eth_proto;
     }
-    *offset = at;
-    return type == RTE_BE16(RTE_ETHER_TYPE_IPV4);
+    return type;
+}
+
+/* The addresses and the protocol; whether it is a fragment goes to `fragment`. */
+static bool take_ipv4(struct rest *rest, nuthatch_flow_tuple *tuple, bool *fragment)
+{
+    const struct rte_ipv4_hdr *ip = take(rest, sizeof(*ip));
+    if (ip == NULL || ip->version != 4 || rte_ipv4_hdr_len(ip) < sizeof(*ip) ||
+        take(rest, rte_ipv4_hdr_len(ip) - (uint32_t)sizeof(*ip)) == NULL)
+        return false;
+    memcpy(tuple->source, &ip->src_addr, sizeof(ip->src_addr));
+    memcpy(tuple->destination, &ip->dst_addr, sizeof(ip->dst_addr));
+    tuple->version = 4;
+    tuple->protocol = ip->next_proto_id;
+    *fragment = (ip->fragment_offset & RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK));
+    return true;
+}
+
+/* The same of IPv6. */
+static bool take_ipv6(struct rest *rest, nuthatch_flow_tuple *tuple, bool *fragment)
+{
+    const struct rte_ipv6_hdr *ip = take(rest, sizeof(*ip));
+    if (ip == NULL || (ip->vtc_flow & RTE_BE32(0xf0000000)) != RTE_BE32(0x60000000))
+        return false;
+    memcpy(tuple->source, ip->src_addr, sizeof(ip->src_addr));
+    memcpy(tuple->destination, ip->dst_addr, sizeof(ip->dst_addr));
+    tuple->version = 6;
+    uint8_t next = ip->proto;
+    /* Fragments behind the first have no further headers: the walk ends at theirs. */
+    for (int passed = 0; next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING ||
+                         next == IPPROTO_DSTOPTS || next == IPPROTO_FRAGMENT;
+         passed++) {
+        const uint8_t *extension = take(rest, 8);
+        if (extension == NULL || passed == EXTENSIONS_MAX)
+            return false;
+        *fragment = next == IPPROTO_FRAGMENT;
+        next = extension[0];
+        if (*fragment)
+            break;
+        if (take(rest, 8 * (uint32_t)extension[1]) == NULL)
+            return false;
+    }
+    tuple->protocol = next;
+    return true;
 }
 
 bool packet_key(const struct rte_mbuf *packet, struct flow_key *key)
 {
-    uint32_t at;
-    if (!network_offset(packet, &at))
+    struct rest rest = {rte_pktmbuf_mtod(packet, const uint8_t *), rte_pktmbuf_data_len(packet)};
+    nuthatch_flow_tuple *tuple = &key->tuple;
+    bool fragment = false;
+    memset(key, 0, sizeof(*key));
+    const uint16_t type = take_link(&rest);
+    if (type == RTE_BE16(RTE_ETHER_TYPE_IPV4)) {
+        if (!take_ipv4(&rest, tuple, &fragment))
+            return false;
+    } else if (type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || !take_ipv6(&rest, tuple, &fragment))
         return false;
-    const uint32_t length = rte_pktmbuf_data_len(packet);
-    if (length - at < sizeof(struct rte_ipv4_hdr))
-        return false;
-    const struct rte_ipv4_hdr *ip =
-        rte_pktmbuf_mtod_offset(packet, const struct rte_ipv4_hdr *, at);
-    const uint32_t header = rte_ipv4_hdr_len(ip);
-    if (ip->version != 4 || header < sizeof(struct rte_ipv4_hdr))
-        return false;
-    *key = (struct flow_key){
-        .source = ip->src_addr,
-        .destination = ip->dst_addr,
-        .protocol = ip->next_proto_id,
-    };
     /* Only the first fragment has ports: all go without, so that they stay together. */
-    const uint16_t fragment = RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK);
-    const bool ports = ip->next_proto_id == IPPROTO_TCP || ip->next_proto_id == IPPROTO_UDP;
-    if (!ports || (ip->fragment_offset & fragment) != 0)
+    if (fragment || (tuple->protocol != IPPROTO_TCP && tuple->protocol != IPPROTO_UDP))
         return true;
-    if (length - at < header + 2 * sizeof(uint16_t))
+    const uint16_t *port = take(&rest, 2 * sizeof(*port));
+    if (port == NULL)
         return false;
-    const uint16_t *port = rte_pktmbuf_mtod_offset(packet, const uint16_t *, at + header);
-    key->source_port = port[0];
-    key->destination_port = port[1];
+    tuple->source_port = port[0];
+    tuple->destination_port = port[1];
     return true;
 }

@@ -64,7 +64,7 @@ static void line(const struct options *options, const struct subject *subject, u
     const uint32_t rounds = options->rounds;
     const struct account *own = account + which;
     const double packet = median_of(cycles, own, subjects, rounds, room);
-    printf("%-22s %8.4f %8.1f %8.1f %8.1f %8.1f %8.2f", subject[which].name,
+    printf("%-24s %8.4f %8.1f %8.1f %8.1f %8.1f %8.2f", subject[which].name,
            median_of(hit_rate, own, subjects, rounds, room), packet,
            median_of(other_cycles, own, subjects, rounds, room),
            median_of(lookup_cycles, own, subjects, rounds, room),
@@ -84,6 +84,7 @@ static void totals(const struct account *account, size_t accounts)
     for (size_t i = 0; i < accounts; i++) {
         sum.packets += account[i].packets;
         sum.mistaken += account[i].mistaken;
+        sum.ipv6 += account[i].ipv6;
         sum.others += account[i].others;
         sum.unmatched += account[i].unmatched;
         for (int action = 0; action < ACTIONS; action++)
@@ -92,7 +93,8 @@ static void totals(const struct account *account, size_t accounts)
     printf("\n%" PRIu64 " packets:", sum.packets);
     for (int action = 0; action < ACTIONS; action++)
         printf(" %s %" PRIu64 ",", action_names[action], sum.actions[action]);
-    printf(" no rule %" PRIu64 ", not IPv4 %" PRIu64 "\n", sum.unmatched, sum.others);
+    printf(" no rule %" PRIu64 ", not IP %" PRIu64 "\n", sum.unmatched, sum.others);
+    printf("%" PRIu64 " of them IPv6\n", sum.ipv6);
     printf("%" PRIu64 " times a cache named a rule that did not match\n", sum.mistaken);
 }
 
@@ -107,7 +109,7 @@ void report(const struct options *options, const struct subject *subject, unsign
     printf("%u entries, %u rules, bursts of %u; the median of %u rounds of %" PRIu64 " packets\n\n",
            options->entries, options->rules, options->burst, options->rounds,
            (uint64_t)options->packets * options->passes);
-    const char *format = "%-22s %8s %8s %8s %8s %8s %8s %8s\n";
+    const char *format = "%-24s %8s %8s %8s %8s %8s %8s %8s\n";
     printf(format, "", "", "cycles", "of it", "of it", "of it", "million", "rate by");
     printf(format, "cache", "hit rate", "a packet", "receive", "lookup", "verdict", "a second",
            "first's");

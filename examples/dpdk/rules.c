@@ -3,19 +3,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 
 const char *const action_names[ACTIONS] = {"forward", "mirror", "limit", "drop"};
 
-uint32_t rule_subnet(uint32_t r)
+struct flow_key rule_first(uint32_t r)
 {
-    return RULES_NETWORK | (r / 2) << 8;
-}
-
-uint8_t rule_protocol(uint32_t r)
-{
-    return r % 2 == 0 ? IPPROTO_TCP : IPPROTO_UDP;
+    const uint32_t subnet = r / 2;
+    struct flow_key key = {
+        .tuple = {
+            .protocol = r % 2 == 0 ? IPPROTO_TCP : IPPROTO_UDP,
+            .version = subnet % 4 == 3 ? 6 : 4,
+        },
+    };
+    const uint8_t high = (uint8_t)(subnet >> 8), low = (uint8_t)subnet;
+    if (key.tuple.version == 4)
+        /* Of 10.128.0.0/9. */
+        memcpy(key.tuple.destination, (uint8_t[]){10, 128 | high, low}, 3);
+    else
+        /* Of the documentation's prefix, 2001:db8::/32. */
+        memcpy(key.tuple.destination, (uint8_t[]){0x20, 0x01, 0x0d, 0xb8, 0, 0, high, low}, 8);
+    return key;
 }
 
 bool rules_make(struct rules *rules, uint32_t count)
@@ -25,11 +33,9 @@ bool rules_make(struct rules *rules, uint32_t count)
     if (rules->rule == NULL)
         return false;
     for (uint32_t r = 0; r < count; r++) {
-        const struct flow_key mask = {.destination = htonl(0xffffff00), .protocol = 0xff};
-        const struct flow_key want = {
-            .destination = htonl(rule_subnet(r)),
-            .protocol = rule_protocol(r),
-        };
+        const struct flow_key want = rule_first(r);
+        struct flow_key mask = {.tuple = {.protocol = 0xff, .version = 0xff}};
+        memset(mask.tuple.destination, 0xff, rule_prefix(want.tuple.version));
         struct rule *rule = &rules->rule[r];
         memcpy(rule->mask, &mask, sizeof(mask));
         memcpy(rule->want, &want, sizeof(want));

@@ -15,14 +15,14 @@ extern const char *const action_names[ACTIONS];
 /* What no rule matches. */
 #define RULE_NONE UINT32_MAX
 
-/* Packets go to this network, cut into subnets of 256 addresses with two rules each. */
-#define RULES_NETWORK 0x0a800000u /* 10.128.0.0/9 */
+/* Packets go to subnets with two rules each: three in four are IPv4 ones of 256 addresses, the
+ * fourth is an IPv6 one of 64 bits. */
 #define RULES_MAX 65536u
 
 /* A rule: the bits of a key that it looks at, what they must be, and what to do then. */
 struct rule {
-    uint64_t mask[2];
-    uint64_t want[2];
+    uint64_t mask[KEY_WORDS];
+    uint64_t want[KEY_WORDS];
     enum action action;
 };
 
@@ -39,9 +39,15 @@ struct rules {
 bool rules_make(struct rules *rules, uint32_t count);
 void rules_free(struct rules *rules);
 
-/* Which destination and protocol rule `r` is for; the address in host byte order. */
-uint32_t rule_subnet(uint32_t r);
-uint8_t rule_protocol(uint32_t r);
+/* Which packets rule `r` is for: the IP version, the first address of the destination's subnet, of
+ * which an IPv4 one takes four bytes, and the protocol; the rest is zero. */
+struct flow_key rule_first(uint32_t r);
+
+/* Bytes at the start of a destination's address that name its subnet. */
+static inline unsigned rule_prefix(uint8_t version)
+{
+    return version == 4 ? 3 : 8;
+}
 
 /* The first rule that matches, or RULE_NONE: walks the list. */
 uint32_t rules_walk(const struct rules *rules, const struct flow_key *key);
@@ -49,10 +55,11 @@ uint32_t rules_walk(const struct rules *rules, const struct flow_key *key);
 /* Whether a packet matches a rule. */
 static inline bool rule_matches(const struct rule *rule, const struct flow_key *key)
 {
-    uint64_t word[2];
+    uint64_t word[KEY_WORDS], other = 0;
     __builtin_memcpy(word, key, sizeof(word));
-    return (((word[0] & rule->mask[0]) ^ rule->want[0]) |
-            ((word[1] & rule->mask[1]) ^ rule->want[1])) == 0;
+    for (int i = 0; i < KEY_WORDS; i++)
+        other |= (word[i] & rule->mask[i]) ^ rule->want[i];
+    return other == 0;
 }
 
 #endif

@@ -35,6 +35,7 @@ pub mod request;
 mod semantics;
 pub mod slab;
 pub mod stats;
+mod table;
 
 #[cfg(not(loom))]
 pub use builder::Builder;

@@ -106,7 +106,10 @@ fn a_replay_shows_every_design() {
     let folder = tempfile::tempdir().unwrap();
     let file = capture(folder.path(), 100, 1000, DataLink::ETHERNET);
     let (table, said) = succeeds("replay --rounds 1", &[&file]);
-    assert!(table.contains("1000 packets of 100 flows"), "{table}");
+    assert!(
+        table.contains("1000 packets of 100 flows, 1 copies; 128 entries"),
+        "{table}"
+    );
     for layout in ["4-way", "8-way", "cuckoo-lite", "blp-2-4", "none"] {
         assert!(table.contains(&format!("\n  {layout} ")), "{table}");
     }
@@ -179,6 +182,8 @@ fn broken_captures_give_what_they_have_and_say_so() {
     assert!(fails(1, "replay", &[&empty]).contains("empty.pcap: neither pcap nor pcapng: 0 bytes"));
     fs::write(&empty, "not a capture at all, but a text").unwrap();
     assert!(fails(1, "replay", &[&whole, &empty]).contains("empty.pcap: neither pcap nor pcapng"));
+    fs::write(&empty, [0x1f, 0x8b, 8, 0, 0, 0]).unwrap();
+    assert!(fails(1, "replay", &[&empty]).contains("it is compressed; unpack it first"));
     assert!(fails(1, "replay", &[Path::new("/no/such.pcap")]).contains("/no/such.pcap: "));
     let radio = capture(folder.path(), 5, 7, DataLink::IEEE802_11);
     let said = fails(1, "replay", &[&radio]);
@@ -206,6 +211,9 @@ fn wrong_rules_are_told_with_their_lines() {
             "{said}"
         );
     }
+    fs::write(&rules, b"5 -> drop\n4 -> drop \xff\n").unwrap();
+    let said = fails(1, &format!("attack --rules {}", rules.display()), &[]);
+    assert!(said.contains("rules: line 2: it is not text"), "{said}");
     let missing = fails(1, "attack --rules /no/rules", &[]);
     assert!(missing.contains("/no/rules: No such file"), "{missing}");
 }
@@ -316,6 +324,13 @@ fn what_cannot_be_meant_ends_with_2() {
         ("bench --batch 0", "--batch"),
         ("bench --oversubscription 0", "a factor is above 0"),
         ("bench --keys 0", "there is nothing to ask"),
+        ("bench --entries 8g", "at most 4294967296"),
+        ("attack --entries 8g", "at most 4294967296"),
+        ("replay --generate 5 --entries 8g", "at most 4294967296"),
+        (
+            "bench --eviction pblru:first",
+            "pblru:last|second-to-last[:PROBABILITY above 0 up to 1]",
+        ),
         ("bench --vector mmx", "this machine has: scalar"),
         ("attack --share 1", "a share from 0 to below 1"),
         ("theory --oversubscription -1", "-1"),

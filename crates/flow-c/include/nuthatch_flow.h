@@ -43,7 +43,7 @@ typedef enum nuthatch_flow_status {
      */
     NUTHATCH_FLOW_STATUS_UNKNOWN_INSERT_AT = -5,
     /**
-     * A probability is not above 0 and at most 1.
+     * A probability is not a number from 0 to 1.
      */
     NUTHATCH_FLOW_STATUS_PROBABILITY = -6,
     /**
@@ -165,11 +165,12 @@ typedef enum nuthatch_flow_entry {
  */
 typedef enum nuthatch_flow_insert_at {
     /**
-     * In the place of the flow that leaves: keeps more hits on skewed traffic.
+     * In the place of the flow that leaves: keeps more hits on skewed traffic and under a scan.
      */
     NUTHATCH_FLOW_INSERT_AT_LAST = 0,
     /**
-     * Above the last: a new flow survives one more eviction without a hit.
+     * Above the last: a new flow survives one more eviction without a hit. PBLRU as its authors'
+     * code has it is this and a swap probability of 1.
      */
     NUTHATCH_FLOW_INSERT_AT_SECOND_TO_LAST = 1,
 } nuthatch_flow_insert_at;
@@ -227,7 +228,9 @@ typedef struct nuthatch_flow_config {
      */
     uint64_t seed;
     /**
-     * PBLRU: how probably a hit moves a flow up, above 0 and at most 1.
+     * PBLRU: how probably a hit moves a flow up, at most 1. 0 means what suits the table: 1 in a
+     * table of one thread, which keeps most hits, and 1/4 in one that threads share, where most
+     * hits then write nothing.
      */
     double swap_probability;
     /**
@@ -336,7 +339,7 @@ const char *nuthatch_flow_version(void);
 
 /**
  * Fills in a table for most: 2^20 entries of 32 bits of hash and 32 of value, 2-4 bounded linear
- * probing, PBLRU that puts new flows last and moves one hit in four up, and a random seed.
+ * probing, PBLRU that puts new flows last, and a random seed.
  *
  * Returns 0 or a negative status.
  *
@@ -537,7 +540,7 @@ int nuthatch_flow_create(const struct nuthatch_flow_config *config,
  * The same for a table that threads share, with the calling thread's part in it.
  *
  * Not for the evictions LRU and DC_BUBBLE, nor for the entry HASH64. PBLRU with a swap probability
- * of 1/4, the default, lets three hits in four leave the table's cache lines unwritten.
+ * of 1/4, the default here, lets three hits in four leave the table's cache lines unwritten.
  *
  * Returns 0 or a negative status.
  *

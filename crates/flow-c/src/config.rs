@@ -60,9 +60,10 @@ pub enum Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum InsertAt {
-    /// In the place of the flow that leaves: keeps more hits on skewed traffic.
+    /// In the place of the flow that leaves: keeps more hits on skewed traffic and under a scan.
     Last = 0,
-    /// Above the last: a new flow survives one more eviction without a hit.
+    /// Above the last: a new flow survives one more eviction without a hit. PBLRU as its authors'
+    /// code has it is this and a swap probability of 1.
     SecondToLast = 1,
 }
 
@@ -76,7 +77,9 @@ pub struct Config {
     pub entries: u64,
     /// What random choices follow from: the same calls on tables of the same seed do the same.
     pub seed: u64,
-    /// PBLRU: how probably a hit moves a flow up, above 0 and at most 1.
+    /// PBLRU: how probably a hit moves a flow up, at most 1. 0 means what suits the table: 1 in a
+    /// table of one thread, which keeps most hits, and 1/4 in one that threads share, where most
+    /// hits then write nothing.
     pub swap_probability: f64,
     /// One of enum nuthatch_flow_layout.
     pub layout: u32,
@@ -89,7 +92,7 @@ pub struct Config {
 }
 
 /// Fills in a table for most: 2^20 entries of 32 bits of hash and 32 of value, 2-4 bounded linear
-/// probing, PBLRU that puts new flows last and moves one hit in four up, and a random seed.
+/// probing, PBLRU that puts new flows last, and a random seed.
 ///
 /// Returns 0 or a negative status.
 ///
@@ -104,7 +107,7 @@ pub unsafe extern "C" fn nuthatch_flow_config_default(config: *mut Config) -> c_
             entries: 1 << 20,
             // The Rust library draws it from the operating system.
             seed: flow::Config::new(0).seed,
-            swap_probability: 0.25,
+            swap_probability: 0.0,
             layout: Layout::Blp2x4 as u32,
             eviction: Eviction::Pblru as u32,
             entry: Entry::Tag32 as u32,
@@ -114,16 +117,25 @@ pub unsafe extern "C" fn nuthatch_flow_config_default(config: *mut Config) -> c_
     })
 }
 
+/// Who will use a table.
+#[derive(Clone, Copy)]
+pub(crate) enum For {
+    /// One thread at a time.
+    One,
+    /// Many threads at the same time.
+    Many,
+}
+
 /// The configuration that a pointer from C points to.
 ///
 /// # Safety
 /// `config` is NULL or points to a configuration.
-pub(crate) unsafe fn checked(config: *const Config) -> Result<flow::Config, Status> {
+pub(crate) unsafe fn checked(config: *const Config, whom: For) -> Result<flow::Config, Status> {
     // SAFETY: the caller's promise.
     let config = unsafe { read(config) }?;
     Ok(flow::Config::new(config.entries)
         .layout(layout(config.layout)?)
-        .eviction(eviction(config)?)
+        .eviction(eviction(config, whom)?)
         .entry(entry(config.entry)?)
         .seed(config.seed))
 }
@@ -142,7 +154,7 @@ fn layout(number: u32) -> Result<flow::Layout, Status> {
     found.map(|known| known.1).ok_or(Status::UnknownLayout)
 }
 
-fn eviction(config: &Config) -> Result<flow::Eviction, Status> {
+fn eviction(config: &Config, whom: For) -> Result<flow::Eviction, Status> {
     let known = [
         (Eviction::Random, flow::Eviction::Random),
         (Eviction::RandomSecond, flow::Eviction::RandomSecond),
@@ -151,20 +163,24 @@ fn eviction(config: &Config) -> Result<flow::Eviction, Status> {
         (Eviction::DcBubble, flow::Eviction::DcBubble),
     ];
     if config.eviction == Eviction::Pblru as u32 {
-        return pblru(config);
+        return pblru(config, whom);
     }
     let found = known.iter().find(|known| known.0 as u32 == config.eviction);
     found.map(|known| known.1).ok_or(Status::UnknownEviction)
 }
 
 /// The only eviction with parameters; others leave them unread.
-fn pblru(config: &Config) -> Result<flow::Eviction, Status> {
+fn pblru(config: &Config, whom: For) -> Result<flow::Eviction, Status> {
     let insert = match config.insert_at {
         at if at == InsertAt::Last as u32 => flow::InsertAt::Last,
         at if at == InsertAt::SecondToLast as u32 => flow::InsertAt::SecondToLast,
         _ => return Err(Status::UnknownInsertAt),
     };
-    let swap = flow::Probability::new(config.swap_probability).ok_or(Status::Probability)?;
+    let swap = match (config.swap_probability, whom) {
+        (0.0, For::One) => flow::Probability::ALWAYS,
+        (0.0, For::Many) => flow::Probability::QUARTER,
+        (probability, _) => flow::Probability::new(probability).ok_or(Status::Probability)?,
+    };
     Ok(flow::Eviction::Pblru { insert, swap })
 }
 
@@ -176,4 +192,33 @@ fn entry(number: u32) -> Result<flow::Entry, Status> {
     ];
     let found = KNOWN.iter().find(|known| known.0 as u32 == number);
     found.map(|known| known.1).ok_or(Status::UnknownEntry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn eviction_of(swap_probability: f64, insert_at: InsertAt, whom: For) -> flow::Eviction {
+        let mut config = std::mem::MaybeUninit::uninit();
+        // SAFETY: the function writes all of it.
+        let mut config = unsafe {
+            assert_eq!(nuthatch_flow_config_default(config.as_mut_ptr()), 0);
+            config.assume_init()
+        };
+        config.swap_probability = swap_probability;
+        config.insert_at = insert_at as u32;
+        // SAFETY: a reference to a configuration.
+        unsafe { checked(&config, whom) }.unwrap().eviction
+    }
+
+    #[test]
+    fn the_eviction_that_suits_depends_on_who_uses_the_table() {
+        let last = |swap, whom| eviction_of(swap, InsertAt::Last, whom);
+        assert_eq!(last(0.0, For::One), flow::Eviction::PBLRU);
+        assert_eq!(last(0.0, For::Many), flow::Eviction::PBLRU_SHARED);
+        assert_eq!(last(0.25, For::One), flow::Eviction::PBLRU_SHARED);
+        assert_eq!(last(1.0, For::Many), flow::Eviction::PBLRU);
+        let authors = eviction_of(1.0, InsertAt::SecondToLast, For::One);
+        assert_eq!(authors, flow::Eviction::PBLRU_AUTHORS);
+    }
 }

@@ -6,7 +6,7 @@ use std::slice;
 use nuthatch_flow::{FlowInserted, FlowTable, KeyHasher, PACKED};
 
 use crate::arrays::{Arrays, WORD};
-use crate::config::{Config, checked};
+use crate::config::{Config, For, checked};
 use crate::hash::Tuple;
 use crate::status::{Status, answer, read, small, write};
 use crate::table::{Outcome, Stats};
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn nuthatch_flow_exact_create(
         let place = unsafe { write(table) }?;
         *place = std::ptr::null_mut();
         // SAFETY: the caller's promise.
-        let config = unsafe { checked(config) }?;
+        let config = unsafe { checked(config, For::One) }?;
         let table = FlowTable::new(&config, KeyHasher::seeded(hash_seed))?;
         *place = Box::into_raw(Box::new(Exact { table }));
         Ok(0)

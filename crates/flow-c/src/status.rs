@@ -22,7 +22,7 @@ pub enum Status {
     UnknownEntry = -4,
     /// There is no such place to insert at.
     UnknownInsertAt = -5,
-    /// A probability is not above 0 and at most 1.
+    /// A probability is not a number from 0 to 1.
     Probability = -6,
     /// The layout and the eviction do not go together.
     Unsuited = -7,
@@ -69,7 +69,7 @@ impl Status {
             Status::UnknownEviction => c"there is no such eviction",
             Status::UnknownEntry => c"there is no such entry",
             Status::UnknownInsertAt => c"there is no such place to insert at",
-            Status::Probability => c"a probability is not above 0 and at most 1",
+            Status::Probability => c"a probability is not a number from 0 to 1",
             Status::Unsuited => c"the layout and the eviction do not go together",
             Status::NotShared => c"threads cannot share a table of this eviction or entry",
             Status::TooManyEntries => c"a table has 2^32 entries at most",

@@ -6,7 +6,7 @@ use nuthatch_flow::Inserted;
 
 use crate::arrays::Arrays;
 use crate::cache::Cache;
-use crate::config::{Config, checked};
+use crate::config::{Config, For, checked};
 use crate::status::{Status, answer, read, small, write};
 
 /// A flow cache, or one thread's part in a flow cache that threads share.
@@ -86,14 +86,14 @@ pub unsafe extern "C" fn nuthatch_flow_create(
 ) -> c_int {
     small(|| {
         // SAFETY: the caller's promise.
-        unsafe { hand_out(table, || Cache::of_one(&checked(config)?)) }
+        unsafe { hand_out(table, || Cache::of_one(&checked(config, For::One)?)) }
     })
 }
 
 /// The same for a table that threads share, with the calling thread's part in it.
 ///
 /// Not for the evictions LRU and DC_BUBBLE, nor for the entry HASH64. PBLRU with a swap probability
-/// of 1/4, the default, lets three hits in four leave the table's cache lines unwritten.
+/// of 1/4, the default here, lets three hits in four leave the table's cache lines unwritten.
 ///
 /// Returns 0 or a negative status.
 ///
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn nuthatch_flow_create_shared(
 ) -> c_int {
     small(|| {
         // SAFETY: the caller's promise.
-        unsafe { hand_out(table, || Cache::of_many(&checked(config)?)) }
+        unsafe { hand_out(table, || Cache::of_many(&checked(config, For::Many)?)) }
     })
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use crate::buckets::{Buckets, lowest};
 use crate::entry::{Content, Slot};
 use crate::layout::{Candidates, Shape};
+use crate::lookup::{Found, Seen};
 use crate::matching::Baseline;
 use crate::policy::Policy;
 
@@ -79,7 +80,12 @@ pub(crate) fn insert<L: Shape, T: Slot>(
         let old = buckets.load(at, number).value;
         buckets.store(at, number, content);
         empty(buckets, at, same & (same - 1), dropped);
-        policy.hit(buckets, at, number);
+        let found = Found {
+            hit: true,
+            value,
+            slot: at.slot::<L>(number),
+        };
+        policy.learn(buckets, &Seen::one::<L>(&hash, &found));
         return Inserted::Updated { old };
     }
     let free = buckets.matches::<Baseline>(at, Content::EMPTY.tag);

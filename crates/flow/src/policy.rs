@@ -7,13 +7,17 @@ use rand::{RngCore, SeedableRng};
 
 use crate::buckets::Buckets;
 use crate::entry::{Content, Slot};
-use crate::eviction::{Eviction, InsertAt};
+use crate::eviction::{Eviction, InsertAt, Probability};
 use crate::layout::{Candidates, Shape};
+use crate::lookup::Seen;
 
 /// An eviction, its random numbers, and what it keeps beside the slots.
 pub(crate) struct Policy {
     eviction: Eviction,
     random: SmallRng,
+    /// Whether the next hits move up, and how many of its bits are not used yet.
+    drawn: u64,
+    unused: usize,
     beside: Beside,
 }
 
@@ -43,6 +47,8 @@ impl Policy {
         Self {
             eviction,
             random: SmallRng::seed_from_u64(seed),
+            drawn: 0,
+            unused: 0,
             beside,
         }
     }
@@ -52,36 +58,55 @@ impl Policy {
         self.eviction
     }
 
-    /// Whether a hit on candidate `number` shall exchange it with the one above: draws.
+    /// Learns from the hits among up to 64 lookups.
     #[inline(always)]
-    pub fn swaps<L: Shape>(&mut self, number: usize) -> bool {
-        let random = &mut self.random;
-        !number.is_multiple_of(L::SLOTS)
-            && self
-                .eviction
-                .swap()
-                .is_some_and(|swap| swap.happens(|| random.next_u32()))
-    }
-
-    /// Candidate `number` was hit.
-    #[inline(always)]
-    pub fn hit<L: Shape, T: Slot>(
-        &mut self,
-        buckets: &Buckets<L, T>,
-        at: Candidates,
-        number: usize,
-    ) {
+    pub fn learn<L: Shape, T: Slot>(&mut self, buckets: &Buckets<L, T>, seen: &Seen<'_>) {
         match &mut self.beside {
             Beside::Nothing => {}
             Beside::Stamps { now, last } => {
-                *now += 1;
-                last[at.slot::<L>(number)] = *now;
+                for index in ones(seen.hits) {
+                    *now += 1;
+                    last[seen.slots[index]] = *now;
+                }
             }
-            Beside::SetHit(flags) => flags[at.slot::<L>(number) / L::SLOTS] = true,
+            Beside::SetHit(flags) => {
+                for index in ones(seen.hits) {
+                    flags[seen.slots[index] / L::SLOTS] = true;
+                }
+            }
         }
-        if self.swaps::<L>(number) {
-            exchange(buckets, at, number);
+        for index in ones(self.moves_up(seen)) {
+            let slot = seen.slots[index];
+            // Not there any more if a hit before it moved it, or one below it: the packets of a
+            // train that come in one batch move their flow up once.
+            if buckets.slots()[slot].load().tag == T::tag(seen.hashes[index]) {
+                exchange(buckets, slot);
+            }
         }
+    }
+
+    /// Which keys shall change places with those above them: draws.
+    #[inline(always)]
+    pub fn moves_up(&mut self, seen: &Seen<'_>) -> u64 {
+        match self.eviction.swap() {
+            Some(swap) => seen.below & self.chances(swap, seen.slots.len()),
+            None => 0,
+        }
+    }
+
+    /// A word whose lowest `count` bits, 64 at most, are each set with this probability, which is
+    /// the same in every call: only as many random numbers are drawn as it takes.
+    #[inline(always)]
+    fn chances(&mut self, probability: Probability, count: usize) -> u64 {
+        if self.unused < count {
+            let random = &mut self.random;
+            self.drawn = probability.bits(|| random.next_u64());
+            self.unused = 64;
+        }
+        let chances = self.drawn;
+        self.drawn = chances.checked_shr(count as u32).unwrap_or(0);
+        self.unused -= count;
+        chances
     }
 
     /// Puts a key into the empty candidate `number`.
@@ -134,7 +159,7 @@ impl Policy {
         let last = self.below(L::LAYOUT.buckets()) * L::SLOTS + L::SLOTS - 1;
         let victim = replace(buckets, at, last, content);
         if insert == InsertAt::SecondToLast {
-            exchange(buckets, at, last);
+            exchange(buckets, at.slot::<L>(last));
         }
         victim
     }
@@ -155,7 +180,7 @@ impl Policy {
         if !had_hit {
             // The top sinks to the bottom, where it is replaced.
             for number in top + 1..=last {
-                exchange(buckets, at, number);
+                exchange(buckets, at.slot::<L>(number));
             }
         }
         replace(buckets, at, last, content)
@@ -184,12 +209,23 @@ impl Policy {
     }
 }
 
-/// Exchanges candidate `number` with the one above it, which is in the same bucket.
+/// Exchanges the key of a slot with the one above it, which is in the same bucket.
 #[inline(always)]
-pub(crate) fn exchange<L: Shape, T: Slot>(buckets: &Buckets<L, T>, at: Candidates, number: usize) {
-    let (upper, lower) = (buckets.load(at, number - 1), buckets.load(at, number));
-    buckets.store(at, number - 1, lower);
-    buckets.store(at, number, upper);
+pub(crate) fn exchange<L: Shape, T: Slot>(buckets: &Buckets<L, T>, slot: usize) {
+    let pair = &buckets.slots()[slot - 1..=slot];
+    let (upper, lower) = (pair[0].load(), pair[1].load());
+    pair[0].store(lower);
+    pair[1].store(upper);
+}
+
+/// The numbers of the bits that are set, in order.
+#[inline(always)]
+pub(crate) fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize);
+        bits &= bits.wrapping_sub(1);
+        lowest
+    })
 }
 
 fn replace<L: Shape, T: Slot>(

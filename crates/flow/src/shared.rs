@@ -29,14 +29,14 @@ use std::sync::Arc;
 use nuthatch_sync::shim::{AtomicU64, Mutex, MutexGuard, Ordering};
 use nuthatch_sync::stripes::{Pair, Stripes};
 
-use crate::buckets::Buckets;
+use crate::buckets::{Buckets, lowest};
 use crate::config::{Config, ConfigError};
 use crate::entry::{Content, Slot};
 use crate::insert::{self, Inserted, ValueTooWide};
 use crate::layout::{Candidates, Shape};
-use crate::lookup::{Access, Many, One, check_room};
-use crate::matching::{Checked, dispatch};
-use crate::policy::{Policy, exchange};
+use crate::lookup::{Access, Found, Many, One, Seen, check_room};
+use crate::matching::{Checked, Matcher, dispatch};
+use crate::policy::{Policy, exchange, ones};
 use crate::stats::Stats;
 
 /// Attempts to see a miss between two looks at the versions, before the lock is taken for it.
@@ -148,12 +148,12 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
 
     /// Looks until it is certain whether the tag is there (invariant 4).
     #[cold]
-    fn look_closely(&self, at: Candidates, tag: u64) -> Option<u64> {
+    fn look_closely(&self, at: Candidates, tag: u64) -> Option<(usize, u64)> {
         let pair = self.pair(at);
         for _ in 0..ATTEMPTS {
             let seen = self.stripes.snapshot(pair);
-            if let Some((_, value)) = self.scan(at, tag) {
-                return Some(value);
+            if let Some(found) = self.scan(at, tag) {
+                return Some(found);
             }
             if self.stripes.unchanged(&seen) {
                 return None;
@@ -163,18 +163,19 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
         let guard = self.stripes.lock(pair);
         let found = self.scan(at, tag);
         guard.release_unmodified();
-        found.map(|(_, value)| value)
+        found
     }
 
     /// Moves a key up, if nobody else is writing here.
-    fn move_up(&self, at: Candidates, tag: u64) {
+    fn move_up(&self, hash: u64) {
+        let (at, tag) = self.buckets.candidates(hash);
         let Some(guard) = self.stripes.try_lock(self.pair(at)) else {
             return;
         };
         // It may have moved, or left, since it was hit.
         match self.scan(at, tag) {
             Some((number, _)) if !number.is_multiple_of(L::SLOTS) => {
-                exchange(&self.buckets, at, number)
+                exchange(&self.buckets, at.slot::<L>(number))
             }
             _ => guard.release_unmodified(),
         }
@@ -326,19 +327,39 @@ struct Sharing<'a, L: Shape, T: Slot> {
 }
 
 impl<L: Shape, T: Slot> Access<L, T> for Sharing<'_, L, T> {
-    const PLAIN: bool = false;
-    const SHARED: bool = true;
+    const LEARNS: bool = true;
 
     #[inline(always)]
-    fn hit(&mut self, _: &Buckets<L, T>, at: Candidates, number: usize, tag: u64) {
-        if self.policy.swaps::<L>(number) {
-            self.table.move_up(at, tag);
+    fn find<M: Matcher>(&self, buckets: &Buckets<L, T>, hash: u64) -> Found {
+        let (at, tag) = buckets.candidates(hash);
+        let matches = buckets.matches::<M>(at, tag);
+        if matches != 0 {
+            let number = lowest(matches);
+            let Content { tag: now, value } = buckets.load(at, number);
+            // Or else it left since it was compared: this word is another key's.
+            if now == tag {
+                let slot = at.slot::<L>(number);
+                return Found {
+                    hit: true,
+                    value,
+                    slot,
+                };
+            }
+        }
+        let found = self.table.look_closely(at, tag);
+        let (number, value) = found.unwrap_or_default();
+        Found {
+            hit: found.is_some(),
+            value,
+            slot: at.slot::<L>(number),
         }
     }
 
     #[inline(always)]
-    fn missed(&mut self, _: &Buckets<L, T>, at: Candidates, tag: u64) -> Option<u64> {
-        self.table.look_closely(at, tag)
+    fn learn(&mut self, _: &Buckets<L, T>, seen: &Seen<'_>) {
+        for index in ones(self.policy.moves_up(seen)) {
+            self.table.move_up(seen.hashes[index]);
+        }
     }
 }
 

@@ -4,9 +4,9 @@ use crate::buckets::{Buckets, lowest};
 use crate::config::{Config, ConfigError};
 use crate::entry::{Entry, Slot};
 use crate::insert::{self, Inserted, ValueTooWide};
-use crate::layout::{Candidates, Layout, Shape};
-use crate::lookup::{Access, Many, One, Plain, check_room};
-use crate::matching::{Baseline, Checked, Vector, dispatch};
+use crate::layout::{Layout, Shape};
+use crate::lookup::{Access, Found, Many, One, Plain, Seen, check_room, find_alone};
+use crate::matching::{Baseline, Checked, Matcher, Vector, dispatch};
 use crate::policy::Policy;
 use crate::stats::Stats;
 
@@ -225,16 +225,15 @@ impl<L: Shape, T: Slot> Table<L, T> {
 struct Learning<'a>(&'a mut Policy);
 
 impl<L: Shape, T: Slot> Access<L, T> for Learning<'_> {
-    const PLAIN: bool = false;
-    const SHARED: bool = false;
+    const LEARNS: bool = true;
 
     #[inline(always)]
-    fn hit(&mut self, buckets: &Buckets<L, T>, at: Candidates, number: usize, _: u64) {
-        self.0.hit(buckets, at, number);
+    fn find<M: Matcher>(&self, buckets: &Buckets<L, T>, hash: u64) -> Found {
+        find_alone::<L, T, M>(buckets, hash)
     }
 
     #[inline(always)]
-    fn missed(&mut self, _: &Buckets<L, T>, _: Candidates, _: u64) -> Option<u64> {
-        None
+    fn learn(&mut self, buckets: &Buckets<L, T>, seen: &Seen<'_>) {
+        self.0.learn(buckets, seen);
     }
 }

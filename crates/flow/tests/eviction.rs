@@ -1,18 +1,13 @@
 //! What evictions are for: hit rates on skewed flows, and none lost on uniform ones.
 #![cfg(not(loom))]
 
-use nuthatch_flow::{Config, Entry, Eviction, InsertAt, Layout, Probability};
+use nuthatch_flow::{Config, Entry, Eviction, Layout};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Zipf};
 
 /// 512 buckets of four, as in the simulation that `skewed_flows_are_hit_as_others_simulated` repeats.
 const ENTRIES: u64 = 2048;
-
-const LAST: Eviction = Eviction::Pblru {
-    insert: InsertAt::Last,
-    swap: Probability::ALWAYS,
-};
 
 /// A hash for each number, all bits of it used.
 fn hash(number: u64) -> u64 {
@@ -56,7 +51,12 @@ fn skewed_flows_are_hit_as_others_simulated() {
         (Layout::Blp2x4, [0.746, 0.783, 0.811, 0.798]),
         (Layout::CuckooLite, [0.748, 0.784, 0.813, 0.800]),
     ];
-    let evictions = [Eviction::Random, Eviction::Lru, LAST, Eviction::PBLRU];
+    let evictions = [
+        Eviction::Random,
+        Eviction::Lru,
+        Eviction::PBLRU,
+        Eviction::PBLRU_AUTHORS,
+    ];
     for (layout, rates) in known {
         for (eviction, known) in evictions.into_iter().zip(rates) {
             let rate = hit_rate((layout, eviction), 600_000, zipf(0.99, 4.0));
@@ -81,8 +81,8 @@ fn bubbles_gain_on_skewed_flows() {
         let rate = |eviction| hit_rate((layout, eviction), 600_000, zipf(0.99, 4.0));
         let (random, lru) = (rate(Eviction::Random), rate(Eviction::Lru));
         for eviction in [
-            LAST,
             Eviction::PBLRU,
+            Eviction::PBLRU_AUTHORS,
             Eviction::PBLRU_SHARED,
             Eviction::Bubble,
         ] {
@@ -113,8 +113,8 @@ fn bubbles_cost_nothing_on_uniform_flows() {
     };
     let random = uniform(Eviction::Random);
     for eviction in [
-        LAST,
         Eviction::PBLRU,
+        Eviction::PBLRU_AUTHORS,
         Eviction::PBLRU_SHARED,
         Eviction::Bubble,
     ] {
@@ -151,6 +151,7 @@ fn a_bucket_is_a_queue() {
     };
     // The last leaves, and the newest is the last.
     assert_eq!(left(Eviction::Bubble, &[], &[5, 6]), [4, 5]);
+    assert_eq!(left(Eviction::PBLRU, &[], &[5, 6]), [4, 5]);
     // 1 2 4 3 after the hit.
     assert_eq!(left(Eviction::Bubble, &[4], &[5]), [3]);
     // 1 4 2 3 after both.
@@ -158,11 +159,46 @@ fn a_bucket_is_a_queue() {
     // The top cannot go further up.
     assert_eq!(left(Eviction::Bubble, &[1, 1], &[5]), [4]);
     // Second to last: 1 2 5 3, then 1 2 6 5.
-    assert_eq!(left(Eviction::PBLRU, &[], &[5, 6, 7]), [4, 3, 5]);
+    assert_eq!(left(Eviction::PBLRU_AUTHORS, &[], &[5, 6, 7]), [4, 3, 5]);
     // Without a hit since the last eviction the top leaves: 1, then 2 of 2 3 4 5.
     assert_eq!(left(Eviction::DcBubble, &[], &[5, 6]), [1, 2]);
     // A hit protects the top once: 3 leaves from 1 2 4 3, then the top.
     assert_eq!(left(Eviction::DcBubble, &[4], &[5, 6]), [3, 1]);
     // The least recently used: 1 was hit, so 2.
     assert_eq!(left(Eviction::Lru, &[1], &[5, 6]), [2, 3]);
+}
+
+/// The hits of a batch teach when all of it is looked up: a key moves up once, however many of its
+/// packets are in the batch, and not at all if another's hit has just moved it down.
+#[test]
+fn a_train_of_packets_moves_its_flow_up_once() {
+    let leaves = |batch: &[u64], then: &[u64]| {
+        let config = Config::new(0).layout(Layout::FourWay).entry(Entry::Hash64);
+        let mut cache = config.eviction(Eviction::PBLRU).seed(1).build().unwrap();
+        for key in 1..=4 {
+            cache.insert(8 * key, key).unwrap();
+        }
+        let hashes: Vec<u64> = batch.iter().map(|key| 8 * key).collect();
+        let (mut values, mut hits) = (vec![0; batch.len()], [0]);
+        assert_eq!(
+            cache.lookup_many(&hashes, &mut values, &mut hits),
+            batch.len()
+        );
+        assert_eq!(values, batch);
+        for key in then {
+            assert_eq!(cache.lookup(8 * key), Some(*key));
+        }
+        match cache.insert(40, 5).unwrap() {
+            nuthatch_flow::Inserted::Evicted { value } => value,
+            other => panic!("{other:?}"),
+        }
+    };
+    // 1 2 4 3, and then 1 2 3 4: a second move would have taken it out of reach.
+    assert_eq!(leaves(&[4, 4, 4], &[3]), 4);
+    // Two batches move it twice: 1 4 2 3, and then 1 4 3 2.
+    assert_eq!(leaves(&[4], &[4, 3]), 2);
+    // 1 3 2 4, and then 1 3 4 2.
+    assert_eq!(leaves(&[3, 4], &[]), 2);
+    // 1 2 4 3: the hit on 3 comes too late.
+    assert_eq!(leaves(&[4, 3], &[]), 3);
 }

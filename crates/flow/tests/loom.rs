@@ -6,15 +6,10 @@
 #![cfg(loom)]
 
 use loom::thread;
-use nuthatch_flow::{
-    Config, Entry, Eviction, FlowHandle, InsertAt, Inserted, Layout, Probability, SharedFlowCache,
-};
+use nuthatch_flow::{Config, Entry, Eviction, FlowHandle, Inserted, Layout, SharedFlowCache};
 
 /// Every hit moves up, new keys come in second to last: the most that is ever moved.
-const BUBBLE: Eviction = Eviction::Pblru {
-    insert: InsertAt::SecondToLast,
-    swap: Probability::ALWAYS,
-};
+const BUBBLE: Eviction = Eviction::PBLRU_AUTHORS;
 
 /// A key of the first bucket (of all layouts) with this tag.
 fn key(tag: u64) -> u64 {
@@ -29,12 +24,31 @@ fn cache(layout: Layout) -> SharedFlowCache {
     config.seed(1).build_shared().unwrap()
 }
 
+/// A cache that holds the keys with tags 1 to `tags`, each with ten times its tag; and a handle.
+fn filled(layout: Layout, tags: u64) -> (SharedFlowCache, FlowHandle) {
+    let cache = cache(layout);
+    let mut handle = cache.handle();
+    for tag in 1..=tags {
+        insert(&mut handle, tag, 10 * tag);
+    }
+    (cache, handle)
+}
+
 /// Models of whole operations: at most so many preemptions, unless LOOM_MAX_PREEMPTIONS says
 /// otherwise.
 fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.check(run);
+}
+
+/// A second thread, with a handle of its own.
+fn beside<T: 'static>(
+    cache: &SharedFlowCache,
+    run: impl FnOnce(&mut FlowHandle) -> T + Send + 'static,
+) -> thread::JoinHandle<T> {
+    let mut handle = cache.handle();
+    thread::spawn(move || run(&mut handle))
 }
 
 fn insert(handle: &mut FlowHandle, tag: u64, value: u64) -> Inserted {
@@ -46,6 +60,27 @@ fn insert(handle: &mut FlowHandle, tag: u64, value: u64) -> Inserted {
 #[test]
 fn nobody_is_missed_while_a_key_moves_up() {
     model(3, || {
+        let (cache, mut mover) = filled(Layout::FourWay, 2);
+        let reader = beside(&cache, |reader| {
+            assert_eq!(reader.lookup(key(1)), Some(10));
+            assert_eq!(reader.lookup(key(2)), Some(20));
+        });
+        // Hit in slot 1: changes places with slot 0.
+        assert_eq!(mover.lookup(key(2)), Some(20));
+        reader.join().unwrap();
+        assert_eq!(
+            (mover.lookup(key(1)), mover.lookup(key(2))),
+            (Some(10), Some(20))
+        );
+        assert_eq!(cache.count(), 2);
+    });
+}
+
+/// Invariants 3 and 4 in a batch, whose hits move keys up when all of it is looked up, while another
+/// thread's hit does so too.
+#[test]
+fn a_batch_misses_nobody_while_a_key_moves_up() {
+    model(3, || {
         let cache = cache(Layout::FourWay);
         let mut mover = cache.handle();
         insert(&mut mover, 1, 10);
@@ -53,11 +88,11 @@ fn nobody_is_missed_while_a_key_moves_up() {
         let reader = {
             let mut reader = cache.handle();
             thread::spawn(move || {
-                assert_eq!(reader.lookup(key(1)), Some(10));
-                assert_eq!(reader.lookup(key(2)), Some(20));
+                let (mut values, mut hits) = ([0; 2], [0]);
+                let found = reader.lookup_many(&[key(2), key(1)], &mut values, &mut hits);
+                assert_eq!((found, hits, values), (2, [0b11], [20, 10]));
             })
         };
-        // Hit in slot 1: changes places with slot 0.
         assert_eq!(mover.lookup(key(2)), Some(20));
         reader.join().unwrap();
         assert_eq!(
@@ -73,15 +108,8 @@ fn nobody_is_missed_while_a_key_moves_up() {
 #[test]
 fn two_hits_at_once_lose_nobody() {
     model(3, || {
-        let cache = cache(Layout::FourWay);
-        let mut one = cache.handle();
-        for tag in 1..=3 {
-            insert(&mut one, tag, 10 * tag);
-        }
-        let other = {
-            let mut other = cache.handle();
-            thread::spawn(move || assert_eq!(other.lookup(key(3)), Some(30)))
-        };
+        let (cache, mut one) = filled(Layout::FourWay, 3);
+        let other = beside(&cache, |other| assert_eq!(other.lookup(key(3)), Some(30)));
         assert_eq!(one.lookup(key(3)), Some(30));
         other.join().unwrap();
         assert_eq!(cache.count(), 3);
@@ -96,19 +124,13 @@ fn two_hits_at_once_lose_nobody() {
 #[test]
 fn values_never_go_back() {
     model(2, || {
-        let cache = cache(Layout::Blp2x4);
-        let mut writer = cache.handle();
-        insert(&mut writer, 1, 10);
-        insert(&mut writer, 2, 20);
-        let reader = {
-            let mut reader = cache.handle();
-            thread::spawn(move || {
-                let first = reader.lookup(key(2)).expect("never removed");
-                let second = reader.lookup(key(2)).expect("never removed");
-                assert!([20, 21].contains(&first) && [20, 21].contains(&second));
-                assert!(first <= second);
-            })
-        };
+        let (cache, mut writer) = filled(Layout::Blp2x4, 2);
+        let reader = beside(&cache, |reader| {
+            let first = reader.lookup(key(2)).expect("never removed");
+            let second = reader.lookup(key(2)).expect("never removed");
+            assert!([20, 21].contains(&first) && [20, 21].contains(&second));
+            assert!(first <= second);
+        });
         // The update is a hit too: stores the value and moves the key up. Then the other key goes up
         // again, so that the new value lies where the old one lay.
         assert_eq!(insert(&mut writer, 2, 21), Inserted::Updated { old: 20 });
@@ -123,21 +145,14 @@ fn values_never_go_back() {
 #[test]
 fn an_eviction_disturbs_nobody_else() {
     model(2, || {
-        let cache = cache(Layout::FourWay);
-        let mut writer = cache.handle();
-        for tag in 1..=4 {
-            insert(&mut writer, tag, 10 * tag);
-        }
-        let reader = {
-            let mut reader = cache.handle();
-            thread::spawn(move || {
-                // Third of four: the new key comes in there, and it becomes the last.
-                let stays = reader.lookup(key(3));
-                let comes = reader.lookup(key(5));
-                assert_eq!(stays, Some(30));
-                assert!([None, Some(50)].contains(&comes));
-            })
-        };
+        let (cache, mut writer) = filled(Layout::FourWay, 4);
+        let reader = beside(&cache, |reader| {
+            // Third of four: the new key comes in there, and it becomes the last.
+            let stays = reader.lookup(key(3));
+            let comes = reader.lookup(key(5));
+            assert_eq!(stays, Some(30));
+            assert!([None, Some(50)].contains(&comes));
+        });
         assert_eq!(insert(&mut writer, 5, 50), Inserted::Evicted { value: 40 });
         reader.join().unwrap();
         assert_eq!(writer.lookup(key(4)), None);
@@ -149,12 +164,8 @@ fn an_eviction_disturbs_nobody_else() {
 #[test]
 fn two_inserts_of_a_key_take_one_slot() {
     model(2, || {
-        let cache = cache(Layout::Blp2x4);
-        let mut one = cache.handle();
-        let other = {
-            let mut other = cache.handle();
-            thread::spawn(move || insert(&mut other, 1, 11))
-        };
+        let (cache, mut one) = filled(Layout::Blp2x4, 0);
+        let other = beside(&cache, |other| insert(other, 1, 11));
         let first = insert(&mut one, 1, 10);
         let second = other.join().unwrap();
         let outcomes = (first, second);
@@ -170,19 +181,13 @@ fn two_inserts_of_a_key_take_one_slot() {
 #[test]
 fn a_removed_key_stays_away() {
     model(2, || {
-        let cache = cache(Layout::FourWay);
-        let mut writer = cache.handle();
-        insert(&mut writer, 1, 10);
-        insert(&mut writer, 2, 20);
-        let reader = {
-            let mut reader = cache.handle();
-            thread::spawn(move || {
-                // A hit that wants to move up while the key is removed.
-                let found = reader.lookup(key(2));
-                assert!([None, Some(20)].contains(&found));
-                found.is_none() && reader.lookup(key(2)).is_some()
-            })
-        };
+        let (cache, mut writer) = filled(Layout::FourWay, 2);
+        let reader = beside(&cache, |reader| {
+            // A hit that wants to move up while the key is removed.
+            let found = reader.lookup(key(2));
+            assert!([None, Some(20)].contains(&found));
+            found.is_none() && reader.lookup(key(2)).is_some()
+        });
         assert_eq!(writer.remove(key(2)), Some(20));
         assert_eq!(writer.lookup(key(2)), None);
         assert!(!reader.join().unwrap(), "found again after it was missed");

@@ -4,14 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use nuthatch_flow::{
-    Config, ConfigError, Entry, Eviction, FlowHandle, InsertAt, Inserted, Layout, Probability,
-};
-
-const PBLRU_ALWAYS: Eviction = Eviction::Pblru {
-    insert: InsertAt::SecondToLast,
-    swap: Probability::ALWAYS,
-};
+use nuthatch_flow::{Config, ConfigError, Entry, Eviction, FlowHandle, Inserted, Layout};
 
 /// A hash for each number, all bits of it used.
 fn hash(number: u64) -> u64 {
@@ -128,7 +121,7 @@ fn residents_are_never_missed_while_keys_move_up() {
             let config = Config::new(64)
                 .layout(layout)
                 .entry(entry)
-                .eviction(PBLRU_ALWAYS);
+                .eviction(Eviction::PBLRU_AUTHORS);
             let cache = config.seed(3).build_shared().unwrap();
             let mut writer = cache.handle();
             // As many as find an empty slot, so that nobody is evicted.
@@ -173,7 +166,7 @@ fn no_reader_ever_gets_the_value_of_another_key() {
         let eviction = if layout == Layout::Window {
             Eviction::Random
         } else {
-            PBLRU_ALWAYS
+            Eviction::PBLRU_AUTHORS
         };
         let config = Config::new(128)
             .layout(layout)

@@ -77,7 +77,7 @@ fn carries<D: Design>(count: u64) {
             })
         };
         let mut answered = 1;
-        let mut collect = |sender: &mut D::Sender, answered: &mut u64| {
+        let collect = |sender: &mut D::Sender, answered: &mut u64| {
             while let Some(answer) = sender.receive() {
                 assert_eq!(answer.get(), *answered + 1000);
                 assert_eq!(cells.of(*answered).load(RELAXED), *answered + 1000);

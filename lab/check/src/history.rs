@@ -325,12 +325,6 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::naive::{Naive, Options};
-
-    #[test]
-    fn the_oracle_is_linearizable() {
-        linearizable(&Naive::new(Options::default()), &Plan::SMOKE);
-    }
 
     /// A register that reads, decides and writes in two steps.
     #[derive(Default)]

@@ -5,6 +5,7 @@
 //! * [`sequence`]: random sequences of operations against the oracle, which shrink.
 //! * [`stress`]: many threads on values that check themselves.
 //! * [`history`]: concurrent histories of one key, judged for linearizability.
+//! * [`suite`](mod@suite): all of these as tests of an engine in one configuration.
 //! * [`answer`]: owned replies, and the ways tests ask for them.
 
 /// How often the usual amount of random checking is wanted: the number in the environment variable
@@ -16,7 +17,10 @@ pub fn soak() -> usize {
 
 pub mod answer;
 pub mod conformance;
+#[cfg(feature = "history")]
 pub mod history;
 pub mod naive;
 pub mod sequence;
 pub mod stress;
+#[cfg(feature = "history")]
+pub mod suite;

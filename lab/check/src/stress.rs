@@ -46,14 +46,6 @@ impl Load {
         seed: Seed(1),
     };
 
-    /// As much again, so many times: the same requests, and then others.
-    pub fn times(&self, factor: usize) -> Self {
-        Self {
-            batches: self.batches * factor,
-            ..self.clone()
-        }
-    }
-
     /// A mixture of sizes, up to half a mebibyte.
     pub const MIXED: Self = Self {
         batches: 400,

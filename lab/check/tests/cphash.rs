@@ -11,13 +11,9 @@ use nuthatch::{
     Engine, Handle, Item, Key, KeyHasher, Op, Read, Removal, Replies, Reply, Request, Store, Time,
 };
 use nuthatch_check::conformance::{self, Client, Setup};
-use nuthatch_check::history::{self, Plan};
-use nuthatch_check::sequence::{self, Misses};
-use nuthatch_check::soak;
-use nuthatch_check::stress::{self, Load};
+use nuthatch_check::suite::Extent;
+use nuthatch_check::{soak, suite};
 use nuthatch_sync::ring::{Array, Single};
-use nuthatch_workload::Seed;
-use rand::Rng;
 
 fn config(setup: Setup) -> CpHashConfig {
     CpHashConfig {
@@ -34,7 +30,7 @@ fn start<D: Rings>(config: CpHashConfig) -> Arc<CpHash<D>> {
 }
 
 /// The array of buffers.
-fn make(setup: Setup) -> Arc<CpHash> {
+fn array(setup: Setup) -> Arc<CpHash> {
     start(config(setup))
 }
 
@@ -52,17 +48,37 @@ fn crowded(setup: Setup) -> Arc<CpHash> {
     })
 }
 
-#[test]
-fn conforms() {
-    conformance::run(make);
-}
+/// What waits for an answer at each step waits for another thread here, so there is less of it.
+const ARRAY: Extent = Extent {
+    sequences: 100,
+    sequences_full: 20,
+    sequences_of_bytes: 30,
+    batches: 750,
+    batches_of_churn: 400,
+    batches_of_increments: 150,
+    histories: 1000,
+    ..Extent::SMOKE
+};
 
-#[test]
-fn conforms_with_single_buffers() {
-    for part in ["batch", "read", "store", "reserve", "size"] {
-        conformance::run_matching(part, single);
-    }
-}
+/// What has to do with the rings.
+const SINGLE: Extent = Extent {
+    cases: &["batch", "read", "store", "reserve", "size"],
+    histories: 1000,
+    ..ARRAY.part(4)
+};
+
+/// What has to do with the threads.
+const CROWDED: Extent = Extent {
+    cases: &["batch", "read", "delta", "expiry", "visit"],
+    threads: 8,
+    batches: 500,
+    histories: 1000,
+    ..ARRAY.part(10)
+};
+
+suite!(array, array, ARRAY);
+suite!(single, single, SINGLE);
+suite!(crowded, crowded, CROWDED);
 
 /// Not where sizes drift: an element's chance to go is the same whatever its size, so small ones of
 /// long ago keep their share for long.
@@ -74,120 +90,7 @@ fn evicts_at_random() {
             ..config(setup)
         })
     };
-    conformance::run_matching("memory_full", random);
-}
-
-#[test]
-fn conforms_with_server_threads_alone() {
-    for part in ["batch", "read", "delta", "expiry", "visit"] {
-        conformance::run_matching(part, crowded);
-    }
-}
-
-#[test]
-fn answers_sequences_as_the_model_does() {
-    sequence::property(100 * soak(), Misses::Never, || make(Setup::AMPLE));
-}
-
-#[test]
-fn answers_sequences_through_single_buffers() {
-    sequence::property(50 * soak(), Misses::Never, || single(Setup::AMPLE));
-}
-
-#[test]
-fn forgets_only_whole_items_under_pressure() {
-    sequence::property(20 * soak(), Misses::Lawful, || full(make(Setup::TIGHT)));
-}
-
-/// Fills an engine with other keys, until it has to evict.
-fn full<E: Engine>(engine: Arc<E>) -> Arc<E> {
-    let mut client = Client::new(Arc::clone(&engine));
-    let mut number = 0_u64;
-    while engine.stats().evictions == 0 {
-        for _ in 0..1000 {
-            client.set(format!("ballast {number}").as_bytes(), &[b'b'; 3000]);
-            number += 1;
-        }
-    }
-    engine
-}
-
-#[test]
-fn stress_in_ample_memory() {
-    let load = Load {
-        batches: 1000,
-        ..Load::SMOKE
-    };
-    let seen = stress::everything(&make(Setup::AMPLE), &load.times(soak()));
-    assert!(
-        seen.hits > 0 && seen.misses > 0 && seen.changes > 0,
-        "{seen:?}"
-    );
-}
-
-#[test]
-fn stress_on_more_threads_than_cores() {
-    let load = Load {
-        batches: 500,
-        threads: 8,
-        ..Load::SMOKE
-    };
-    let seen = stress::everything(&crowded(Setup::AMPLE), &load.times(soak()));
-    assert!(seen.hits > 0 && seen.changes > 0, "{seen:?}");
-}
-
-#[test]
-fn stress_under_pressure_with_mixed_sizes() {
-    let engine = make(Setup::TIGHT);
-    let seen = stress::everything(&engine, &Load::MIXED.times(soak()));
-    assert!(seen.hits > 0 && seen.changes > 0, "{seen:?}");
-    assert!(engine.stats().evictions > 0);
-}
-
-#[test]
-fn residents_are_never_missed() {
-    let load = Load {
-        batches: 400,
-        ..Load::SMOKE
-    };
-    assert!(stress::residents(&make(Setup::AMPLE), &load.times(soak())) > 0);
-}
-
-#[test]
-fn no_increment_is_lost() {
-    let load = Load {
-        batches: 100,
-        ..Load::SMOKE
-    };
-    stress::counter(&make(Setup::AMPLE), &load.times(soak()));
-    stress::counter(&single(Setup::AMPLE), &load.times(soak()));
-}
-
-#[test]
-fn histories_are_linearizable() {
-    let plan = Plan {
-        rounds: Plan::SMOKE.rounds / 3 * soak(),
-        ..Plan::SMOKE
-    };
-    history::linearizable(&make(Setup::AMPLE), &plan);
-}
-
-#[test]
-fn histories_through_single_buffers_are_linearizable() {
-    let plan = Plan {
-        rounds: Plan::SMOKE.rounds / 3 * soak(),
-        ..Plan::SMOKE
-    };
-    history::linearizable(&single(Setup::AMPLE), &plan);
-}
-
-#[test]
-fn histories_on_many_server_threads_are_linearizable() {
-    let plan = Plan {
-        rounds: Plan::SMOKE.rounds / 3 * soak(),
-        ..Plan::SMOKE
-    };
-    history::linearizable(&crowded(Setup::AMPLE), &plan);
+    conformance::run(&["memory_full"], random);
 }
 
 /// What elements take when everything has been flushed and swept: nothing, unless a reference is
@@ -339,7 +242,7 @@ fn clients_come_and_go() {
 /// Slow readers hold all there is: a store is refused, and nothing hangs. Then they let go.
 #[test]
 fn what_is_being_read_is_not_evicted() {
-    let engine = make(Setup {
+    let engine = array(Setup {
         memory_limit: 8 << 20,
         item_size_max: 512 << 10,
         evicts: true,
@@ -368,14 +271,4 @@ fn what_is_being_read_is_not_evicted() {
     client.set(b"at last", &value);
     assert_eq!(client.get(b"at last").as_deref(), Some(&value[..]));
     assert_eq!(lines_left(&engine), 0);
-}
-
-#[test]
-fn any_bytes_make_a_sequence() {
-    let mut random = Seed(1).thread(0);
-    for _ in 0..30 * soak() {
-        let mut bytes = vec![0; random.random_range(0..4000)];
-        random.fill(&mut bytes[..]);
-        sequence::run_bytes(&make(Setup::AMPLE), &bytes);
-    }
 }

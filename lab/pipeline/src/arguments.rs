@@ -2,13 +2,13 @@
 
 use clap::{Args, ValueEnum};
 use nuthatch_bench::size;
-use nuthatch_flow::Vector;
+use nuthatch_flow::{ENTRIES_MAX, Vector};
 use nuthatch_workload::Distribution;
 
 use crate::design::OneOrAll;
 
 /// Flows that are generated, and copies of captured ones, at most.
-const FLOWS_MAX: u64 = 1 << 30;
+pub(crate) const FLOWS_MAX: u64 = 1 << 30;
 
 /// How popular keys or flows are.
 #[derive(Args, Clone, Copy, Debug)]
@@ -56,6 +56,14 @@ impl Skew {
 /// A number of entries, flows or packets, as people type it.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     size::parse(text).map(|count| count as u64)
+}
+
+/// Entries of a table, which rounds them up.
+pub(crate) fn entries(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        count if count > ENTRIES_MAX => Err(format!("at most {ENTRIES_MAX}")),
+        count => Ok(count),
+    }
 }
 
 /// An oversubscription factor.

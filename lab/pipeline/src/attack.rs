@@ -37,7 +37,7 @@ pub struct Options {
     #[command(flatten)]
     pub designs: DesignOptions,
     /// Entries of the microflow cache; k and m are powers of 1024
-    #[arg(long, default_value = "64k", value_parser = arguments::count)]
+    #[arg(long, default_value = "64k", value_parser = arguments::entries)]
     pub entries: u64,
     /// Flows of normal traffic: without, four of five entries
     #[arg(long, value_parser = flow_count)]
@@ -192,7 +192,8 @@ fn measure(options: &Options, classifier: &Classifier) -> Result<Vec<Found>, Run
 
 fn attack(design: Design, options: &Options, classifier: &Classifier) -> Result<Found, RunError> {
     let entries = design.entries(options.entries);
-    let flows = options.flows.unwrap_or((entries * 4 / 5).max(1));
+    let most = (entries * 4 / 5).clamp(1, arguments::FLOWS_MAX);
+    let flows = options.flows.unwrap_or(most);
     let cache = design.build(options.entries, Vector::detect(), options.seed)?;
     let shape = Shape {
         flows,

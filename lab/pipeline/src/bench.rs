@@ -35,7 +35,7 @@ pub struct Options {
     #[command(flatten)]
     pub designs: DesignOptions,
     /// Entries of a table, by comma; k and m are powers of 1024
-    #[arg(long, value_delimiter = ',', default_value = "1m", value_parser = arguments::count)]
+    #[arg(long, value_delimiter = ',', default_value = "1m", value_parser = arguments::entries)]
     pub entries: Vec<u64>,
     /// Oversubscription factors, by comma: keys of the working set by entries
     #[arg(long, value_name = "FACTORS", value_delimiter = ',', default_value = "0.95",

@@ -24,6 +24,8 @@ pub const FRAMES_MAX: usize = 1 << 24;
 
 /// The first bytes of a pcapng file.
 const PCAPNG_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+/// How files of gzip, xz, zstd and bzip2 begin, in which captures are often kept.
+const COMPRESSED: [&[u8]; 4] = [b"\x1f\x8b", b"\xfd7zX", b"\x28\xb5\x2f\xfd", b"BZh"];
 
 /// One frame's place.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +96,10 @@ impl Capture {
         if magic.len() < 4 {
             let length = magic.len();
             return Err(CaptureError::NotACapture(format!("{length} bytes")));
+        }
+        if COMPRESSED.iter().any(|known| magic.starts_with(known)) {
+            let why = "it is compressed; unpack it first".to_owned();
+            return Err(CaptureError::NotACapture(why));
         }
         let is_pcapng = magic == PCAPNG_MAGIC;
         let whole = io::Cursor::new(magic).chain(stream);

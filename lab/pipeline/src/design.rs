@@ -45,7 +45,8 @@ pub struct DesignOptions {
     /// Layouts, by comma: 4-way, 8-way, cuckoo-lite, window, blp-2-4, blp-2-8; or all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub layout: Vec<OneOrAll<Layout>>,
-    /// Evictions, by comma: random, random-second, lru, bubble, pblru, dc-bubble; or all
+    /// Evictions, by comma: random, random-second, lru, bubble, pblru, pblru:second-to-last (as its
+    /// authors' code), pblru:last:PROBABILITY (how probably a hit moves a key), dc-bubble; or all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub eviction: Vec<OneOrAll<Eviction>>,
     /// Bits of tag and of value: 16+16, 32+32 or 64+64
@@ -147,10 +148,6 @@ impl Design {
     /// Who leaves.
     pub fn eviction(&self) -> String {
         match self {
-            Self::Table {
-                eviction: Eviction::PBLRU,
-                ..
-            } => "pblru".to_owned(),
             Self::Table { eviction, .. } => eviction.to_string(),
             Self::Map => "random".to_owned(),
             Self::RteHash => "random".to_owned(),

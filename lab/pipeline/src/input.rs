@@ -13,8 +13,13 @@ pub(crate) fn load_rules(path: Option<&Path>) -> Result<Rules, RunError> {
         None => ("the default rules".to_owned(), DEFAULT_RULES.to_owned()),
         Some(path) => {
             let name = path.display().to_string();
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| RunError::Data(format!("{name}: {error}")))?;
+            let bytes =
+                std::fs::read(path).map_err(|error| RunError::Data(format!("{name}: {error}")))?;
+            let text = String::from_utf8(bytes).map_err(|error| {
+                let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+                let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+                RunError::Data(format!("{name}: line {line}: it is not text (UTF-8)"))
+            })?;
             (name, text)
         }
     };

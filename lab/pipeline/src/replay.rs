@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use nuthatch_bench::report::Spread;
-use nuthatch_flow::{Vector, theory};
+use nuthatch_flow::{Config, Vector, theory};
 use nuthatch_hash::KeyHasher;
 use nuthatch_plot::{Axis, Bars, Chart};
 use serde::Serialize;
@@ -56,7 +56,7 @@ pub struct Options {
     #[command(flatten)]
     pub designs: DesignOptions,
     /// Entries of the microflow cache; without, about as many as there are flows
-    #[arg(long, value_parser = arguments::count)]
+    #[arg(long, value_parser = arguments::entries)]
     pub entries: Option<u64>,
     /// Megaflows at most; no more than 2^16 with entries of 16+16
     #[arg(long, value_name = "N", default_value = "64k", value_parser = positive_count)]
@@ -202,6 +202,9 @@ impl<'a> Plan<'a> {
         if let Some(entries) = options.entries {
             design::say_rounding(entries);
         }
+        let asked = options
+            .entries
+            .unwrap_or_else(|| nearest_power_of_two(flows));
         // Whole replays: as many as make a round.
         let all = all.clamp(1, PACKETS_MAX);
         let packets = all * PACKETS_MIN.div_ceil(all);
@@ -209,9 +212,7 @@ impl<'a> Plan<'a> {
             options,
             frames,
             flows,
-            entries: options
-                .entries
-                .unwrap_or_else(|| nearest_power_of_two(flows)),
+            entries: Config::new(asked).rounded_entries(),
             packets: options.packets.unwrap_or(packets),
             designs,
         })

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Keys of up to so many bytes. */
-#define BOUNDED_KEY_MAX 16
+#define BOUNDED_KEY_MAX 40
 /* Keys of one bulk lookup: rte_hash's own bound. */
 #define BOUNDED_BULK_MAX 64
 

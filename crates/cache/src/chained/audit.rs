@@ -8,6 +8,7 @@ use super::lru::Lists;
 use crate::count;
 use crate::item::Header;
 use crate::slab::arena::Chunk;
+use crate::table::Table;
 
 /// What an audit has met so far.
 #[derive(Default)]

@@ -11,6 +11,7 @@ use super::local::Local;
 use super::lru::Lists;
 use crate::item::Header;
 use crate::slab::arena::Chunk;
+use crate::table::Table;
 
 /// Victims that are tried at least before a store is refused: each of them turned out to be in use by
 /// another thread, or freed already, or held by a slow reader.

@@ -1,7 +1,5 @@
 //! Finding an item in its chain, and taking it in and out: the parts that every operation shares.
 
-use nuthatch_sync::clock::Time;
-
 use super::Chained;
 use super::index::Locked;
 use super::layout::Link;
@@ -11,17 +9,7 @@ use crate::item::{Header, plain_item};
 use crate::reply::Item;
 use crate::request::Key;
 use crate::slab::arena::{Chunk, WORD};
-
-/// One request of a batch.
-#[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    /// The batch's moment.
-    pub now: Time,
-    /// Whom it is about.
-    pub key: &'a Key<'a>,
-    /// Its number in the batch.
-    pub index: usize,
-}
+use crate::table::Asked;
 
 /// An item found in a locked chain.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +63,7 @@ impl Chained {
         locked: &Locked<'_>,
         asked: &Asked<'_>,
     ) -> Option<Found> {
-        let found = self.find(local, locked, asked.key);
+        let found = self.find(local, locked, &asked.key);
         found.filter(|found| self.is_live(&found.header, asked.now))
     }
 

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use nuthatch_sync::clock::Time;
 
 use super::Chained;
-use super::find::Asked;
 use super::local::Local;
 use crate::engine::{Cursor, Handle, Visit};
 use crate::prefetch;
 use crate::reply::{Replies, Reply};
-use crate::request::{Key, Op, Request, Store, StoreMode};
+use crate::request::{Key, Op, Request, Store};
 use crate::slab::fresh::Reserved;
 use crate::slab::pinned::Pinned;
+use crate::table::{self, Asked, Table};
 
 /// Longer values are read in place instead of being copied.
 pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
@@ -72,9 +72,9 @@ impl ChainedHandle {
         let reply = match op {
             Op::Get => return engine.get(local, asked, replies),
             Op::Read(read) => return engine.read(local, asked, read, replies),
-            Op::Store(store) => engine.store(local, asked, store),
+            Op::Store(store) => engine.write(local, asked, store),
             Op::Remove(removal) => engine.remove(local, asked, removal),
-            Op::Delta(delta) => engine.delta(local, asked, delta),
+            Op::Delta(delta) => table::delta(&**engine, local, asked, delta),
         };
         replies.done(asked.index, reply);
     }
@@ -97,7 +97,7 @@ impl Handle for ChainedHandle {
             if group.len() > 1 {
                 self.prefetch(group);
             }
-            for Request { key, op } in group {
+            for &Request { key, ref op } in group {
                 self.carry_out(&Asked { now, key, index }, op, replies);
                 index += 1;
             }
@@ -111,36 +111,15 @@ impl Handle for ChainedHandle {
         value_len: usize,
     ) -> Result<Self::Reservation, Reply> {
         let Self { engine, local } = self;
-        let fresh = engine.allocate(local, now, &key, value_len)?;
+        let shape = engine.shape(key.bytes().len(), value_len, true);
+        let fresh = engine.allocate(local, now, &key, shape)?;
         Ok(Reserved::new(Arc::clone(engine), key.bytes(), fresh))
     }
 
-    fn commit(
-        &mut self,
-        now: Time,
-        mut reservation: Self::Reservation,
-        store: &Store<'_>,
-    ) -> Reply {
-        use crate::engine::Reservation;
-        assert_eq!(
-            reservation.missing(),
-            0,
-            "a reservation is committed when it is complete"
-        );
+    fn commit(&mut self, now: Time, reservation: Self::Reservation, store: &Store<'_>) -> Reply {
         let Self { engine, local } = self;
         engine.lifetimes.apply_flush(now);
-        let bytes = reservation.take_key();
-        let key = &Key::new(&bytes, &engine.hasher);
-        let asked = &Asked { now, key, index: 0 };
-        if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
-            // What is there must be copied in any case, so the bytes come out of their place once.
-            let value = &reservation.to_bytes();
-            return engine.store(local, asked, &Store { value, ..*store });
-        }
-        match reservation.take() {
-            Some(fresh) => engine.publish(local, asked, fresh, store),
-            None => Reply::OutOfMemory,
-        }
+        engine.commit(local, now, reservation, store)
     }
 
     fn maintain(&mut self, now: Time, budget: usize) -> bool {

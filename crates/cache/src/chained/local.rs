@@ -6,6 +6,7 @@ use nuthatch_sync::shim::{AtomicU64, Ordering};
 
 use crate::count::Counted;
 use crate::lifetime::Sequences;
+use crate::table::Own;
 
 /// Items that a thread takes in or out before it tells the others: so inserts share no line, and the
 /// table doubles late by so many items a thread at most.
@@ -59,5 +60,15 @@ impl Local {
         // Relaxed: a number to decide a doubling by. Wraps like the counters.
         population.fetch_add(self.untold, Ordering::Relaxed);
         self.untold = 0;
+    }
+}
+
+impl Own for Local {
+    fn counters(&self) -> &Counted {
+        &self.counters
+    }
+
+    fn sequences(&mut self) -> &mut Sequences {
+        &mut self.sequences
     }
 }

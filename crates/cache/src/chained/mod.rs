@@ -46,7 +46,7 @@
 
 mod audit;
 pub mod config;
-mod delta;
+
 mod evict;
 mod find;
 mod grow;
@@ -76,7 +76,7 @@ use crate::count::{COUNTS, engine_stats};
 use crate::counters::Registry;
 use crate::engine::Engine;
 use crate::index_stats::IndexHistogram;
-use crate::item::{Header, Shape, plain_item};
+use crate::item::{Header, plain_item};
 use crate::lifetime::Lifetimes;
 use crate::reply::Item;
 use crate::slab::arena::Chunk;
@@ -84,6 +84,7 @@ use crate::slab::sizes::{PAGE, Sizes};
 use crate::slab::words::machine_memory;
 use crate::slab::{Housed, Store};
 use crate::stats::EngineStats;
+use crate::table::Table;
 use config::{ChainedConfig, ChainedEviction, Locks};
 use handle::ChainedHandle;
 use index::Index;
@@ -154,16 +155,6 @@ impl Chained {
             population: AtomicU64::new(0),
             splitter: Mutex::new(()),
         })
-    }
-
-    /// The shape of an item: always with the wide header.
-    fn shape(&self, key_len: usize, value_len: usize) -> Shape {
-        Shape::new(key_len, value_len, true, self.store.chunk_max())
-    }
-
-    /// The shape that an item was made with.
-    fn shape_of(&self, header: &Header) -> Shape {
-        header.shape(self.store.chunk_max())
     }
 
     /// True if an item may still be returned.

@@ -8,15 +8,14 @@ use std::sync::Arc;
 use nuthatch_sync::clock::Time;
 
 use super::Chained;
-use super::find::{Asked, Found};
+use super::find::Found;
 use super::handle::{COPY_MAX, ChainedValue};
 use super::index::Locked;
 use super::local::Local;
-use crate::item::{Fields, Header, plain_item};
 use crate::reply::{Item, Replies, Reply};
-use crate::request::{Expiry, Read};
-use crate::semantics::wins;
+use crate::request::Read;
 use crate::slab::fresh::Fresh;
+use crate::table::{Asked, Table, Turn, answer_vivified};
 
 impl Chained {
     /// A plain get.
@@ -71,66 +70,35 @@ impl Chained {
         read: &Read,
         replies: &mut impl Replies<ChainedValue>,
     ) {
-        let Asked { now, key, index } = *asked;
-        let mut spare: Option<Fresh> = None;
-        loop {
+        let Asked {
+            now,
+            ref key,
+            index,
+        } = *asked;
+        let turn = |local: &mut Local, spare: &mut Option<Fresh>| {
             let locked = self.index.lock(key.hash());
             let found = self.find(local, &locked, key);
             if let Some(found) = found.filter(|found| self.is_live(&found.header, now)) {
-                self.read_hit(locked, now, &found, read, index, replies);
-                break;
+                self.read_hit(locked, now, found, read, index, replies);
+                return Turn::Done(());
             }
             let Some(expiry) = read.vivify else {
                 drop(locked);
                 replies.done(index, Reply::Miss);
-                break;
+                return Turn::Done(());
             };
-            if let Some(fresh) = spare.take() {
-                let item = self.vivify(local, now, locked, found, fresh, expiry, read);
-                answer_vivified(item, read, index, replies);
-                break;
-            }
-            drop(locked);
-            match self.allocate(local, now, key, 0) {
-                Ok(fresh) => spare = Some(fresh),
-                Err(refusal) => {
-                    replies.done(index, refusal);
-                    break;
-                }
-            }
-        }
-        if let Some(unused) = spare {
-            self.store.discard(unused);
-        }
-    }
-
-    /// Takes an empty item in that its creator has won.
-    #[expect(clippy::too_many_arguments, reason = "one call, from the loop above")]
-    fn vivify(
-        &self,
-        local: &mut Local,
-        now: Time,
-        locked: Locked<'_>,
-        dead: Option<Found>,
-        fresh: Fresh,
-        expiry: Expiry,
-        read: &Read,
-    ) -> Item {
-        self.lifetimes.note_expiry(expiry);
-        let fields = Fields {
-            flags: 0,
-            expiry,
-            sequence: self.sequence_after(local, now, dead.as_ref()),
-            cas: read.new_cas,
-            stale: false,
-            won: true,
+            let Some(fresh) = spare.take() else {
+                return Turn::Wants(self.shape(key.bytes().len(), 0, true));
+            };
+            let above = found.map_or(0, |found| found.header.sequence());
+            let fields = self.vivified(local, now, above, expiry, read);
+            self.store.recency.start(fresh.chunk);
+            let header = self.link(local, now, locked, found, fresh, &fields);
+            answer_vivified(&header, read, index, replies);
+            Turn::Done(())
         };
-        self.store.recency.start(fresh.chunk);
-        let header = self.link(local, now, locked, dead, fresh, &fields);
-        Item {
-            won: true,
-            won_before: false,
-            ..plain_item(&header)
+        if let Err(refusal) = self.with_memory(local, asked, turn) {
+            replies.done(index, refusal);
         }
     }
 
@@ -139,28 +107,13 @@ impl Chained {
         self: &Arc<Self>,
         locked: Locked<'_>,
         now: Time,
-        found: &Found,
+        mut found: Found,
         read: &Read,
         index: usize,
         replies: &mut impl Replies<ChainedValue>,
     ) {
         let mut item = self.item(found.chunk, &found.header, now);
-        let mut fields = found.header.fields();
-        let won = wins(read, &item, now);
-        if won {
-            item.won = true;
-            fields.won = true;
-        }
-        if let Some(expiry) = read.touch {
-            item.expiry = expiry;
-            fields.expiry = expiry;
-            self.lifetimes.note_expiry(expiry);
-        }
-        let mut found = *found;
-        if won || read.touch.is_some() {
-            found.header = Header::new(&self.shape_of(&found.header), &fields);
-            found.header.store(&self.store.arena, found.chunk);
-        }
+        self.mark(found.chunk, &mut found.header, &mut item, now, read);
         if read.bump {
             self.hit(found.chunk, &found.header);
         }
@@ -170,19 +123,5 @@ impl Chained {
             drop(locked);
             replies.done(index, Reply::Found(item));
         }
-    }
-}
-
-fn answer_vivified(
-    item: Item,
-    read: &Read,
-    index: usize,
-    replies: &mut impl Replies<ChainedValue>,
-) {
-    if read.value {
-        replies.begin(index, &item);
-        replies.commit(index);
-    } else {
-        replies.done(index, Reply::Found(item));
     }
 }

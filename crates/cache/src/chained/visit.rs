@@ -10,6 +10,7 @@ use super::find::Found;
 use super::handle::COPY_MAX;
 use crate::engine::{Cursor, Visit};
 use crate::slab::arena::Chunk;
+use crate::table::Table;
 
 impl Chained {
     /// See [`Handle::visit`](crate::Handle::visit).

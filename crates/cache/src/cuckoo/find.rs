@@ -1,7 +1,5 @@
 //! Finding a key's item in its two buckets: the part that every operation shares.
 
-use nuthatch_sync::clock::Time;
-
 use super::index::{Locked, Position};
 use super::layout::Design;
 use super::local::Local;
@@ -10,17 +8,7 @@ use crate::count::Count;
 use crate::item::Header;
 use crate::request::Key;
 use crate::slab::arena::{Chunk, WORD};
-
-/// One request of a batch.
-#[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    /// The batch's moment.
-    pub now: Time,
-    /// Whom it is about.
-    pub key: Key<'a>,
-    /// Its number in the batch.
-    pub index: usize,
-}
+pub(super) use crate::table::Asked;
 
 impl<D: Design> Cuckoo<D> {
     /// Looks for the key's item in two buckets. Believe it only under a lock or a version check.

@@ -12,15 +12,15 @@ use std::sync::Arc;
 use nuthatch_sync::clock::Time;
 
 use super::Cuckoo;
-use super::find::Asked;
 use super::get::{Probe, Usual};
 use super::layout::{Design, EightWay};
 use super::local::Local;
-use crate::engine::{Cursor, Handle, Reservation, Visit};
+use crate::engine::{Cursor, Handle, Visit};
 use crate::reply::{Replies, Reply};
-use crate::request::{Key, Op, Request, Store, StoreMode};
+use crate::request::{Key, Op, Request, Store};
 use crate::slab::fresh::Reserved;
 use crate::slab::pinned::Pinned;
+use crate::table::{self, Asked, Table};
 
 /// Longer values are read in place instead of being copied.
 pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
@@ -167,9 +167,13 @@ impl<D: Design> CuckooHandle<D> {
         let reply = match op {
             Op::Get => return engine.get(local, asked, replies),
             Op::Read(read) => return engine.read(local, asked, read, replies),
-            Op::Store(store) => engine.store(local, asked, store),
+            Op::Store(store) => {
+                let reply = engine.write(local, asked, store);
+                engine.help_growth();
+                reply
+            }
             Op::Remove(removal) => engine.remove(local, asked, removal),
-            Op::Delta(delta) => engine.delta(local, asked, delta),
+            Op::Delta(delta) => table::delta(&**engine, local, asked, delta),
         };
         replies.done(asked.index, reply);
     }
@@ -205,40 +209,18 @@ impl<D: Design> Handle for CuckooHandle<D> {
         let Self { engine, local } = self;
         let _writer = engine.one_writer();
         // Flags and cas are not known yet: the wide header has room for any.
-        let fresh = engine.allocate(local, now, &key, value_len, true)?;
+        let shape = engine.shape(key.bytes().len(), value_len, true);
+        let fresh = engine.allocate(local, now, &key, shape)?;
         Ok(Reserved::new(Arc::clone(engine), key.bytes(), fresh))
     }
 
-    fn commit(
-        &mut self,
-        now: Time,
-        mut reservation: Self::Reservation,
-        store: &Store<'_>,
-    ) -> Reply {
-        assert_eq!(
-            reservation.missing(),
-            0,
-            "a reservation is committed when it is complete"
-        );
+    fn commit(&mut self, now: Time, reservation: Self::Reservation, store: &Store<'_>) -> Reply {
         let Self { engine, local } = self;
         engine.lifetimes.apply_flush(now);
-        let bytes = reservation.take_key();
-        let key = Key::new(&bytes, &engine.hasher);
-        let asked = &Asked { now, key, index: 0 };
         let _writer = engine.one_writer();
-        if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
-            // What is there must be copied in any case, so the bytes come out of their place once.
-            let value = &reservation.to_bytes();
-            return engine.store(local, asked, &Store { value, ..*store });
-        }
-        match reservation.take() {
-            Some(fresh) => {
-                let reply = engine.publish(local, asked, fresh, store);
-                engine.help_growth();
-                reply
-            }
-            None => Reply::OutOfMemory,
-        }
+        let reply = engine.commit(local, now, reservation, store);
+        engine.help_growth();
+        reply
     }
 
     fn maintain(&mut self, now: Time, budget: usize) -> bool {

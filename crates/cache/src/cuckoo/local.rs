@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::search::Searcher;
 use crate::count::{Count, Counted};
 use crate::lifetime::Sequences;
+use crate::table::Own;
 
 /// A thread's own: counters, search buffers, unused sequences.
 pub struct Local {
@@ -31,5 +32,15 @@ impl Local {
     pub fn count_usual(&self, hits: u64, misses: u64) {
         self.counters.add(Count::UsualHits as usize, hits);
         self.counters.add(Count::UsualMisses as usize, misses);
+    }
+}
+
+impl Own for Local {
+    fn counters(&self) -> &Counted {
+        &self.counters
+    }
+
+    fn sequences(&mut self) -> &mut Sequences {
+        &mut self.sequences
     }
 }

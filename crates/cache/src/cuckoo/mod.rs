@@ -31,7 +31,7 @@
 
 mod audit;
 pub mod config;
-mod delta;
+
 mod evict;
 mod find;
 mod get;
@@ -65,7 +65,7 @@ use crate::count::{COUNTS, engine_stats};
 use crate::counters::Registry;
 use crate::engine::Engine;
 use crate::index_stats::{BucketKind, IndexHistogram};
-use crate::item::{Header, SEQUENCE_MAX, Shape, plain_item};
+use crate::item::{Header, SEQUENCE_MAX, plain_item};
 use crate::lifetime::Lifetimes;
 use crate::reply::Item;
 use crate::slab::arena::{Chunk, WORD};
@@ -153,11 +153,6 @@ impl<D: Design> Cuckoo<D> {
             splitter: Mutex::new(()),
             writer: Mutex::new(()),
         })
-    }
-
-    /// The shape of an item.
-    fn shape(&self, key_len: usize, value_len: usize, wide: bool) -> Shape {
-        Shape::new(key_len, value_len, wide, self.store.chunk_max())
     }
 
     /// True if an item may still be returned.

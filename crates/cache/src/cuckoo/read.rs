@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use nuthatch_sync::clock::Time;
 
-use super::find::Asked;
 use super::get::Attempt;
 use super::handle::{COPY_MAX, CuckooValue};
 use super::index::Locked;
 use super::layout::Design;
 use super::local::Local;
-use super::{Cuckoo, Found, plain_item};
+use super::{Cuckoo, Found};
 use crate::count::Count;
-use crate::item::{Fields, Header};
+use crate::item::Header;
 use crate::reply::{Item, Replies, Reply};
-use crate::request::{Expiry, Read};
+use crate::request::Read;
 use crate::semantics::wins;
 use crate::slab::arena::Chunk;
 use crate::slab::fresh::Fresh;
+use crate::table::{Asked, Table, Turn, answer_vivified};
 
 impl<D: Design> Cuckoo<D> {
     /// Answers with the value of an item whose lock is held, and releases it.
@@ -130,94 +130,43 @@ impl<D: Design> Cuckoo<D> {
             index,
         } = *asked;
         let place = &self.index.place(key.hash());
-        let mut spare = None;
-        loop {
+        let turn = |local: &mut Local, spare: &mut Option<Fresh>| {
             let locked = self.index.lock(place);
             let found = self.find_locked(local, &locked, key);
-            let live = found.filter(|found| self.is_live(&found.header, now));
-            if let Some(found) = live {
-                self.read_hit(locked, now, &found, read, index, replies);
-                break;
+            if let Some(found) = found.filter(|found| self.is_live(&found.header, now)) {
+                self.read_hit(locked, now, found, read, index, replies);
+                return Turn::Done(());
             }
             let Some(expiry) = read.vivify else {
                 locked.release_unmodified();
                 replies.done(index, Reply::Miss);
-                break;
+                return Turn::Done(());
             };
+            let shape = self.shape(key.bytes().len(), 0, read.new_cas.is_some());
             let Some(fresh) = spare.take() else {
                 locked.release_unmodified();
-                match self.allocate(local, now, key, 0, read.new_cas.is_some()) {
-                    Ok(fresh) => spare = Some(fresh),
-                    Err(refusal) => return replies.done(index, refusal),
-                }
-                continue;
+                return Turn::Wants(shape);
             };
-            match self.vivify(local, locked, found, fresh, now, expiry, read) {
-                Ok(item) => {
-                    self.answer_vivified(item, read, index, replies);
-                    break;
-                }
-                Err(fresh) => {
-                    spare = Some(fresh);
-                    if !self.make_room(local, now, place) {
-                        local.counters.one(Count::OutOfMemory);
-                        replies.done(index, Reply::OutOfMemory);
-                        break;
+            let above = found.map_or(0, |found| found.header.sequence());
+            let fields = self.vivified(local, now, above, expiry, read);
+            self.store.recency.start(fresh.chunk);
+            match self.link(local, locked, found, fresh, &fields) {
+                Ok(header) => answer_vivified(&header, read, index, replies),
+                Err(unlinked) => {
+                    *spare = Some(unlinked);
+                    if self.make_room(local, now, place) {
+                        return Turn::Wants(shape);
                     }
+                    local.counters.one(Count::OutOfMemory);
+                    replies.done(index, Reply::OutOfMemory);
                 }
             }
-        }
-        if let Some(fresh) = spare {
-            self.discard(fresh);
+            Turn::Done(())
+        };
+        if let Err(refusal) = self.with_memory(local, asked, turn) {
+            replies.done(index, refusal);
         }
         self.help_growth();
-    }
-
-    fn answer_vivified(
-        &self,
-        item: Item,
-        read: &Read,
-        index: usize,
-        replies: &mut impl Replies<CuckooValue<D>>,
-    ) {
-        if read.value {
-            replies.begin(index, &item);
-            replies.commit(index);
-        } else {
-            replies.done(index, Reply::Found(item));
-        }
-    }
-
-    /// Links an empty item that its creator has won. Gives the memory back if there is no slot.
-    #[expect(clippy::too_many_arguments, reason = "one call, from the loop above")]
-    fn vivify(
-        &self,
-        local: &mut Local,
-        locked: Locked<'_, D>,
-        dead: Option<Found>,
-        fresh: Fresh,
-        now: Time,
-        expiry: Expiry,
-        read: &Read,
-    ) -> Result<Item, Fresh> {
-        self.lifetimes.note_expiry(expiry);
-        let above = dead.map_or(0, |found| found.header.sequence());
-        let fields = Fields {
-            flags: 0,
-            expiry,
-            sequence: self
-                .lifetimes
-                .next_sequence(&mut local.sequences, now, above),
-            cas: read.new_cas,
-            stale: false,
-            won: true,
-        };
-        let header = self.link(local, locked, dead, fresh, &fields)?;
-        Ok(Item {
-            won: true,
-            won_before: false,
-            ..plain_item(&header)
-        })
     }
 
     /// A hit under the lock: everything that the read decides and changes.
@@ -225,35 +174,18 @@ impl<D: Design> Cuckoo<D> {
         self: &Arc<Self>,
         locked: Locked<'_, D>,
         now: Time,
-        found: &Found,
+        mut found: Found,
         read: &Read,
         index: usize,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) {
         let mut item = self.item(found.chunk, &found.header, now);
-        let mut fields = found.header.fields();
-        let mut changed = false;
-        if wins(read, &item, now) {
-            item.won = true;
-            fields.won = true;
-            changed = true;
-        }
-        if let Some(expiry) = read.touch {
-            item.expiry = expiry;
-            fields.expiry = expiry;
-            changed = true;
-            self.lifetimes.note_expiry(expiry);
-        }
-        if changed {
-            let shape = found.header.shape(self.store.chunk_max());
-            Header::new(&shape, &fields).store(&self.store.arena, found.chunk);
-        }
+        let changed = self.mark(found.chunk, &mut found.header, &mut item, now, read);
         if read.bump {
             self.store.recency.hit(found.chunk);
         }
-        let header = Header::load(&self.store.arena, found.chunk);
         if read.value && read.unless_cas != Some(item.cas) {
-            self.hand_out(locked, found.chunk, &header, item, index, replies);
+            self.hand_out(locked, found.chunk, &found.header, item, index, replies);
         } else if changed {
             drop(locked);
             replies.done(index, Reply::Found(item));

@@ -17,6 +17,7 @@ use crate::limit::{LINES_PER_OPERATION, Memory};
 use crate::report::Spread;
 use crate::working_set;
 
+mod bare;
 mod operations;
 mod ours;
 mod rivals;
@@ -28,6 +29,7 @@ pub(crate) use operations::{Items, Operations, SEED};
 pub(crate) use ours::{OurWorker, Ours};
 pub(crate) use subject::{Subject, Tally, Worker, on_cores, preload, round};
 
+use bare::Bare;
 use rivals::{Bytes, Papaya, QuickCache};
 
 /// Operations at a time: about as many as overlap all memory misses of an engine.
@@ -109,7 +111,8 @@ pub struct Options {
     /// The CPHash paper's parameters.
     #[command(flatten)]
     pub paper: working_set::Parameters,
-    /// Also measure quick_cache and papaya, of arrays (default sizes only) and of boxed bytes
+    /// Also measure quick_cache and papaya, of arrays (default sizes only) and of boxed bytes, and a bare
+    /// table of the cuckoo engine's layout without anything that an engine must do (default sizes only)
     #[arg(long)]
     pub rivals: bool,
     /// Print one line of JSON
@@ -211,6 +214,11 @@ pub fn run<E: Engine>(
     if options.rivals {
         if (items.key_size, items.value_size) == (16, 32) {
             add_rivals::<[u8; 16], [u8; 32]>(&mut rivals, "of arrays", &items, &lists)?;
+            let bare = Bare::<16, 32>::new(items.count as usize)?;
+            rivals.push(Box::new(Named {
+                name: "bare table".to_owned(),
+                side: Side::preloaded(bare, &items, &lists)?,
+            }));
         }
         add_rivals::<Box<[u8]>, Box<[u8]>>(&mut rivals, "of bytes", &items, &lists)?;
     }

@@ -7,9 +7,13 @@ use nuthatch::{
     Clock, Engine, Handle, Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time, Value,
 };
 
-use crate::engine::operations::Operations;
+use crate::engine::operations::{Operation, Operations};
 use crate::engine::subject::{Subject, Tally, Worker};
 use crate::proof::{consume, vouches};
+
+/// Sizes that single gets are compiled for besides any: those of the rivals of arrays.
+const KEY: usize = 16;
+const VALUE: usize = 32;
 
 /// Places that the engine's background work looks at between two pieces of a list.
 const MAINTENANCE: usize = 64;
@@ -91,28 +95,47 @@ impl<H: Handle> OurWorker<H> {
         }
     }
 
-    /// As a program does that has one key at a time: each request is built, sent and judged alone.
+    /// As a program does that has one key at a time: each request is built, sent and judged alone. Where the
+    /// rivals have sizes that the compiler knows, so have we.
     fn ask_singly(&mut self, now: Time, list: &Operations, from: usize, to: usize) -> Tally {
+        if (list.key_size(), list.value_size()) == (KEY, VALUE) {
+            let room = [MaybeUninit::new(0); VALUE];
+            self.ask_alone(now, list.range(from, to), room, known_key)
+        } else {
+            let room = vec![MaybeUninit::new(0); list.value_size()];
+            self.ask_alone(now, list.range(from, to), room, |key| key)
+        }
+    }
+
+    /// Operations one at a time, with keys as `sized` makes them and values laid down in `room`.
+    #[inline(always)]
+    fn ask_alone<'l>(
+        &mut self,
+        now: Time,
+        operations: impl Iterator<Item = Operation<'l>>,
+        room: impl AsMut<[MaybeUninit<u8>]>,
+        sized: impl Fn(&[u8]) -> &[u8],
+    ) -> Tally {
         let mut tally = Tally::default();
-        let mut room = vec![MaybeUninit::new(0); list.value_size()];
-        for one in list.range(from, to) {
-            let key = Key::new(one.key, &self.hasher);
-            let mut sink = Lone {
-                answer: Answer::None,
-                room: &mut room,
-                odd: &mut self.answers.odd,
-            };
+        let mut lone = Lone {
+            answer: Answer::None,
+            room,
+            odd: Vec::new(),
+        };
+        for one in operations {
+            let key = Key::new(sized(one.key), &self.hasher);
+            lone.answer = Answer::None;
             match one.set {
                 Some(value) => {
                     let op = Op::Store(Store::set(value));
-                    self.handle.execute(now, &[Request { key, op }], &mut sink);
+                    self.handle.execute(now, &[Request { key, op }], &mut lone);
                     tally.operations += 1;
-                    tally.wrong += u64::from(sink.answer != Answer::Stored);
+                    tally.wrong += u64::from(lone.answer != Answer::Stored);
                 }
                 None => {
                     let request = Request { key, op: Op::Get };
-                    self.handle.execute(now, &[request], &mut sink);
-                    judge_get(sink.answer, sink.room, one.key, &mut tally);
+                    self.handle.execute(now, &[request], &mut lone);
+                    judge_get(lone.answer, lone.room.as_mut(), sized(one.key), &mut tally);
                 }
             }
         }
@@ -132,6 +155,13 @@ impl<H: Handle> Worker for OurWorker<H> {
         self.maintain(now);
         tally
     }
+}
+
+/// A key, so that the compiler knows its size.
+#[inline(always)]
+fn known_key(key: &[u8]) -> &[u8] {
+    let known: &[u8; KEY] = key.first_chunk().expect("the size was looked at before");
+    known
 }
 
 /// What became of a request.
@@ -199,7 +229,7 @@ fn judge_get(answer: Answer, value: &[MaybeUninit<u8>], key: &[u8], tally: &mut 
     tally.gets += 1;
     match answer {
         Answer::Hit => {
-            // SAFETY: each byte was initialised when `start` made the room, and whoever wrote
+            // SAFETY: each byte was initialised when the room was made, and whoever wrote
             // there since (see `Replies::begin`) laid down bytes.
             let value = unsafe { value.assume_init_ref() };
             tally.hits += 1;
@@ -211,24 +241,25 @@ fn judge_get(answer: Answer, value: &[MaybeUninit<u8>], key: &[u8], tally: &mut 
     }
 }
 
-/// The answer to a request alone, in registers.
-struct Lone<'a> {
+/// The answer to a request alone.
+struct Lone<R> {
     answer: Answer,
     /// Room for a value of the expected size.
-    room: &'a mut [MaybeUninit<u8>],
-    odd: &'a mut Vec<MaybeUninit<u8>>,
+    room: R,
+    odd: Vec<MaybeUninit<u8>>,
 }
 
-impl<V: Value> Replies<V> for Lone<'_> {
+impl<V: Value, R: AsMut<[MaybeUninit<u8>]>> Replies<V> for Lone<R> {
     #[inline(always)]
     fn begin(&mut self, _index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        if item.value_len == self.room.len() {
+        let room = self.room.as_mut();
+        if item.value_len == room.len() {
             self.answer = Answer::Hit;
-            self.room
+            room
         } else {
             self.answer = Answer::Wrong;
             self.odd.resize(item.value_len, MaybeUninit::new(0));
-            self.odd
+            &mut self.odd
         }
     }
 
@@ -240,7 +271,7 @@ impl<V: Value> Replies<V> for Lone<'_> {
     }
 
     fn large(&mut self, _index: usize, _item: &Item, value: V) {
-        self.answer = take_large(&value, self.room);
+        self.answer = take_large(&value, self.room.as_mut());
     }
 
     #[inline(always)]

@@ -61,7 +61,7 @@ impl Bytes for Box<[u8]> {
 
 /// Copies a value out, as a cache that may reuse its memory must, and judges the copy.
 #[inline(always)]
-fn take(value: &[u8], key: &[u8], out: &mut [u8], tally: &mut Tally) {
+pub(super) fn take(value: &[u8], key: &[u8], out: &mut [u8], tally: &mut Tally) {
     tally.hits += 1;
     if value.len() == out.len() {
         out.copy_from_slice(value);

@@ -84,16 +84,15 @@ pub fn cases<E: Engine>() -> Vec<Case<E>> {
     all
 }
 
-/// Runs all cases, and panics at the end with the names of those that failed.
-pub fn run<E: Engine>(make: impl Fn(Setup) -> Arc<E>) {
-    run_matching("", make);
-}
-
-/// Runs the cases whose names contain `part`.
-pub fn run_matching<E: Engine>(part: &str, make: impl Fn(Setup) -> Arc<E>) {
-    let all = cases::<E>().into_iter();
-    let chosen: Vec<_> = all.filter(|case| case.name.contains(part)).collect();
-    assert!(!chosen.is_empty(), "no case has {part:?} in its name");
+/// Runs the cases with one of `parts` in their names, and panics at the end with the names of those
+/// that failed.
+pub fn run<E: Engine>(parts: &[&str], make: impl Fn(Setup) -> Arc<E>) {
+    let wanted = |case: &Case<E>| parts.iter().any(|part| case.name.contains(part));
+    let chosen: Vec<_> = cases::<E>().into_iter().filter(wanted).collect();
+    assert!(
+        !chosen.is_empty(),
+        "no case has one of {parts:?} in its name"
+    );
     let failed = |case: &&Case<E>| !passes(case, make(case.setup));
     let failed: Vec<_> = chosen.iter().filter(failed).map(|case| case.name).collect();
     assert!(

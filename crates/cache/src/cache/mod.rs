@@ -1,9 +1,12 @@
 //! [`Cache`]: the library's face.
 
+mod copy;
+mod iter;
+mod load;
+mod outcome;
+
 use std::cell::RefCell;
-use std::convert::Infallible;
 use std::fmt;
-use std::mem::MaybeUninit;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -13,14 +16,16 @@ use crate::builder::Builder;
 use crate::cuckoo::Cuckoo;
 use crate::cuckoo::handle::CuckooHandle;
 use crate::cuckoo::layout::EightWay;
-use crate::engine::{Cursor, Engine, Handle, Value};
-use crate::flight::{Flights, Role};
+use crate::engine::{Engine, Handle};
+use crate::flight::Flights;
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{
     Condition, Delta, Expiry, KEY_LEN_MAX, Key, Op, Read, Removal, Request, Store, StoreMode,
 };
 use crate::stats::EngineStats;
 use crate::{Clock, Time};
+use copy::{CopyMany, CopyOut, LastReply};
+pub use outcome::{CasOutcome, Error, LoadError};
 
 type Door = CuckooHandle<EightWay>;
 
@@ -56,55 +61,6 @@ pub(crate) struct Shared {
     flights: Flights,
 }
 
-/// Why an operation could not be carried out. The cache is unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Error {
-    /// The key is empty or longer than 250 bytes.
-    KeyLength,
-    /// Key, value and header together are over the item limit
-    /// ([`Builder::item_size_max`]).
-    TooLarge,
-    /// The cache is full and may not evict ([`Builder::evict`]), or all that could be evicted is
-    /// being read in place.
-    OutOfMemory,
-    /// The item is not a decimal number under 2^64.
-    NotNumeric,
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Error::KeyLength => "a key has 1 to 250 bytes",
-            Error::TooLarge => "the item is larger than the cache allows",
-            Error::OutOfMemory => "the cache is full",
-            Error::NotNumeric => "the value is not a decimal number",
-        })
-    }
-}
-
-impl std::error::Error for Error {}
-
-/// How a compare-and-swap ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CasOutcome {
-    /// Stored.
-    Stored,
-    /// The item was changed since its cas was read.
-    Changed,
-    /// The item is gone.
-    Gone,
-}
-
-/// The error of [`Cache::try_get_or_insert_with`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LoadError<E> {
-    /// The cache refused the key or the value.
-    Cache(Error),
-    /// The caller's own computation failed.
-    Load(E),
-}
-
 impl Cache {
     /// A cache to be configured.
     pub fn builder() -> Builder {
@@ -137,11 +93,7 @@ impl Cache {
     /// and returns false. Reusing one buffer makes gets free of allocation.
     pub fn get_into(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error> {
         into.clear();
-        let mut copy = CopyOut {
-            into,
-            room: 0,
-            item: None,
-        };
+        let mut copy = CopyOut::new(into);
         self.ask(key, Op::Get, &mut copy)?;
         Ok(copy.item.is_some())
     }
@@ -149,11 +101,7 @@ impl Cache {
     /// A copy of the key's value, and its metadata (flags, cas, expiry).
     pub fn get_item(&self, key: &[u8]) -> Result<Option<(Vec<u8>, Item)>, Error> {
         let mut value = Vec::new();
-        let mut copy = CopyOut {
-            into: &mut value,
-            room: 0,
-            item: None,
-        };
+        let mut copy = CopyOut::new(&mut value);
         self.ask(key, Op::Read(Read::default()), &mut copy)?;
         let item = copy.item;
         Ok(item.map(|item| (value, item)))
@@ -182,10 +130,7 @@ impl Cache {
                 })
             })
             .collect::<Result<Vec<_>, Error>>()?;
-        let mut copies = CopyMany {
-            values: Vec::with_capacity(keys.len()),
-            room: 0,
-        };
+        let mut copies = CopyMany::new(keys.len());
         self.execute(&batch, &mut copies);
         Ok(copies.values)
     }
@@ -277,103 +222,6 @@ impl Cache {
     /// there is no item.
     pub fn decr(&self, key: &[u8], by: u64) -> Result<Option<u64>, Error> {
         self.delta(key, Delta::down(by))
-    }
-
-    /// The key's value, or the one that `compute` returns, which is then stored. Of all callers that
-    /// miss a key at the same time exactly one computes; the others wait for its value. If it
-    /// panics, one of the others computes.
-    pub fn get_or_insert_with(
-        &self,
-        key: &[u8],
-        ttl: Option<Duration>,
-        compute: impl FnOnce() -> Vec<u8>,
-    ) -> Result<Vec<u8>, Error> {
-        let compute = || Ok::<_, Infallible>(compute());
-        self.try_get_or_insert_with(key, ttl, compute)
-            .map_err(|error| match error {
-                LoadError::Cache(error) => error,
-                LoadError::Load(never) => match never {},
-            })
-    }
-
-    /// As [`Cache::get_or_insert_with`], for computations that may fail. An error is returned to the
-    /// one who computed; one of those who waited computes next.
-    pub fn try_get_or_insert_with<E>(
-        &self,
-        key: &[u8],
-        ttl: Option<Duration>,
-        compute: impl FnOnce() -> Result<Vec<u8>, E>,
-    ) -> Result<Vec<u8>, LoadError<E>> {
-        let hash = checked(key, self.shared.engine.hasher())
-            .map_err(LoadError::Cache)?
-            .hash();
-        // A turn without result means that another caller's computation failed.
-        loop {
-            if let Some(value) = self.get(key).map_err(LoadError::Cache)? {
-                return Ok(value);
-            }
-            let leader = match self.shared.flights.join(key, hash) {
-                Role::Leader(leader) => leader,
-                Role::Follower(flight) => match flight.wait() {
-                    Some(value) => return Ok(value.to_vec()),
-                    None => continue,
-                },
-            };
-            // The last flight may have landed between the miss and this one's start.
-            if let Some(value) = self.get(key).map_err(LoadError::Cache)? {
-                leader.land(value.as_slice().into());
-                return Ok(value);
-            }
-            let value = compute().map_err(LoadError::Load)?;
-            let expiry = ttl.map_or(Expiry::Never, |ttl| self.expiry(ttl));
-            let stored = self.put(
-                key,
-                Store {
-                    expiry,
-                    ..Store::set(&value)
-                },
-            );
-            // Those who wait get the value even if the cache could not keep it.
-            leader.land(value.as_slice().into());
-            return stored.map(|_| value).map_err(LoadError::Cache);
-        }
-    }
-
-    /// All items, as copies. Blocks nobody; what is stored or removed meanwhile may or may not be
-    /// met, everything else is met exactly once. Values over 8 KiB are fetched by key.
-    pub fn iter(&self) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> + '_ {
-        let mut from = Some(Cursor::default());
-        let mut ready: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::new();
-        std::iter::from_fn(move || {
-            loop {
-                if let Some((key, value)) = ready.pop() {
-                    match value {
-                        Some(value) => return Some((key, value)),
-                        // Removed since: as if it had never been met.
-                        None => match self.get(&key) {
-                            Ok(Some(value)) => return Some((key, value)),
-                            _ => continue,
-                        },
-                    }
-                }
-                from = self.visit_some(from?, &mut ready);
-            }
-        })
-    }
-
-    fn visit_some(
-        &self,
-        from: Cursor,
-        ready: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    ) -> Option<Cursor> {
-        const AT_ONCE: usize = 256;
-        let now = self.now();
-        self.with_door(|door| {
-            door.visit(now, from, AT_ONCE, &mut |visit| {
-                let copied = visit.value.len() == visit.item.value_len;
-                ready.push((visit.key.to_vec(), copied.then(|| visit.value.to_vec())));
-            })
-        })
     }
 
     /// Removes everything.
@@ -507,121 +355,4 @@ fn checked<'a>(bytes: &'a [u8], hasher: &crate::KeyHasher) -> Result<Key<'a>, Er
         return Err(Error::KeyLength);
     }
     Ok(Key::new(bytes, hasher))
-}
-
-/// Makes `room` bytes of spare capacity behind the vector's contents.
-#[inline(always)]
-fn spare(into: &mut Vec<u8>, room: usize) -> &mut [MaybeUninit<u8>] {
-    into.reserve(room);
-    &mut into.spare_capacity_mut()[..room]
-}
-
-/// Takes the bytes that an engine laid down into [`spare`] room.
-///
-/// # Safety
-/// The engine has called `commit` after `begin` returned `spare(into, room)`: it promises to have
-/// written all of it.
-#[inline(always)]
-unsafe fn keep(into: &mut Vec<u8>, room: usize) {
-    // SAFETY: the caller's promise; `spare` reserved the capacity.
-    unsafe { into.set_len(into.len() + room) };
-}
-
-/// Appends a value that is held in place.
-fn copy_large(value: &impl Value, into: &mut Vec<u8>) {
-    into.reserve(value.len());
-    let mut offset = 0;
-    while offset < value.len() {
-        let chunk = value.chunk(offset);
-        into.extend_from_slice(chunk);
-        offset += chunk.len();
-    }
-}
-
-/// One value into one buffer.
-struct CopyOut<'a> {
-    into: &'a mut Vec<u8>,
-    room: usize,
-    item: Option<Item>,
-}
-
-impl<V: Value> Replies<V> for CopyOut<'_> {
-    #[inline]
-    fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        self.room = item.value_len;
-        self.item = Some(*item);
-        spare(self.into, self.room)
-    }
-
-    #[inline]
-    fn commit(&mut self, _: usize) {
-        // SAFETY: `begin` returned this room and the engine has filled it.
-        unsafe { keep(self.into, self.room) };
-    }
-
-    fn retract(&mut self, _: usize) {
-        self.item = None;
-    }
-
-    fn large(&mut self, _: usize, item: &Item, value: V) {
-        self.item = Some(*item);
-        copy_large(&value, self.into);
-    }
-
-    fn done(&mut self, _: usize, _: Reply) {}
-}
-
-/// Each value into a buffer of its own.
-struct CopyMany {
-    values: Vec<Option<Vec<u8>>>,
-    room: usize,
-}
-
-impl<V: Value> Replies<V> for CopyMany {
-    fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        self.room = item.value_len;
-        spare(
-            self.values
-                .push_mut(Some(Vec::new()))
-                .get_or_insert_default(),
-            self.room,
-        )
-    }
-
-    fn commit(&mut self, _: usize) {
-        if let Some(Some(value)) = self.values.last_mut() {
-            // SAFETY: `begin` returned this room and the engine has filled it.
-            unsafe { keep(value, self.room) };
-        }
-    }
-
-    fn retract(&mut self, _: usize) {
-        self.values.pop();
-    }
-
-    fn large(&mut self, _: usize, _: &Item, value: V) {
-        let mut copy = Vec::new();
-        copy_large(&value, &mut copy);
-        self.values.push(Some(copy));
-    }
-
-    fn done(&mut self, _: usize, _: Reply) {
-        self.values.push(None);
-    }
-}
-
-/// The answer of an operation without a value.
-struct LastReply(Reply);
-
-impl<V> Replies<V> for LastReply {
-    fn begin(&mut self, _: usize, _: &Item) -> &mut [MaybeUninit<u8>] {
-        // Only asked of reads that want a value, which this face never sends with it.
-        &mut []
-    }
-    fn commit(&mut self, _: usize) {}
-    fn retract(&mut self, _: usize) {}
-    fn large(&mut self, _: usize, _: &Item, _: V) {}
-    fn done(&mut self, _: usize, reply: Reply) {
-        self.0 = reply;
-    }
 }

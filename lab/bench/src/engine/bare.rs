@@ -1,0 +1,285 @@
+//! A bare table: the cuckoo engine's index and items with nothing around them. Sizes that the compiler knows,
+//! one writer, no versions, no expiry, no recency, no statistics, nothing that is ever taken out. It tells how
+//! much of what an engine is slower than memory is the layout's: two buckets, then an item.
+
+use std::sync::{PoisonError, RwLock};
+
+use memmap2::MmapMut;
+use nuthatch::KeyHasher;
+
+use crate::engine::operations::Operations;
+use crate::engine::rivals::take;
+use crate::engine::subject::{Subject, Tally, Worker};
+
+/// Slots of a bucket: 16 bits of tag and 48 of an item's number, which starts at 1, each.
+const SLOTS: usize = 8;
+/// Bytes of a bucket: a cache line.
+const LINE: usize = SLOTS * size_of::<u64>();
+const TAG_SHIFT: u32 = 48;
+const NUMBER: u64 = (1 << TAG_SHIFT) - 1;
+/// Items pushed aside before the table counts as full.
+const KICKS: usize = 500;
+
+/// The table, with keys of `K` bytes and values of `V`.
+pub struct Bare<const K: usize, const V: usize> {
+    table: RwLock<Table<K, V>>,
+    hasher: KeyHasher,
+}
+
+struct Table<const K: usize, const V: usize> {
+    buckets: MmapMut,
+    items: MmapMut,
+    /// The next item's number.
+    next: usize,
+    mask: u64,
+}
+
+/// Where a key may be.
+#[derive(Clone, Copy)]
+struct Place {
+    buckets: [usize; 2],
+    tag: u64,
+}
+
+impl<const K: usize, const V: usize> Bare<K, V> {
+    /// Room for `items`, in an index that they fill to nine tenths at most.
+    pub fn new(items: usize) -> Result<Self, String> {
+        let buckets = (items * 10 / 9).div_ceil(SLOTS).next_power_of_two();
+        Ok(Self {
+            table: RwLock::new(Table {
+                buckets: map(buckets * LINE)?,
+                items: map((items + 1) * LINE)?,
+                next: 1,
+                mask: buckets as u64 - 1,
+            }),
+            hasher: KeyHasher::random(),
+        })
+    }
+}
+
+fn map(bytes: usize) -> Result<MmapMut, String> {
+    let map = MmapMut::map_anon(bytes).map_err(|error| format!("cannot map memory: {error}"))?;
+    // As the engines' memory: without huge pages it is slower, and so are they.
+    #[cfg(target_os = "linux")]
+    let _ = map.advise(memmap2::Advice::HugePage);
+    Ok(map)
+}
+
+impl<const K: usize, const V: usize> Table<K, V> {
+    /// A key and its value share a line; they start in its middle, where other tables have a header.
+    const START: usize = LINE - K - V;
+
+    #[inline(always)]
+    fn place(&self, hash: u64) -> Place {
+        let tag = (hash >> TAG_SHIFT).max(1);
+        let first = hash & self.mask;
+        Place {
+            buckets: [first as usize, self.partner(first, tag) as usize],
+            tag,
+        }
+    }
+
+    /// The other bucket of an item with this tag.
+    #[inline(always)]
+    fn partner(&self, bucket: u64, tag: u64) -> u64 {
+        let mixed = tag.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (bucket ^ (mixed ^ mixed >> 29 | 1)) & self.mask
+    }
+
+    #[inline(always)]
+    fn bucket(&self, bucket: usize) -> &[u8; LINE] {
+        &self.buckets.as_chunks().0[bucket]
+    }
+
+    #[inline(always)]
+    fn slot(&self, bucket: usize, slot: usize) -> u64 {
+        u64::from_le_bytes(self.bucket(bucket).as_chunks().0[slot])
+    }
+
+    fn set_slot(&mut self, bucket: usize, slot: usize, word: u64) {
+        let at = bucket * LINE + slot * size_of::<u64>();
+        self.buckets[at..at + size_of::<u64>()].copy_from_slice(&word.to_le_bytes());
+    }
+
+    /// The number of a key's item.
+    #[inline(always)]
+    fn find(&self, key: &[u8; K], hash: u64) -> Option<usize> {
+        let place = self.place(hash);
+        let buckets = place.buckets.map(|bucket| self.bucket(bucket));
+        let mut mask = matches(buckets, place.tag);
+        while mask != 0 {
+            let at = mask.trailing_zeros() as usize;
+            let bucket = place.buckets[at / SLOTS];
+            let item = (self.slot(bucket, at % SLOTS) & NUMBER) as usize;
+            if self.items.as_chunks::<LINE>().0[item][Self::START..Self::START + K] == *key {
+                return Some(item);
+            }
+            mask &= mask - 1;
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn value(&self, item: usize) -> &[u8] {
+        &self.items.as_chunks::<LINE>().0[item][Self::START + K..]
+    }
+
+    /// False if there is no room.
+    fn set(&mut self, key: &[u8; K], value: &[u8], hash: u64) -> bool {
+        if let Some(item) = self.find(key, hash) {
+            self.items[item * LINE + Self::START + K..][..V].copy_from_slice(value);
+            return true;
+        }
+        let Some(line) = self.items.as_chunks_mut::<LINE>().0.get_mut(self.next) else {
+            return false;
+        };
+        line[Self::START..Self::START + K].copy_from_slice(key);
+        line[Self::START + K..].copy_from_slice(value);
+        let place = self.place(hash);
+        let mut homeless = place.tag << TAG_SHIFT | self.next as u64;
+        self.next += 1;
+        let mut buckets = place.buckets;
+        for kick in 0..KICKS {
+            for bucket in buckets {
+                if let Some(free) = (0..SLOTS).find(|&slot| self.slot(bucket, slot) == 0) {
+                    self.set_slot(bucket, free, homeless);
+                    return true;
+                }
+            }
+            // The one pushed aside goes to its other bucket; a different slot each time.
+            let (from, slot) = (buckets[1], (homeless as usize + kick) % SLOTS);
+            let pushed = self.slot(from, slot);
+            self.set_slot(from, slot, homeless);
+            homeless = pushed;
+            buckets = [self.partner(from as u64, pushed >> TAG_SHIFT) as usize; 2];
+        }
+        false
+    }
+}
+
+/// One bit for each slot of two buckets whose tag is `tag`.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn matches(buckets: [&[u8; LINE]; 2], tag: u64) -> u32 {
+    use std::arch::x86_64::{
+        __m128i, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi16, _mm_loadu_si128,
+        _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set1_epi16, _mm_shuffle_ps,
+        _mm_srai_epi32,
+    };
+    // SAFETY: SSE2 is part of x86-64; the loads are of the 64 bytes of each bucket.
+    unsafe {
+        let upper = |line: &[u8; LINE], at: usize| {
+            let words = line.as_ptr().cast::<__m128i>().add(at);
+            let low = _mm_castsi128_ps(_mm_loadu_si128(words));
+            let high = _mm_castsi128_ps(_mm_loadu_si128(words.add(1)));
+            _mm_srai_epi32(_mm_castps_si128(_mm_shuffle_ps(low, high, 0xdd)), 16)
+        };
+        let equal = |line| {
+            let tags = _mm_packs_epi32(upper(line, 0), upper(line, 2));
+            _mm_cmpeq_epi16(tags, _mm_set1_epi16(tag as i16))
+        };
+        _mm_movemask_epi8(_mm_packs_epi16(equal(buckets[0]), equal(buckets[1]))) as u32
+    }
+}
+
+/// One bit for each slot of two buckets whose tag is `tag`.
+#[cfg(not(target_arch = "x86_64"))]
+fn matches(buckets: [&[u8; LINE]; 2], tag: u64) -> u32 {
+    let words = buckets.into_iter().flat_map(|line| line.as_chunks().0);
+    let bits = words
+        .enumerate()
+        .map(|(at, word)| u32::from(u64::from_le_bytes(*word) >> TAG_SHIFT == tag) << at);
+    bits.sum()
+}
+
+impl<const K: usize, const V: usize> Subject for Bare<K, V> {
+    type Worker<'a> = BareWorker<'a, K, V>;
+
+    fn worker(&self) -> BareWorker<'_, K, V> {
+        BareWorker(self)
+    }
+}
+
+/// A thread's access to a [`Bare`] table.
+pub struct BareWorker<'a, const K: usize, const V: usize>(&'a Bare<K, V>);
+
+impl<const K: usize, const V: usize> BareWorker<'_, K, V> {
+    /// Gets under one reader's lock for all of them.
+    fn get(&self, list: &Operations, from: usize, to: usize) -> Tally {
+        let Bare { table, hasher } = self.0;
+        let table = table.read().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = Tally::default();
+        let mut out = [0; V];
+        for one in list.range(from, to) {
+            let key = one
+                .key
+                .first_chunk()
+                .expect("the size was looked at before");
+            tally.operations += 1;
+            tally.gets += 1;
+            if let Some(item) = table.find(key, hasher.hash(key)) {
+                take(table.value(item), key, &mut out, &mut tally);
+            }
+        }
+        tally
+    }
+
+    /// Gets and sets, one after the other.
+    fn change(&self, list: &Operations, from: usize, to: usize) -> Tally {
+        let mut tally = Tally::default();
+        for (at, one) in (from..to).zip(list.range(from, to)) {
+            let Some(value) = one.set else {
+                tally.add(&self.get(list, at, at + 1));
+                continue;
+            };
+            let Bare { table, hasher } = self.0;
+            let key = one
+                .key
+                .first_chunk()
+                .expect("the size was looked at before");
+            let mut table = table.write().unwrap_or_else(PoisonError::into_inner);
+            tally.operations += 1;
+            tally.wrong += u64::from(!table.set(key, value, hasher.hash(key)));
+        }
+        tally
+    }
+}
+
+impl<const K: usize, const V: usize> Worker for BareWorker<'_, K, V> {
+    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
+        if list.range(from, to).any(|one| one.set.is_some()) {
+            self.change(list, from, to)
+        } else {
+            self.get(list, from, to)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::operations::{Distribution, Items};
+    use crate::engine::subject::preload;
+
+    #[test]
+    fn what_was_stored_is_found() {
+        let items = Items {
+            count: 60_000,
+            key_size: 16,
+            value_size: 32,
+        };
+        let bare = Bare::<16, 32>::new(60_000).unwrap();
+        preload(&bare, &items).unwrap();
+        let list = Operations::random(&items, 20_000, 0.9, Distribution::Uniform, 0);
+        let tally = bare.worker().run(&list, 0, list.len());
+        assert_eq!((tally.wrong, tally.hits), (0, tally.gets));
+        assert!(tally.gets > 17_000);
+        // Keys that are not there are not found.
+        let others = Items {
+            count: 70_000,
+            ..items
+        };
+        let list = Operations::gets(&others, 60_000, 70_000);
+        assert_eq!(bare.worker().run(&list, 0, list.len()).hits, 0);
+    }
+}

@@ -1,0 +1,199 @@
+//! Every check, on an engine in one configuration.
+//!
+//! [`suite!`](crate::suite!) makes a test of each check in here. So what an engine's own file says is
+//! how its configurations are made, how much of each check they get, and what is particular to it.
+
+use std::sync::Arc;
+
+use nuthatch::Engine;
+use nuthatch_workload::Seed;
+use rand::Rng;
+
+use crate::conformance::{self, Client, Setup};
+use crate::history::{self, Plan};
+use crate::sequence::{self, Misses};
+use crate::soak;
+use crate::stress::{self, Load};
+
+/// Makes a module of tests, one for each check: its name, a function from a [`Setup`] to a shared
+/// engine, and an [`Extent`].
+#[macro_export]
+macro_rules! suite {
+    ($name:ident, $make:expr, $extent:expr) => {
+        mod $name {
+            use super::*;
+
+            $crate::suite!(@test conforms, $make, $extent);
+            $crate::suite!(@test answers_sequences_as_the_model_does, $make, $extent);
+            $crate::suite!(@test forgets_only_whole_items_under_pressure, $make, $extent);
+            $crate::suite!(@test any_bytes_make_a_sequence, $make, $extent);
+            $crate::suite!(@test stress_in_ample_memory, $make, $extent);
+            $crate::suite!(@test stress_under_pressure_with_mixed_sizes, $make, $extent);
+            $crate::suite!(@test residents_are_never_missed, $make, $extent);
+            $crate::suite!(@test no_increment_is_lost, $make, $extent);
+            $crate::suite!(@test histories_are_linearizable, $make, $extent);
+        }
+    };
+    (@test $check:ident, $make:expr, $extent:expr) => {
+        #[test]
+        fn $check() {
+            $crate::suite::$check($make, &$extent);
+        }
+    };
+}
+
+/// How much of each check: [`soak`] times as much in the end.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Cases of conformance: those with one of these in their names.
+    pub cases: &'static [&'static str],
+    /// Random sequences in ample memory.
+    pub sequences: usize,
+    /// Random sequences on a full engine.
+    pub sequences_full: usize,
+    /// Sequences made of random bytes.
+    pub sequences_of_bytes: usize,
+    /// Threads of each stress.
+    pub threads: usize,
+    /// Batches a thread in ample memory.
+    pub batches: usize,
+    /// Batches a thread under pressure, of values of all sizes.
+    pub batches_mixed: usize,
+    /// Batches a thread that come and go around residents, two operations a request.
+    pub batches_of_churn: usize,
+    /// Batches a thread of increments.
+    pub batches_of_increments: usize,
+    /// Histories of one key.
+    pub histories: usize,
+}
+
+impl Extent {
+    /// Some seconds a check.
+    pub const SMOKE: Self = Self {
+        cases: &[""],
+        sequences: 200,
+        sequences_full: 100,
+        sequences_of_bytes: 100,
+        threads: Load::SMOKE.threads,
+        batches: Load::SMOKE.batches,
+        batches_mixed: Load::MIXED.batches,
+        batches_of_churn: Load::SMOKE.batches,
+        batches_of_increments: 500,
+        histories: Plan::SMOKE.rounds,
+    };
+
+    /// All cases of conformance, and the so-manieth part of everything random: for one of several
+    /// configurations that share it.
+    pub const fn part(&self, of: usize) -> Self {
+        Self {
+            cases: self.cases,
+            sequences: self.sequences.div_ceil(of),
+            sequences_full: self.sequences_full.div_ceil(of),
+            sequences_of_bytes: self.sequences_of_bytes.div_ceil(of),
+            threads: self.threads,
+            batches: self.batches.div_ceil(of),
+            batches_mixed: self.batches_mixed.div_ceil(of),
+            batches_of_churn: self.batches_of_churn.div_ceil(of),
+            batches_of_increments: self.batches_of_increments.div_ceil(of),
+            histories: self.histories.div_ceil(of),
+        }
+    }
+
+    fn load(&self, batches: usize, load: Load) -> Load {
+        Load {
+            threads: self.threads,
+            batches: batches * soak(),
+            ..load
+        }
+    }
+}
+
+/// What every engine must do, case by case: [`conformance`].
+pub fn conforms<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &Extent) {
+    conformance::run(extent.cases, make);
+}
+
+/// Random sequences, all of whose answers are the oracle's.
+pub fn answers_sequences_as_the_model_does<E: Engine>(
+    make: impl Fn(Setup) -> Arc<E>,
+    extent: &Extent,
+) {
+    let cases = extent.sequences * soak();
+    sequence::property(cases, Misses::Never, || make(Setup::AMPLE));
+}
+
+/// Random sequences on an engine that evicts: items may go at any time, whole.
+pub fn forgets_only_whole_items_under_pressure<E: Engine>(
+    make: impl Fn(Setup) -> Arc<E>,
+    extent: &Extent,
+) {
+    let cases = extent.sequences_full * soak();
+    sequence::property(cases, Misses::Lawful, || full(make(Setup::TIGHT)));
+}
+
+/// Fills an engine with other keys, until it has to evict.
+fn full<E: Engine>(engine: Arc<E>) -> Arc<E> {
+    let mut client = Client::new(Arc::clone(&engine));
+    let mut number = 0_u64;
+    while engine.stats().evictions == 0 {
+        for _ in 0..1000 {
+            client.set(format!("ballast {number}").as_bytes(), &[b'b'; 3000]);
+            number += 1;
+        }
+    }
+    engine
+}
+
+/// Sequences as fuzz targets make them.
+pub fn any_bytes_make_a_sequence<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &Extent) {
+    let mut random = Seed(1).thread(0);
+    for _ in 0..extent.sequences_of_bytes * soak() {
+        let mut bytes = vec![0; random.random_range(0..4000)];
+        random.fill(&mut bytes[..]);
+        sequence::run_bytes(&make(Setup::AMPLE), &bytes);
+    }
+}
+
+/// [`stress::everything`] with room for all keys.
+pub fn stress_in_ample_memory<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &Extent) {
+    let load = extent.load(extent.batches, Load::SMOKE);
+    let seen = stress::everything(&make(Setup::AMPLE), &load);
+    assert!(
+        seen.hits > 0 && seen.misses > 0 && seen.changes > 0,
+        "{seen:?}"
+    );
+}
+
+/// [`stress::everything`] with room for few.
+pub fn stress_under_pressure_with_mixed_sizes<E: Engine>(
+    make: impl Fn(Setup) -> Arc<E>,
+    extent: &Extent,
+) {
+    let engine = make(Setup::TIGHT);
+    let load = extent.load(extent.batches_mixed, Load::MIXED);
+    let seen = stress::everything(&engine, &load);
+    assert!(seen.hits > 0 && seen.changes > 0, "{seen:?}");
+    assert!(engine.stats().evictions > 0, "there was no pressure");
+}
+
+/// [`stress::residents`].
+pub fn residents_are_never_missed<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &Extent) {
+    let load = extent.load(extent.batches_of_churn, Load::SMOKE);
+    let reads = stress::residents(&make(Setup::AMPLE), &load);
+    assert!(reads > 0, "nobody read while others came and went");
+}
+
+/// [`stress::counter`].
+pub fn no_increment_is_lost<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &Extent) {
+    let load = extent.load(extent.batches_of_increments, Load::SMOKE);
+    stress::counter(&make(Setup::AMPLE), &load);
+}
+
+/// [`history::linearizable`].
+pub fn histories_are_linearizable<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &Extent) {
+    let plan = Plan {
+        rounds: extent.histories * soak(),
+        ..Plan::SMOKE
+    };
+    history::linearizable(&make(Setup::AMPLE), &plan);
+}
