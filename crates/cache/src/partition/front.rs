@@ -23,8 +23,8 @@
 //! * **Everything else** takes the partition's lock, and its holder is the owner. It searches chains without
 //!   locking their buckets, because nobody else changes them. To put an element into a chain, to
 //!   take one out or to change one that is in the table it locks the bucket
-//!   ([`Partition::holding`](super::table::Partition::holding)): the key's to store, delete or add to a number,
-//!   a victim's to evict it, an element's to move it to other lines, the bucket that a new one divides,
+//!   ([`Partition::holding`](super::table::Partition::holding)): the key's to store, delete or add to
+//!   a number, a victim's to evict it, an element's to move it to other lines, the bucket that a new one divides,
 //!   each that is swept; one at a time. Memory is sought and new values are written before that, under the
 //!   partition's lock only.
 //!

@@ -1,11 +1,12 @@
-//! A partition's buckets: as many as it needs, and loaded before they are.
+//! A partition's buckets: as many as it needs, and how they are loaded ahead of their use.
+
+use nuthatch_sync::clock::Time;
 
 use super::bucket::SEGMENT;
 use super::element::line_of;
 use super::index::FIRST;
 use super::memory::BLOCK_COST;
 use super::table::{Eviction, Partition};
-use nuthatch_sync::clock::Time;
 
 impl Partition {
     /// Room for one more element in the index. False if there is not even a first bucket.

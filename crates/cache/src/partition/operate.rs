@@ -4,8 +4,8 @@
 //! element of a store is filled before the old one leaves the table. An element that has readers is
 //! never changed where they look: whatever would change it makes another in its place.
 //!
-//! Readers by the partition's [front](super::front) may be about, and may mark an element or touch it; so what
-//! the operation takes effect by is looked at while the key's bucket is held.
+//! Readers by the partition's [front](super::front) may be about, and may mark an element or touch it; so
+//! what the operation takes effect by is looked at while the key's bucket is held.
 
 use nuthatch_sync::clock::Time;
 

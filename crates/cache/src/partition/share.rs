@@ -19,8 +19,8 @@ impl Partition {
         of.fronts.get(of.number)
     }
 
-    /// Calls `act` while no reader is at the bucket of a hash. It locks no other bucket (bucket 3), divides none
-    /// but this one, and panics only if an invariant is broken. There are buckets.
+    /// Calls `act` while no reader is at the bucket of a hash. It locks no other bucket (bucket 3), divides
+    /// none but this one, and panics only if an invariant is broken. There are buckets.
     #[inline(always)]
     pub(super) fn holding<T>(&mut self, hash: u64, act: impl FnOnce(&mut Self) -> T) -> T {
         let held = self.hold(hash);
