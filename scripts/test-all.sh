@@ -1,10 +1,13 @@
 #!/bin/sh
-# Every check, one after the other; ends with the sum of their counts. What a check printed stays in
-# target/checks/NAME.log.
+# Every check; ends with the sum of their counts. What a check printed stays in target/checks/NAME.log.
+#
+# The models and the fuzz targets have builds of their own, and the other checks at the end use little more
+# than one core: both run side by side, and what the former print comes when they are through.
 set -u
 cd "$(dirname "$0")/.."
 logs=target/checks
 mkdir -p $logs
+rm -f $logs/*.status
 passed=0 failed=0 skipped=0
 
 # Sums the result lines of cargo test, pytest and our own scripts: "PASSED FAILED SKIPPED"; nothing
@@ -23,13 +26,19 @@ count() {
         END { if (lines) print p + 0, f + 0, s + 0 }'
 }
 
-# check NAME COMMAND...: a check without result lines of its own counts as one.
-check() {
+# run NAME COMMAND...: what it prints and how it ends stay in the logs, and how long it took.
+run() {
     name=$1
     shift
-    echo "==> $name"
     started=$(date +%s)
-    { "$@"; echo $? >$logs/$name.status; } 2>&1 | tee $logs/$name.log
+    "$@" 2>&1
+    echo $? >$logs/$name.status
+    echo $(($(date +%s) - started)) >$logs/$name.seconds
+}
+
+# tally NAME: adds what a check that has run counted. One without result lines of its own counts as one.
+tally() {
+    name=$1
     status=$(cat $logs/$name.status)
     set -- $(count $logs/$name.log)
     [ $# = 3 ] || if [ "$status" = 0 ]; then set -- 1 0 0; else set -- 0 1 0; fi
@@ -37,8 +46,15 @@ check() {
     if [ "$status" != 0 ] && [ "$2" = 0 ]; then
         set -- "$1" 1 "$3"
     fi
-    echo "==> $name: $1 passed, $2 failed, $3 skipped, $(($(date +%s) - started)) s"
+    echo "==> $name: $1 passed, $2 failed, $3 skipped, $(cat $logs/$name.seconds) s"
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# check NAME COMMAND...: runs it and shows what it prints.
+check() {
+    echo "==> $1"
+    run "$@" | tee $logs/$1.log
+    tally "$1"
 }
 
 check setup scripts/setup.sh
@@ -46,11 +62,23 @@ check format scripts/check-format.sh
 check lints scripts/check-lints.sh
 check docs scripts/check-docs.sh
 check rust scripts/test-rust.sh
+
+{
+    run loom scripts/loom.sh >$logs/loom.log
+    run fuzz scripts/fuzz.sh 5 >$logs/fuzz.log
+} &
+beside=$!
+trap 'kill $beside 2>/dev/null' EXIT
 check clients scripts/test-clients.sh
 check c scripts/test-c.sh
 check dpdk scripts/test-dpdk.sh
-check loom scripts/loom.sh
-check fuzz scripts/fuzz.sh 5
+wait $beside
+trap - EXIT
+for name in loom fuzz; do
+    echo "==> $name"
+    cat $logs/$name.log
+    tally $name
+done
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]
