@@ -65,7 +65,7 @@ check rust scripts/test-rust.sh
 
 {
     run loom scripts/loom.sh >$logs/loom.log
-    run fuzz scripts/fuzz.sh 5 >$logs/fuzz.log
+    run fuzz scripts/fuzz.sh 3 >$logs/fuzz.log
 } &
 beside=$!
 trap 'kill $beside 2>/dev/null' EXIT

@@ -36,7 +36,7 @@ pub struct Plan {
 impl Plan {
     /// A few seconds.
     pub const SMOKE: Self = Self {
-        rounds: 3000,
+        rounds: 2000,
         threads: 3,
         operations: 5,
         seed: Seed(1),

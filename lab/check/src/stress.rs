@@ -39,7 +39,7 @@ impl Load {
     /// A few seconds.
     pub const SMOKE: Self = Self {
         threads: 4,
-        batches: 4000,
+        batches: 2500,
         batch_max: 32,
         keys: 20_000,
         value_len: 64..4096,
@@ -48,7 +48,7 @@ impl Load {
 
     /// A mixture of sizes, up to half a mebibyte.
     pub const MIXED: Self = Self {
-        batches: 400,
+        batches: 300,
         keys: 2000,
         value_len: 64..512 << 10,
         ..Self::SMOKE

@@ -71,9 +71,9 @@ impl Extent {
     /// Some seconds a check.
     pub const SMOKE: Self = Self {
         cases: &[""],
-        sequences: 200,
-        sequences_full: 100,
-        sequences_of_bytes: 100,
+        sequences: 150,
+        sequences_full: 60,
+        sequences_of_bytes: 60,
         threads: Load::SMOKE.threads,
         batches: Load::SMOKE.batches,
         batches_mixed: Load::MIXED.batches,

@@ -50,20 +50,20 @@ fn crowded(setup: Setup) -> Arc<CpHash> {
 
 /// What waits for an answer at each step waits for another thread here, so there is less of it.
 const ARRAY: Extent = Extent {
-    sequences: 100,
+    sequences: 70,
     sequences_full: 20,
-    sequences_of_bytes: 30,
-    batches: 750,
-    batches_of_churn: 400,
-    batches_of_increments: 150,
-    histories: 1000,
+    sequences_of_bytes: 20,
+    batches: 500,
+    batches_of_churn: 300,
+    batches_of_increments: 100,
+    histories: 700,
     ..Extent::SMOKE
 };
 
 /// What has to do with the rings.
 const SINGLE: Extent = Extent {
     cases: &["batch", "read", "store", "reserve", "size"],
-    histories: 1000,
+    histories: 700,
     ..ARRAY.part(4)
 };
 
@@ -71,8 +71,8 @@ const SINGLE: Extent = Extent {
 const CROWDED: Extent = Extent {
     cases: &["batch", "read", "delta", "expiry", "visit"],
     threads: 8,
-    batches: 500,
-    histories: 1000,
+    batches: 350,
+    histories: 700,
     ..ARRAY.part(10)
 };
 

@@ -9,11 +9,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use nuthatch_sync::ring::{Design, Line, Receiver};
+use nuthatch_sync::ring::{Design, Line, Receiver, WORDS};
 use nuthatch_sync::seat::Held;
 use nuthatch_sync::wait::announce;
 
 use super::count::{COUNTS, Count};
+use super::lane::prefetch;
 use super::message::{Answer, Message, Messages, encode_cas};
 use super::shared::{Place, Served, Shared, Visitor};
 use crate::counters::Counters;
@@ -216,13 +217,7 @@ fn serve_line<D: Design>(
     line: &Line,
     upper: bool,
 ) -> usize {
-    // Buckets first, then the elements in them: misses of one line's lookups overlap.
-    for hash in Messages::new(line, upper).filter_map(Message::hash) {
-        partition.prefetch_bucket(hash);
-    }
-    for hash in Messages::new(line, upper).filter_map(Message::hash) {
-        partition.prefetch_header(hash);
-    }
+    look_ahead(partition, line, upper);
     let mut messages = 0;
     for message in Messages::new(line, upper) {
         messages += 1;
@@ -268,6 +263,30 @@ fn serve_line<D: Design>(
         visitor.receiver.answer(answer.encode());
     }
     messages
+}
+
+/// Starts loading what a line's messages will need, so that their misses overlap: buckets first, then the
+/// elements in them, then their neighbours in the order of use. Which bucket a filled element belongs into
+/// is in its header, so that comes one step before.
+fn look_ahead(partition: &Partition, line: &Line, upper: bool) {
+    let mut hashes = [0; WORDS];
+    let mut count = 0;
+    for message in Messages::new(line, upper) {
+        match message {
+            Message::Lookup { hash } | Message::Allocate { hash, .. } => {
+                partition.prefetch_bucket(hash);
+                hashes[count] = hash;
+                count += 1;
+            }
+            Message::Ready { element } => prefetch(partition.memory(), element),
+            _ => {}
+        }
+    }
+    for load in [Partition::prefetch_header, Partition::prefetch_neighbours] {
+        for &hash in &hashes[..count] {
+            load(partition, hash);
+        }
+    }
 }
 
 /// A lookup by the hash alone. The client compares the key; where two keys with this hash were ever
