@@ -266,20 +266,18 @@ fn serve_line<D: Design>(
 }
 
 /// Starts loading what a line's messages will need, so that their misses overlap: buckets first, then the
-/// elements in them, then their neighbours in the order of use. Which bucket a filled element belongs into
-/// is in its header, so that comes one step before.
+/// elements in them, then their neighbours in the order of use. Of an element that is ready it is the header
+/// and the key, which its client has written.
 fn look_ahead(partition: &Partition, line: &Line, upper: bool) {
     let mut hashes = [0; WORDS];
     let mut count = 0;
     for message in Messages::new(line, upper) {
-        match message {
-            Message::Lookup { hash } | Message::Allocate { hash, .. } => {
-                partition.prefetch_bucket(hash);
-                hashes[count] = hash;
-                count += 1;
-            }
-            Message::Ready { element } => prefetch(partition.memory(), element),
-            _ => {}
+        if let Some(hash) = message.hash() {
+            partition.prefetch_bucket(hash);
+            hashes[count] = hash;
+            count += 1;
+        } else if let Message::Ready { element } = message {
+            prefetch(partition.memory(), element);
         }
     }
     for load in [Partition::prefetch_header, Partition::prefetch_neighbours] {
