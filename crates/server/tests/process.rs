@@ -201,8 +201,9 @@ fn deaf() {
         let peak = process.status("VmHWM");
         assert!(peak < base + BOUND, "{request:?}: from {base} to {peak}");
         drop(clients);
+        // What was held is for others to use again, so the next round's peak is bounded by the same. (When the
+        // allocator gives pages back to the system is its own affair.)
         while good.stat("curr_connections") > 1 || good.stat("read_buf_bytes") > 1 << 20 {}
-        while process.status("VmRSS") > base + BOUND / 2 {}
     }
     assert_eq!(process.signal("TERM").code(), Some(0));
 }
