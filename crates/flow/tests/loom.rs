@@ -81,18 +81,12 @@ fn nobody_is_missed_while_a_key_moves_up() {
 #[test]
 fn a_batch_misses_nobody_while_a_key_moves_up() {
     model(3, || {
-        let cache = cache(Layout::FourWay);
-        let mut mover = cache.handle();
-        insert(&mut mover, 1, 10);
-        insert(&mut mover, 2, 20);
-        let reader = {
-            let mut reader = cache.handle();
-            thread::spawn(move || {
-                let (mut values, mut hits) = ([0; 2], [0]);
-                let found = reader.lookup_many(&[key(2), key(1)], &mut values, &mut hits);
-                assert_eq!((found, hits, values), (2, [0b11], [20, 10]));
-            })
-        };
+        let (cache, mut mover) = filled(Layout::FourWay, 2);
+        let reader = beside(&cache, |reader| {
+            let (mut values, mut hits) = ([0; 2], [0]);
+            let found = reader.lookup_many(&[key(2), key(1)], &mut values, &mut hits);
+            assert_eq!((found, hits, values), (2, [0b11], [20, 10]));
+        });
         assert_eq!(mover.lookup(key(2)), Some(20));
         reader.join().unwrap();
         assert_eq!(

@@ -43,6 +43,17 @@ impl World {
         })
     }
 
+    /// Two blocks of 16 lines: 8 and 2 of the first are used, 10 of the second; then 2 and 10. So to give a
+    /// block away key 2, whose number is 20, must move.
+    fn with_a_block_to_give() -> Arc<Self> {
+        let world = Self::new(2);
+        world.set_bytes(1, &[1; 440]);
+        world.set(2, 20);
+        world.set_bytes(3, &[3; 560]);
+        world.delete(1);
+        world
+    }
+
     fn front(&self) -> &Front {
         &self.fronts[0]
     }
@@ -286,12 +297,7 @@ fn what_is_pinned_outlives_its_place() {
 #[test]
 fn a_move_hides_nothing() {
     model(2, || {
-        let world = World::new(2);
-        // Two blocks of 16 lines: 8 and 2 of the first are used, 10 of the second; then 2 and 10.
-        world.set_bytes(1, &[1; 440]);
-        world.set(2, 20);
-        world.set_bytes(3, &[3; 560]);
-        world.delete(1);
+        let world = World::with_a_block_to_give();
         let reader = {
             let world = Arc::clone(&world);
             thread::spawn(move || assert_eq!(world.get(2), Some(20)))
@@ -309,12 +315,7 @@ fn a_move_hides_nothing() {
 #[test]
 fn what_is_pinned_is_not_moved() {
     model(2, || {
-        let world = World::new(2);
-        // As in `a_move_hides_nothing`.
-        world.set_bytes(1, &[1; 440]);
-        world.set(2, 20);
-        world.set_bytes(3, &[3; 560]);
-        world.delete(1);
+        let world = World::with_a_block_to_give();
         let reader = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
