@@ -3,8 +3,8 @@
 //! ```text
 //!            63..60  59........28  27.......8  7......0
 //!  word 0   | state |   expiry   | value len | key len |     expiry: tick, 0 = never
-//!            63 62  61......48  47.....................0
-//!  word 1   |      |  flags   |        sequence        |     sequence: also the cas
+//!            63.....................16  15 14  13......0
+//!  word 1   |        sequence          |      |  flags   |   sequence: also the cas
 //!  word 2   |                   cas                    |  \ only if WIDE: a cas of the client's
 //!  word 3   |    value len      |        flags         |  / choice, large flags or a large item
 //!  ...        key, then value, without a gap (or, if LARGE, the key, padded to a word, and one
@@ -33,8 +33,10 @@ pub const SEGMENT_HEADER: usize = 2 * WORD;
 const KEY_LEN_BITS: u32 = 8;
 const KEY_LEN_MASK: u64 = (1 << KEY_LEN_BITS) - 1;
 const VALUE_LEN_BITS: u32 = 20;
+const VALUE_LEN_MASK: u64 = (1 << VALUE_LEN_BITS) - 1;
 const EXPIRY_SHIFT: u32 = KEY_LEN_BITS + VALUE_LEN_BITS;
 const SEQUENCE_BITS: u32 = 48;
+const SEQUENCE_SHIFT: u32 = 64 - SEQUENCE_BITS;
 const FLAGS_BITS: u32 = 14;
 
 /// Set by md I, cleared by a store.
@@ -46,7 +48,7 @@ const WIDE: u64 = 1 << 62;
 /// The value lies in segments; always WIDE too.
 const LARGE: u64 = 1 << 63;
 
-const _: () = assert!(EXPIRY_SHIFT + 32 == 60 && SEQUENCE_BITS + FLAGS_BITS <= 64);
+const _: () = assert!(EXPIRY_SHIFT + 32 == 60 && FLAGS_BITS <= SEQUENCE_SHIFT);
 
 /// The greatest sequence: 2^48 stores last nine years at a million a second.
 pub const SEQUENCE_MAX: u64 = (1 << SEQUENCE_BITS) - 1;
@@ -184,12 +186,13 @@ impl Header {
         }
     }
 
-    /// The header of the usual item, narrow and in one piece, if the chunk's first two words are one
-    /// for a key of this length.
+    /// The header of the usual item, narrow, in one piece and with a value of fewer than `value_end` bytes
+    /// (a power of two), if the chunk's first two words are one for a key of this length.
     #[inline(always)]
-    pub fn usual(word0: u64, word1: u64, key_len: usize) -> Option<Self> {
-        let usual = word0 & (WIDE | LARGE) == 0;
-        (usual && word0 & KEY_LEN_MASK == key_len as u64).then_some(Self {
+    pub fn usual(word0: u64, word1: u64, key_len: usize, value_end: usize) -> Option<Self> {
+        debug_assert!(value_end.is_power_of_two());
+        let long = (VALUE_LEN_MASK & (value_end as u64).wrapping_neg()) << KEY_LEN_BITS;
+        (word0 & (WIDE | LARGE | long | KEY_LEN_MASK) == key_len as u64).then_some(Self {
             word0,
             word1,
             cas: 0,
@@ -215,7 +218,7 @@ impl Header {
         word0 |= if fields.won { WON } else { 0 };
         let sequence = fields.sequence & SEQUENCE_MAX;
         if !shape.wide {
-            let word1 = sequence | u64::from(fields.flags) << SEQUENCE_BITS;
+            let word1 = sequence << SEQUENCE_SHIFT | u64::from(fields.flags);
             return Self {
                 word0,
                 word1,
@@ -225,7 +228,7 @@ impl Header {
         }
         Self {
             word0: word0 | WIDE,
-            word1: sequence,
+            word1: sequence << SEQUENCE_SHIFT,
             cas: fields.cas.unwrap_or(sequence),
             long: u64::from(fields.flags) | (shape.value_len as u64) << 32,
         }
@@ -275,7 +278,7 @@ impl Header {
     #[inline(always)]
     pub fn value_len(&self) -> usize {
         if self.word0 & WIDE == 0 {
-            (self.word0 >> KEY_LEN_BITS & ((1 << VALUE_LEN_BITS) - 1)) as usize
+            (self.word0 >> KEY_LEN_BITS & VALUE_LEN_MASK) as usize
         } else {
             (self.long >> 32) as usize
         }
@@ -316,7 +319,7 @@ impl Header {
         if self.is_wide() {
             self.long as u32
         } else {
-            (self.word1 >> SEQUENCE_BITS) as u32
+            (self.word1 & ((1 << FLAGS_BITS) - 1)) as u32
         }
     }
 
@@ -338,7 +341,7 @@ impl Header {
     /// Its place in the order of all stores.
     #[inline(always)]
     pub fn sequence(&self) -> u64 {
-        self.word1 & SEQUENCE_MAX
+        self.word1 >> SEQUENCE_SHIFT
     }
 
     /// When it expires.

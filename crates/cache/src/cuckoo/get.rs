@@ -11,7 +11,7 @@ use nuthatch_sync::stripes::Snapshot;
 
 use super::find::Asked;
 use super::handle::{COPY_MAX, CuckooValue};
-use super::index::{Place, Position};
+use super::index::Place;
 use super::layout::Design;
 use super::local::Local;
 use super::{Cuckoo, plain_item};
@@ -69,11 +69,8 @@ impl<D: Design> Cuckoo<D> {
     #[inline(always)]
     pub(super) fn probe(&self, place: &Place) -> Probe {
         let (snapshot, buckets) = self.index.begin(place);
-        let mask = self.index.matches(buckets, place.tag);
         let mut candidate = Probe::NOTHING;
-        if mask != 0 {
-            // The slot may have changed since its tag matched: then it is checked like any other.
-            let slot = self.index.load(Position::matched::<D>(buckets, mask));
+        if let Some(slot) = self.index.first_match(buckets, place.tag) {
             candidate = slot.chunk::<D>();
             prefetch::soon(self.store.arena.address(candidate));
             prefetch::soon(self.store.recency.address(candidate));
@@ -122,12 +119,10 @@ impl<D: Design> Cuckoo<D> {
         let Some((snapshot, buckets)) = self.index.begin_at_rest(place) else {
             return Usual::Not;
         };
-        let mask = self.index.matches(buckets, place.tag);
-        if mask == 0 {
-            return self.answer_miss(asked, &snapshot, replies);
+        match self.index.first_match(buckets, place.tag) {
+            Some(slot) => self.answer_hit(asked, slot.chunk::<D>(), &snapshot, replies),
+            None => self.answer_miss(asked, &snapshot, replies),
         }
-        let slot = self.index.load(Position::matched::<D>(buckets, mask));
-        self.answer_hit(asked, slot.chunk::<D>(), &snapshot, replies)
     }
 
     #[inline(always)]
@@ -165,12 +160,12 @@ impl<D: Design> Cuckoo<D> {
         let (head, body) = words.split_at(HEADER / WORD);
         let [word0, word1] = [0, 1].map(|at: usize| head[at].load(Ordering::Relaxed));
         let key = key.bytes();
-        let Some(header) = Header::usual(word0, word1, key.len()) else {
+        let Some(header) = Header::usual(word0, word1, key.len(), COPY_MAX) else {
             return Usual::Not;
         };
         let item = plain_item(&header);
         let same = bytes::equal(body, key);
-        if !same || !self.is_live(&header, now) || item.value_len > COPY_MAX {
+        if !same || !self.is_live(&header, now) {
             return Usual::Not;
         }
         let into = replies.begin(index, &item);

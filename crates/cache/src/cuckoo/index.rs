@@ -3,6 +3,7 @@
 //! The protocol between readers, writers and the doubling is here and in [`super::grow`]; each loom
 //! model drives these functions.
 
+use std::hint::select_unpredictable;
 use std::io;
 
 use nuthatch_hash::split;
@@ -10,7 +11,7 @@ use nuthatch_sync::shim::{AtomicU64, Ordering};
 use nuthatch_sync::stripes::{Pair, PairGuard, Snapshot, Stripes};
 
 use super::layout::{Design, Geometry, Slot};
-use super::matching::{self, Mask};
+use super::matching::{Mask, Matching};
 use crate::prefetch;
 use crate::slab::words::Words;
 
@@ -18,6 +19,7 @@ use crate::slab::words::Words;
 pub struct Index<D> {
     words: Words,
     stripes: Stripes,
+    matching: Matching,
     geometry: AtomicU64,
     buckets_max: u64,
     design: std::marker::PhantomData<D>,
@@ -83,6 +85,7 @@ impl<D: Design> Index<D> {
     pub fn new(buckets: u64, buckets_max: u64, stripes: usize) -> io::Result<Self> {
         assert!(buckets.is_power_of_two() && buckets_max.is_power_of_two());
         assert!(stripes as u64 <= buckets && buckets <= buckets_max);
+        prefetch::tune();
         let geometry = Geometry {
             mask: buckets - 1,
             growing: false,
@@ -91,6 +94,7 @@ impl<D: Design> Index<D> {
         Ok(Self {
             words: Words::reserve(buckets_max as usize * D::SLOTS)?,
             stripes: Stripes::new(stripes),
+            matching: Matching::detect(),
             geometry: AtomicU64::new(geometry.pack()),
             buckets_max,
             design: std::marker::PhantomData,
@@ -222,7 +226,23 @@ impl<D: Design> Index<D> {
     /// branch on it would be mispredicted, with a memory miss to wait for, every other time.
     #[inline(always)]
     pub fn matches(&self, buckets: [u64; 2], tag: u64) -> Mask {
-        matching::matches::<D>(self.bucket(buckets[0]), self.bucket(buckets[1]), tag)
+        let [first, second] = buckets.map(|bucket| self.bucket(bucket));
+        self.matching.matches::<D>(first, second, tag)
+    }
+
+    /// The first slot of two buckets whose tag is `tag`. It may have changed since its tag matched: then it
+    /// is checked like any other.
+    #[inline(always)]
+    pub fn first_match(&self, buckets: [u64; 2], tag: u64) -> Option<Slot> {
+        let mask = self.matches(buckets, tag);
+        if mask == 0 {
+            return None;
+        }
+        let number = mask.trailing_zeros() as usize;
+        let [first, second] = buckets.map(|bucket| self.bucket(bucket));
+        // Not a branch, for the reason given at `matches`.
+        let bucket = select_unpredictable(number < D::SLOTS, first, second);
+        Some(Slot(bucket[number % D::SLOTS].load(Ordering::Relaxed)))
     }
 
     /// Locks both buckets of a key.

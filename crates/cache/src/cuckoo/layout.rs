@@ -89,11 +89,11 @@ impl Slot {
     /// Nothing.
     pub const EMPTY: Slot = Slot(0);
 
-    /// A tag and where the item lies.
+    /// A tag, which is never 0, and where the item lies.
     #[inline(always)]
     pub fn new<D: Design>(tag: u64, chunk: Chunk) -> Self {
-        debug_assert!(tag != 0 && chunk.0 + 1 < 1 << (64 - D::TAG_BITS));
-        Slot(tag << (64 - D::TAG_BITS) | (chunk.0 + 1))
+        debug_assert!(tag != 0 && chunk.0 < 1 << (64 - D::TAG_BITS));
+        Slot(tag << (64 - D::TAG_BITS) | chunk.0)
     }
 
     /// True if nothing is there.
@@ -111,7 +111,7 @@ impl Slot {
     /// Where the item lies. Only for slots that are not empty.
     #[inline(always)]
     pub fn chunk<D: Design>(self) -> Chunk {
-        Chunk((self.0 & ((1 << (64 - D::TAG_BITS)) - 1)).wrapping_sub(1))
+        Chunk(self.0 & ((1 << (64 - D::TAG_BITS)) - 1))
     }
 }
 

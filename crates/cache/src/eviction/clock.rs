@@ -44,13 +44,20 @@ impl Recency {
         let (word, bit) = place(chunk);
         let recent = self.recent[word].load(Ordering::Relaxed);
         if recent >> bit & 1 == 0 {
-            // A load and a store, not one atomic operation, which would be a full barrier: no later
-            // get could start before this one's last miss. Two threads that set bits of one word at
-            // the same moment may lose one, or bring one back that the hand has just cleared: an
-            // item is evicted a round earlier or later.
-            self.recent[word].store(recent | 1 << bit, Ordering::Relaxed);
-            let fetched = self.fetched[word].load(Ordering::Relaxed);
-            self.fetched[word].store(fetched | 1 << bit, Ordering::Relaxed);
+            self.mark(word, bit);
+        }
+    }
+
+    /// Sets an item's bits.
+    #[cold]
+    fn mark(&self, word: usize, bit: u64) {
+        // A load and a store, not one atomic operation, which would be a full barrier: no later
+        // get could start before this one's last miss. Two threads that set bits of one word at
+        // the same moment may lose one, or bring one back that the hand has just cleared: an
+        // item is evicted a round earlier or later.
+        for words in [&self.recent, &self.fetched] {
+            let bits = words[word].load(Ordering::Relaxed);
+            words[word].store(bits | 1 << bit, Ordering::Relaxed);
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::mem::MaybeUninit;
 
-use nuthatch_sync::shim::AtomicU64;
+use nuthatch_sync::shim::{AtomicU64, Ordering};
 
 use super::arena::WORD;
 
@@ -18,24 +18,22 @@ const SLACK: usize = WORD;
 #[inline(always)]
 pub fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
     assert!(bytes.len() + SLACK <= size_of_val(words));
-    // SAFETY: every load below lies in the first `bytes.len() + SLACK` bytes, as asserted.
-    let word = |at: usize| unsafe { load::word(words, at) };
+    let word = |number: usize| words[number].load(Ordering::Relaxed);
     let Some(last) = bytes.last_chunk() else {
         let used = (1 << (8 * bytes.len())) - 1;
         return word(0) & used == short(bytes);
     };
+    // SAFETY: the load lies in the first `bytes.len()` bytes, which are there, as asserted.
+    let end = unsafe { load::word(words, bytes.len() - WORD) };
     // All words are compared before the one branch: keys differ seldom, once their tags agree.
-    let mut differing = word(bytes.len() - WORD) ^ u64::from_le_bytes(*last);
+    let mut differing = end ^ u64::from_le_bytes(*last);
     if bytes.len() <= 2 * WORD {
         // The usual length, without a loop.
         let first = bytes.first_chunk().expect("not short");
         return differing | (word(0) ^ u64::from_le_bytes(*first)) == 0;
     }
-    let mut at = 0;
-    while at < bytes.len() - WORD {
-        let part = bytes[at..].first_chunk().expect("before the last");
-        differing |= word(at) ^ u64::from_le_bytes(*part);
-        at += WORD;
+    for (number, part) in bytes[..bytes.len() - 1].as_chunks().0.iter().enumerate() {
+        differing |= word(number) ^ u64::from_le_bytes(*part);
     }
     differing == 0
 }
@@ -50,7 +48,11 @@ pub fn copy_out(words: &[AtomicU64], from: usize, into: &mut [MaybeUninit<u8>]) 
     let word = |at: usize| unsafe { load::word(words, from + at) };
     // SAFETY: as above.
     let pair = |at: usize| unsafe { load::pair(words, from + at) };
-    if len >= 2 * WORD {
+    if (2 * WORD..=4 * WORD).contains(&len) {
+        // A usual length, without a loop.
+        put(into, 0, pair(0));
+        put(into, len - 2 * WORD, pair(len - 2 * WORD));
+    } else if len >= 2 * WORD {
         let mut at = 0;
         while at < len - 2 * WORD {
             put(into, at, pair(at));
@@ -124,10 +126,9 @@ mod load {
         // SAFETY: reads 8 bytes of `words` (the caller's promise), writes the named register.
         unsafe {
             asm!(
-                "mov {value}, [{words} + {at}]",
+                "mov {value}, [{from}]",
                 value = lateout(reg) value,
-                words = in(reg) words.as_ptr(),
-                at = in(reg) at,
+                from = in(reg) words.as_ptr().byte_add(at),
                 options(nostack, readonly, preserves_flags)
             );
         }
@@ -144,10 +145,9 @@ mod load {
         // SAFETY: reads 16 bytes of `words` (the caller's promise), writes the named register.
         unsafe {
             asm!(
-                "movups {value}, [{words} + {at}]",
+                "movups {value}, [{from}]",
                 value = lateout(xmm_reg) value,
-                words = in(reg) words.as_ptr(),
-                at = in(reg) at,
+                from = in(reg) words.as_ptr().byte_add(at),
                 options(nostack, readonly, preserves_flags)
             );
         }
@@ -159,8 +159,6 @@ mod load {
 /// Loads from any byte on, put together from aligned words.
 #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
 mod load {
-    use nuthatch_sync::shim::Ordering;
-
     use super::*;
 
     /// The 8 bytes from byte `at` on, the first one lowest.

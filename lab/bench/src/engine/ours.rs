@@ -123,16 +123,15 @@ impl<H: Handle> OurWorker<H> {
             odd: Vec::new(),
         };
         for one in operations {
-            let key = Key::new(sized(one.key), &self.hasher);
             lone.answer = Answer::None;
             match one.set {
                 Some(value) => {
-                    let op = Op::Store(Store::set(value));
-                    self.handle.execute(now, &[Request { key, op }], &mut lone);
+                    self.set_alone(now, one.key, value, &mut lone);
                     tally.operations += 1;
                     tally.wrong += u64::from(lone.answer != Answer::Stored);
                 }
                 None => {
+                    let key = Key::new(sized(one.key), &self.hasher);
                     let request = Request { key, op: Op::Get };
                     self.handle.execute(now, &[request], &mut lone);
                     judge_get(lone.answer, lone.room.as_mut(), sized(one.key), &mut tally);
@@ -140,6 +139,20 @@ impl<H: Handle> OurWorker<H> {
             }
         }
         tally
+    }
+
+    /// Not inlined: gets, one after the other, shall not share their registers with it.
+    #[inline(never)]
+    fn set_alone(
+        &mut self,
+        now: Time,
+        key: &[u8],
+        value: &[u8],
+        replies: &mut impl Replies<H::Value>,
+    ) {
+        let key = Key::new(key, &self.hasher);
+        let op = Op::Store(Store::set(value));
+        self.handle.execute(now, &[Request { key, op }], replies);
     }
 
     /// A piece of the engine's background work. True if there is more to do at once.
