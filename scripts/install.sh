@@ -5,10 +5,15 @@
 #   flow    the flow cache for C programs: header, static and shared library, pkg-config file
 #
 # PREFIX (/usr/local), LIBDIR (PREFIX/lib) and DESTDIR in the environment say where: see
-# scripts/installed.sh.
+# scripts/installed.sh. PROFILE (release) says how it is built; checks say dev.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/installed.sh
+profile=${PROFILE:-release}
+case $profile in
+    dev) built=target/debug ;;
+    *) built=target/$profile ;;
+esac
 made=$(mktemp -d)
 trap 'rm -r "$made"' EXIT
 
@@ -21,8 +26,8 @@ put() {
 }
 
 server() {
-    cargo build --release --bin nuthatch
-    nuthatch=target/release/nuthatch
+    cargo build --profile "$profile" --bin nuthatch
+    nuthatch=$built/nuthatch
     install -D -m 755 $nuthatch "$binary"
     install -D -m 644 dist/nuthatch.toml "$example"
     put "$manual" $nuthatch man
@@ -32,13 +37,13 @@ server() {
 }
 
 flow() {
-    cargo rustc --release -p nuthatch-flow-c --lib --crate-type cdylib,staticlib -- \
+    cargo rustc --profile "$profile" -p nuthatch-flow-c --lib --crate-type cdylib,staticlib -- \
         --print native-static-libs 2>"$made/messages" || { cat "$made/messages" >&2; exit 1; }
     # What the static library needs of the system, as the compiler says.
     private=$(sed -n 's/^note: native-static-libs: //p' "$made/messages" | tail -n 1)
     install -D -m 644 crates/flow-c/include/nuthatch_flow.h "$header"
-    install -D -m 644 target/release/libnuthatch_flow_c.a "$static"
-    install -D -m 755 target/release/libnuthatch_flow_c.so "$shared"
+    install -D -m 644 "$built/libnuthatch_flow_c.a" "$static"
+    install -D -m 755 "$built/libnuthatch_flow_c.so" "$shared"
     for link in $links; do
         ln -sf "$(basename "$shared")" "$link"
     done

@@ -38,5 +38,6 @@ fi
 
 if cargo +nightly --version >/dev/null 2>&1 && ! cargo fuzz --version >/dev/null 2>&1; then
     echo "setup: installing cargo-fuzz"
-    cargo install -q --locked cargo-fuzz || echo "setup: cargo-fuzz is not to be had; no fuzzing"
+    # It only starts others: not worth optimising.
+    cargo install -q --locked --debug cargo-fuzz || echo "setup: cargo-fuzz is not to be had; no fuzzing"
 fi

@@ -9,6 +9,8 @@ out=$PWD/target/c
 rm -rf "$out"
 mkdir -p "$out"
 
+# As the other tests are built: with checked arithmetic and assertions.
+export PROFILE=dev
 # Put somewhere else than where it will be looked for, as who makes a package does.
 export PREFIX=/usr DESTDIR="$out/root"
 scripts/install.sh
