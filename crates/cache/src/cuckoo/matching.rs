@@ -4,7 +4,7 @@
 //! version does that inside one `asm!` block, whose loads stand for one relaxed load of each aligned
 //! 64-bit word (every x86-64 loads aligned quadwords whole, also as half of a vector register); the
 //! compiler cannot split, repeat or move them. The scalar twin does it with atomics and is what loom,
-//! Miri and other machines run.
+//! Miri, ThreadSanitizer and other machines run.
 //!
 //! SSE2 suffices, and every x86-64 has it: nothing has to be chosen at run time. What counts in a
 //! bucket are the top 16 bits of each word. Brought together first, the tags of eight slots are one
@@ -20,7 +20,7 @@ pub type Mask = u32;
 /// Slots of two buckets whose tag is `tag`; tag 0 finds the empty ones.
 #[inline(always)]
 pub fn matches<D: Design>(first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
-    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+    #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
     if D::SLOTS == 8 && D::TAG_BITS == 16 {
         return matches_sse2(first, second, tag);
     }
@@ -39,7 +39,7 @@ fn matches_scalar<D: Design>(first: &[AtomicU64], second: &[AtomicU64], tag: u64
 }
 
 /// All sixteen slots at a time.
-#[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+#[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
 #[inline(always)]
 fn matches_sse2(first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
     assert!(first.len() == 8 && second.len() == 8);
@@ -93,7 +93,7 @@ fn matches_sse2(first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
     mask
 }
 
-#[cfg(all(test, target_arch = "x86_64", not(any(loom, miri))))]
+#[cfg(all(test, target_arch = "x86_64", not(any(loom, miri, tsan))))]
 mod tests {
     use super::super::layout::EightWay;
     use super::*;
