@@ -26,8 +26,8 @@ cargo +nightly fetch --quiet -Zbuild-std --target "$host" 2>/dev/null ||
 export RUSTFLAGS="-Zsanitizer=thread --cfg tsan ${RUSTFLAGS:-}"
 # A build of its own, so that the usual one is not thrown away.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/tsan"
-# Everything takes some ten times as long, so a part of the random checks.
-export NUTHATCH_SOAK="${NUTHATCH_SOAK:-1/8}"
+# Everything takes several times as long, so a part of the random checks.
+export NUTHATCH_SOAK="${NUTHATCH_SOAK:-1/4}"
 # A failure hides no other. The tests not named here have one thread, or ask how much memory a process takes,
 # of which ThreadSanitizer takes most.
 cargo +nightly test -Zbuild-std --target "$host" --no-fail-fast \

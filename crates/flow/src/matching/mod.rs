@@ -179,7 +179,12 @@ pub(crate) type Baseline = x86::Sse2;
 #[cfg(all(target_arch = "aarch64", not(any(loom, miri, tsan))))]
 pub(crate) type Baseline = neon::Neon;
 /// What every machine of this kind has: for where choosing would cost more than it gains.
-#[cfg(any(loom, miri, tsan, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[cfg(any(
+    loom,
+    miri,
+    tsan,
+    not(any(target_arch = "x86_64", target_arch = "aarch64"))
+))]
 pub(crate) type Baseline = Scalar;
 
 #[cfg(all(test, not(loom)))]
