@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: serve test bench figures-engines figures-hash figures-flow loom fuzz soak dpdk install install-flow uninstall
+.PHONY: serve test bench figures-engines figures-hash figures-flow loom tsan fuzz soak dpdk install install-flow uninstall
 
 # Build and start a server on 127.0.0.1:11211.
 serve:
@@ -31,6 +31,10 @@ figures-flow:
 # The models of the lock-free parts alone.
 loom:
 	@scripts/loom.sh
+
+# The tests with several threads under ThreadSanitizer.
+tsan:
+	@scripts/tsan.sh
 
 # Each fuzz target for FOR seconds.
 FOR ?= 60

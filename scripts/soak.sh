@@ -3,6 +3,7 @@
 #   - a server with each engine at its memory limit, under gets and sets of more keys than fit, while
 #     clients come and go;
 #   - the random checks of the engines and the flow cache, repeated for as long;
+#   - the tests with several threads under ThreadSanitizer, their random checks repeated for as long;
 #   - all fuzz targets together.
 set -eu
 cd "$(dirname "$0")/.."
@@ -49,6 +50,9 @@ done
 
 # Once takes about a minute and a half on two cores.
 NUTHATCH_SOAK=$((seconds / 90 + 1)) cargo test --quiet -p nuthatch-check -p nuthatch-flow
+
+# A quarter takes about as long as this allows for.
+NUTHATCH_SOAK=$((seconds / 450 + 1))/4 scripts/tsan.sh
 
 targets=$(cargo +nightly fuzz list 2>/dev/null | wc -l)
 scripts/fuzz.sh $((seconds / (targets > 0 ? targets : 1)))

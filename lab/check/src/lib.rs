@@ -8,11 +8,22 @@
 //! * [`suite`](mod@suite): all of these as tests of an engine in one configuration.
 //! * [`answer`]: owned replies, and the ways tests ask for them.
 
-/// How often the usual amount of random checking is wanted: the number in the environment variable
-/// `NUTHATCH_SOAK`, or once. What is multiplied is how much is tried, never what is asked.
-pub fn soak() -> usize {
-    let wanted = std::env::var("NUTHATCH_SOAK").ok();
-    wanted.and_then(|number| number.parse().ok()).unwrap_or(1)
+/// How much of a random check is wanted where `usual` is usual: that many times the number in the
+/// environment variable `NUTHATCH_SOAK`, which may be a part of one (`1/8`) for a slow build, but at
+/// least 1. It says how much is tried, never what is asked.
+pub fn soak(usual: usize) -> usize {
+    let wanted = std::env::var("NUTHATCH_SOAK").unwrap_or_default();
+    times(usual, &wanted)
+}
+
+/// `usual` times what `wanted` says, or times 1 if that is no number.
+fn times(usual: usize, wanted: &str) -> usize {
+    let (times, part) = wanted.split_once('/').unwrap_or((wanted, "1"));
+    let number = |text: &str| text.parse::<usize>().ok().filter(|&number| number > 0);
+    match (number(times), number(part)) {
+        (Some(times), Some(part)) => (usual * times).div_ceil(part),
+        _ => usual,
+    }
 }
 
 pub mod answer;
@@ -24,3 +35,18 @@ pub mod sequence;
 pub mod stress;
 #[cfg(feature = "history")]
 pub mod suite;
+
+#[cfg(test)]
+mod tests {
+    use super::times;
+
+    #[test]
+    fn a_soak_multiplies_and_a_part_of_one_leaves_something() {
+        assert_eq!(times(60, "20"), 1200);
+        assert_eq!(times(60, "1/8"), 8);
+        assert_eq!(times(1, "1/8"), 1);
+        for usual in ["", "1", "0", "1/0", "much", "1/8/8"] {
+            assert_eq!(times(60, usual), 60, "{usual}");
+        }
+    }
+}

@@ -42,7 +42,7 @@ macro_rules! suite {
     };
 }
 
-/// How much of each check: [`soak`] times as much in the end.
+/// How much of each check is usual: [`soak`] says how much of that there is.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     /// Cases of conformance: those with one of these in their names.
@@ -102,7 +102,7 @@ impl Extent {
     fn load(&self, batches: usize, load: Load) -> Load {
         Load {
             threads: self.threads,
-            batches: batches * soak(),
+            batches: soak(batches),
             ..load
         }
     }
@@ -118,7 +118,7 @@ pub fn answers_sequences_as_the_model_does<E: Engine>(
     make: impl Fn(Setup) -> Arc<E>,
     extent: &Extent,
 ) {
-    let cases = extent.sequences * soak();
+    let cases = soak(extent.sequences);
     sequence::property(cases, Misses::Never, || make(Setup::AMPLE));
 }
 
@@ -127,7 +127,7 @@ pub fn forgets_only_whole_items_under_pressure<E: Engine>(
     make: impl Fn(Setup) -> Arc<E>,
     extent: &Extent,
 ) {
-    let cases = extent.sequences_full * soak();
+    let cases = soak(extent.sequences_full);
     sequence::property(cases, Misses::Lawful, || full(make(Setup::TIGHT)));
 }
 
@@ -147,7 +147,7 @@ fn full<E: Engine>(engine: Arc<E>) -> Arc<E> {
 /// Sequences as fuzz targets make them.
 pub fn any_bytes_make_a_sequence<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &Extent) {
     let mut random = Seed(1).thread(0);
-    for _ in 0..extent.sequences_of_bytes * soak() {
+    for _ in 0..soak(extent.sequences_of_bytes) {
         let mut bytes = vec![0; random.random_range(0..4000)];
         random.fill(&mut bytes[..]);
         sequence::run_bytes(&make(Setup::AMPLE), &bytes);
@@ -192,7 +192,7 @@ pub fn no_increment_is_lost<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &
 /// [`history::linearizable`].
 pub fn histories_are_linearizable<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &Extent) {
     let plan = Plan {
-        rounds: extent.histories * soak(),
+        rounds: soak(extent.histories),
         ..Plan::SMOKE
     };
     history::linearizable(&make(Setup::AMPLE), &plan);

@@ -224,7 +224,7 @@ fn clients_come_and_go() {
     };
     let stay = || {
         let mut handle = engine.handle();
-        for _ in 0..100 * soak() {
+        for _ in 0..soak(100) {
             let mut keeper = Keeper::new(None);
             handle.execute(Time(1000), &batch, &mut keeper);
             assert_eq!(keeper.replies.len(), batch.len());
@@ -233,7 +233,7 @@ fn clients_come_and_go() {
     std::thread::scope(|scope| {
         scope.spawn(stay);
         for thread in 0..3 {
-            scope.spawn(move || (0..40 * soak()).for_each(|round| visit(3 * round + thread)));
+            scope.spawn(move || (0..soak(40)).for_each(|round| visit(3 * round + thread)));
         }
     });
     assert_eq!(lines_left(&engine), 0);

@@ -4,7 +4,7 @@
 //! versions do that inside one `asm!` block, whose loads stand for one relaxed load of each aligned
 //! 64-bit word (every x86-64 loads aligned quadwords whole, also as part of a vector register); the
 //! compiler cannot split, repeat or move them. The scalar twin does it with atomics and is what loom,
-//! Miri and other machines run.
+//! Miri, ThreadSanitizer and other machines run.
 //!
 //! What counts in a bucket are the top 16 bits of each word. AVX-512 compares a whole bucket in one
 //! instruction: 7 instructions for both buckets, where the machine has it. SSE2, which every x86-64 has,
@@ -21,6 +21,10 @@ pub type Mask = u32;
 #[derive(Clone, Copy, Debug)]
 pub struct Matching {
     /// By AVX-512.
+    #[cfg_attr(
+        not(all(target_arch = "x86_64", not(any(loom, miri, tsan)))),
+        allow(dead_code, reason = "there is one way only")
+    )]
     wide: bool,
 }
 
@@ -33,7 +37,7 @@ impl Matching {
     /// Slots of two buckets whose tag is `tag`; tag 0 finds the empty ones.
     #[inline(always)]
     pub fn matches<D: Design>(self, first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
-        #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+        #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
         if D::SLOTS == 8 && D::TAG_BITS == 16 {
             return if self.wide {
                 // SAFETY: `detect` has seen that the machine has these instructions.
@@ -48,14 +52,14 @@ impl Matching {
 
 /// True if there is AVX-512 that compares 16-bit lanes, of the generations (Ice Lake, Zen 4, and later)
 /// which do not lower their clock for it.
-#[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+#[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
 fn wide() -> bool {
     is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vbmi2")
         && is_x86_feature_detected!("bmi2")
 }
 
-#[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
+#[cfg(not(all(target_arch = "x86_64", not(any(loom, miri, tsan)))))]
 fn wide() -> bool {
     false
 }
@@ -75,7 +79,7 @@ fn matches_scalar<D: Design>(first: &[AtomicU64], second: &[AtomicU64], tag: u64
 ///
 /// # Safety
 /// The machine has AVX-512BW and BMI2.
-#[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+#[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
 #[inline(always)]
 unsafe fn matches_avx512(first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
     assert!(first.len() == 8 && second.len() == 8);
@@ -108,7 +112,7 @@ unsafe fn matches_avx512(first: &[AtomicU64], second: &[AtomicU64], tag: u64) ->
 }
 
 /// All sixteen slots at a time, the tags of a bucket in a register.
-#[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+#[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
 #[inline(always)]
 fn matches_sse2(first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
     assert!(first.len() == 8 && second.len() == 8);
@@ -162,7 +166,7 @@ fn matches_sse2(first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
     mask
 }
 
-#[cfg(all(test, target_arch = "x86_64", not(any(loom, miri))))]
+#[cfg(all(test, target_arch = "x86_64", not(any(loom, miri, tsan))))]
 mod tests {
     use super::super::layout::EightWay;
     use super::*;

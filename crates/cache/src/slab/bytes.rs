@@ -110,7 +110,7 @@ pub fn short(bytes: &[u8]) -> u64 {
 /// The `asm!` blocks stand for one relaxed load of each word that they touch, of which some bytes are
 /// then used: every x86-64 loads the part of an aligned quadword that a wider or an unaligned load
 /// covers whole, and the compiler can neither split, repeat nor move them.
-#[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+#[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
 mod load {
     use std::arch::asm;
 
@@ -156,8 +156,9 @@ mod load {
     }
 }
 
-/// Loads from any byte on, put together from aligned words.
-#[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
+/// Loads from any byte on, put together from aligned words: for other machines, and for checkers that do
+/// not look into `asm!`.
+#[cfg(not(all(target_arch = "x86_64", not(any(loom, miri, tsan)))))]
 mod load {
     use super::*;
 

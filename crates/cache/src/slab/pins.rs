@@ -46,15 +46,18 @@ impl Pins {
         }
         let orphan = pin.orphan;
         pinned.remove(&chunk);
-        self.count.store(pinned.len(), Ordering::Relaxed);
+        // Release: pairs with the Acquire in `may_free`. Whoever reads that nothing is pinned writes after
+        // all these readers have read; of those before this one, the lock tells.
+        self.count.store(pinned.len(), Ordering::Release);
         orphan
     }
 
     /// The caller has taken the item out of the index. True if it may be freed at once.
     #[inline]
     pub fn may_free(&self, chunk: Chunk) -> bool {
-        // Relaxed: a pin of this item was made under the same stripe lock before it left the index.
-        if self.count.load(Ordering::Relaxed) == 0 {
+        // Acquire: pairs with the Release in `unpin`. A pin of this item was made under the same stripe lock
+        // before it left the index, so a 0 comes from an `unpin` of its last reader, or a later one.
+        if self.count.load(Ordering::Acquire) == 0 {
             return true;
         }
         match self.lock().get_mut(&chunk) {
@@ -66,14 +69,9 @@ impl Pins {
         }
     }
 
-    /// True if somebody reads the item in place: it must not be changed in place.
-    #[inline]
-    pub fn is_pinned(&self, chunk: Chunk) -> bool {
-        self.count.load(Ordering::Relaxed) != 0 && self.lock().contains_key(&chunk)
-    }
-
     /// True if nothing is pinned.
     pub fn is_idle(&self) -> bool {
+        // Relaxed: the number is all there is to see.
         self.count.load(Ordering::Relaxed) == 0
     }
 
@@ -95,11 +93,11 @@ mod tests {
         assert!(pins.may_free(chunk));
         pins.pin(chunk);
         pins.pin(chunk);
-        assert!(pins.is_pinned(chunk));
+        assert!(!pins.is_idle());
         assert!(!pins.may_free(chunk));
         assert!(!pins.unpin(chunk));
         assert!(pins.unpin(chunk));
-        assert!(!pins.is_pinned(chunk));
+        assert!(pins.is_idle());
         pins.pin(chunk);
         assert!(!pins.unpin(chunk));
     }

@@ -1,14 +1,14 @@
 //! Compares a tag with all candidates of a key at once.
 //!
 //! Slots of a shared table are memory that other threads change, so their words must be loaded
-//! atomically: by atomics in the scalar version, which is also what loom, Miri and sanitizers run,
+//! atomically: by atomics in the scalar version, which is also what loom, Miri and ThreadSanitizer run,
 //! and by single instructions in the vector versions. The order of these loads does not matter. In a
 //! shared table what they say is a hint: a slot that matched is read again by [`Slot::load`], and
 //! where none did it is looked at closely.
 
-#[cfg(all(target_arch = "aarch64", not(any(loom, miri))))]
+#[cfg(all(target_arch = "aarch64", not(any(loom, miri, tsan))))]
 mod neon;
-#[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+#[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
 mod x86;
 
 use std::fmt;
@@ -59,18 +59,18 @@ impl Vector {
     pub fn is_available(self) -> bool {
         match self {
             Vector::Scalar => true,
-            #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+            #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
             Vector::Sse2 => true,
-            #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+            #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
             Vector::Avx2 => {
                 std::arch::is_x86_feature_detected!("avx2")
                     && std::arch::is_x86_feature_detected!("bmi1")
             }
-            #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+            #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
             Vector::Avx512 => {
                 Vector::Avx2.is_available() && std::arch::is_x86_feature_detected!("avx512f")
             }
-            #[cfg(all(target_arch = "aarch64", not(any(loom, miri))))]
+            #[cfg(all(target_arch = "aarch64", not(any(loom, miri, tsan))))]
             Vector::Neon => true,
             #[allow(unreachable_patterns, reason = "not of this architecture")]
             _ => false,
@@ -123,15 +123,15 @@ pub(crate) trait Job {
 #[inline(always)]
 pub(crate) fn dispatch<J: Job>(vector: Checked, job: J) -> J::Output {
     match vector.0 {
-        #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+        #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
         Vector::Sse2 => job.run::<x86::Sse2>(),
         // SAFETY: `Checked` was made where the machine has it.
-        #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+        #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
         Vector::Avx2 => unsafe { x86::with_avx2(job) },
         // SAFETY: as above.
-        #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+        #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
         Vector::Avx512 => unsafe { x86::with_avx512(job) },
-        #[cfg(all(target_arch = "aarch64", not(any(loom, miri))))]
+        #[cfg(all(target_arch = "aarch64", not(any(loom, miri, tsan))))]
         Vector::Neon => job.run::<neon::Neon>(),
         _ => job.run::<Scalar>(),
     }
@@ -173,13 +173,18 @@ impl Matcher for Scalar {
 }
 
 /// What every machine of this kind has: for where choosing would cost more than it gains.
-#[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+#[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
 pub(crate) type Baseline = x86::Sse2;
 /// What every machine of this kind has: for where choosing would cost more than it gains.
-#[cfg(all(target_arch = "aarch64", not(any(loom, miri))))]
+#[cfg(all(target_arch = "aarch64", not(any(loom, miri, tsan))))]
 pub(crate) type Baseline = neon::Neon;
 /// What every machine of this kind has: for where choosing would cost more than it gains.
-#[cfg(any(loom, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[cfg(any(
+    loom,
+    miri,
+    tsan,
+    not(any(target_arch = "x86_64", target_arch = "aarch64"))
+))]
 pub(crate) type Baseline = Scalar;
 
 #[cfg(all(test, not(loom)))]
