@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: serve test bench figures-engines figures-hash figures-flow loom fuzz soak dpdk install install-flow uninstall
+.PHONY: serve test bench figures-engines figures-hash figures-flow loom aarch64 fuzz soak dpdk install install-flow uninstall
 
 # Build and start a server on 127.0.0.1:11211.
 serve:
@@ -31,6 +31,11 @@ figures-flow:
 # The models of the lock-free parts alone.
 loom:
 	@scripts/loom.sh
+
+# Tests, clients and a bench on aarch64, by an emulator.
+aarch64:
+	@scripts/setup.sh
+	@scripts/aarch64.sh
 
 # Each fuzz target for FOR seconds.
 FOR ?= 60

@@ -1,11 +1,13 @@
 #!/bin/sh
 # Real clients against the release binary on each engine: pymemcache, pylibmc, memccapable.
-# More words go to pytest: scripts/test-clients.sh -k cas; ENGINES=lockhash chooses engines.
+# NUTHATCH=PROGRAM is tried instead of it. More words go to pytest: scripts/test-clients.sh -k cas;
+# ENGINES=lockhash chooses engines.
 set -eu
 cd "$(dirname "$0")/.."
-cargo build --release --quiet --bin nuthatch
-NUTHATCH=${NUTHATCH:-$PWD/target/release/nuthatch}
-export NUTHATCH
+if [ -z "${NUTHATCH:-}" ]; then
+    cargo build --release --quiet --bin nuthatch
+    export NUTHATCH="$PWD/target/release/nuthatch"
+fi
 said=$(mktemp -d)
 trap 'rm -r "$said"' EXIT
 # Side by side: most of their time goes by in waiting for items to expire.
