@@ -62,8 +62,8 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$emulator"
 mkdir -p "$CARGO_HOME/registry"
 
 # A failure hides no other.
-inside cargo test --no-fail-fast -p nuthatch-hash -p nuthatch-sync -p nuthatch -p nuthatch-flow \
-    -p nuthatch-flow-c -p nuthatch-protocol -p nuthatch-check
+inside cargo test --no-fail-fast -p nuthatch-hash -p nuthatch-sync -p nuthatch-protocol -p nuthatch \
+    -p nuthatch-flow -p nuthatch-check
 
 echo "aarch64: the C interface"
 inside cargo build --package nuthatch-flow-c

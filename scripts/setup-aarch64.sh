@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes a folder with a small Debian of its own, in which there are a Rust compiler with the standard
 # library for aarch64, a linker for it and an emulator: setup-aarch64.sh FOLDER. Needs root and Debian
-# on x86-64; takes some minutes and 2.5 GB, once. Nothing outside of the folder changes but that
+# on x86-64; takes some minutes and 2 GB, once. Nothing outside of the folder changes but that
 # debootstrap is installed.
 set -eu
 root=$1
