@@ -2,7 +2,8 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: serve test bench figures-engines figures-hash figures-flow loom tsan fuzz soak dpdk install install-flow uninstall
+.PHONY: serve test bench figures-engines figures-hash figures-flow loom tsan aarch64 fuzz soak dpdk \
+	install install-flow uninstall
 
 # Build and start a server on 127.0.0.1:11211.
 serve:
@@ -35,6 +36,11 @@ loom:
 # The tests with several threads under ThreadSanitizer.
 tsan:
 	@scripts/tsan.sh
+
+# Tests, clients and a bench on aarch64, by an emulator.
+aarch64:
+	@scripts/setup.sh
+	@scripts/aarch64.sh
 
 # Each fuzz target for FOR seconds.
 FOR ?= 60

@@ -1,12 +1,13 @@
 #!/bin/sh
 # Real clients against the server on each engine: pymemcache, pylibmc, memccapable. Its build is the one of
-# the other tests, which checks its arithmetic and assertions; NUTHATCH=target/release/nuthatch takes another.
-# More words go to pytest: scripts/test-clients.sh -k cas; ENGINES=lockhash chooses engines.
+# the other tests, which checks its arithmetic and assertions; NUTHATCH=PROGRAM is tried instead of it. More
+# words go to pytest: scripts/test-clients.sh -k cas; ENGINES=lockhash chooses engines.
 set -eu
 cd "$(dirname "$0")/.."
-cargo build --quiet --bin nuthatch
-NUTHATCH=${NUTHATCH:-$PWD/target/debug/nuthatch}
-export NUTHATCH
+if [ -z "${NUTHATCH:-}" ]; then
+    cargo build --quiet --bin nuthatch
+    export NUTHATCH="$PWD/target/debug/nuthatch"
+fi
 said=$(mktemp -d)
 trap 'rm -r "$said"' EXIT
 # Side by side: most of their time goes by in waiting for items to expire.

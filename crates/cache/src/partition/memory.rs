@@ -162,7 +162,8 @@ impl Memory {
     pub(super) fn give_back(&self, block: u32) {
         let mut pool = self.pool();
         if pool.used > pool.limit {
-            // Under the lock: nobody may take the block, and write to it, before it is released.
+            // Under the lock: nobody may take the block, and write to it, before it is released. Where
+            // the system's pages are larger than a block (16 or 64 KiB, on aarch64) it stays.
             self.arena
                 .release(block as usize * BLOCK_WORDS, BLOCK_WORDS);
         }

@@ -26,8 +26,8 @@ impl Words {
         self.memory.populate(start, len);
     }
 
-    /// Gives the memory of these words back to the system; they read as zero from then on. Only
-    /// whole pages of the system inside the range are given back.
+    /// Gives the memory of these words back to the system. Only whole pages of the system inside the
+    /// range are given back, and read as zero from then on; all other words keep what they hold.
     pub fn release(&self, start: usize, len: usize) {
         self.memory.release(start, len);
     }
@@ -45,27 +45,35 @@ impl Deref for Words {
 /// This machine's memory in bytes.
 pub fn machine_memory() -> usize {
     #[cfg(not(miri))]
-    // SAFETY: sysconf reads two numbers of the system and touches no memory of ours.
-    let (pages, bytes) = unsafe {
-        (
-            libc::sysconf(libc::_SC_PHYS_PAGES),
-            libc::sysconf(libc::_SC_PAGESIZE),
-        )
-    };
+    // SAFETY: sysconf reads a number of the system and touches no memory of ours.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
     #[cfg(miri)]
-    let (pages, bytes) = (0_i64, 0_i64);
+    let pages = 0_i64;
     usize::try_from(pages)
         .unwrap_or(0)
-        .saturating_mul(usize::try_from(bytes).unwrap_or(0))
+        .saturating_mul(page_bytes())
+}
+
+/// Bytes of a page of this system: 4 KiB on x86-64, and 4, 16 or 64 KiB on aarch64.
+fn page_bytes() -> usize {
+    #[cfg(not(miri))]
+    // SAFETY: as above.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    #[cfg(miri)]
+    let bytes = 4096_i64;
+    usize::try_from(bytes).unwrap_or(4096)
 }
 
 #[cfg(not(any(loom, miri)))]
 mod memory {
     use std::io;
+    use std::ops::Range;
     use std::ptr::NonNull;
 
     use nuthatch_sync::shim::AtomicU64;
 
+    /// The words begin at a multiple of this, and so at the start of a page of any size that
+    /// [`page_bytes`](super::page_bytes) may tell.
     const HUGE_PAGE: usize = 2 << 20;
 
     pub struct Memory {
@@ -142,7 +150,9 @@ mod memory {
         }
 
         pub fn release(&self, start: usize, len: usize) {
-            let range = &self.words()[start..start + len];
+            // The kernel refuses a start inside of a page, but an end there it takes for the page's.
+            let whole = whole_pages(start..start + len, super::page_bytes() / size_of::<u64>());
+            let range = &self.words()[whole];
             // SAFETY: the range is inside our mapping. The kernel replaces whole pages by zeros:
             // to concurrent atomic readers that is a store of zero to each word.
             unsafe {
@@ -160,6 +170,12 @@ mod memory {
             // SAFETY: unmaps exactly what `reserve` mapped; no reference outlives self.
             unsafe { libc::munmap(self.mapping.as_ptr(), self.mapped) };
         }
+    }
+
+    /// The whole pages in a range; an empty one if there are none. Both count in the same unit.
+    pub(super) fn whole_pages(range: Range<usize>, page: usize) -> Range<usize> {
+        let end = range.end / page * page;
+        range.start.next_multiple_of(page).min(end)..end
     }
 }
 
@@ -205,6 +221,39 @@ mod tests {
         words.release(0, 1 << 19);
         assert_eq!(words[1000].load(Ordering::Relaxed), 0);
         assert_eq!(words[700_000].load(Ordering::Relaxed), 9);
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn words_beside_released_pages_stay() {
+        let page = page_bytes() / size_of::<u64>();
+        let words = Words::reserve(4 * page).unwrap();
+        for word in words.iter() {
+            word.store(7, Ordering::Relaxed);
+        }
+        words.release(0, page / 2);
+        words.release(page / 2, page);
+        words.release(page, page + 1);
+        words.release(3 * page - 1, 1);
+        for (at, word) in words.iter().enumerate() {
+            let released = at / page == 1;
+            assert_eq!(word.load(Ordering::Relaxed) == 0, released, "word {at}");
+        }
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn pages_count_only_if_they_are_whole() {
+        use super::memory::whole_pages;
+        assert_eq!(whole_pages(4096..8192, 4096), 4096..8192);
+        assert_eq!(whole_pages(4095..8193, 4096), 4096..8192);
+        // A block of a partition where pages are larger, wherever in a page it lies.
+        for block in 0..16 {
+            let bytes = 4096 * block..4096 * (block + 1);
+            assert!(whole_pages(bytes.clone(), 64 << 10).is_empty(), "{block}");
+            assert!(whole_pages(bytes, 16 << 10).is_empty(), "{block}");
+        }
+        assert_eq!(whole_pages(1..(3 << 16) - 1, 1 << 16), 1 << 16..2 << 16);
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Comparisons by NEON, which every aarch64 has. Compiled and never run: no such machine was there.
+//! Comparisons by NEON, which every aarch64 has. Run by an emulator (`scripts/aarch64.sh`), and measured
+//! nowhere.
 //!
 //! Each load is one `asm!` instruction, as on x86-64; the architecture loads each aligned element of
-//! a vector whole.
+//! a vector whole. Elements are of 32 bits: all of a tag, but for [`Entry::Hash64`], and no threads share
+//! tables of that.
 
 use std::arch::aarch64::*;
 use std::arch::asm;
