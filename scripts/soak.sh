@@ -51,7 +51,7 @@ done
 # Once takes about a minute and a half on two cores.
 NUTHATCH_SOAK=$((seconds / 90 + 1)) cargo test --quiet -p nuthatch-check -p nuthatch-flow
 
-# A quarter takes about as long as this allows for.
+# A quarter of the random checks for every seven and a half minutes.
 NUTHATCH_SOAK=$((seconds / 450 + 1))/4 scripts/tsan.sh
 
 targets=$(cargo +nightly fuzz list 2>/dev/null | wc -l)
