@@ -439,14 +439,8 @@ pub(crate) fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: 
             return encode::error(out, failure(counters, reply));
         }
     };
-    let is_store = matches!(verb, AnsweredVerb::Store { .. });
-    // q leaves out what is no surprise: success, and that what should go or change is not there.
-    let expected = match status {
-        MetaStatus::Done => true,
-        MetaStatus::NotFound => !is_store,
-        _ => false,
-    };
-    if flags.quiet && expected {
+    // q leaves out success, and nothing else: that something was not there is news to who changes it.
+    if flags.quiet && status == MetaStatus::Done {
         return;
     }
     match (verb, reply) {
@@ -458,21 +452,9 @@ pub(crate) fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: 
             if !flags.value {
                 return encode::meta_item(out, status, Answers::ARITHMETIC, key, flags, &item);
             }
-            let mut digits = itoa::Buffer::new();
-            let digits = digits.format(*number).as_bytes();
-            // The item may be longer: a decrement keeps its length, with spaces behind the digits.
-            let value_len = digits.len();
-            let item = MetaItem { value_len, ..item };
-            encode::meta_item(
-                out,
-                MetaStatus::Value,
-                Answers::ARITHMETIC,
-                key,
-                flags,
-                &item,
-            );
-            out.extend_from_slice(digits);
-            out.extend_from_slice(encode::CRLF);
+            let (status, answers) = (MetaStatus::Value, Answers::ARITHMETIC);
+            encode::meta_item(out, status, answers, key, flags, &item);
+            encode::number_line(out, *number);
         }
         _ => encode::meta_status(out, status, key, flags),
     }

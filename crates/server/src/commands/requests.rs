@@ -306,7 +306,11 @@ fn meta<'a, E: Engine>(stage: &mut Stage<'_, 'a, E>, turn: &mut TurnOf<E>, comma
         MetaVerb::Arithmetic => Op::Delta(Delta {
             down: flags.mode == Some(MetaMode::Decrement),
             by: flags.delta.unwrap_or(1),
-            condition: flags.compare_cas.map_or(Condition::None, Condition::Cas),
+            condition: match flags.compare_cas {
+                // Unlike elsewhere 0 demands nothing here, as in memcached.
+                None | Some(0) => Condition::None,
+                Some(cas) => Condition::Cas(cas),
+            },
             touch: expiry(flags.ttl),
             vivify: expiry(flags.vivify).map(|expiry| (flags.initial.unwrap_or(0), expiry)),
             new_cas: flags.new_cas,

@@ -21,8 +21,12 @@ fn quiet_leaves_out_what_is_no_news() {
     let server = Fixture::new();
     let mut client = server.client();
     client.ask(
-        "mg none q\r\nms k 1 q\r\na\r\nmg k q v\r\nmd k q\r\nmd k q\r\nma k q\r\nmg k q v\r\n",
+        "mg none q\r\nms k 1 q\r\na\r\nmg k q v\r\nmd k q\r\nmg k q v\r\n",
         "VA 1\r\na\r\n",
+    );
+    client.ask(
+        "md k q O1\r\nma k q k\r\nms k 1 q C5\r\na\r\n",
+        "NF O1\r\nNF kk\r\nNF\r\n",
     );
     client.ask("ms k 1 q ME\r\na\r\nms k 1 q ME\r\nb\r\n", "NS\r\n");
     client.ask("md k q C12345678\r\n", "EX\r\n");
@@ -114,6 +118,7 @@ fn ma_counts() {
     client.ask("ma n D10\r\n", "HD\r\n");
     client.ask("ma n MD D20 v\r\n", "VA 1\r\n4\r\n");
     client.ask("ma n MD D20 v\r\n", "VA 1\r\n0\r\n");
+    client.ask("ma n C1\r\nma n C0 v\r\n", "EX\r\nVA 1\r\n1\r\n");
     client.ask(
         "ms s 1\r\nx\r\nma s\r\n",
         "HD\r\nCLIENT_ERROR cannot increment or decrement non-numeric value\r\n",
