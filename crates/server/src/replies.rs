@@ -6,7 +6,7 @@ use nuthatch::stats::EngineStats;
 use nuthatch::{Item, Replies, Reply, Request, Time, Value};
 use nuthatch_protocol::cpserver::{self, Status};
 use nuthatch_protocol::encode::{self, Answers, MetaItem, MetaStatus};
-use nuthatch_protocol::{Error, MetaVerb};
+use nuthatch_protocol::{Error, MetaFlags, MetaMode, MetaVerb};
 
 use crate::batch::{After, AnsweredVerb, Batch, MetaTicket, StoreStyle, Style, Ticket};
 use crate::commands::expiry::seconds_left;
@@ -102,7 +102,8 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
             Style::Touch => true,
             Style::Meta(meta) => {
                 counters.cmd_meta.bump();
-                self.metas[meta as usize].flags.ttl.is_some()
+                // As in memcached: one that finds nothing to touch is a get.
+                hit && self.metas[meta as usize].flags.ttl.is_some()
             }
             _ => false,
         };
@@ -113,15 +114,13 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
             } else {
                 counters.touch_misses.bump();
             }
-        }
-        // As memcached does: a gat is a get too, but its hit is a touch's.
-        if !touched || matches!(ticket.style, Style::Value { .. }) {
+        } else {
             counters.cmd_get.bump();
-        }
-        if !touched && hit {
-            counters.get_hits.bump();
-        } else if !touched {
-            counters.get_misses.bump();
+            if hit {
+                counters.get_hits.bump();
+            } else {
+                counters.get_misses.bump();
+            }
         }
         if let Some(prefixes) = self.prefixes {
             let event = if hit { Event::Hit } else { Event::Miss };
@@ -348,11 +347,7 @@ pub(crate) fn answer_store(
     reply: &Reply,
 ) {
     if style == StoreStyle::Cas {
-        match reply {
-            Reply::Stored(_) => counters.cas_hits.bump(),
-            Reply::Exists => counters.cas_badval.bump(),
-            _ => counters.cas_misses.bump(),
-        }
+        count_cas(counters, reply);
     }
     let words = match reply {
         Reply::Stored(_) => encode::STORED,
@@ -369,6 +364,14 @@ pub(crate) fn answer_store(
     };
     if !noreply {
         out.extend_from_slice(words);
+    }
+}
+
+fn count_cas(counters: &WorkerCounters, reply: &Reply) {
+    match reply {
+        Reply::Stored(_) => counters.cas_hits.bump(),
+        Reply::Exists => counters.cas_badval.bump(),
+        _ => counters.cas_misses.bump(),
     }
 }
 
@@ -417,13 +420,16 @@ pub(crate) fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: 
     let MetaTicket { verb, key, flags } = answer.ticket;
     let counters = answer.counters;
     match verb {
+        // What is only made stale is neither a hit nor a miss.
+        AnsweredVerb::Other(MetaVerb::Delete) if flags.invalidate && *reply == Reply::Removed => {}
         AnsweredVerb::Other(MetaVerb::Delete) => {
             count_delete(counters, matches!(reply, Reply::Removed));
         }
         AnsweredVerb::Other(MetaVerb::Arithmetic) => {
-            let down = flags.mode == Some(nuthatch_protocol::MetaMode::Decrement);
+            let down = flags.mode == Some(MetaMode::Decrement);
             count_delta(counters, down, reply);
         }
+        AnsweredVerb::Store { .. } if is_cas(flags) => count_cas(counters, reply),
         _ => {}
     }
     let (status, item) = match reply {
@@ -458,6 +464,15 @@ pub(crate) fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: 
         }
         _ => encode::meta_status(out, status, key, flags),
     }
+}
+
+/// True if an ms is what cas is among the text commands.
+fn is_cas(flags: &MetaFlags<'_>) -> bool {
+    let replaces = matches!(
+        flags.mode,
+        None | Some(MetaMode::Set) | Some(MetaMode::Replace)
+    );
+    replaces && flags.compare_cas.is_some()
 }
 
 /// An item as meta answers tell it.

@@ -69,6 +69,8 @@ fn ms_tells_and_demands_a_cas() {
     client.ask("ms k 1 C100 E200\r\nb\r\n", "HD\r\n");
     client.ask("mg k c v\r\n", "VA 1 c200\r\nb\r\n");
     client.ask("mg k C200 v\r\n", "HD\r\n");
+    client.ask("ms none 1 MA C1\r\na\r\n", "NS\r\n");
+    client.ask("ms k 1 C0 I\r\nc\r\nms k 1 MA C0\r\nc\r\n", "EX\r\nHD\r\n");
 }
 
 #[test]
@@ -79,6 +81,9 @@ fn a_stale_item_is_won_once() {
     client.ask("mg k v t\r\n", "VA 1 t30 X W\r\na\r\n");
     client.ask("mg k v\r\n", "VA 1 Z X\r\na\r\n");
     client.ask("ms k 1\r\nb\r\nmg k v\r\n", "HD\r\nVA 1\r\nb\r\n");
+    // Only mg tells.
+    client.ask("ms k 1 E5\r\n1\r\nms k 1 C4 I\r\n2\r\n", "HD\r\nHD\r\n");
+    client.ask("ma k\r\nmg k v\r\n", "HD\r\nVA 1 X W\r\n3\r\n");
 }
 
 #[test]

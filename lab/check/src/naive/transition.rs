@@ -166,6 +166,7 @@ fn store(slot: &mut Option<StoredItem>, request: &Store<'_>, around: Circumstanc
         (None, Set) if request.condition == Condition::None => fresh(request.expiry),
         (None, mode) => match (mode, request.vivify) {
             (Append | Prepend, Some(expiry)) => fresh(expiry),
+            (Append | Prepend, None) => return Reply::NotStored,
             _ if request.condition != Condition::None => return Reply::NotFound,
             _ => return Reply::NotStored,
         },
