@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use nuthatch::stats::EngineStats;
+use nuthatch::engine::Footprint;
 use nuthatch::{Item, Replies, Reply, Request, Time, Value};
 use nuthatch_protocol::cpserver::{self, Status};
 use nuthatch_protocol::encode::{self, Answers, MetaItem, MetaStatus};
@@ -24,8 +24,8 @@ pub(crate) struct Answering<'w, 'a, V> {
     now: Time,
     /// Where to count by prefix, if that was asked for.
     prefixes: Option<&'w Prefixes>,
-    /// Looked up for me, which tells an item's size class.
-    engine_stats: &'w dyn Fn() -> EngineStats,
+    /// Of lengths of key and value: what me tells.
+    footprint: &'w dyn Fn(usize, usize) -> Footprint,
     /// Requests that failed to set: their old values must not survive.
     pub(crate) failed_sets: Vec<usize>,
 }
@@ -37,7 +37,7 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
         counters: &'w WorkerCounters,
         now: Time,
         prefixes: &'w Prefixes,
-        engine_stats: &'w dyn Fn() -> EngineStats,
+        footprint: &'w dyn Fn(usize, usize) -> Footprint,
     ) -> Self {
         Self {
             turns,
@@ -47,7 +47,7 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
             counters,
             now,
             prefixes: prefixes.is_enabled().then_some(prefixes),
-            engine_stats,
+            footprint,
             failed_sets: Vec::new(),
         }
     }
@@ -161,11 +161,8 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
                 return self.read_done(index, true);
             }
             (AnsweredVerb::Other(MetaVerb::Debug), Reply::Found(item)) => {
-                // Without the item's header, whose length only the engine knows.
-                let size = self.requests[index].key.bytes().len() + item.value_len;
-                let stats = (self.engine_stats)();
-                let class = stats.classes.iter().find(|class| class.chunk_size >= size);
-                let class = class.map_or(0, |class| class.class);
+                let key_len = self.requests[index].key.bytes().len();
+                let Footprint { class, size } = (self.footprint)(key_len, item.value_len);
                 let item = meta_item(item, self.now);
                 encode::meta_debug(out, meta.key, &item, class, size);
             }
