@@ -1,5 +1,6 @@
 #!/bin/sh
-# Real clients against the release binary on each engine: pymemcache, pylibmc, memccapable.
+# Real clients against the release binary on each engine: pymemcache, pylibmc, memccapable; and its answers
+# beside memcached's own.
 # More words go to pytest: scripts/test-clients.sh -k cas; ENGINES=lockhash chooses engines.
 set -eu
 cd "$(dirname "$0")/.."

@@ -54,15 +54,16 @@ def converse(address, text):
 
 CAS = re.compile(rb"(?m)(^VALUE \S+ \d+ \d+ |^(?:VA|HD|EX|NS|NF)\b.* c|^ME .* cas=)(\d+)")
 SECONDS = re.compile(rb"(?m)(^(?:VA|HD)\b.* t|^ME .* exp=)-?(\d+)")
-UNLIKE = re.compile(rb"(?m)((?:^(?:VA|HD)\b.* l|^ME | la=|fetch=|cls=|size=))\S+")
+UNLIKE = re.compile(rb"(?m)(^(?:VA|HD)\b.* l|^ME | la=| fetch=| cls=| size=)\S+")
 
 
 def comparable(answers):
     """The same for both: cas numbers by their order of appearance, seconds rounded (me of 1.6.18 tells them
     with the wrong sign), and without what only a server knows."""
-    seen = {b"0": b"0"}
-    name = lambda cas: seen.setdefault(cas, b"#%d" % len(seen))
-    answers = CAS.sub(lambda found: found[1] + name(found[2]), answers)
+    names = {b"0": b"0"}
+    for _, cas in CAS.findall(answers):
+        names.setdefault(cas, b"#%d" % len(names))
+    answers = CAS.sub(lambda found: found[1] + names[found[2]], answers)
     answers = SECONDS.sub(lambda found: found[1] + b"%d" % round(int(found[2]), -1), answers)
     return UNLIKE.sub(rb"\1_", answers)
 
