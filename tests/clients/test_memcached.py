@@ -525,8 +525,9 @@ def text_command(dice, numbers):
 def meta_command(dice, numbers):
     verb = dice.choice(["mg", "mg", "ms", "md", "ma" if numbers else "mg", "me"])
     letters = dice.sample(FLAGS[verb], min(dice.randint(0, 6), len(FLAGS[verb])))
-    if "I" in letters and numbers:
-        letters.remove("I")  # Counting a stale item while memcached still sends it refreshes it there.
+    if numbers:
+        # What is stale or won is fresh again in memcached if it is counted while it is still being sent.
+        letters = [letter for letter in letters if letter not in "IR"]
     if "b" in letters and "k" in letters:
         letters.remove("k")  # memcached's tells how the item was stored, ours how it was asked for.
     if verb == "ma" and "N" in letters and "q" in letters:
