@@ -4,8 +4,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# memcached: the rival of the benches. The tools have memccapable. Up to gcc, the rest builds pylibmc;
-# C programs find the flow cache by pkg-config, and valgrind watches them.
+# memcached: the rival of the benches, and the judge of the protocol. The tools have memccapable. Up to
+# gcc, the rest builds pylibmc; C programs find the flow cache by pkg-config, and valgrind watches them.
 packages="memcached libmemcached-tools libmemcached-dev zlib1g-dev python3-venv python3-dev gcc
     pkg-config valgrind"
 

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Real clients against the server on each engine: pymemcache, pylibmc, memccapable. Its build is the one of
-# the other tests, which checks its arithmetic and assertions; NUTHATCH=PROGRAM is tried instead of it. More
-# words go to pytest: scripts/test-clients.sh -k cas; ENGINES=lockhash chooses engines.
+# Real clients against the server on each engine: pymemcache, pylibmc, memccapable; and its answers beside
+# memcached's own. Its build is the one of the other tests, which checks its arithmetic and assertions;
+# NUTHATCH=PROGRAM is tried instead of it. More words go to pytest: scripts/test-clients.sh -k cas;
+# ENGINES=lockhash chooses engines.
 set -eu
 cd "$(dirname "$0")/.."
 if [ -z "${NUTHATCH:-}" ]; then

@@ -14,11 +14,11 @@ ENGINE = os.environ.get("NUTHATCH_ENGINE", "cuckoo")
 
 
 class Server:
-    """A running server."""
+    """A running server: ours, or another program that takes memcached's flags."""
 
-    def __init__(self, folder, *flags):
+    def __init__(self, folder, *flags, program=(NUTHATCH, "--engine", ENGINE)):
         ports = folder / "ports"
-        command = [NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "--engine", ENGINE, *flags]
+        command = [*program, "-l", "127.0.0.1", "-p", "-1", *flags]
         environment = {**os.environ, "MEMCACHED_PORT_FILENAME": str(ports)}
         self.process = subprocess.Popen(command, env=environment)
         # Ready when it has written where it listens: bounded by the process's life, not by a clock.

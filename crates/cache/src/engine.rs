@@ -54,6 +54,10 @@ pub trait Engine: Send + Sync + Sized + 'static {
     /// The largest item (header, key and value), in bytes.
     fn item_size_max(&self) -> usize;
 
+    /// What an item with a key and a value of so many bytes takes, as [`Handle::visit`] tells it; an item
+    /// whose flags need more than 14 bits, or whose cas a client chose, may take a little more.
+    fn footprint(&self, key_len: usize, value_len: usize) -> Footprint;
+
     /// False: a full engine answers [`Reply::OutOfMemory`] instead of evicting (`-M`).
     fn evicts(&self) -> bool;
 
@@ -113,6 +117,15 @@ pub trait Handle: Send {
     ) -> Option<Cursor>;
 }
 
+/// What an item takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    /// Its size class, as in [`ClassStats`](crate::stats::ClassStats).
+    pub class: usize,
+    /// Bytes it occupies.
+    pub size: usize,
+}
+
 /// Where a visit goes on. Only an engine knows what is in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor(pub u64);
@@ -125,10 +138,8 @@ pub struct Visit<'a> {
     pub item: Item,
     /// Its value. Empty for values over [`Handle::COPY_MAX`]; get those by key.
     pub value: &'a [u8],
-    /// Its size class, as in [`ClassStats`](crate::stats::ClassStats).
-    pub class: usize,
-    /// Bytes it occupies.
-    pub size: usize,
+    /// What it takes.
+    pub footprint: Footprint,
 }
 
 /// A value held in place: its bytes do not change and are not reused before it is dropped. It is

@@ -28,7 +28,7 @@ pub struct Sequences {
 pub struct Lifetimes {
     /// The next sequence that no thread has.
     sequence: AtomicU64,
-    /// When which sequences were given out.
+    /// When which sequences were given out. Whoever gives out stocks or flushes holds its lock.
     marks: Mutex<Marks>,
     /// Items with a lower sequence are dead (flush_all). Never goes back.
     flush_before: AtomicU64,
@@ -96,37 +96,42 @@ impl Lifetimes {
     pub fn flush(&self, now: Time, at: Time) {
         // One that is due but met no request yet is not replaced.
         self.apply_flush(now);
+        let marks = self.marks();
         if at <= now {
-            self.flush_at.store(u32::MAX, Ordering::Relaxed);
-            self.flush_now();
-        } else {
-            self.flush_at.store(at.0, Ordering::Relaxed);
+            self.flush_now(&marks);
         }
+        let awaited = if at <= now { u32::MAX } else { at.0 };
+        // Release: as in `take_flush`.
+        self.flush_at.store(awaited, Ordering::Release);
     }
 
-    /// Puts a delayed flush into effect once its time has come.
+    /// Puts a delayed flush into effect once its time has come. To be called before each batch: whoever
+    /// comes back from it finds the items stored before that time dead, and stores above the bar.
     #[inline(always)]
     pub fn apply_flush(&self, now: Time) {
-        // Relaxed: whoever comes late, or twice, does no harm: see `flush_now`.
-        let at = self.flush_at.load(Ordering::Relaxed);
-        if at <= now.0 {
-            self.take_flush(at);
+        // Acquire: pairs with the Release in `take_flush`: whoever sees that a flush is no longer awaited
+        // sees its bar.
+        if self.flush_at.load(Ordering::Acquire) <= now.0 {
+            self.take_flush(now);
         }
     }
 
+    /// One raises the bar, and only once; the others wait for it.
     #[cold]
     #[inline(never)]
-    fn take_flush(&self, at: u32) {
-        let mine =
-            self.flush_at
-                .compare_exchange(at, u32::MAX, Ordering::Relaxed, Ordering::Relaxed);
-        if mine.is_ok() {
-            self.flush_now();
+    fn take_flush(&self, now: Time) {
+        let marks = self.marks();
+        // Relaxed: only changed under the lock.
+        if self.flush_at.load(Ordering::Relaxed) <= now.0 {
+            self.flush_now(&marks);
+            // Release: pairs with the Acquire in `apply_flush`.
+            self.flush_at.store(u32::MAX, Ordering::Release);
         }
     }
 
-    fn flush_now(&self) {
-        // Relaxed: sequences given out before are all lower, whatever the order.
+    /// Raises the bar above all sequences that were given out.
+    fn flush_now(&self, _: &MutexGuard<'_, Marks>) {
+        // Relaxed: given out under the same lock.
         let next = self.sequence.load(Ordering::Relaxed);
         // SeqCst: no later read of this thread passes it; pairs with the loads in `is_live`.
         self.flush_before.fetch_max(next, Ordering::SeqCst);

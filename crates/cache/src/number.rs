@@ -22,9 +22,14 @@ impl Digits {
     }
 }
 
-/// The number that `text` is: 1 to 20 digits and nothing else, under 2^64.
+/// The number that `text` is: 1 to 20 bytes, digits and nothing else but white space around them, under
+/// 2^64. (White space because memcached pads a number that has become shorter, and reads what it pads.)
 pub fn parse(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > DIGITS_MAX {
+    if text.len() > DIGITS_MAX {
+        return None;
+    }
+    let text = text.trim_ascii();
+    if text.is_empty() {
         return None;
     }
     text.iter().try_fold(0_u64, |number, &byte| {
@@ -50,19 +55,21 @@ mod tests {
         for text in [
             "",
             " ",
-            " 1",
             "-1",
             "+1",
             "1a",
             "0x1",
             "18446744073709551616",
             "1 2",
-            "42 ",
-            "0\n",
+            "1\0",
+            "                    1",
             "000000000000000000000",
         ] {
             assert_eq!(parse(text.as_bytes()), None, "{text:?}");
         }
         assert_eq!(parse(b"00000000000000000042"), Some(42));
+        for text in ["42 ", " 42", "\t42  \r\n"] {
+            assert_eq!(parse(text.as_bytes()), Some(42), "{text:?}");
+        }
     }
 }

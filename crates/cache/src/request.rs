@@ -176,8 +176,8 @@ pub struct Store<'a> {
     pub flags: u32,
     /// When it expires.
     pub expiry: Expiry,
-    /// What it demands of the item that is there. With a condition, a missing item is answered
-    /// [`Reply::NotFound`](crate::Reply), unless the mode is add or `vivify` applies.
+    /// What it demands of the item that is there. With a condition, set and replace answer a missing item
+    /// by [`Reply::NotFound`](crate::Reply).
     pub condition: Condition,
     /// The new item's cas; otherwise the engine's next, which only ever rises (`ms E`).
     pub new_cas: Option<u64>,

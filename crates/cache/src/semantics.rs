@@ -189,9 +189,7 @@ pub fn concatenated<'a>(rewritten: Result<Item, Reply>, store: &Store<'a>) -> Co
             condition: Condition::None,
             ..*store
         }),
-        (Err(Reply::NotFound), None) if store.condition == Condition::None => {
-            Concatenated::Refused(Reply::NotStored)
-        }
+        (Err(Reply::NotFound), None) => Concatenated::Refused(Reply::NotStored),
         (Err(refusal), _) => Concatenated::Refused(refusal),
     }
 }

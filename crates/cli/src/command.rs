@@ -13,7 +13,13 @@ use crate::hash::Hash;
 
 /// An in-memory key-value cache at the speed of memory, for any memcached client.
 #[derive(Debug, Parser)]
-#[command(name = "nuthatch", version, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "nuthatch",
+    version,
+    args_conflicts_with_subcommands = true,
+    // As for memcached, the last word counts: wrappers put theirs behind the usual ones.
+    args_override_self = true
+)]
 pub struct CommandLine {
     /// What to do; serving is the default.
     #[command(subcommand)]
@@ -112,6 +118,20 @@ mod tests {
         };
         assert_eq!(serve.flags, plain.serve.flags);
         assert_eq!(serve.flags.threads, Some(4));
+    }
+
+    #[test]
+    fn of_a_flag_said_twice_the_last_counts() {
+        let said = parse("-m 64 -p 1 -M -l a -v -m 128 -M -p 2 -l b,c -v").unwrap();
+        let flags = said.serve.flags;
+        assert_eq!((flags.memory_limit, flags.port), (Some(128 << 20), Some(2)));
+        // These add up.
+        assert_eq!(flags.listen, ["a", "b", "c"]);
+        assert_eq!((flags.verbose, flags.disable_evictions), (2, true));
+        let Some(Command::Serve(serve)) = parse("serve -t 1 -t 2").unwrap().command else {
+            panic!("not serve");
+        };
+        assert_eq!(serve.flags.threads, Some(2));
     }
 
     #[test]

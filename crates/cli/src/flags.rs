@@ -108,6 +108,14 @@ pub struct Flags {
     #[arg(short = 'k', long)]
     pub lock_memory: bool,
 
+    /// Let a crash leave a core file, however large
+    #[arg(short = 'r', long)]
+    pub coredumps: bool,
+
+    /// The protocol: ascii, or auto, which is the same here
+    #[arg(short = 'B', long, value_name = "NAME")]
+    pub protocol: Option<String>,
+
     /// Run in the background
     #[arg(short, long)]
     pub daemon: bool,
@@ -199,6 +207,8 @@ impl Flags {
             enable_shutdown: self.enable_shutdown || file.enable_shutdown,
             enable_largepages: self.enable_largepages || file.enable_largepages,
             lock_memory: self.lock_memory || file.lock_memory,
+            coredumps: self.coredumps || file.coredumps,
+            protocol: self.protocol.or(file.protocol),
             daemon: self.daemon || file.daemon,
             user: self.user.or(file.user),
             pidfile: self.pidfile.or(file.pidfile),
@@ -302,7 +312,7 @@ mod tests {
     fn short_long_and_file_say_the_same() {
         let short = typed(
             "-p 1 -U 0 -l a,b -l c:2 -s /s -a 0770 -m 1024 -c 5 -t 2 -b 7 -R 9 -I 2m -n 64 -f 1.5 \
-             -M -F -X -C -A -L -k -d -u nobody -P /p -vv -o modern,idle_timeout=3 \
+             -M -F -X -C -A -L -k -r -B auto -d -u nobody -P /p -vv -o modern,idle_timeout=3 \
              --cpserver d,e:3 --batch 500 --engine cphash --partitions 8 --server-threads 1-4 \
              --pin 2 --eviction random",
         )
@@ -312,7 +322,8 @@ mod tests {
              --memory-limit=1g --conn-limit=5 --threads=2 --listen-backlog=7 \
              --max-reqs-per-event=9 --max-item-size=2048k --slab-min-size=64 \
              --slab-growth-factor=1.5 --disable-evictions --disable-flush-all --disable-dumping \
-             --disable-cas --enable-shutdown --enable-largepages --lock-memory --daemon \
+             --disable-cas --enable-shutdown --enable-largepages --lock-memory --coredumps \
+             --protocol=auto --daemon \
              --user=nobody --pidfile=/p --verbose --verbose --extended=modern,idle_timeout=3 \
              --cpserver=d --cpserver=e:3 --batch=500 --engine=cphash --partitions=8 \
              --server-threads=1-4 --pin=2 --eviction=random",
@@ -340,6 +351,8 @@ mod tests {
             enable-shutdown = true
             enable-largepages = true
             lock-memory = true
+            coredumps = true
+            protocol = "auto"
             daemon = true
             user = "nobody"
             pidfile = "/p"

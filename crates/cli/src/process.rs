@@ -31,6 +31,11 @@ pub fn prepare(
     {
         warnings.push(format!("-k: memory is not locked: {error}"));
     }
+    if settings.core_dumps
+        && let Err(error) = allow_core_files()
+    {
+        warnings.push(format!("-r: core files stay limited: {error}"));
+    }
     match (&settings.user, geteuid().is_root()) {
         (Some(name), true) => become_user(name)?,
         // memcached refuses to run as root without -u. In containers root is the usual user, and
@@ -39,6 +44,14 @@ pub fn prepare(
         (Some(_), false) | (None, false) => {}
     }
     Ok(warnings)
+}
+
+/// As large as they may be: without a limit, or up to the one that is set.
+fn allow_core_files() -> nix::Result<()> {
+    setrlimit(Resource::RLIMIT_CORE, RLIM_INFINITY, RLIM_INFINITY).or_else(|_| {
+        let (_, hard) = getrlimit(Resource::RLIMIT_CORE)?;
+        setrlimit(Resource::RLIMIT_CORE, hard, hard)
+    })
 }
 
 /// Locks what is mapped, and what will be.

@@ -49,6 +49,8 @@ pub struct ProcessSettings {
     pub pid_file: Option<PathBuf>,
     /// Lock all memory.
     pub lock_memory: bool,
+    /// Leave a core file after a crash.
+    pub core_dumps: bool,
 }
 
 impl Settings {
@@ -63,6 +65,9 @@ impl Settings {
         if flags.udp_port.is_some_and(|port| port != 0) {
             return Err("-U: there is no UDP; only 0 (off)".to_owned());
         }
+        if !matches!(flags.protocol.as_deref(), None | Some("ascii" | "auto")) {
+            return Err("-B: ascii or auto; there is no binary protocol".to_owned());
+        }
         let engine = engine(flags, &extended)?;
         let mut server = server(flags, &extended, port_file)?;
         server.engine_settings = engine.lines();
@@ -74,6 +79,7 @@ impl Settings {
                 user: flags.user.clone(),
                 pid_file: flags.pidfile.as_deref().map(absolute).transpose()?,
                 lock_memory: flags.lock_memory,
+                core_dumps: flags.coredumps,
             },
             warnings,
         })

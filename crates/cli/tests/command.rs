@@ -145,6 +145,7 @@ fn what_is_no_command_line_ends_with_2() {
         ("--no-such-flag", "unexpected argument"),
         ("-t 0", "-t: 1 to"),
         ("-U 11211", "there is no UDP"),
+        ("-B binary", "there is no binary protocol"),
         ("-m many", "is not a size"),
         (
             "--cpserver nowhere.invalid",

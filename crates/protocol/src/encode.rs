@@ -158,7 +158,7 @@ pub fn meta_item(
         let letter = word[0];
         if letter == b'k' || letter == b'O' {
             key_or_opaque(out, word, key, flags.base64);
-        } else if answers.0.contains(&letter) {
+        } else if answers.letters.contains(&letter) {
             out.extend_from_slice(&[b' ', letter]);
             item_flag(out, letter, item);
         }
@@ -168,7 +168,7 @@ pub fn meta_item(
         (item.stale, b" X"),
         (item.won, b" W"),
     ] {
-        if set {
+        if set && answers.marks {
             out.extend_from_slice(mark);
         }
     }
@@ -177,20 +177,36 @@ pub fn meta_item(
 
 /// A meta reply without an item: misses, failures, and all replies of md.
 pub fn meta_status(out: &mut Vec<u8>, status: MetaStatus, key: &[u8], flags: &MetaFlags<'_>) {
-    meta_item(out, status, Answers(b""), key, flags, &MetaItem::default());
+    let none = Answers::numbers(b"");
+    meta_item(out, status, none, key, flags, &MetaItem::default());
 }
 
-/// Which flags of a request its reply answers with the item's numbers.
+/// What of an item a reply tells.
 #[derive(Clone, Copy, Debug)]
-pub struct Answers(&'static [u8]);
+pub struct Answers {
+    /// The request's flags that are answered with a number.
+    letters: &'static [u8],
+    /// `Z`, `X` and `W`.
+    marks: bool,
+}
 
 impl Answers {
-    /// Those of a mg.
-    pub const GET: Answers = Answers(b"stcflh");
-    /// Those of an ms.
-    pub const STORE: Answers = Answers(b"cs");
-    /// Those of a ma.
-    pub const ARITHMETIC: Answers = Answers(b"ct");
+    /// What a mg's reply tells.
+    pub const GET: Answers = Answers {
+        letters: b"stcflh",
+        marks: true,
+    };
+    /// What an ms's does.
+    pub const STORE: Answers = Answers::numbers(b"cs");
+    /// What a ma's does.
+    pub const ARITHMETIC: Answers = Answers::numbers(b"ct");
+
+    const fn numbers(letters: &'static [u8]) -> Self {
+        Self {
+            letters,
+            marks: false,
+        }
+    }
 }
 
 /// `ME <key> ...`: what is known of an item. `key` is as the client sent it.

@@ -114,7 +114,7 @@ mod tests {
             (b"gat 0\r\n", "ERROR\r\n"),
             (b"gat a b\r\n", "CLIENT_ERROR invalid exptime argument\r\n"),
             (
-                b"gats 2147483648 b\r\n",
+                b"gats 9223372036854775808 b\r\n",
                 "CLIENT_ERROR invalid exptime argument\r\n",
             ),
         ] {

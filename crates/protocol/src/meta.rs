@@ -129,6 +129,9 @@ mod tests {
             ("ma k Dx\r\n", flag),
             ("ma k t t\r\n", flag),
             ("ma k Z\r\n", flag),
+            ("ma k MII\r\n", flag),
+            ("ma k b\r\n", flag),
+            ("ma a\tb\r\n", flag),
             (
                 "ma k MX\r\n",
                 "CLIENT_ERROR invalid mode for ma M token\r\n",

@@ -47,8 +47,8 @@ pub(crate) fn parse_arithmetic<'a>(
     });
     // Here memcached says less than elsewhere.
     parsed.map_err(|error| match error {
-        Error::DUPLICATE_FLAG | Error::INVALID_FLAG | Error::BAD_TOKEN => Error::BAD_FLAG,
-        error => error,
+        Error::OPAQUE_TOO_LONG | Error::BAD_DELTA_MODE => error,
+        _ => Error::BAD_FLAG,
     })
 }
 
@@ -180,8 +180,8 @@ mod tests {
             ("\u{e9}", Error::INVALID_FLAG),
             ("T", Error::BAD_TOKEN),
             ("Tx", Error::BAD_TOKEN),
-            ("T2147483648", Error::BAD_TOKEN),
-            ("N4294967296", Error::BAD_TOKEN),
+            ("T9223372036854775808", Error::BAD_TOKEN),
+            ("N1x", Error::BAD_TOKEN),
             ("R99999999999999999999", Error::BAD_TOKEN),
             ("C-1", Error::BAD_TOKEN),
             ("C18446744073709551616", Error::BAD_TOKEN),

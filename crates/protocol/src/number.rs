@@ -26,14 +26,13 @@ pub(crate) fn unsigned_32(text: &[u8]) -> Option<u32> {
     unsigned(text)?.try_into().ok()
 }
 
-/// An expiry: 32 bits with a sign, as memcached takes it.
+/// An expiry, with a sign. It has 64 bits, so that moments after 2038 are what they say.
 #[inline]
 pub(crate) fn exptime(text: &[u8]) -> Option<Exptime> {
     let seconds = match text {
         [b'-', digits @ ..] => -i64::try_from(unsigned(digits)?).ok()?,
         digits => i64::try_from(unsigned(digits)?).ok()?,
     };
-    i32::try_from(seconds).ok()?;
     Some(Exptime(seconds))
 }
 
@@ -46,8 +45,8 @@ mod tests {
     fn numbers_end_where_their_type_ends() {
         assert_eq!(unsigned(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(unsigned_32(b"4294967295"), Some(u32::MAX));
-        assert_eq!(exptime(b"2147483647"), Some(Exptime(i32::MAX.into())));
-        assert_eq!(exptime(b"-2147483648"), Some(Exptime(i32::MIN.into())));
+        assert_eq!(exptime(b"9223372036854775807"), Some(Exptime(i64::MAX)));
+        assert_eq!(exptime(b"-9223372036854775807"), Some(Exptime(-i64::MAX)));
         assert_eq!(unsigned(b"00000000000000000001"), Some(1));
         for text in [
             &b""[..],
@@ -61,19 +60,24 @@ mod tests {
             assert_eq!(unsigned(text), None, "{text:?}");
         }
         assert_eq!(unsigned_32(b"4294967296"), None);
-        for text in [&b""[..], b"-", b"--1", b"2147483648", b"-2147483649"] {
+        for text in [
+            &b""[..],
+            b"-",
+            b"--1",
+            b"9223372036854775808",
+            b"-18446744073709551615",
+        ] {
             assert_eq!(exptime(text), None, "{text:?}");
         }
-        assert_eq!(exptime(b"-18446744073709551615"), None);
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(number: u64, seconds: i32) {
+        fn what_is_written_is_read(number: u64, seconds in -i64::MAX..=i64::MAX) {
             prop_assert_eq!(unsigned(number.to_string().as_bytes()), Some(number));
             prop_assert_eq!(
                 exptime(seconds.to_string().as_bytes()),
-                Some(Exptime(seconds.into()))
+                Some(Exptime(seconds))
             );
         }
 

@@ -361,7 +361,7 @@ mod tests {
             (b"set k -1 0 7\r\n", format, 9),
             (b"set k 4294967296 0 7\r\n", format, 9),
             (b"set k 0 x 7\r\n", format, 9),
-            (b"set k 0 2147483648 7\r\n", format, 9),
+            (b"set k 0 9223372036854775808 7\r\n", format, 9),
             (b"set k x 0 7 noreply\r\n", "", 9),
             (b"cas k 0 0 7 x\r\n", format, 9),
             (b"cas k 0 0 7 18446744073709551616\r\n", format, 9),

@@ -35,7 +35,7 @@ mod tests {
             (&b"touch k 0\r\n"[..], 0, false),
             (b"touch k -1 noreply\r\n", -1, true),
             (b"touch k 2147483647 x\r\n", i32::MAX.into(), false),
-            (b"touch k -2147483648\r\n", i32::MIN.into(), false),
+            (b"touch k 4102444800\r\n", 4_102_444_800, false),
         ] {
             let (key, exptime) = (&b"k"[..], Exptime(seconds));
             assert_eq!(
@@ -58,7 +58,7 @@ mod tests {
             (b"touch k 1 noreply x\r\n", "ERROR\r\n"),
             (b"touch k x\r\n", exptime),
             (b"touch k -\r\n", exptime),
-            (b"touch k 2147483648\r\n", exptime),
+            (b"touch k 9223372036854775808\r\n", exptime),
             (b"touch k 99999999999999999999\r\n", exptime),
             (b"touch k x noreply\r\n", ""),
             (

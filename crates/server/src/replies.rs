@@ -2,11 +2,11 @@
 
 use std::mem::MaybeUninit;
 
-use nuthatch::stats::EngineStats;
+use nuthatch::engine::Footprint;
 use nuthatch::{Item, Replies, Reply, Request, Time, Value};
 use nuthatch_protocol::cpserver::{self, Status};
 use nuthatch_protocol::encode::{self, Answers, MetaItem, MetaStatus};
-use nuthatch_protocol::{Error, MetaVerb};
+use nuthatch_protocol::{Error, MetaFlags, MetaMode, MetaVerb};
 
 use crate::batch::{After, AnsweredVerb, Batch, MetaTicket, StoreStyle, Style, Ticket};
 use crate::commands::expiry::seconds_left;
@@ -24,8 +24,8 @@ pub(crate) struct Answering<'w, 'a, V> {
     now: Time,
     /// Where to count by prefix, if that was asked for.
     prefixes: Option<&'w Prefixes>,
-    /// Looked up for me, which tells an item's size class.
-    engine_stats: &'w dyn Fn() -> EngineStats,
+    /// Of lengths of key and value: what me tells.
+    footprint: &'w dyn Fn(usize, usize) -> Footprint,
     /// Requests that failed to set: their old values must not survive.
     pub(crate) failed_sets: Vec<usize>,
 }
@@ -37,7 +37,7 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
         counters: &'w WorkerCounters,
         now: Time,
         prefixes: &'w Prefixes,
-        engine_stats: &'w dyn Fn() -> EngineStats,
+        footprint: &'w dyn Fn(usize, usize) -> Footprint,
     ) -> Self {
         Self {
             turns,
@@ -47,7 +47,7 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
             counters,
             now,
             prefixes: prefixes.is_enabled().then_some(prefixes),
-            engine_stats,
+            footprint,
             failed_sets: Vec::new(),
         }
     }
@@ -102,7 +102,8 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
             Style::Touch => true,
             Style::Meta(meta) => {
                 counters.cmd_meta.bump();
-                self.metas[meta as usize].flags.ttl.is_some()
+                // As in memcached: one that finds nothing to touch is a get.
+                hit && self.metas[meta as usize].flags.ttl.is_some()
             }
             _ => false,
         };
@@ -113,15 +114,13 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
             } else {
                 counters.touch_misses.bump();
             }
-        }
-        // As memcached does: a gat is a get too, but its hit is a touch's.
-        if !touched || matches!(ticket.style, Style::Value { .. }) {
+        } else {
             counters.cmd_get.bump();
-        }
-        if !touched && hit {
-            counters.get_hits.bump();
-        } else if !touched {
-            counters.get_misses.bump();
+            if hit {
+                counters.get_hits.bump();
+            } else {
+                counters.get_misses.bump();
+            }
         }
         if let Some(prefixes) = self.prefixes {
             let event = if hit { Event::Hit } else { Event::Miss };
@@ -162,11 +161,8 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
                 return self.read_done(index, true);
             }
             (AnsweredVerb::Other(MetaVerb::Debug), Reply::Found(item)) => {
-                // Without the item's header, whose length only the engine knows.
-                let size = self.requests[index].key.bytes().len() + item.value_len;
-                let stats = (self.engine_stats)();
-                let class = stats.classes.iter().find(|class| class.chunk_size >= size);
-                let class = class.map_or(0, |class| class.class);
+                let key_len = self.requests[index].key.bytes().len();
+                let Footprint { class, size } = (self.footprint)(key_len, item.value_len);
                 let item = meta_item(item, self.now);
                 encode::meta_debug(out, meta.key, &item, class, size);
             }
@@ -348,11 +344,7 @@ pub(crate) fn answer_store(
     reply: &Reply,
 ) {
     if style == StoreStyle::Cas {
-        match reply {
-            Reply::Stored(_) => counters.cas_hits.bump(),
-            Reply::Exists => counters.cas_badval.bump(),
-            _ => counters.cas_misses.bump(),
-        }
+        count_cas(counters, reply);
     }
     let words = match reply {
         Reply::Stored(_) => encode::STORED,
@@ -369,6 +361,14 @@ pub(crate) fn answer_store(
     };
     if !noreply {
         out.extend_from_slice(words);
+    }
+}
+
+fn count_cas(counters: &WorkerCounters, reply: &Reply) {
+    match reply {
+        Reply::Stored(_) => counters.cas_hits.bump(),
+        Reply::Exists => counters.cas_badval.bump(),
+        _ => counters.cas_misses.bump(),
     }
 }
 
@@ -417,13 +417,16 @@ pub(crate) fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: 
     let MetaTicket { verb, key, flags } = answer.ticket;
     let counters = answer.counters;
     match verb {
+        // What is only made stale is neither a hit nor a miss.
+        AnsweredVerb::Other(MetaVerb::Delete) if flags.invalidate && *reply == Reply::Removed => {}
         AnsweredVerb::Other(MetaVerb::Delete) => {
             count_delete(counters, matches!(reply, Reply::Removed));
         }
         AnsweredVerb::Other(MetaVerb::Arithmetic) => {
-            let down = flags.mode == Some(nuthatch_protocol::MetaMode::Decrement);
+            let down = flags.mode == Some(MetaMode::Decrement);
             count_delta(counters, down, reply);
         }
+        AnsweredVerb::Store { .. } if is_cas(flags) => count_cas(counters, reply),
         _ => {}
     }
     let (status, item) = match reply {
@@ -439,14 +442,8 @@ pub(crate) fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: 
             return encode::error(out, failure(counters, reply));
         }
     };
-    let is_store = matches!(verb, AnsweredVerb::Store { .. });
-    // q leaves out what is no surprise: success, and that what should go or change is not there.
-    let expected = match status {
-        MetaStatus::Done => true,
-        MetaStatus::NotFound => !is_store,
-        _ => false,
-    };
-    if flags.quiet && expected {
+    // q leaves out success, and nothing else: that something was not there is news to who changes it.
+    if flags.quiet && status == MetaStatus::Done {
         return;
     }
     match (verb, reply) {
@@ -458,24 +455,21 @@ pub(crate) fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: 
             if !flags.value {
                 return encode::meta_item(out, status, Answers::ARITHMETIC, key, flags, &item);
             }
-            let mut digits = itoa::Buffer::new();
-            let digits = digits.format(*number).as_bytes();
-            // The item may be longer: a decrement keeps its length, with spaces behind the digits.
-            let value_len = digits.len();
-            let item = MetaItem { value_len, ..item };
-            encode::meta_item(
-                out,
-                MetaStatus::Value,
-                Answers::ARITHMETIC,
-                key,
-                flags,
-                &item,
-            );
-            out.extend_from_slice(digits);
-            out.extend_from_slice(encode::CRLF);
+            let (status, answers) = (MetaStatus::Value, Answers::ARITHMETIC);
+            encode::meta_item(out, status, answers, key, flags, &item);
+            encode::number_line(out, *number);
         }
         _ => encode::meta_status(out, status, key, flags),
     }
+}
+
+/// True if an ms is what cas is among the text commands.
+fn is_cas(flags: &MetaFlags<'_>) -> bool {
+    let replaces = matches!(
+        flags.mode,
+        None | Some(MetaMode::Set) | Some(MetaMode::Replace)
+    );
+    replaces && flags.compare_cas.is_some()
 }
 
 /// An item as meta answers tell it.

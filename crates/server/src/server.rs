@@ -81,7 +81,9 @@ impl Server {
         let guard = StopOnDrop(shutdown.clone());
         let threads = spawn_all(&shared, acceptor, polls)?;
         if let Some(path) = &shared.config.port_file {
-            listen::write_port_file(path, shared.memcached_addresses())?;
+            listen::write_port_file(path, shared.memcached_addresses()).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            })?;
         }
         std::mem::forget(guard);
         let mut addresses = addresses;

@@ -74,7 +74,7 @@ use nuthatch_sync::shim::{AtomicU64, Mutex};
 use crate::KeyHasher;
 use crate::count::{COUNTS, engine_stats};
 use crate::counters::Registry;
-use crate::engine::Engine;
+use crate::engine::{Engine, Footprint};
 use crate::index_stats::IndexHistogram;
 use crate::item::{Header, plain_item};
 use crate::lifetime::Lifetimes;
@@ -250,6 +250,10 @@ impl Engine for Chained {
 
     fn item_size_max(&self) -> usize {
         self.item_size_max
+    }
+
+    fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
+        self.footprint_of(&self.shape(key_len, value_len, false))
     }
 
     fn evicts(&self) -> bool {

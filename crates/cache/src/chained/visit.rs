@@ -23,8 +23,8 @@ impl Chained {
     ) -> Option<Cursor> {
         self.lifetimes.apply_flush(now);
         let mut value = Vec::new();
-        self.store.walk(from, budget, |class, chunk| {
-            self.show(now, class, chunk, &mut value, visit);
+        self.store.walk(from, budget, |_, chunk| {
+            self.show(now, chunk, &mut value, visit);
         })
     }
 
@@ -32,7 +32,6 @@ impl Chained {
     fn show(
         &self,
         now: Time,
-        class: usize,
         chunk: Chunk,
         value: &mut Vec<MaybeUninit<u8>>,
         visit: &mut dyn FnMut(Visit<'_>),
@@ -65,8 +64,7 @@ impl Chained {
             item,
             // SAFETY: `resize` initialised every byte, and `read_value` only writes.
             value: unsafe { value.assume_init_ref() },
-            class: class + 1,
-            size: shape.total_bytes(),
+            footprint: self.footprint_of(&shape),
         });
     }
 }

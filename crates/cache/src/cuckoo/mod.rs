@@ -63,7 +63,7 @@ use nuthatch_sync::stripes::Stripes;
 
 use crate::count::{COUNTS, engine_stats};
 use crate::counters::Registry;
-use crate::engine::Engine;
+use crate::engine::{Engine, Footprint};
 use crate::index_stats::{BucketKind, IndexHistogram};
 use crate::item::{Header, SEQUENCE_MAX, plain_item};
 use crate::lifetime::Lifetimes;
@@ -73,6 +73,7 @@ use crate::slab::sizes::{PAGE, Sizes};
 use crate::slab::words::machine_memory;
 use crate::slab::{Housed, Store};
 use crate::stats::EngineStats;
+use crate::table::Table;
 use crate::{KeyHasher, request};
 use config::CuckooConfig;
 use handle::CuckooHandle;
@@ -247,6 +248,10 @@ impl<D: Design> Engine for Cuckoo<D> {
 
     fn item_size_max(&self) -> usize {
         self.item_size_max
+    }
+
+    fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
+        self.footprint_of(&self.shape(key_len, value_len, false))
     }
 
     fn evicts(&self) -> bool {

@@ -13,6 +13,7 @@ use super::layout::{Design, Slot};
 use crate::engine::{Cursor, Visit};
 use crate::item::Header;
 use crate::slab::arena::Chunk;
+use crate::table::Table;
 
 /// An item copied out while it was in the table.
 pub(super) struct Copy {
@@ -44,21 +45,14 @@ impl<D: Design> Cuckoo<D> {
     ) -> Option<Cursor> {
         self.lifetimes.apply_flush(now);
         let mut copy = Copy::default();
-        self.store.walk(from, budget, |class, chunk| {
+        self.store.walk(from, budget, |_, chunk| {
             if self.copy_linked(now, chunk, &mut copy) {
-                self.show(now, class, chunk, &copy, visit);
+                self.show(now, chunk, &copy, visit);
             }
         })
     }
 
-    fn show(
-        &self,
-        now: Time,
-        class: usize,
-        chunk: Chunk,
-        copy: &Copy,
-        visit: &mut dyn FnMut(Visit<'_>),
-    ) {
+    fn show(&self, now: Time, chunk: Chunk, copy: &Copy, visit: &mut dyn FnMut(Visit<'_>)) {
         let Some(header) = copy.header else { return };
         // SAFETY: the key's array and the value's vector were initialised when they were made, and
         // are only ever written over.
@@ -72,8 +66,7 @@ impl<D: Design> Cuckoo<D> {
             key,
             item: self.item(chunk, &header, now),
             value,
-            class: class + 1,
-            size: header.shape(self.store.chunk_max()).total_bytes(),
+            footprint: self.footprint_of(&header.shape(self.store.chunk_max())),
         });
     }
 

@@ -5,7 +5,7 @@ use nuthatch_sync::clock::Time;
 use super::element::Element;
 use super::memory::{LINE, Memory};
 use super::table::Partition;
-use crate::engine::{Cursor, Visit};
+use crate::engine::{Cursor, Footprint, Visit};
 use crate::reply::Item;
 
 /// Places looked at in one stay with a partition, so that nobody waits long for it.
@@ -40,9 +40,16 @@ impl Met {
             key,
             item: self.item,
             value,
-            class: 1,
-            size: (LINE + self.key_len + self.item.value_len).next_multiple_of(LINE),
+            footprint: footprint(self.key_len, self.item.value_len),
         }
+    }
+}
+
+/// What an element takes: there are no size classes.
+pub(super) fn footprint(key_len: usize, value_len: usize) -> Footprint {
+    Footprint {
+        class: 1,
+        size: (LINE + key_len + value_len).next_multiple_of(LINE),
     }
 }
 

@@ -10,7 +10,7 @@ mod delta;
 use nuthatch_sync::clock::Time;
 
 use crate::count::{ClassCount, Count, Counted};
-use crate::engine::{Engine, Reservation, Value};
+use crate::engine::{Engine, Footprint, Reservation, Value};
 use crate::item::{Fields, Header, Shape, plain_item};
 use crate::lifetime::{Lifetimes, Sequences};
 use crate::reply::{Item, Replies, Reply};
@@ -108,6 +108,14 @@ pub trait Table: Engine + Housed {
     /// The shape that an item was made with.
     fn shape_of(&self, header: &Header) -> Shape {
         header.shape(self.store().chunk_max())
+    }
+
+    /// What an item of this shape takes.
+    fn footprint_of(&self, shape: &Shape) -> Footprint {
+        Footprint {
+            class: self.store().class_of(shape.head_bytes()) + 1,
+            size: shape.total_bytes(),
+        }
     }
 
     /// The sequence of an item that takes the place of another with this one, or of none with 0.

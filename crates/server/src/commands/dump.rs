@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nuthatch::engine::{Cursor, Visit};
+use nuthatch::engine::{Cursor, Footprint, Visit};
 use nuthatch::request::KEY_LEN_MAX;
 use nuthatch::{Engine, Expiry, Handle, Time};
 use nuthatch_protocol::encode;
@@ -117,7 +117,7 @@ impl Dump {
         let (classes, clock, now) = (self.classes, stage.shared.clock, stage.now);
         let style = &mut self.style;
         let next = stage.handle.visit(now, self.cursor, slice, &mut |visit| {
-            if !classes.contains(visit.class) {
+            if !classes.contains(visit.footprint.class) {
                 return;
             }
             match style {
@@ -159,7 +159,7 @@ fn meta_line(out: &mut Vec<u8>, visit: &Visit<'_>, now: Time, unix_now: u64) {
     let la = unix_now.saturating_sub(visit.item.idle.as_secs());
     let cas = visit.item.cas;
     let fetch = if visit.item.fetched { "yes" } else { "no" };
-    let (class, size) = (visit.class, visit.size);
+    let Footprint { class, size } = visit.footprint;
     // A Vec takes all that is written to it. The line ends without `\r`, as memcached's does.
     let _ = writeln!(
         out,

@@ -48,6 +48,10 @@ mod tests {
         let soon = clock.unix(now) as i64 + 60;
         assert_eq!(expiry(soon), Expiry::At(now.after(Duration::from_secs(60))));
         assert!(expiry(-1).is_past(now));
+        // 2100 and later: as far away as can be told.
+        for far in [4_102_444_800, i64::MAX] {
+            assert_eq!(expiry(far), Expiry::At(Time(u32::MAX)));
+        }
     }
 
     #[test]

@@ -271,12 +271,13 @@ pub(crate) fn store_op<'v, E: Engine>(
             Some(MetaMode::Prepend) => StoreMode::Prepend,
             _ => StoreMode::Set,
         };
-        op.condition = match flags.compare_cas {
-            // memcached's add knows no cas.
-            Some(_) if op.mode == StoreMode::Add => Condition::None,
-            Some(cas) if flags.invalidate => Condition::CasOrStale(cas),
-            Some(cas) => Condition::Cas(cas),
-            None => Condition::None,
+        op.condition = match (flags.compare_cas, op.mode) {
+            // memcached's add knows no cas, and to what adds to a value 0 demands nothing.
+            (None, _) | (_, StoreMode::Add) => Condition::None,
+            (Some(0), StoreMode::Append | StoreMode::Prepend) => Condition::None,
+            // Nothing is older than 0.
+            (Some(cas), _) if flags.invalidate && cas > 0 => Condition::CasOrStale(cas),
+            (Some(cas), _) => Condition::Cas(cas),
         };
         op.new_cas = flags.new_cas;
         op.vivify = flags.vivify.map(|exptime| stage.expiry(exptime));
@@ -306,7 +307,11 @@ fn meta<'a, E: Engine>(stage: &mut Stage<'_, 'a, E>, turn: &mut TurnOf<E>, comma
         MetaVerb::Arithmetic => Op::Delta(Delta {
             down: flags.mode == Some(MetaMode::Decrement),
             by: flags.delta.unwrap_or(1),
-            condition: flags.compare_cas.map_or(Condition::None, Condition::Cas),
+            condition: match flags.compare_cas {
+                // As to append, 0 demands nothing.
+                None | Some(0) => Condition::None,
+                Some(cas) => Condition::Cas(cas),
+            },
             touch: expiry(flags.ttl),
             vivify: expiry(flags.vivify).map(|expiry| (flags.initial.unwrap_or(0), expiry)),
             new_cas: flags.new_cas,

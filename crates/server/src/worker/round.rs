@@ -374,9 +374,9 @@ fn execute<E: Engine>(
     batch: &Batch<'_>,
     now: Time,
 ) {
-    let stats = || shared.engine.stats();
+    let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
     let prefixes = &shared.prefixes;
-    let mut answering = Answering::new(turns, batch, &desk.counters, now, prefixes, &stats);
+    let mut answering = Answering::new(turns, batch, &desk.counters, now, prefixes, &footprint);
     handle.execute(now, &batch.requests, &mut answering);
     // Readers must not take the old value for the one that could not be stored.
     for index in answering.failed_sets {

@@ -178,7 +178,7 @@ fn increments_of_what_is_no_number() {
     let error = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
     let server = Fixture::new();
     let mut client = server.client();
-    for value in ["", "x", "1x", "-1", " 1", "99999999999999999999999"] {
+    for value in ["", "x", "1x", "-1", "1 x", "99999999999999999999999"] {
         client.ask(
             format!("set n 0 0 {}\r\n{value}\r\n", value.len()),
             "STORED\r\n",

@@ -21,8 +21,12 @@ fn quiet_leaves_out_what_is_no_news() {
     let server = Fixture::new();
     let mut client = server.client();
     client.ask(
-        "mg none q\r\nms k 1 q\r\na\r\nmg k q v\r\nmd k q\r\nmd k q\r\nma k q\r\nmg k q v\r\n",
+        "mg none q\r\nms k 1 q\r\na\r\nmg k q v\r\nmd k q\r\nmg k q v\r\n",
         "VA 1\r\na\r\n",
+    );
+    client.ask(
+        "md k q O1\r\nma k q k\r\nms k 1 q C5\r\na\r\n",
+        "NF O1\r\nNF kk\r\nNF\r\n",
     );
     client.ask("ms k 1 q ME\r\na\r\nms k 1 q ME\r\nb\r\n", "NS\r\n");
     client.ask("md k q C12345678\r\n", "EX\r\n");
@@ -65,6 +69,8 @@ fn ms_tells_and_demands_a_cas() {
     client.ask("ms k 1 C100 E200\r\nb\r\n", "HD\r\n");
     client.ask("mg k c v\r\n", "VA 1 c200\r\nb\r\n");
     client.ask("mg k C200 v\r\n", "HD\r\n");
+    client.ask("ms none 1 MA C1\r\na\r\n", "NS\r\n");
+    client.ask("ms k 1 C0 I\r\nc\r\nms k 1 MA C0\r\nc\r\n", "EX\r\nHD\r\n");
 }
 
 #[test]
@@ -75,6 +81,9 @@ fn a_stale_item_is_won_once() {
     client.ask("mg k v t\r\n", "VA 1 t30 X W\r\na\r\n");
     client.ask("mg k v\r\n", "VA 1 Z X\r\na\r\n");
     client.ask("ms k 1\r\nb\r\nmg k v\r\n", "HD\r\nVA 1\r\nb\r\n");
+    // Only mg tells.
+    client.ask("ms k 1 E5\r\n1\r\nms k 1 C4 I\r\n2\r\n", "HD\r\nHD\r\n");
+    client.ask("ma k\r\nmg k v\r\n", "HD\r\nVA 1 X W\r\n3\r\n");
 }
 
 #[test]
@@ -114,6 +123,7 @@ fn ma_counts() {
     client.ask("ma n D10\r\n", "HD\r\n");
     client.ask("ma n MD D20 v\r\n", "VA 1\r\n4\r\n");
     client.ask("ma n MD D20 v\r\n", "VA 1\r\n0\r\n");
+    client.ask("ma n C1\r\nma n C0 v\r\n", "EX\r\nVA 1\r\n1\r\n");
     client.ask(
         "ms s 1\r\nx\r\nma s\r\n",
         "HD\r\nCLIENT_ERROR cannot increment or decrement non-numeric value\r\n",

@@ -116,6 +116,7 @@ fn numbers_go_up_and_down() {
     client.ask("decr n 100\r\n", "0\r\n");
     client.ask("set n 0 0 20\r\n18446744073709551615\r\n", "STORED\r\n");
     client.ask("incr n 2\r\n", "1\r\n");
+    client.ask("set n 0 0 3\r\n 9 \r\nincr n 1\r\n", "STORED\r\n10\r\n");
     client.ask(
         "set n 0 0 1\r\nx\r\nincr n 1\r\n",
         "STORED\r\nCLIENT_ERROR cannot increment or decrement non-numeric value\r\n",

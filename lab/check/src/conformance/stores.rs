@@ -184,14 +184,14 @@ fn cas<E: Engine>(client: &mut Client<E>) {
 
 fn cas_of_missing<E: Engine>(client: &mut Client<E>) {
     for condition in [Condition::Cas(1), Condition::CasOrStale(1)] {
-        for mode in [
-            StoreMode::Set,
-            StoreMode::Replace,
-            StoreMode::Append,
-            StoreMode::Prepend,
+        for (mode, refusal) in [
+            (StoreMode::Set, Reply::NotFound),
+            (StoreMode::Replace, Reply::NotFound),
+            (StoreMode::Append, Reply::NotStored),
+            (StoreMode::Prepend, Reply::NotStored),
         ] {
             let reply = client.store(b"key", demanding(mode, b"value", condition));
-            assert_eq!(reply, Reply::NotFound, "{mode:?} {condition:?}");
+            assert_eq!(reply, refusal, "{mode:?} {condition:?}");
             assert_eq!(client.get(b"key"), None);
         }
     }

@@ -96,8 +96,11 @@ fn shows<E: Engine>(client: &mut Client<E>) {
         client.must_store(format!("{number}").as_bytes(), store);
     }
     let mut met = Vec::new();
+    let engine = &client.engine;
     let mut note = |visit: nuthatch::engine::Visit<'_>| {
-        assert!(visit.size >= visit.key.len() + visit.item.value_len);
+        let lens = (visit.key.len(), visit.item.value_len);
+        assert!(visit.footprint.size >= lens.0 + lens.1);
+        assert_eq!(visit.footprint, engine.footprint(lens.0, lens.1));
         met.push((visit.key.to_vec(), visit.item, visit.value.to_vec()));
     };
     let mut cursor = Some(Cursor::default());

@@ -6,7 +6,7 @@ use nuthatch::engine::{Cursor, Reservation, Visit};
 use nuthatch::{Handle, Key, Op, Replies, Reply, Request, Store, Time, Value};
 
 use super::transition::{HEADER, Outcome};
-use super::{Naive, size};
+use super::{Naive, footprint};
 
 /// A thread's door to a [`Naive`].
 #[derive(Debug)]
@@ -156,8 +156,7 @@ impl Handle for NaiveHandle {
                 key,
                 item: item.describe(now),
                 value: if copied { &item.value } else { &[] },
-                class: 1,
-                size: size(key, item),
+                footprint: footprint(key.len(), item.value.len()),
             });
         }
         None

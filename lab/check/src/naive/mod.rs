@@ -21,6 +21,7 @@ pub mod transition;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use nuthatch::engine::Footprint;
 use nuthatch::stats::{ClassStats, EngineStats};
 use nuthatch::{Engine, KeyHasher, Op, Reply, Time};
 
@@ -181,6 +182,10 @@ impl Engine for Naive {
         self.item_size_max
     }
 
+    fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
+        footprint(key_len, value_len)
+    }
+
     fn evicts(&self) -> bool {
         self.evicts
     }
@@ -212,7 +217,15 @@ impl Engine for Naive {
 
 /// Bytes that an item takes.
 fn size(key: &[u8], item: &StoredItem) -> usize {
-    HEADER + key.len() + item.value.len()
+    footprint(key.len(), item.value.len()).size
+}
+
+/// There are no size classes.
+fn footprint(key_len: usize, value_len: usize) -> Footprint {
+    Footprint {
+        class: 1,
+        size: HEADER + key_len + value_len,
+    }
 }
 
 /// All items and counters.

@@ -166,6 +166,7 @@ fn store(slot: &mut Option<StoredItem>, request: &Store<'_>, around: Circumstanc
         (None, Set) if request.condition == Condition::None => fresh(request.expiry),
         (None, mode) => match (mode, request.vivify) {
             (Append | Prepend, Some(expiry)) => fresh(expiry),
+            (Append | Prepend, None) => return Reply::NotStored,
             _ if request.condition != Condition::None => return Reply::NotFound,
             _ => return Reply::NotStored,
         },
@@ -285,12 +286,14 @@ fn decimal(number: u64) -> Arc<[u8]> {
     number.to_string().into_bytes().into()
 }
 
-/// The number that 1 to 20 decimal digits say, if it fits 64 bits.
+/// The number that decimal digits say, white space around them, if they have at most 20 bytes and it
+/// fits 64 bits.
 fn number(value: &[u8]) -> Option<u64> {
-    if value.is_empty() || value.len() > 20 {
+    let digits = value.trim_ascii();
+    if digits.is_empty() || value.len() > 20 {
         return None;
     }
-    value.iter().try_fold(0_u64, |number, &byte| {
+    digits.iter().try_fold(0_u64, |number, &byte| {
         let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
         number.checked_mul(10)?.checked_add(digit)
     })

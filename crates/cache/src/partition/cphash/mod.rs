@@ -84,9 +84,10 @@ use nuthatch_sync::ring::{Array, Design, Single};
 use nuthatch_sync::shim::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
 use super::memory::{BLOCK_COST, MEMORY_MAX, Memory};
+use super::visit::footprint;
 use super::{Counts, Partition, PartitionConfig, first_buckets};
 use crate::KeyHasher;
-use crate::engine::Engine;
+use crate::engine::{Engine, Footprint};
 use crate::index_stats::IndexHistogram;
 use crate::slab::words::machine_memory;
 use crate::stats::{EngineStats, MessageStats};
@@ -332,6 +333,10 @@ impl<D: Rings> Engine for CpHash<D> {
 
     fn item_size_max(&self) -> usize {
         self.item_size_max
+    }
+
+    fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
+        footprint(key_len, value_len)
     }
 
     fn evicts(&self) -> bool {

@@ -60,10 +60,11 @@ use nuthatch_sync::shim::{AtomicUsize, MutexGuard, Ordering};
 use nuthatch_sync::spinlock::SpinLock;
 
 use super::memory::{BLOCK_COST, MEMORY_MAX, Memory};
+use super::visit::footprint;
 use super::{Counts, Eviction, Front, Partition, PartitionConfig, Searches, first_buckets};
 use crate::KeyHasher;
 use crate::counters::Registry;
-use crate::engine::Engine;
+use crate::engine::{Engine, Footprint};
 use crate::index_stats::IndexHistogram;
 use crate::slab::words::machine_memory;
 use crate::stats::EngineStats;
@@ -263,6 +264,10 @@ impl Engine for LockHash {
 
     fn item_size_max(&self) -> usize {
         self.item_size_max
+    }
+
+    fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
+        footprint(key_len, value_len)
     }
 
     fn evicts(&self) -> bool {
