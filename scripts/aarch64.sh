@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs on aarch64 what can be run of it by an emulator: the tests of the crates that processors make a
-# difference to, every check of the engines, the C interface, and the release binary, in its own bench and as
-# a server of real clients.
+# difference to, every check of the engines, and the release binary, in its own bench and as a server of real
+# clients.
 #
 # A compiler with the standard library for aarch64 is used where it is (rustup target add
 # aarch64-unknown-linux-gnu); else root on Debian gets one in target/aarch64/root, see setup-aarch64.sh.
@@ -64,14 +64,6 @@ mkdir -p "$CARGO_HOME/registry"
 # A failure hides no other.
 inside cargo test --no-fail-fast -p nuthatch-hash -p nuthatch-sync -p nuthatch-protocol -p nuthatch \
     -p nuthatch-flow -p nuthatch-check
-
-echo "aarch64: the C interface"
-inside cargo build --package nuthatch-flow-c
-inside aarch64-linux-gnu-gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -pthread -I crates/flow-c/include \
-    examples/c/test_flow.c "$CARGO_TARGET_DIR/$target/debug/libnuthatch_flow_c.a" -lm -o "$here/test_flow"
-# Words, here and below.
-# shellcheck disable=SC2086
-inside $emulator "$here/test_flow"
 
 echo "aarch64: the binary"
 inside cargo build --release --bin nuthatch
