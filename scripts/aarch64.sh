@@ -61,6 +61,8 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$emulator"
 mkdir -p "$CARGO_HOME/registry"
 
+# An emulated instruction takes some twenty, so a part of the random checks.
+export NUTHATCH_SOAK="${NUTHATCH_SOAK:-1/4}"
 # A failure hides no other.
 inside cargo test --no-fail-fast -p nuthatch-hash -p nuthatch-sync -p nuthatch-protocol -p nuthatch \
     -p nuthatch-flow -p nuthatch-check
