@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 static NEAR: AtomicBool = AtomicBool::new(false);
 
-/// Looks what suits this machine. Whoever makes a table calls it once; without, prefetching works, but perhaps
-/// not as well as it could.
+/// Looks what suits this machine, for the whole process. The cuckoo engine, for which it was measured, calls it
+/// when a table is made; without, lines are asked for into the second level.
 pub fn tune() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {

@@ -23,7 +23,7 @@ impl Chained {
     ) -> Option<Cursor> {
         self.lifetimes.apply_flush(now);
         let mut value = Vec::new();
-        self.store.walk(from, budget, |_, chunk| {
+        self.store.walk(from, budget, |chunk| {
             self.show(now, chunk, &mut value, visit);
         })
     }

@@ -3,9 +3,9 @@
 //! A batch goes through three stages, the second some requests behind the first and the third as many behind
 //! the second. In the first a request's two buckets are asked for; in the second the tags are compared and
 //! the item is asked for; in the third the requests take effect, strictly in order. The first two stages
-//! only load caches and remember versions: a get whose versions have moved by the third (because a request before it in the
-//! batch changed the key, or anybody did) simply starts over. So misses of different requests overlap,
-//! and order is kept without any bookkeeping.
+//! only load caches and remember versions: a get whose versions have moved by the third (because a request
+//! before it in the batch changed the key, or anybody did) simply starts over. So misses of different
+//! requests overlap, and order is kept without any bookkeeping.
 
 use std::sync::Arc;
 

@@ -45,7 +45,7 @@ impl<D: Design> Cuckoo<D> {
     ) -> Option<Cursor> {
         self.lifetimes.apply_flush(now);
         let mut copy = Copy::default();
-        self.store.walk(from, budget, |_, chunk| {
+        self.store.walk(from, budget, |chunk| {
             if self.copy_linked(now, chunk, &mut copy) {
                 self.show(now, chunk, &copy, visit);
             }

@@ -71,22 +71,16 @@ impl Store {
         }
     }
 
-    /// Shows about `budget` chunks, with their classes, and tells where to go on, or `None` at the
-    /// end. See [`Handle::visit`](crate::Handle::visit).
-    pub fn walk(
-        &self,
-        from: Cursor,
-        budget: usize,
-        mut show: impl FnMut(usize, Chunk),
-    ) -> Option<Cursor> {
+    /// Shows about `budget` chunks, and tells where to go on, or `None` at the end. See [`Handle::visit`](crate::Handle::visit).
+    pub fn walk(&self, from: Cursor, budget: usize, mut show: impl FnMut(Chunk)) -> Option<Cursor> {
         let (mut page, mut number) = ((from.0 >> 32) as u32, from.0 as u32);
         for _ in 0..budget.max(1) {
             if page as usize >= self.page_count() {
                 return None;
             }
             match self.chunk_of_page(page, number) {
-                Some((class, chunk)) => {
-                    show(class, chunk);
+                Some((_, chunk)) => {
+                    show(chunk);
                     number += 1;
                 }
                 None => {
