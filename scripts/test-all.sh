@@ -1,8 +1,8 @@
 #!/bin/sh
 # Every check; ends with the sum of their counts. What a check printed stays in target/checks/NAME.log.
 #
-# The models and the fuzz targets have builds of their own, and the other checks at the end use little more
-# than one core: both run side by side, and what the former print comes when they are through.
+# The models and the fuzz targets have builds of their own, and much of the others keeps one core busy or
+# waits: both run side by side, and what the former print comes when they are through.
 set -u
 cd "$(dirname "$0")/.."
 logs=target/checks
@@ -58,17 +58,16 @@ check() {
 }
 
 check setup scripts/setup.sh
-check format scripts/check-format.sh
-check lints scripts/check-lints.sh
-check docs scripts/check-docs.sh
-check rust scripts/test-rust.sh
-
 {
     run loom scripts/loom.sh >$logs/loom.log
     run fuzz scripts/fuzz.sh 3 >$logs/fuzz.log
 } &
 beside=$!
 trap 'kill $beside 2>/dev/null' EXIT
+check format scripts/check-format.sh
+check lints scripts/check-lints.sh
+check docs scripts/check-docs.sh
+check rust scripts/test-rust.sh
 check clients scripts/test-clients.sh
 check c scripts/test-c.sh
 check dpdk scripts/test-dpdk.sh

@@ -77,6 +77,13 @@ pub trait Handle: Send {
     /// Values longer than this are handed out by [`Replies::large`] instead of being copied.
     const COPY_MAX: usize;
 
+    /// A hint: a request about this key will be in the next batch. To be given for each key in its order,
+    /// as soon as it is known and before the next is read, which then happens while the first lines that
+    /// the requests will need are on their way. An engine may pass over any number of them.
+    fn prefetch(&mut self, key: &Key<'_>) {
+        let _ = key;
+    }
+
     /// Carries out a batch: requests take effect in order, each atomically for its key, and are
     /// answered in order. `now` is the moment at which all of them happen.
     fn execute<R: Replies<Self::Value>>(

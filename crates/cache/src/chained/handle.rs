@@ -51,7 +51,7 @@ impl ChainedHandle {
         }
     }
 
-    fn prefetch(&self, group: &[Request<'_>]) {
+    fn look_ahead(&self, group: &[Request<'_>]) {
         for request in group {
             self.engine.index.prefetch(request.key.hash());
         }
@@ -95,7 +95,7 @@ impl Handle for ChainedHandle {
         let mut index = 0;
         for group in batch.chunks(GROUP) {
             if group.len() > 1 {
-                self.prefetch(group);
+                self.look_ahead(group);
             }
             for &Request { key, ref op } in group {
                 self.carry_out(&Asked { now, key, index }, op, replies);

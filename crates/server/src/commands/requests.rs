@@ -108,6 +108,7 @@ pub(crate) fn push<'a, E: Engine>(
         after: After::Nothing,
     };
     let key = key(stage, bytes);
+    stage.handle.prefetch(&key);
     stage.batch.push(key, op, ticket);
     turn.in_batch += 1;
 }

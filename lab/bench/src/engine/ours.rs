@@ -77,6 +77,7 @@ impl<H: Handle> OurWorker<H> {
             batch.clear();
             for one in operations.by_ref().take(self.batch) {
                 let key = Key::new(one.key, &self.hasher);
+                self.handle.prefetch(&key);
                 // Two pushes, so that a get's few words are written and not a whole request moved.
                 match one.set {
                     Some(value) => batch.push(Request {
