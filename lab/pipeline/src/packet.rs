@@ -103,6 +103,11 @@ fn cooked(frame: &[u8], type_at: usize, header: usize) -> Result<LaxSlicedPacket
 fn key(packet: &LaxSlicedPacket<'_>) -> Result<FlowKey, Skip> {
     let tags = tags(packet);
     let (source, destination, fragment, payload) = match &packet.net {
+        Some(LaxNetSlice::Arp(_)) => return Err(Skip::NotIp),
+        None => return Err(why_not_ip(packet)),
+        // Before anything is asked of its headers: etherparse 0.20 reads beyond the frame when it goes
+        // through IPv6's extensions behind which one more was announced that is not whole.
+        Some(_) if stopped_below_transport(packet) => return Err(why_not_ip(packet)),
         Some(LaxNetSlice::Ipv4(ip)) => {
             let header = ip.header();
             let later = header.fragments_offset().value() != 0;
@@ -125,12 +130,7 @@ fn key(packet: &LaxSlicedPacket<'_>) -> Result<FlowKey, Skip> {
                 ip.payload(),
             )
         }
-        Some(LaxNetSlice::Arp(_)) => return Err(Skip::NotIp),
-        None => return Err(why_not_ip(packet)),
     };
-    if stopped_below_transport(packet) {
-        return Err(why_not_ip(packet));
-    }
     Ok(FlowKey::new(&Header {
         source,
         destination,
@@ -225,6 +225,32 @@ mod tests {
 
     use super::*;
     use crate::key::{End, Field};
+
+    /// An IPv6 packet with one whole header of destination options that announces another, which is cut.
+    #[test]
+    fn an_extension_that_is_cut_is_not_looked_into() {
+        const DESTINATION_OPTIONS: u8 = 60;
+        const UDP: u8 = 17;
+        for (cut, rest) in [&[][..], &[UDP], &[UDP, 0], &[UDP, 0, 1, 4, 0, 0, 0]]
+            .iter()
+            .enumerate()
+        {
+            let mut packet = vec![
+                0x60,
+                0,
+                0,
+                0,
+                0,
+                8 + rest.len() as u8,
+                DESTINATION_OPTIONS,
+                64,
+            ];
+            packet.extend([1; 32]);
+            packet.extend([DESTINATION_OPTIONS, 0, 1, 4, 0, 0, 0, 0]);
+            packet.extend(*rest);
+            assert_eq!(parse(Link::Ip, &packet), Err(Skip::Truncated), "cut {cut}");
+        }
+    }
 
     fn udp_frame() -> Vec<u8> {
         let mut frame = Vec::new();
