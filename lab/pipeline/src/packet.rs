@@ -226,28 +226,19 @@ mod tests {
     use super::*;
     use crate::key::{End, Field};
 
-    /// An IPv6 packet with one whole header of destination options that announces another, which is cut.
+    /// One whole header of destination options announces another, which is cut. (A read beyond the frame is
+    /// seen where this runs under AddressSanitizer: the fuzz target `packet`.)
     #[test]
     fn an_extension_that_is_cut_is_not_looked_into() {
         const DESTINATION_OPTIONS: u8 = 60;
-        const UDP: u8 = 17;
-        for (cut, rest) in [&[][..], &[UDP], &[UDP, 0], &[UDP, 0, 1, 4, 0, 0, 0]]
-            .iter()
-            .enumerate()
-        {
-            let mut packet = vec![
-                0x60,
-                0,
-                0,
-                0,
-                0,
-                8 + rest.len() as u8,
-                DESTINATION_OPTIONS,
-                64,
-            ];
+        const WHOLE: [u8; 8] = [DESTINATION_OPTIONS, 0, 1, 4, 0, 0, 0, 0];
+        for cut in 0..WHOLE.len() {
+            let length = (WHOLE.len() + cut) as u8;
+            let mut packet = vec![0x60, 0, 0, 0, 0, length];
+            packet.extend([DESTINATION_OPTIONS, 64]);
             packet.extend([1; 32]);
-            packet.extend([DESTINATION_OPTIONS, 0, 1, 4, 0, 0, 0, 0]);
-            packet.extend(*rest);
+            packet.extend(WHOLE);
+            packet.extend(&WHOLE[..cut]);
             assert_eq!(parse(Link::Ip, &packet), Err(Skip::Truncated), "cut {cut}");
         }
     }
