@@ -28,6 +28,14 @@ pub fn tune() {
     }
 }
 
+/// True if [`tune`] found that lines are better asked for into the first level.
+pub fn near() -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    return NEAR.load(Ordering::Relaxed);
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    false
+}
+
 /// Starts loading the line of `address` into a cache. Never faults, whatever the address is.
 #[inline(always)]
 pub fn soon<T>(address: *const T) {
