@@ -1,23 +1,28 @@
 //! Growth: how long the longest request waits while the index becomes many times larger.
 //!
 //! One thread stores new items, one after the other, with a piece of the engine's background work
-//! now and then; beside it another thread reads items that are there. Each call is timed. The same
-//! is timed first while nothing grows: on a busy machine the longest call is the machine's doing,
-//! and only the difference is the engine's.
+//! now and then; beside it another thread reads items that are there. Each call is timed.
+//!
+//! Two things are measured with it in the same run, since on a shared machine the longest call is likely to be
+//! the machine's doing: as many sets while nothing grows, and the same two threads without any engine, for as
+//! long and with as much new memory ([`machine`]).
 
 use std::fmt::{self, Display};
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use hdrhistogram::Histogram;
 use nuthatch::Engine;
 use serde::Serialize;
 
 use crate::engine::{
     Distribution, Items, Operations, Options, OurWorker, Ours, Room, Subject, on_cores, preload,
 };
+use crate::machine::{self, Machine};
+use crate::os;
+use crate::times::{Times, Timings};
 
 /// Sets between two pieces of background work.
 const SETS_PER_MAINTENANCE: usize = 64;
@@ -51,19 +56,6 @@ impl FromStr for Growth {
     }
 }
 
-/// Times of calls, in microseconds.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Times {
-    /// Calls.
-    pub count: u64,
-    /// The middle one.
-    pub p50_us: f64,
-    /// One in ten thousand took longer.
-    pub p9999_us: f64,
-    /// The longest.
-    pub max_us: f64,
-}
-
 /// Times of each kind of call during a phase.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Phase {
@@ -88,10 +80,12 @@ pub struct Report {
     pub index_slots_from: u64,
     /// Slots of the index at the end.
     pub index_slots_to: u64,
-    /// While items are only replaced.
+    /// While items are only replaced, as often as new ones come afterwards.
     pub steady: Phase,
     /// While new items come.
     pub growing: Phase,
+    /// What this machine does to two threads without an engine.
+    pub machine: Machine,
 }
 
 /// Runs the growth bench on an engine that `build` makes.
@@ -113,8 +107,11 @@ pub fn run<E: Engine>(
     let index_slots_from = engine.stats().index_slots;
     let reads = Operations::random(&first, PIECE as usize * 4, 1.0, Distribution::Uniform, 0);
 
-    let steady = phase(&ours, &reads, &all, 0..growth.from.min(growth.to / 4))?;
-    let growing = phase(&ours, &reads, &all, growth.from..growth.to)?;
+    let sets = growth.to - growth.from;
+    let steady = phase(&ours, &reads, &all, 0..growth.from, sets)?;
+    let (resident, started) = (os::resident(), Instant::now());
+    let growing = phase(&ours, &reads, &all, growth.from..growth.to, sets)?;
+    let machine = machine::measure(started.elapsed(), os::resident().saturating_sub(resident))?;
     let stats = engine.stats();
     if stats.evictions > 0 {
         return Err("items were evicted: more --memory is needed".to_owned());
@@ -127,15 +124,18 @@ pub fn run<E: Engine>(
         index_slots_to: stats.index_slots,
         steady,
         growing,
+        machine,
     })
 }
 
-/// Sets the items of `numbers` on one thread and reads on another until that is done.
+/// Sets items of `numbers` on one thread, from the first again after the last, until `sets` are done, and reads
+/// on another meanwhile.
 fn phase<E: Engine>(
     ours: &Ours<E>,
     reads: &Operations,
     items: &Items,
-    numbers: std::ops::Range<u64>,
+    numbers: Range<u64>,
+    sets: u64,
 ) -> Result<Phase, String> {
     let done = AtomicBool::new(false);
     let mut each = on_cores(2, |thread| {
@@ -143,7 +143,7 @@ fn phase<E: Engine>(
         let mut timed = Timed::new(ours.worker());
         move || {
             if thread == 0 {
-                timed.set(items, numbers);
+                timed.set(items, numbers, sets);
                 // Relaxed: nothing but the flag itself is handed over.
                 done.store(true, Ordering::Relaxed);
             } else {
@@ -158,19 +158,19 @@ fn phase<E: Engine>(
     };
     match writer.wrong + reader.wrong {
         0 => Ok(Phase {
-            sets: times(&writer.calls),
-            gets: times(&reader.calls),
-            maintenance: times(&writer.maintenance),
+            sets: writer.calls.times(),
+            gets: reader.calls.times(),
+            maintenance: writer.maintenance.times(),
         }),
         wrong => Err(format!("{wrong} wrong answers")),
     }
 }
 
-/// A worker whose every call is timed, in nanoseconds.
+/// A worker whose every call is timed.
 struct Timed<H> {
     worker: OurWorker<H>,
-    calls: Histogram<u64>,
-    maintenance: Histogram<u64>,
+    calls: Timings,
+    maintenance: Timings,
     /// Answers that were not as they must be; a miss is one, for nothing is evicted here.
     wrong: u64,
 }
@@ -179,23 +179,26 @@ impl<H: nuthatch::Handle> Timed<H> {
     fn new(worker: OurWorker<H>) -> Self {
         Self {
             worker,
-            calls: histogram(),
-            maintenance: histogram(),
+            calls: Timings::new(),
+            maintenance: Timings::new(),
             wrong: 0,
         }
     }
 
-    fn set(&mut self, items: &Items, numbers: std::ops::Range<u64>) {
-        for from in numbers.clone().step_by(PIECE as usize) {
-            let list = Operations::sets(items, from, (from + PIECE).min(numbers.end));
+    fn set(&mut self, items: &Items, numbers: Range<u64>, sets: u64) {
+        let mut left = sets;
+        for from in numbers.clone().step_by(PIECE as usize).cycle() {
+            let list = Operations::sets(items, from, (from + PIECE.min(left)).min(numbers.end));
             for at in 0..list.len() {
                 self.call(&list, at);
                 if at % SETS_PER_MAINTENANCE == 0 {
                     let now = self.worker.now();
-                    let started = Instant::now();
-                    self.worker.maintain(now);
-                    record(&mut self.maintenance, started);
+                    self.maintenance.time(|| self.worker.maintain(now));
                 }
+            }
+            left -= list.len() as u64;
+            if left == 0 {
+                break;
             }
         }
     }
@@ -212,30 +215,8 @@ impl<H: nuthatch::Handle> Timed<H> {
 
     fn call(&mut self, list: &Operations, at: usize) {
         let now = self.worker.now();
-        let started = Instant::now();
-        let tally = self.worker.ask(now, list, at, at + 1);
-        record(&mut self.calls, started);
+        let tally = self.calls.time(|| self.worker.ask(now, list, at, at + 1));
         self.wrong += tally.wrong + (tally.gets - tally.hits);
-    }
-}
-
-fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("three digits are lawful")
-}
-
-fn record(histogram: &mut Histogram<u64>, started: Instant) {
-    histogram
-        .record(started.elapsed().as_nanos() as u64)
-        .expect("a histogram that resizes takes any value");
-}
-
-fn times(nanoseconds: &Histogram<u64>) -> Times {
-    let at = |quantile| nanoseconds.value_at_quantile(quantile) as f64 / 1e3;
-    Times {
-        count: nanoseconds.len(),
-        p50_us: at(0.5),
-        p9999_us: at(0.9999),
-        max_us: nanoseconds.max() as f64 / 1e3,
     }
 }
 
@@ -247,19 +228,13 @@ impl Display for Report {
             self.engine, self.from, self.to, self.index_slots_from, self.index_slots_to
         )?;
         for (name, phase) in [("steady", &self.steady), ("growing", &self.growing)] {
-            for (call, times) in [
-                ("set", &phase.sets),
-                ("get", &phase.gets),
-                ("maintain", &phase.maintenance),
-            ] {
-                writeln!(
-                    out,
-                    "  {name:<8} {call:<9} p50 {:.2}  p99.99 {:.1}  max {:.1}  ({} calls)",
-                    times.p50_us, times.p9999_us, times.max_us, times.count
-                )?;
-            }
+            writeln!(out, "  {name:<8} set       {}", phase.sets)?;
+            writeln!(out, "  {name:<8} get       {}", phase.gets)?;
+            writeln!(out, "  {name:<8} maintain  {}", phase.maintenance)?;
         }
-        Ok(())
+        writeln!(out, "  machine  clock     {}", self.machine.clock)?;
+        writeln!(out, "  machine  clock     {}", self.machine.other_clock)?;
+        writeln!(out, "  machine  page      {}", self.machine.pages)
     }
 }
 

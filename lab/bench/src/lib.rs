@@ -2,7 +2,7 @@
 //!
 //! * [`engine`]: operations a second, beside the memory's own limit and two crates.
 //! * [`working_set`]: the CPHash paper's benchmark, engines side by side.
-//! * [`growth`]: the longest request while the index grows.
+//! * [`growth`]: the longest request while the index grows, and what the machine alone does ([`machine`]).
 //! * [`fill`]: how many items a memory limit holds.
 //! * [`server`]: load on any server that speaks memcached's text protocol.
 //! * [`versus`]: two servers in turn under the same load.
@@ -15,10 +15,12 @@ pub mod engine;
 pub mod fill;
 pub mod growth;
 mod limit;
+pub mod machine;
 mod os;
 mod proof;
 pub mod report;
 pub mod server;
 pub mod size;
+pub mod times;
 pub mod versus;
 pub mod working_set;

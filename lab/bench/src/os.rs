@@ -1,4 +1,4 @@
-//! What the operating system is asked: pinned threads, another process's CPU time, its end.
+//! What the operating system is asked: pinned threads, memory in use, another process's CPU time, its end.
 
 use std::fs;
 use std::time::Duration;
@@ -49,6 +49,16 @@ fn on_cpu(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// Bytes of memory that this process has now; 0 where the system does not tell.
+pub fn resident() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = status.lines().find_map(|line| {
+        let rest = line.strip_prefix("VmRSS:")?;
+        rest.trim().strip_suffix(" kB")?.parse::<usize>().ok()
+    });
+    kib.unwrap_or(0) * 1024
+}
+
 /// Asks a process to end (SIGTERM). One that has ended already is fine.
 pub fn ask_to_end(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
@@ -68,6 +78,17 @@ mod tests {
             cores()
         });
         assert_eq!(seen.join().unwrap(), [core]);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn touched_memory_is_resident() {
+        let bytes = 64 << 20;
+        let before = resident();
+        let touched = std::hint::black_box(vec![1_u8; bytes]);
+        // Other tests of this process may give memory back meanwhile, but not so much.
+        assert!(before > 0 && resident() >= before + bytes / 2);
+        drop(touched);
     }
 
     #[test]
