@@ -1,8 +1,8 @@
 #!/bin/sh
 # Every check; ends with the sum of their counts. What a check printed stays in target/checks/NAME.log.
 #
-# The models and the fuzz targets have builds of their own, and much of the others keeps one core busy or
-# waits: both run side by side, and what the former print comes when they are through.
+# The models, the fuzz targets and DPDK's programs have builds of their own, and much of the others keeps one core
+# busy or waits: both run side by side, and what the former print comes when they are through.
 set -u
 cd "$(dirname "$0")/.."
 logs=target/checks
@@ -61,6 +61,7 @@ check setup scripts/setup.sh
 {
     run loom scripts/loom.sh >$logs/loom.log
     run fuzz scripts/fuzz.sh 3 >$logs/fuzz.log
+    run dpdk scripts/test-dpdk.sh >$logs/dpdk.log
 } &
 beside=$!
 trap 'kill $beside 2>/dev/null' EXIT
@@ -70,10 +71,9 @@ check docs scripts/check-docs.sh
 check rust scripts/test-rust.sh
 check clients scripts/test-clients.sh
 check c scripts/test-c.sh
-check dpdk scripts/test-dpdk.sh
 wait $beside
 trap - EXIT
-for name in loom fuzz; do
+for name in loom fuzz dpdk; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name

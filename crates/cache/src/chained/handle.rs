@@ -68,6 +68,14 @@ impl ChainedHandle {
         op: &Op<'_>,
         replies: &mut R,
     ) {
+        match op {
+            Op::Get => self.engine.get(&self.local, asked, replies),
+            _ => self.change(asked, op, replies),
+        }
+    }
+
+    /// Any request, on its general way: compiled once, and not for each receiver of replies.
+    fn change(&mut self, asked: &Asked<'_>, op: &Op<'_>, replies: &mut dyn Replies<ChainedValue>) {
         let Self { engine, local } = self;
         let reply = match op {
             Op::Get => return engine.get(local, asked, replies),

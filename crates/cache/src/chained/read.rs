@@ -24,7 +24,7 @@ impl Chained {
         self: &Arc<Self>,
         local: &Local,
         asked: &Asked<'_>,
-        replies: &mut impl Replies<ChainedValue>,
+        replies: &mut (impl Replies<ChainedValue> + ?Sized),
     ) {
         let locked = self.index.lock(asked.key.hash());
         match self.find_live(local, &locked, asked) {
@@ -46,7 +46,7 @@ impl Chained {
         found: &Found,
         item: Item,
         index: usize,
-        replies: &mut impl Replies<ChainedValue>,
+        replies: &mut (impl Replies<ChainedValue> + ?Sized),
     ) {
         if item.value_len > COPY_MAX {
             self.store.pins.pin(found.chunk);
@@ -68,7 +68,7 @@ impl Chained {
         local: &mut Local,
         asked: &Asked<'_>,
         read: &Read,
-        replies: &mut impl Replies<ChainedValue>,
+        replies: &mut dyn Replies<ChainedValue>,
     ) {
         let Asked {
             now,
@@ -110,7 +110,7 @@ impl Chained {
         mut found: Found,
         read: &Read,
         index: usize,
-        replies: &mut impl Replies<ChainedValue>,
+        replies: &mut dyn Replies<ChainedValue>,
     ) {
         let mut item = self.item(found.chunk, &found.header, now);
         self.mark(found.chunk, &mut found.header, &mut item, now, read);

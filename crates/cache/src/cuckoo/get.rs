@@ -186,7 +186,7 @@ impl<D: Design> Cuckoo<D> {
         self: &Arc<Self>,
         local: &Local,
         asked: Asked<'_>,
-        replies: &mut impl Replies<CuckooValue<D>>,
+        replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
         let Asked {
             now,
@@ -215,7 +215,7 @@ impl<D: Design> Cuckoo<D> {
         found: Option<(Chunk, Header)>,
         snapshot: &Snapshot,
         index: usize,
-        replies: &mut impl Replies<CuckooValue<D>>,
+        replies: &mut dyn Replies<CuckooValue<D>>,
     ) -> Attempt {
         let Some((chunk, header)) = found.filter(|(_, header)| self.is_live(header, now)) else {
             return self.settle(snapshot, || replies.done(index, Reply::Miss));
@@ -257,7 +257,7 @@ impl<D: Design> Cuckoo<D> {
         self: &Arc<Self>,
         local: &Local,
         asked: &Asked<'_>,
-        replies: &mut impl Replies<CuckooValue<D>>,
+        replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
         let Asked {
             now,

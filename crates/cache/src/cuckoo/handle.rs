@@ -207,17 +207,17 @@ impl<D: Design> CuckooHandle<D> {
         usual
     }
 
-    /// Everything but a plain get.
-    fn change<R: Replies<CuckooValue<D>>>(
+    /// Any request, on its general way: compiled once, and not for each receiver of replies.
+    fn change(
         &mut self,
         asked: &Asked<'_>,
         op: &Op<'_>,
-        replies: &mut R,
+        replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
         let Self { engine, local, .. } = self;
         let _writer = engine.one_writer();
         let reply = match op {
-            Op::Get => return engine.get(local, asked, replies),
+            Op::Get => return engine.get_any(local, *asked, replies),
             Op::Read(read) => return engine.read(local, asked, read, replies),
             Op::Store(store) => {
                 let reply = engine.write(local, asked, store);

@@ -28,7 +28,7 @@ impl<D: Design> Cuckoo<D> {
         header: &Header,
         item: Item,
         index: usize,
-        replies: &mut impl Replies<CuckooValue<D>>,
+        replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
         let shape = header.shape(self.store.chunk_max());
         if item.value_len > COPY_MAX {
@@ -51,7 +51,7 @@ impl<D: Design> Cuckoo<D> {
         local: &mut Local,
         asked: &Asked<'_>,
         read: &Read,
-        replies: &mut impl Replies<CuckooValue<D>>,
+        replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
         if !self.read_unchanged(local, asked, read, replies) {
             self.read_changing(local, asked, read, replies);
@@ -65,7 +65,7 @@ impl<D: Design> Cuckoo<D> {
         local: &Local,
         asked: &Asked<'_>,
         read: &Read,
-        replies: &mut impl Replies<CuckooValue<D>>,
+        replies: &mut dyn Replies<CuckooValue<D>>,
     ) -> bool {
         let Asked {
             now,
@@ -122,7 +122,7 @@ impl<D: Design> Cuckoo<D> {
         local: &mut Local,
         asked: &Asked<'_>,
         read: &Read,
-        replies: &mut impl Replies<CuckooValue<D>>,
+        replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
         let Asked {
             now,
@@ -177,7 +177,7 @@ impl<D: Design> Cuckoo<D> {
         mut found: Found,
         read: &Read,
         index: usize,
-        replies: &mut impl Replies<CuckooValue<D>>,
+        replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
         let mut item = self.item(found.chunk, &found.header, now);
         let changed = self.mark(found.chunk, &mut found.header, &mut item, now, read);

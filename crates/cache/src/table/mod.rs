@@ -425,7 +425,7 @@ pub fn answer_vivified<V: Value>(
     header: &Header,
     read: &Read,
     index: usize,
-    replies: &mut impl Replies<V>,
+    replies: &mut dyn Replies<V>,
 ) {
     let item = Item {
         won: true,

@@ -127,7 +127,7 @@ impl LockHashHandle {
         now: Time,
         index: usize,
         request: &Request<'_>,
-        replies: &mut impl Replies<LockHashValue>,
+        replies: &mut dyn Replies<LockHashValue>,
     ) {
         let partition = self.engine.partition_of(request.key.hash());
         let engine = Arc::clone(&self.engine);
