@@ -1,8 +1,9 @@
 #!/bin/sh
 # Every check; ends with the sum of their counts. What a check printed stays in target/checks/NAME.log.
 #
-# The models, the fuzz targets and DPDK's programs have builds of their own, and much of the others keeps one core
-# busy or waits: both run side by side, and what the former print comes when they are through.
+# The models, the fuzz targets and DPDK's programs have builds of their own, the clients' program is the Rust tests',
+# and much of all this keeps one core busy or waits: two lines of checks run side by side, and what the second one
+# prints comes when it is through.
 set -u
 cd "$(dirname "$0")/.."
 logs=target/checks
@@ -62,6 +63,8 @@ check setup scripts/setup.sh
     run loom scripts/loom.sh >$logs/loom.log
     run fuzz scripts/fuzz.sh 3 >$logs/fuzz.log
     run dpdk scripts/test-dpdk.sh >$logs/dpdk.log
+    run clients scripts/test-clients.sh >$logs/clients.log
+    run c scripts/test-c.sh >$logs/c.log
 } &
 beside=$!
 trap 'kill $beside 2>/dev/null' EXIT
@@ -69,11 +72,9 @@ check format scripts/check-format.sh
 check lints scripts/check-lints.sh
 check docs scripts/check-docs.sh
 check rust scripts/test-rust.sh
-check clients scripts/test-clients.sh
-check c scripts/test-c.sh
 wait $beside
 trap - EXIT
-for name in loom fuzz dpdk; do
+for name in loom fuzz dpdk clients c; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name

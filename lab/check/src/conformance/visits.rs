@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use nuthatch::engine::Cursor;
-use nuthatch::{Engine, Handle, Store};
+use nuthatch::{Engine, Handle, Op, Removal, Reply, Store};
 
 use super::Case;
 use super::client::{Client, bytes};
+use crate::answer::Answer;
 
 pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
     vec![
@@ -67,12 +68,25 @@ fn churn<E: Engine>(client: &mut Client<E>) {
     // Between two steps of the walk the table grows, shrinks, and moves its items about.
     let mut step = 0;
     let met = walk(client, 50, |client| {
-        for number in 0..20 {
-            let number = step * 20 + number;
-            client.delete(format!("goes {number}").as_bytes());
-            client.set(format!("comes {number}").as_bytes(), &[b'v'; 100]);
-            client.get(format!("stays {number}").as_bytes());
-        }
+        let numbers = step * 20..(step + 1) * 20;
+        let keys = |name: &str| -> Vec<String> {
+            let key = |number| format!("{name} {number}");
+            numbers.clone().map(key).collect()
+        };
+        let (goes, comes, stays) = (keys("goes"), keys("comes"), keys("stays"));
+        let batch: Vec<_> = goes
+            .iter()
+            .map(|key| (key.as_bytes(), Op::Remove(Removal::default())))
+            .chain(
+                comes
+                    .iter()
+                    .map(|key| (key.as_bytes(), Op::Store(Store::set(&[b'v'; 100])))),
+            )
+            .chain(stays.iter().map(|key| (key.as_bytes(), Op::Get)))
+            .collect();
+        let answers = client.ask_all(&batch);
+        let stored = |answer: &Answer| matches!(answer, Answer::Done(Reply::Stored(_)));
+        assert_eq!(answers.into_iter().filter(stored).count(), comes.len());
         client.handle.maintain(client.now, 100);
         step += 1;
     });
