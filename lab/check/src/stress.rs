@@ -113,15 +113,23 @@ pub fn residents<E: Engine>(engine: &Arc<E>, load: &Load) -> usize {
     }
 
     let churning = AtomicUsize::new(load.threads / 2);
+    let watched = AtomicBool::new(false);
     let reads = on_threads(load.threads, |thread| {
-        let random = load.seed.thread(thread);
+        let mut random = load.seed.thread(thread);
         if thread < load.threads / 2 {
-            churn(engine, load, thread, residents, random);
+            // On a busy machine a round of all batches may be over before the first reader runs.
+            loop {
+                churn(engine, load, thread, residents, &mut random);
+                // Relaxed: nothing but the flag itself is handed over.
+                if watched.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
             // Release: readers that see the end have the churn behind them (Acquire in `watch`).
             churning.fetch_sub(1, Ordering::Release);
             return 0;
         }
-        watch(engine, load, residents, random, &churning)
+        watch(engine, load, residents, random, &churning, &watched)
     });
     audit(engine);
     reads.into_iter().sum()
@@ -133,7 +141,7 @@ fn churn<E: Engine>(
     load: &Load,
     thread: usize,
     residents: u64,
-    mut random: SmallRng,
+    random: &mut SmallRng,
 ) {
     let keys = KeyMaker::new(KEY_SIZE);
     let mut handle = engine.handle();
@@ -168,12 +176,15 @@ fn watch<E: Engine>(
     residents: u64,
     mut random: SmallRng,
     churning: &AtomicUsize,
+    watched: &AtomicBool,
 ) -> usize {
     let keys = KeyMaker::new(KEY_SIZE);
     let mut handle = engine.handle();
     let mut reads = 0;
     // Acquire: see the Release in `residents`.
     while churning.load(Ordering::Acquire) > 0 {
+        // Before the reads, so that the churn has an end should they panic.
+        watched.store(true, Ordering::Relaxed);
         let count = random.random_range(1..=load.batch_max);
         let numbers: Vec<_> = (0..count)
             .map(|_| random.random_range(0..residents))
