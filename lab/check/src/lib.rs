@@ -35,6 +35,7 @@ pub mod sequence;
 pub mod stress;
 #[cfg(feature = "history")]
 pub mod suite;
+mod values;
 
 #[cfg(test)]
 mod tests {

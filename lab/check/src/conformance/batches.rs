@@ -3,8 +3,9 @@
 use nuthatch::{Delta, Engine, Op, Read, Removal, Reply, Store, StoreMode};
 
 use super::Case;
-use super::client::{Client, bytes};
+use super::client::Client;
 use crate::answer::Answer;
+use crate::values::bytes;
 
 pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
     vec![

@@ -151,9 +151,3 @@ impl<E: Engine> Client<E> {
         }
     }
 }
-
-/// `left` bytes of a value that is not like its neighbours.
-pub(super) fn bytes(seed: usize, len: usize) -> Vec<u8> {
-    let byte = |index: usize| (index * 31 + index / 251 + seed * 17) as u8;
-    (0..len).map(byte).collect()
-}

@@ -3,8 +3,9 @@
 use nuthatch::{Engine, Handle, Op, Reply, Store};
 use nuthatch_workload::value;
 
-use super::client::{Client, bytes};
+use super::client::Client;
 use super::{Case, Setup};
+use crate::values::bytes;
 
 /// Answers that there is no room.
 const REFUSING: Setup = Setup {

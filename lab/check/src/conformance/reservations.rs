@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use nuthatch::engine::Reservation;
 use nuthatch::{Condition, Engine, Handle, Key, Reply, Store, StoreMode};
 
-use super::client::{Client, bytes};
+use super::client::Client;
 use super::{Case, Setup};
+use crate::values::bytes;
 
 pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
     vec![

@@ -6,9 +6,10 @@ use nuthatch::{
     Delta, Engine, Handle, Item, Key, Op, Replies, Reply, Request, Store, StoreMode, Value,
 };
 
-use super::client::{Client, bytes};
+use super::client::Client;
 use super::{Case, Setup};
 use crate::answer::to_vec;
+use crate::values::bytes;
 
 /// Larger items than the usual, to have them span pages.
 const WIDE: Setup = Setup {

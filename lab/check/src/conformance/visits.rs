@@ -6,8 +6,9 @@ use nuthatch::engine::Cursor;
 use nuthatch::{Engine, Handle, Op, Removal, Reply, Store};
 
 use super::Case;
-use super::client::{Client, bytes};
+use super::client::Client;
 use crate::answer::Answer;
+use crate::values::bytes;
 
 pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
     vec![

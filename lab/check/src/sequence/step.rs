@@ -5,6 +5,8 @@ use arbitrary::Arbitrary;
 use nuthatch::{Expiry, Time};
 use proptest_derive::Arbitrary as Generate;
 
+use crate::values::bytes;
+
 /// A step of a sequence.
 #[derive(Clone, Debug, Arbitrary, Generate)]
 pub enum Step {
@@ -317,7 +319,6 @@ impl ValueSpec {
             ValueSpec::Long { len, seed } => (usize::from(len), seed),
             ValueSpec::Huge { steps, seed } => (usize::from(steps % 80) << 14, seed),
         };
-        let byte = |index: usize| (index * 7 + index / 256) as u8 ^ seed;
-        (0..len).map(byte).collect()
+        bytes(usize::from(seed), len)
     }
 }
