@@ -42,7 +42,7 @@ fn engine_beside_rivals() {
         assert_eq!(report.hit_ratio, 1.0);
         assert!(report.ratio_limit.min <= report.ratio_limit.max);
         let arrays = sizes.starts_with("--key-size 16");
-        assert_eq!(report.rivals.len(), if arrays { 5 } else { 2 });
+        assert_eq!(report.rivals.len(), if arrays { 7 } else { 3 });
         for (name, rival) in &report.rivals {
             assert!(rival.mops > 0.0 && rival.hit_ratio == 1.0, "{name}");
         }

@@ -112,7 +112,8 @@ pub struct Options {
     #[command(flatten)]
     pub paper: working_set::Parameters,
     /// Also measure quick_cache and papaya, of arrays (default sizes only) and of boxed bytes, and a bare
-    /// table of the cuckoo engine's layout without anything that an engine must do (default sizes only)
+    /// table of the cuckoo engine's layout without anything that an engine must do (default sizes only).
+    /// papaya takes its guard for each batch; "held": for a thousand operations, whatever the batch
     #[arg(long)]
     pub rivals: bool,
     /// Print one line of JSON
@@ -213,14 +214,14 @@ pub fn run<E: Engine>(
     let mut rivals: Vec<Box<dyn Rival>> = Vec::new();
     if options.rivals {
         if (items.key_size, items.value_size) == (16, 32) {
-            add_rivals::<[u8; 16], [u8; 32]>(&mut rivals, "of arrays", &items, &lists)?;
+            add_rivals::<[u8; 16], [u8; 32]>(&mut rivals, "of arrays", options, &lists)?;
             let bare = Bare::<16, 32>::new(items.count as usize)?;
             rivals.push(Box::new(Named {
                 name: "bare table".to_owned(),
                 side: Side::preloaded(bare, &items, &lists)?,
             }));
         }
-        add_rivals::<Box<[u8]>, Box<[u8]>>(&mut rivals, "of bytes", &items, &lists)?;
+        add_rivals::<Box<[u8]>, Box<[u8]>>(&mut rivals, "of bytes", options, &lists)?;
     }
     run_beside(&engine, ours, rivals, options, &items, &lists)
 }
@@ -237,6 +238,11 @@ impl<S: Subject> Side<S> {
     /// unmeasured: what the first get of an item does (marking it as used) is then behind.
     fn preloaded(subject: S, items: &Items, lists: &[Operations]) -> Result<Self, String> {
         preload(&subject, items)?;
+        Self::warmed(subject, lists)
+    }
+
+    /// As [`Side::preloaded`], of what holds the items already.
+    fn warmed(subject: S, lists: &[Operations]) -> Result<Self, String> {
         let mut tally = Tally::default();
         for list in lists {
             tally.add(&subject.worker().run(list, 0, list.len()));
@@ -321,17 +327,24 @@ impl<S: Subject> Rival for Named<S> {
 fn add_rivals<K: Bytes, V: Bytes>(
     rivals: &mut Vec<Box<dyn Rival>>,
     form: &str,
-    items: &Items,
+    options: &Options,
     lists: &[Operations],
 ) -> Result<(), String> {
+    let items = options.sizes.items(options.items)?;
     let count = items.count as usize;
     rivals.push(Box::new(Named {
         name: format!("quick_cache {form}"),
-        side: Side::preloaded(QuickCache::<K, V>::new(count), items, lists)?,
+        side: Side::preloaded(QuickCache::<K, V>::new(count), &items, lists)?,
     }));
+    let papaya = Papaya::<K, V>::new(count, options.batch());
+    let held = papaya.held();
     rivals.push(Box::new(Named {
         name: format!("papaya {form}"),
-        side: Side::preloaded(Papaya::<K, V>::new(count), items, lists)?,
+        side: Side::preloaded(papaya, &items, lists)?,
+    }));
+    rivals.push(Box::new(Named {
+        name: format!("papaya {form}, held"),
+        side: Side::warmed(held, lists)?,
     }));
     Ok(())
 }

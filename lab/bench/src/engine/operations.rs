@@ -142,7 +142,7 @@ impl Operations {
 
     /// Operations `from` to `to`.
     #[inline]
-    pub fn range(&self, from: usize, to: usize) -> impl Iterator<Item = Operation<'_>> {
+    pub fn range(&self, from: usize, to: usize) -> impl ExactSizeIterator<Item = Operation<'_>> {
         let keys = self.keys[from * self.key_size..to * self.key_size].chunks_exact(self.key_size);
         keys.zip(&self.kinds[from..to]).map(|(key, &kind)| {
             let at = kind as usize * self.value_size;

@@ -1,13 +1,19 @@
-//! Two tables from crates.io under the same measurement, with a fast hash function, one guard for many
-//! reads, and keys and values in two forms: as arrays of a size that the compiler knows, which suits
-//! them best, and as boxed byte strings, which is what a cache for keys of any size is made of.
+//! Two tables from crates.io under the same measurement, with a fast hash function, and keys and values in two
+//! forms: as arrays of a size that the compiler knows, which suits them best, and as boxed byte strings, which
+//! is what a cache for keys of any size is made of.
+//!
+//! papaya reads under a guard, and what was removed while one is held cannot be freed. A program takes it for as
+//! long as it has requests at hand, so it is taken once a batch here; and beside that once for a thousand
+//! operations whatever the batch, because giving a guard back is a full barrier, which a get alone feels.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
+use std::iter;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use crate::engine::operations::Operations;
+use crate::engine::operations::{Operation, Operations};
 use crate::engine::subject::{Subject, Tally, Worker};
 use crate::proof::{consume, vouches};
 
@@ -130,21 +136,39 @@ impl<K: Bytes, V: Bytes> Worker for QuickCacheWorker<'_, K, V> {
 }
 
 /// The papaya crate: a lock-free hash map. It evicts nothing and knows no limit.
-pub struct Papaya<K, V>(papaya::HashMap<K, V, RandomState>);
+pub struct Papaya<K, V> {
+    map: Arc<Map<K, V>>,
+    /// Operations under one guard; [`HELD`]: all that the worker is given at a time.
+    guarded: usize,
+}
+
+type Map<K, V> = papaya::HashMap<K, V, RandomState>;
+
+/// See [`Papaya::guarded`].
+const HELD: usize = usize::MAX;
 
 impl<K: Bytes, V: Bytes> Papaya<K, V> {
-    /// Room for `items`.
-    pub fn new(items: usize) -> Self {
-        Self(papaya::HashMap::with_capacity_and_hasher(
-            items,
-            RandomState::default(),
-        ))
+    /// Room for `items`; `batch` operations under one guard.
+    pub fn new(items: usize, batch: usize) -> Self {
+        let map = Map::with_capacity_and_hasher(items, RandomState::default());
+        Self {
+            map: Arc::new(map),
+            guarded: batch,
+        }
+    }
+
+    /// The same map, with a guard held over all operations between two looks at the clock.
+    pub fn held(&self) -> Self {
+        Self {
+            map: Arc::clone(&self.map),
+            guarded: HELD,
+        }
     }
 }
 
 /// A thread's access to a [`Papaya`].
 pub struct PapayaWorker<'a, K, V> {
-    map: &'a Papaya<K, V>,
+    papaya: &'a Papaya<K, V>,
     out: Vec<u8>,
 }
 
@@ -153,18 +177,18 @@ impl<K: Bytes, V: Bytes> Subject for Papaya<K, V> {
 
     fn worker(&self) -> PapayaWorker<'_, K, V> {
         PapayaWorker {
-            map: self,
+            papaya: self,
             out: Vec::new(),
         }
     }
 }
 
-impl<K: Bytes, V: Bytes> Worker for PapayaWorker<'_, K, V> {
-    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
-        self.out.resize(list.value_size(), 0);
-        let map = self.map.0.pin();
-        let mut tally = Tally::default();
-        for one in list.range(from, to) {
+impl<K: Bytes, V: Bytes> PapayaWorker<'_, K, V> {
+    /// Operations under one guard.
+    #[inline(always)]
+    fn guarded<'l>(&mut self, operations: impl Iterator<Item = Operation<'l>>, tally: &mut Tally) {
+        let map = self.papaya.map.pin();
+        for one in operations {
             tally.operations += 1;
             match one.set {
                 Some(value) => {
@@ -173,10 +197,28 @@ impl<K: Bytes, V: Bytes> Worker for PapayaWorker<'_, K, V> {
                 None => {
                     tally.gets += 1;
                     if let Some(value) = map.get(K::sought(one.key)) {
-                        take(value.bytes(), one.key, &mut self.out, &mut tally);
+                        take(value.bytes(), one.key, &mut self.out, tally);
                     }
                 }
             }
+        }
+    }
+}
+
+impl<K: Bytes, V: Bytes> Worker for PapayaWorker<'_, K, V> {
+    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
+        self.out.resize(list.value_size(), 0);
+        let mut tally = Tally::default();
+        if self.papaya.guarded == 1 {
+            // A loop of its own: nothing is counted but what there is to do.
+            for one in list.range(from, to) {
+                self.guarded(iter::once(one), &mut tally);
+            }
+            return tally;
+        }
+        let mut operations = list.range(from, to);
+        while operations.len() > 0 {
+            self.guarded(operations.by_ref().take(self.papaya.guarded), &mut tally);
         }
         tally
     }
