@@ -1,8 +1,8 @@
 //! The bytes of an item.
 //!
 //! ```text
-//!            63..60  59........28  27.......8  7......0
-//!  word 0   | state |   expiry   | value len | key len |     expiry: tick, 0 = never
+//!            63........32  31..28  27.......8  7......0
+//!  word 0   |   expiry   | state | value len | key len |     expiry: tick, 0 = never
 //!            63.....................16  15 14  13......0
 //!  word 1   |        sequence          |      |  flags   |   sequence: also the cas
 //!  word 2   |                   cas                    |  \ only if WIDE: a cas of the client's
@@ -34,21 +34,23 @@ const KEY_LEN_BITS: u32 = 8;
 const KEY_LEN_MASK: u64 = (1 << KEY_LEN_BITS) - 1;
 const VALUE_LEN_BITS: u32 = 20;
 const VALUE_LEN_MASK: u64 = (1 << VALUE_LEN_BITS) - 1;
-const EXPIRY_SHIFT: u32 = KEY_LEN_BITS + VALUE_LEN_BITS;
+const STATE_SHIFT: u32 = KEY_LEN_BITS + VALUE_LEN_BITS;
+const EXPIRY_SHIFT: u32 = STATE_SHIFT + 4;
 const SEQUENCE_BITS: u32 = 48;
 const SEQUENCE_SHIFT: u32 = 64 - SEQUENCE_BITS;
 const FLAGS_BITS: u32 = 14;
 
 /// Set by md I, cleared by a store.
-const STALE: u64 = 1 << 60;
+const STALE: u64 = 1 << STATE_SHIFT;
 /// Set when a reader won the right to refresh the item.
-const WON: u64 = 1 << 61;
+const WON: u64 = 1 << (STATE_SHIFT + 1);
 /// Words 2 and 3 belong to the header.
-const WIDE: u64 = 1 << 62;
+const WIDE: u64 = 1 << (STATE_SHIFT + 2);
 /// The value lies in segments; always WIDE too.
-const LARGE: u64 = 1 << 63;
+const LARGE: u64 = 1 << (STATE_SHIFT + 3);
 
-const _: () = assert!(EXPIRY_SHIFT + 32 == 60 && FLAGS_BITS <= SEQUENCE_SHIFT);
+// What a plain get looks at before all else lies in half a word, which an instruction can hold a mask for.
+const _: () = assert!(EXPIRY_SHIFT == 32 && FLAGS_BITS <= SEQUENCE_SHIFT);
 
 /// The greatest sequence: 2^48 stores last nine years at a million a second.
 pub const SEQUENCE_MAX: u64 = (1 << SEQUENCE_BITS) - 1;

@@ -70,10 +70,10 @@ pub const fn widen(hash: u32) -> u64 {
 /// two different version stripes.
 #[inline(always)]
 pub const fn partner_offset(tag: u64) -> u64 {
-    // Two rounds of multiply and fold: with one, low bits of the product see low bits of the tag
-    // only, and the high half of the tag would not choose the partner in small tables.
-    let mixed = tag.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed ^ (mixed >> 29)) | 1
+    // Not the product's lowest bits: they see low bits of the tag only, and its high half would not choose the
+    // partner in small tables. (By 32 or 36 a flow cache as large as its table held 0.05 % more than theory says
+    // of partners at random.)
+    (tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24) | 1
 }
 
 /// The partition among `partitions`, any number from 1 to 2^32: the upper half of the hash as a

@@ -18,6 +18,7 @@ use super::Cuckoo;
 use super::get::{Probe, Usual};
 use super::layout::{Design, EightWay};
 use super::local::Local;
+use crate::count::Count;
 use crate::engine::{Cursor, Handle, Visit};
 use crate::prefetch;
 use crate::reply::{Replies, Reply};
@@ -125,7 +126,14 @@ impl<D: Design> CuckooHandle<D> {
             key: *key,
             index: 0,
         };
-        self.engine.get(&self.local, &asked, replies);
+        // Found once: behind the load of `apply_flush`, which acquires, it would be looked for again.
+        let engine: &Cuckoo<D> = &self.engine;
+        engine.lifetimes.apply_flush(now);
+        match engine.get_usual(&asked, replies) {
+            Usual::Hit => self.local.counters.one(Count::UsualHits),
+            Usual::Miss => self.local.counters.one(Count::UsualMisses),
+            Usual::Not => self.engine.get_any(&self.local, asked, replies),
+        }
     }
 
     /// Any batch.
@@ -137,6 +145,7 @@ impl<D: Design> CuckooHandle<D> {
         announced: usize,
         replies: &mut R,
     ) {
+        self.engine.lifetimes.apply_flush(now);
         if let [request] = batch {
             let asked = Asked {
                 now,
@@ -253,7 +262,6 @@ impl<D: Design> Handle for CuckooHandle<D> {
         batch: &[Request<'_>],
         replies: &mut R,
     ) {
-        self.engine.lifetimes.apply_flush(now);
         let announced = std::mem::take(&mut self.announced);
         match batch {
             [Request { key, op: Op::Get }] => self.get_alone(now, key, replies),

@@ -26,12 +26,17 @@ pub struct Recency {
 impl Recency {
     /// Bytes of bits for so many words of arena.
     pub fn bytes_for(arena_words: usize) -> usize {
-        2 * arena_words.div_ceil(64 * GRANULE as usize) * WORD
+        2 * Self::words_for(arena_words) * WORD
+    }
+
+    /// Words of bits of one kind: for each granule one, and one for the arena's end.
+    fn words_for(arena_words: usize) -> usize {
+        arena_words / (64 * GRANULE as usize) + 1
     }
 
     /// All bits clear.
     pub fn reserve(arena_words: usize) -> std::io::Result<Self> {
-        let words = arena_words.div_ceil(64 * GRANULE as usize);
+        let words = Self::words_for(arena_words);
         Ok(Self {
             recent: Words::reserve(words)?,
             fetched: Words::reserve(words)?,
@@ -41,16 +46,30 @@ impl Recency {
     /// A get hit the chunk's item.
     #[inline(always)]
     pub fn hit(&self, chunk: Chunk) {
-        let (word, bit) = place(chunk);
-        let recent = self.recent[word].load(Ordering::Relaxed);
-        if recent >> bit & 1 == 0 {
-            self.mark(word, bit);
+        assert!(place(chunk).0 < self.recent.len());
+        // SAFETY: asserted.
+        unsafe { self.hit_within(chunk) }
+    }
+
+    /// The same, in the fewest instructions.
+    ///
+    /// # Safety
+    /// The chunk begins in the arena that these bits were reserved for, or at its end.
+    #[inline(always)]
+    pub unsafe fn hit_within(&self, chunk: Chunk) {
+        let granule = chunk.0 / GRANULE;
+        // SAFETY: there is a bit for each granule of the arena and one more (the caller's promise).
+        let word = unsafe { self.recent.get_unchecked((granule / 64) as usize) };
+        // The shift takes of the granule's number what is its place in the word.
+        if word.load(Ordering::Relaxed).wrapping_shr(granule as u32) & 1 == 0 {
+            self.mark(chunk);
         }
     }
 
     /// Sets an item's bits.
     #[cold]
-    fn mark(&self, word: usize, bit: u64) {
+    fn mark(&self, chunk: Chunk) {
+        let (word, bit) = place(chunk);
         // A load and a store, not one atomic operation, which would be a full barrier: no later
         // get could start before this one's last miss. Two threads that set bits of one word at
         // the same moment may lose one, or bring one back that the hand has just cleared: an

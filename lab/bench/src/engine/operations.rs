@@ -145,10 +145,13 @@ impl Operations {
     pub fn range(&self, from: usize, to: usize) -> impl ExactSizeIterator<Item = Operation<'_>> {
         let keys = self.keys[from * self.key_size..to * self.key_size].chunks_exact(self.key_size);
         keys.zip(&self.kinds[from..to]).map(|(key, &kind)| {
-            let at = kind as usize * self.value_size;
+            let value = || {
+                let at = kind as usize * self.value_size;
+                &self.values[at..at + self.value_size]
+            };
             Operation {
                 key,
-                set: (kind != GET).then(|| &self.values[at..at + self.value_size]),
+                set: (kind != GET).then(value),
             }
         })
     }
