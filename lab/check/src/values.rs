@@ -18,7 +18,7 @@ static BYTES: [u8; PERIOD] = {
     bytes
 };
 
-/// A value of `len` bytes, not like that of another seed once it has some.
+/// A value of `len` bytes. It begins with the seed, so that not even one byte is like that of the next 255.
 pub(crate) fn bytes(seed: usize, len: usize) -> Vec<u8> {
     let mut value = Vec::with_capacity(len);
     let mut from = seed * 17 % PERIOD;
@@ -26,6 +26,9 @@ pub(crate) fn bytes(seed: usize, len: usize) -> Vec<u8> {
         let end = PERIOD.min(from + len - value.len());
         value.extend_from_slice(&BYTES[from..end]);
         from = 0;
+    }
+    if let Some(first) = value.first_mut() {
+        *first = seed as u8;
     }
     value
 }
@@ -37,12 +40,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_has_its_length_and_begins_like_no_other() {
+    fn a_value_has_its_length_and_is_like_no_other() {
         for len in [0, 1, 7, 8, 1000, PERIOD, PERIOD + 1, 3 * PERIOD + 5] {
             assert_eq!(bytes(3, len).len(), len);
             assert_eq!(bytes(3, len), bytes(3, 4 * PERIOD)[..len]);
         }
-        let values: HashSet<_> = (0..PERIOD).map(|seed| bytes(seed, 8)).collect();
-        assert_eq!(values.len(), PERIOD);
+        for (seeds, len) in [(256, 1), (PERIOD, 8)] {
+            let values: HashSet<_> = (0..seeds).map(|seed| bytes(seed, len)).collect();
+            assert_eq!(values.len(), seeds);
+        }
     }
 }

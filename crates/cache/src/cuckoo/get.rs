@@ -114,8 +114,8 @@ impl<D: Design> Cuckoo<D> {
     /// waits for memory.
     ///
     /// How many gets it has begun then is decided by how many instructions it can hold. On a Zen 4 (320)
-    /// a dozen less, to some 150 a get, were 1.35 to 1.45 times the gets alone of ten million items: one
-    /// more get fits. What is spilled to the stack counts as well: see what the compiler makes of this.
+    /// twenty less, some 155 a get, were 1.35 to 1.45 times the gets alone of ten million items: one more
+    /// get fits. What is spilled to the stack counts as well: see what the compiler makes of this.
     #[inline(always)]
     pub(super) fn get_usual(
         &self,

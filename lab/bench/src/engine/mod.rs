@@ -214,14 +214,26 @@ pub fn run<E: Engine>(
     let mut rivals: Vec<Box<dyn Rival>> = Vec::new();
     if options.rivals {
         if (items.key_size, items.value_size) == (16, 32) {
-            add_rivals::<[u8; 16], [u8; 32]>(&mut rivals, "of arrays", options, &lists)?;
+            add_rivals::<[u8; 16], [u8; 32]>(
+                &mut rivals,
+                "of arrays",
+                &items,
+                options.batch(),
+                &lists,
+            )?;
             let bare = Bare::<16, 32>::new(items.count as usize)?;
             rivals.push(Box::new(Named {
                 name: "bare table".to_owned(),
                 side: Side::preloaded(bare, &items, &lists)?,
             }));
         }
-        add_rivals::<Box<[u8]>, Box<[u8]>>(&mut rivals, "of bytes", options, &lists)?;
+        add_rivals::<Box<[u8]>, Box<[u8]>>(
+            &mut rivals,
+            "of bytes",
+            &items,
+            options.batch(),
+            &lists,
+        )?;
     }
     run_beside(&engine, ours, rivals, options, &items, &lists)
 }
@@ -327,20 +339,20 @@ impl<S: Subject> Rival for Named<S> {
 fn add_rivals<K: Bytes, V: Bytes>(
     rivals: &mut Vec<Box<dyn Rival>>,
     form: &str,
-    options: &Options,
+    items: &Items,
+    batch: usize,
     lists: &[Operations],
 ) -> Result<(), String> {
-    let items = options.sizes.items(options.items)?;
     let count = items.count as usize;
     rivals.push(Box::new(Named {
         name: format!("quick_cache {form}"),
-        side: Side::preloaded(QuickCache::<K, V>::new(count), &items, lists)?,
+        side: Side::preloaded(QuickCache::<K, V>::new(count), items, lists)?,
     }));
-    let papaya = Papaya::<K, V>::new(count, options.batch());
+    let papaya = Papaya::<K, V>::new(count, batch);
     let held = papaya.held();
     rivals.push(Box::new(Named {
         name: format!("papaya {form}"),
-        side: Side::preloaded(papaya, &items, lists)?,
+        side: Side::preloaded(papaya, items, lists)?,
     }));
     rivals.push(Box::new(Named {
         name: format!("papaya {form}, held"),
