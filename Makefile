@@ -13,7 +13,7 @@ serve:
 test:
 	@scripts/test-all.sh
 
-# The figures of the README.
+# The figures of README.md and docs/measured.md; WRITE=1 puts them there. See docs/benchmarking.md.
 bench:
 	@scripts/bench.sh $(SECONDS)
 

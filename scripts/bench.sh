@@ -1,27 +1,69 @@
 #!/bin/sh
-# The figures of the README, in its order: bench.sh [SECONDS a measurement], 10 if not said.
-# Needs memcached (scripts/setup.sh) and about 4 GiB.
+# The figures of README.md and docs/measured.md, from one run: bench.sh [SECONDS a measurement], 10 if not said.
+# Prints the tables; with WRITE=1 also puts them into the two files. MEMCACHED is the memcached to compare with,
+# that on the PATH if not said: 1.6.35 or newer, or pipelines say little. MEMCACHED_OLD is another, shown beside it.
+# Needs about 12 GiB and 25 minutes; nothing else should run on the machine meanwhile. A trial: ITEMS=100000 bench.sh 1
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-10}
+items=${ITEMS:-10000000}
+target=${CARGO_TARGET_DIR:-target}
 cargo build --release --quiet --bin nuthatch
-nuthatch=target/release/nuthatch
-rival='memcached -l 127.0.0.1 -p {port} -t 1 -m 1024 -U 0 -u nobody'
+nuthatch=$target/release/nuthatch
+found=$target/bench/found.jsonl
+mkdir -p "$target/bench"
+: > "$found"
+
+# Our engines ask for huge pages themselves; with this the heap has them too, where rivals keep their items.
+export GLIBC_TUNABLES=glibc.malloc.hugetlb=1
 
 run() {
-    echo "\$ nuthatch $*"
-    "$nuthatch" "$@"
+    echo "\$ nuthatch $*" >&2
+    "$nuthatch" "$@" --json >> "$found"
 }
 
-run bench engine --batch 32 --rivals --seconds "$seconds"
-run bench engine --batch 1 --rivals --seconds "$seconds"
-run bench engine --batch 32 --threads 2 --seconds "$seconds"
-run bench engine --engine cuckoo-paper --batch 32 --seconds "$seconds"
-run bench engine --grow 1000000:16000000
-run bench fill --memory 64M
+# -R: as many requests of a connection at a time as memcached allows; by default it goes to the next after 20.
+flags='-l 127.0.0.1 -p {port} -t 1 -U 0 -u nobody -R 1024'
+memcached=${MEMCACHED:-memcached}
+echo "rival: $("$memcached" -V)" >&2
+set -- --rival "$memcached $flags -m 1024"
+[ -z "${MEMCACHED_OLD:-}" ] || set -- "$@" --rival "$MEMCACHED_OLD $flags -m 1024"
 round=$(awk "BEGIN { print $seconds / 5 }")
-for load in "--pipeline 100" "--multiget 100" "--pipeline 1" "--pipeline 100 --get-ratio 0"; do
+for load in "--pipeline 100" "--multiget 100" "--pipeline 10" "--pipeline 1" "--pipeline 100 --get-ratio 0"; do
     # Words of a load are options, to be split.
     # shellcheck disable=SC2086
-    run bench versus --rival "$rival" --rounds 5 --seconds "$round" $load
+    run bench versus "$@" --rounds 5 --seconds "$round" $load
 done
+run bench fill --memory 64M --rival "$memcached $flags -m 64"
+
+for rivals in bytes arrays; do
+    for batch in 32 1; do
+        run bench engine --items "$items" --batch "$batch" --rivals "$rivals" --seconds "$seconds"
+    done
+done
+run bench engine --items "$items" --batch 32 --threads 2 --seconds "$seconds"
+run bench engine --items "$items" --engine cuckoo-paper --batch 32 --seconds "$seconds"
+for _ in 1 2 3; do
+    run bench engine --grow "$((items / 10)):$((items * 16 / 10))"
+done
+
+commit=$(git describe --always --dirty 2>/dev/null || true)
+"$nuthatch" bench figures --from "$found" --commit "$commit" > "$target/bench/summary.md"
+"$nuthatch" bench figures --from "$found" --commit "$commit" --detail > "$target/bench/detail.md"
+cat "$target/bench/summary.md" "$target/bench/detail.md"
+
+# Replaces what is between the two marks in a file by another file.
+put() {
+    awk -v table="$2" '
+        /^<!-- bench: begin/ { print; print ""; while ((getline line < table) > 0) print line; print ""; inside = 1; found = 1 }
+        /^<!-- bench: end/ { inside = 0 }
+        !inside { print }
+        END { exit !found || inside }
+    ' "$1" > "$target/bench/put.md" || { echo "bench: $1: no marks to write between" >&2; exit 1; }
+    cat "$target/bench/put.md" > "$1"
+}
+if [ "${WRITE:-}" = 1 ]; then
+    put README.md "$target/bench/summary.md"
+    put docs/measured.md "$target/bench/detail.md"
+    echo "written: README.md and docs/measured.md" >&2
+fi

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The figures of docs/engines.md: figures-engines.sh [SECONDS a measurement], 10 if not said.
-# Needs memcached (scripts/setup.sh) and about 8 GiB. Nothing else should run on the machine.
+# MEMCACHED is the memcached to compare with, that on the PATH if not said: 1.6.35 or newer, or pipelines say little.
+# Needs about 8 GiB. Nothing else should run on the machine.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-10}
@@ -28,8 +29,8 @@ for engine in cuckoo lockhash cphash chained chained-clock; do
     run bench fill --engine $engine --memory 64M
 done
 
-# The server on each engine, against Debian's memcached.
-rival='memcached -l 127.0.0.1 -p {port} -t 1 -m 1024 -U 0 -u nobody'
+# The server on each engine, against memcached.
+rival="${MEMCACHED:-memcached} -l 127.0.0.1 -p {port} -t 1 -m 1024 -U 0 -u nobody -R 1024"
 for engine in cuckoo lockhash cphash chained; do
     for load in "--pipeline 100" "--multiget 100" "--pipeline 1" "--pipeline 100 --get-ratio 0.7"; do
         # Words of a load are options, to be split.

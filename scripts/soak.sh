@@ -32,7 +32,7 @@ soak_server() {
     port=$(sed -n 's/^TCP INET: //p' "$ports")
     for round in 1 2 3 4; do
         echo "soak: $engine, round $round"
-        target/release/nuthatch bench server --target "127.0.0.1:$port" --pid $server \
+        target/release/nuthatch bench server --target "127.0.0.1:$port" --pid $server --overwrite \
             --keys 4000000 --conns $((25 * round)) --pipeline 10 --get-ratio 0.7 --dist zipf \
             --value-size $((50 * round)) --seconds $((each / 4 + 1))
         resident=$(awk '/VmRSS/ { print int($2 / 1024) }' /proc/$server/status)

@@ -1,6 +1,9 @@
 /* The library as a C program sees it: what functions promise in the header, one after the other.
  * Prints a line a test, and the counts; fails if one failed. */
 
+/* For anonymous mappings. */
+#define _DEFAULT_SOURCE
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,6 +11,7 @@
 #include <string.h>
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <nuthatch_flow.h>
 
@@ -68,6 +72,39 @@ static void what_is_inserted_is_found(void)
     CHECK(nuthatch_flow_remove(table, hash_of(1), &old) == 1 && old == 7);
     CHECK(nuthatch_flow_remove(table, hash_of(1), NULL) == 0);
     CHECK(nuthatch_flow_lookup(table, hash_of(1), &value) == 0);
+    nuthatch_flow_destroy(table);
+}
+
+/* A place for an answer may hold anything before: it is written to if there is an answer, and not
+ * touched if there is none. So it may as well be one that cannot be. */
+static void a_place_without_an_answer_is_left_alone(void)
+{
+    const nuthatch_flow_config config = config_of(1024);
+    nuthatch_flow_table *table = table_of(&config), *shared = NULL;
+    nuthatch_flow_exact *exact = NULL;
+    const nuthatch_flow_tuple tuple = {.protocol = 6, .version = 4};
+    uint64_t *forbidden = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t answer;
+    CHECK(forbidden != MAP_FAILED);
+    CHECK(nuthatch_flow_create_shared(&config, &shared) == 0);
+    CHECK(nuthatch_flow_exact_create(&config, 1, &exact) == 0);
+
+    CHECK(nuthatch_flow_lookup(table, hash_of(1), forbidden) == 0);
+    CHECK(nuthatch_flow_lookup(shared, hash_of(1), forbidden) == 0);
+    CHECK(nuthatch_flow_exact_lookup(exact, &tuple, forbidden) == 0);
+    CHECK(nuthatch_flow_remove(table, hash_of(1), forbidden) == 0);
+    CHECK(nuthatch_flow_remove(shared, hash_of(1), forbidden) == 0);
+    CHECK(nuthatch_flow_exact_remove(exact, &tuple, forbidden) == 0);
+    CHECK(nuthatch_flow_insert(table, hash_of(1), 5, forbidden) == NUTHATCH_FLOW_OUTCOME_FILLED);
+    CHECK(nuthatch_flow_insert(shared, hash_of(1), 5, forbidden) == NUTHATCH_FLOW_OUTCOME_FILLED);
+    CHECK(nuthatch_flow_exact_insert(exact, &tuple, 5, forbidden) == NUTHATCH_FLOW_OUTCOME_FILLED);
+
+    CHECK(nuthatch_flow_lookup(table, hash_of(1), &answer) == 1 && answer == 5);
+    CHECK(nuthatch_flow_lookup(shared, hash_of(1), &answer) == 1 && answer == 5);
+    CHECK(nuthatch_flow_exact_lookup(exact, &tuple, &answer) == 1 && answer == 5);
+    munmap(forbidden, 4096);
+    nuthatch_flow_exact_destroy(exact);
+    nuthatch_flow_destroy(shared);
     nuthatch_flow_destroy(table);
 }
 
@@ -537,6 +574,7 @@ int main(void)
     if (nuthatch_flow_hasher_create(1, &hasher) != 0)
         return EXIT_FAILURE;
     RUN(what_is_inserted_is_found);
+    RUN(a_place_without_an_answer_is_left_alone);
     RUN(bulk_lookups_have_no_ceiling);
     RUN(an_insert_always_finds_a_place);
     RUN(values_are_forgotten_together);

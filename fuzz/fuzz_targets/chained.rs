@@ -7,21 +7,21 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use nuthatch::{Chained, ChainedConfig, ChainedEviction, Locks};
-use nuthatch_check::sequence;
+use nuthatch_check::sequence::{self, Room};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&design, bytes)) = bytes.split_first() else {
         return;
     };
-    // Two dozen keys of at most a mebibyte: nothing has to be evicted.
+    let room = Room::of(design >> 2);
     let config = ChainedConfig {
-        memory_limit: 128 << 20,
-        memory_limit_max: 128 << 20,
+        memory_limit: room.bytes(),
+        memory_limit_max: room.bytes(),
         initial_items: Some(64),
         locks: [Locks::Global, Locks::Buckets][usize::from(design & 1)],
         eviction: [ChainedEviction::Lru, ChainedEviction::Clock][usize::from(design >> 1 & 1)],
         ..ChainedConfig::default()
     };
     let engine = Chained::new(config).expect("there is address space");
-    sequence::run_bytes(&Arc::new(engine), bytes);
+    sequence::run_bytes(&Arc::new(engine), bytes, room.misses());
 });

@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import pytest
+from judge import MEMCACHED
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NUTHATCH = os.environ.get("NUTHATCH", str(ROOT / "target/release/nuthatch"))
@@ -44,6 +45,18 @@ def server(tmp_path_factory):
     running = Server(tmp_path_factory.mktemp("server"), "-m", "128", "-t", "2", "-I", "8m")
     yield running
     assert running.end() == 0
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """memcached and ours, with the same flags."""
+    flags = ("-m", "64", "-t", "2")
+    servers = [
+        Server(tmp_path_factory.mktemp("memcached"), *flags, program=MEMCACHED),
+        Server(tmp_path_factory.mktemp("ours"), *flags),
+    ]
+    yield servers
+    assert [server.end() for server in servers] == [0, 0]
 
 
 @pytest.fixture

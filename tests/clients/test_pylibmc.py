@@ -86,6 +86,16 @@ def test_touch_and_expiry(client):
     assert client.get("k") == 1
 
 
+def test_what_is_dead_on_arrival(client):
+    # libmemcached sends -1 as 4294967295: Django does for timeout=0.
+    client.set("k", 1)
+    client.set("k", 2, time=-1)
+    assert client.get("k") is None
+    client.set("k", 1)
+    client.set("k", 2, time=2**32 - 1)
+    assert client.get("k") is None
+
+
 @pytest.mark.parametrize("size", [0, 1000, 100_000, 2 << 20])
 def test_sizes(client, size):
     value = b"\xab\r\n" * (size // 3)

@@ -29,6 +29,13 @@ impl Builder {
         self
     }
 
+    /// Bytes up to which [`Cache::set_memory_limit`] may raise the limit later: address space is reserved for
+    /// so much, and memory is taken of it by need. Without it the limit cannot be raised above where it began.
+    pub fn memory_limit_max(mut self, bytes: usize) -> Self {
+        self.config.memory_limit_max = bytes;
+        self
+    }
+
     /// The largest item in bytes: key, value and 16 to 32 bytes of header. 1 MiB by default, 1 KiB
     /// to 1 GiB, at most half of the memory limit.
     pub fn item_size_max(mut self, bytes: usize) -> Self {
@@ -49,9 +56,12 @@ impl Builder {
         self
     }
 
-    /// Called with every item that is evicted or whose time is over: why, key, metadata, value.
-    /// Runs on the thread that needed the room, with no lock held. Values over half a MiB come
-    /// as an empty slice.
+    /// Called with every item that is evicted or whose time is over: why, key, metadata, value. Values over
+    /// half a MiB come as an empty slice.
+    ///
+    /// Runs on the thread that needed the room, after its operation, and may use the cache as it likes: store the
+    /// item elsewhere, or here under another key. What that removes is told later; see
+    /// [`Listener`](crate::Listener) for the bounds.
     pub fn eviction_listener(
         mut self,
         listener: impl Fn(Departure, &[u8], &Item, &[u8]) + Send + Sync + 'static,

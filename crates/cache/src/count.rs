@@ -158,11 +158,15 @@ impl Counted {
     }
 }
 
-/// Items in the table, from the counters since the start. They are summed one thread after the other:
-/// never less than nothing is shown.
+/// Items in the table, from the counters since the start.
 pub fn items(live: &[u64; COUNTS]) -> u64 {
-    let items = live[Count::Linked as usize].wrapping_sub(live[Count::Unlinked as usize]);
-    if items > u64::MAX / 2 { 0 } else { items }
+    standing(live[Count::Linked as usize].wrapping_sub(live[Count::Unlinked as usize]))
+}
+
+/// What goes up and down, summed one thread after the other: what one took in may be missed of which
+/// another's taking out is counted. Never less than nothing is shown.
+fn standing(sum: u64) -> u64 {
+    if sum > u64::MAX / 2 { 0 } else { sum }
 }
 
 /// All that can be said of an engine without its index.
@@ -177,7 +181,7 @@ pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
     EngineStats {
         items: items(&live),
         total_items: count(Count::Stored),
-        item_bytes: live[Count::Bytes as usize],
+        item_bytes: standing(live[Count::Bytes as usize]),
         memory_limit,
         memory_used,
         evictions: count(Count::Evicted),
@@ -218,9 +222,32 @@ fn class_stats(
         pages: inner.pages.len(),
         used_chunks: inner.used,
         free_chunks: inner.free_chunks(),
-        requested_bytes: live[class_count(class, ClassCount::Bytes)],
+        requested_bytes: standing(live[class_count(class, ClassCount::Bytes)]),
         evictions: count(ClassCount::Evicted),
         evicted_unfetched: count(ClassCount::EvictedUnfetched),
         out_of_memory: count(ClassCount::OutOfMemory),
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::slab::sizes::{CHUNK_MIN, PAGE, Sizes};
+
+    /// One thread took an item in after it was summed, and another took it out before.
+    #[test]
+    fn what_is_summed_too_late_is_nothing_and_not_everything() {
+        let registry = Registry::<COUNTS>::default();
+        let counted = registry.register();
+        counted.one(Count::Unlinked);
+        counted.add(Count::Bytes as usize, 100_u64.wrapping_neg());
+        counted.add(class_count(0, ClassCount::Bytes), 100_u64.wrapping_neg());
+        let sizes = Sizes::new(4 * PAGE, CHUNK_MIN, 1.25);
+        let store = Store::new(4 * PAGE, 4 * PAGE, sizes).unwrap();
+        // So that the class is shown.
+        store.allocate(0).unwrap();
+        let stats = engine_stats(&registry, &store);
+        assert_eq!((stats.items, stats.item_bytes), (0, 0));
+        assert_eq!(stats.classes[0].requested_bytes, 0);
     }
 }

@@ -11,6 +11,9 @@ use crate::request::{Key, Request, Store};
 use crate::stats::{EngineStats, MessageStats};
 
 /// A table with its memory, shared between threads. Chosen once, at the top.
+///
+/// Engines number their stores, and panic at the next one when they have no number left: after 2^50 stores, or 2^48 in
+/// one partition (lockhash, cphash). That is years away at millions of stores a second.
 pub trait Engine: Send + Sync + Sized + 'static {
     /// A thread's door to the engine.
     type Handle: Handle;
@@ -94,7 +97,8 @@ pub trait Handle: Send {
     );
 
     /// Begins a store whose value (`value_len` bytes) is still on its way. The key has no new
-    /// value before [`Handle::commit`]. Fails with [`Reply::TooLarge`] or [`Reply::OutOfMemory`].
+    /// value before [`Handle::commit`]. Any length may be asked for; fails with [`Reply::TooLarge`] or
+    /// [`Reply::OutOfMemory`].
     fn reserve(
         &mut self,
         now: Time,
@@ -103,7 +107,8 @@ pub trait Handle: Send {
     ) -> Result<Self::Reservation, Reply>;
 
     /// Carries out the store of a complete reservation; `store.value` is ignored. The reply is that
-    /// of the same store in a batch. Panics if bytes are missing.
+    /// of the same store in a batch. Panics if bytes are missing, or if a handle of another engine made
+    /// the reservation; it is freed then.
     fn commit(&mut self, now: Time, reservation: Self::Reservation, store: &Store<'_>) -> Reply;
 
     /// Background work, bounded by `budget` (about so many items are looked at): frees expired

@@ -9,31 +9,50 @@
 //! * [`cuckoo`]: optimistic cuckoo hashing with CLOCK (MemC3)
 //! * [`chained`]: chaining under locks, with strict LRU or CLOCK (classic memcached)
 //! * [`partition`]: CPHash's partitions, and LockHash: each behind a lock
-//! * [`slab`] and [`eviction`]: where items live and who has to go
+//!
+//! Where items live and who has to go (`slab`, `eviction`) is the engines' own: they believe what they are told
+//! of chunks, so no caller may tell them.
+//!
+//! ```compile_fail,E0603
+//! use nuthatch::slab::fresh::Reserved;
+//! ```
 
+#[cfg(not(loom))]
+mod ages;
 #[cfg(not(loom))]
 mod builder;
 #[cfg(not(loom))]
 mod cache;
+// Public for the models.
+#[cfg(loom)]
+pub mod ages;
 pub mod chained;
 mod count;
 mod counters;
 pub mod cuckoo;
+mod departures;
 pub mod engine;
-pub mod eviction;
+mod eviction;
 #[cfg(not(loom))]
 mod flight;
 mod geometry;
 pub mod index_stats;
 mod item;
+#[cfg(not(loom))]
 mod lifetime;
+#[cfg(loom)]
+pub mod lifetime;
 mod number;
 pub mod partition;
 mod prefetch;
 pub mod reply;
 pub mod request;
 mod semantics;
+// Not public but for the models: whoever can name a chunk can write over an item that is read in place.
+#[cfg(loom)]
 pub mod slab;
+#[cfg(not(loom))]
+mod slab;
 pub mod stats;
 mod table;
 

@@ -1,39 +1,74 @@
-//! The order of stores, and who is dead by now.
+//! The order of stores, and which items are dead.
 //!
-//! Every store has a sequence, which only ever rises: it is the item's cas, tells its age, and which
-//! side of a flush it lies on. Each thread takes sequences in stocks, so that writers share no line.
+//! Every store takes a sequence number. It has three uses:
+//! * It is the item's cas, unless the client chose one. So no two stores have the same cas, and an item that replaces
+//!   another has a higher one (`ms` with `I` compares them).
+//! * It tells whether the item was stored before or after a flush: items below the bar are dead.
+//! * It tells when the item was stored ([`Ages`]).
+//!
+//! Sequences come from one counter. A thread takes them in stocks, so that writers do not share its cache line. If
+//! another thread stored the key last, with a sequence of a later stock, the store takes a single sequence from the
+//! counter, and the thread keeps its stock: threads that write one key in turn use one sequence for each write.
+//! Stocks begin with one sequence and double, up to [`STOCK_MAX`], while the thread uses them up within a second. At
+//! the end of a second, and at a flush, the rest of a stock is dropped. So fewer than two sequences are used for
+//! each store, whatever the threads do.
+//!
+//! Invariants:
+//! 1. No sequence is given out twice: the counter only rises, by the number that was taken.
+//! 2. A thread that has seen a bar gets no sequence below it: the bar is a value that the counter had reached, and
+//!    a thread that sees the bar sees that value of the counter, or a later one.
+//! 3. The bar never goes back.
+//!
+//! There are [`SEQUENCE_MAX`] sequences: four million stores a second for as long as the clock runs (8.5 years). After
+//! the last one every store panics. To go on without would be worse: flushes could not tell new items from old
+//! ones, and a cas that repeats loses updates.
 
 use std::time::Duration;
 
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering};
 
-use crate::item::Header;
+use crate::ages::Ages;
+use crate::item::{Header, SEQUENCE_MAX};
 use crate::request::Expiry;
 
-/// Sequences that a thread takes at once, so that writers do not share a counter's cache line.
-const STOCK: u64 = 1024;
+/// Sequences that a thread takes at once, at most.
+const STOCK_MAX: u64 = 1024;
+
+/// Why an engine panics at its last store.
+pub const SPENT: &str = "this engine has numbered all the stores it can: make a new one";
+
+/// No delayed flush.
+const NO_FLUSH: u32 = u32::MAX;
 
 /// A thread's unused sequences.
 #[derive(Debug, Default)]
 pub struct Sequences {
     next: u64,
     end: u64,
+    /// How many it took at once.
+    taken: u64,
     /// The second in which it took them.
     second: u32,
 }
 
+/// The next free sequence. In a cache line of its own, because every read loads the fields next to it.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Counter(AtomicU64);
+
 /// When the items of one engine were stored, and which flushes and expiries they are subject to.
 #[derive(Debug)]
 pub struct Lifetimes {
-    /// The next sequence that no thread has.
-    sequence: AtomicU64,
-    /// When which sequences were given out. Whoever gives out stocks or flushes holds its lock.
-    marks: Mutex<Marks>,
+    sequence: Counter,
+    ages: Ages,
+    /// Held during a flush.
+    flushing: Mutex<()>,
     /// Items with a lower sequence are dead (flush_all). Never goes back.
     flush_before: AtomicU64,
-    /// The tick at which a delayed flush takes effect; `u32::MAX` for none.
-    flush_at: AtomicU32,
+    /// The tick before the one at which a delayed flush takes effect; [`NO_FLUSH`] for none, which no moment
+    /// lies behind, not even the clock's last.
+    flush_after: AtomicU32,
     /// 1 once an item with an expiry was stored or a flush happened: there is something to sweep.
     sweeping: AtomicU32,
 }
@@ -41,47 +76,74 @@ pub struct Lifetimes {
 impl Default for Lifetimes {
     fn default() -> Self {
         Self {
-            sequence: AtomicU64::new(1),
-            marks: Mutex::new(Marks::default()),
+            sequence: Counter(AtomicU64::new(1)),
+            ages: Ages::default(),
+            flushing: Mutex::new(()),
             flush_before: AtomicU64::new(0),
-            flush_at: AtomicU32::new(u32::MAX),
+            flush_after: AtomicU32::new(NO_FLUSH),
             sweeping: AtomicU32::new(0),
         }
     }
 }
 
 impl Lifetimes {
-    /// The sequence of a store: unique, above `above` (that of the item it replaces) and above every
-    /// flush. Sequences of one second lie above those of every second before.
+    /// The sequence of a store: unique, above `above` (that of the item it replaces), and not below the bar of any
+    /// flush that the caller has seen. Sequences of one second are above those of every earlier second.
+    ///
+    /// Panics if there is none left.
     #[inline]
     pub fn next_sequence(&self, own: &mut Sequences, now: Time, above: u64) -> u64 {
-        // Relaxed: a store beside a flush may take either side of it.
-        let flushed = self.flush_before.load(Ordering::Relaxed);
-        if own.next == own.end
-            || own.next <= above
-            || own.next < flushed
-            || own.second != now.seconds()
-        {
+        // Acquire: pairs with the Release in `raise_bar` (invariant 2). A store that runs at the same time as a
+        // flush may count as before or after it.
+        let flushed = self.flush_before.load(Ordering::Acquire);
+        if own.next == own.end || own.next < flushed || own.second != now.seconds() {
             self.take_stock(own, now);
+        }
+        if own.next <= above {
+            // The counter is above: that sequence was taken from it before the item's lock was released.
+            return self.take(1);
         }
         own.next += 1;
         own.next - 1
     }
 
+    /// Takes a stock: twice as large as the last one if that was used up within this second, else one sequence.
+    #[cold]
     fn take_stock(&self, own: &mut Sequences, now: Time) {
-        let mut marks = self.marks();
-        // Relaxed: only uniqueness is wanted of the counter. Under the lock, so that marks and
-        // sequences rise together.
-        let first = self.sequence.fetch_add(STOCK, Ordering::Relaxed);
-        marks.add(first, now);
-        own.next = first;
-        own.end = first + STOCK;
+        self.ages.note(now, &self.sequence.0);
+        let used_up = own.next == own.end && own.second == now.seconds();
+        own.taken = if used_up {
+            (2 * own.taken).clamp(1, STOCK_MAX)
+        } else {
+            1
+        };
+        own.next = self.take(own.taken);
+        own.end = own.next + own.taken;
         own.second = now.seconds();
     }
 
-    /// Time since the item was stored, to the second.
+    /// Takes so many sequences, and returns the first.
+    fn take(&self, count: u64) -> u64 {
+        // Relaxed: the counter must be unique and must not go back, which any atomic addition ensures.
+        let first = self.sequence.0.fetch_add(count, Ordering::Relaxed);
+        assert!(first + count <= SEQUENCE_MAX, "{SPENT}");
+        first
+    }
+
+    /// Time since the item was stored, to the second. Takes no lock.
     pub fn age(&self, header: &Header, now: Time) -> Duration {
-        now.since(self.marks().time_of(header.sequence()))
+        now.since(self.stored_at(header.sequence()))
+    }
+
+    /// When a sequence was taken, to the second.
+    pub fn stored_at(&self, sequence: u64) -> Time {
+        self.ages.time_of(sequence)
+    }
+
+    /// Items with a lower sequence are dead.
+    #[cfg(loom)]
+    pub fn bar(&self) -> u64 {
+        self.flush_before.load(Ordering::Acquire)
     }
 
     /// True if an item may still be returned.
@@ -96,13 +158,13 @@ impl Lifetimes {
     pub fn flush(&self, now: Time, at: Time) {
         // One that is due but met no request yet is not replaced.
         self.apply_flush(now);
-        let marks = self.marks();
+        let flushing = self.lock();
         if at <= now {
-            self.flush_now(&marks);
+            self.raise_bar(&flushing);
         }
-        let awaited = if at <= now { u32::MAX } else { at.0 };
+        let awaited = if at <= now { NO_FLUSH } else { at.0 - 1 };
         // Release: as in `take_flush`.
-        self.flush_at.store(awaited, Ordering::Release);
+        self.flush_after.store(awaited, Ordering::Release);
     }
 
     /// Puts a delayed flush into effect once its time has come. To be called before each batch: whoever
@@ -111,7 +173,7 @@ impl Lifetimes {
     pub fn apply_flush(&self, now: Time) {
         // Acquire: pairs with the Release in `take_flush`: whoever sees that a flush is no longer awaited
         // sees its bar.
-        if self.flush_at.load(Ordering::Acquire) <= now.0 {
+        if self.flush_after.load(Ordering::Acquire) < now.0 {
             self.take_flush(now);
         }
     }
@@ -120,20 +182,22 @@ impl Lifetimes {
     #[cold]
     #[inline(never)]
     fn take_flush(&self, now: Time) {
-        let marks = self.marks();
+        let flushing = self.lock();
         // Relaxed: only changed under the lock.
-        if self.flush_at.load(Ordering::Relaxed) <= now.0 {
-            self.flush_now(&marks);
+        if self.flush_after.load(Ordering::Relaxed) < now.0 {
+            self.raise_bar(&flushing);
             // Release: pairs with the Acquire in `apply_flush`.
-            self.flush_at.store(u32::MAX, Ordering::Release);
+            self.flush_after.store(NO_FLUSH, Ordering::Release);
         }
     }
 
-    /// Raises the bar above all sequences that were given out.
-    fn flush_now(&self, _: &MutexGuard<'_, Marks>) {
-        // Relaxed: given out under the same lock.
-        let next = self.sequence.load(Ordering::Relaxed);
-        // SeqCst: no later read of this thread passes it; pairs with the loads in `is_live`.
+    /// Raises the bar above all sequences that were taken.
+    fn raise_bar(&self, _: &MutexGuard<'_, ()>) {
+        // A read-modify-write, not a load, because it returns the last value: every sequence that was taken is below
+        // it.
+        let next = self.sequence.0.fetch_add(0, Ordering::AcqRel);
+        // SeqCst: no later read of this thread passes it; pairs with the loads in `is_live`. It includes a Release,
+        // which pairs with the Acquire in `next_sequence`.
         self.flush_before.fetch_max(next, Ordering::SeqCst);
         self.sweeping.store(1, Ordering::Relaxed);
     }
@@ -151,49 +215,10 @@ impl Lifetimes {
         self.sweeping.load(Ordering::Relaxed) != 0
     }
 
-    fn marks(&self) -> MutexGuard<'_, Marks> {
-        self.marks
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.flushing
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-/// When sequences were given out: an item's age without a time in its header.
-#[derive(Debug, Default)]
-struct Marks {
-    /// First sequence of a second, and its time; both ascending.
-    marks: Vec<(u64, Time)>,
-}
-
-impl Marks {
-    /// Seconds remembered; beyond that, old ones become coarser.
-    const MAX: usize = 8192;
-
-    fn add(&mut self, sequence: u64, now: Time) {
-        if self
-            .marks
-            .last()
-            .is_some_and(|(_, last)| last.seconds() >= now.seconds())
-        {
-            return;
-        }
-        self.marks.push((sequence, now));
-        if self.marks.len() > Self::MAX {
-            // Every second one of the older half goes.
-            let mut number = 0;
-            self.marks.retain(|_| {
-                number += 1;
-                number > Self::MAX / 2 || number % 2 == 1
-            });
-        }
-    }
-
-    /// When an item with this sequence was stored, to the second.
-    fn time_of(&self, sequence: u64) -> Time {
-        let after = self.marks.partition_point(|&(first, _)| first <= sequence);
-        after
-            .checked_sub(1)
-            .map_or(Time(0), |index| self.marks[index].1)
     }
 }
 
@@ -201,17 +226,75 @@ impl Marks {
 mod tests {
     use super::*;
 
+    const NOW: Time = Time(16);
+
+    /// How many sequences are gone.
+    fn taken(lifetimes: &Lifetimes) -> u64 {
+        lifetimes.sequence.0.load(Ordering::Relaxed) - 1
+    }
+
     #[test]
-    fn marks_tell_the_second_and_stay_bounded() {
-        let mut marks = Marks::default();
-        assert_eq!(marks.time_of(5), Time(0));
-        for second in 0..100_000_u32 {
-            marks.add(u64::from(second) * 10, Time(second * 16));
-            marks.add(u64::from(second) * 10 + 5, Time(second * 16 + 3));
+    fn threads_that_store_one_key_in_turn_use_up_one_sequence_a_store() {
+        const STORES: u64 = 100_000;
+        let lifetimes = Lifetimes::default();
+        let mut threads = [Sequences::default(), Sequences::default()];
+        let mut last = 0;
+        for store in 0..STORES {
+            let own = &mut threads[store as usize % 2];
+            let sequence = lifetimes.next_sequence(own, NOW, last);
+            assert!(sequence > last);
+            last = sequence;
         }
-        assert!(marks.marks.len() <= Marks::MAX);
-        assert_eq!(marks.time_of(999_999), Time(99_999 * 16));
-        assert_eq!(marks.time_of(999_985), Time(99_998 * 16));
-        assert!(marks.time_of(500_000).0 <= 50_000 * 16);
+        assert!(taken(&lifetimes) <= STORES + 2 * STOCK_MAX);
+    }
+
+    #[test]
+    fn fewer_than_two_sequences_are_used_up_for_a_store() {
+        let lifetimes = Lifetimes::default();
+        let mut stores = 0;
+        for second in 1..200_u32 {
+            // Threads that come and go, and threads that stay a while, with few stores and with many.
+            let mut threads: Vec<_> = (0..10).map(|_| Sequences::default()).collect();
+            for own in &mut threads {
+                for part in 0..3 {
+                    for _ in 0..(second * 7919) % 5000 {
+                        lifetimes.next_sequence(own, Time(16 * second + 8 * part), 0);
+                        stores += 1;
+                    }
+                }
+            }
+        }
+        assert!(taken(&lifetimes) < 2 * stores);
+    }
+
+    #[test]
+    fn a_flush_divides_what_was_stored_before_it_from_what_is_stored_after_it() {
+        let lifetimes = Lifetimes::default();
+        let mut threads = [Sequences::default(), Sequences::default()];
+        for _ in 0..100 {
+            let before = threads
+                .each_mut()
+                .map(|own| lifetimes.next_sequence(own, NOW, 0));
+            lifetimes.flush(NOW, NOW);
+            let bar = lifetimes.flush_before.load(Ordering::Relaxed);
+            assert!(before.iter().all(|&sequence| sequence < bar));
+            for own in &mut threads {
+                assert!(lifetimes.next_sequence(own, NOW, 0) >= bar);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "numbered all the stores")]
+    fn the_last_sequence_is_not_followed_by_the_first() {
+        let lifetimes = Lifetimes::default();
+        lifetimes
+            .sequence
+            .0
+            .store(SEQUENCE_MAX - 10, Ordering::Relaxed);
+        let mut own = Sequences::default();
+        for _ in 0..20 {
+            lifetimes.next_sequence(&mut own, NOW, 0);
+        }
     }
 }

@@ -26,7 +26,8 @@ pub struct Item {
     /// other, and replies to changes do not know.
     pub fetched: bool,
     /// Time since it was stored, or an upper bound of the time since its last access where the
-    /// engine does not know better (`l`).
+    /// engine does not know better (`l`). Told by visits, and by reads that ask for it
+    /// ([`Read::idle`](crate::Read)); other reads are told zero.
     pub idle: Duration,
 }
 

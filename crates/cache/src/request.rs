@@ -118,6 +118,8 @@ pub struct Read {
     pub may_win: bool,
     /// False: the read leaves no trace in the item's recency and is no hit (debug commands).
     pub bump: bool,
+    /// Whether the caller wants to know [`Item::idle`](crate::Item): some engines have to look it up.
+    pub idle: bool,
 }
 
 impl Default for Read {
@@ -131,6 +133,7 @@ impl Default for Read {
             new_cas: None,
             may_win: false,
             bump: true,
+            idle: false,
         }
     }
 }
@@ -179,7 +182,8 @@ pub struct Store<'a> {
     /// What it demands of the item that is there. With a condition, set and replace answer a missing item
     /// by [`Reply::NotFound`](crate::Reply).
     pub condition: Condition,
-    /// The new item's cas; otherwise the engine's next, which only ever rises (`ms E`).
+    /// The new item's cas (`ms E`); otherwise one of the engine's, which is above that of the item it replaces, and
+    /// which no store of this key had before.
     pub new_cas: Option<u64>,
     /// For append and prepend: on a miss, store as a new item with this expiry (`ms N`).
     pub vivify: Option<Expiry>,

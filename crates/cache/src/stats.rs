@@ -34,6 +34,9 @@ pub struct EngineStats {
     pub expired: u64,
     /// Those of them that no get had hit.
     pub expired_unfetched: u64,
+    /// Evicted and expired items that the listener, if there is one, was not told of (see
+    /// [`Listener`](crate::Listener)).
+    pub untold: u64,
     /// Stores refused for want of memory.
     pub out_of_memory: u64,
     /// Pages moved from one size class to another.

@@ -260,6 +260,37 @@ fn without_eviction_a_full_cache_refuses() {
 }
 
 #[test]
+fn the_limit_is_raised_as_far_as_was_said() {
+    const MIB: usize = 1 << 20;
+    let build = |most| {
+        let builder = Cache::builder().memory_limit(8 * MIB);
+        builder.memory_limit_max(most).build().unwrap()
+    };
+    // Nothing said, and less than the limit: the limit.
+    for cache in [build(0), build(MIB)] {
+        assert!(cache.set_memory_limit(12 * MIB).is_err());
+        assert_eq!(cache.set_memory_limit(6 * MIB), Ok(()));
+        assert_eq!(cache.set_memory_limit(8 * MIB), Ok(()));
+    }
+    let cache = build(32 * MIB);
+    let fill = |key: &[u8]| {
+        for number in 0..60_000_u32 {
+            let key = [key, &number.to_le_bytes()].concat();
+            cache.set(&key, &[0; 500]).unwrap();
+        }
+        cache.stats()
+    };
+    let small = fill(b"small");
+    assert!(small.memory_used <= 8 * MIB as u64);
+    let refused = cache.set_memory_limit(40 * MIB).unwrap_err();
+    assert!(refused.contains("can be raised to 32 MiB"), "{refused}");
+    cache.set_memory_limit(32 * MIB).unwrap();
+    let large = fill(b"large");
+    assert!(large.memory_used > 24 * MIB as u64 && large.items > 3 * small.items);
+    nuthatch::Engine::audit(&**cache.engine()).unwrap();
+}
+
+#[test]
 fn clear_and_the_sweep_give_memory_back() {
     let cache = cache();
     for number in 0..10_000_u32 {

@@ -173,14 +173,19 @@ fn the_evicted_are_those_used_longest_ago() {
         let mut client = Client::new(ChainedConfig {
             // One class of large chunks, so that few items fill the memory.
             chunk_min: 4096,
+            // And an index that is large enough: doubling it would take a page, and evict all items in it.
+            initial_items: Some(4000),
             ..tight(locks, ChainedEviction::Lru)
         });
         let (mut order, mut random) = (Order::default(), Random(1));
         let mut evicted = 0;
         for turn in 0..60_000 {
-            let key = random.below(1500);
+            let key = random.below(2500);
+            let oldest = order.0.front().copied();
             one_operation(&mut client, &mut order, &mut random, key);
-            for _ in evicted..client.evictions() {
+            // A store of the oldest itself evicts what it replaces.
+            let itself = u64::from(oldest == Some(key)).min(client.evictions() - evicted);
+            for _ in evicted + itself..client.evictions() {
                 let victim = order.0.pop_front().expect("evictions of what was stored");
                 assert!(!client.has(victim), "turn {turn}: {victim} was the oldest");
             }

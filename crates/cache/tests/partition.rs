@@ -26,6 +26,7 @@ const PEEK: Read = Read {
     new_cas: None,
     may_win: false,
     bump: false,
+    idle: false,
 };
 
 impl World {

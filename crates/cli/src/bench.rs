@@ -4,8 +4,11 @@ use clap::{Args, Subcommand};
 use nuthatch::Engine;
 use nuthatch_bench::report::print;
 use nuthatch_bench::working_set::Contender;
-use nuthatch_bench::{engine, fill, growth, server, versus, working_set};
+use nuthatch_bench::{
+    Failure as BenchFailure, engine, figures, fill, growth, server, versus, working_set,
+};
 
+use crate::Failure;
 use crate::engine::{Build, EngineName, EngineSettings, Job};
 use crate::tuning::Tuning;
 
@@ -18,8 +21,10 @@ pub enum Bench {
     Fill(OnEngine<fill::Options>),
     /// Load on a server that speaks memcached's protocol or CPServer's
     Server(server::Options),
-    /// Two servers in turn under the same load
+    /// Servers in turn under the same load
     Versus(versus::Options),
+    /// Tables in Markdown of what other benches printed with --json
+    Figures(figures::Options),
 }
 
 /// Options of a bench, and the engine that it runs on.
@@ -53,25 +58,43 @@ pub struct OnEngines {
 
 impl Bench {
     /// Runs it and prints what it found.
-    pub fn run(self) -> Result<(), String> {
+    pub fn run(self) -> Result<(), Failure> {
+        self.outcome().map_err(|failure| match failure {
+            BenchFailure::Usage(words) => Failure::Usage(words),
+            BenchFailure::Run(words) => Failure::Runtime(words),
+        })
+    }
+
+    fn outcome(self) -> Result<(), BenchFailure> {
         match self {
             Bench::Engine(bench) => bench.run(),
             Bench::Fill(bench) => {
-                bench.tuning.check(&[bench.engine])?;
+                let checked = bench.tuning.check(&[bench.engine]);
+                checked.map_err(BenchFailure::Usage)?;
                 bench.engine.choose(bench)
             }
-            Bench::Server(options) => print(&server::run(&options)?, options.json),
+            Bench::Server(options) => Ok(print("server", &server::run(&options)?, options.json)?),
             Bench::Versus(options) => {
                 let program = std::env::current_exe().map_err(|error| error.to_string())?;
-                print(&versus::run(&program, &options)?, options.json)
+                let report = versus::run(&program, &options)?;
+                for warning in report
+                    .rivals
+                    .iter()
+                    .filter_map(|rival| rival.warning.as_ref())
+                {
+                    eprintln!("nuthatch: warning: {warning}");
+                }
+                Ok(print("versus", &report, options.json)?)
             }
+            Bench::Figures(options) => Ok(figures::run(&options)?),
         }
     }
 }
 
 impl OnEngines {
-    fn run(self) -> Result<(), String> {
-        self.tuning.check(&self.engines)?;
+    fn run(self) -> Result<(), BenchFailure> {
+        let checked = self.tuning.check(&self.engines);
+        checked.map_err(BenchFailure::Usage)?;
         let Self {
             engines,
             tuning,
@@ -89,7 +112,8 @@ impl OnEngines {
                     })
                 })
                 .collect();
-            return print(&working_set::run(&contenders, &options)?, options.json);
+            let report = working_set::run(&contenders, &options)?;
+            return Ok(print("working_set", &report, options.json)?);
         }
         match engines[..] {
             [engine] => engine.choose(OnEngine {
@@ -97,7 +121,10 @@ impl OnEngines {
                 tuning,
                 options,
             }),
-            _ => Err("--engine: one; several are compared with --working-set".to_owned()),
+            _ => {
+                let words = "--engine: one; several are compared with --working-set";
+                Err(BenchFailure::usage(words))
+            }
         }
     }
 }
@@ -126,7 +153,7 @@ impl Job for Contending {
 }
 
 impl Job for OnEngine<engine::Options> {
-    type Output = Result<(), String>;
+    type Output = Result<(), BenchFailure>;
 
     fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
         let Self {
@@ -136,14 +163,15 @@ impl Job for OnEngine<engine::Options> {
         } = self;
         let build = |room| build(&EngineSettings::for_bench(engine, &tuning, room));
         match options.grow {
-            Some(grow) => print(&growth::run(build, grow, &options)?, options.json),
-            None => print(&engine::run(build, &options)?, options.json),
-        }
+            Some(grow) => print("growth", &growth::run(build, grow, &options)?, options.json),
+            None => print("engine", &engine::run(build, &options)?, options.json),
+        }?;
+        Ok(())
     }
 }
 
 impl Job for OnEngine<fill::Options> {
-    type Output = Result<(), String>;
+    type Output = Result<(), BenchFailure>;
 
     fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
         let Self {
@@ -152,6 +180,6 @@ impl Job for OnEngine<fill::Options> {
             options,
         } = self;
         let build = |room| build(&EngineSettings::for_bench(engine, &tuning, room));
-        print(&fill::run(build, &options)?, options.json)
+        Ok(print("fill", &fill::run(build, &options)?, options.json)?)
     }
 }

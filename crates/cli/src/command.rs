@@ -1,15 +1,22 @@
 //! The command line: memcached's flags at the top, and subcommands beside them.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
+use nuthatch_bench::report;
+use nuthatch_server::config::MEMCACHED_VERSION;
 
 use crate::bench::Bench;
 use crate::flags::Flags;
 use crate::flow::Flow;
 use crate::hash::Hash;
+use crate::missing::Missing;
+use crate::settings::absolute;
+
+/// What makes `-V` and `-h` begin with memcached's name, as the name of the program does.
+const AS_MEMCACHED: &str = "--as-memcached";
 
 /// An in-memory key-value cache at the speed of memory, for any memcached client.
 #[derive(Debug, Parser)]
@@ -29,11 +36,42 @@ pub struct CommandLine {
     pub serve: Serve,
 }
 
+impl CommandLine {
+    /// Understands the words of a command line, the program's name first. Ends the process where there is
+    /// nothing to do: an error, the help, the version.
+    pub fn read(words: Vec<OsString>) -> Self {
+        let matches = definition(&words).get_matches_from(words);
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// The definition of the command line, named as the program is called: tools that look for a memcached
+/// read the beginning of what it says of itself.
+fn definition(words: &[OsString]) -> clap::Command {
+    let command = CommandLine::command();
+    let program = words.first().map(Path::new).and_then(Path::file_name);
+    let is_called = program.is_some_and(|name| name == "memcached");
+    if !is_called && !words.iter().any(|word| word == AS_MEMCACHED) {
+        return command;
+    }
+    let version = memcached_version();
+    command
+        .display_name("memcached")
+        .version(version)
+        .before_help(format!("memcached {version}").leak() as &str)
+}
+
+/// memcached's version, and whose it is. It is asked for once.
+fn memcached_version() -> &'static str {
+    let (theirs, ours) = (MEMCACHED_VERSION, env!("CARGO_PKG_VERSION"));
+    format!("{theirs} (nuthatch {ours})").leak()
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve memcached clients (the default: the same flags)
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Measure engines and servers
     #[command(subcommand)]
     Bench(Bench),
@@ -58,14 +96,28 @@ pub struct Serve {
     /// A TOML file that says the same as the flags; flags override it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Begin -V and -h with memcached's name and the version that clients are told, as if the program
+    /// were called memcached
+    #[arg(long)]
+    pub as_memcached: bool,
     /// Said on the command line.
     #[command(flatten)]
     pub flags: Flags,
+    /// Flags of memcached's that are refused.
+    #[command(flatten)]
+    pub missing: Missing,
 }
 
 impl Serve {
+    /// The same from any directory: a daemon changes its own, and reads the file again later.
+    pub fn absolute(self) -> Result<Self, String> {
+        let config = self.config.as_deref().map(absolute).transpose()?;
+        Ok(Self { config, ..self })
+    }
+
     /// The flags, with the file's behind them.
     pub fn flags(self) -> Result<Flags, String> {
+        self.missing.check()?;
         match &self.config {
             Some(path) => Ok(self.flags.over(Flags::from_file(path)?)),
             None => Ok(self.flags),
@@ -77,7 +129,7 @@ impl Serve {
 pub fn completions(shell: Shell) -> Result<(), String> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut CommandLine::command(), "nuthatch", &mut text);
-    print(&text)
+    report::write(&text)
 }
 
 /// Prints the manual page.
@@ -86,13 +138,7 @@ pub fn man() -> Result<(), String> {
     clap_mangen::Man::new(CommandLine::command())
         .render(&mut text)
         .map_err(|error| error.to_string())?;
-    print(&text)
-}
-
-fn print(text: &[u8]) -> Result<(), String> {
-    io::stdout()
-        .write_all(text)
-        .map_err(|error| format!("standard output: {error}"))
+    report::write(&text)
 }
 
 #[cfg(test)]
@@ -105,7 +151,9 @@ mod tests {
 
     #[test]
     fn the_definition_is_consistent() {
-        CommandLine::command().debug_assert();
+        for program in ["nuthatch", "/usr/bin/memcached"] {
+            definition(&[program.into()]).debug_assert();
+        }
     }
 
     #[test]
@@ -127,7 +175,10 @@ mod tests {
         assert_eq!((flags.memory_limit, flags.port), (Some(128 << 20), Some(2)));
         // These add up.
         assert_eq!(flags.listen, ["a", "b", "c"]);
-        assert_eq!((flags.verbose, flags.disable_evictions), (2, true));
+        assert_eq!(
+            (flags.verbosity(), flags.disable_evictions),
+            (2, Some(true))
+        );
         let Some(Command::Serve(serve)) = parse("serve -t 1 -t 2").unwrap().command else {
             panic!("not serve");
         };

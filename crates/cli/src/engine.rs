@@ -1,5 +1,6 @@
 //! Which engine runs, and with what: the one place that names engines.
 
+use std::io;
 use std::sync::Arc;
 
 use clap::ValueEnum;
@@ -9,15 +10,16 @@ use nuthatch::partition::cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch::partition::cphash::{CpHash, Rings};
 use nuthatch::partition::lockhash::LockHash;
 use nuthatch::partition::lockhash::config::LockHashConfig;
+use nuthatch::partition::memory::MEMORY_MAX;
 use nuthatch::{Chained, ChainedConfig, ChainedEviction, Cuckoo, CuckooConfig, Engine, Locks};
 use nuthatch_bench::engine::Room;
 use nuthatch_sync::ring::{Array, Single};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::tuning::{EvictionName, ThreadRange, Tuning};
 
 /// The engines there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineName {
     /// Optimistic cuckoo hashing with CLOCK eviction
@@ -50,8 +52,8 @@ pub trait Job {
     fn run<E: Engine>(self, build: Build<E>) -> Self::Output;
 }
 
-/// Builds an engine.
-pub type Build<E> = fn(&EngineSettings) -> Result<Arc<E>, String>;
+/// Builds an engine. Errors: a configuration that cannot be is an invalid input.
+pub type Build<E> = fn(&EngineSettings) -> io::Result<Arc<E>>;
 
 impl EngineName {
     /// Does a job with the engine of this name.
@@ -78,16 +80,25 @@ impl EngineName {
         matches!(self, Self::Cphash | Self::CphashSingle)
     }
 
+    /// Bytes of the largest item by default: memcached's, or what a small limit allows. With server threads
+    /// there are at least two partitions, which share the memory.
+    pub fn item_size_max(self, memory_limit: usize) -> usize {
+        let parts = if self.has_server_threads() { 2 } else { 1 };
+        let default = CuckooConfig::default().item_size_max;
+        default.min(memory_limit / parts / 2)
+    }
+
     /// True if its items lie in size classes.
     pub fn has_size_classes(self) -> bool {
         !self.has_partitions()
     }
 }
 
-fn cuckoo<D: Design>(settings: &EngineSettings) -> Result<Arc<Cuckoo<D>>, String> {
+fn cuckoo<D: Design>(settings: &EngineSettings) -> io::Result<Arc<Cuckoo<D>>> {
     let default = CuckooConfig::default();
     let config = CuckooConfig {
         memory_limit: settings.memory_limit,
+        memory_limit_max: settings.limit_max(usize::MAX),
         item_size_max: settings.item_size_max,
         evicts: settings.evicts,
         chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
@@ -95,24 +106,18 @@ fn cuckoo<D: Design>(settings: &EngineSettings) -> Result<Arc<Cuckoo<D>>, String
         initial_items: settings.initial_items,
         ..default
     };
-    Cuckoo::new(config)
-        .map(Arc::new)
-        .map_err(|error| error.to_string())
+    Cuckoo::new(config).map(Arc::new)
 }
 
-fn cphash<D: Rings>(settings: &EngineSettings) -> Result<Arc<CpHash<D>>, String> {
-    CpHash::new(settings.cphash())
-        .map(Arc::new)
-        .map_err(|error| error.to_string())
+fn cphash<D: Rings>(settings: &EngineSettings) -> io::Result<Arc<CpHash<D>>> {
+    CpHash::new(settings.cphash()).map(Arc::new)
 }
 
-fn lockhash(settings: &EngineSettings) -> Result<Arc<LockHash>, String> {
-    LockHash::new(settings.lockhash())
-        .map(Arc::new)
-        .map_err(|error| error.to_string())
+fn lockhash(settings: &EngineSettings) -> io::Result<Arc<LockHash>> {
+    LockHash::new(settings.lockhash()).map(Arc::new)
 }
 
-fn chained(settings: &EngineSettings) -> Result<Arc<Chained>, String> {
+fn chained(settings: &EngineSettings) -> io::Result<Arc<Chained>> {
     let default = ChainedConfig::default();
     let (locks, eviction) = match settings.name {
         EngineName::ChainedGlobal => (Locks::Global, ChainedEviction::Lru),
@@ -122,6 +127,7 @@ fn chained(settings: &EngineSettings) -> Result<Arc<Chained>, String> {
     };
     let config = ChainedConfig {
         memory_limit: settings.memory_limit,
+        memory_limit_max: settings.limit_max(usize::MAX),
         item_size_max: settings.item_size_max,
         evicts: settings.evicts,
         chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
@@ -131,9 +137,7 @@ fn chained(settings: &EngineSettings) -> Result<Arc<Chained>, String> {
         eviction,
         ..default
     };
-    Chained::new(config)
-        .map(Arc::new)
-        .map_err(|error| error.to_string())
+    Chained::new(config).map(Arc::new)
 }
 
 /// What an engine is built from.
@@ -143,6 +147,8 @@ pub struct EngineSettings {
     pub name: EngineName,
     /// Bytes for items and index.
     pub memory_limit: usize,
+    /// Bytes to which that may be raised while it runs; [`LIMIT_RAISED`] times as much if it is not said.
+    pub memory_limit_max: Option<usize>,
     /// Bytes of the largest item.
     pub item_size_max: usize,
     /// False: a full engine refuses instead of evicting.
@@ -163,6 +169,7 @@ impl Default for EngineSettings {
         Self {
             name: EngineName::default(),
             memory_limit: default.memory_limit,
+            memory_limit_max: None,
             item_size_max: default.item_size_max,
             evicts: default.evicts,
             chunk_min: None,
@@ -173,12 +180,23 @@ impl Default for EngineSettings {
     }
 }
 
+/// How many times the memory limit it may be raised to, unless that is said: a memcached raises its limit
+/// as far as it is told to, and what is not used costs address space only.
+const LIMIT_RAISED: usize = 4;
+
 impl EngineSettings {
+    /// Bytes to which the limit may be raised, in an engine that can do with so many.
+    fn limit_max(&self, most: usize) -> usize {
+        let raised = || self.memory_limit.saturating_mul(LIMIT_RAISED).min(most);
+        self.memory_limit_max.unwrap_or_else(raised)
+    }
+
     fn cphash(&self) -> CpHashConfig {
         let default = CpHashConfig::default();
         let tuning = &self.tuning;
         CpHashConfig {
             memory_limit: self.memory_limit,
+            memory_limit_max: self.limit_max(MEMORY_MAX),
             item_size_max: self.item_size_max,
             evicts: self.evicts,
             eviction: self.eviction(),
@@ -198,6 +216,7 @@ impl EngineSettings {
         let partitions = self.tuning.partitions;
         LockHashConfig {
             memory_limit: self.memory_limit,
+            memory_limit_max: self.limit_max(MEMORY_MAX),
             item_size_max: self.item_size_max,
             evicts: self.evicts,
             eviction: self.eviction(),
@@ -217,6 +236,12 @@ impl EngineSettings {
     /// What `stats settings` shows of it, beside what all engines have.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();
+        let most = if self.name.has_partitions() {
+            MEMORY_MAX
+        } else {
+            usize::MAX
+        };
+        lines.push(("maxbytes_max", self.limit_max(most).to_string()));
         if self.name.has_partitions() {
             lines.push(("partitions", self.partition_count().to_string()));
             let eviction = match self.eviction() {

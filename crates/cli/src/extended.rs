@@ -12,6 +12,8 @@ pub struct Extended {
     pub initial_items: Option<usize>,
     /// Options that are not here, as typed.
     pub unknown: Vec<String>,
+    /// Options that ask for the opposite of how this server always is, as typed.
+    pub contrary: Vec<String>,
 }
 
 /// The index is sized for at most 2 to this power of items at once, as memcached's table.
@@ -50,7 +52,17 @@ impl Extended {
                     }
                     extended.initial_items = Some(1 << power);
                 }
-                _ if NATURAL.contains(&name) => {}
+                _ if NATURAL.contains(&name) => {
+                    if value == Some("0") || value == Some("no") {
+                        extended.contrary.push(option.to_owned());
+                    }
+                }
+                _ if name
+                    .strip_prefix("no_")
+                    .is_some_and(|name| NATURAL.contains(&name)) =>
+                {
+                    extended.contrary.push(option.to_owned());
+                }
                 _ => extended.unknown.push(option.to_owned()),
             }
         }
@@ -79,7 +91,10 @@ mod tests {
             parse("idle_timeout=30,hashpower=20,modern,no_modern,ext_path=/x:1G,").unwrap();
         assert_eq!(extended.idle_timeout, Some(Duration::from_secs(30)));
         assert_eq!(extended.initial_items, Some(1 << 20));
-        assert_eq!(extended.unknown, ["no_modern", "ext_path=/x:1G"]);
+        assert_eq!(extended.unknown, ["ext_path=/x:1G"]);
+        assert_eq!(extended.contrary, ["no_modern"]);
+        let contrary = ["slab_automove=0", "no_lru_crawler"];
+        assert_eq!(parse(&contrary.join(",")).unwrap().contrary, contrary);
         assert_eq!(
             parse("idle_timeout=0,slab_automove=1"),
             Ok(Extended::default())

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args};
 use nuthatch_bench::size;
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::engine::EngineName;
 use crate::tuning::{EvictionName, ThreadRange, Tuning};
@@ -16,7 +16,7 @@ use crate::tuning::{EvictionName, ThreadRange, Tuning};
 const MEGABYTES: usize = 1 << 20;
 
 /// The flags of a server. Long names are memcached's, and the file's keys.
-#[derive(Args, Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Flags {
     /// TCP port; 0 or -1: any free one [default: 11211]
@@ -29,12 +29,18 @@ pub struct Flags {
 
     /// Addresses to listen on, with or without a port; may be repeated [default: all]
     #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(
+        deserialize_with = "one_or_many",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub listen: Vec<String>,
 
     /// Addresses for clients of CPServer's protocol, besides; with or without a port [port: 2117]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(
+        deserialize_with = "one_or_many",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub cpserver: Vec<String>,
 
     /// Unix socket to listen on, instead of TCP
@@ -50,6 +56,11 @@ pub struct Flags {
     #[arg(short = 'm', long, value_name = "NUM", value_parser = megabytes)]
     #[serde(deserialize_with = "megabytes_or_text")]
     pub memory_limit: Option<usize>,
+
+    /// To what cache_memlimit may raise the limit, written alike [default: four times the limit]
+    #[arg(long, value_name = "NUM", value_parser = megabytes)]
+    #[serde(deserialize_with = "megabytes_or_text")]
+    pub memory_limit_max: Option<usize>,
 
     /// Connections at the same time [default: 1024]
     #[arg(short, long, value_name = "NUM")]
@@ -81,44 +92,44 @@ pub struct Flags {
     pub slab_growth_factor: Option<f64>,
 
     /// Answer an error when memory is full, instead of evicting
-    #[arg(short = 'M', long)]
-    pub disable_evictions: bool,
+    #[arg(short = 'M', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub disable_evictions: Option<bool>,
 
     /// Refuse flush_all
-    #[arg(short = 'F', long)]
-    pub disable_flush_all: bool,
+    #[arg(short = 'F', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub disable_flush_all: Option<bool>,
 
     /// Refuse stats cachedump and lru_crawler metadump
-    #[arg(short = 'X', long)]
-    pub disable_dumping: bool,
+    #[arg(short = 'X', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub disable_dumping: Option<bool>,
 
     /// Say in stats that cas is off (items have one in any case)
-    #[arg(short = 'C', long)]
-    pub disable_cas: bool,
+    #[arg(short = 'C', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub disable_cas: Option<bool>,
 
     /// Allow the shutdown command
-    #[arg(short = 'A', long)]
-    pub enable_shutdown: bool,
+    #[arg(short = 'A', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub enable_shutdown: Option<bool>,
 
     /// Large memory pages: always used where the system has them; accepted for memcached's sake
-    #[arg(short = 'L', long)]
-    pub enable_largepages: bool,
+    #[arg(short = 'L', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub enable_largepages: Option<bool>,
 
     /// Lock all memory, so that nothing is paged out
-    #[arg(short = 'k', long)]
-    pub lock_memory: bool,
+    #[arg(short = 'k', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub lock_memory: Option<bool>,
 
     /// Let a crash leave a core file, however large
-    #[arg(short = 'r', long)]
-    pub coredumps: bool,
+    #[arg(short = 'r', long, alias = "enable-coredumps", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub coredumps: Option<bool>,
 
     /// The protocol: ascii, or auto, which is the same here
     #[arg(short = 'B', long, value_name = "NAME")]
     pub protocol: Option<String>,
 
     /// Run in the background
-    #[arg(short, long)]
-    pub daemon: bool,
+    #[arg(short, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub daemon: Option<bool>,
 
     /// When started as root, run as this user
     #[arg(short, long, value_name = "USER")]
@@ -128,9 +139,15 @@ pub struct Flags {
     #[arg(short = 'P', long, value_name = "FILE")]
     pub pidfile: Option<PathBuf>,
 
-    /// Say more: -v events, -vv commands, -vvv everything
-    #[arg(short, long, action = ArgAction::Count)]
-    pub verbose: u8,
+    /// Say more: -v events, -vv commands and replies, -vvv batches and statistics too; =NUM: just so much
+    #[arg(short, long, value_name = "NUM", value_parser = Verbosity::parse, num_args = 0..=1, require_equals = true, default_missing_value = "", action = ArgAction::Append)]
+    #[serde(deserialize_with = "level", skip_serializing)]
+    pub verbose: Vec<Verbosity>,
+
+    /// Where the log goes: stderr, syslog, journald, or a file, which is opened again at SIGHUP [default:
+    /// stderr]
+    #[arg(long, value_name = "DEST")]
+    pub log: Option<String>,
 
     /// Requests of all connections of a thread that go to the engine at a time [default: 256; with
     /// --cpserver or the engine cphash: 1000]
@@ -139,7 +156,7 @@ pub struct Flags {
 
     /// More options, with commas between: idle_timeout=SECONDS, hashpower=NUM, maxconns_fast, ...
     #[arg(short = 'o', long, value_name = "OPTIONS", value_delimiter = ',')]
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(deserialize_with = "one_or_many", skip_serializing)]
     pub extended: Vec<String>,
 
     /// The engine [default: cuckoo]
@@ -183,6 +200,14 @@ impl Flags {
         }
     }
 
+    /// The level of logging.
+    pub fn verbosity(&self) -> u8 {
+        self.verbose.iter().fold(0, |level, said| match said {
+            Verbosity::More => level.saturating_add(1),
+            Verbosity::Level(level) => *level,
+        })
+    }
+
     /// These flags, and the file's where these say nothing.
     pub fn over(self, file: Flags) -> Flags {
         Flags {
@@ -193,6 +218,7 @@ impl Flags {
             unix_socket: self.unix_socket.or(file.unix_socket),
             unix_mask: self.unix_mask.or(file.unix_mask),
             memory_limit: self.memory_limit.or(file.memory_limit),
+            memory_limit_max: self.memory_limit_max.or(file.memory_limit_max),
             conn_limit: self.conn_limit.or(file.conn_limit),
             threads: self.threads.or(file.threads),
             listen_backlog: self.listen_backlog.or(file.listen_backlog),
@@ -200,24 +226,21 @@ impl Flags {
             max_item_size: self.max_item_size.or(file.max_item_size),
             slab_min_size: self.slab_min_size.or(file.slab_min_size),
             slab_growth_factor: self.slab_growth_factor.or(file.slab_growth_factor),
-            disable_evictions: self.disable_evictions || file.disable_evictions,
-            disable_flush_all: self.disable_flush_all || file.disable_flush_all,
-            disable_dumping: self.disable_dumping || file.disable_dumping,
-            disable_cas: self.disable_cas || file.disable_cas,
-            enable_shutdown: self.enable_shutdown || file.enable_shutdown,
-            enable_largepages: self.enable_largepages || file.enable_largepages,
-            lock_memory: self.lock_memory || file.lock_memory,
-            coredumps: self.coredumps || file.coredumps,
+            disable_evictions: self.disable_evictions.or(file.disable_evictions),
+            disable_flush_all: self.disable_flush_all.or(file.disable_flush_all),
+            disable_dumping: self.disable_dumping.or(file.disable_dumping),
+            disable_cas: self.disable_cas.or(file.disable_cas),
+            enable_shutdown: self.enable_shutdown.or(file.enable_shutdown),
+            enable_largepages: self.enable_largepages.or(file.enable_largepages),
+            lock_memory: self.lock_memory.or(file.lock_memory),
+            coredumps: self.coredumps.or(file.coredumps),
             protocol: self.protocol.or(file.protocol),
-            daemon: self.daemon || file.daemon,
+            daemon: self.daemon.or(file.daemon),
             user: self.user.or(file.user),
             pidfile: self.pidfile.or(file.pidfile),
             batch: self.batch.or(file.batch),
-            verbose: if self.verbose > 0 {
-                self.verbose
-            } else {
-                file.verbose
-            },
+            verbose: either(self.verbose, file.verbose),
+            log: self.log.or(file.log),
             extended: [file.extended, self.extended].concat(),
             engine: self.engine.or(file.engine),
             partitions: self.partitions.or(file.partitions),
@@ -228,7 +251,29 @@ impl Flags {
     }
 }
 
-fn either(first: Vec<String>, second: Vec<String>) -> Vec<String> {
+/// One `-v`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verbosity {
+    /// One level more than before.
+    More,
+    /// This level.
+    Level(u8),
+}
+
+impl Verbosity {
+    /// Nothing behind -v, or a level.
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Ok(Self::More),
+            level => level
+                .parse()
+                .map(Self::Level)
+                .map_err(|_| format!("`{level}` is not a level: 0 to 3")),
+        }
+    }
+}
+
+fn either<T>(first: Vec<T>, second: Vec<T>) -> Vec<T> {
     if first.is_empty() { second } else { first }
 }
 
@@ -277,6 +322,10 @@ fn octal_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Err
     NumberOrText::deserialize(input)?.parse(octal)
 }
 
+fn level<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Verbosity>, D::Error> {
+    u8::deserialize(input).map(|level| vec![Verbosity::Level(level)])
+}
+
 /// `"a,b"` or `["a", "b"]` in the file.
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -312,9 +361,9 @@ mod tests {
     fn short_long_and_file_say_the_same() {
         let short = typed(
             "-p 1 -U 0 -l a,b -l c:2 -s /s -a 0770 -m 1024 -c 5 -t 2 -b 7 -R 9 -I 2m -n 64 -f 1.5 \
-             -M -F -X -C -A -L -k -r -B auto -d -u nobody -P /p -vv -o modern,idle_timeout=3 \
+             -M -F -X -C -A -L -k -r -B auto -d -u nobody -P /p --verbose=2 --log /l -o modern,idle_timeout=3 \
              --cpserver d,e:3 --batch 500 --engine cphash --partitions 8 --server-threads 1-4 \
-             --pin 2 --eviction random",
+             --pin 2 --eviction random --memory-limit-max 2048",
         )
         .unwrap();
         let long = typed(
@@ -324,9 +373,9 @@ mod tests {
              --slab-growth-factor=1.5 --disable-evictions --disable-flush-all --disable-dumping \
              --disable-cas --enable-shutdown --enable-largepages --lock-memory --coredumps \
              --protocol=auto --daemon \
-             --user=nobody --pidfile=/p --verbose --verbose --extended=modern,idle_timeout=3 \
+             --user=nobody --pidfile=/p --verbose=2 --log=/l --extended=modern,idle_timeout=3 \
              --cpserver=d --cpserver=e:3 --batch=500 --engine=cphash --partitions=8 \
-             --server-threads=1-4 --pin=2 --eviction=random",
+             --server-threads=1-4 --pin=2 --eviction=random --memory-limit-max=2g",
         )
         .unwrap();
         let file = file(
@@ -337,6 +386,7 @@ mod tests {
             unix-socket = "/s"
             unix-mask = "770"
             memory-limit = 1024
+            memory-limit-max = "2g"
             conn-limit = 5
             threads = 2
             listen-backlog = 7
@@ -357,6 +407,7 @@ mod tests {
             user = "nobody"
             pidfile = "/p"
             verbose = 2
+            log = "/l"
             extended = "modern,idle_timeout=3"
             cpserver = ["d", "e:3"]
             batch = 500
@@ -388,6 +439,37 @@ mod tests {
     }
 
     #[test]
+    fn switches_are_turned_off_against_the_file() {
+        let file =
+            || file("daemon = true\ndisable-evictions = true\nlock-memory = true\nverbose = 2");
+        let flags = typed("--daemon=false -M=false").unwrap().over(file());
+        assert_eq!(
+            (flags.daemon, flags.disable_evictions),
+            (Some(false), Some(false))
+        );
+        assert_eq!((flags.lock_memory, flags.verbosity()), (Some(true), 2));
+        // One behind the other in one word, as ever.
+        let flags = typed("-dMkvv").unwrap();
+        assert_eq!(
+            (flags.daemon, flags.disable_evictions),
+            (Some(true), Some(true))
+        );
+        assert_eq!((flags.lock_memory, flags.verbosity()), (Some(true), 2));
+        for (said, level) in [
+            ("-v", 1),
+            ("-vvv", 3),
+            ("--verbose=0", 0),
+            ("-v -v=1 -v", 2),
+        ] {
+            assert_eq!(
+                typed(said).unwrap().over(file()).verbosity(),
+                level,
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
     fn what_has_no_form_is_refused() {
         for line in [
             "--engine chain",
@@ -400,10 +482,12 @@ mod tests {
             "-t -3",
             "-I 1q",
             "--no-such-flag",
+            "--daemon=perhaps",
+            "--verbose=much",
         ] {
             assert!(typed(line).is_err(), "{line}");
         }
-        assert_eq!(typed("-Z").unwrap_err().kind(), ErrorKind::UnknownArgument);
+        assert_eq!(typed("-z").unwrap_err().kind(), ErrorKind::UnknownArgument);
     }
 
     #[test]

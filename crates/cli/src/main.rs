@@ -1,22 +1,25 @@
 //! The `nuthatch` binary: parses, builds, runs. Errors become exit codes here and nowhere else.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bench;
 mod command;
+mod daemon;
 mod engine;
 mod extended;
 mod flags;
 mod flow;
 mod hash;
+mod log;
+mod missing;
 mod process;
+mod reload;
 mod serve;
 mod settings;
 mod tuning;
 
+use std::io;
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use command::{Command, CommandLine};
 
@@ -28,13 +31,23 @@ pub enum Failure {
     Runtime(String),
 }
 
+/// Engines call a configuration that cannot be an invalid input.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::InvalidInput => Self::Usage(error.to_string()),
+            _ => Self::Runtime(error.to_string()),
+        }
+    }
+}
+
 fn main() -> ExitCode {
     // Ends by itself, with 2, for what is not a command line, and with 0 for help and version.
-    let line = CommandLine::parse();
+    let line = CommandLine::read(std::env::args_os().collect());
     let outcome = match line.command {
         None => serve::run(line.serve),
-        Some(Command::Serve(serve)) => serve::run(serve),
-        Some(Command::Bench(bench)) => bench.run().map_err(Failure::Runtime),
+        Some(Command::Serve(serve)) => serve::run(*serve),
+        Some(Command::Bench(bench)) => bench.run(),
         Some(Command::Flow(flow)) => flow.run(),
         Some(Command::Hash(hash)) => hash.run(),
         Some(Command::Completions { shell }) => {
@@ -47,6 +60,6 @@ fn main() -> ExitCode {
         Err(Failure::Usage(message)) => (2, message),
         Err(Failure::Runtime(message)) => (1, message),
     };
-    eprintln!("nuthatch: {message}");
+    log::say(&message);
     ExitCode::from(code)
 }

@@ -1,11 +1,11 @@
-//! The process around the server: background, limits, locked memory, user, process id.
+//! The process around the server: limits, locked memory, user, process id.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
-use nix::unistd::{User, daemon, geteuid, initgroups, setgid, setuid};
+use nix::unistd::{User, geteuid, initgroups, setgid, setuid};
 use nuthatch_server::raise_file_limit;
 
 use crate::settings::ProcessSettings;
@@ -13,17 +13,10 @@ use crate::settings::ProcessSettings;
 /// Files that a server holds besides its connections: standard streams, epoll, wakers, listeners.
 const OTHER_FILES: u64 = 64;
 
-/// Becomes what the settings ask for. Must run before any thread is started. Returns warnings.
-pub fn prepare(
-    settings: &ProcessSettings,
-    connections: usize,
-    verbosity: u32,
-) -> Result<Vec<String>, String> {
+/// Becomes what the settings ask for, but for the background. Must run before any thread is started. Returns
+/// warnings.
+pub fn prepare(settings: &ProcessSettings, connections: usize) -> Result<Vec<String>, String> {
     let mut warnings = Vec::new();
-    if settings.daemon {
-        // A daemon that was asked to say something keeps its standard streams, as memcached does.
-        daemon(false, verbosity > 0).map_err(|error| format!("-d: {error}"))?;
-    }
     // While it may still be root. The server asks again, and warns if it is too little.
     let _ = raise_file_limit(connections as u64 + OTHER_FILES);
     if settings.lock_memory

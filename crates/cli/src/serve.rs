@@ -1,89 +1,133 @@
 //! A server's life: from settings to the last connection's end.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
 
 use nuthatch::Engine;
 use nuthatch::stats::EngineStats;
-use nuthatch_server::{Address, OnVerbosity, Server, on_signals};
-use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::reload;
-use tracing_subscriber::util::SubscriberInitExt;
+use nuthatch_server::{Address, OnVerbosity, Server, ServerHandle, Signals};
 
 use crate::Failure;
 use crate::command::Serve;
+use crate::daemon::{self, Launch};
 use crate::engine::{Build, Job};
+use crate::log::{Log, LogTo};
 use crate::process::{self, PidFile};
-use crate::settings::{PORT_FILE, Settings};
+use crate::reload::Reload;
+use crate::settings::{PORT_FILE, ProcessSettings, Settings};
 
 /// Serves until it is told to stop.
 pub fn run(serve: Serve) -> Result<(), Failure> {
-    let flags = serve.flags().map_err(Failure::Usage)?;
+    let serve = serve.absolute().map_err(Failure::Usage)?;
+    let flags = serve.clone().flags().map_err(Failure::Usage)?;
     let port_file = std::env::var_os(PORT_FILE).map(Into::into);
-    let settings = Settings::check(&flags, port_file).map_err(Failure::Usage)?;
-    start(settings).map_err(Failure::Runtime)
-}
-
-fn start(mut settings: Settings) -> Result<(), String> {
-    let verbosity = settings.server.verbosity;
+    let mut settings = Settings::check(&flags, port_file).map_err(Failure::Usage)?;
+    // First, as it must be done by the only thread.
+    let launch = settings.process.daemon.then(daemon::launch).transpose();
+    let launch = launch.map_err(Failure::Runtime)?;
     let connections = settings.server.connections_max.get();
-    let warnings = process::prepare(&settings.process, connections, verbosity)?;
+    let warnings = process::prepare(&settings.process, connections).map_err(Failure::Runtime)?;
+    let verbosity = settings.server.verbosity;
+    let log = Log::begin(&settings.process.log, verbosity).map_err(Failure::Runtime)?;
     for warning in settings.warnings.iter().chain(&warnings) {
-        eprintln!("nuthatch: {warning}");
+        log.warn(warning);
     }
-    settings.server.on_verbosity = log_to_stderr(verbosity);
-    settings.engine.name.choose(settings)
+    let turned = log.clone();
+    settings.server.on_verbosity = OnVerbosity::new(move |level| turned.set_verbosity(level));
+    let reload = Reload::new(serve, &flags, log.clone()).map_err(Failure::Usage)?;
+    let outcome = settings.engine.name.choose(Life {
+        settings,
+        launch,
+        reload,
+    });
+    if let Err(Failure::Usage(error) | Failure::Runtime(error)) = &outcome {
+        log.error(error);
+    }
+    outcome
 }
 
-/// Begins to log, and returns what changes how much.
-fn log_to_stderr(verbosity: u32) -> OnVerbosity {
-    let (filter, handle) = reload::Layer::new(level(verbosity));
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    tracing_subscriber::registry()
-        .with(filter)
-        .with(lines)
-        .init();
-    OnVerbosity::new(move |verbosity| {
-        // It fails only when the subscriber is gone, and that lives as long as the process.
-        let _ = handle.reload(level(verbosity));
-    })
+/// What a server is started with.
+struct Life {
+    settings: Settings,
+    /// Set if it runs in the background.
+    launch: Option<Launch>,
+    reload: Reload,
 }
 
-/// Warnings in any case; more as -v or `verbosity` asks for.
-fn level(verbosity: u32) -> LevelFilter {
-    match verbosity {
-        0 => LevelFilter::WARN,
-        1 => LevelFilter::INFO,
-        2 => LevelFilter::DEBUG,
-        _ => LevelFilter::TRACE,
+impl Job for Life {
+    type Output = Result<(), Failure>;
+
+    fn run<E: Engine>(self, build: Build<E>) -> Result<(), Failure> {
+        let Self {
+            settings,
+            launch,
+            reload,
+        } = self;
+        let engine = build(&settings.engine)?;
+        let (name, index) = (engine.name(), index(&engine.stats()));
+        let (threads, limit) = (settings.server.threads, settings.engine.memory_limit >> 20);
+        let process = settings.process;
+        let keeps_stderr = process.log == LogTo::Stderr && settings.server.verbosity > 0;
+        let signals =
+            Signals::catch().map_err(|error| Failure::Runtime(format!("signals: {error}")))?;
+        let server = Server::start(settings.server, engine)
+            .map_err(|error| Failure::Runtime(error.to_string()))?;
+        let begun = begin(&server, &process, signals, reload).and_then(|pid_file| {
+            let places = places(&server);
+            let says = format!("engine {name}, {limit} MiB, {threads} threads, {index}at {places}");
+            if process.daemon || process.log != LogTo::Stderr {
+                tracing::info!("{says}");
+            }
+            if let Some(launch) = launch {
+                let done = launch.done(keeps_stderr);
+                done.map_err(|error| format!("-d: {error}"))?;
+            } else {
+                announce(&says, server.addresses());
+            }
+            Ok(pid_file)
+        });
+        // If the start failed, the server is stopped: that removes the sockets it has bound.
+        if begun.is_err() {
+            server.shutdown();
+        }
+        let ended = server.join().map_err(|error| error.to_string());
+        // The file is removed when this returns.
+        let _pid_file = begun.map_err(Failure::Runtime)?;
+        ended.map_err(Failure::Runtime)
     }
 }
 
-impl Job for Settings {
-    type Output = Result<(), String>;
+/// Writes the process id and begins to serve signals.
+fn begin(
+    server: &ServerHandle,
+    process: &ProcessSettings,
+    signals: Signals,
+    mut reload: Reload,
+) -> Result<Option<PidFile>, String> {
+    let pid_file = process.pid_file.as_deref();
+    let pid_file = pid_file.map(PidFile::write).transpose()?;
+    let controls = server.controls();
+    signals
+        .serve(server.stopper(), move || reload.run(&controls))
+        .map_err(|error| format!("signals: {error}"))?;
+    Ok(pid_file)
+}
 
-    fn run<E: Engine>(self, build: Build<E>) -> Result<(), String> {
-        let engine = build(&self.engine)?;
-        let name = engine.name();
-        let index = index(&engine.stats());
-        let threads = self.server.threads;
-        let server = Server::start(self.server, engine).map_err(|error| error.to_string())?;
-        on_signals(server.stopper()).map_err(|error| format!("signals: {error}"))?;
-        let pid_file = self.process.pid_file.as_deref();
-        let _pid_file = pid_file.map(PidFile::write).transpose()?;
-        let cpserver = match server.cpserver_addresses() {
-            [] => String::new(),
-            addresses => format!(", CPServer at {}", list(addresses)),
-        };
-        eprint!(
-            "nuthatch {}: engine {name}, {} MiB, {threads} threads, {index}at {}{cpserver}\n{}\n",
-            env!("CARGO_PKG_VERSION"),
-            self.engine.memory_limit >> 20,
-            list(server.addresses()),
-            what_next(server.addresses())
-        );
-        server.join().map_err(|error| error.to_string())
+/// Where it listens.
+fn places(server: &ServerHandle) -> String {
+    let memcached = list(server.addresses());
+    match server.cpserver_addresses() {
+        [] => memcached,
+        addresses => format!("{memcached}, CPServer at {}", list(addresses)),
     }
+}
+
+/// Tells a person what runs, and what to type next.
+fn announce(says: &str, addresses: &[Address]) {
+    let version = env!("CARGO_PKG_VERSION");
+    let next = what_next(addresses);
+    // There is no other place for the message.
+    let _ = write!(io::stderr(), "nuthatch {version}: {says}\n{next}\n");
 }
 
 /// The index's size and the rule that chose it; nothing for an engine without such a rule.

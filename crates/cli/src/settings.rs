@@ -11,7 +11,10 @@ use nuthatch_server::config::{self, Config, Listen};
 use crate::engine::{EngineName, EngineSettings};
 use crate::extended::Extended;
 use crate::flags::Flags;
+use crate::log::LogTo;
 
+/// The smallest `-m`, in bytes.
+const MEMORY_MIN: usize = 1 << 20;
 /// The largest `-t`.
 const THREADS_MAX: usize = 1024;
 /// The largest `--batch`.
@@ -51,6 +54,8 @@ pub struct ProcessSettings {
     pub lock_memory: bool,
     /// Leave a core file after a crash.
     pub core_dumps: bool,
+    /// Where the log goes.
+    pub log: LogTo,
 }
 
 impl Settings {
@@ -60,8 +65,10 @@ impl Settings {
         let unknown = extended.unknown.iter();
         let warnings = unknown
             .map(|option| format!("-o {option}: no such option here; it has no effect"))
-            .chain(without_effect(flags))
-            .collect();
+            .chain(extended.contrary.iter().map(|option| {
+                format!("-o {option}: it behaves otherwise in any case; this has no effect")
+            }))
+            .chain(without_effect(flags));
         if flags.udp_port.is_some_and(|port| port != 0) {
             return Err("-U: there is no UDP; only 0 (off)".to_owned());
         }
@@ -69,21 +76,42 @@ impl Settings {
             return Err("-B: ascii or auto; there is no binary protocol".to_owned());
         }
         let engine = engine(flags, &extended)?;
+        let warnings = warnings.chain(smaller_items(flags, &engine)).collect();
         let mut server = server(flags, &extended, port_file)?;
         server.engine_settings = engine.lines();
         Ok(Self {
             engine,
             server,
             process: ProcessSettings {
-                daemon: flags.daemon,
+                daemon: flags.daemon.unwrap_or_default(),
                 user: flags.user.clone(),
                 pid_file: flags.pidfile.as_deref().map(absolute).transpose()?,
-                lock_memory: flags.lock_memory,
-                core_dumps: flags.coredumps,
+                lock_memory: flags.lock_memory.unwrap_or_default(),
+                core_dumps: flags.coredumps.unwrap_or_default(),
+                log: log(flags)?,
             },
             warnings,
         })
     }
+}
+
+/// Where the log goes.
+fn log(flags: &Flags) -> Result<LogTo, String> {
+    Ok(match flags.log.as_deref().map(LogTo::parse) {
+        Some(LogTo::File(path)) => LogTo::File(absolute(&path)?),
+        said => said.unwrap_or_default(),
+    })
+}
+
+/// With a small limit, items are smaller than memcached's unless it is said how large they may be.
+fn smaller_items(flags: &Flags, engine: &EngineSettings) -> Option<String> {
+    let is_less = engine.item_size_max < EngineSettings::default().item_size_max;
+    (is_less && flags.max_item_size.is_none()).then(|| {
+        format!(
+            "-m: with so little memory an item has {} KiB at most",
+            engine.item_size_max >> 10
+        )
+    })
 }
 
 /// memcached's flags about size classes, where the engine has none: a memcached's command line keeps
@@ -104,19 +132,29 @@ fn without_effect(flags: &Flags) -> Vec<String> {
 
 fn engine(flags: &Flags, extended: &Extended) -> Result<EngineSettings, String> {
     let default = EngineSettings::default();
+    let name = flags.engine.unwrap_or(default.name);
+    let memory_limit = flags.memory_limit.unwrap_or(default.memory_limit);
+    let item_size_max = flags.max_item_size;
     let settings = EngineSettings {
-        name: flags.engine.unwrap_or(default.name),
-        memory_limit: flags.memory_limit.unwrap_or(default.memory_limit),
-        item_size_max: flags.max_item_size.unwrap_or(default.item_size_max),
-        evicts: !flags.disable_evictions,
+        name,
+        memory_limit,
+        memory_limit_max: flags.memory_limit_max,
+        item_size_max: item_size_max.unwrap_or_else(|| name.item_size_max(memory_limit)),
+        evicts: !flags.disable_evictions.unwrap_or_default(),
         chunk_min: flags.slab_min_size,
         growth_factor: flags.slab_growth_factor.unwrap_or(default.growth_factor),
         initial_items: extended.initial_items,
         tuning: flags.tuning(),
     };
     settings.tuning.check(&[settings.name])?;
-    if settings.memory_limit == 0 {
+    if settings.memory_limit < MEMORY_MIN {
         return Err("-m: at least 1 megabyte".to_owned());
+    }
+    if settings
+        .memory_limit_max
+        .is_some_and(|most| most < settings.memory_limit)
+    {
+        return Err("--memory-limit-max: at least the memory limit (-m)".to_owned());
     }
     if !ITEM_SIZES.contains(&settings.item_size_max) {
         return Err("-I: from 1k to 1g".to_owned());
@@ -165,13 +203,13 @@ fn server(
         batch_max,
         idle_timeout: extended.idle_timeout,
         port_file: port_file.as_deref().map(absolute).transpose()?,
-        allow_shutdown: flags.enable_shutdown,
-        allow_flush: !flags.disable_flush_all,
-        allow_dump: !flags.disable_dumping,
-        cas: !flags.disable_cas,
+        allow_shutdown: flags.enable_shutdown.unwrap_or_default(),
+        allow_flush: !flags.disable_flush_all.unwrap_or_default(),
+        allow_dump: !flags.disable_dumping.unwrap_or_default(),
+        cas: !flags.disable_cas.unwrap_or_default(),
         engine_settings: Vec::new(),
         version: default.version,
-        verbosity: flags.verbose.into(),
+        verbosity: flags.verbosity().into(),
         on_verbosity: default.on_verbosity,
     })
 }
@@ -236,7 +274,7 @@ fn resolve(place: &str, port: u16) -> Option<Vec<SocketAddr>> {
 }
 
 /// A daemon changes its directory: paths are meant from where it was started.
-fn absolute(path: &Path) -> Result<PathBuf, String> {
+pub fn absolute(path: &Path) -> Result<PathBuf, String> {
     std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 

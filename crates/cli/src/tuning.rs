@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::{Args, ValueEnum};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::EngineName;
 
@@ -14,7 +14,7 @@ const PAPER_PARTITIONS: usize = 4096;
 const PARTITION_LEAST: usize = 64 << 10;
 
 /// Who has to go when a partition is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvictionName {
     /// The least recently used item, strictly
@@ -24,7 +24,7 @@ pub enum EvictionName {
 }
 
 /// Server threads as typed: always so many, or from so many to so many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ThreadRange {
     /// At least.
     pub min: usize,

@@ -1,113 +1,18 @@
 //! The binary from outside: what it prints, how it serves, how it ends.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-const NUTHATCH: &str = env!("CARGO_BIN_EXE_nuthatch");
+mod running;
 
-fn run(line: &str) -> Output {
-    let words = line.split_whitespace();
-    Command::new(NUTHATCH).args(words).output().unwrap()
-}
-
-fn stdout(line: &str) -> String {
-    let output = run(line);
-    assert!(output.status.success(), "{line}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// A server, ended by its process id if a test fails.
-struct Running {
-    child: Child,
-    stderr: BufReader<std::process::ChildStderr>,
-    /// The line that says what runs.
-    says: String,
-    /// What was said before it.
-    warnings: Vec<String>,
-}
-
-impl Running {
-    /// Starts a server and waits until it says what runs.
-    fn start(line: &str) -> Self {
-        Self::start_with(line, |_| {})
-    }
-
-    fn start_with(line: &str, more: impl FnOnce(&mut Command)) -> Self {
-        let mut command = Command::new(NUTHATCH);
-        command.args(line.split_whitespace()).stderr(Stdio::piped());
-        more(&mut command);
-        let mut child = command.spawn().unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut running = Self {
-            child,
-            stderr,
-            says: String::new(),
-            warnings: Vec::new(),
-        };
-        loop {
-            let mut line = String::new();
-            let length = running.stderr.read_line(&mut line).unwrap();
-            assert!(length > 0, "it ended: {:?}", running.warnings);
-            if line.contains(": engine ") {
-                running.says = line;
-                return running;
-            }
-            running.warnings.push(line);
-        }
-    }
-
-    /// The address that it says it listens at.
-    fn address(&self) -> &str {
-        let memcached = self.says.split(", CPServer at ").next().unwrap();
-        memcached.trim_end().rsplit(' ').next().unwrap()
-    }
-
-    /// The same for CPServer's clients.
-    fn cpserver_address(&self) -> &str {
-        self.says
-            .trim_end()
-            .rsplit_once(", CPServer at ")
-            .unwrap()
-            .1
-    }
-
-    fn ask(&self, request: &str) -> String {
-        talk(TcpStream::connect(self.address()).unwrap(), request)
-    }
-
-    /// Ends it, and returns its exit code and the rest of what it said.
-    fn end(mut self, signal: Signal) -> (Option<i32>, String) {
-        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
-        let mut rest = String::new();
-        self.stderr.read_to_string(&mut rest).unwrap();
-        (self.child.wait().unwrap().code(), rest)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Sends a request that ends with quit and reads to the end.
-fn talk(mut stream: impl Read + Write, request: &str) -> String {
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).unwrap();
-    reply
-}
-
-const SET_AND_GET: &str = "set k 5 0 3\r\nabc\r\nget k\r\nquit\r\n";
-const SET_AND_GOT: &str = "STORED\r\nVALUE k 5 3\r\nabc\r\nEND\r\n";
+use running::*;
 
 #[test]
 fn version_help_completions_and_manual() {
@@ -187,15 +92,32 @@ fn what_does_not_work_ends_with_1() {
         run("bench server --target 127.0.0.1:1").status.code(),
         Some(1)
     );
+}
+
+#[test]
+fn values_that_are_refused_end_with_2_whoever_refuses_them() {
     for line in [
         "bench engine --items 0",
         "bench engine --engine cuckoo,chained",
-        "bench fill --eviction random",
+        "bench engine --memory 1k",
+        "bench engine --key-size 251",
         "bench engine --working-set 64k --threads 0",
+        "bench engine --working-set 64k --eviction random",
+        "bench fill --eviction random",
+        "bench fill --memory 1k",
+        "bench fill --value-size 0",
+        "bench server --target nobody",
+        "bench server --seconds nan",
         "bench server --protocol cpserver --multiget 2",
         "bench server --protocol cpserver --get-ratio 0",
+        "bench versus --rival true --rounds 0",
+        "-l 127.0.0.1 -p 0 -m 512k",
+        "-l 127.0.0.1 -p 0 -m 1 -I 1m",
+        "-l 127.0.0.1 -p 0 --engine cphash --partitions 3",
+        "-l 127.0.0.1 -p 0 --engine lockhash -m 1 -I 1m",
     ] {
-        assert_eq!(run(line).status.code(), Some(1), "{line}");
+        let output = run(line);
+        assert_eq!(output.status.code(), Some(2), "{line}: {output:?}");
     }
 }
 
@@ -391,41 +313,11 @@ fn a_unix_socket_has_its_mode() {
 }
 
 #[test]
-fn a_daemon_goes_on_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let (socket, pid) = (folder.path().join("socket"), folder.path().join("pid"));
-    let line = format!("-d -t 1 -s {} -P {}", socket.display(), pid.display());
-    let output = run(&line);
-    assert!(output.status.success(), "{output:?}");
-    let stream = loop {
-        if let Ok(stream) = UnixStream::connect(&socket) {
-            break stream;
-        }
-        std::thread::yield_now();
-    };
-    assert_eq!(talk(stream, SET_AND_GET), SET_AND_GOT);
-    while fs::read_to_string(&pid).is_ok_and(|text| !text.ends_with('\n')) || !pid.exists() {
-        std::thread::yield_now();
-    }
-    kill(Pid::from_raw(written_pid(&pid)), Signal::SIGTERM).unwrap();
-    while pid.exists() {
-        std::thread::yield_now();
-    }
-}
-
-/// A number of /proc/PID/status.
-fn status(running: &Running, name: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", running.child.id())).unwrap();
-    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-#[test]
 fn root_gives_itself_up() {
     let warns = |running: &Running| running.warnings.concat().contains("running as root");
     let running = Running::start("-l 127.0.0.1 -p 0 -t 1 -u nobody");
     assert!(!warns(&running));
-    assert_ne!(status(&running, "Uid:"), 0);
+    assert_ne!(running.status("Uid:"), 0);
     let running = Running::start("-l 127.0.0.1 -p 0 -t 1");
     assert_eq!(warns(&running), nix::unistd::geteuid().is_root());
 }
@@ -439,9 +331,9 @@ fn memory_is_locked_or_else_it_is_said() {
         let running = Running::start(line);
         assert_eq!(running.ask(SET_AND_GET), SET_AND_GOT);
         let warned = running.warnings.concat().contains("memory is not locked");
-        assert_eq!(status(&running, "VmLck:") == 0, warned, "{line}");
+        assert_eq!(running.status("VmLck:") == 0, warned, "{line}");
         // In kilobytes: what is only reserved is not touched.
-        assert!(status(&running, "VmRSS:") < 200_000);
+        assert!(running.status("VmRSS:") < 200_000);
     }
 }
 
@@ -494,24 +386,88 @@ fn the_server_bench_measures_a_server() {
 }
 
 #[test]
-fn versus_compares_two_servers() {
+fn versus_compares_servers() {
     let rival = format!("{NUTHATCH} -l 127.0.0.1 -p {{port}} -t 1");
     let output = Command::new(NUTHATCH)
-        .args([
-            "bench", "versus", "--rival", &rival, "--rounds", "2", "--json",
-        ])
+        .args(["bench", "versus", "--rival", &rival, "--rival", &rival])
+        .args(["--rounds", "2", "--json"])
         .args(["--ours", "-l 127.0.0.1 -p {port} -t 1"])
         .args(["--conns", "2", "--keys", "500", "--seconds", "0.1"])
         .output()
         .unwrap();
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
-    for name in ["ratio_ops_per_s", "ratio_server_cpu"] {
-        assert!(
-            report.contains(&format!("\"{name}\":{{\"median\":")),
-            "{report}"
-        );
+    for (name, times) in [
+        ("\"ratio_ops_per_s\":{\"median\":", 2),
+        ("\"ratio_server_cpu\":{\"median\":", 2),
+        ("\"version\":\"1.6.45-nuthatch-", 3),
+        ("\"compiler\":\"rustc ", 1),
+        ("\"kernel\":\"Linux ", 1),
+        ("\"processor\":\"", 1),
+    ] {
+        assert_eq!(report.matches(name).count(), times, "{name}: {report}");
     }
+}
+
+#[test]
+fn figures_are_tables_of_what_benches_found() {
+    let rival = format!("{NUTHATCH} -l 127.0.0.1 -p {{port}} -t 1 -m 8");
+    let folder = tempfile::tempdir().unwrap();
+    let found = folder.path().join("found.jsonl");
+    let mut lines = stdout("bench engine --items 2000 --rivals --seconds 0.05 --rounds 2 --json");
+    for words in [
+        &[
+            "versus",
+            "--rounds",
+            "1",
+            "--seconds",
+            "0.05",
+            "--keys",
+            "500",
+        ][..],
+        &["fill", "--memory", "8M"],
+    ] {
+        let output = Command::new(NUTHATCH)
+            .arg("bench")
+            .args(words)
+            .args(["--rival", &rival, "--json"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        lines += &String::from_utf8_lossy(&output.stdout);
+    }
+    // A server of ours holds as many items as the engine does in process.
+    let held: Vec<f64> = lines
+        .split("\"items_before_eviction\":")
+        .skip(1)
+        .map(|rest| rest.split([',', '}']).next().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(held.len(), 2, "{lines}");
+    assert!((0.8..1.25).contains(&(held[1] / held[0])), "{held:?}");
+
+    std::fs::write(&found, lines).unwrap();
+    let found = found.display();
+    let tables = stdout(&format!("bench figures --from {found} --commit abc"));
+    for part in [
+        "(abc), rustc ",
+        "| by quick_cache ",
+        "| byte strings: GET, 32 at a time |",
+    ] {
+        assert!(tables.contains(part), "{part}: {tables}");
+    }
+    let tables = stdout(&format!("bench figures --from {found} --detail"));
+    for part in [
+        "| nuthatch::Cache ",
+        "| GET, one at a time | memcached 1.6.45-nuthatch-",
+    ] {
+        assert!(tables.contains(part), "{part}: {tables}");
+    }
+    let missing = Command::new(NUTHATCH)
+        .args(["bench", "figures", "--from", "/no/such/file"])
+        .output()
+        .unwrap();
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("/no/such/file: "));
 }
 
 #[test]

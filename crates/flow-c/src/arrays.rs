@@ -21,7 +21,7 @@ pub(crate) unsafe fn many<'a, T>(first: *const T, count: usize) -> Result<&'a [T
     Ok(unsafe { slice::from_raw_parts(first, count) })
 }
 
-/// An array from C, to be written.
+/// An array from C, to be written and not read: C need not have initialised it.
 ///
 /// # Safety
 /// `first` is NULL or leads to `count` elements that nobody else uses for `'a`.

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use nuthatch_flow as flow;
 
-use crate::status::{Status, read, small, write};
+use crate::status::{Place, Status, read, small};
 
 /// Which slots may hold a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,8 +102,8 @@ pub struct Config {
 pub unsafe extern "C" fn nuthatch_flow_config_default(config: *mut Config) -> c_int {
     small(|| {
         // SAFETY: the caller's promise.
-        let config = unsafe { write(config) }?;
-        *config = Config {
+        let config = unsafe { Place::checked(config) }?;
+        config.put(Config {
             entries: 1 << 20,
             // The Rust library draws it from the operating system.
             seed: flow::Config::new(0).seed,
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn nuthatch_flow_config_default(config: *mut Config) -> c_
             eviction: Eviction::Pblru as u32,
             entry: Entry::Tag32 as u32,
             insert_at: InsertAt::Last as u32,
-        };
+        });
         Ok(0)
     })
 }

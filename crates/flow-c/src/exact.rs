@@ -8,7 +8,7 @@ use nuthatch_flow::{FlowInserted, FlowTable, KeyHasher, PACKED};
 use crate::arrays::{Arrays, WORD};
 use crate::config::{Config, For, checked};
 use crate::hash::Tuple;
-use crate::status::{Status, answer, read, small, write};
+use crate::status::{Place, Status, answer, read, small, write};
 use crate::table::{Outcome, Stats};
 
 /// An exact-match table of connections: it answers with a connection's own value or not at all, for
@@ -32,12 +32,12 @@ pub unsafe extern "C" fn nuthatch_flow_exact_create(
 ) -> c_int {
     small(|| {
         // SAFETY: the caller's promise.
-        let place = unsafe { write(table) }?;
-        *place = std::ptr::null_mut();
+        let place = unsafe { Place::checked(table) }?;
+        place.put(std::ptr::null_mut());
         // SAFETY: the caller's promise.
         let config = unsafe { checked(config, For::One) }?;
         let table = FlowTable::new(&config, KeyHasher::seeded(hash_seed))?;
-        *place = Box::into_raw(Box::new(Exact { table }));
+        place.put(Box::into_raw(Box::new(Exact { table })));
         Ok(0)
     })
 }
@@ -72,9 +72,10 @@ pub unsafe extern "C" fn nuthatch_flow_exact_lookup(
 ) -> c_int {
     small(|| {
         // SAFETY: the caller's promise, for all.
-        let (table, tuple, value) = unsafe { (write(table)?, read(tuple)?, write(value)?) };
+        let (table, tuple, value) =
+            unsafe { (write(table)?, read(tuple)?, Place::checked(value)?) };
         let found = table.table.lookup(&tuple.checked()?);
-        *value = found.unwrap_or(*value);
+        found.inspect(|&found| value.put(found));
         Ok(c_int::from(found.is_some()))
     })
 }
@@ -135,14 +136,14 @@ pub unsafe extern "C" fn nuthatch_flow_exact_insert(
 ) -> c_int {
     small(|| {
         // SAFETY: the caller's promise, for all.
-        let (table, tuple, old) = unsafe { (write(table)?, read(tuple)?, old.as_mut()) };
+        let (table, tuple, old) = unsafe { (write(table)?, read(tuple)?, Place::optional(old)) };
         let (outcome, gone) = match table.table.insert(&tuple.checked()?, value) {
             FlowInserted::Filled => (Outcome::Filled, None),
             FlowInserted::Updated { old } => (Outcome::Updated, Some(old)),
             FlowInserted::Evicted { value, .. } => (Outcome::Evicted, Some(value)),
         };
         if let (Some(gone), Some(old)) = (gone, old) {
-            *old = gone;
+            old.put(gone);
         }
         Ok(outcome as c_int)
     })
@@ -163,10 +164,10 @@ pub unsafe extern "C" fn nuthatch_flow_exact_remove(
 ) -> c_int {
     small(|| {
         // SAFETY: the caller's promise, for all.
-        let (table, tuple, old) = unsafe { (write(table)?, read(tuple)?, old.as_mut()) };
+        let (table, tuple, old) = unsafe { (write(table)?, read(tuple)?, Place::optional(old)) };
         let removed = table.table.remove(&tuple.checked()?);
         if let (Some(value), Some(old)) = (removed, old) {
-            *old = value;
+            old.put(value);
         }
         Ok(c_int::from(removed.is_some()))
     })
@@ -210,8 +211,8 @@ pub unsafe extern "C" fn nuthatch_flow_exact_get_stats(
 ) -> c_int {
     small(|| {
         // SAFETY: the caller's promise, for both.
-        let (table, stats) = unsafe { (read(table)?, write(stats)?) };
-        *stats = Stats::of(table.table.stats(), table.table.config());
+        let (table, stats) = unsafe { (read(table)?, Place::checked(stats)?) };
+        stats.put(Stats::of(table.table.stats(), table.table.config()));
         Ok(0)
     })
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use nuthatch_flow::{self as flow, FiveTuple, KeyHasher, PACKED};
 
 use crate::arrays::{many, many_mut};
-use crate::status::{Status, read, small, write};
+use crate::status::{Place, Status, read, small};
 
 /// What names a transport connection. Addresses and ports are in network byte order, as they lie in
 /// the packet.
@@ -93,10 +93,10 @@ pub struct Hasher {
 pub unsafe extern "C" fn nuthatch_flow_hasher_create(seed: u64, hasher: *mut *mut Hasher) -> c_int {
     small(|| {
         // SAFETY: the caller's promise.
-        let place = unsafe { write(hasher) }?;
-        *place = std::ptr::null_mut();
+        let place = unsafe { Place::checked(hasher) }?;
+        place.put(std::ptr::null_mut());
         let hasher = KeyHasher::seeded(seed);
-        *place = Box::into_raw(Box::new(Hasher { hasher }));
+        place.put(Box::into_raw(Box::new(Hasher { hasher })));
         Ok(0)
     })
 }

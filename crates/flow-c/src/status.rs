@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 
 use nuthatch_flow::ConfigError;
 
@@ -120,10 +121,35 @@ pub(crate) unsafe fn read<'a, T>(pointer: *const T) -> Result<&'a T, Status> {
     unsafe { pointer.as_ref() }.ok_or(Status::NullPointer)
 }
 
+/// A place of the caller's for an answer, which may be uninitialised: it is written to, if there is an
+/// answer, and never read or referred to.
+pub(crate) struct Place<T>(NonNull<T>);
+
+impl<T> Place<T> {
+    /// # Safety
+    /// `pointer` is NULL, or may be written to for as long as this lives.
+    pub(crate) unsafe fn checked(pointer: *mut T) -> Result<Self, Status> {
+        NonNull::new(pointer).map(Self).ok_or(Status::NullPointer)
+    }
+
+    /// The same for an answer that the caller may do without.
+    ///
+    /// # Safety
+    /// As for [`Place::checked`].
+    pub(crate) unsafe fn optional(pointer: *mut T) -> Option<Self> {
+        NonNull::new(pointer).map(Self)
+    }
+
+    pub(crate) fn put(&self, answer: T) {
+        // SAFETY: who made this vouched for it.
+        unsafe { self.0.write(answer) }
+    }
+}
+
 /// What a pointer from C points to, to be changed.
 ///
 /// # Safety
-/// `pointer` is NULL, or points to a valid `T` that nobody else uses for `'a`.
+/// `pointer` is NULL, or points to a valid, initialised `T` that nobody else uses for `'a`.
 pub(crate) unsafe fn write<'a, T>(pointer: *mut T) -> Result<&'a mut T, Status> {
     // SAFETY: the caller's promise.
     unsafe { pointer.as_mut() }.ok_or(Status::NullPointer)

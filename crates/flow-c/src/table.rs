@@ -7,7 +7,7 @@ use nuthatch_flow::Inserted;
 use crate::arrays::Arrays;
 use crate::cache::Cache;
 use crate::config::{Config, For, checked};
-use crate::status::{Status, answer, read, small, write};
+use crate::status::{Place, Status, answer, read, small, write};
 
 /// A flow cache, or one thread's part in a flow cache that threads share.
 ///
@@ -134,10 +134,10 @@ unsafe fn hand_out(
     make: impl FnOnce() -> Result<Cache, Status>,
 ) -> Result<c_int, Status> {
     // SAFETY: the caller's promise.
-    let place = unsafe { write(place) }?;
-    *place = std::ptr::null_mut();
+    let place = unsafe { Place::checked(place) }?;
+    place.put(std::ptr::null_mut());
     let cache = make()?;
-    *place = Box::into_raw(Box::new(Table { cache }));
+    place.put(Box::into_raw(Box::new(Table { cache })));
     Ok(0)
 }
 
@@ -171,9 +171,9 @@ pub unsafe extern "C" fn nuthatch_flow_lookup(
 ) -> c_int {
     small(|| {
         // SAFETY: the caller's promise, for both.
-        let (table, value) = unsafe { (write(table)?, write(value)?) };
+        let (table, value) = unsafe { (write(table)?, Place::checked(value)?) };
         let found = table.cache.lookup(hash);
-        *value = found.unwrap_or(*value);
+        found.inspect(|&found| value.put(found));
         Ok(c_int::from(found.is_some()))
     })
 }
@@ -240,8 +240,8 @@ pub(crate) unsafe fn outcome(inserted: Inserted, old: *mut u64) -> Outcome {
         Inserted::Evicted { value } => (Outcome::Evicted, Some(value)),
     };
     // SAFETY: the caller's promise.
-    if let (Some(gone), Some(old)) = (gone, unsafe { old.as_mut() }) {
-        *old = gone;
+    if let (Some(gone), Some(old)) = (gone, unsafe { Place::optional(old) }) {
+        old.put(gone);
     }
     outcome
 }
@@ -262,8 +262,8 @@ pub unsafe extern "C" fn nuthatch_flow_remove(
         // SAFETY: the caller's promise.
         let removed = unsafe { write(table) }?.cache.remove(hash);
         // SAFETY: the caller's promise.
-        if let (Some(value), Some(old)) = (removed, unsafe { old.as_mut() }) {
-            *old = value;
+        if let (Some(value), Some(old)) = (removed, unsafe { Place::optional(old) }) {
+            old.put(value);
         }
         Ok(c_int::from(removed.is_some()))
     })
@@ -304,8 +304,8 @@ pub unsafe extern "C" fn nuthatch_flow_clear(table: *mut Table) -> i64 {
 pub unsafe extern "C" fn nuthatch_flow_get_stats(table: *const Table, stats: *mut Stats) -> c_int {
     small(|| {
         // SAFETY: the caller's promise, for both.
-        let (table, stats) = unsafe { (read(table)?, write(stats)?) };
-        *stats = table.cache.stats();
+        let (table, stats) = unsafe { (read(table)?, Place::checked(stats)?) };
+        stats.put(table.cache.stats());
         Ok(0)
     })
 }

@@ -130,8 +130,24 @@ impl FromStr for Layout {
     }
 }
 
-/// A layout as a type, so that the loops around it are compiled for it.
-pub trait Shape: Copy + Send + Sync + 'static {
+/// Nobody else makes layouts: vector code reads as many slots as a [`Shape`] says.
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A layout as a type, so that the loops around it are compiled for it. The types of
+/// [`types`](crate::types) are all there are.
+///
+/// ```compile_fail,E0277
+/// #[derive(Clone, Copy)]
+/// struct TooFew;
+///
+/// impl nuthatch_flow::Shape for TooFew {
+///     const LAYOUT: nuthatch_flow::Layout = nuthatch_flow::Layout::FourWay;
+///     const RUN: usize = 1;
+/// }
+/// ```
+pub trait Shape: sealed::Sealed + Copy + Send + Sync + 'static {
     /// Which one it is.
     const LAYOUT: Layout;
     /// Slots of a bucket.
@@ -157,6 +173,8 @@ macro_rules! shapes {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
+
+        impl sealed::Sealed for $name {}
 
         impl Shape for $name {
             const LAYOUT: Layout = Layout::$name;

@@ -1,8 +1,12 @@
 //! What every table does, whatever its layout, eviction and entry.
 
+mod invariants;
+
 use nuthatch_flow::{
     Config, ConfigError, Entry, Eviction, FlowCache, InsertAt, Inserted, Layout, Probability,
 };
+use proptest::collection::vec;
+use proptest::prelude::any;
 
 /// Every combination that makes sense.
 fn configs(entries: u64) -> impl Iterator<Item = Config> {
@@ -202,4 +206,11 @@ fn combinations_that_make_no_sense_are_errors_that_say_why() {
     }
     let error = Config::new(u64::MAX).build().err().unwrap().to_string();
     assert!(error.contains("too many"), "{error}");
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_make_a_sequence(bytes in vec(any::<u8>(), 0..4000)) {
+        invariants::check(&bytes);
+    }
 }

@@ -1,87 +1,76 @@
-//! Commands about the server: flush_all, version, verbosity, stats, cache_memlimit, slabs, lru,
-//! lru_crawler, watch, shutdown, quit; and lines that are no command.
+//! Commands about the server that may have spaces before them: flush_all, verbosity,
+//! cache_memlimit, slabs, lru, lru_crawler, shutdown; and lines that are no command.
 
 use crate::command::{Command, Exptime};
 use crate::error::Error;
 use crate::number;
 use crate::parse::Reject;
-use crate::words::Words;
+use crate::words::{FirstWords, Words};
 
-/// Parses a command that has no key.
+/// Parses a command of this name.
 pub(crate) fn parse<'a>(name: &'a [u8], args: Words<'a>) -> Result<Command<'a>, Reject> {
     match name {
-        b"version" => Ok(Command::Version),
-        b"quit" => Ok(Command::Quit),
-        b"stats" => Ok(Command::Stats(args)),
         b"slabs" => Ok(Command::Slabs(args)),
         b"lru" => Ok(Command::Lru(args)),
         b"lru_crawler" => Ok(Command::LruCrawler(args)),
-        b"watch" => Ok(Command::Watch(args)),
+        b"shutdown" => Ok(Command::Shutdown(args)),
         b"flush_all" => flush_all(args),
         b"verbosity" => verbosity(args),
         b"cache_memlimit" => cache_memlimit(args),
-        b"shutdown" => shutdown(args),
         _ => Err(unknown(name, args)),
     }
 }
 
 /// `flush_all [<delay>] [noreply]`.
 fn flush_all(args: Words<'_>) -> Result<Command<'_>, Reject> {
-    let (words, count) = args.collect::<2>().ok_or(Error::Unknown)?;
-    let (delay, noreply) = match words[..count] {
-        [] => (None, false),
-        [b"noreply"] => (None, true),
-        [delay] => (Some(delay), false),
-        [delay, last, ..] => (Some(delay), last == b"noreply"),
-    };
-    let delay = match delay {
-        None => Exptime(0),
-        Some(delay) => number::exptime(delay).ok_or(Reject::unless(noreply, Error::BAD_EXPTIME))?,
+    let FirstWords {
+        words: [delay],
+        count,
+        noreply,
+    } = args.first::<1>();
+    let delay = if count == usize::from(noreply) {
+        Exptime(0)
+    } else {
+        number::exptime(delay).ok_or(Reject::unless(noreply, Error::BAD_EXPTIME))?
     };
     Ok(Command::FlushAll { delay, noreply })
 }
 
 /// `verbosity <level> [noreply]`.
 fn verbosity(args: Words<'_>) -> Result<Command<'_>, Reject> {
-    let (level, noreply) = number_and_noreply(args)?;
+    let FirstWords {
+        words: [level],
+        noreply,
+        ..
+    } = args.first::<1>();
     let level = number::unsigned_32(level).ok_or(Reject::unless(noreply, Error::BAD_FORMAT))?;
     Ok(Command::Verbosity { level, noreply })
 }
 
 /// `cache_memlimit <megabytes> [noreply]`.
 fn cache_memlimit(args: Words<'_>) -> Result<Command<'_>, Reject> {
-    let (megabytes, noreply) = number_and_noreply(args)?;
+    let FirstWords {
+        words: [megabytes],
+        noreply,
+        ..
+    } = args.first::<1>();
     let megabytes = number::unsigned_32(megabytes)
         .ok_or(Reject::unless(noreply, Error::Unknown))?
         .into();
     Ok(Command::MemoryLimit { megabytes, noreply })
 }
 
-/// The first of one word or two, and whether the last is noreply.
-fn number_and_noreply(args: Words<'_>) -> Result<(&[u8], bool), Reject> {
-    let (words, count) = args.collect::<2>().ok_or(Error::Unknown)?;
-    let last = words[..count].last().ok_or(Error::Unknown)?;
-    Ok((words[0], *last == b"noreply"))
-}
-
-/// `shutdown [graceful]`.
-fn shutdown(args: Words<'_>) -> Result<Command<'_>, Reject> {
-    let (words, count) = args.collect::<1>().ok_or(Error::BAD_SHUTDOWN)?;
-    match words[..count] {
-        [] => Ok(Command::Shutdown { graceful: false }),
-        [b"graceful"] => Ok(Command::Shutdown { graceful: true }),
-        _ => Err(Error::BAD_SHUTDOWN.into()),
-    }
-}
-
 /// No command. A line that ends like that of an HTTP request comes from a browser or a proxy that
 /// was lured here: what follows its headers must not be carried out, so nothing more is read.
 fn unknown(name: &[u8], args: Words<'_>) -> Reject {
-    let last = args.iter().last().unwrap_or(name);
-    let http = last.starts_with(b"HTTP/");
+    let noreply = args.first::<0>().noreply || name == b"noreply" && args.iter().next().is_none();
+    let http = args
+        .iter()
+        .last()
+        .is_some_and(|last| last.starts_with(b"HTTP/"));
     Reject {
         error: Error::Unknown,
-        quiet: http,
+        quiet: noreply || http,
         close: http,
     }
 }
@@ -94,23 +83,26 @@ mod tests {
 
     #[test]
     fn flush_all_takes_a_delay() {
+        let exptime = "CLIENT_ERROR invalid exptime argument\r\n";
         for (line, delay, noreply) in [
             (&b"flush_all\r\n"[..], 0, false),
             (b"flush_all noreply\r\n", 0, true),
             (b"flush_all 10\r\n", 10, false),
             (b"flush_all -1\r\n", -1, false),
             (b"flush_all 10 noreply\r\n", 10, true),
+            (b"flush_all 10 x y\r\n", 10, false),
+            (b"flush_all 2147483647\r\n", i32::MAX, false),
         ] {
             let delay = Exptime(delay);
             assert_eq!(accept(line), Command::FlushAll { delay, noreply });
         }
         for (line, error) in [
-            (
-                &b"flush_all x\r\n"[..],
-                "CLIENT_ERROR invalid exptime argument\r\n",
-            ),
+            (&b"flush_all x\r\n"[..], exptime),
+            (b"flush_all noreply x\r\n", exptime),
+            (b"flush_all 2147483648\r\n", exptime),
+            (b"flush_all -2147483649\r\n", exptime),
             (b"flush_all x noreply\r\n", ""),
-            (b"flush_all 0 0 0\r\n", "ERROR\r\n"),
+            (b"flush_all noreply noreply\r\n", ""),
         ] {
             assert_eq!(reject(line), error, "{line:?}");
         }
@@ -118,23 +110,19 @@ mod tests {
 
     #[test]
     fn verbosity_takes_a_level() {
+        let format = "CLIENT_ERROR bad command line format\r\n";
         for (line, level, noreply) in [
             (&b"verbosity 1\r\n"[..], 1, false),
             (b"verbosity 0 noreply\r\n", 0, true),
+            (b"verbosity 1 foo bar\r\n", 1, false),
         ] {
             assert_eq!(accept(line), Command::Verbosity { level, noreply });
         }
         for (line, error) in [
-            (&b"verbosity\r\n"[..], "ERROR\r\n"),
-            (b"verbosity foo bar my\r\n", "ERROR\r\n"),
-            (
-                b"verbosity x\r\n",
-                "CLIENT_ERROR bad command line format\r\n",
-            ),
-            (
-                b"verbosity 4294967296\r\n",
-                "CLIENT_ERROR bad command line format\r\n",
-            ),
+            (&b"verbosity\r\n"[..], format),
+            (b"verbosity foo bar my\r\n", format),
+            (b"verbosity x\r\n", format),
+            (b"verbosity 4294967296\r\n", format),
             (b"verbosity noreply\r\n", ""),
         ] {
             assert_eq!(reject(line), error, "{line:?}");
@@ -145,6 +133,7 @@ mod tests {
     fn cache_memlimit_takes_megabytes() {
         for (line, megabytes, noreply) in [
             (&b"cache_memlimit 64\r\n"[..], 64, false),
+            (b"cache_memlimit 64 x y\r\n", 64, false),
             (
                 b"cache_memlimit 4294967295 noreply\r\n",
                 4_294_967_295,
@@ -157,25 +146,9 @@ mod tests {
             (&b"cache_memlimit\r\n"[..], "ERROR\r\n"),
             (b"cache_memlimit x\r\n", "ERROR\r\n"),
             (b"cache_memlimit 4294967296\r\n", "ERROR\r\n"),
-            (b"cache_memlimit 1 2 3\r\n", "ERROR\r\n"),
             (b"cache_memlimit noreply\r\n", ""),
         ] {
             assert_eq!(reject(line), error, "{line:?}");
-        }
-    }
-
-    #[test]
-    fn shutdown_takes_a_mode() {
-        assert_eq!(
-            accept(b"shutdown\r\n"),
-            Command::Shutdown { graceful: false }
-        );
-        assert_eq!(
-            accept(b"shutdown graceful\r\n"),
-            Command::Shutdown { graceful: true }
-        );
-        for line in [&b"shutdown x\r\n"[..], b"shutdown graceful x\r\n"] {
-            assert_eq!(reject(line), "CLIENT_ERROR invalid shutdown mode\r\n");
         }
     }
 
@@ -210,6 +183,7 @@ mod tests {
             (b"lru x y\r\n", Command::Lru(args)),
             (b"lru_crawler x y\r\n", Command::LruCrawler(args)),
             (b"watch x y\r\n", Command::Watch(args)),
+            (b"shutdown x y\r\n", Command::Shutdown(args)),
         ] {
             assert_eq!(accept(line), command);
         }
@@ -233,11 +207,12 @@ mod tests {
             &b"GET / HTTP/1.1\r\n"[..],
             b"POST /a?b HTTP/1.0\n",
             b"post x HTTP/2 \r\n",
-            b"HTTP/1.1\r\n",
+            b" / HTTP/1.1\r\n",
         ] {
             let refused = refusal(line);
             assert!(refused.close && refused.quiet, "{line:?}");
         }
         assert!(!refusal(b"foo HTTP/1.1 x\r\n").close);
+        assert!(!refusal(b"HTTP/1.1\r\n").close);
     }
 }

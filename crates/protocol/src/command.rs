@@ -1,5 +1,6 @@
 //! What a client can say. Everything borrows from the input.
 
+use crate::binary;
 use crate::error::Error;
 use crate::words::Words;
 
@@ -27,6 +28,8 @@ pub enum Parsed<'a> {
     },
     /// Not a command that can be carried out.
     Refused(Refusal),
+    /// The header of a request of the binary protocol, which is not supported.
+    Binary(binary::Request),
 }
 
 /// Why a line is refused and how the connection goes on.
@@ -127,19 +130,16 @@ pub enum Command<'a> {
     LruCrawler(Words<'a>),
     /// watch, with its words.
     Watch(Words<'a>),
-    /// shutdown.
-    Shutdown {
-        /// Let connections finish.
-        graceful: bool,
-    },
+    /// shutdown, with its words.
+    Shutdown(Words<'a>),
     /// quit.
     Quit,
 }
 
-/// An expiry as clients write it: 0 never, negative dead on arrival, up to 30 days relative, above
-/// that seconds since 1970.
+/// An expiry as clients write it, in seconds: 0 never, negative dead on arrival, up to 30 days
+/// relative, above that since 1970. It has memcached's 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Exptime(pub i64);
+pub struct Exptime(pub i32);
 
 /// get, gets, gat, gats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,14 +264,14 @@ pub struct MetaFlags<'a> {
     /// `N`.
     pub vivify: Option<Exptime>,
     /// `R`.
-    pub recache: Option<i64>,
+    pub recache: Option<Exptime>,
     /// `J`.
     pub initial: Option<u64>,
     /// `D`.
     pub delta: Option<u64>,
     /// `M`.
     pub mode: Option<MetaMode>,
-    /// `O`: the opaque, at most 32 bytes.
+    /// `O`: the opaque, at most [`OPAQUE_MAX`](crate::OPAQUE_MAX) bytes.
     pub opaque: Option<&'a [u8]>,
 }
 

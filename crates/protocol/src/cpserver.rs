@@ -21,6 +21,7 @@
 //! `size` means nothing in LOOKUP and FIND. All 64 bits of a key count. To an engine a key is its
 //! 8 bytes as they stand here, so a request borrows it from the input like any other key.
 
+use crate::awaited::Awaited;
 use crate::command::Limits;
 
 /// The paper's port.
@@ -31,6 +32,9 @@ pub const HEADER: usize = 16;
 
 /// Bytes of a key.
 pub const KEY_LEN: usize = 8;
+
+/// Bytes that tell the operation.
+const OP: usize = 4;
 
 /// The longest value whose length an answer can tell.
 pub const VALUE_MAX: usize = u32::MAX as usize;
@@ -141,10 +145,15 @@ pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     }
 }
 
+/// What must come before [`parse`], which called `input` [`Parsed::Incomplete`], can say more.
+pub fn awaited(input: &[u8]) -> Awaited {
+    Awaited::bytes(if input.len() < OP { OP } else { HEADER })
+}
+
 /// Judges less than a header: who begins with what is no operation need not finish it.
 #[cold]
 fn short<'a>(input: &[u8]) -> Parsed<'a> {
-    match input.first_chunk::<4>() {
+    match input.first_chunk::<OP>() {
         Some(op) if u32::from_le_bytes(*op) > 3 => Parsed::Unknown {
             op: u32::from_le_bytes(*op),
         },

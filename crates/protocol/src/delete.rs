@@ -4,20 +4,19 @@ use crate::command::Command;
 use crate::error::Error;
 use crate::key;
 use crate::parse::Reject;
-use crate::words::Words;
+use crate::words::{FirstWords, Words};
 
-/// `delete <key> [0] [noreply]`: the zero is a delay that old clients still send.
+/// `delete <key> [noreply]`: what else stands there means nothing, as the zero that old clients send.
 pub(crate) fn parse(args: Words<'_>) -> Result<Command<'_>, Reject> {
-    let (words, count) = args.collect::<3>().ok_or(Error::Unknown)?;
-    let noreply = match words[..count] {
-        [] => return Err(Error::Unknown.into()),
-        [_] | [_, b"0"] => false,
-        [_, b"noreply"] | [_, b"0", b"noreply"] => true,
-        [.., last] => {
-            return Err(Reject::unless(last == b"noreply", Error::DELETE_USAGE));
-        }
-    };
-    let key = key::check(words[0]).map_err(|error| Reject::unless(noreply, error))?;
+    let FirstWords {
+        words: [key],
+        noreply,
+        ..
+    } = args.first::<1>();
+    if key.is_empty() {
+        return Err(Error::BAD_FORMAT.into());
+    }
+    let key = key::check(key).map_err(|error| Reject::unless(noreply, error))?;
     Ok(Command::Delete { key, noreply })
 }
 
@@ -27,27 +26,31 @@ mod tests {
     use crate::testing::{accept, reject};
 
     #[test]
-    fn a_key_and_the_zero_of_old_clients() {
+    fn a_key_is_enough() {
         for (line, noreply) in [
             (&b"delete k\r\n"[..], false),
             (b"delete k 0\r\n", false),
+            (b"delete k 5 x y z\r\n", false),
+            (b"delete k noreply x\r\n", false),
             (b"delete k noreply\r\n", true),
             (b"delete  k  0  noreply \n", true),
         ] {
             assert_eq!(accept(line), Command::Delete { key: b"k", noreply });
         }
+        let key = b"noreply";
+        let noreply = true;
+        assert_eq!(
+            accept(b"delete noreply\r\n"),
+            Command::Delete { key, noreply }
+        );
     }
 
     #[test]
-    fn anything_else_is_refused() {
-        let usage = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
+    fn no_key_is_refused() {
         let format = "CLIENT_ERROR bad command line format\r\n";
         for (line, error) in [
-            (&b"delete\r\n"[..], "ERROR\r\n"),
-            (b"delete a b c d e\r\n", "ERROR\r\n"),
-            (b"delete k 5\r\n", usage),
-            (b"delete k 0 5\r\n", usage),
-            (b"delete k 5 noreply\r\n", ""),
+            (&b"delete\r\n"[..], format),
+            (b"delete  \r\n", format),
             (b"delete a\x01\r\n", format),
             (b"delete a\x01 noreply\r\n", ""),
         ] {

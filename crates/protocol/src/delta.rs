@@ -5,15 +5,18 @@ use crate::error::Error;
 use crate::key;
 use crate::number;
 use crate::parse::Reject;
-use crate::words::Words;
+use crate::words::{FirstWords, Words};
 
 /// `incr <key> <number> [noreply]`, `decr <key> <number> [noreply]`.
 pub(crate) fn parse(args: Words<'_>, down: bool) -> Result<Command<'_>, Reject> {
-    let (words, count) = args.collect::<3>().ok_or(Error::Unknown)?;
+    let FirstWords {
+        words,
+        count,
+        noreply,
+    } = args.first::<2>();
     if count < 2 {
-        return Err(Error::Unknown.into());
+        return Err(Error::BAD_FORMAT.into());
     }
-    let noreply = words[2] == b"noreply";
     let key = key::check(words[0]).map_err(|error| Reject::unless(noreply, error))?;
     let by = number::unsigned(words[1]).ok_or(Reject::unless(noreply, Error::BAD_DELTA))?;
     Ok(Command::Delta {
@@ -42,6 +45,7 @@ mod tests {
                 true,
             ),
             (b"decr k 007 x\r\n", true, 7, false),
+            (b"decr k 1 noreply x\r\n", true, 1, false),
         ] {
             let key = b"k";
             assert_eq!(
@@ -58,20 +62,18 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_refused() {
+        let format = "CLIENT_ERROR bad command line format\r\n";
         let delta = "CLIENT_ERROR invalid numeric delta argument\r\n";
         for (line, error) in [
-            (&b"incr\r\n"[..], "ERROR\r\n"),
-            (b"incr k\r\n", "ERROR\r\n"),
-            (b"incr k 1 noreply x\r\n", "ERROR\r\n"),
+            (&b"incr\r\n"[..], format),
+            (b"incr k\r\n", format),
+            (b"incr k noreply\r\n", ""),
             (b"incr k x\r\n", delta),
             (b"incr k -1\r\n", delta),
             (b"decr k 18446744073709551616\r\n", delta),
             (b"decr k 99999999999999999999999\r\n", delta),
             (b"decr k 1a noreply\r\n", ""),
-            (
-                b"incr \x02 1\r\n",
-                "CLIENT_ERROR bad command line format\r\n",
-            ),
+            (b"incr \x02 1\r\n", format),
         ] {
             assert_eq!(reject(line), error, "{line:?}");
         }

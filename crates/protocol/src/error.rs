@@ -3,7 +3,7 @@
 /// Errors of the protocol. [`encode::error`](crate::encode::error) writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// `ERROR`: no such command, or not with so many words.
+    /// `ERROR`: no such command.
     Unknown,
     /// `CLIENT_ERROR` and these words.
     Client(&'static str),
@@ -22,15 +22,8 @@ impl Error {
     pub const BAD_DELTA: Error = Error::Client("invalid numeric delta argument");
     /// An expiry that is no number.
     pub const BAD_EXPTIME: Error = Error::Client("invalid exptime argument");
-    /// A second word where delete takes none.
-    pub const DELETE_USAGE: Error =
-        Error::Client("bad command line format.  Usage: delete <key> [noreply]");
     /// incr or decr of what is not a number.
     pub const NON_NUMERIC: Error = Error::Client("cannot increment or decrement non-numeric value");
-    /// A mode that shutdown does not know.
-    pub const BAD_SHUTDOWN: Error = Error::Client("invalid shutdown mode");
-    /// A first byte that announces the binary protocol.
-    pub const BINARY_PROTOCOL: Error = Error::Client("binary protocol not supported");
     /// A meta flag given twice.
     pub const DUPLICATE_FLAG: Error = Error::Client("duplicate flag");
     /// A meta flag that does not exist.
@@ -39,14 +32,16 @@ impl Error {
     pub const BAD_FLAG: Error = Error::Client("invalid or duplicate flag");
     /// A meta flag whose number is none, or out of range.
     pub const BAD_TOKEN: Error = Error::Client("bad token in command line format");
+    /// A `J` whose number is none.
+    pub const BAD_INITIAL: Error = Error::Client("invalid numeric initial value");
+    /// A `D` whose number is none.
+    pub const BAD_META_DELTA: Error = Error::Client("invalid numeric delta value");
     /// More meta flags than there are.
     pub const TOO_MANY_FLAGS: Error = Error::Client("options flags are too long");
     /// An opaque over its limit.
     pub const OPAQUE_TOO_LONG: Error = Error::Client("opaque token too long");
     /// A key that is not base64 though `b` says so.
     pub const BAD_BASE64: Error = Error::Client("error decoding key");
-    /// An `M` that is not one letter.
-    pub const BAD_MODE_LENGTH: Error = Error::Client("incorrect length for M token");
     /// An `M` that `ms` does not know.
     pub const BAD_STORE_MODE: Error = Error::Client("invalid mode for ms M token");
     /// An `M` that `ma` does not know.

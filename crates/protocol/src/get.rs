@@ -16,9 +16,13 @@ pub(crate) fn parse(keys: Words<'_>, with_cas: bool) -> Result<Get<'_>, Reject> 
 /// `gat <exptime> <key>+`, `gats <exptime> <key>+`.
 pub(crate) fn parse_touching(args: Words<'_>, with_cas: bool) -> Result<Get<'_>, Reject> {
     let mut words = args.iter();
-    let exptime = words.next().ok_or(Error::Unknown)?;
+    let exptime = words.next().ok_or(Error::BAD_FORMAT)?;
+    let keys = words.rest();
+    if keys.iter().next().is_none() {
+        return Err(Error::BAD_FORMAT.into());
+    }
     let exptime = number::exptime(exptime).ok_or(Error::BAD_EXPTIME)?;
-    command(words.rest(), with_cas, Some(exptime))
+    command(keys, with_cas, Some(exptime))
 }
 
 #[inline]
@@ -36,7 +40,7 @@ fn command(keys: Words<'_>, with_cas: bool, touch: Option<Exptime>) -> Result<Ge
 fn check_keys(text: &[u8]) -> Result<(), Error> {
     let mut rest = words::skip_spaces(text);
     if rest.is_empty() {
-        return Err(Error::Unknown);
+        return Err(Error::BAD_FORMAT);
     }
     while !rest.is_empty() {
         let len = words::key_len(rest);
@@ -55,7 +59,7 @@ mod tests {
     use crate::encode;
     use crate::testing::{accept, encoded, reject};
 
-    fn get(input: &[u8]) -> (Vec<&[u8]>, bool, Option<i64>) {
+    fn get(input: &[u8]) -> (Vec<&[u8]>, bool, Option<i32>) {
         let Command::Get(get) = accept(input) else {
             panic!("not a get");
         };
@@ -106,17 +110,18 @@ mod tests {
 
     #[test]
     fn lines_that_lack_something_are_refused() {
+        let format = "CLIENT_ERROR bad command line format\r\n";
+        let exptime = "CLIENT_ERROR invalid exptime argument\r\n";
         for (line, error) in [
-            (&b"get\r\n"[..], "ERROR\r\n"),
-            (b"get  \r\n", "ERROR\r\n"),
-            (b"gets\r\n", "ERROR\r\n"),
-            (b"gat\r\n", "ERROR\r\n"),
-            (b"gat 0\r\n", "ERROR\r\n"),
-            (b"gat a b\r\n", "CLIENT_ERROR invalid exptime argument\r\n"),
-            (
-                b"gats 9223372036854775808 b\r\n",
-                "CLIENT_ERROR invalid exptime argument\r\n",
-            ),
+            (&b"get\r\n"[..], format),
+            (b"get  \r\n", format),
+            (b"gets\r\n", format),
+            (b"gat\r\n", format),
+            (b"gat 0\r\n", format),
+            (b"gat x \r\n", format),
+            (b"gat a b\r\n", exptime),
+            (b"gats 2147483648 b\r\n", exptime),
+            (b"gats -2147483649 b\r\n", exptime),
         ] {
             assert_eq!(reject(line), error, "{line:?}");
         }

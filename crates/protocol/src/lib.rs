@@ -2,8 +2,10 @@
 //! replies in, bytes out. No I/O, no engine.
 //!
 //! [`parse()`] looks at the front of a connection's input and says what stands there. It keeps no
-//! state: the connection does (what to swallow, which value is still arriving). [`encode`] appends
-//! replies to a connection's output. Neither allocates on the way of a get or a set.
+//! state: the connection does (what to swallow, which value is still arriving, and in an [`Awaited`]
+//! when an incomplete command is worth another look). [`encode`] appends replies to a connection's
+//! output. Neither allocates on the way of a get or a set. Of the [`binary`] protocol requests are
+//! recognised and refused.
 //!
 //! ```
 //! use nuthatch_protocol::{Command, Limits, Parsed, encode, parse};
@@ -27,11 +29,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod binary;
 pub mod command;
 pub mod cpserver;
 pub mod encode;
 
 mod admin;
+mod awaited;
 mod delete;
 mod delta;
 mod error;
@@ -47,9 +51,10 @@ mod testing;
 mod touch;
 mod words;
 
+pub use awaited::Awaited;
 pub use command::*;
 pub use error::Error;
-pub use key::{KEY_BASE64_MAX, KEY_LEN_MAX, KEY_ROOM, decode_key, encode_key};
+pub use key::{KEY_LEN_MAX, KEY_ROOM, decode_key, encode_key};
 pub use meta_flags::OPAQUE_MAX;
-pub use parse::{GET_LINE_MAX, LINE_MAX, parse};
+pub use parse::{GET_LINE_MAX, LINE_MAX, awaited, awaited_block, parse};
 pub use words::{WordIter, Words};

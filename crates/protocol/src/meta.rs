@@ -9,29 +9,29 @@ use crate::words::Words;
 /// `mg <key> <flag>*`.
 #[inline]
 pub(crate) fn parse_get(args: Words<'_>) -> Result<Meta<'_>, Reject> {
-    let (key, flags) = key_and_flags(args, Error::Unknown)?;
+    let (key, flags) = key_and_flags(args)?;
     let flags = meta_flags::parse(key, flags)?;
     Ok(meta(MetaVerb::Get, key, flags))
 }
 
 /// `md <key> <flag>*`.
 pub(crate) fn parse_delete(args: Words<'_>) -> Result<Meta<'_>, Reject> {
-    let (key, flags) = key_and_flags(args, Error::Unknown)?;
+    let (key, flags) = key_and_flags(args)?;
     let flags = meta_flags::parse(key, flags)?;
     Ok(meta(MetaVerb::Delete, key, flags))
 }
 
 /// `ma <key> <flag>*`.
 pub(crate) fn parse_arithmetic(args: Words<'_>) -> Result<Meta<'_>, Reject> {
-    let (key, flags) = key_and_flags(args, Error::Unknown)?;
+    let (key, flags) = key_and_flags(args)?;
     let flags = meta_flags::parse_arithmetic(key, flags)?;
     Ok(meta(MetaVerb::Arithmetic, key, flags))
 }
 
-/// `me <key> [b]`.
+/// `me <key> [b]`. Other flags mean nothing to it.
 pub(crate) fn parse_debug(args: Words<'_>) -> Result<Meta<'_>, Reject> {
-    let (key, flags) = key_and_flags(args, Error::BAD_FORMAT)?;
-    let flags = meta_flags::parse(key, flags)?;
+    let (key, flags) = key_and_flags(args)?;
+    let flags = meta_flags::parse_debug(key, flags)?;
     Ok(meta(MetaVerb::Debug, key, flags))
 }
 
@@ -40,11 +40,11 @@ pub(crate) fn noop<'a>() -> Meta<'a> {
     meta(MetaVerb::Noop, &[], MetaFlags::default())
 }
 
-/// The key, and the words behind it. Without a key the error is `none`.
+/// The key, and the words behind it.
 #[inline]
-fn key_and_flags(args: Words<'_>, none: Error) -> Result<(&[u8], Words<'_>), Error> {
+fn key_and_flags(args: Words<'_>) -> Result<(&[u8], Words<'_>), Error> {
     let mut words = args.iter();
-    let key = words.next().ok_or(none)?;
+    let key = words.next().ok_or(Error::BAD_FORMAT)?;
     Ok((key, words.rest()))
 }
 
@@ -95,6 +95,8 @@ mod tests {
             ("ma a2V5 b MD D2\r\n", MetaVerb::Arithmetic, "a2V5"),
             ("me k\r\n", MetaVerb::Debug, "k"),
             ("me a2V5 b\r\n", MetaVerb::Debug, "a2V5"),
+            ("me k v v Z Tx\r\n", MetaVerb::Debug, "k"),
+            ("ma k MII\r\n", MetaVerb::Arithmetic, "k"),
             ("mn\r\n", MetaVerb::Noop, ""),
             ("mn k v\r\n", MetaVerb::Noop, ""),
         ] {
@@ -112,11 +114,19 @@ mod tests {
         let format = "CLIENT_ERROR bad command line format\r\n";
         let flag = "CLIENT_ERROR invalid or duplicate flag\r\n";
         for (line, error) in [
-            ("mg\r\n", "ERROR\r\n"),
-            ("md\r\n", "ERROR\r\n"),
-            ("ma\r\n", "ERROR\r\n"),
+            ("mg\r\n", format),
+            ("md\r\n", format),
+            ("ma\r\n", format),
             ("me\r\n", format),
             ("mx k\r\n", "ERROR\r\n"),
+            ("mg k !\r\n", format),
+            ("mg k v v !\r\n", format),
+            ("mg k {\r\n", format),
+            ("ma k !\r\n", format),
+            ("me k !\r\n", format),
+            ("me a b\r\n", format),
+            ("me a\tb v\r\n", format),
+            ("mg k 1\r\n", "CLIENT_ERROR invalid flag\r\n"),
             ("mg a\tb\r\n", format),
             ("mg k q v v\r\n", "CLIENT_ERROR duplicate flag\r\n"),
             ("mg k Z\r\n", "CLIENT_ERROR invalid flag\r\n"),
@@ -129,7 +139,6 @@ mod tests {
             ("ma k Dx\r\n", flag),
             ("ma k t t\r\n", flag),
             ("ma k Z\r\n", flag),
-            ("ma k MII\r\n", flag),
             ("ma k b\r\n", flag),
             ("ma a\tb\r\n", flag),
             (
@@ -143,7 +152,7 @@ mod tests {
         ] {
             assert_eq!(reject(line.as_bytes()), error, "{line:?}");
         }
-        let opaque = format!("mg k O{}\r\n", "1".repeat(33));
+        let opaque = format!("mg k O{}\r\n", "1".repeat(32));
         assert_eq!(
             reject(opaque.as_bytes()),
             "CLIENT_ERROR opaque token too long\r\n"

@@ -3,36 +3,53 @@
 
 use crate::command::{Exptime, MetaFlags, MetaMode};
 use crate::error::Error;
-use crate::key::{self, KEY_ROOM};
+use crate::key::{self, KEY_LEN_MAX, KEY_ROOM};
 use crate::number;
 use crate::words::Words;
 
-/// The longest opaque, in bytes.
-pub const OPAQUE_MAX: usize = 32;
+/// The longest opaque, in bytes, without its letter.
+pub const OPAQUE_MAX: usize = 31;
 
-/// The most flags of one command.
-const FLAGS_MAX: usize = 20;
+/// The most words of a meta command's line, its name and its key among them.
+const WORDS_MAX: usize = 20;
 
-/// The modes of one command, or none if it has no modes and ignores `M`.
-type Modes = fn(u8) -> Result<Option<MetaMode>, Error>;
+/// What the commands do not have in common.
+#[derive(Clone, Copy)]
+struct Dialect {
+    /// Words before the flags.
+    words_before: usize,
+    /// The modes that `M` can say; `None` if the command ignores it.
+    modes: Option<Modes>,
+}
 
-/// The flags of mg, md and me, and their key checked.
+/// The mode of a letter.
+type Modes = fn(u8) -> Result<MetaMode, Error>;
+
+/// The flags of mg and md, and their key checked.
 #[inline]
 pub(crate) fn parse<'a>(key: &'a [u8], flags: Words<'a>) -> Result<MetaFlags<'a>, Error> {
-    parse_with(key, flags, |_| Ok(None))
+    let dialect = Dialect {
+        words_before: 2,
+        modes: None,
+    };
+    parse_with(key, flags, dialect)
 }
 
 /// The flags of ms, and its key checked.
 #[inline]
 pub(crate) fn parse_store<'a>(key: &'a [u8], flags: Words<'a>) -> Result<MetaFlags<'a>, Error> {
-    parse_with(key, flags, |mode| match mode {
-        b'S' => Ok(Some(MetaMode::Set)),
-        b'E' => Ok(Some(MetaMode::Add)),
-        b'A' => Ok(Some(MetaMode::Append)),
-        b'P' => Ok(Some(MetaMode::Prepend)),
-        b'R' => Ok(Some(MetaMode::Replace)),
-        _ => Err(Error::BAD_STORE_MODE),
-    })
+    let dialect = Dialect {
+        words_before: 3,
+        modes: Some(|mode| match mode {
+            b'S' => Ok(MetaMode::Set),
+            b'E' => Ok(MetaMode::Add),
+            b'A' => Ok(MetaMode::Append),
+            b'P' => Ok(MetaMode::Prepend),
+            b'R' => Ok(MetaMode::Replace),
+            _ => Err(Error::BAD_STORE_MODE),
+        }),
+    };
+    parse_with(key, flags, dialect)
 }
 
 /// The flags of ma, and its key checked.
@@ -40,28 +57,78 @@ pub(crate) fn parse_arithmetic<'a>(
     key: &'a [u8],
     flags: Words<'a>,
 ) -> Result<MetaFlags<'a>, Error> {
-    let parsed = parse_with(key, flags, |mode| match mode {
-        b'I' | b'+' => Ok(Some(MetaMode::Increment)),
-        b'D' | b'-' => Ok(Some(MetaMode::Decrement)),
-        _ => Err(Error::BAD_DELTA_MODE),
-    });
+    let dialect = Dialect {
+        words_before: 2,
+        modes: Some(|mode| match mode {
+            b'I' | b'+' => Ok(MetaMode::Increment),
+            b'D' | b'-' => Ok(MetaMode::Decrement),
+            _ => Err(Error::BAD_DELTA_MODE),
+        }),
+    };
     // Here memcached says less than elsewhere.
-    parsed.map_err(|error| match error {
+    parse_with(key, flags, dialect).map_err(|error| match error {
         Error::OPAQUE_TOO_LONG | Error::BAD_DELTA_MODE => error,
+        _ if !all_begin_as_flags(flags) => error,
         _ => Error::BAD_FLAG,
     })
 }
 
+/// The flags of me, of which it knows only a `b` that stands first, and its key checked.
+pub(crate) fn parse_debug<'a>(key: &'a [u8], raw: Words<'a>) -> Result<MetaFlags<'a>, Error> {
+    let base64 = raw.iter().next() == Some(b"b");
+    if base64 {
+        key::decode_key(key, &mut [0; KEY_ROOM]).ok_or(Error::BAD_FORMAT)?;
+    } else {
+        key::check(key)?;
+    }
+    if !all_begin_as_flags(raw) {
+        return Err(Error::BAD_FORMAT);
+    }
+    Ok(MetaFlags {
+        raw,
+        base64,
+        ..MetaFlags::default()
+    })
+}
+
 #[inline]
-fn parse_with<'a>(key: &'a [u8], raw: Words<'a>, modes: Modes) -> Result<MetaFlags<'a>, Error> {
+fn parse_with<'a>(key: &'a [u8], raw: Words<'a>, dialect: Dialect) -> Result<MetaFlags<'a>, Error> {
+    take_all(key, raw, dialect).map_err(|error| blame(key, raw, dialect, error))
+}
+
+/// The error that memcached reports for a line in which `take_all` found this one.
+#[cold]
+fn blame(key: &[u8], raw: Words<'_>, dialect: Dialect, error: Error) -> Error {
+    if key.len() > KEY_LEN_MAX || !all_begin_as_flags(raw) {
+        Error::BAD_FORMAT
+    } else if raw.iter().count() + dialect.words_before > WORDS_MAX {
+        Error::TOO_MANY_FLAGS
+    } else {
+        error
+    }
+}
+
+/// False if a word begins with a byte that no flag of any command may begin with.
+fn all_begin_as_flags(raw: Words<'_>) -> bool {
+    raw.iter()
+        .all(|word| matches!(word[0], b'0'..=b'9' | b'A'..=b'z'))
+}
+
+#[inline]
+fn take_all<'a>(key: &'a [u8], raw: Words<'a>, dialect: Dialect) -> Result<MetaFlags<'a>, Error> {
     let mut flags = MetaFlags {
         raw,
         ..MetaFlags::default()
     };
     let mut seen: u128 = 0;
-    for (count, word) in raw.iter().enumerate() {
+    let mut words = dialect.words_before;
+    // The last of several bad tokens is reported. An unknown or repeated flag is reported at once.
+    let mut bad_token = None;
+    let mut mode = None;
+    for word in raw.iter() {
         let (&letter, token) = word.split_first().ok_or(Error::BAD_FORMAT)?;
-        if count == FLAGS_MAX {
+        words += 1;
+        if words > WORDS_MAX {
             return Err(Error::TOO_MANY_FLAGS);
         }
         let bit = 1u128
@@ -71,26 +138,42 @@ fn parse_with<'a>(key: &'a [u8], raw: Words<'a>, modes: Modes) -> Result<MetaFla
             return Err(Error::DUPLICATE_FLAG);
         }
         seen |= bit;
-        take(&mut flags, letter, token, modes)?;
+        match letter {
+            b'M' => mode = Some(token.first().copied().unwrap_or_default()),
+            b'b' => {
+                flags.base64 = true;
+                if key::decode_key(key, &mut [0; KEY_ROOM]).is_none() {
+                    bad_token = Some(Error::BAD_BASE64);
+                }
+            }
+            _ => match take(&mut flags, letter, token) {
+                Ok(()) => {}
+                Err(Error::INVALID_FLAG) => return Err(Error::INVALID_FLAG),
+                // `F` has no words of its own: those of another bad token stay.
+                Err(Error::BAD_FORMAT) => bad_token = bad_token.or(Some(Error::BAD_FORMAT)),
+                Err(error) => bad_token = Some(error),
+            },
+        }
     }
-    if flags.base64 {
-        key::decode_key(key, &mut [0; KEY_ROOM]).ok_or(Error::BAD_BASE64)?;
-    } else {
+    if let Some(error) = bad_token {
+        return Err(error);
+    }
+    if !flags.base64 {
         key::check(key)?;
     }
-    Ok(flags)
+    if let (Some(modes), Some(mode)) = (dialect.modes, mode) {
+        flags.mode = Some(modes(mode)?);
+    }
+    match flags.opaque {
+        Some(opaque) if opaque.len() > OPAQUE_MAX => Err(Error::OPAQUE_TOO_LONG),
+        _ => Ok(flags),
+    }
 }
 
-/// Takes one flag.
+/// Takes one flag other than `b` and `M`.
 #[inline]
-fn take<'a>(
-    flags: &mut MetaFlags<'a>,
-    letter: u8,
-    token: &'a [u8],
-    modes: Modes,
-) -> Result<(), Error> {
+fn take<'a>(flags: &mut MetaFlags<'a>, letter: u8, token: &'a [u8]) -> Result<(), Error> {
     match letter {
-        b'b' => flags.base64 = true,
         b'q' => flags.quiet = true,
         b'u' => flags.no_bump = true,
         b'v' => flags.value = true,
@@ -98,17 +181,12 @@ fn take<'a>(
         b'I' => flags.invalidate = true,
         b'C' => flags.compare_cas = Some(unsigned(token)?),
         b'E' => flags.new_cas = Some(unsigned(token)?),
-        b'J' => flags.initial = Some(unsigned(token)?),
-        b'D' => flags.delta = Some(unsigned(token)?),
+        b'J' => flags.initial = Some(number::unsigned(token).ok_or(Error::BAD_INITIAL)?),
+        b'D' => flags.delta = Some(number::unsigned(token).ok_or(Error::BAD_META_DELTA)?),
         b'F' => flags.client_flags = Some(number::unsigned_32(token).ok_or(Error::BAD_FORMAT)?),
         b'T' => flags.ttl = Some(exptime(token)?),
         b'N' => flags.vivify = Some(exptime(token)?),
-        b'R' => flags.recache = Some(exptime(token)?.0),
-        b'M' => match token {
-            [mode] => flags.mode = modes(*mode)?,
-            _ => return Err(Error::BAD_MODE_LENGTH),
-        },
-        b'O' if token.len() > OPAQUE_MAX => return Err(Error::OPAQUE_TOO_LONG),
+        b'R' => flags.recache = Some(exptime(token)?),
         b'O' => flags.opaque = Some(token),
         // These ask for something in the reply, which is made from `raw`; and two speak to proxies.
         b'c' | b'f' | b'h' | b'k' | b'l' | b's' | b't' | b'P' | b'L' => {}
@@ -153,7 +231,7 @@ mod tests {
             client_flags: Some(5),
             ttl: Some(Exptime(6)),
             vivify: Some(Exptime(7)),
-            recache: Some(-8),
+            recache: Some(Exptime(-8)),
             mode: None,
             opaque: Some(b"ab"),
         };
@@ -175,12 +253,16 @@ mod tests {
             ("O1 q O2", Error::DUPLICATE_FLAG),
             ("Pa Pb", Error::DUPLICATE_FLAG),
             ("S1", Error::INVALID_FLAG),
-            ("!", Error::INVALID_FLAG),
-            ("v \u{7f}", Error::INVALID_FLAG),
-            ("\u{e9}", Error::INVALID_FLAG),
+            ("1", Error::INVALID_FLAG),
+            ("!", Error::BAD_FORMAT),
+            ("v v {", Error::BAD_FORMAT),
+            ("v \u{7f}", Error::BAD_FORMAT),
+            ("\u{e9}", Error::BAD_FORMAT),
             ("T", Error::BAD_TOKEN),
             ("Tx", Error::BAD_TOKEN),
-            ("T9223372036854775808", Error::BAD_TOKEN),
+            ("T2147483648", Error::BAD_TOKEN),
+            ("N4294967295", Error::BAD_TOKEN),
+            ("R-2147483649", Error::BAD_TOKEN),
             ("N1x", Error::BAD_TOKEN),
             ("R99999999999999999999", Error::BAD_TOKEN),
             ("C-1", Error::BAD_TOKEN),
@@ -188,16 +270,22 @@ mod tests {
             ("Ex", Error::BAD_TOKEN),
             ("Fx", Error::BAD_FORMAT),
             ("F4294967296", Error::BAD_FORMAT),
-            ("M", Error::BAD_MODE_LENGTH),
-            ("MSET", Error::BAD_MODE_LENGTH),
+            ("Jx", Error::BAD_INITIAL),
+            ("D", Error::BAD_META_DELTA),
             ("b", Error::BAD_BASE64),
+            // Of several the last is told, but one without words of its own.
+            ("Tx Jx", Error::BAD_INITIAL),
+            ("b Tx Fx", Error::BAD_TOKEN),
+            ("Tx b", Error::BAD_BASE64),
+            ("Tx b v v", Error::DUPLICATE_FLAG),
+            ("Tx b Z v v", Error::INVALID_FLAG),
         ] {
             assert_eq!(flags(raw), Err(error), "{raw:?}");
         }
     }
 
     #[test]
-    fn an_opaque_has_at_most_32_bytes() {
+    fn an_opaque_has_at_most_31_bytes() {
         let longest = format!("O{}", "1".repeat(OPAQUE_MAX));
         let opaque = flags(&longest).expect("lawful").opaque;
         assert_eq!(opaque, Some(&longest.as_bytes()[1..]));
@@ -206,13 +294,17 @@ mod tests {
     }
 
     #[test]
-    fn more_flags_than_20_are_too_many() {
-        let most = "b c f h k l O q s t u v x E1 N1 R1 T1 C1 P L";
+    fn more_words_than_20_are_too_many() {
+        let most = "b c f h k l O q s t u v x E1 N1 R1 T1 C1";
         assert_eq!(
             parse(b"a2V5", Words(most.as_bytes())).map(|flags| flags.base64),
             Ok(true)
         );
-        let more = format!("{most} I");
+        assert_eq!(
+            parse_store(b"a2V5", Words(most.as_bytes())),
+            Err(Error::TOO_MANY_FLAGS)
+        );
+        let more = format!("{most} v v");
         assert_eq!(flags(&more), Err(Error::TOO_MANY_FLAGS));
     }
 
@@ -226,6 +318,7 @@ mod tests {
                     ("MA", Some(MetaMode::Append)),
                     ("MP", Some(MetaMode::Prepend)),
                     ("MR", Some(MetaMode::Replace)),
+                    ("MSET", Some(MetaMode::Set)),
                     ("", None),
                 ][..],
                 parse_store as for<'a> fn(&'a [u8], Words<'a>) -> Result<MetaFlags<'a>, Error>,
@@ -253,7 +346,8 @@ mod tests {
         let long = [b'k'; 251];
         for key in [&b"a\x01"[..], b"\x7f", &long] {
             assert_eq!(parse(key, Words(b"v")), Err(Error::BAD_FORMAT));
-            assert_eq!(parse(key, Words(b"v b")), Err(Error::BAD_BASE64));
         }
+        assert_eq!(parse(b"\x7f", Words(b"v b")), Err(Error::BAD_BASE64));
+        assert_eq!(parse(&long, Words(b"v b")), Err(Error::BAD_FORMAT));
     }
 }

@@ -4,6 +4,8 @@ use std::convert::identity;
 
 use memchr::memchr;
 
+use crate::awaited::Awaited;
+use crate::binary;
 use crate::command::{Command, Limits, Parsed, Refusal};
 use crate::error::Error;
 use crate::words::{self, Words};
@@ -15,8 +17,8 @@ pub const LINE_MAX: usize = 2048;
 /// The longest line of get, gets, gat and gats, its end included.
 pub const GET_LINE_MAX: usize = 256 * 1024;
 
-/// The first byte of every request of the binary protocol.
-const BINARY_MAGIC: u8 = 0x80;
+/// The shortest line, its end included. memcached refuses a shorter one, even `mn` and a newline.
+const LINE_MIN: usize = 4;
 
 /// A line that is refused: all that its command's parser knows.
 #[derive(Debug)]
@@ -48,27 +50,54 @@ impl From<Error> for Reject {
 #[inline]
 pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     match memchr(b'\n', &input[..input.len().min(LINE_MAX)]) {
-        _ if input.first() == Some(&BINARY_MAGIC) => close(input, Error::BINARY_PROTOCOL),
+        _ if input.first() == Some(&binary::MAGIC) => parse_binary(input),
         Some(end) => parse_line(input, end, limits),
         None => parse_without_end(input, limits),
     }
+}
+
+/// What must come before [`parse()`], which called `input` [`Parsed::Incomplete`], can say more.
+#[cold]
+pub fn awaited(input: &[u8]) -> Awaited {
+    if input.first() == Some(&binary::MAGIC) {
+        return Awaited::bytes(binary::HEADER);
+    }
+    // Whether a line may be longer than most is seen when it is.
+    Awaited::line(if input.len() < LINE_MAX {
+        LINE_MAX
+    } else {
+        GET_LINE_MAX
+    })
+}
+
+/// What must come before [`parse()`] can say more than [`Parsed::Body`], which named these lengths.
+#[inline]
+pub fn awaited_block(line: usize, value_len: usize) -> Awaited {
+    Awaited::bytes(line + value_len + store::BLOCK_END.len())
+}
+
+#[cold]
+fn parse_binary<'a>(input: &[u8]) -> Parsed<'a> {
+    binary::parse(input).map_or(Parsed::Incomplete, Parsed::Binary)
 }
 
 /// Parses the line that ends at `input[end]`.
 #[inline]
 fn parse_line<'a>(input: &'a [u8], end: usize, limits: &Limits) -> Parsed<'a> {
     let line = &input[..end];
-    let text = words::skip_spaces(line.strip_suffix(b"\r").unwrap_or(line));
+    let text = line.strip_suffix(b"\r").unwrap_or(line);
     let consumed = end + 1;
-    let mut after = Words(text).iter();
-    let name = after.next().unwrap_or_default();
-    let args = after.rest();
+    let (name, args) = text.split_at(words::word_len(text));
+    let args = Words(args);
     match name {
         b"get" => complete(get::parse(args, false), Command::Get, consumed),
         b"gets" => complete(get::parse(args, true), Command::Get, consumed),
         b"mg" => complete(meta::parse_get(args), Command::Meta, consumed),
         _ => match store::verb(name) {
             Some(verb) => store::parse(input, consumed, verb, args, limits),
+            None if consumed < LINE_MIN => {
+                complete(Err(Error::BAD_FORMAT.into()), identity, consumed)
+            }
             None => complete(parse_other(name, args), identity, consumed),
         },
     }
@@ -111,6 +140,16 @@ fn parse_other<'a>(name: &'a [u8], args: Words<'a>) -> Result<Command<'a>, Rejec
         b"ma" => meta::parse_arithmetic(args).map(Command::Meta),
         b"me" => meta::parse_debug(args).map(Command::Meta),
         b"mn" => Ok(Command::Meta(meta::noop())),
+        b"version" => Ok(Command::Version),
+        b"quit" => Ok(Command::Quit),
+        b"stats" => Ok(Command::Stats(args)),
+        b"watch" => Ok(Command::Watch(args)),
+        // Only these may have spaces before them, as in memcached.
+        b"" => {
+            let mut words = args.iter();
+            let name = words.next().unwrap_or_default();
+            admin::parse(name, words.rest())
+        }
         _ => admin::parse(name, args),
     }
 }
@@ -148,8 +187,8 @@ fn close<'a>(input: &[u8], error: Error) -> Parsed<'a> {
 
 /// True if a line begins as one of those that may be long.
 fn is_get(line: &[u8]) -> bool {
-    let name = Words(line).iter().next();
-    name.is_some_and(|name| matches!(name, b"get" | b"gets" | b"gat" | b"gats"))
+    let name = &line[..words::word_len(line)];
+    matches!(name, b"get" | b"gets" | b"gat" | b"gats")
 }
 
 #[cfg(test)]
@@ -159,28 +198,52 @@ mod tests {
 
     #[test]
     fn a_line_ends_with_a_newline_with_or_without_a_return() {
-        for line in [&b"version\r\n"[..], b"version\n", b"  version  \r\n"] {
+        for line in [&b"version\r\n"[..], b"version\n", b"version  \r\n"] {
             assert_eq!(accept(line), Command::Version, "{line:?}");
         }
         assert_eq!(reject(b"version\r\r\n"), "ERROR\r\n");
     }
 
     #[test]
+    fn a_command_begins_its_line() {
+        for line in [
+            &b" version\r\n"[..],
+            b" get a\r\n",
+            b"  mn\r\n",
+            b" stats\r\n",
+        ] {
+            assert_eq!(reject(line), "ERROR\r\n", "{line:?}");
+        }
+        assert!(matches!(
+            accept(b"  flush_all  5 noreply\r\n"),
+            Command::FlushAll { noreply: true, .. }
+        ));
+    }
+
+    #[test]
+    fn a_line_of_less_than_4_bytes_is_malformed() {
+        for line in [&b"\r\n"[..], b"\n", b"a\r\n", b"ab\n", b"mn\n", b"mg\n"] {
+            let format = "CLIENT_ERROR bad command line format\r\n";
+            assert_eq!(reject(line), format, "{line:?}");
+            assert_eq!(refusal(line).consumed, line.len());
+        }
+    }
+
+    #[test]
     fn what_is_no_command_is_told_so_and_dropped() {
         for line in [
-            &b"\r\n"[..],
-            b"\n",
-            b"   \r\n",
+            &b"   \r\n"[..],
             b"foo\r\n",
             b"GET a\r\n",
             b"gett a\r\n",
             b"\0\x01\xff\r\n",
-            b"foo noreply\r\n",
+            b"foo noreply x\r\n",
         ] {
             assert_eq!(reject(line), "ERROR\r\n", "{line:?}");
             assert_eq!(refusal(line).consumed, line.len());
             assert!(!refusal(line).close);
         }
+        assert_eq!(reject(b"foo noreply\r\n"), "");
     }
 
     #[test]
@@ -214,7 +277,7 @@ mod tests {
 
     #[test]
     fn lines_of_gets_may_be_long() {
-        for start in ["get a", "gets a", "gat 0 a", "  gats 0 a"] {
+        for start in ["get a", "gets a", "gat 0 a", "gats 0 a"] {
             let mut line = start.as_bytes().to_vec();
             while line.len() < GET_LINE_MAX - 2 {
                 line.extend_from_slice(b" k");
@@ -232,13 +295,54 @@ mod tests {
     }
 
     #[test]
-    fn the_binary_protocol_is_refused_at_its_first_byte() {
-        for input in [&b"\x80"[..], b"\x80\0\0\0\r\nget a\r\n"] {
-            let refused = refusal(input);
-            assert_eq!(
-                (refused.error, refused.close),
-                (Error::BINARY_PROTOCOL, true)
-            );
+    fn the_binary_protocol_is_known_by_its_first_byte_and_told_by_its_header() {
+        let input = b"\x80\x01\0\0\0\0\0\0\0\0\0\0\r\nge\0\0\0\0\0\0\0\0\r\nget a\r\n";
+        for end in 1..binary::HEADER {
+            assert_eq!(parse(&input[..end], &LIMITS), Parsed::Incomplete, "{end}");
+        }
+        let request = binary::Request {
+            opcode: 1,
+            opaque: *b"\r\nge",
+            length: 24,
+        };
+        assert_eq!(parse(input, &LIMITS), Parsed::Binary(request));
+    }
+
+    /// How often a parser is asked that gets `request` byte by byte, and asks first what has come.
+    fn looks(request: &[u8]) -> usize {
+        let (mut looks, mut awaits) = (0, Awaited::default());
+        for (at, byte) in request.iter().enumerate() {
+            if awaits.has_come(at, std::slice::from_ref(byte)) {
+                looks += 1;
+                awaits = match parse(&request[..=at], &LIMITS) {
+                    Parsed::Incomplete => awaited(&request[..=at]),
+                    Parsed::Body {
+                        line, value_len, ..
+                    } => awaited_block(line, value_len),
+                    _ => {
+                        assert_eq!(at + 1, request.len(), "it was complete before");
+                        return looks;
+                    }
+                };
+            }
+        }
+        panic!("incomplete, and nobody looks");
+    }
+
+    #[test]
+    fn what_comes_byte_by_byte_is_looked_at_a_few_times() {
+        let long = [&b"get"[..], &b" key"[..].repeat(60_000), b"\r\n"].concat();
+        let endless = [&b"get"[..], &b" key"[..].repeat(100_000)].concat();
+        let set = [b"set k 0 0 60\r\n", &[b'v'; 60][..], b"\r\n"].concat();
+        for (request, expected) in [
+            (&b"get a\r\n"[..], 2),
+            (&long, 3),
+            (&endless[..GET_LINE_MAX], 3),
+            (&[b'x'; LINE_MAX], 2),
+            (&set, 3),
+            (&[binary::MAGIC; binary::HEADER], 2),
+        ] {
+            assert_eq!(looks(request), expected, "{}", request.len());
         }
     }
 }

@@ -5,10 +5,10 @@ use crate::error::Error;
 use crate::key;
 use crate::meta_flags;
 use crate::number;
-use crate::words::Words;
+use crate::words::{FirstWords, Words};
 
 /// `\r\n` behind a data block.
-const BLOCK_END: &[u8] = b"\r\n";
+pub(crate) const BLOCK_END: &[u8] = b"\r\n";
 
 /// The storage command of this name. A cas demands 0 until its line is parsed.
 #[inline]
@@ -46,13 +46,12 @@ pub(crate) fn parse<'a>(
         _ => parse_text(verb, args),
     };
     match parsed {
-        Ok((store, value_len)) if value_len <= limits.value_max as u64 => {
-            // It fits: it is at most `value_max`, which is a `usize`.
+        Ok((store, value_len)) if value_len as usize <= limits.value_max => {
             attach(input, line, store, value_len as usize)
         }
         Ok((store, value_len)) => {
             let mut refusal = refuse(line, Error::TOO_LARGE, store.noreply);
-            refusal.swallow = block_len(value_len);
+            refusal.swallow = block_len(value_len.into());
             refusal.forget = is_plain_set(&store).then(|| forget(input, &store));
             Parsed::Refused(refusal)
         }
@@ -124,29 +123,21 @@ fn forget(input: &[u8], store: &Store<'_>) -> Forget {
 
 /// `<key> <flags> <exptime> <bytes> [<cas>] [noreply]`, with the length of the value.
 #[inline]
-fn parse_text(verb: StoreVerb, args: Words<'_>) -> Result<(Store<'_>, u64), Reject> {
-    let fixed = if let StoreVerb::Cas(_) = verb { 5 } else { 4 };
-    let Some((words, count)) = args.collect::<6>() else {
-        return Err(Reject::blind(Error::Unknown, false));
-    };
-    if count < fixed || count > fixed + 1 {
-        return Err(Reject::blind(Error::Unknown, false));
-    }
-    let noreply = words[count - 1] == b"noreply";
-    let Some(value_len) = number::unsigned(words[3]) else {
-        return Err(Reject::blind(Error::BAD_FORMAT, noreply));
-    };
+fn parse_text(verb: StoreVerb, args: Words<'_>) -> Result<(Store<'_>, u32), Reject> {
+    let FirstWords { words, noreply, .. } = args.first::<5>();
+    // Without a length noreply is not looked for.
+    let value_len = number::block_len(words[3]).ok_or(Reject::without_length(words[3]))?;
     let fields = (
         key::check(words[0]),
-        number::unsigned_32(words[1]),
-        number::exptime(words[2]),
+        number::client_flags(words[1]),
+        number::stored_exptime(words[2]),
         text_verb(verb, words[4]),
     );
     let (Ok(key), Some(flags), Some(exptime), Some(verb)) = fields else {
         return Err(Reject {
             error: Error::BAD_FORMAT,
             quiet: noreply,
-            block: Some(value_len),
+            block: Some(value_len.into()),
         });
     };
     let store = Store {
@@ -172,21 +163,18 @@ fn text_verb(verb: StoreVerb, fifth: &[u8]) -> Option<StoreVerb> {
 
 /// `<key> <bytes> <flag>*`, with the length of the value. Errors are told even with `q`.
 #[inline]
-fn parse_meta(args: Words<'_>) -> Result<(Store<'_>, u64), Reject> {
+fn parse_meta(args: Words<'_>) -> Result<(Store<'_>, u32), Reject> {
     let mut words = args.iter();
-    let Some(key) = words.next() else {
-        return Err(Reject::blind(Error::Unknown, false));
-    };
-    let Some(value_len) = words.next().and_then(number::unsigned) else {
-        return Err(Reject::blind(Error::BAD_FORMAT, false));
-    };
+    let key = words.next().unwrap_or_default();
+    let len = words.next().unwrap_or_default();
+    let value_len = number::block_len(len).ok_or(Reject::without_length(len))?;
     let flags = match meta_flags::parse_store(key, words.rest()) {
         Ok(flags) => flags,
         Err(error) => {
             return Err(Reject {
                 error,
                 quiet: false,
-                block: Some(value_len),
+                block: Some(value_len.into()),
             });
         }
     };
@@ -203,12 +191,13 @@ fn parse_meta(args: Words<'_>) -> Result<(Store<'_>, u64), Reject> {
 }
 
 impl Reject {
-    /// Nobody knows how long the data block is.
-    fn blind(error: Error, quiet: bool) -> Self {
+    /// This is no data block's length. If it is a number all the same, the block is dropped: its bytes
+    /// must not be taken for commands.
+    fn without_length(word: &[u8]) -> Self {
         Self {
-            error,
-            quiet,
-            block: None,
+            error: Error::BAD_FORMAT,
+            quiet: false,
+            block: number::digits(word),
         }
     }
 }
@@ -226,7 +215,12 @@ mod tests {
             (&b"set k 5 -1 3\r\na\nb\r\n"[..], StoreVerb::Set),
             (b"add k 5 -1 3 \na\nb\r\n", StoreVerb::Add),
             (b"replace  k  5  -1  3\r\na\nb\r\n", StoreVerb::Replace),
-            (b"append k 5 -1 3 more\r\na\nb\r\n", StoreVerb::Append),
+            (b"append k 5 -1 3 some more\r\na\nb\r\n", StoreVerb::Append),
+            (b"append k +5 4294967295 3\r\na\nb\r\n", StoreVerb::Append),
+            (
+                b"add k 4294967301 +9223372036854775807 3\r\na\nb\r\n",
+                StoreVerb::Add,
+            ),
             (b"prepend k 5 -1 03\r\na\nb\r\n", StoreVerb::Prepend),
             (b"cas k 5 -1 3 9\r\na\nb\r\n", StoreVerb::Cas(9)),
         ] {
@@ -249,6 +243,8 @@ mod tests {
             &b"set k 0 0 0 noreply\r\n\r\n"[..],
             b"add k 0 0 0 noreply\r\n\r\n",
             b"cas k 0 0 0 1 noreply\r\n\r\n",
+            b"cas k 0 0 0 1 x noreply\r\n\r\n",
+            b"set k 0 0 -0 x y noreply\r\n\r\n",
         ] {
             let Command::Store(store) = accept(line) else {
                 panic!("not a store");
@@ -319,12 +315,12 @@ mod tests {
             (b"add key 0 0 1025\r\n", false, 1025, None),
             (b"cas key 0 0 1025 1\r\n", false, 1025, None),
             (
-                b"append key 0 0 99999999999 noreply\r\n",
+                b"append key 0 0 2147483645 noreply\r\n",
                 true,
-                99_999_999_999,
+                2_147_483_645,
                 None,
             ),
-            (b" ms  key 1025 q\r\n", false, 1025, forget(5, 3, false)),
+            (b"ms  key 1025 q\r\n", false, 1025, forget(4, 3, false)),
             (b"ms a2V5 1025 b MS\r\n", false, 1025, forget(3, 4, true)),
             (b"ms key 1025 ME\r\n", false, 1025, None),
             (b"ms key 1025 C1\r\n", false, 1025, None),
@@ -336,7 +332,7 @@ mod tests {
             assert!(input[..refused.consumed].ends_with(b"\r\n") && !refused.close);
         }
         let most = refusal(b"set k 0 0 18446744073709551615\r\n");
-        assert_eq!((most.error, most.swallow), (Error::TOO_LARGE, u64::MAX));
+        assert_eq!((most.error, most.swallow), (Error::BAD_FORMAT, u64::MAX));
         assert_eq!(
             reject(b"set k 0 0 1025\r\n"),
             "SERVER_ERROR object too large for cache\r\n"
@@ -348,18 +344,20 @@ mod tests {
         let format = "CLIENT_ERROR bad command line format\r\n";
         let long = [b"set ", &[b'k'; 251][..], b" 0 0 7\r\n"].concat();
         for (line, error, swallow) in [
-            (&b"set\r\n"[..], "ERROR\r\n", 0),
-            (b"set k 0 0\r\n", "ERROR\r\n", 0),
-            (b"set k 0 0 7 noreply x\r\n", "ERROR\r\n", 0),
-            (b"cas k 0 0 7\r\n", "ERROR\r\n", 0),
-            (b"cas k 0 0 7 1 noreply x\r\n", "ERROR\r\n", 0),
+            (&b"set\r\n"[..], format, 0),
+            (b"set k 0 0\r\n", format, 0),
+            (b"set k 0 0 noreply\r\n", format, 0),
+            (b"cas k 0 0 7\r\n", format, 9),
+            (b"cas k 0 0 7 noreply\r\n", "", 9),
             (b"set k 0 0 -1\r\n", format, 0),
             (b"set k 0 0 x\r\n", format, 0),
-            (b"set k 0 0 x noreply\r\n", "", 0),
+            (b"set k 0 0 x noreply\r\n", format, 0),
+            (b"set k 0 0 2147483646 noreply\r\n", format, 2_147_483_648),
+            (b"set k 0 0 000000000007\r\n", format, 9),
             (b"set k 0 0 18446744073709551616\r\n", format, 0),
             (b"set k x 0 7\r\n", format, 9),
             (b"set k -1 0 7\r\n", format, 9),
-            (b"set k 4294967296 0 7\r\n", format, 9),
+            (b"set k 18446744073709551616 0 7\r\n", format, 9),
             (b"set k 0 x 7\r\n", format, 9),
             (b"set k 0 9223372036854775808 7\r\n", format, 9),
             (b"set k x 0 7 noreply\r\n", "", 9),
@@ -406,7 +404,11 @@ mod tests {
     #[test]
     fn ms_refuses_what_memcached_refuses() {
         for (line, error, swallow) in [
-            (&b"ms\r\n"[..], "ERROR\r\n", 0),
+            (
+                &b"ms\r\n"[..],
+                "CLIENT_ERROR bad command line format\r\n",
+                0,
+            ),
             (b"ms k\r\n", "CLIENT_ERROR bad command line format\r\n", 0),
             (
                 b"ms k -1\r\n",
@@ -438,7 +440,12 @@ mod tests {
             ),
             (
                 b"ms k 7 M\r\n",
-                "CLIENT_ERROR incorrect length for M token\r\n",
+                "CLIENT_ERROR invalid mode for ms M token\r\n",
+                9,
+            ),
+            (
+                b"ms k 7 !\r\n",
+                "CLIENT_ERROR bad command line format\r\n",
                 9,
             ),
         ] {

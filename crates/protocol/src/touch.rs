@@ -5,15 +5,18 @@ use crate::error::Error;
 use crate::key;
 use crate::number;
 use crate::parse::Reject;
-use crate::words::Words;
+use crate::words::{FirstWords, Words};
 
 /// `touch <key> <exptime> [noreply]`.
 pub(crate) fn parse(args: Words<'_>) -> Result<Command<'_>, Reject> {
-    let (words, count) = args.collect::<3>().ok_or(Error::Unknown)?;
+    let FirstWords {
+        words,
+        count,
+        noreply,
+    } = args.first::<2>();
     if count < 2 {
-        return Err(Error::Unknown.into());
+        return Err(Error::BAD_FORMAT.into());
     }
-    let noreply = words[2] == b"noreply";
     let key = key::check(words[0]).map_err(|error| Reject::unless(noreply, error))?;
     let exptime = number::exptime(words[1]).ok_or(Reject::unless(noreply, Error::BAD_EXPTIME))?;
     Ok(Command::Touch {
@@ -34,8 +37,9 @@ mod tests {
         for (line, seconds, noreply) in [
             (&b"touch k 0\r\n"[..], 0, false),
             (b"touch k -1 noreply\r\n", -1, true),
-            (b"touch k 2147483647 x\r\n", i32::MAX.into(), false),
-            (b"touch k 4102444800\r\n", 4_102_444_800, false),
+            (b"touch k 2147483647 x\r\n", i32::MAX, false),
+            (b"touch k -2147483648 x noreply\r\n", i32::MIN, true),
+            (b"touch k -\r\n", 0, false),
         ] {
             let (key, exptime) = (&b"k"[..], Exptime(seconds));
             assert_eq!(
@@ -51,20 +55,20 @@ mod tests {
 
     #[test]
     fn what_is_no_expiry_is_refused() {
+        let format = "CLIENT_ERROR bad command line format\r\n";
         let exptime = "CLIENT_ERROR invalid exptime argument\r\n";
         for (line, error) in [
-            (&b"touch\r\n"[..], "ERROR\r\n"),
-            (b"touch k\r\n", "ERROR\r\n"),
-            (b"touch k 1 noreply x\r\n", "ERROR\r\n"),
+            (&b"touch\r\n"[..], format),
+            (b"touch k\r\n", format),
+            (b"touch noreply\r\n", format),
+            (b"touch k noreply\r\n", ""),
             (b"touch k x\r\n", exptime),
-            (b"touch k -\r\n", exptime),
-            (b"touch k 9223372036854775808\r\n", exptime),
-            (b"touch k 99999999999999999999\r\n", exptime),
+            (b"touch k 2147483648\r\n", exptime),
+            (b"touch k 4294967295\r\n", exptime),
+            (b"touch k -2147483649\r\n", exptime),
+            (b"touch k 9223372036854775807\r\n", exptime),
             (b"touch k x noreply\r\n", ""),
-            (
-                b"touch \x7f 1\r\n",
-                "CLIENT_ERROR bad command line format\r\n",
-            ),
+            (b"touch \x7f 1\r\n", format),
         ] {
             assert_eq!(reject(line), error, "{line:?}");
         }

@@ -3,6 +3,9 @@
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
+/// Words behind a command's name that are looked at, as in memcached.
+const WORDS_MAX: usize = 22;
+
 /// Words behind a command's name, split at spaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words<'a>(pub &'a [u8]);
@@ -14,17 +17,41 @@ impl<'a> Words<'a> {
         WordIter { rest: self.0 }
     }
 
-    /// The words as an array, empty behind the last, with their number; `None` if they do not fit.
+    /// The first `N` words, and what a command must know of the others.
     #[inline]
-    pub(crate) fn collect<const N: usize>(&self) -> Option<([&'a [u8]; N], usize)> {
+    pub(crate) fn first<const N: usize>(&self) -> FirstWords<'a, N> {
         let mut words = [&[][..]; N];
         let mut count = 0;
-        for word in self.iter() {
-            *words.get_mut(count)? = word;
+        let mut last = &[][..];
+        let mut all = self.iter();
+        for (place, word) in words.iter_mut().zip(all.by_ref()) {
+            *place = word;
+            last = word;
             count += 1;
         }
-        Some((words, count))
+        if count == N {
+            for word in all.take(WORDS_MAX - N) {
+                last = word;
+                count += 1;
+            }
+        }
+        FirstWords {
+            words,
+            count,
+            noreply: last == b"noreply",
+        }
     }
+}
+
+/// The words that a command needs. Words behind them have no meaning, except that the last may be
+/// noreply.
+pub(crate) struct FirstWords<'a, const N: usize> {
+    /// The first `N`, empty where there are less.
+    pub(crate) words: [&'a [u8]; N],
+    /// How many there are, those behind the first `N` counted.
+    pub(crate) count: usize,
+    /// The last is `noreply`.
+    pub(crate) noreply: bool,
 }
 
 impl<'a> IntoIterator for Words<'a> {
@@ -60,7 +87,7 @@ impl<'a> Iterator for WordIter<'a> {
             self.rest = text;
             return None;
         }
-        let (word, rest) = text.split_at(position(text, spaces));
+        let (word, rest) = text.split_at(word_len(text));
         self.rest = rest;
         Some(word)
     }
@@ -73,6 +100,12 @@ pub(crate) fn skip_spaces(mut text: &[u8]) -> &[u8] {
         text = rest;
     }
     text
+}
+
+/// Length of the word at the front of `text`: up to the first space.
+#[inline]
+pub(crate) fn word_len(text: &[u8]) -> usize {
+    position(text, spaces)
 }
 
 /// Length of the key at the front of `text`: up to the first byte that no key may have, which is a
@@ -144,12 +177,19 @@ mod tests {
     }
 
     #[test]
-    fn an_array_of_words_is_never_cut_off_silently() {
-        assert_eq!(
-            Words(b"a  b").collect::<3>(),
-            Some(([&b"a"[..], b"b", b""], 2))
-        );
-        assert_eq!(Words(b"a b c").collect::<2>(), None);
+    fn the_first_words_know_of_those_behind_them() {
+        let few = Words(b"a  b").first::<3>();
+        assert_eq!((few.words, few.count), ([&b"a"[..], b"b", b""], 2));
+        assert!(!few.noreply);
+        let more = Words(b"a b c noreply").first::<1>();
+        assert_eq!((more.words, more.count), ([&b"a"[..]], 4));
+        assert!(more.noreply);
+        assert!(!Words(b"a noreply b").first::<2>().noreply);
+        assert!(Words(b"noreply").first::<0>().noreply);
+        let most = [&b"k"[..], &b" x".repeat(20), b" noreply"].concat();
+        assert!(Words(&most).first::<1>().noreply);
+        let many = [&b"k"[..], &b" x".repeat(21), b" noreply"].concat();
+        assert!(!Words(&many).first::<1>().noreply);
     }
 
     proptest! {

@@ -1,14 +1,15 @@
 //! The thread that accepts connections and hands each to the worker with the fewest.
 
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
 use nuthatch::Engine;
 
 use crate::listen::{Listener, Protocol};
+use crate::rejected::Rejected;
 use crate::shared::{Arrival, Shared};
 use crate::stats::connections::Peer;
 use crate::stream::Stream;
@@ -30,6 +31,7 @@ pub(crate) struct Acceptor<E: Engine> {
     ready: Vec<bool>,
     /// Since when accepting rests, if it does.
     resting: Option<Instant>,
+    rejected: Rejected,
 }
 
 impl<E: Engine> Acceptor<E> {
@@ -46,6 +48,7 @@ impl<E: Engine> Acceptor<E> {
             ready: vec![false; listeners.len()],
             listeners,
             resting: None,
+            rejected: Rejected::default(),
         })
     }
 
@@ -53,7 +56,7 @@ impl<E: Engine> Acceptor<E> {
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(64);
         while !self.shared.shutdown.is_requested() {
-            match self.poll.poll(&mut events, self.resting.map(|_| REST)) {
+            match self.poll.poll(&mut events, self.patience()) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 polled => polled?,
             }
@@ -63,6 +66,7 @@ impl<E: Engine> Acceptor<E> {
                 }
             }
             self.wake_up();
+            self.rejected.close_old(Instant::now());
             for index in 0..self.listeners.len() {
                 if self.ready[index] {
                     self.accept_all(index);
@@ -70,6 +74,14 @@ impl<E: Engine> Acceptor<E> {
             }
         }
         Ok(())
+    }
+
+    /// How long to wait for clients.
+    fn patience(&self) -> Option<Duration> {
+        match self.resting {
+            Some(_) => Some(REST),
+            None => self.rejected.patience(Instant::now()),
+        }
     }
 
     /// Ends a rest that has lasted long enough.
@@ -100,6 +112,7 @@ impl<E: Engine> Acceptor<E> {
                 }
                 Err(error) if is_exhaustion(&error) => {
                     tracing::warn!(%error, "accepting rests");
+                    self.rejected.close_all();
                     self.shared.accepting.listen_disabled_num.bump();
                     self.shared.accepting.set_suspended(true);
                     self.resting = Some(Instant::now());
@@ -114,20 +127,20 @@ impl<E: Engine> Acceptor<E> {
     fn place(&mut self, listener: usize, mut stream: Stream, peer: Peer) {
         let shared = &self.shared;
         let protocol = self.listeners[listener].protocol();
-        if shared.connections() >= shared.config.connections_max.get() {
+        if shared.connections() >= shared.live.connections_max().get() {
             shared.accepting.rejected_connections.bump();
             if protocol == Protocol::Memcached {
                 // A fresh socket takes so few bytes, unless its peer has gone.
                 let _ = stream.write(TOO_MANY);
+                self.rejected.keep(stream, Instant::now());
             }
             return;
         }
         shared.accepting.total_connections.bump();
         let now = shared.clock.now();
         let info = shared.registry.enter(peer, listener, now);
-        if shared.verbosity.load(Ordering::Relaxed) > 1 {
-            tracing::debug!(%peer, "connected");
-        }
+        let fd = stream.as_fd().as_raw_fd();
+        tracing::debug!("<{fd} new client connected from {peer}");
         let desk = shared.desks.iter().min_by_key(|desk| desk.connections());
         if let Some(desk) = desk {
             desk.leave(Arrival {

@@ -1,52 +1,76 @@
-//! How much memory the connections' buffers hold: one account for all workers, and what it lets
-//! each turn take.
+//! How much memory the connections' buffers hold: one account for all workers, what it lets each turn
+//! take, and when who must give memory back.
 //!
 //! ```text
-//!      0 .. EASY           EASY .. FULL                    above FULL
-//!      plenty for all      who can take no answer at       as before it, and a command that needs
-//!                          once gets no turn               a long buffer to itself is refused
+//!      0 .. 3/4 of the bound     3/4 .. 15/16                   above 15/16
+//!      plenty for all            who holds more than a fair     who holds more than a fair
+//!                                share, and has not turned it   share is closed, until it is
+//!                                over for some seconds, is      7/8
+//!                                closed, until it is 3/4
 //! ```
 //!
-//! Above `EASY` replies are made only for sockets that have room for them, so they leave the
-//! process in the same round, and clients who do not read add nothing but a short input each. What
-//! a worker holds within a round is bounded by the round.
+//! A turn may leave a part of what is free, so a few connections that hold much take nothing from the
+//! others, and many get less each before the bound is reached. A fair share is the mark's part of each
+//! open connection: where the sum is above a mark, somebody holds more than that. So the bound is kept
+//! whatever clients do, but for what the workers' rounds add at the same time, which is bounded as well;
+//! and those pay who hold most.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use nuthatch_protocol::LINE_MAX;
+/// Bytes that are always allowed to all connections together.
+const BOUND_LEAST: usize = 4 << 20;
 
-/// Bytes that all connections together may hold before turns get short.
-const EASY: usize = 8 << 20;
+/// Bytes of the bound for each connection that `-c` allows, at least and at most: between them it is the
+/// engine's memory that decides.
+const BOUND_EACH: std::ops::RangeInclusive<usize> = 4 << 10..=64 << 10;
 
-/// Bytes at which long commands are refused.
-const FULL: usize = 12 << 20;
+/// The bound's part of the engine's memory.
+const BOUND_OF_MEMORY: usize = 4;
+
+/// A fair share is never less: as much as any line but a long get's, with some value behind it.
+pub(crate) const SHARE_LEAST: usize = 4 << 10;
+
+/// Who has not sent on, or had sent on, as many bytes as it holds for so long makes no progress.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A turn may leave this part of what is free.
+const TURN_OF_FREE: usize = 16;
+
+/// Unsent output of one turn, at least and at most.
+const OUTPUT_CAP: std::ops::RangeInclusive<usize> = 2 << 10..=256 << 10;
+
+/// With less than the largest cap, a batch holds one request of a turn for so many bytes of it: how long
+/// replies are is not known before.
+const OUTPUT_OF_REQUEST: usize = 1 << 10;
 
 /// A connection reads at most so much a turn: what it does not use has to be kept.
 pub(crate) const READ_MAX: usize = 64 << 10;
-
-/// Whatever the others hold, a connection may read so much.
-const READ_LEAST: usize = 1 << 10;
 
 /// The longest value that is awaited in the input buffer; a longer one goes to the engine as it
 /// comes in.
 pub(crate) const AWAITED_MAX: usize = 16 << 10;
 
-/// The same when memory is tight.
-const AWAITED_TIGHT: usize = 256;
-
-/// Unsent output of one turn when memory is tight: a socket that says it takes output has room for
-/// twice as much.
-const OUTPUT_TIGHT: usize = 8 << 10;
-
 /// Memory that came back is worth a trim from here on.
 const TRIM_MIN: usize = 2 << 20;
 
 /// Bytes that connections hold between their turns.
-#[derive(Default)]
 pub(crate) struct Account {
     held: AtomicUsize,
+    /// The most that they may hold.
+    bound: AtomicUsize,
     /// The most it was since the last trim, if that is worth one.
     peak: AtomicUsize,
+}
+
+/// How much of the bound is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Plenty,
+    /// Who holds much and makes no progress must give it back.
+    Filling,
+    /// Who holds much must give it back.
+    Full,
 }
 
 /// What a turn may take.
@@ -60,15 +84,41 @@ pub(crate) struct Terms {
     pub(crate) read_max: usize,
     /// The longest value that is awaited in the input buffer.
     pub(crate) awaited_max: usize,
-    /// Memory is tight: only who can take an answer at once has a turn.
-    pub(crate) tight: bool,
-    /// The longest incomplete command that may be kept.
-    pub(crate) waiting_max: usize,
+}
+
+/// What so many connections may hold together, beside an engine with so much memory.
+pub(crate) fn bound(connections_max: usize, engine_memory: u64) -> usize {
+    let each = |bytes: &usize| connections_max.saturating_mul(*bytes);
+    usize::try_from(engine_memory)
+        .map_or(usize::MAX, |memory| memory / BOUND_OF_MEMORY)
+        .clamp(each(BOUND_EACH.start()), each(BOUND_EACH.end()))
+        .max(BOUND_LEAST)
 }
 
 impl Account {
-    /// A worker's connections hold so much more, or less.
-    pub(crate) fn change(&self, by: isize) {
+    pub(crate) fn new(bound: usize) -> Self {
+        Self {
+            held: AtomicUsize::new(0),
+            bound: AtomicUsize::new(bound),
+            peak: AtomicUsize::new(0),
+        }
+    }
+
+    /// The most that connections may hold.
+    pub(crate) fn bound(&self) -> usize {
+        // Relaxed: a setting on which no other memory depends.
+        self.bound.load(Ordering::Relaxed)
+    }
+
+    /// The engine's memory changed, and the bound with it.
+    pub(crate) fn set_bound(&self, bound: usize) {
+        // Relaxed: as in bound().
+        self.bound.store(bound, Ordering::Relaxed);
+    }
+
+    /// A worker's connections hold so much more, or less. True if that raised the level: whoever sleeps
+    /// must look whether it is his to give back.
+    pub(crate) fn change(&self, by: isize) -> bool {
         // Relaxed: a sum on which no other memory depends.
         let before = self.held.fetch_add(by as usize, Ordering::Relaxed);
         let held = before.wrapping_add_signed(by);
@@ -76,6 +126,7 @@ impl Account {
             // Relaxed: as above.
             self.peak.fetch_max(held, Ordering::Relaxed);
         }
+        self.level_of(before) < self.level_of(held)
     }
 
     /// Bytes held now.
@@ -84,40 +135,59 @@ impl Account {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// True while connections hold so much that replies of any length must be refused.
-    pub(crate) fn is_tight(&self) -> bool {
-        self.held() >= EASY
+    /// How much that is.
+    pub(crate) fn level(&self) -> Level {
+        self.level_of(self.held())
     }
 
-    /// What a turn may take now that so many connections share the account, where a batch holds
-    /// `batch_max` requests.
-    pub(crate) fn terms(&self, connections: usize, batch_max: usize) -> Terms {
-        let held = self.held();
-        let connections = connections.max(1);
-        if held < EASY {
-            let output_cap = (EASY / connections).clamp(2 << 10, 256 << 10);
-            return Terms {
-                output_cap,
-                requests_max: batch_max,
-                read_max: output_cap.min(READ_MAX),
-                awaited_max: AWAITED_MAX,
-                tight: false,
-                waiting_max: usize::MAX,
-            };
+    fn level_of(&self, held: usize) -> Level {
+        if held <= self.mark(Level::Filling) {
+            Level::Plenty
+        } else if held <= self.mark(Level::Full) {
+            Level::Filling
+        } else {
+            Level::Full
         }
-        let share = FULL.saturating_sub(held) / connections;
+    }
+
+    /// Bytes above which a level begins.
+    fn mark(&self, level: Level) -> usize {
+        match level {
+            Level::Plenty => 0,
+            Level::Filling => self.bound() / 4 * 3,
+            Level::Full => self.bound() / 16 * 15,
+        }
+    }
+
+    /// True if so much was given back that nobody else needs to.
+    pub(crate) fn is_relieved_of(&self, level: Level) -> bool {
+        self.held()
+            <= match level {
+                Level::Plenty | Level::Filling => self.mark(level),
+                // Below the mark, so that the next byte does not bring it back.
+                Level::Full => self.bound() / 8 * 7,
+            }
+    }
+
+    /// Bytes that each of so many connections may hold so that a level never begins.
+    pub(crate) fn share(&self, level: Level, connections: usize) -> usize {
+        (self.mark(level) / connections.max(1)).max(SHARE_LEAST)
+    }
+
+    /// What a turn may take now, where a batch holds `batch_max` requests.
+    pub(crate) fn terms(&self, batch_max: usize) -> Terms {
+        let free = self.bound().saturating_sub(self.held());
+        let output_cap = (free / TURN_OF_FREE).clamp(*OUTPUT_CAP.start(), *OUTPUT_CAP.end());
+        let requests_max = if output_cap == *OUTPUT_CAP.end() {
+            batch_max
+        } else {
+            (output_cap / OUTPUT_OF_REQUEST).min(batch_max)
+        };
         Terms {
-            output_cap: OUTPUT_TIGHT,
-            // However long one reply is, two of them stay within what the socket takes.
-            requests_max: 1,
-            read_max: share.clamp(READ_LEAST, READ_MAX),
-            awaited_max: AWAITED_TIGHT,
-            tight: true,
-            waiting_max: if held < FULL {
-                usize::MAX
-            } else {
-                LINE_MAX + AWAITED_TIGHT + 2
-            },
+            output_cap,
+            requests_max,
+            read_max: output_cap.min(READ_MAX),
+            awaited_max: output_cap.min(AWAITED_MAX),
         }
     }
 
@@ -139,26 +209,82 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terms_get_short_as_the_account_fills() {
-        let account = Account::default();
-        let few = account.terms(10, 256);
-        assert_eq!((few.output_cap, few.tight), (256 << 10, false));
-        assert!(account.terms(10_000, 256).output_cap * 10_000 < 32 << 20);
-        account.change(EASY as isize);
-        let tight = account.terms(1500, 256);
-        assert!(tight.tight && tight.requests_max == 1);
-        assert_eq!(tight.waiting_max, usize::MAX);
-        account.change((FULL - EASY) as isize);
-        let full = account.terms(10_000, 256);
-        assert_eq!(full.read_max, READ_LEAST);
-        assert!(FULL + 10_000 * (full.read_max + AWAITED_TIGHT) < 32 << 20);
-        account.change(-(FULL as isize));
-        assert_eq!(account.terms(10, 256), few);
+    fn the_bound_follows_the_connections_and_the_memory() {
+        const MB: u64 = 1 << 20;
+        for (connections, memory, expected) in [
+            (1024, 64 * MB, 16 * MB),
+            (1024, 4 * MB, 4 * MB),
+            (1024, 200 * MB, 50 * MB),
+            (1024, 64 * 1024 * MB, 64 * MB),
+            (10_240, 64 * MB, 40 * MB),
+            (10_240, 1024 * MB, 256 * MB),
+            (10, 1024 * MB, 4 * MB),
+            (usize::MAX, 64 * MB, u64::MAX),
+        ] {
+            assert_eq!(
+                bound(connections, memory) as u64,
+                expected,
+                "{connections} {memory}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_holds_nothing_has_its_terms_until_three_quarters_are_held() {
+        let account = Account::new(16 << 20);
+        let usual = account.terms(256);
+        assert_eq!((usual.output_cap, usual.requests_max), (256 << 10, 256));
+        // Fifty lines of 255 KB that never end, or the replies to as many who do not read.
+        account.change(12 << 20);
+        assert_eq!(
+            (account.terms(256), account.level()),
+            (usual, Level::Plenty)
+        );
+        account.change(1 << 20);
+        let fewer = account.terms(256);
+        assert_eq!((fewer.output_cap, fewer.requests_max), (192 << 10, 192));
+        account.change(3 << 20);
+        let least = account.terms(256);
+        assert_eq!(
+            (least.output_cap, least.requests_max, least.read_max),
+            (2 << 10, 2, 2 << 10)
+        );
+        account.change(-(16 << 20));
+        assert_eq!(account.terms(256), usual);
+    }
+
+    #[test]
+    fn a_level_that_is_reached_is_told_once() {
+        let account = Account::new(16 << 20);
+        assert!(!account.change(12 << 20));
+        assert!(account.change(1) && account.level() == Level::Filling);
+        assert!(!account.change(1));
+        assert!(account.change(3 << 20) && account.level() == Level::Full);
+        assert!(!account.change(-(15 << 20)) && account.level() == Level::Plenty);
+        assert!(account.change(15 << 20));
+        // A limit that is lowered makes what is held more.
+        account.change(-(8 << 20));
+        assert_eq!(account.level(), Level::Plenty);
+        account.set_bound(4 << 20);
+        assert_eq!(account.level(), Level::Full);
+    }
+
+    #[test]
+    fn above_a_mark_somebody_holds_more_than_a_fair_share() {
+        let account = Account::new(16 << 20);
+        for level in [Level::Filling, Level::Full] {
+            for connections in [1, 7, 48, 1500, 3000] {
+                let share = account.share(level, connections);
+                assert!(share * connections <= account.mark(level));
+            }
+        }
+        // A little is nobody's fault, however many they are.
+        assert_eq!(account.share(Level::Full, 100_000), SHARE_LEAST);
     }
 
     #[test]
     fn a_trim_is_due_once_after_much_came_back() {
-        let account = Account::default();
+        let account = Account::new(16 << 20);
         account.change(TRIM_MIN as isize - 1);
         account.change(1 - TRIM_MIN as isize);
         assert!(!account.is_worth_a_trim(), "too little");

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// memcached's port.
 pub const PORT: u16 = 11211;
 
+/// The version of the memcached whose protocol this is.
+pub const MEMCACHED_VERSION: &str = "1.6.45";
+
 /// What `version` answers. Clients judge by it what a server understands, so it begins with the
 /// version of the memcached whose protocol this is.
 pub const VERSION: &str = concat!("1.6.45-nuthatch-", env!("CARGO_PKG_VERSION"));
@@ -31,7 +34,7 @@ pub struct Config {
     pub commands_per_turn: NonZeroU32,
     /// Requests, of all connections of a worker together, that go to the engine at a time.
     pub batch_max: NonZeroUsize,
-    /// Connections silent for so long are closed (`-o idle_timeout`).
+    /// TCP connections by which no byte went either way for so long are closed (`-o idle_timeout`).
     pub idle_timeout: Option<Duration>,
     /// Where to write the ports that were bound (`MEMCACHED_PORT_FILENAME`).
     pub port_file: Option<PathBuf>,
@@ -123,4 +126,14 @@ pub enum Listen {
         /// Permission bits, as in chmod: memcached's default is 0o700.
         mode: u32,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_told_memcacheds_version() {
+        assert!(VERSION.starts_with(&format!("{MEMCACHED_VERSION}-")));
+    }
 }

@@ -8,13 +8,14 @@ use nuthatch::{Handle, Time};
 use nuthatch_protocol::Exptime;
 use nuthatch_protocol::cpserver::Dialect;
 
-use crate::account::{READ_MAX, Terms};
+use crate::account::{PATIENCE, READ_MAX, Terms};
 use crate::commands::dump::Dump;
 use crate::listen::Protocol;
 use crate::output::Output;
 use crate::shared::Arrival;
 use crate::stats::connections::Info;
 use crate::stream::Stream;
+use crate::waiting::Waiting;
 
 /// Requests that a fresh connection may have in a batch.
 const IN_BATCH_FIRST: usize = 32;
@@ -24,15 +25,21 @@ pub(crate) struct Connection<H: Handle> {
     pub(crate) stream: Stream,
     pub(crate) info: Arc<Info>,
     pub(crate) protocol: Protocol,
-    /// Input that was read and not used up, from `input_start` on.
-    pub(crate) input: Vec<u8>,
-    pub(crate) input_start: usize,
+    /// Input that was read and not used up.
+    pub(crate) waiting: Waiting,
     /// Replies that the socket did not take.
     pub(crate) output: Output<H::Value>,
     pub(crate) phase: Phase<H::Reservation>,
     /// Bytes of buffers that it is down for in the account.
     pub(crate) accounted: usize,
+    /// When as many bytes as it holds had last been used up or sent, or it held nothing.
+    turned_over: Time,
+    /// Bytes used up and sent since then.
+    moved: usize,
+    /// When a byte last came from the client or went to it.
     pub(crate) active: Time,
+    /// Bytes that the client's side had not taken from the kernel when that was last asked.
+    pub(crate) untaken: usize,
     /// Requests that it may have in a batch: see [`Turn`](crate::turn::Turn).
     pub(crate) in_batch_max: usize,
     /// There may be bytes to read: an event said so, and no read has come back short since.
@@ -47,8 +54,26 @@ pub(crate) struct Connection<H: Handle> {
     pub(crate) unfinished: bool,
     /// On the list of those whose turn is next.
     pub(crate) queued: bool,
-    /// Close when the output is sent.
-    pub(crate) closing: bool,
+    pub(crate) ending: Ending,
+}
+
+/// Whether a connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It does.
+    Open,
+    /// When the output is sent it is closed: the client has said all that it will.
+    Finished,
+    /// When the output is sent it lingers.
+    Parting,
+    /// All is said. What the client still sends is dropped, until it closes too or this has lasted long
+    /// enough: a socket that is closed with input unread resets the connection, and a client that is reset
+    /// may lose what it has not read yet.
+    Lingering {
+        since: Time,
+        /// Bytes that are dropped at most.
+        left: usize,
+    },
 }
 
 /// What the next byte of input means.
@@ -101,12 +126,14 @@ impl<H: Handle> Connection<H> {
             stream: arrival.stream,
             info: arrival.info,
             protocol: arrival.protocol,
-            input: Vec::new(),
-            input_start: 0,
+            waiting: Waiting::default(),
             output: Output::default(),
             phase: Phase::Commands,
             accounted: 0,
+            turned_over: now,
+            moved: 0,
             active: now,
+            untaken: 0,
             in_batch_max: IN_BATCH_FIRST,
             // Should its first bytes be here already, registering it makes an event of them.
             readable: false,
@@ -115,13 +142,8 @@ impl<H: Handle> Connection<H> {
             watched: false,
             unfinished: false,
             queued: false,
-            closing: false,
+            ending: Ending::Open,
         }
-    }
-
-    /// Bytes of input that wait.
-    pub(crate) fn waiting_input(&self) -> &[u8] {
-        &self.input[self.input_start..]
     }
 
     /// Bytes to read in a turn.
@@ -143,7 +165,41 @@ impl<H: Handle> Connection<H> {
             Phase::Value(incoming) => incoming.line.len(),
             _ => 0,
         };
-        self.input.capacity() + self.output.memory() + line
+        self.waiting.memory() + self.output.memory() + line
+    }
+
+    /// Notes that so many bytes of input were used up, or of output sent.
+    #[inline]
+    pub(crate) fn has_moved(&mut self, bytes: usize) {
+        self.moved = self.moved.saturating_add(bytes);
+    }
+
+    /// Brings up to date what it holds, and returns what that was before and what it is.
+    #[inline]
+    pub(crate) fn account(&mut self, now: Time) -> (usize, usize) {
+        let (before, held) = (self.accounted, self.memory());
+        if before == 0 || self.moved >= held {
+            self.turned_over = now;
+            self.moved = 0;
+        }
+        self.accounted = held;
+        (before, held)
+    }
+
+    /// True if it has said all, and waits for its client to close.
+    pub(crate) fn is_lingering(&self) -> bool {
+        matches!(self.ending, Ending::Lingering { .. })
+    }
+
+    /// What it costs the others: bytes that it holds, for each moment that it has held as many.
+    pub(crate) fn cost(&self, now: Time) -> u64 {
+        let moments = now.0.saturating_sub(self.turned_over.0);
+        self.accounted as u64 * (u64::from(moments) + 1)
+    }
+
+    /// True if it has held what it holds for long, and little of that has moved.
+    pub(crate) fn is_stuck(&self, now: Time) -> bool {
+        now.since(self.turned_over) >= PATIENCE
     }
 
     /// Notes the time of a command.

@@ -25,7 +25,9 @@
 //!
 //! Reading order: [`config`] (what can be set), `server` (what is started), `worker` (the loop),
 //! `turn` (one connection's part in it), `commands` (what each command asks of the engine),
-//! `batch` and `replies` (the way there and back), `output`, `account` (what buffers may hold).
+//! `batch` and `replies` (the way there and back), `waiting` and `output` (what is kept of input and
+//! output), `account` (what buffers may hold), `conversation` (the log of commands), `live` (what can
+//! change while it runs).
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -46,22 +48,30 @@ mod batch;
 mod commands;
 pub mod config;
 mod connection;
+mod conversation;
+mod holders;
 mod listen;
+mod live;
 mod maintenance;
 mod output;
+mod rejected;
 mod replies;
 mod server;
 mod shared;
 mod shutdown;
+mod signals;
 mod spare;
 mod stats;
 mod stream;
 mod system;
 mod turn;
+mod waiting;
 mod worker;
 
 pub use config::{Config, Listen, OnVerbosity};
 pub use listen::Address;
+pub use live::Controls;
 pub use server::{Server, ServerHandle};
-pub use shutdown::{Shutdown, on_signals};
+pub use shutdown::Shutdown;
+pub use signals::{Signals, on_signals};
 pub use system::raise_file_limit;

@@ -95,6 +95,21 @@ impl<V> Output<V> {
         self.bytes.capacity() + self.pins.capacity() * size_of::<Pin<V>>()
     }
 
+    /// Where the next byte of text comes.
+    pub(crate) fn end(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Text from there on, which must not be on the wire yet.
+    pub(crate) fn since(&self, from: usize) -> &[u8] {
+        &self.bytes[from.min(self.bytes.len())..]
+    }
+
+    /// True if a value that is sent from where it lies comes before this byte of text.
+    pub(crate) fn is_pinned_at(&self, at: usize) -> bool {
+        self.pins.binary_search_by_key(&at, |pin| pin.at).is_ok()
+    }
+
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0

@@ -122,9 +122,8 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
                 counters.get_misses.bump();
             }
         }
-        if let Some(prefixes) = self.prefixes {
-            let event = if hit { Event::Hit } else { Event::Miss };
-            prefixes.record(self.requests[index].key.bytes(), event);
+        if let Style::Value { .. } = ticket.style {
+            self.record(index, if hit { Event::Hit } else { Event::Miss });
         }
         self.after(index);
     }
@@ -184,17 +183,13 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
                 self.failed_sets.push(index);
             }
         }
-        let event = match meta.verb {
-            AnsweredVerb::Store { .. } => Some(Event::Set),
-            AnsweredVerb::Other(MetaVerb::Delete) => Some(Event::Delete),
-            AnsweredVerb::Other(_) => None,
-        };
-        self.record(index, event);
         self.after(index);
     }
 
-    fn record(&self, index: usize, event: Option<Event>) {
-        if let (Some(prefixes), Some(event)) = (self.prefixes, event) {
+    /// Counts by prefix what a text command did.
+    #[inline]
+    fn record(&self, index: usize, event: Event) {
+        if let Some(prefixes) = self.prefixes {
             prefixes.record(self.requests[index].key.bytes(), event);
         }
     }
@@ -260,7 +255,7 @@ impl<V: Value> Replies<V> for Answering<'_, '_, V> {
                 if style == StoreStyle::Set && is_failure(&reply) {
                     self.failed_sets.push(index);
                 }
-                self.record(index, Some(Event::Set));
+                self.record(index, Event::Set);
             }
             Style::Delete => {
                 let hit = matches!(reply, Reply::Removed);
@@ -272,7 +267,7 @@ impl<V: Value> Replies<V> for Answering<'_, '_, V> {
                         encode::NOT_FOUND
                     });
                 }
-                self.record(index, Some(Event::Delete));
+                self.record(index, Event::Delete);
             }
             Style::Delta { down } => {
                 answer_delta(out, counters, down, ticket.noreply, &reply);
@@ -287,7 +282,6 @@ impl<V: Value> Replies<V> for Answering<'_, '_, V> {
                 if is_failure(&reply) {
                     self.failed_sets.push(index);
                 }
-                self.record(index, Some(Event::Set));
             }
             Style::Value { .. } | Style::Meta(_) => {}
         }

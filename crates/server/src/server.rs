@@ -9,9 +9,10 @@ use mio::{Poll, Waker};
 use nuthatch::{Clock, Engine};
 
 use crate::acceptor::Acceptor;
-use crate::account::Account;
+use crate::account::{self, Account};
 use crate::config::Config;
 use crate::listen::{self, Address, Listener, Protocol};
+use crate::live::{Controls, Live};
 use crate::maintenance;
 use crate::shared::{Desk, Shared};
 use crate::shutdown::Shutdown;
@@ -20,9 +21,6 @@ use crate::stats::counters::AcceptorCounters;
 use crate::stats::prefixes::Prefixes;
 use crate::system;
 use crate::worker::{WAKE, Worker};
-
-/// Descriptors that the process needs besides its connections.
-const OTHER_FILES: u64 = 64;
 
 /// A memcached-compatible server.
 pub struct Server;
@@ -34,14 +32,7 @@ impl Server {
             let error = "a server must listen somewhere";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
         }
-        let wanted = config.connections_max.get() as u64 + OTHER_FILES;
-        match system::raise_file_limit(wanted) {
-            Ok(limit) if limit < wanted => {
-                tracing::warn!(limit, wanted, "too few file descriptors for -c");
-            }
-            Ok(_) => {}
-            Err(error) => tracing::warn!(%error, "the limit of file descriptors is unknown"),
-        }
+        system::make_room_for(config.connections_max);
         let listeners = bind_all(&config)?;
         let addresses: Vec<Address> = listeners
             .iter()
@@ -60,6 +51,7 @@ impl Server {
             desks.push(Arc::new(Desk::new(waker)));
             polls.push(poll);
         }
+        let bound = account::bound(config.connections_max.get(), engine.stats().memory_limit);
         let shared = Arc::new(Shared {
             engine,
             addresses: addresses.clone(),
@@ -67,7 +59,8 @@ impl Server {
             clock: Clock::start(),
             shutdown: shutdown.clone(),
             desks,
-            account: Account::default(),
+            live: Live::new(&config),
+            account: Account::new(bound),
             accepting: AcceptorCounters::default(),
             registry: Registry::default(),
             prefixes: Prefixes::default(),
@@ -91,6 +84,7 @@ impl Server {
         Ok(ServerHandle {
             addresses,
             cpserver_addresses,
+            controls: Controls::new(shared),
             shutdown,
             threads,
         })
@@ -173,6 +167,7 @@ impl Drop for StopOnDrop {
 pub struct ServerHandle {
     addresses: Vec<Address>,
     cpserver_addresses: Vec<Address>,
+    controls: Controls,
     shutdown: Shutdown,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
@@ -196,9 +191,14 @@ impl ServerHandle {
     }
 
     /// What stops this server from anywhere, a signal handler's thread for instance
-    /// ([`on_signals`](crate::on_signals)).
+    /// ([`Signals`](crate::Signals)).
     pub fn stopper(&self) -> Shutdown {
         self.shutdown.clone()
+    }
+
+    /// What changes settings of this server from anywhere.
+    pub fn controls(&self) -> Controls {
+        self.controls.clone()
     }
 
     /// Waits for the end, and says what brought it about if it was not wanted.

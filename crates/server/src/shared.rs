@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mio::Waker;
 use nuthatch::{Clock, Engine};
 
-use crate::account::Account;
+use crate::account::{self, Account};
 use crate::config::Config;
 use crate::listen::{Address, Protocol};
+use crate::live::Live;
 use crate::shutdown::Shutdown;
 use crate::stats::connections::{Info, Registry};
 use crate::stats::counters::{AcceptorCounters, Totals, WorkerCounters};
@@ -19,6 +20,8 @@ use crate::stream::Stream;
 pub(crate) struct Shared<E: Engine> {
     pub(crate) engine: Arc<E>,
     pub(crate) config: Config,
+    /// What of the settings counts now, where it can change.
+    pub(crate) live: Live,
     /// Where memcached's clients find it, and behind them CPServer's.
     pub(crate) addresses: Vec<Address>,
     /// How many of them are memcached's.
@@ -54,6 +57,22 @@ impl<E: Engine> Shared<E> {
         self.desks.iter().map(|desk| desk.connections()).sum()
     }
 
+    /// Has every worker look what there is to do.
+    pub(crate) fn wake_workers(&self) {
+        for desk in &self.desks {
+            desk.wake();
+        }
+    }
+
+    /// The engine's memory limit changed: what the connections' buffers may hold follows it.
+    pub(crate) fn follow_memory_limit(&self) {
+        let connections_max = self.config.connections_max.get();
+        let memory = self.engine.stats().memory_limit;
+        self.account
+            .set_bound(account::bound(connections_max, memory));
+        self.wake_workers();
+    }
+
     /// The counters of all workers, summed.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
@@ -63,12 +82,20 @@ impl<E: Engine> Shared<E> {
         totals
     }
 
+    /// The `verbosity` command.
+    pub(crate) fn set_verbosity(&self, level: u32) {
+        // Relaxed: a switch for logging.
+        self.verbosity.store(level, Ordering::Relaxed);
+        self.config.on_verbosity.tell(level);
+    }
+
     /// `stats reset`.
     pub(crate) fn reset_stats(&self) {
         for desk in &self.desks {
             desk.counters.reset();
         }
         self.accepting.reset();
+        self.prefixes.clear();
         self.engine.reset_stats();
     }
 }
@@ -112,8 +139,14 @@ impl Desk {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(arrival);
+        // Should this fail, the worker takes it with the next one.
+        self.wake();
+    }
+
+    /// Has the worker look up from its sleep.
+    pub(crate) fn wake(&self) {
         if let Err(error) = self.waker.wake() {
-            // The worker takes it with the next one.
+            // It does what there is to do with the next event.
             tracing::warn!(%error, "cannot wake a worker");
         }
     }

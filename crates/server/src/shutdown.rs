@@ -3,12 +3,9 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use mio::Waker;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 /// Asks a server to stop gracefully: accept no more, answer what was read, close. Cheap to clone,
 /// usable from any thread.
@@ -80,18 +77,4 @@ impl Shutdown {
             let _ = self.inner.alarm.wait_timeout(bed, pause);
         }
     }
-}
-
-/// Requests the stop when the process gets SIGTERM or SIGINT.
-pub fn on_signals(shutdown: Shutdown) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            if let Some(signal) = signals.forever().next() {
-                tracing::info!(signal, "stopping");
-                shutdown.request();
-            }
-        })?;
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! A connection's socket, TCP or unix, behind one face.
 
 use std::io::{self, IoSlice, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use mio::event::Source;
@@ -38,6 +39,19 @@ impl Stream {
             Interest::READABLE
         };
         registry.reregister(self.source(), token, interest)
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) fn finish(&self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+        }
+    }
+
+    /// True if its client is on this machine, by a path.
+    pub(crate) fn is_unix(&self) -> bool {
+        matches!(self, Stream::Unix(_))
     }
 }
 

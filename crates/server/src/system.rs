@@ -1,10 +1,13 @@
-//! What only the operating system knows or gives: processor time, file descriptors, room in
-//! sockets, memory that the allocator keeps.
+//! What only the operating system knows or gives: processor time, file descriptors, what
+//! sockets still hold, memory that the allocator keeps.
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
+
+use crate::rejected::REJECTED_MAX;
 
 /// Processor time that the process has used: user, system.
 pub(crate) fn cpu_time() -> Option<(Duration, Duration)> {
@@ -53,16 +56,32 @@ pub fn raise_file_limit(wanted: u64) -> io::Result<u64> {
     Ok(before.rlim_cur)
 }
 
-/// True if this socket takes output: a good part of its buffer is free. Also if it is broken, which
-/// the next use of it will tell.
-pub(crate) fn takes_output(socket: BorrowedFd<'_>) -> bool {
-    let mut poll = libc::pollfd {
-        fd: socket.as_raw_fd(),
-        events: libc::POLLOUT,
-        revents: 0,
-    };
-    // SAFETY: `poll` is one valid pollfd, and the timeout of 0 makes this return at once.
-    unsafe { libc::poll(&mut poll, 1, 0) != 0 }
+/// Descriptors that the process needs besides its connections.
+const OTHER_FILES: u64 = 64 + REJECTED_MAX as u64;
+
+/// Makes room for so many connections, as far as the system lets it, and warns where it does not.
+pub(crate) fn make_room_for(connections: NonZeroUsize) {
+    let wanted = connections.get() as u64 + OTHER_FILES;
+    match raise_file_limit(wanted) {
+        Ok(limit) if limit < wanted => {
+            tracing::warn!(limit, wanted, "too few file descriptors for -c");
+        }
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "the limit of file descriptors is unknown"),
+    }
+}
+
+/// Bytes that were written to this TCP socket and that the other side has not acknowledged. `None` if the
+/// kernel does not tell.
+pub(crate) fn untaken(socket: BorrowedFd<'_>) -> Option<usize> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ stores one int at the place it is given, which is `bytes`.
+    let told = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
+    if told == 0 {
+        usize::try_from(bytes).ok()
+    } else {
+        None
+    }
 }
 
 /// Gives the kernel the whole pages among what was freed. The allocator keeps them otherwise, since

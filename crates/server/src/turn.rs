@@ -7,7 +7,7 @@
 //! others nothing.
 
 use nuthatch::{Engine, Handle, Key, Value};
-use nuthatch_protocol::{Parsed, parse};
+use nuthatch_protocol::{Awaited, Parsed, awaited, awaited_block, parse};
 
 use crate::account::Terms;
 use crate::commands::{Flow, Stage, cpserver, immediate, large, requests};
@@ -23,8 +23,8 @@ const DUMP_SLICE_COST: u32 = 64;
 pub(crate) enum Source {
     /// In the worker's read buffer, from here to there.
     Buffer(usize, usize),
-    /// In what the connection had kept: an index into the round's kept inputs.
-    Kept(usize),
+    /// In what the connection had kept: an index into the round's kept inputs, and where it begins there.
+    Kept(usize, usize),
 }
 
 /// One connection's part in a round.
@@ -35,6 +35,8 @@ pub(crate) struct Turn<V> {
     /// Bytes of the input that are used up.
     pub(crate) position: usize,
     pub(crate) output: Output<V>,
+    /// Where the output begins that no log has seen, if there is one.
+    pub(crate) logged: usize,
     /// What it may take.
     pub(crate) terms: Terms,
     /// Requests that it has in the batch now.
@@ -46,6 +48,8 @@ pub(crate) struct Turn<V> {
     /// Commands that it may still run before others get their turn.
     pub(crate) commands_left: u32,
     pub(crate) stop: Stop,
+    /// What must come if it stopped with an incomplete request.
+    pub(crate) awaited: Awaited,
     /// Close when the output is sent.
     pub(crate) closing: bool,
 }
@@ -96,64 +100,77 @@ pub(crate) fn run<'a, E: Engine>(
     input: &'a [u8],
 ) -> Stop {
     loop {
-        if turn.closing {
-            return Stop::Closing;
+        if let Some(stop) = step(stage, turn, phase, input) {
+            return stop;
         }
-        if turn.output.len() >= turn.terms.output_cap {
-            return if turn.in_batch > 0 {
-                Stop::Batch
-            } else {
-                Stop::Full
-            };
-        }
-        if turn.batch_is_full(stage) {
-            return Stop::Batch;
-        }
-        if turn.commands_left == 0 {
-            return Stop::Yielded;
-        }
-        let flow = match phase {
-            Phase::Commands => match turn.protocol {
-                Protocol::Memcached => command(stage, turn, phase, input),
-                Protocol::CpServer => cpserver::request(stage, turn, phase, input),
-            },
-            Phase::Swallow(left) => {
-                let here = (input.len() - turn.position) as u64;
-                let dropped = here.min(*left);
-                *left -= dropped;
-                turn.position += dropped as usize;
-                if *left == 0 {
-                    *phase = Phase::Commands;
-                }
-                if dropped == here {
-                    Flow::Starved
-                } else {
-                    Flow::Next
-                }
-            }
-            Phase::Keys(keys) => {
-                let keys = *keys;
+    }
+}
+
+/// One step of [`run`]: a command, or a piece of what belongs to one. Says why the turn stops, if it does.
+#[inline(always)]
+pub(crate) fn step<'a, E: Engine>(
+    stage: &mut Stage<'_, 'a, E>,
+    turn: &mut TurnOf<E>,
+    phase: &mut Phase<<E::Handle as Handle>::Reservation>,
+    input: &'a [u8],
+) -> Option<Stop> {
+    if turn.closing {
+        return Some(Stop::Closing);
+    }
+    if turn.output.len() >= turn.terms.output_cap {
+        return Some(if turn.in_batch > 0 {
+            Stop::Batch
+        } else {
+            Stop::Full
+        });
+    }
+    if turn.batch_is_full(stage) {
+        return Some(Stop::Batch);
+    }
+    if turn.commands_left == 0 {
+        return Some(Stop::Yielded);
+    }
+    let flow = match phase {
+        Phase::Commands => match turn.protocol {
+            Protocol::Memcached => command(stage, turn, phase, input),
+            Protocol::CpServer => cpserver::request(stage, turn, phase, input),
+        },
+        Phase::Swallow(left) => {
+            let here = (input.len() - turn.position) as u64;
+            let dropped = here.min(*left);
+            *left -= dropped;
+            turn.position += dropped as usize;
+            if *left == 0 {
                 *phase = Phase::Commands;
-                let text = &input[turn.position..][..keys.len];
-                requests::get(stage, turn, phase, input, text, keys);
+            }
+            if dropped == here {
+                Flow::Starved
+            } else {
                 Flow::Next
             }
-            Phase::Value(_) => large::go_on(stage, turn, phase, input),
-            Phase::Insertion(_) => cpserver::go_on(stage, turn, phase, input),
-            Phase::Dump(dump) => {
-                // Nothing else of this connection runs beside a dump.
-                if dump.go_on(stage, turn) {
-                    *phase = Phase::Commands;
-                }
-                turn.commands_left = turn.commands_left.saturating_sub(DUMP_SLICE_COST);
-                Flow::Next
-            }
-        };
-        match flow {
-            Flow::Next => {}
-            Flow::Barrier => return Stop::Batch,
-            Flow::Starved => return Stop::Starved,
         }
+        Phase::Keys(keys) => {
+            let keys = *keys;
+            *phase = Phase::Commands;
+            let text = &input[turn.position..][..keys.len];
+            requests::get(stage, turn, phase, input, text, keys);
+            Flow::Next
+        }
+        Phase::Value(_) => large::go_on(stage, turn, phase, input),
+        Phase::Insertion(_) => cpserver::go_on(stage, turn, phase, input),
+        Phase::Dump(dump) => {
+            // Nothing else of this connection runs beside a dump.
+            if dump.go_on(stage, turn) {
+                *phase = Phase::Commands;
+            }
+            turn.commands_left = turn.commands_left.saturating_sub(DUMP_SLICE_COST);
+            Flow::Next
+        }
+    };
+    match flow {
+        Flow::Next => None,
+        Flow::Barrier => Some(Stop::Batch),
+        Flow::Starved => Some(Stop::Starved),
     }
 }
 
@@ -170,20 +187,33 @@ fn command<'a, E: Engine>(
         return Flow::Starved;
     }
     match parse(front, &stage.limits) {
-        Parsed::Incomplete => Flow::Starved,
+        Parsed::Incomplete => {
+            turn.awaited = awaited(front);
+            Flow::Starved
+        }
         Parsed::Command { command, consumed } => {
             requests::command(stage, turn, phase, input, command, consumed)
         }
-        Parsed::Body { value_len, .. } if value_len <= turn.terms.awaited_max => Flow::Starved,
+        Parsed::Body {
+            line, value_len, ..
+        } if value_len <= turn.terms.awaited_max => {
+            turn.awaited = awaited_block(line, value_len);
+            Flow::Starved
+        }
         Parsed::Body {
             store,
             line,
             value_len,
         } => large::begin(stage, turn, phase, &front[..line], &store, value_len),
-        Parsed::Refused(_) if turn.in_batch > 0 => Flow::Barrier,
+        Parsed::Refused(_) | Parsed::Binary(_) if turn.in_batch > 0 => Flow::Barrier,
         Parsed::Refused(refusal) => {
             turn.commands_left -= 1;
             immediate::refuse(stage, turn, phase, front, &refusal);
+            Flow::Next
+        }
+        Parsed::Binary(request) => {
+            turn.commands_left -= 1;
+            immediate::refuse_binary(turn, front, &request);
             Flow::Next
         }
     }

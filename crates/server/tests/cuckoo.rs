@@ -12,6 +12,7 @@ mod engine {
     pub fn engine(wants: Wants) -> Arc<TestEngine> {
         let config = CuckooConfig {
             memory_limit: wants.memory,
+            memory_limit_max: 2 * wants.memory,
             item_size_max: wants.item_size_max,
             evicts: wants.evicts,
             ..CuckooConfig::default()

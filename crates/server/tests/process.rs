@@ -47,7 +47,11 @@ fn serve() {
         connections_max: NonZeroUsize::new(CONNECTIONS).unwrap(),
         ..Config::default()
     };
-    let server = Server::start(config, Naive::new(Options::default())).unwrap();
+    let options = Options {
+        memory_limit: MEMORY,
+        ..Options::default()
+    };
+    let server = Server::start(config, Naive::new(options)).unwrap();
     on_signals(server.stopper()).unwrap();
     let Address::Tcp(address) = &server.addresses()[0] else {
         panic!("a TCP address");
@@ -58,6 +62,9 @@ fn serve() {
 
 /// More than any test here opens.
 const CONNECTIONS: usize = 2000;
+
+/// The engine's. The buffers of so many connections may hold a fourth of it.
+const MEMORY: usize = 64 << 20;
 
 /// Where the server of this process listens besides, for clients of this protocol.
 fn unix_path(protocol: &str, process: u32) -> PathBuf {
@@ -154,7 +161,9 @@ fn few_descriptors() {
 
 /// Class of bug: memory that clients make the server hold by asking and not reading.
 fn deaf() {
-    const BOUND: usize = 32 << 20;
+    // The buffers hold up to a fourth. The rest is for the rounds of four workers that are under way, and for
+    // holes: buffers grow, shrink, and go back to the arena of another thread than the one that is short.
+    const BOUND: usize = MEMORY;
     // Both sides need so many.
     let files = raise_file_limit(CONNECTIONS as u64 + 200).unwrap() as usize;
     let count = 1500.min(files - 200);

@@ -14,14 +14,24 @@ const NANOS_PER_TICK: u32 = 1_000_000_000 / TICKS_PER_SECOND;
 pub struct Time(pub u32);
 
 impl Time {
+    /// The last moment of a [`Clock`], which stands still from then on: nothing more expires, and nothing
+    /// grows older. What was to happen later, all of it at tick [`u32::MAX`], never does.
+    pub const LAST: Time = Time(u32::MAX - 1);
+
     /// The moment `after` later, rounded up to a tick; saturates at the last one.
     pub fn after(self, after: Duration) -> Time {
+        self.after_until(after, Time(u32::MAX))
+    }
+
+    /// The same, saturating at `last`.
+    #[inline]
+    fn after_until(self, after: Duration, last: Time) -> Time {
         let whole = after.as_secs().saturating_mul(TICKS_PER_SECOND.into());
         let part = after.subsec_nanos().div_ceil(NANOS_PER_TICK);
         let ticks = whole
             .saturating_add(part.into())
             .saturating_add(self.0.into());
-        Time(u32::try_from(ticks).unwrap_or(u32::MAX))
+        Time(ticks.min(last.0.into()) as u32)
     }
 
     /// Whole seconds since the cache started.
@@ -57,10 +67,10 @@ impl Clock {
         }
     }
 
-    /// The present moment.
+    /// The present moment; [`Time::LAST`] once the ticks are used up, after 8.5 years.
     #[inline]
     pub fn now(&self) -> Time {
-        Time(1).after(uptime().saturating_sub(self.started))
+        moment(uptime().saturating_sub(self.started))
     }
 
     /// Seconds since 1970 at the clock's start.
@@ -72,6 +82,12 @@ impl Clock {
     pub fn unix(&self, time: Time) -> u64 {
         self.started_unix + u64::from(time.seconds())
     }
+}
+
+/// The moment of a clock that has run for so long.
+#[inline]
+fn moment(elapsed: Duration) -> Time {
+    Time(1).after_until(elapsed, Time::LAST)
 }
 
 /// How long the machine has been up, as of the kernel's last tick, some milliseconds ago at most: a sixteenth
@@ -94,5 +110,17 @@ mod tests {
         assert_eq!(Time(1).after(Duration::MAX), Time(u32::MAX));
         assert_eq!(Time(33).since(Time(1)), Duration::from_secs(2));
         assert_eq!(Time(1).since(Time(33)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_clock_stops_before_the_moment_that_never_comes() {
+        let ticks = |ticks: u64| Duration::from_nanos(ticks * u64::from(NANOS_PER_TICK));
+        let last = u64::from(Time::LAST.0);
+        assert_eq!(moment(Duration::ZERO), Time(1));
+        assert_eq!(moment(ticks(last - 2)), Time(Time::LAST.0 - 1));
+        for elapsed in [ticks(last - 1), ticks(last), ticks(last + 1), Duration::MAX] {
+            assert_eq!(moment(elapsed), Time::LAST);
+        }
+        assert!(Time::LAST < Time::LAST.after(Duration::from_nanos(1)));
     }
 }

@@ -1,13 +1,17 @@
 //! Fill: how many items a memory limit holds, and how full the index is before it grows.
 
 use std::fmt::{self, Display};
+use std::io;
 use std::sync::Arc;
 
 use clap::Args;
 use nuthatch::Engine;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::{Items, Operations, Ours, Room, Sizes, Subject, Tally, Worker};
+use crate::failure::Failure;
+use crate::fill_server::{self, FilledServer};
+use crate::host::Host;
 
 /// Items stored between two looks at the engine's numbers.
 const PIECE: u64 = 64;
@@ -21,16 +25,25 @@ pub struct Options {
     /// Sizes of keys and values.
     #[command(flatten)]
     pub sizes: Sizes,
+    /// Also fill a server: its command line, with its own memory limit, split at spaces; {port} becomes a free port
+    #[arg(long, value_name = "COMMAND")]
+    pub rival: Option<String>,
     /// Print one line of JSON
     #[arg(long)]
     pub json: bool,
 }
 
 /// What the fill bench found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
+    /// What it was measured on.
+    pub host: Host,
     /// The engine's name.
-    pub engine: &'static str,
+    pub engine: String,
+    /// Bytes of a key.
+    pub key_size: usize,
+    /// Bytes of a value.
+    pub value_size: usize,
     /// The limit in bytes.
     pub memory_limit: u64,
     /// Bytes used of it at the end.
@@ -47,13 +60,15 @@ pub struct Report {
     pub index_load: f64,
     /// The least items by slots at which the index began to grow, if it grew.
     pub load_before_growth: Option<f64>,
+    /// The server that was filled as well.
+    pub rival: Option<FilledServer>,
 }
 
 /// Runs the fill bench on an engine that `build` makes.
 pub fn run<E: Engine>(
-    build: impl FnOnce(Room) -> Result<Arc<E>, String>,
+    build: impl FnOnce(Room) -> io::Result<Arc<E>>,
     options: &Options,
-) -> Result<Report, String> {
+) -> Result<Report, Failure> {
     let engine = build(Room {
         memory: options.memory,
         items: None,
@@ -69,11 +84,15 @@ pub fn run<E: Engine>(
     let stats = engine.stats();
     let found = count(&mut worker, &items, stored)?;
     if found != stats.items {
-        return Err(format!("it says {} items, {found} are found", stats.items));
+        let words = format!("it says {} items, {found} are found", stats.items);
+        return Err(words.into());
     }
     let per_item = |bytes: u64| bytes as f64 / stats.items as f64;
     Ok(Report {
-        engine: engine.name(),
+        host: Host::ask(),
+        engine: engine.name().to_owned(),
+        key_size: items.key_size,
+        value_size: items.value_size,
         memory_limit: stats.memory_limit,
         memory_used: stats.memory_used,
         items_before_eviction: filled.held,
@@ -82,6 +101,10 @@ pub fn run<E: Engine>(
         index_bytes_per_item: per_item(stats.index_bytes),
         index_load: stats.items as f64 / stats.index_slots as f64,
         load_before_growth: filled.load_before_growth,
+        rival: match &options.rival {
+            Some(command) => Some(fill_server::run(command, &items)?),
+            None => None,
+        },
     })
 }
 
@@ -162,8 +185,12 @@ impl Display for Report {
             self.bytes_per_item, self.index_bytes_per_item, self.index_load
         )?;
         match self.load_before_growth {
-            Some(load) => writeln!(out, "  the index grew at a load of {load:.3} or more"),
-            None => writeln!(out, "  the index did not grow"),
+            Some(load) => writeln!(out, "  the index grew at a load of {load:.3} or more")?,
+            None => writeln!(out, "  the index did not grow")?,
+        }
+        match &self.rival {
+            Some(rival) => writeln!(out, "{rival}"),
+            None => Ok(()),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! long and with as much new memory ([`machine`]).
 
 use std::fmt::{self, Display};
+use std::io;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -15,11 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use nuthatch::Engine;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::{
     Distribution, Items, Operations, Options, OurWorker, Ours, Room, Subject, on_cores, preload,
 };
+use crate::failure::Failure;
+use crate::host::Host;
 use crate::machine::{self, Machine};
 use crate::os;
 use crate::times::{Times, Timings};
@@ -57,7 +60,7 @@ impl FromStr for Growth {
 }
 
 /// Times of each kind of call during a phase.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Phase {
     /// Single sets.
     pub sets: Times,
@@ -68,10 +71,12 @@ pub struct Phase {
 }
 
 /// What the growth bench found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
+    /// What it was measured on.
+    pub host: Host,
     /// The engine's name.
-    pub engine: &'static str,
+    pub engine: String,
     /// Items at the beginning.
     pub from: u64,
     /// Items at the end.
@@ -90,10 +95,10 @@ pub struct Report {
 
 /// Runs the growth bench on an engine that `build` makes.
 pub fn run<E: Engine>(
-    build: impl FnOnce(Room) -> Result<Arc<E>, String>,
+    build: impl FnOnce(Room) -> io::Result<Arc<E>>,
     growth: Growth,
     options: &Options,
-) -> Result<Report, String> {
+) -> Result<Report, Failure> {
     let all = options.sizes.items(growth.to)?;
     let first = options.sizes.items(growth.from)?;
     let engine = build(Room {
@@ -114,10 +119,12 @@ pub fn run<E: Engine>(
     let machine = machine::measure(started.elapsed(), os::resident().saturating_sub(resident))?;
     let stats = engine.stats();
     if stats.evictions > 0 {
-        return Err("items were evicted: more --memory is needed".to_owned());
+        let words = "items were evicted: more --memory is needed";
+        return Err(Failure::Run(words.to_owned()));
     }
     Ok(Report {
-        engine: engine.name(),
+        host: Host::ask(),
+        engine: engine.name().to_owned(),
         from: growth.from,
         to: growth.to,
         index_slots_from,

@@ -1,26 +1,34 @@
 //! Measurements: engines in process, and servers over the wire, ours beside rivals in one run.
 //!
-//! * [`engine`]: operations a second, beside the memory's own limit and two crates.
+//! * [`engine`]: operations a second, beside the memory's own limit and other crates.
 //! * [`working_set`]: the CPHash paper's benchmark, engines side by side.
 //! * [`growth`]: the longest request while the index grows, and what the machine alone does ([`machine`]).
 //! * [`fill`]: how many items a memory limit holds.
 //! * [`server`]: load on any server that speaks memcached's text protocol.
-//! * [`versus`]: two servers in turn under the same load.
+//! * [`versus`]: servers in turn under the same load.
+//! * [`figures`]: tables in Markdown of what those found.
 //!
 //! Operations are written down before the clock starts, every answer is checked, and a result is a
 //! median over rounds with its spread: machines are shared, and a ratio of two things measured side
 //! by side says more than either of them.
 
 pub mod engine;
+pub mod failure;
+pub mod figures;
 pub mod fill;
+pub mod fill_server;
 pub mod growth;
-mod limit;
+pub mod host;
+pub mod limit;
 pub mod machine;
 mod os;
 mod proof;
 pub mod report;
 pub mod server;
 pub mod size;
+mod started;
 pub mod times;
 pub mod versus;
 pub mod working_set;
+
+pub use failure::Failure;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use memmap2::MmapMut;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::on_cores;
 use crate::times::{Times, Timings};
@@ -20,7 +20,7 @@ const PAGE: usize = 1 << 20;
 const SMALLEST: usize = 4096;
 
 /// What was found.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// Distances of two readings of the clock, in the thread that also touches memory.
     pub clock: Times,

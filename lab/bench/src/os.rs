@@ -51,9 +51,19 @@ fn on_cpu(schedstat: &str) -> Option<u64> {
 
 /// Bytes of memory that this process has now; 0 where the system does not tell.
 pub fn resident() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib = status.lines().find_map(|line| {
-        let rest = line.strip_prefix("VmRSS:")?;
+    bytes_in("/proc/self/status", "VmRSS:")
+}
+
+/// Bytes of it that lie in huge pages; 0 where the system does not tell.
+pub fn in_huge_pages() -> usize {
+    bytes_in("/proc/self/smaps_rollup", "AnonHugePages:")
+}
+
+/// A number of kilobytes in a file of `/proc`, in bytes.
+fn bytes_in(file: &str, name: &str) -> usize {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let kib = text.lines().find_map(|line| {
+        let rest = line.strip_prefix(name)?;
         rest.trim().strip_suffix(" kB")?.parse::<usize>().ok()
     });
     kib.unwrap_or(0) * 1024
@@ -88,6 +98,7 @@ mod tests {
         let touched = std::hint::black_box(vec![1_u8; bytes]);
         // Other tests of this process may give memory back meanwhile, but not so much.
         assert!(before > 0 && resident() >= before + bytes / 2);
+        assert!(in_huge_pages() <= resident());
         drop(touched);
     }
 

@@ -1,12 +1,12 @@
 //! Results: a median with its spread, and the two ways to print a result.
 
 use std::fmt::{self, Display};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What several rounds of one measurement gave.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The middle round.
     pub median: f64,
@@ -55,16 +55,34 @@ impl Display for Spread {
     }
 }
 
-/// Prints a result: one line of JSON for programs, or lines for people.
-pub fn print<R: Serialize + Display>(report: &R, json: bool) -> Result<(), String> {
+/// A result of a bench, as one line of JSON: the bench's name, then what it found.
+#[derive(Serialize)]
+struct Line<'r, R> {
+    bench: &'r str,
+    #[serde(flatten)]
+    report: &'r R,
+}
+
+/// Prints what a bench of this name found: one line of JSON for programs, or lines for people.
+pub fn print<R: Serialize + Display>(bench: &str, report: &R, json: bool) -> Result<(), String> {
     let text = if json {
-        serde_json::to_string(report).map_err(|error| error.to_string())? + "\n"
+        let line = Line { bench, report };
+        serde_json::to_string(&line).map_err(|error| error.to_string())? + "\n"
     } else {
         report.to_string()
     };
-    std::io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|error| format!("standard output: {error}"))
+    write(text.as_bytes())
+}
+
+/// Writes to standard output. A closed pipe is no error: its reader wanted no more.
+pub fn write(text: &[u8]) -> Result<(), String> {
+    let mut out = std::io::stdout();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("standard output: {error}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

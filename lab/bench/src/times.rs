@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Times of calls of one kind.
 pub(crate) struct Timings {
@@ -51,7 +51,7 @@ impl Timings {
 }
 
 /// Times of calls, in microseconds.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Times {
     /// Calls.
     pub count: u64,

@@ -1,33 +1,29 @@
-//! Two servers in turn under the same load: A B A B, pinned to other cores than the load.
+//! Servers in turn under the same load: A B A B, pinned to other cores than the load.
 
 use std::fmt::{self, Display};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::failure::Failure;
+use crate::host::Host;
 use crate::os;
 use crate::report::Spread;
-use crate::server::{Load, LoadOptions, Report as Run};
+use crate::server::{Load, LoadOptions, Protocol, Report as Run};
+use crate::started::Started;
 
-/// How often a starting server is tried, and an ending one looked after.
-const LOOK: Duration = Duration::from_millis(10);
-
-/// So often an ending server is looked after before it is killed.
-const LOOKS_BEFORE_KILL: usize = 500;
+/// The first version of memcached that does not write each pipelined get to the socket by itself.
+const JOINS_REPLIES: [u32; 3] = [1, 6, 35];
 
 /// Options of the versus bench.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// The rival's command line, split at spaces; {port} becomes a free port
-    #[arg(long, value_name = "COMMAND")]
-    pub rival: String,
+    /// A rival's command line, split at spaces; {port} becomes a free port. Once for each rival
+    #[arg(long = "rival", value_name = "COMMAND", required = true)]
+    pub rivals: Vec<String>,
     /// Arguments of `nuthatch serve`, split at spaces; {port} becomes a free port
     #[arg(
         long,
@@ -54,10 +50,12 @@ pub struct Options {
 }
 
 /// One server's side.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Side {
     /// Its command line.
     pub command: String,
+    /// What it says of its version, if its protocol lets one ask.
+    pub version: Option<String>,
     /// Keys a second.
     pub ops_per_s: Spread,
     /// CPU time for a key, in microseconds.
@@ -68,49 +66,93 @@ pub struct Side {
     pub misses: u64,
 }
 
-/// What the versus bench found.
-#[derive(Clone, Debug, Serialize)]
-pub struct Report {
+/// A rival's side, and how ours compares.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RivalSide {
     /// Ours by the rival, round by round.
     pub ratio_ops_per_s: Spread,
     /// Ours by the rival, round by round: less than 1 is cheaper.
     pub ratio_server_cpu: Spread,
+    /// What it did.
+    #[serde(flatten)]
+    pub side: Side,
+    /// What must be known of its figures.
+    pub warning: Option<String>,
+}
+
+/// What the versus bench found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// What it was measured on.
+    pub host: Host,
+    /// Connections.
+    pub conns: usize,
+    /// Requests sent at once on a connection.
+    pub pipeline: usize,
+    /// Keys of each get.
+    pub multiget: usize,
+    /// The share of gets.
+    pub get_ratio: f64,
+    /// Items stored.
+    pub keys: u64,
+    /// Bytes of a value.
+    pub value_size: usize,
     /// Our side.
     pub ours: Side,
-    /// The rival's side.
-    pub rival: Side,
+    /// The rivals.
+    pub rivals: Vec<RivalSide>,
 }
 
 /// Runs the versus bench. `program` is the binary whose `serve` is ours.
-pub fn run(program: &Path, options: &Options) -> Result<Report, String> {
+pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
     if options.rounds == 0 {
-        return Err("--rounds: at least 1".to_owned());
+        return Err(Failure::usage("--rounds: at least 1"));
     }
     let load = Load::new(&options.load)?;
     let cores = Cores::choose(options);
     let stop = stop_on_signals()?;
 
     let ours = format!("{} serve {}", program.display(), options.ours);
-    let servers = [
-        Server::start(&ours, &cores.servers, &stop)?,
-        Server::start(&options.rival, &cores.servers, &stop)?,
-    ];
-    for server in &servers {
-        load.preload(server.address, &stop)?;
+    let mut servers = Vec::new();
+    for command in std::iter::once(&ours).chain(&options.rivals) {
+        servers.push(Started::start(command, &cores.servers, &stop)?);
     }
-    let mut runs: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
+    for server in &servers {
+        load.preload(server.address(), &stop)?;
+    }
+    let mut runs: Vec<Vec<Run>> = servers.iter().map(|_| Vec::new()).collect();
     for _ in 0..options.rounds {
         for (server, runs) in servers.iter().zip(&mut runs) {
-            let pid = Some(server.child.id());
-            runs.push(load.run(server.address, pid, Some(&cores.load), &stop)?);
+            let pid = Some(server.pid());
+            runs.push(load.run(server.address(), pid, Some(&cores.load), &stop)?);
         }
     }
-    let [ours, rival] = &runs;
+    let asked = options.load.protocol == Protocol::Memcached;
+    let mut sides = servers.iter().zip(&runs).map(|(server, runs)| {
+        let version = asked.then(|| server.version()).transpose()?;
+        Ok(side(server.command(), version, runs))
+    });
+    let ours: Side = sides.next().ok_or_else(|| "no servers".to_owned())??;
+    let sides = sides.collect::<Result<Vec<Side>, String>>()?;
+    let rivals = sides
+        .into_iter()
+        .zip(&runs[1..])
+        .map(|(side, rival)| RivalSide {
+            ratio_ops_per_s: ratio(&runs[0], rival, |run| run.ops_per_s),
+            ratio_server_cpu: ratio(&runs[0], rival, cpu),
+            warning: side.version.as_deref().and_then(warning),
+            side,
+        });
     Ok(Report {
-        ratio_ops_per_s: ratio(ours, rival, |run| run.ops_per_s),
-        ratio_server_cpu: ratio(ours, rival, cpu),
-        ours: side(&servers[0].command, ours),
-        rival: side(&servers[1].command, rival),
+        host: Host::ask(),
+        conns: options.load.conns,
+        pipeline: options.load.pipeline,
+        multiget: options.load.multiget,
+        get_ratio: options.load.get_ratio,
+        keys: options.load.keys,
+        value_size: options.load.sizes.value_size,
+        ours,
+        rivals: rivals.collect(),
     })
 }
 
@@ -124,14 +166,27 @@ fn ratio(ours: &[Run], rival: &[Run], of: fn(&Run) -> f64) -> Spread {
     Spread::of_ratios(&ours, &rival)
 }
 
-fn side(command: &str, runs: &[Run]) -> Side {
+fn side(command: &str, version: Option<String>, runs: &[Run]) -> Side {
     Side {
         command: command.to_owned(),
+        version,
         ops_per_s: Spread::of(runs.iter().map(|run| run.ops_per_s)),
         server_cpu_us_per_op: Spread::of(runs.iter().map(cpu)),
         p99_us: Spread::of(runs.iter().map(|run| run.p99_us)),
         misses: runs.iter().map(|run| run.misses).sum(),
     }
+}
+
+/// What must be known of a memcached of this version.
+fn warning(version: &str) -> Option<String> {
+    let mut numbers = version.split('.').map_while(|number| number.parse().ok());
+    let version_numbers: [u32; 3] = [numbers.next()?, numbers.next()?, numbers.next()?];
+    (version_numbers < JOINS_REPLIES).then(|| {
+        format!(
+            "memcached {version} writes the reply to each pipelined get to the socket by itself; since 1.6.35 it \
+             does not: take a newer one to compare pipelines with"
+        )
+    })
 }
 
 /// Set when the run is interrupted or terminated.
@@ -174,90 +229,33 @@ impl Cores {
     }
 }
 
-/// A server that was started here, and is ended here.
-struct Server {
-    command: String,
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Server {
-    /// Starts a server on a free port, and waits until it takes a connection.
-    fn start(command: &str, cores: &[usize], stop: &AtomicBool) -> Result<Self, String> {
-        let address = free_address().map_err(|error| format!("no free port: {error}"))?;
-        let command = command.replace("{port}", &address.port().to_string());
-        let child = spawn(&command, cores).map_err(|error| format!("{command}: {error}"))?;
-        let mut server = Self {
-            command,
-            child,
-            address,
-        };
-        while TcpStream::connect(address).is_err() {
-            if let Ok(Some(status)) = server.child.try_wait() {
-                return Err(format!("{}: ended at once: {status}", server.command));
-            }
-            if stop.load(Ordering::Relaxed) {
-                return Err("interrupted".to_owned());
-            }
-            thread::sleep(LOOK);
-        }
-        Ok(server)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        os::ask_to_end(self.child.id());
-        for _ in 0..LOOKS_BEFORE_KILL {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            thread::sleep(LOOK);
-        }
-        // It did not listen. Errors mean that it has just ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A port that was free a moment ago.
-fn free_address() -> std::io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
-}
-
-/// Starts a command on some cores. A child inherits the affinity of the thread that starts it, so it
-/// is started from a thread that has it.
-fn spawn(command: &str, cores: &[usize]) -> Result<Child, String> {
-    let mut words = command.split_whitespace();
-    let program = words.next().ok_or("no command")?;
-    let mut command = Command::new(program);
-    command
-        .args(words)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    thread::scope(|scope| {
-        let starter = scope.spawn(|| {
-            os::pin_to(cores)?;
-            command.spawn().map_err(|error| error.to_string())
-        });
-        starter.join().map_err(|_| "a thread panicked".to_owned())?
-    })
-}
-
 impl Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, side) in [("ours", &self.ours), ("rival", &self.rival)] {
+        writeln!(out, "{}", self.host)?;
+        writeln!(out, "ours   {}", self.ours)?;
+        for rival in &self.rivals {
+            writeln!(out, "rival  {}", rival.side)?;
             writeln!(
                 out,
-                "{name:<6} {:.0} op/s, CPU {:.3} us/op, p99 {:.1} us, {} misses: {}",
-                side.ops_per_s, side.server_cpu_us_per_op, side.p99_us, side.misses, side.command
+                "  ours by it: operations a second {:.2}, server CPU time an operation {:.3}",
+                rival.ratio_ops_per_s, rival.ratio_server_cpu
             )?;
         }
-        writeln!(
+        Ok(())
+    }
+}
+
+impl Display for Side {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
             out,
-            "ours by rival: operations a second {:.2}, server CPU time an operation {:.3}",
-            self.ratio_ops_per_s, self.ratio_server_cpu
+            "{:.0} op/s, CPU {:.3} us/op, p99 {:.1} us, {} misses: version {}, {}",
+            self.ops_per_s,
+            self.server_cpu_us_per_op,
+            self.p99_us,
+            self.misses,
+            self.version.as_deref().unwrap_or("not told"),
+            self.command
         )
     }
 }
@@ -267,19 +265,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_cannot_start_or_stay_is_named() {
-        let stop = AtomicBool::new(false);
-        let cores = os::cores();
-        let missing = Server::start("/no/such/server -p {port}", &cores, &stop);
-        assert!(missing.is_err_and(|error| error.starts_with("/no/such/server -p ")));
-        let ending = Server::start("true", &cores, &stop);
-        assert!(ending.is_err_and(|error| error.starts_with("true: ended at once")));
-    }
-
-    #[test]
-    fn an_interrupted_start_ends_the_child() {
-        let stop = AtomicBool::new(true);
-        let started = Server::start("sleep 1000", &os::cores(), &stop);
-        assert_eq!(started.err().as_deref(), Some("interrupted"));
+    fn old_memcacheds_are_warned_of() {
+        for old in ["1.4.39", "1.6.18", "1.6.34"] {
+            assert!(warning(old).is_some_and(|text| text.contains(old)), "{old}");
+        }
+        // Ours is called 1.6.45-nuthatch-0.1.0: of what is no memcached nothing is said.
+        for other in ["1.6.35", "1.6.45", "1.10.0", "2.0.0", "1.6.18-other-1", "x"] {
+            assert_eq!(warning(other), None, "{other}");
+        }
     }
 }

@@ -8,6 +8,7 @@
 //! clients fewer.
 
 use std::fmt::{self, Display};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use serde::Serialize;
 use crate::engine::{
     Items, Operations, Options, Ours, Room, Subject, Tally, Worker, preload, round,
 };
+use crate::failure::Failure;
 use crate::report::Spread;
 
 /// Bytes of an element as the paper's table counts them.
@@ -71,15 +73,15 @@ pub struct Contender {
 }
 
 /// Makes a side with this room that is asked so many operations at a time.
-type BuildSide = Box<dyn Fn(Room, usize) -> Result<Box<dyn Side>, String>>;
+type BuildSide = Box<dyn Fn(Room, usize) -> io::Result<Box<dyn Side>>>;
 
 impl Contender {
     /// The engine that `build` makes, asked by `clients` threads.
     pub fn new<E: Engine>(
         clients: usize,
-        build: impl Fn(Room) -> Result<Arc<E>, String> + 'static,
+        build: impl Fn(Room) -> io::Result<Arc<E>> + 'static,
     ) -> Self {
-        let build = move |room, batch| -> Result<Box<dyn Side>, String> {
+        let build = move |room, batch| -> io::Result<Box<dyn Side>> {
             let engine = build(room)?;
             Ok(Box::new(EngineSide {
                 subject: Ours::new(Arc::clone(&engine), batch),
@@ -279,19 +281,20 @@ impl MessageReport {
 }
 
 /// Runs the benchmark on these engines.
-pub fn run(contenders: &[Contender], options: &Options) -> Result<Report, String> {
+pub fn run(contenders: &[Contender], options: &Options) -> Result<Report, Failure> {
     let parameters = &options.paper;
     if !(0.0..=1.0).contains(&parameters.insert_ratio) {
-        return Err("--insert-ratio: 0 to 1".to_owned());
+        return Err(Failure::usage("--insert-ratio: 0 to 1"));
     }
     let batch = options.batch.unwrap_or(BATCH);
     if batch == 0 || options.rounds == 0 || contenders.iter().any(|one| one.clients == 0) {
-        return Err("--threads, --batch, --rounds: at least 1".to_owned());
+        return Err(Failure::usage("--threads, --batch, --rounds: at least 1"));
     }
     let mut working_sets = Vec::new();
     for &bytes in &parameters.working_set {
         if bytes < ELEMENT {
-            return Err(format!("--working-set: at least {ELEMENT} bytes"));
+            let words = format!("--working-set: at least {ELEMENT} bytes");
+            return Err(Failure::Usage(words));
         }
         working_sets.push(measure(contenders, options, batch, bytes)?);
     }
@@ -308,7 +311,7 @@ fn measure(
     options: &Options,
     batch: usize,
     bytes: usize,
-) -> Result<WorkingSet, String> {
+) -> Result<WorkingSet, Failure> {
     let items = Items {
         count: (bytes / ELEMENT) as u64,
         key_size: WORD,
@@ -347,7 +350,7 @@ fn measure(
     }
     let first: Vec<f64> = match sides.first() {
         Some(side) => side.rounds().mops.clone(),
-        None => return Err("--engine: none is named".to_owned()),
+        None => return Err(Failure::usage("--engine: none is named")),
     };
     let engines = sides.iter().zip(contenders);
     Ok(WorkingSet {

@@ -1,11 +1,13 @@
 //! Each bench at its least size, on the oracle: that it runs, and that it checks its answers.
 
+use std::io;
 use std::sync::Arc;
 
 use clap::{Args, FromArgMatches};
 use nuthatch_bench::engine::Room;
+use nuthatch_bench::limit::By;
 use nuthatch_bench::working_set::{self, Contender};
-use nuthatch_bench::{engine, fill, growth, server};
+use nuthatch_bench::{Failure, engine, fill, growth, server};
 use nuthatch_check::naive::{Naive, Options};
 
 mod fake_server;
@@ -19,7 +21,7 @@ fn options<O: Args + FromArgMatches>(line: &str) -> O {
     O::from_arg_matches(&command.get_matches_from(words)).unwrap()
 }
 
-fn naive(room: Room) -> Result<Arc<Naive>, String> {
+fn naive(room: Room) -> io::Result<Arc<Naive>> {
     Ok(Naive::new(Options {
         memory_limit: room.memory,
         ..Options::default()
@@ -28,24 +30,62 @@ fn naive(room: Room) -> Result<Arc<Naive>, String> {
 
 #[test]
 fn engine_beside_rivals() {
-    for sizes in [
-        "--key-size 16 --value-size 32",
-        "--key-size 20 --value-size 100",
+    for (sizes, form, yardstick) in [
+        ("--key-size 16 --value-size 32", "arrays", "bare table"),
+        ("--key-size 20 --value-size 100", "bytes", "nuthatch::Cache"),
     ] {
-        let line = format!(
-            "{sizes} --items 2000 --threads 2 --batch 8 --get-ratio 0.9 --dist zipf --rivals \
-             --seconds 0.06 --rounds 3"
-        );
-        let report = engine::run(naive, &options(&line)).unwrap();
-        assert_eq!((report.items, report.threads, report.batch), (2000, 2, 8));
-        assert!(report.mops > 0.0 && report.limit_mops > 0.0);
-        assert_eq!(report.hit_ratio, 1.0);
-        assert!(report.ratio_limit.min <= report.ratio_limit.max);
-        let arrays = sizes.starts_with("--key-size 16");
-        assert_eq!(report.rivals.len(), if arrays { 7 } else { 3 });
-        for (name, rival) in &report.rivals {
-            assert!(rival.mops > 0.0 && rival.hit_ratio == 1.0, "{name}");
+        for batch in [1, 8] {
+            let line = format!(
+                "{sizes} --items 2000 --threads 2 --batch {batch} --get-ratio 0.9 --dist zipf \
+                 --rivals {form} --seconds 0.06 --rounds 3"
+            );
+            let report = engine::run(naive, &options(&line)).unwrap();
+            assert_eq!(
+                (report.items, report.threads, report.batch),
+                (2000, 2, batch)
+            );
+            assert!(report.mops > 0.0 && report.limit_mops > 0.0);
+            assert_eq!(report.hit_ratio, 1.0);
+            assert!(report.ratio_limit.min <= report.ratio_limit.max);
+            assert!(report.ratio_one_thread.is_some_and(|ratio| ratio.min > 0.0));
+            let mut names: Vec<&str> = report.rivals.keys().map(String::as_str).collect();
+            names.retain(|&name| name != yardstick);
+            let expected = [
+                "lru in shards",
+                "moka",
+                "papaya",
+                "papaya, held",
+                "quick_cache",
+            ];
+            assert_eq!((names.as_slice(), report.rivals.len()), (&expected[..], 6));
+            for (name, rival) in &report.rivals {
+                assert!(rival.mops > 0.0 && rival.hit_ratio == 1.0, "{name}");
+                let numbers = rival.version.split('.').count();
+                assert_eq!(
+                    numbers == 3,
+                    name != "bare table",
+                    "{name} {}",
+                    rival.version
+                );
+            }
         }
+    }
+}
+
+#[test]
+fn the_limit_is_the_best_of_all_ways() {
+    let line = "--items 2000 --seconds 0.05 --rounds 2";
+    let report = engine::run(naive, &options(line)).unwrap();
+    let mut ways = report.limit_ways.iter();
+    assert!(ways.all(|way| way.mops.median <= report.limit_mops && way.mops.min > 0.0));
+    assert_eq!(report.limit_mops, report.limit_ways[0].mops.median);
+    let of = |by| report.limit_ways.iter().filter(move |way| way.by == by);
+    for by in [By::Loads, By::NearPrefetches, By::FarPrefetches] {
+        assert!(
+            [8, 16, 48]
+                .iter()
+                .all(|&flight| of(by).any(|way| way.in_flight == flight))
+        );
     }
 }
 
@@ -69,8 +109,11 @@ fn engine_refuses_what_cannot_be() {
         "--rounds 0",
         "--get-ratio 1.5",
         "--seconds nan",
+        "--rivals arrays --key-size 20",
+        "--rivals arrays --value-size 31",
     ] {
-        assert!(engine::run(naive, &options(line)).is_err(), "{line}");
+        let refused = engine::run(naive, &options(line)).unwrap_err();
+        assert!(matches!(refused, Failure::Usage(_)), "{line}: {refused}");
     }
 }
 
@@ -110,7 +153,7 @@ fn working_sets_refuse_what_cannot_be() {
     ] {
         let contenders = [Contender::new(1, naive)];
         let outcome = working_set::run(&contenders, &options(line));
-        assert!(outcome.is_err(), "{line}");
+        assert!(matches!(outcome, Err(Failure::Usage(_))), "{line}");
     }
     let nobody = working_set::run(&[Contender::new(0, naive)], &options("--working-set 64k"));
     assert!(nobody.is_err());
@@ -160,7 +203,8 @@ fn server_is_loaded_and_judged() {
     ] {
         let target = fake.address();
         let pid = std::process::id();
-        let line = format!("--target {target} --pid {pid} --keys 500 --seconds 0.1 {shape}");
+        let line =
+            format!("--target {target} --pid {pid} --keys 500 --seconds 0.1 --overwrite {shape}");
         let report = server::run(&options(&line)).unwrap();
         assert!(report.ops_per_s > 0.0, "{shape}");
         assert!(report.hits > 0 && report.misses == 0, "{shape}");
@@ -189,10 +233,40 @@ fn wrong_servers_are_found_out() {
         (Manner::Closing, "the server closed a connection"),
     ] {
         let fake = FakeServer::start(manner);
-        let line = format!("--target {} --keys 50 --seconds 0.05", fake.address());
-        let error = server::run(&options(&line)).unwrap_err();
+        let target = fake.address();
+        let line = format!("--target {target} --keys 50 --seconds 0.05 --overwrite");
+        let error = server::run(&options(&line)).unwrap_err().to_string();
         assert!(error.starts_with(complaint), "{manner:?}: {error}");
     }
     let nobody = server::run(&options("--target nobody"));
-    assert!(nobody.is_err_and(|error| error.contains("HOST:PORT")));
+    assert!(matches!(nobody, Err(Failure::Usage(words)) if words.contains("HOST:PORT")));
+}
+
+#[test]
+fn a_server_that_holds_items_is_left_alone() {
+    let fake = FakeServer::start(Manner::Good);
+    let line = format!(
+        "--target {} --keys 50 --seconds 0.05 --conns 1",
+        fake.address()
+    );
+    // Empty at first, and then full of the load's own.
+    server::run(&options(&line)).unwrap();
+    let error = server::run(&options(&line)).unwrap_err().to_string();
+    assert!(
+        error.contains("holds 50 items") && error.contains("--overwrite"),
+        "{error}"
+    );
+    server::run(&options(&format!("{line} --overwrite"))).unwrap();
+    // A server that does not answer is refused too.
+    let silent = FakeServer::start(Manner::Silent);
+    let line = format!(
+        "--target {} --keys 50 --seconds 0.05 --conns 1",
+        silent.address()
+    );
+    let error = server::run(&options(&line)).unwrap_err().to_string();
+    assert!(
+        error.contains("does not say whether it holds items"),
+        "{error}"
+    );
+    server::run(&options(&format!("{line} --overwrite"))).unwrap();
 }

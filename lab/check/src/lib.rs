@@ -4,7 +4,8 @@
 //! * [`conformance`]: what every engine must do, case by case.
 //! * [`sequence`]: random sequences of operations against the oracle, which shrink.
 //! * [`stress`]: many threads on values that check themselves.
-//! * [`history`]: concurrent histories of one key, judged for linearizability.
+//! * [`zones`]: histories of values that are each written once, judged for what comes back.
+//! * [`history`]: concurrent histories of batches, judged for linearizability key by key.
 //! * [`suite`](mod@suite): all of these as tests of an engine in one configuration.
 //! * [`answer`]: owned replies, and the ways tests ask for them.
 
@@ -28,14 +29,13 @@ fn times(usual: usize, wanted: &str) -> usize {
 
 pub mod answer;
 pub mod conformance;
-#[cfg(feature = "history")]
 pub mod history;
 pub mod naive;
 pub mod sequence;
 pub mod stress;
-#[cfg(feature = "history")]
 pub mod suite;
 mod values;
+pub mod zones;
 
 #[cfg(test)]
 mod tests {

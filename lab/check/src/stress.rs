@@ -1,8 +1,9 @@
 //! Many threads at once, on values that check themselves.
 //!
 //! Every value carries its key, its length, a stamp and a checksum
-//! ([`nuthatch_workload::value`]), so a reader needs no oracle: whatever it gets must check. Sizes
-//! are a smoke test by default; a soak raises them.
+//! ([`nuthatch_workload::value`]), so a reader needs no oracle: whatever it gets must check, and by its
+//! stamp it must be the key's newest ([`zones`](crate::zones)). Sizes are a smoke test by default; a soak
+//! raises them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use crate::answer::{Answer, ask};
+use crate::zones::{Deed, Log, Span};
 
 /// How much of a stress.
 #[derive(Clone, Debug)]
@@ -70,24 +72,33 @@ pub struct Seen {
 const KEY_SIZE: usize = 16;
 
 /// Reads, stores, deletes, expiries and maintenance by all threads on all keys: whatever is read
-/// must check. Misses are lawful. Ends with an audit.
+/// must check, and must not have been overwritten or removed before. Misses are lawful. Ends with an
+/// audit.
 pub fn everything<E: Engine>(engine: &Arc<E>, load: &Load) -> Seen {
-    let clock = AtomicUsize::new(1000);
-    let seen = on_threads(load.threads, |thread| {
-        let mut worker = Worker::new(engine, load, thread);
+    let ticks = AtomicUsize::new(1000);
+    let clock = AtomicUsize::new(0);
+    let workers = on_threads(load.threads, |thread| {
+        let mut worker = Worker::new(engine, load, &clock, thread);
         for round in 0..load.batches {
             // A tick passes every now and then, for expiries to come true.
-            let ticks = clock.fetch_add(usize::from(round % 64 == 0), Ordering::Relaxed);
-            worker.batch(Time(ticks as u32));
+            let now = ticks.fetch_add(usize::from(round % 64 == 0), Ordering::Relaxed);
+            worker.batch(Time(now as u32));
         }
-        worker.seen
+        (worker.seen, worker.log)
     });
     audit(engine);
-    seen.into_iter().fold(Seen::default(), |sum, seen| Seen {
-        hits: sum.hits + seen.hits,
-        misses: sum.misses + seen.misses,
-        changes: sum.changes + seen.changes,
-    })
+    let mut sum = Seen::default();
+    let mut log = Log::default();
+    for (seen, of_a_thread) in workers {
+        sum.hits += seen.hits;
+        sum.misses += seen.misses;
+        sum.changes += seen.changes;
+        log.merge(of_a_thread);
+    }
+    if let Err(stale) = log.judge() {
+        panic!("{stale}");
+    }
+    sum
 }
 
 /// Keys that stay, in ample memory, while all others around them come and go and the table grows:
@@ -255,63 +266,70 @@ struct Worker<'a, E: Engine> {
     engine: &'a Arc<E>,
     handle: E::Handle,
     load: &'a Load,
+    clock: &'a AtomicUsize,
+    thread: usize,
     keys: KeyMaker,
     popularity: Popularity,
     random: SmallRng,
     stamp: u64,
     seen: Seen,
+    log: Log,
+}
+
+/// What is asked about a key, and how its value or its removal can be told from all others.
+struct Wish {
+    number: u64,
+    name: Vec<u8>,
+    stamp: u64,
+    value: Vec<u8>,
 }
 
 impl<'a, E: Engine> Worker<'a, E> {
-    fn new(engine: &'a Arc<E>, load: &'a Load, thread: usize) -> Self {
+    fn new(engine: &'a Arc<E>, load: &'a Load, clock: &'a AtomicUsize, thread: usize) -> Self {
         Self {
             engine,
             handle: engine.handle(),
             load,
+            clock,
+            thread,
             keys: KeyMaker::new(KEY_SIZE),
             popularity: Popularity::new(Distribution::YCSB, load.keys),
             random: load.seed.thread(thread),
             stamp: (thread as u64) << 48,
             seen: Seen::default(),
+            log: Log::default(),
         }
     }
 
     fn batch(&mut self, now: Time) {
         let count = self.random.random_range(1..=self.load.batch_max);
-        let names: Vec<_> = (0..count)
-            .map(|_| self.keys.key(self.popularity.draw(&mut self.random)))
-            .collect();
-        let values: Vec<_> = names.iter().map(|name| self.value(name)).collect();
-        let hasher = self.engine.hasher();
-        let mut batch = Vec::new();
-        for (name, value) in names.iter().zip(&values) {
-            let op = match self.random.random_range(0..100) {
-                0..60 => Op::Get,
-                60..66 => Op::Read(Read {
-                    touch: Some(Expiry::At(now.after(Duration::from_secs(2)))),
-                    ..Read::default()
-                }),
-                66..90 => Op::Store(Store::set(value)),
-                90..94 => Op::Store(Store {
-                    expiry: Expiry::At(now.after(Duration::from_millis(100))),
-                    ..Store::set(value)
-                }),
-                _ => Op::Remove(Removal::default()),
-            };
-            let key = Key::new(name, hasher);
-            batch.push(Request { key, op });
-        }
+        let wishes: Vec<_> = (0..count).map(|_| self.wish()).collect();
+        let batch: Vec<_> = wishes.iter().map(|wish| self.request(now, wish)).collect();
+        // Sequentially consistent, both: the counts are real time.
+        let began = self.clock.fetch_add(1, Ordering::SeqCst);
         let answers = ask(&mut self.handle, now, &batch);
-        for (name, answer) in names.iter().zip(answers) {
-            self.judge(name, &answer);
-        }
+        let ended = self.clock.fetch_add(1, Ordering::SeqCst);
+        let done = wishes.iter().zip(&answers);
+        let deeds = done.filter_map(|(wish, answer)| {
+            let deed = self.seen.judge(now, wish, answer)?;
+            Some((wish.number, deed))
+        });
+        let deeds: Vec<_> = deeds.collect();
+        let span = Span {
+            thread: self.thread,
+            began,
+            ended,
+        };
+        self.log.batch(span, &deeds);
         if self.random.random_bool(0.05) {
             self.handle.maintain(now, 64);
         }
     }
 
-    /// A value for a key; half of them are in the shortest sixteenth.
-    fn value(&mut self, name: &[u8]) -> Vec<u8> {
+    /// A key, and a value for it; half of them are in the shortest sixteenth.
+    fn wish(&mut self) -> Wish {
+        let number = self.popularity.draw(&mut self.random);
+        let name = self.keys.key(number);
         let Range { start, end } = self.load.value_len;
         let least = start.max(value::len_min(name.len()));
         let most = match self.random.random_bool(0.5) {
@@ -320,21 +338,57 @@ impl<'a, E: Engine> Worker<'a, E> {
         };
         self.stamp += 1;
         let len = self.random.random_range(least..most.max(least + 1));
-        value::make(name, self.stamp, len)
+        Wish {
+            number,
+            value: value::make(&name, self.stamp, len),
+            name,
+            stamp: self.stamp,
+        }
     }
 
-    fn judge(&mut self, name: &[u8], answer: &Answer) {
+    fn request<'b>(&mut self, now: Time, wish: &'b Wish) -> Request<'b> {
+        let op = match self.random.random_range(0..100) {
+            0..60 => Op::Get,
+            60..66 => Op::Read(Read {
+                touch: Some(Expiry::At(now.after(Duration::from_secs(2)))),
+                ..Read::default()
+            }),
+            66..90 => Op::Store(Store::set(&wish.value)),
+            90..94 => Op::Store(Store {
+                expiry: Expiry::At(now.after(Duration::from_millis(100))),
+                ..Store::set(&wish.value)
+            }),
+            _ => Op::Remove(Removal::default()),
+        };
+        let key = Key::new(&wish.name, self.engine.hasher());
+        Request { key, op }
+    }
+}
+
+impl Seen {
+    /// Judges an answer by itself, and tells what it says of the key. (That nothing was found says
+    /// nothing: an item that has expired for one thread has not yet for another, whose batch has an
+    /// earlier moment.)
+    fn judge(&mut self, now: Time, wish: &Wish, answer: &Answer) -> Option<Deed> {
         match answer {
-            Answer::Value(_, found) => {
-                if let Err(fault) = value::check(name, found) {
-                    let name = String::from_utf8_lossy(name);
-                    panic!("{name} has {} bytes with a wrong {fault:?}", found.len());
-                }
-                self.seen.hits += 1;
+            Answer::Value(item, found) => {
+                let name = String::from_utf8_lossy(&wish.name);
+                let stamp = value::check(&wish.name, found).unwrap_or_else(|fault| {
+                    panic!("{name} has {} bytes with a wrong {fault:?}", found.len())
+                });
+                assert!(!item.expiry.is_past(now), "{name} at {now:?}: {item:?}");
+                self.hits += 1;
+                Some(Deed::Read(stamp))
             }
-            Answer::Done(Reply::Miss) => self.seen.misses += 1,
-            Answer::Done(Reply::Stored(_) | Reply::Removed) => self.seen.changes += 1,
-            Answer::Done(Reply::NotFound) => {}
+            Answer::Done(Reply::Stored(_) | Reply::Removed) => {
+                self.changes += 1;
+                Some(Deed::Wrote(wish.stamp))
+            }
+            Answer::Done(Reply::Miss) => {
+                self.misses += 1;
+                None
+            }
+            Answer::Done(Reply::NotFound) => None,
             Answer::Done(other) => panic!("answered {other:?}"),
         }
     }
@@ -351,7 +405,7 @@ fn one<E: Engine>(
 }
 
 /// Runs `work` on so many threads that start together, and returns what they return.
-fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+pub(crate) fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let open = AtomicBool::new(false);
     let (open, work) = (&open, &work);
     std::thread::scope(|scope| {

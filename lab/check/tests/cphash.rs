@@ -20,6 +20,8 @@ fn config(setup: Setup) -> CpHashConfig {
         memory_limit: setup.memory_limit,
         item_size_max: setup.item_size_max,
         evicts: setup.evicts,
+        // Small at first, so that it grows under every check.
+        initial_items: Some(100),
         server_threads: ServerThreads::Adaptive { min: 1, max: 2 },
         ..CpHashConfig::default()
     }
@@ -50,6 +52,25 @@ fn crowded(setup: Setup) -> Arc<CpHash> {
 
 /// What waits for an answer at each step waits for another thread here, so there is less of it.
 const ARRAY: Extent = Extent {
+    // All but large values in use: see lockhash.rs.
+    cases: &[
+        "read",
+        "store",
+        "remove",
+        "delta",
+        "expiry",
+        "flush",
+        "size",
+        "batch",
+        "reserve",
+        "visit",
+        "stats",
+        "engine",
+        "memory_full",
+        "memory_sizes",
+        "memory_recent_hits",
+        "memory_limit",
+    ],
     sequences: 70,
     sequences_full: 20,
     sequences_of_bytes: 20,

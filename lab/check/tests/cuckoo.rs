@@ -13,6 +13,8 @@ fn make<D: Design>(setup: Setup) -> Arc<Cuckoo<D>> {
         memory_limit: setup.memory_limit,
         item_size_max: setup.item_size_max,
         evicts: setup.evicts,
+        // Small at first, so that it doubles under every check.
+        initial_items: Some(100),
         ..CuckooConfig::default()
     };
     Arc::new(Cuckoo::new(config).expect("there is address space"))

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use nuthatch_check::conformance::{self, Setup};
+use nuthatch_check::conformance::Setup;
 use nuthatch_check::naive::{Naive, Options};
-use nuthatch_check::sequence::{self, Misses};
-use nuthatch_check::stress::{self, Load};
 use nuthatch_check::suite;
 use nuthatch_check::suite::Extent;
 
@@ -25,29 +23,3 @@ const EXTENT: Extent = Extent {
 };
 
 suite!(naive, make, EXTENT);
-
-/// An engine that forgets, where none may.
-fn forgetful(setup: Setup) -> Arc<Naive> {
-    make(Setup {
-        memory_limit: 20_000,
-        ..setup
-    })
-}
-
-#[test]
-#[should_panic(expected = "size_every_small_one")]
-fn canary_the_suite_convicts_a_forgetful_engine() {
-    conformance::run(&["size_every_small_one"], forgetful);
-}
-
-#[test]
-#[should_panic(expected = "answered")]
-fn canary_sequences_convict_a_forgetful_engine() {
-    sequence::property(500, Misses::Never, || forgetful(Setup::AMPLE));
-}
-
-#[test]
-#[should_panic(expected = "was missed")]
-fn canary_readers_convict_a_forgetful_engine() {
-    stress::residents(&forgetful(Setup::AMPLE), &Load::SMOKE);
-}

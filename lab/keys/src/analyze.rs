@@ -146,7 +146,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             .map_err(|error| Failure::data(format!("{}: {error}", path.display())))?;
     }
     for warning in &analysis.warnings {
-        eprintln!("nuthatch: {warning}");
+        crate::output::note(warning);
     }
     crate::output::print(&match options.json {
         true => report::json(&analysis, &ranking)?,

@@ -108,6 +108,12 @@ impl Output {
     }
 }
 
+/// Writes a message to standard error. Not `eprintln!`, which panics if that is a closed pipe.
+pub fn note(words: &str) {
+    // There is no other place for the message.
+    let _ = writeln!(io::stderr(), "nuthatch: {words}");
+}
+
 /// Prints a whole text.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut output = Output::open(None)?;

@@ -8,6 +8,7 @@ use nuthatch_rte_hash::RteHash;
 
 use crate::RunError;
 use crate::microflow::{FlowCache, MapCache, NoCache};
+use crate::report::note;
 
 /// What is compared when nothing is asked for: the baseline, the paper's design with either of its
 /// evictions, and its two neighbours.
@@ -220,7 +221,7 @@ pub fn rivals() -> Vec<Design> {
 pub fn say_rounding(asked: u64) {
     let entries = Config::new(asked).rounded_entries();
     if entries != asked {
-        eprintln!("nuthatch: {asked} entries: rounded up to {entries}");
+        note(&format!("{asked} entries: rounded up to {entries}"));
     }
 }
 

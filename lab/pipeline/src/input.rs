@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::RunError;
 use crate::capture::Capture;
+use crate::report::note;
 use crate::rules::{DEFAULT_RULES, RuleErrors, Rules};
 use crate::source::Frames;
 
@@ -36,7 +37,7 @@ pub(crate) fn load_frames(files: &[PathBuf]) -> Result<Frames, RunError> {
             .read_file(path)
             .map_err(|error| RunError::Data(format!("{}: {error}", path.display())))?;
         for why in &capture.faults().broken_off[broken..] {
-            eprintln!("nuthatch: {}: broken off {why}", path.display());
+            note(&format!("{}: broken off {why}", path.display()));
         }
     }
     let frames = Frames::new(capture);
@@ -62,7 +63,7 @@ pub(crate) fn load_frames(files: &[PathBuf]) -> Result<Frames, RunError> {
             .map(|(skip, count)| format!("{count} {}", skip.name())),
     );
     if !unused.is_empty() {
-        eprintln!("nuthatch: packets that are left out: {}", unused.join(", "));
+        note(&format!("packets that are left out: {}", unused.join(", ")));
     }
     if frames.is_empty() {
         return Err(RunError::Data(

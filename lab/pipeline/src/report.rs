@@ -36,11 +36,15 @@ pub fn print_table<R: Row>(title: &str, rows: &[R]) -> Result<(), RunError> {
     write(&format!("{title}\n{}", table(rows)))
 }
 
-/// Prints text. Not `println!`, which panics when the reader has gone.
+/// Prints text. A closed pipe is no error.
 pub fn write(text: &str) -> Result<(), RunError> {
-    io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|error| RunError::Data(format!("standard output: {error}")))
+    nuthatch_bench::report::write(text.as_bytes()).map_err(RunError::Data)
+}
+
+/// Writes a message to standard error. Not `eprintln!`, which panics if that is a closed pipe.
+pub fn note(words: &str) {
+    // There is no other place for the message.
+    let _ = writeln!(io::stderr(), "nuthatch: {words}");
 }
 
 fn json_lines<R: Serialize>(rows: &[R]) -> Result<String, RunError> {

@@ -16,6 +16,7 @@ use crate::builder::Builder;
 use crate::cuckoo::Cuckoo;
 use crate::cuckoo::handle::CuckooHandle;
 use crate::cuckoo::layout::EightWay;
+use crate::departures::{Departures, FOLLOW_UP};
 use crate::engine::{Engine, Handle};
 use crate::flight::Flights;
 use crate::reply::{Item, Replies, Reply};
@@ -98,11 +99,15 @@ impl Cache {
         Ok(copy.item.is_some())
     }
 
-    /// A copy of the key's value, and its metadata (flags, cas, expiry).
+    /// A copy of the key's value, and its metadata (flags, cas, expiry, age).
     pub fn get_item(&self, key: &[u8]) -> Result<Option<(Vec<u8>, Item)>, Error> {
         let mut value = Vec::new();
         let mut copy = CopyOut::new(&mut value);
-        self.ask(key, Op::Read(Read::default()), &mut copy)?;
+        let read = Read {
+            idle: true,
+            ..Read::default()
+        };
+        self.ask(key, Op::Read(read), &mut copy)?;
         let item = copy.item;
         Ok(item.map(|item| (value, item)))
     }
@@ -236,7 +241,9 @@ impl Cache {
     /// for you.
     pub fn maintain(&self, budget: usize) -> bool {
         let now = self.now();
-        self.with_door(|door| door.maintain(now, budget))
+        let more = self.with_door(|door| door.maintain(now, budget));
+        self.tell(budget);
+        more
     }
 
     /// Counters and sizes.
@@ -244,7 +251,8 @@ impl Cache {
         self.shared.engine.stats()
     }
 
-    /// Changes the memory limit, in bytes. Shrinking evicts gradually, in [`Cache::maintain`].
+    /// Changes the memory limit, in bytes. Shrinking evicts gradually, in [`Cache::maintain`]. Raising goes up to
+    /// [`Builder::memory_limit_max`]. An error says what is possible.
     pub fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
         self.shared.engine.set_memory_limit(bytes)
     }
@@ -297,6 +305,7 @@ impl Cache {
     fn change(&self, key: &[u8], op: Op<'_>) -> Result<Reply, Error> {
         let mut last = LastReply(Reply::Miss);
         self.ask(key, op, &mut last)?;
+        self.tell(FOLLOW_UP);
         match last.0 {
             Reply::TooLarge => Err(Error::TooLarge),
             Reply::OutOfMemory => Err(Error::OutOfMemory),
@@ -319,12 +328,28 @@ impl Cache {
 
     fn with_door<T>(&self, work: impl FnOnce(&mut Door) -> T) -> T {
         let engine = &self.shared.engine;
-        let door = self.shared.doors.get_or(|| RefCell::new(engine.handle()));
-        match door.try_borrow_mut() {
+        let new = || RefCell::new(Door::untelling(engine));
+        match self.shared.doors.get_or(new).try_borrow_mut() {
             Ok(mut door) => work(&mut door),
-            // An eviction listener that calls the cache: it gets a door of its own.
+            // A listener that is told in the middle of an operation, and calls the cache: it gets a door of
+            // its own.
             Err(_) => work(&mut engine.handle()),
         }
+    }
+
+    /// Tells the listener, if there is one, of what this thread has removed, now that nobody uses its door.
+    #[inline]
+    fn tell(&self, follow_up: usize) {
+        if let Some(departures) = self.shared.engine.departures() {
+            self.tell_of(departures, follow_up);
+        }
+    }
+
+    #[cold]
+    fn tell_of(&self, departures: &Departures, follow_up: usize) {
+        let door = self.shared.doors.get();
+        let departed = door.and_then(|door| Some(door.try_borrow_mut().ok()?.take_departed()));
+        departures.tell(departed.unwrap_or_default(), follow_up);
     }
 }
 

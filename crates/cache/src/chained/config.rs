@@ -32,8 +32,9 @@ pub struct ChainedConfig {
     /// Bytes for items, index and recency bits together. At least
     /// [`MEMORY_MIN`](crate::slab::limits::MEMORY_MIN).
     pub memory_limit: usize,
-    /// Bytes up to which the limit may be raised while running (address space is reserved for
-    /// it). 0: the limit, or the machine's memory if that is more.
+    /// Bytes up to which the limit may be raised while running, and so the address space that is reserved. Only
+    /// what is used of it becomes memory. 0, or less than the limit: the limit. Of a limit below 64 MiB at most
+    /// 16,384 of its small pages, which is 256 MiB of a limit of 1 MiB.
     pub memory_limit_max: usize,
     /// The largest item in bytes (header, key, value), 1 KiB to 1 GiB.
     pub item_size_max: usize,

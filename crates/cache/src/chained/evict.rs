@@ -11,7 +11,7 @@ use super::local::Local;
 use super::lru::Lists;
 use crate::item::Header;
 use crate::slab::arena::Chunk;
-use crate::table::Table;
+use crate::slab::unlinked::Unlinked;
 
 /// Victims that are tried at least before a store is refused: each of them turned out to be in use by
 /// another thread, or freed already, or held by a slow reader.
@@ -87,18 +87,12 @@ impl Chained {
         victim: Chunk,
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Chunk> {
-        let (chunk, header) = self.take_out(local, now, victim, doomed)?;
+        let item = self.take_out(local, now, victim, doomed)?;
         if self.lists.is_some() {
-            self.store.note_victim(class, chunk, &header);
-        }
-        let fits =
-            !header.is_large() && self.store.class_of(self.shape_of(&header).head_bytes()) == class;
-        if fits && self.store.pins.may_free(chunk) {
-            return Some(chunk);
+            self.store.note_victim(class, &item);
         }
         // The freed pieces of a large value are allocated next turn.
-        self.store.retire(chunk, &header);
-        None
+        self.store.reuse(item, class)
     }
 
     /// Without eviction, only the dead make room.
@@ -114,14 +108,14 @@ impl Chained {
     }
 
     /// Takes the item in a chunk out of the table, if there is one and `doomed` says so under its
-    /// lock. The memory is then the caller's.
+    /// lock.
     fn take_out(
         &self,
         local: &mut Local,
         now: Time,
         chunk: Chunk,
         doomed: impl Fn(&Header) -> bool,
-    ) -> Option<(Chunk, Header)> {
+    ) -> Option<Unlinked> {
         let key = self.store.copy_key(chunk)?;
         let locked = self.index.lock(self.hasher.hash(key.bytes()));
         // The key may have been torn, or the chunk reused: only that it is in this very chain
@@ -130,21 +124,20 @@ impl Chained {
         if !doomed(&found.header) {
             return None;
         }
-        self.leave(&locked, &found);
+        let item = self.leave(&locked, &found);
         drop(locked);
         local.went(&self.population);
-        local.counters.item_out(&self.store, &found.header);
-        let live = self.is_live(&found.header, now);
-        local
-            .counters
-            .departed(&self.store, chunk, &found.header, live);
-        Some((chunk, found.header))
+        let header = item.header();
+        local.counters.item_out(&self.store, header);
+        let live = self.is_live(header, now);
+        local.counters.departed(&self.store, chunk, header, live);
+        Some(item)
     }
 
     /// Takes the item in a chunk out and frees it, if `doomed`.
     fn unlink(&self, local: &mut Local, now: Time, chunk: Chunk, doomed: impl Fn(&Header) -> bool) {
-        if let Some((chunk, header)) = self.take_out(local, now, chunk, doomed) {
-            self.store.retire(chunk, &header);
+        if let Some(item) = self.take_out(local, now, chunk, doomed) {
+            self.store.retire(item);
         }
     }
 

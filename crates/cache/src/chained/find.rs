@@ -9,6 +9,7 @@ use crate::item::{Header, plain_item};
 use crate::reply::Item;
 use crate::request::Key;
 use crate::slab::arena::{Chunk, WORD};
+use crate::slab::unlinked::Unlinked;
 use crate::table::Asked;
 
 /// An item found in a locked chain.
@@ -98,8 +99,8 @@ impl Chained {
         }
     }
 
-    /// Takes an item out of its chain and of its class's list. Its memory is now the caller's.
-    pub(super) fn leave(&self, locked: &Locked<'_>, found: &Found) {
+    /// Takes an item out of its chain and of its class's list.
+    pub(super) fn leave(&self, locked: &Locked<'_>, found: &Found) -> Unlinked {
         let arena = &self.store.arena;
         let next = Link::Next.load(arena, found.chunk);
         match found.before {
@@ -109,5 +110,6 @@ impl Chained {
         if let Some(lists) = &self.lists {
             lists.remove(arena, self.list_of(&found.header), found.chunk);
         }
+        Unlinked::new(found.chunk, found.header)
     }
 }

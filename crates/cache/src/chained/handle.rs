@@ -119,8 +119,7 @@ impl Handle for ChainedHandle {
         value_len: usize,
     ) -> Result<Self::Reservation, Reply> {
         let Self { engine, local } = self;
-        let shape = engine.shape(key.bytes().len(), value_len, true);
-        let fresh = engine.allocate(local, now, &key, shape)?;
+        let fresh = engine.allocate_unfilled(local, now, &key, value_len)?;
         Ok(Reserved::new(Arc::clone(engine), key.bytes(), fresh))
     }
 

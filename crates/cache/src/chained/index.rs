@@ -126,6 +126,15 @@ impl Index {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// True if somebody holds the lock of a hash's bucket.
+    #[cfg(test)]
+    pub fn is_locked(&self, hash: u64) -> bool {
+        self.locks[hash as usize & (self.locks.len() - 1)]
+            .0
+            .try_lock()
+            .is_err()
+    }
+
     /// Starts loading the bucket of a hash.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {

@@ -23,7 +23,8 @@
 //! copied under the lock, where memcached counts references and copies later (large ones are
 //! pinned, which is the same); a table that doubles does so in place, helped along by stores; a hit
 //! moves its item to the head of its list every time, where memcached does so once a minute; and
-//! items in a page that moves to another class are evicted with it, used lately or not.
+//! items in a page that moves to another class are evicted with it, where memcached moves some of them. (A
+//! page many of whose items were used lately does not move.)
 //!
 //! Locks, in the order in which they are taken: a bucket's; a list's; the store's (pool, class,
 //! pins). No two of a kind are held together. No memory is allocated, and so nothing evicted,
@@ -76,12 +77,10 @@ use crate::count::{COUNTS, engine_stats};
 use crate::counters::Registry;
 use crate::engine::{Engine, Footprint};
 use crate::index_stats::IndexHistogram;
-use crate::item::{Header, plain_item};
+use crate::item::Header;
 use crate::lifetime::Lifetimes;
-use crate::reply::Item;
 use crate::slab::arena::Chunk;
-use crate::slab::sizes::{PAGE, Sizes};
-use crate::slab::words::machine_memory;
+use crate::slab::sizes::Sizes;
 use crate::slab::{Housed, Store};
 use crate::stats::EngineStats;
 use crate::table::Table;
@@ -120,11 +119,10 @@ impl Chained {
             .check()
             .map_err(|words| io::Error::new(io::ErrorKind::InvalidInput, words))?;
         let name = config.name();
-        let limit_max = match config.memory_limit_max {
-            0 => machine_memory().max(config.memory_limit),
-            most => most.max(config.memory_limit),
-        };
-        let sizes = Sizes::new(config.chunk_min, config.growth_factor);
+        let sizes = Sizes::new(config.memory_limit, config.chunk_min, config.growth_factor);
+        let limit_max = sizes
+            .limit_max(config.memory_limit_max)
+            .max(config.memory_limit);
         let (front, lists) = match config.eviction {
             ChainedEviction::Lru => (layout::FRONT_LRU, Some(Lists::new(sizes.count()))),
             ChainedEviction::Clock => (layout::FRONT_CLOCK, None),
@@ -162,15 +160,6 @@ impl Chained {
         self.lifetimes.is_live(header, now)
     }
 
-    /// The metadata that clients see.
-    fn item(&self, chunk: Chunk, header: &Header, now: Time) -> Item {
-        Item {
-            fetched: self.store.recency.was_fetched(chunk),
-            idle: self.lifetimes.age(header, now),
-            ..plain_item(header)
-        }
-    }
-
     /// The class in whose list an item is: that whose chunks it holds.
     fn list_of(&self, header: &Header) -> usize {
         if header.is_large() {
@@ -186,7 +175,7 @@ impl Chained {
 
     /// A get or a change hit the item: the caller holds its bucket's lock.
     fn hit(&self, chunk: Chunk, header: &Header) {
-        self.store.recency.hit(chunk);
+        self.store.hit(chunk, header);
         if let Some(lists) = &self.lists {
             lists.hit(&self.store.arena, self.list_of(header), chunk);
         }
@@ -240,7 +229,7 @@ impl Engine for Chained {
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
         if self.item_size_max > bytes / 2 {
-            let least = (2 * self.item_size_max).div_ceil(PAGE);
+            let least = (2 * self.item_size_max).div_ceil(1 << 20);
             return Err(format!(
                 "the memory limit is at least twice the item limit: {least} MiB"
             ));

@@ -51,7 +51,7 @@ impl Chained {
         if item.value_len > COPY_MAX {
             self.store.pins.pin(found.chunk);
             drop(locked);
-            let value = ChainedValue::new(Arc::clone(self), found.chunk, found.header);
+            let value = ChainedValue::new(Arc::clone(self), found.chunk, &found.header);
             replies.large(index, &item, value);
         } else {
             let into = replies.begin(index, &item);
@@ -92,7 +92,7 @@ impl Chained {
             };
             let above = found.map_or(0, |found| found.header.sequence());
             let fields = self.vivified(local, now, above, expiry, read);
-            self.store.recency.start(fresh.chunk);
+            self.store.start(&fresh);
             let header = self.link(local, now, locked, found, fresh, &fields);
             answer_vivified(&header, read, index, replies);
             Turn::Done(())
@@ -112,7 +112,7 @@ impl Chained {
         index: usize,
         replies: &mut dyn Replies<ChainedValue>,
     ) {
-        let mut item = self.item(found.chunk, &found.header, now);
+        let mut item = self.item(found.chunk, &found.header, read.idle.then_some(now));
         self.mark(found.chunk, &mut found.header, &mut item, now, read);
         if read.bump {
             self.hit(found.chunk, &found.header);

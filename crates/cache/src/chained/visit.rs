@@ -57,7 +57,7 @@ impl Chained {
         };
         value.resize(copied, MaybeUninit::new(0));
         self.store.read_value(chunk, &shape, 0, value);
-        let item = self.item(chunk, &found.header, now);
+        let item = self.item(chunk, &found.header, Some(now));
         drop(locked);
         visit(Visit {
             key: key.bytes(),

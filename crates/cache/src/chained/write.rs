@@ -32,17 +32,15 @@ impl Chained {
     ) -> Header {
         let header = Header::new(&fresh.shape, fields);
         header.store(&self.store.arena, fresh.chunk);
-        if let Some(old) = &found {
-            self.leave(&locked, old);
-        }
+        let replaced = found.map(|old| self.leave(&locked, &old));
         self.enter(&locked, fresh.chunk, &header);
         drop(locked);
-        match found {
+        match replaced {
             Some(old) => {
                 local
                     .counters
-                    .item_swapped(&self.store, &old.header, &header);
-                self.store.retire(old.chunk, &old.header);
+                    .item_swapped(&self.store, old.header(), &header);
+                self.store.retire(old);
             }
             None => {
                 local.counters.item_in(&self.store, &header);
@@ -141,7 +139,7 @@ impl Table for Chained {
             }
         };
         let fields = self.stored(local, now, store, found.map(|found| found.header), stale);
-        self.store.recency.start(fresh.chunk);
+        self.store.start(&fresh);
         let header = self.link(local, now, locked, found, fresh, &fields);
         local.counters.one(Count::Stored);
         Reply::Stored(plain_item(&header))
@@ -157,15 +155,74 @@ impl Table for Chained {
             return Reply::Exists;
         }
         // A dead item is taken out as well: its memory comes back at once.
-        self.leave(&locked, &found);
+        let gone = self.leave(&locked, &found);
         drop(locked);
         local.went(&self.population);
-        local.counters.item_out(&self.store, &found.header);
-        self.store.retire(found.chunk, &found.header);
+        local.counters.item_out(&self.store, gone.header());
+        self.store.retire(gone);
         if live {
             Reply::Removed
         } else {
             Reply::NotFound
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::mem::MaybeUninit;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::config::ChainedConfig;
+    use super::*;
+    use crate::engine::{Engine, Handle};
+    use crate::reply::{Item, Replies};
+    use crate::request::{Key, Op, Request, StoreMode};
+    use crate::slab::watch::meddle;
+
+    /// Asserts that all was stored.
+    struct AllStored;
+
+    impl<V> Replies<V> for AllStored {
+        fn begin(&mut self, _: usize, _: &Item) -> &mut [MaybeUninit<u8>] {
+            panic!("nothing is read");
+        }
+        fn commit(&mut self, _: usize) {}
+        fn retract(&mut self, _: usize) {}
+        fn large(&mut self, _: usize, _: &Item, _: V) {}
+        fn done(&mut self, _: usize, reply: Reply) {
+            assert!(matches!(reply, Reply::Stored(_)));
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_not_copied_under_the_lock() {
+        for len in [100_000, 900_000] {
+            let engine = Arc::new(Chained::new(ChainedConfig::default()).unwrap());
+            let mut handle = engine.handle();
+            let hasher = engine.hasher().clone();
+            let key = Key::new(b"long", &hasher);
+            let mut store = |mode, value: &[u8]| {
+                let store = Store {
+                    mode,
+                    ..Store::set(value)
+                };
+                let op = Op::Store(store);
+                handle.execute(Time(16), &[Request { key, op }], &mut AllStored);
+            };
+            store(StoreMode::Set, &vec![1; len]);
+            let (seen, reads) = (Arc::clone(&engine), Arc::new(AtomicUsize::new(0)));
+            let (count, hash) = (Arc::clone(&reads), key.hash());
+            let meddling = meddle(move || {
+                assert!(!seen.index.is_locked(hash), "copied under the lock");
+                count.fetch_add(1, Ordering::Relaxed);
+            });
+            store(StoreMode::Append, b"more");
+            drop(meddling);
+            assert!(reads.load(Ordering::Relaxed) > 0);
+            drop(handle);
+            engine.audit().unwrap();
         }
     }
 }

@@ -1,35 +1,19 @@
 //! What a cuckoo engine is made from.
 
-use std::sync::Arc;
-
+use crate::KeyHasher;
+pub use crate::departures::{Departure, Listener};
 use crate::slab::limits::Limits;
 pub use crate::slab::limits::{ITEM_SIZE_LIMIT, MEMORY_MIN};
 use crate::slab::sizes::{CHUNK_MIN, PAGE};
-use crate::{Item, KeyHasher};
-
-/// Why an item left without being asked to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Departure {
-    /// To make room.
-    Evicted,
-    /// Its time was over (or a flush ended it) and its memory was taken back.
-    Expired,
-}
-
-/// Told of every item that leaves without being asked to. Called on the thread that needed the room,
-/// with no lock held (but that of the paper's one writer), so it may call the engine through another
-/// handle; it must not block for long. If it panics, the caller sees the panic and memory that it
-/// was just gathering is lost. Values in segments (over half a page) come as an empty slice;
-/// `item.value_len` tells their length.
-pub type Listener = Arc<dyn Fn(Departure, &[u8], &Item, &[u8]) + Send + Sync>;
 
 /// What a cuckoo engine is made from.
 #[derive(Clone)]
 pub struct CuckooConfig {
     /// Bytes for items, index and recency bits together. At least [`MEMORY_MIN`].
     pub memory_limit: usize,
-    /// Bytes up to which the limit may be raised while running (address space is reserved for
-    /// it). 0: the limit, or the machine's memory if that is more.
+    /// Bytes up to which the limit may be raised while running, and so the address space that is reserved. Only
+    /// what is used of it becomes memory. 0, or less than the limit: the limit. Of a limit below 64 MiB at most
+    /// 16,384 of its small pages, which is 256 MiB of a limit of 1 MiB.
     pub memory_limit_max: usize,
     /// The largest item in bytes (header, key, value), 1 KiB to 1 GiB.
     pub item_size_max: usize,

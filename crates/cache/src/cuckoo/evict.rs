@@ -3,19 +3,19 @@
 //! Nobody is asked to wait for an eviction: a victim is taken out of the index like any removed item,
 //! with its versions bumped before and after (MemC3 section 4), and late readers read again.
 
-use std::mem::MaybeUninit;
-
 use nuthatch_sync::clock::Time;
 
 use super::Cuckoo;
-use super::config::Departure;
 use super::index::{Locked, Moved, Place, Position};
 use super::layout::{Design, Slot};
 use super::local::Local;
 use super::search::Searched;
 use crate::count::Count;
+use crate::departures::{Departed, Departure, Departures};
 use crate::item::Header;
 use crate::slab::arena::Chunk;
+use crate::slab::unlinked::Unlinked;
+use crate::table::Table;
 
 /// Victims that are tried at least before a store is refused: each of them turned out to be in use by
 /// another thread, or freed already, or held by a slow reader.
@@ -30,14 +30,26 @@ const SEARCHES_MAX_GROWING: usize = 512;
 
 impl<D: Design> Cuckoo<D> {
     /// A chunk of a class; evicts if it must.
+    #[inline]
     pub(super) fn allocate_chunk(
         &self,
         local: &mut Local,
         now: Time,
         class: usize,
     ) -> Option<Chunk> {
+        let free = self.store.allocate(class).ok();
+        free.or_else(|| self.vacate_chunk(local, now, class))
+    }
+
+    /// A chunk of a class that has none to give without more ado.
+    #[inline(never)]
+    fn vacate_chunk(&self, local: &mut Local, now: Time, class: usize) -> Option<Chunk> {
         for turn in 0.. {
-            if let Ok(chunk) = self.store.allocate(class) {
+            self.tell_if_many(local);
+            // In the first turn the caller has just tried that.
+            if turn > 0
+                && let Ok(chunk) = self.store.allocate(class)
+            {
                 return Some(chunk);
             }
             if !self.evicts {
@@ -63,6 +75,7 @@ impl<D: Design> Cuckoo<D> {
     /// Without eviction, only the dead make room.
     fn reclaim(&self, local: &Local, now: Time, class: usize) -> Option<Chunk> {
         for _ in 0..VICTIMS_MAX {
+            self.tell_if_many(local);
             let victim = self.store.victim(class)?;
             let header = Header::load(&self.store.arena, victim);
             if header.is_item() && !self.is_live(&header, now) {
@@ -85,18 +98,8 @@ impl<D: Design> Cuckoo<D> {
             }
             return None;
         }
-        let (chunk, header) = self.take_out(local, now, victim, |_| true)?;
-        let keep = !header.is_large()
-            && self
-                .store
-                .class_of(header.shape(self.store.chunk_max()).head_bytes())
-                == class
-            && self.store.pins.may_free(chunk);
-        if keep {
-            return Some(chunk);
-        }
-        self.store.retire(chunk, &header);
-        None
+        let item = self.take_out(local, now, victim, |_| true)?;
+        self.store.reuse(item, class)
     }
 
     /// Takes the item in a chunk out of the index and frees it, if it is an item and `doomed`.
@@ -107,20 +110,20 @@ impl<D: Design> Cuckoo<D> {
         chunk: Chunk,
         doomed: impl Fn(&Header) -> bool,
     ) {
-        if let Some((chunk, header)) = self.take_out(local, now, chunk, doomed) {
-            self.store.retire(chunk, &header);
+        if let Some(item) = self.take_out(local, now, chunk, doomed) {
+            self.store.retire(item);
         }
     }
 
     /// Takes the item in a chunk out of the index, if there is one and `doomed` says so under the
-    /// lock. The memory is then the caller's.
+    /// lock.
     fn take_out(
         &self,
         local: &Local,
         now: Time,
         chunk: Chunk,
         doomed: impl Fn(&Header) -> bool,
-    ) -> Option<(Chunk, Header)> {
+    ) -> Option<Unlinked> {
         let key = self.store.copy_key(chunk)?;
         let place = self.index.place(self.hasher.hash(key.bytes()));
         let locked = self.index.lock(&place);
@@ -134,54 +137,73 @@ impl<D: Design> Cuckoo<D> {
             locked.release_unmodified();
             return None;
         };
-        locked.store(at, Slot::EMPTY);
-        drop(locked);
-        self.count_departure(local, now, chunk, &header);
-        Some((chunk, header))
+        let item = locked.take_out(at, header);
+        Some(self.count_departure(local, now, item))
     }
 
-    fn count_departure(&self, local: &Local, now: Time, chunk: Chunk, header: &Header) {
+    /// Counts an item that had to go, and tells of it.
+    fn count_departure(&self, local: &Local, now: Time, item: Unlinked) -> Unlinked {
+        let header = item.header();
         local.counters.item_out(&self.store, header);
         let live = self.is_live(header, now);
-        local.counters.departed(&self.store, chunk, header, live);
-        if let Some(listener) = &self.listener {
-            let departure = if live {
+        let counters = &local.counters;
+        counters.departed(&self.store, item.chunk(), header, live);
+        if let Some(departures) = &self.departures {
+            let why = if live {
                 Departure::Evicted
             } else {
                 Departure::Expired
             };
-            self.tell(listener, departure, chunk, header, now);
+            self.note_departure(departures, local, why, &item, now);
         }
+        item
     }
 
+    /// Copies an item that has left the index, whose chunks are still the caller's, to be told of.
     #[cold]
-    fn tell(
+    fn note_departure(
         &self,
-        listener: &super::config::Listener,
-        departure: Departure,
-        chunk: Chunk,
-        header: &Header,
+        departures: &Departures,
+        local: &Local,
+        why: Departure,
+        gone: &Unlinked,
         now: Time,
     ) {
+        let (chunk, header) = (gone.chunk(), *gone.header());
         let Some(key) = self.store.copy_key(chunk) else {
             return;
         };
-        let item = self.item(chunk, header, now);
+        let key = key.bytes();
+        let item = self.item(chunk, &header, Some(now));
         let shape = header.shape(self.store.chunk_max());
-        let mut value = Vec::new();
-        if !header.is_large() {
-            value.resize(item.value_len, MaybeUninit::new(0));
-            self.store.read_value(chunk, &shape, 0, &mut value);
+        let value_len = if header.is_large() { 0 } else { item.value_len };
+        let mut data = Vec::with_capacity(key.len() + value_len);
+        data.extend_from_slice(key);
+        if value_len > 0 {
+            self.store
+                .each_piece(chunk, &shape, &mut |piece| data.extend_from_slice(piece));
         }
-        // SAFETY: `resize` initialised every byte, and `read_value` only writes.
-        let value: &[u8] = unsafe { value.assume_init_ref() };
-        let unless_it_returns = Retire {
-            engine: self,
-            chunk,
-            header,
-        };
-        listener(departure, key.bytes(), &item, value);
-        std::mem::forget(unless_it_returns);
+        let departed = Departed::new(why, item, key.len(), data);
+        if !local.departed.borrow_mut().push(departed) {
+            departures.count_untold(1);
+        }
+    }
+
+    /// Tells of what this thread's operation has removed, if that is much, before it goes on. No lock is held and
+    /// no memory gathered that a panic of the listener would lose.
+    fn tell_if_many(&self, local: &Local) {
+        // The paper's one writer holds its lock.
+        let listens = !D::ONE_WRITER && self.departures.is_some();
+        if listens && local.departed.borrow().is_long() {
+            self.tell(local, 0);
+        }
+    }
+
+    /// Tells of what this thread's operation has removed, and of some that was left to later ones.
+    pub(super) fn tell(&self, local: &Local, follow_up: usize) {
+        if let Some(departures) = &self.departures {
+            departures.tell(local.departed.take(), follow_up);
+        }
     }
 
     /// Where the key in a chunk belongs: sure only if its bucket is locked.
@@ -255,10 +277,9 @@ impl<D: Design> Cuckoo<D> {
             locked.release_unmodified();
             return false;
         }
-        locked.store(at, Slot::EMPTY);
-        drop(locked);
-        self.count_departure(local, now, chunk, &header);
-        self.store.retire(chunk, &header);
+        let item = locked.take_out(at, header);
+        let item = self.count_departure(local, now, item);
+        self.store.retire(item);
         true
     }
 
@@ -292,6 +313,7 @@ impl<D: Design> Cuckoo<D> {
             let header = Header::load(&self.store.arena, chunk);
             if header.is_item() && !self.is_live(&header, now) {
                 self.unlink(local, now, chunk, |header| !self.is_live(header, now));
+                self.tell_if_many(local);
             }
         });
         local.counters.add(Count::Swept as usize, looked as u64);
@@ -301,18 +323,5 @@ impl<D: Design> Cuckoo<D> {
     pub(super) fn shrink(&self, local: &Local, now: Time, budget: usize) -> bool {
         self.store
             .shrink(budget, |chunk| self.drain_chunk(local, now, chunk))
-    }
-}
-
-/// Takes the memory of an item back that has left the index, if its listener does not return.
-struct Retire<'a, D: Design> {
-    engine: &'a Cuckoo<D>,
-    chunk: Chunk,
-    header: &'a Header,
-}
-
-impl<D: Design> Drop for Retire<'_, D> {
-    fn drop(&mut self) {
-        self.engine.store.retire(self.chunk, self.header);
     }
 }

@@ -55,13 +55,18 @@ pub(super) enum Usual {
     Not,
 }
 
+/// Attempts of a reader that takes no lock, before it takes one: each but the last was spoiled by a writer that
+/// finished something, and so many in a row there are only where writers take turns at one key. Then the reader
+/// is one of those who wait for the lock, and what it reads there cannot be spoiled.
+pub(super) const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 16 };
+
 /// How an optimistic attempt ended.
 pub(super) enum Attempt {
     Done,
     /// Something moved.
     Again,
     /// A hit on a value too large to copy: it must be pinned under the lock.
-    Large,
+    Locked,
 }
 
 /// The same number, of which the compiler does not know where it comes from.
@@ -205,17 +210,17 @@ impl<D: Design> Cuckoo<D> {
             index,
         } = asked;
         let place = &self.index.place(key.hash());
-        // Each turn but the last means that a writer finished something meanwhile.
-        loop {
+        for _ in 0..ATTEMPTS {
             let (snapshot, buckets) = self.index.begin(place);
             let found = self.find(local, place.tag, buckets, key);
             let found = found.map(|found| (found.chunk, found.header));
             match self.answer(now, found, &snapshot, index, replies) {
                 Attempt::Done => return,
-                Attempt::Large => return self.get_large(local, &asked, replies),
+                Attempt::Locked => break,
                 Attempt::Again => local.counters.one(Count::Retries),
             }
         }
+        self.get_locked(local, &asked, replies);
     }
 
     /// Lays the value down, and keeps it if nothing moved.
@@ -234,7 +239,7 @@ impl<D: Design> Cuckoo<D> {
         let item = plain_item(&header);
         if item.value_len > COPY_MAX {
             return if self.index.unchanged(snapshot) {
-                Attempt::Large
+                Attempt::Locked
             } else {
                 Attempt::Again
             };
@@ -262,9 +267,9 @@ impl<D: Design> Cuckoo<D> {
         }
     }
 
-    /// A get of a value too large to copy.
+    /// A get of a value too large to copy, or one that writers leave no other way.
     #[cold]
-    fn get_large(
+    fn get_locked(
         self: &Arc<Self>,
         local: &Local,
         asked: &Asked<'_>,
@@ -287,6 +292,7 @@ impl<D: Design> Cuckoo<D> {
             }
             Some(found) => {
                 let item = plain_item(&found.header);
+                self.store.hit(found.chunk, &found.header);
                 self.hand_out(locked, found.chunk, &found.header, item, index, replies);
             }
         }

@@ -19,6 +19,9 @@ use super::get::{Probe, Usual};
 use super::layout::{Design, EightWay};
 use super::local::Local;
 use crate::count::Count;
+use crate::departures::FOLLOW_UP;
+#[cfg(not(loom))]
+use crate::departures::Queue;
 use crate::engine::{Cursor, Handle, Visit};
 use crate::prefetch;
 use crate::reply::{Replies, Reply};
@@ -97,6 +100,8 @@ pub struct CuckooHandle<D: Design = EightWay> {
     /// time and nothing else.
     announced: usize,
     pace: Pace,
+    /// False: what operations remove is left to the door's owner to tell.
+    tells: bool,
 }
 
 impl<D: Design> CuckooHandle<D> {
@@ -109,6 +114,29 @@ impl<D: Design> CuckooHandle<D> {
             local: Local::new(counters, seed),
             announced: 0,
             pace: Pace::detect(),
+            tells: true,
+        }
+    }
+
+    /// A door whose owner sees to what is to be told, when nobody uses the door: see
+    /// [`take_departed`](Self::take_departed).
+    #[cfg(not(loom))]
+    pub(crate) fn untelling(engine: &Arc<Cuckoo<D>>) -> Self {
+        let mut handle = Self::new(engine);
+        handle.tells = false;
+        handle
+    }
+
+    /// What the operations of an untelling door have removed since this was asked last.
+    #[cfg(not(loom))]
+    pub(crate) fn take_departed(&mut self) -> Queue {
+        self.local.departed.take()
+    }
+
+    /// The end of an operation: nothing is locked or half done.
+    fn settle(&self, follow_up: usize) {
+        if self.tells {
+            self.engine.tell(&self.local, follow_up);
         }
     }
 
@@ -152,7 +180,8 @@ impl<D: Design> CuckooHandle<D> {
                 key: request.key,
                 index: 0,
             };
-            return self.change(&asked, &request.op, replies);
+            self.change(&asked, &request.op, replies);
+            return self.settle(FOLLOW_UP);
         }
         for request in batch.iter().take(ANNOUNCED_MAX).skip(announced) {
             self.announce(&request.key);
@@ -181,6 +210,7 @@ impl<D: Design> CuckooHandle<D> {
             }
         }
         self.local.count_usual(hits, misses);
+        self.settle(FOLLOW_UP);
     }
 
     /// First stage: asks for a key's two buckets.
@@ -276,19 +306,25 @@ impl<D: Design> Handle for CuckooHandle<D> {
         value_len: usize,
     ) -> Result<Self::Reservation, Reply> {
         let Self { engine, local, .. } = self;
-        let _writer = engine.one_writer();
-        // Flags and cas are not known yet: the wide header has room for any.
-        let shape = engine.shape(key.bytes().len(), value_len, true);
-        let fresh = engine.allocate(local, now, &key, shape)?;
-        Ok(Reserved::new(Arc::clone(engine), key.bytes(), fresh))
+        let fresh = {
+            let _writer = engine.one_writer();
+            engine.allocate_unfilled(local, now, &key, value_len)
+        };
+        let reserved = fresh.map(|fresh| Reserved::new(Arc::clone(engine), key.bytes(), fresh));
+        self.settle(FOLLOW_UP);
+        reserved
     }
 
     fn commit(&mut self, now: Time, reservation: Self::Reservation, store: &Store<'_>) -> Reply {
         let Self { engine, local, .. } = self;
         engine.lifetimes.apply_flush(now);
-        let _writer = engine.one_writer();
-        let reply = engine.commit(local, now, reservation, store);
-        engine.help_growth();
+        let reply = {
+            let _writer = engine.one_writer();
+            let reply = engine.commit(local, now, reservation, store);
+            engine.help_growth();
+            reply
+        };
+        self.settle(FOLLOW_UP);
         reply
     }
 
@@ -296,12 +332,16 @@ impl<D: Design> Handle for CuckooHandle<D> {
         let Self { engine, local, .. } = self;
         let warming = engine.store.warm(WARM_PAGES_A_CALL);
         engine.warm_growth();
-        let _writer = engine.one_writer();
-        engine.lifetimes.apply_flush(now);
-        let growing = engine.split_if_growing((budget / SPLITS_A_BUDGET).max(1));
-        let shrinking = engine.shrink(local, now, budget);
-        engine.sweep(local, now, budget);
-        growing || shrinking || warming
+        let more = {
+            let _writer = engine.one_writer();
+            engine.lifetimes.apply_flush(now);
+            let growing = engine.split_if_growing((budget / SPLITS_A_BUDGET).max(1));
+            let shrinking = engine.shrink(local, now, budget);
+            engine.sweep(local, now, budget);
+            growing || shrinking || warming
+        };
+        self.settle(budget);
+        more
     }
 
     fn visit(
@@ -317,6 +357,10 @@ impl<D: Design> Handle for CuckooHandle<D> {
 
 impl<D: Design> Drop for CuckooHandle<D> {
     fn drop(&mut self) {
+        // There is something only if it was not asked for, or an operation panicked.
+        if let Some(departures) = &self.engine.departures {
+            departures.defer(self.local.departed.take());
+        }
         self.engine.counters.unregister(&self.local.counters);
     }
 }

@@ -12,7 +12,9 @@ use nuthatch_sync::stripes::{Pair, PairGuard, Snapshot, Stripes};
 
 use super::layout::{Design, Geometry, Slot};
 use super::matching::{Mask, Matching};
+use crate::item::Header;
 use crate::prefetch;
+use crate::slab::unlinked::Unlinked;
 use crate::slab::words::Words;
 
 /// Buckets, stripes and geometry of one table.
@@ -83,6 +85,9 @@ pub enum Moved {
 impl<D: Design> Index<D> {
     /// A table of `buckets` (a power of two, at least 2) that can double up to `buckets_max`.
     pub fn new(buckets: u64, buckets_max: u64, stripes: usize) -> io::Result<Self> {
+        // A mask has a bit for each slot of two buckets, and `bytes` must not wrap.
+        const { assert!(D::SLOTS >= 1 && 2 * D::SLOTS <= Mask::BITS as usize) };
+        const { assert!(D::TAG_BITS == 8 || D::TAG_BITS == 16) };
         assert!(buckets.is_power_of_two() && buckets_max.is_power_of_two());
         assert!(stripes as u64 <= buckets && buckets <= buckets_max);
         prefetch::tune();
@@ -320,6 +325,14 @@ impl<D: Design> Locked<'_, D> {
     #[inline]
     pub fn release_unmodified(self) {
         self.guard.release_unmodified();
+    }
+
+    /// Takes the item that a slot refers to, whose header is given, out of the table, and unlocks.
+    #[inline]
+    pub fn take_out(self, at: Position, header: Header) -> Unlinked {
+        let item = Unlinked::new(self.load(at).chunk::<D>(), header);
+        self.store(at, Slot::EMPTY);
+        item
     }
 
     /// The first slot that holds nothing.

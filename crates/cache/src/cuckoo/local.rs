@@ -1,9 +1,11 @@
 //! What each thread has for itself.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::search::Searcher;
 use crate::count::{Count, Counted};
+use crate::departures::Queue;
 use crate::lifetime::Sequences;
 use crate::table::Own;
 
@@ -15,6 +17,8 @@ pub struct Local {
     pub searcher: Searcher,
     /// Its unused sequences.
     pub sequences: Sequences,
+    /// What its operation has removed and not told yet; never borrowed while the listener is called.
+    pub departed: RefCell<Queue>,
 }
 
 impl Local {
@@ -24,6 +28,7 @@ impl Local {
             counters,
             searcher: Searcher::new(seed),
             sequences: Sequences::default(),
+            departed: RefCell::default(),
         }
     }
 

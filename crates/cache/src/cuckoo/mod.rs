@@ -31,6 +31,8 @@
 
 mod audit;
 pub mod config;
+#[cfg(all(test, not(loom)))]
+mod contended;
 
 mod evict;
 mod find;
@@ -63,14 +65,13 @@ use nuthatch_sync::stripes::Stripes;
 
 use crate::count::{COUNTS, engine_stats};
 use crate::counters::Registry;
+use crate::departures::Departures;
 use crate::engine::{Engine, Footprint};
 use crate::index_stats::{BucketKind, IndexHistogram};
-use crate::item::{Header, SEQUENCE_MAX, plain_item};
+use crate::item::{Header, plain_item};
 use crate::lifetime::Lifetimes;
-use crate::reply::Item;
 use crate::slab::arena::{Chunk, WORD};
 use crate::slab::sizes::{PAGE, Sizes};
-use crate::slab::words::machine_memory;
 use crate::slab::{Housed, Store};
 use crate::stats::EngineStats;
 use crate::table::Table;
@@ -92,7 +93,7 @@ pub struct Cuckoo<D: Design = EightWay> {
     hasher: KeyHasher,
     item_size_max: usize,
     evicts: bool,
-    listener: Option<config::Listener>,
+    departures: Option<Departures>,
     counters: Registry<COUNTS>,
     /// The order of stores, flushes and expiries.
     lifetimes: Lifetimes,
@@ -122,11 +123,10 @@ impl<D: Design> Cuckoo<D> {
         config
             .check()
             .map_err(|words| io::Error::new(io::ErrorKind::InvalidInput, words))?;
-        let limit_max = match config.memory_limit_max {
-            0 => machine_memory().max(config.memory_limit),
-            most => most.max(config.memory_limit),
-        };
-        let sizes = Sizes::new(config.chunk_min, config.growth_factor);
+        let sizes = Sizes::new(config.memory_limit, config.chunk_min, config.growth_factor);
+        let limit_max = sizes
+            .limit_max(config.memory_limit_max)
+            .max(config.memory_limit);
         let store = Store::new(config.memory_limit, limit_max, sizes)?;
         let memory = config.memory_limit as u64;
         let items = config.initial_items.map(|items| items as u64);
@@ -148,7 +148,7 @@ impl<D: Design> Cuckoo<D> {
             hasher: config.hasher,
             item_size_max: config.item_size_max,
             evicts: config.evicts,
-            listener: config.listener,
+            departures: config.listener.map(Departures::new),
             counters: Registry::default(),
             lifetimes: Lifetimes::default(),
             splitter: Mutex::new(()),
@@ -162,13 +162,10 @@ impl<D: Design> Cuckoo<D> {
         self.lifetimes.is_live(header, now)
     }
 
-    /// The metadata that clients see.
-    fn item(&self, chunk: Chunk, header: &Header, now: Time) -> Item {
-        Item {
-            fetched: self.store.recency.was_fetched(chunk),
-            idle: self.lifetimes.age(header, now),
-            ..plain_item(header)
-        }
+    /// The listener, if there is one, and what it is to be told of.
+    #[cfg(not(loom))]
+    pub(crate) fn departures(&self) -> Option<&Departures> {
+        self.departures.as_ref()
     }
 
     /// In the paper's design writers come one at a time.
@@ -207,12 +204,16 @@ impl<D: Design> Engine for Cuckoo<D> {
             index_slots: buckets * D::SLOTS as u64,
             index_growing: geometry.growing,
             index_rule: Some(self.index_rule),
+            untold: self.departures.as_ref().map_or(0, Departures::untold),
             ..engine_stats(&self.counters, &self.store)
         }
     }
 
     fn reset_stats(&self) {
         self.counters.reset();
+        if let Some(departures) = &self.departures {
+            departures.reset();
+        }
     }
 
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
@@ -238,7 +239,7 @@ impl<D: Design> Engine for Cuckoo<D> {
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
         if self.item_size_max > bytes / 2 {
-            let least = (2 * self.item_size_max).div_ceil(PAGE);
+            let least = (2 * self.item_size_max).div_ceil(1 << 20);
             return Err(format!(
                 "the memory limit is at least twice the item limit: {least} MiB"
             ));
@@ -264,7 +265,7 @@ impl<D: Design> Engine for Cuckoo<D> {
 }
 
 const _: () = {
-    // The key's length fits its eight bits, the sequence its 48.
-    assert!(request::KEY_LEN_MAX < 256 && SEQUENCE_MAX == (1 << 48) - 1);
+    // The key's length fits its eight bits.
+    assert!(request::KEY_LEN_MAX < 256);
     assert!(PAGE.is_multiple_of(WORD));
 };

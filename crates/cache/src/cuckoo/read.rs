@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nuthatch_sync::clock::Time;
 
-use super::get::Attempt;
+use super::get::{ATTEMPTS, Attempt};
 use super::handle::{COPY_MAX, CuckooValue};
 use super::index::Locked;
 use super::layout::Design;
@@ -34,7 +34,7 @@ impl<D: Design> Cuckoo<D> {
         if item.value_len > COPY_MAX {
             self.store.pins.pin(chunk);
             drop(locked);
-            let value = CuckooValue::new(Arc::clone(self), chunk, *header);
+            let value = CuckooValue::new(Arc::clone(self), chunk, header);
             replies.large(index, &item, value);
         } else {
             // Copied under the lock: what was changed and what is answered are one.
@@ -59,7 +59,7 @@ impl<D: Design> Cuckoo<D> {
     }
 
     /// Answers a read that changes nothing, without a lock. False if it may have to change
-    /// something, or must hold a large value in place.
+    /// something, must hold a large value in place, or is left no other way by writers.
     fn read_unchanged(
         &self,
         local: &Local,
@@ -76,7 +76,7 @@ impl<D: Design> Cuckoo<D> {
         if read.touch.is_some() {
             return false;
         }
-        loop {
+        for _ in 0..ATTEMPTS {
             let (snapshot, buckets) = self.index.begin(place);
             let found = self.find(local, place.tag, buckets, key);
             let Some(found) = found.filter(|found| self.is_live(&found.header, now)) else {
@@ -88,7 +88,7 @@ impl<D: Design> Cuckoo<D> {
                     _ => continue,
                 }
             };
-            let item = self.item(found.chunk, &found.header, now);
+            let item = self.item(found.chunk, &found.header, read.idle.then_some(now));
             let value = read.value && read.unless_cas != Some(item.cas);
             if wins(read, &item, now) || (value && item.value_len > COPY_MAX) {
                 return false;
@@ -110,10 +110,11 @@ impl<D: Design> Cuckoo<D> {
                 }
             }
             if read.bump {
-                self.store.recency.hit(found.chunk);
+                self.store.hit(found.chunk, &found.header);
             }
             return true;
         }
+        false
     }
 
     /// A read that changes the item, or creates it, under its lock.
@@ -149,7 +150,7 @@ impl<D: Design> Cuckoo<D> {
             };
             let above = found.map_or(0, |found| found.header.sequence());
             let fields = self.vivified(local, now, above, expiry, read);
-            self.store.recency.start(fresh.chunk);
+            self.store.start(&fresh);
             match self.link(local, locked, found, fresh, &fields) {
                 Ok(header) => answer_vivified(&header, read, index, replies),
                 Err(unlinked) => {
@@ -179,10 +180,10 @@ impl<D: Design> Cuckoo<D> {
         index: usize,
         replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
-        let mut item = self.item(found.chunk, &found.header, now);
+        let mut item = self.item(found.chunk, &found.header, read.idle.then_some(now));
         let changed = self.mark(found.chunk, &mut found.header, &mut item, now, read);
         if read.bump {
-            self.store.recency.hit(found.chunk);
+            self.store.hit(found.chunk, &found.header);
         }
         if read.value && read.unless_cas != Some(item.cas) {
             self.hand_out(locked, found.chunk, &found.header, item, index, replies);

@@ -6,9 +6,12 @@
 use std::mem::MaybeUninit;
 
 use nuthatch_sync::clock::Time;
+use nuthatch_sync::shim::Ordering;
 
 use super::Cuckoo;
+use super::get::ATTEMPTS;
 use super::handle::COPY_MAX;
+use super::index::Place;
 use super::layout::{Design, Slot};
 use crate::engine::{Cursor, Visit};
 use crate::item::Header;
@@ -64,7 +67,7 @@ impl<D: Design> Cuckoo<D> {
         };
         visit(Visit {
             key,
-            item: self.item(chunk, &header, now),
+            item: self.item(chunk, &header, Some(now)),
             value,
             footprint: self.footprint_of(&header.shape(self.store.chunk_max())),
         });
@@ -72,43 +75,68 @@ impl<D: Design> Cuckoo<D> {
 
     /// Copies the live item in a chunk. False if there is none that the index refers to.
     fn copy_linked(&self, now: Time, chunk: Chunk, copy: &mut Copy) -> bool {
-        // Each further turn means that a writer finished something meanwhile.
-        loop {
-            let header = Header::load(&self.store.arena, chunk);
-            copy.key_len = header.key_len();
-            if copy.key_len == 0 {
+        for _ in 0..ATTEMPTS {
+            let Some(place) = self.copy_key_of(chunk, copy) else {
                 return false;
-            }
-            let key = &mut copy.key[..copy.key_len];
-            self.store.arena.read(chunk, header.key_start(), key);
-            // SAFETY: initialised when made, written over since.
-            let hash = self.hasher.hash(unsafe { key.assume_init_ref() });
-            let place = self.index.place(hash);
+            };
             let (snapshot, buckets) = self.index.begin(&place);
-            let slot = Slot::new::<D>(place.tag, chunk);
-            let linked = buckets
-                .iter()
-                .flat_map(|&bucket| self.index.bucket(bucket))
-                .any(|word| word.load(nuthatch_sync::shim::Ordering::Relaxed) == slot.0);
-            // Once more under the snapshot: the key hashed above may have been torn.
-            let again = Header::load(&self.store.arena, chunk);
-            let same = again.key_len() == copy.key_len && self.same_key(chunk, &again, copy);
-            let live = self.is_live(&again, now);
-            if live && linked && same {
-                let shape = again.shape(self.store.chunk_max());
-                let value_len = if shape.value_len > COPY_MAX {
-                    0
-                } else {
-                    shape.value_len
-                };
-                copy.value.resize(value_len, MaybeUninit::new(0));
-                self.store.read_value(chunk, &shape, 0, &mut copy.value);
-            }
-            copy.header = Some(again);
+            let live = self.copy_if_live(now, chunk, &place, buckets, copy);
             if self.index.unchanged(&snapshot) {
-                return live && linked && same;
+                return live;
             }
         }
+        let Some(place) = self.copy_key_of(chunk, copy) else {
+            return false;
+        };
+        let locked = self.index.lock(&place);
+        // A key that was torn, or has left the chunk since, is of an item that is no longer what it was when the
+        // walk began.
+        let live = self.copy_if_live(now, chunk, &place, [locked.first, locked.second], copy);
+        locked.release_unmodified();
+        live
+    }
+
+    /// Copies the key in a chunk, and tells where it belongs. It may be torn. `None` if there is none.
+    fn copy_key_of(&self, chunk: Chunk, copy: &mut Copy) -> Option<Place> {
+        let header = Header::load(&self.store.arena, chunk);
+        copy.key_len = header.key_len();
+        let key = &mut copy.key[..copy.key_len];
+        self.store.arena.read(chunk, header.key_start(), key);
+        // SAFETY: initialised when made, written over since.
+        let key = unsafe { key.assume_init_ref() };
+        (!key.is_empty()).then(|| self.index.place(self.hasher.hash(key)))
+    }
+
+    /// Copies what else there is of a chunk's item, if the slots of its key's buckets refer to it, and it is alive
+    /// and still has the copied key. Believe it only under a lock or a version check.
+    fn copy_if_live(
+        &self,
+        now: Time,
+        chunk: Chunk,
+        place: &Place,
+        buckets: [u64; 2],
+        copy: &mut Copy,
+    ) -> bool {
+        let slot = Slot::new::<D>(place.tag, chunk);
+        let linked = buckets
+            .iter()
+            .flat_map(|&bucket| self.index.bucket(bucket))
+            .any(|word| word.load(Ordering::Relaxed) == slot.0);
+        // Once more: the key hashed above may have been torn.
+        let header = Header::load(&self.store.arena, chunk);
+        let same = header.key_len() == copy.key_len && self.same_key(chunk, &header, copy);
+        copy.header = Some(header);
+        if !linked || !same || !self.is_live(&header, now) {
+            return false;
+        }
+        let shape = header.shape(self.store.chunk_max());
+        let value_len = if shape.value_len > COPY_MAX {
+            0
+        } else {
+            shape.value_len
+        };
+        copy.value.resize(value_len, MaybeUninit::new(0));
+        self.store.read_value(chunk, &shape, 0, &mut copy.value)
     }
 
     fn same_key(&self, chunk: Chunk, header: &Header, copy: &Copy) -> bool {

@@ -18,6 +18,7 @@ use crate::request::{Condition, Store};
 use crate::semantics::{allows, permit};
 use crate::slab::arena::Chunk;
 use crate::slab::fresh::Fresh;
+use crate::slab::unlinked::Unlinked;
 use crate::table::{self, Asked, Table};
 
 impl<D: Design> Cuckoo<D> {
@@ -59,7 +60,8 @@ impl<D: Design> Cuckoo<D> {
                 local
                     .counters
                     .item_swapped(&self.store, &found.header, &header);
-                self.store.retire(found.chunk, &found.header);
+                // The slot refers to another item now.
+                self.store.retire(Unlinked::new(found.chunk, found.header));
             }
             None => local.counters.item_in(&self.store, &header),
         }
@@ -121,7 +123,7 @@ impl<D: Design> Table for Cuckoo<D> {
 
     #[inline]
     fn used(&self, held: &Held<'_, D>) {
-        self.store.recency.hit(held.found.chunk);
+        self.store.hit(held.found.chunk, &held.found.header);
     }
 
     #[inline]
@@ -161,7 +163,7 @@ impl<D: Design> Table for Cuckoo<D> {
                 }
             };
             let fields = self.stored(local, now, store, found.map(|found| found.header), stale);
-            self.store.recency.start(fresh.chunk);
+            self.store.start(&fresh);
             match self.link(local, locked, found, fresh, &fields) {
                 Ok(header) => {
                     local.counters.one(Count::Stored);
@@ -191,10 +193,9 @@ impl<D: Design> Table for Cuckoo<D> {
             return Reply::Exists;
         }
         // A dead item is taken out as well: its memory comes back at once.
-        locked.store(found.at, Slot::EMPTY);
-        drop(locked);
-        local.counters.item_out(&self.store, &found.header);
-        self.store.retire(found.chunk, &found.header);
+        let gone = locked.take_out(found.at, found.header);
+        local.counters.item_out(&self.store, gone.header());
+        self.store.retire(gone);
         if live {
             Reply::Removed
         } else {

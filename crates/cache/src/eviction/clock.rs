@@ -110,6 +110,25 @@ impl Recency {
         recent
     }
 
+    /// How many chunks of a page of so many words were used since the hand passed them, or since
+    /// [`Recency::pass_page`].
+    pub fn used_in(&self, page: u32, page_words: usize) -> u32 {
+        let used = |(word, mask): (usize, u64)| {
+            let bits = self.recent[word].load(Ordering::Relaxed) & mask;
+            bits.count_ones()
+        };
+        of_page(page, page_words).map(used).sum()
+    }
+
+    /// Clears the bits of a whole page.
+    pub fn pass_page(&self, page: u32, page_words: usize) {
+        for (word, mask) in of_page(page, page_words) {
+            if self.recent[word].load(Ordering::Relaxed) & mask != 0 {
+                self.recent[word].fetch_and(!mask, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// True if a get has hit the chunk's item.
     #[inline]
     pub fn was_fetched(&self, chunk: Chunk) -> bool {
@@ -122,6 +141,14 @@ impl Recency {
     pub fn address(&self, chunk: Chunk) -> *const AtomicU64 {
         self.recent.as_ptr().wrapping_add(place(chunk).0)
     }
+}
+
+/// The words that have a page's bits, and a mask of these bits. (Models have small pages, which share a word.)
+fn of_page(page: u32, page_words: usize) -> impl Iterator<Item = (usize, u64)> {
+    let bits = page_words as u64 / GRANULE;
+    let first = u64::from(page) * bits;
+    let mask = u64::MAX >> 64_u64.saturating_sub(bits) << (first % 64);
+    (first / 64..(first + bits).div_ceil(64)).map(move |word| (word as usize, mask))
 }
 
 /// The word of a chunk's bit, and its number there.
@@ -149,5 +176,27 @@ mod tests {
         assert!(recency.was_fetched(other) && recency.pass(other));
         recency.start(one);
         assert!(!recency.was_fetched(one) && !recency.pass(one));
+    }
+
+    #[test]
+    fn a_page_is_looked_at_as_a_whole() {
+        const WORDS: usize = 1 << 17;
+        let recency = Recency::reserve(3 * WORDS).unwrap();
+        let page = WORDS as u64;
+        let inside = [page, page + 4, page + 1000, 2 * page - 4].map(Chunk);
+        let outside = [page - 4, 2 * page].map(Chunk);
+        for chunk in inside.into_iter().chain(outside) {
+            recency.hit(chunk);
+        }
+        assert_eq!(
+            [0, 1, 2].map(|page| recency.used_in(page, WORDS)),
+            [1, 4, 1]
+        );
+        recency.pass_page(1, WORDS);
+        assert_eq!(
+            [0, 1, 2].map(|page| recency.used_in(page, WORDS)),
+            [1, 0, 1]
+        );
+        assert!(outside.into_iter().all(|chunk| recency.pass(chunk)));
     }
 }

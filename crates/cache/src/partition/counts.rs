@@ -62,10 +62,10 @@ impl Searches {
 
     fn since(&self, base: &Searches) -> Searches {
         Searches {
-            hits: self.hits - base.hits,
-            misses: self.misses - base.misses,
-            searched_hit: self.searched_hit - base.searched_hit,
-            searched_miss: self.searched_miss - base.searched_miss,
+            hits: self.hits.saturating_sub(base.hits),
+            misses: self.misses.saturating_sub(base.misses),
+            searched_hit: self.searched_hit.saturating_sub(base.searched_hit),
+            searched_miss: self.searched_miss.saturating_sub(base.searched_miss),
         }
     }
 }
@@ -115,17 +115,22 @@ impl Counts {
         }
     }
 
-    /// What it has now, and what it counted since `base`.
+    /// What it has now, and what it counted since `base`; nothing if `base` is the later one, which it is for
+    /// whoever counted while the statistics were reset.
     pub fn since(&self, base: &Counts) -> Counts {
         Counts {
-            stored: self.stored - base.stored,
-            evicted: self.evicted - base.evicted,
-            evicted_unfetched: self.evicted_unfetched - base.evicted_unfetched,
-            expired: self.expired - base.expired,
-            expired_unfetched: self.expired_unfetched - base.expired_unfetched,
-            out_of_memory: self.out_of_memory - base.out_of_memory,
-            swept: self.swept - base.swept,
-            moved: self.moved - base.moved,
+            stored: self.stored.saturating_sub(base.stored),
+            evicted: self.evicted.saturating_sub(base.evicted),
+            evicted_unfetched: self
+                .evicted_unfetched
+                .saturating_sub(base.evicted_unfetched),
+            expired: self.expired.saturating_sub(base.expired),
+            expired_unfetched: self
+                .expired_unfetched
+                .saturating_sub(base.expired_unfetched),
+            out_of_memory: self.out_of_memory.saturating_sub(base.out_of_memory),
+            swept: self.swept.saturating_sub(base.swept),
+            moved: self.moved.saturating_sub(base.moved),
             searches: self.searches.since(&base.searches),
             ..*self
         }
@@ -215,5 +220,38 @@ impl Counts {
             searched_hit,
             searched_miss,
         ]
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// `stats` beside `stats reset`: the sums that it took may be older than the ones that it is compared with.
+    #[test]
+    fn nothing_was_counted_since_a_later_moment() {
+        let mut early = Counts::default();
+        let mut late = Counts::default();
+        for (number, field) in late.fields().into_iter().enumerate() {
+            *field = number as u64 + 1;
+        }
+        early.items = 7;
+        let stats = early.engine_stats(&late);
+        let counted = [
+            stats.total_items,
+            stats.evictions,
+            stats.evicted_unfetched,
+            stats.expired,
+            stats.expired_unfetched,
+            stats.out_of_memory,
+            stats.swept,
+            stats.lookups,
+            stats.lookup_hits,
+            stats.searched_hit,
+            stats.searched_miss,
+            stats.displacements,
+        ];
+        assert_eq!((stats.items, counted), (7, [0; 12]));
+        assert_eq!(late.since(&early).stored, late.stored);
     }
 }

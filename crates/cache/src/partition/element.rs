@@ -24,6 +24,7 @@
 //! does not.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use nuthatch_sync::clock::Time;
 
@@ -40,6 +41,9 @@ pub const MORE_HEADER: usize = 2 * WORD;
 /// The longest key that a header can tell, in bytes.
 pub const KEY_LEN_LIMIT: usize = u16::MAX as usize;
 
+/// The longest value that a header can tell, in bytes.
+pub const VALUE_LEN_LIMIT: usize = u32::MAX as usize;
+
 const CHAIN: usize = 1;
 const LRU: usize = 2;
 const HASH: usize = 3;
@@ -49,6 +53,9 @@ const SEQUENCE: usize = 6;
 const CAS: usize = 7;
 
 const SEQUENCE_BITS: u32 = 48;
+/// The greatest sequence. Each partition has its own: 2^48 of them last for a million stores a second in all the
+/// 8.5 years that a [`Time`] can tell.
+pub(super) const SEQUENCE_MAX: u64 = (1 << SEQUENCE_BITS) - 1;
 const READERS: u64 = (1 << 24) - 1;
 const LOW: u64 = u32::MAX as u64;
 
@@ -214,7 +221,7 @@ impl Memory {
 
     #[inline(always)]
     pub(super) fn sequence(&self, element: Element) -> u64 {
-        self.load(element.line(), SEQUENCE) & ((1 << SEQUENCE_BITS) - 1)
+        self.load(element.line(), SEQUENCE) & SEQUENCE_MAX
     }
 
     #[inline(always)]
@@ -319,6 +326,9 @@ impl Memory {
         if read.bump {
             self.mark_hit(element, now);
         }
+        if !read.idle {
+            item.idle = Duration::ZERO;
+        }
         item
     }
 
@@ -347,7 +357,8 @@ impl Memory {
         let lengths = value_len as u64 | u64::from(fields.flags) << 32;
         self.store(element.line(), LENGTHS, lengths);
         let key_len = (self.key_len(element) as u64) << SEQUENCE_BITS;
-        let sequence = fields.sequence & ((1 << SEQUENCE_BITS) - 1);
+        let sequence = fields.sequence;
+        debug_assert!(sequence <= SEQUENCE_MAX);
         self.store(element.line(), SEQUENCE, key_len | sequence);
         self.store(element.line(), CAS, fields.cas.unwrap_or(sequence));
     }

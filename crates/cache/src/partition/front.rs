@@ -169,6 +169,7 @@ impl Front {
     /// Locks a hash's bucket; with it comes its first element. `None` if there are no buckets yet.
     #[inline(always)]
     fn lock<'a>(&self, memory: &'a Memory, hash: u64) -> Option<(Locked<'a>, Option<Element>)> {
+        // Ends: a hash's bucket changes only when that bucket is divided, 32 times at most.
         loop {
             let number = self.bucket_of(hash)?;
             let bucket = self.place(number);

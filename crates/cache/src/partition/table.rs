@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nuthatch_sync::clock::Time;
 
 use super::counts::{Counts, Searches};
-use super::element::{Element, Fields, HEADER, KEY_LEN_LIMIT, mark};
+use super::element::{Element, Fields, HEADER, KEY_LEN_LIMIT, SEQUENCE_MAX, VALUE_LEN_LIMIT, mark};
 use super::front::Front;
 use super::index::Index;
 use super::memory::{BLOCK_COST, BLOCK_LINES, LINE, Memory};
@@ -349,10 +349,14 @@ impl Partition {
         key_len: usize,
         value_len: usize,
     ) -> Result<Element, Reply> {
-        let data = key_len + value_len;
-        if key_len > KEY_LEN_LIMIT || HEADER + data > self.config.item_size_max {
+        // Any lengths may be asked for: the sum is looked at only if neither is too large by itself.
+        if key_len > KEY_LEN_LIMIT
+            || value_len > VALUE_LEN_LIMIT
+            || HEADER + key_len + value_len > self.config.item_size_max
+        {
             return Err(Reply::TooLarge);
         }
+        let data = key_len + value_len;
         // The first buckets come first, or room for the element could be all there is.
         let indexed = self.index.buckets() > 0 || self.make_bucket(now);
         let element = indexed.then(|| self.allocate(now, data)).flatten();
@@ -413,7 +417,10 @@ impl Partition {
     }
 
     /// The next sequence: above that of every element and every flush.
+    ///
+    /// Panics if there is none left.
     pub(super) fn next_sequence(&mut self) -> u64 {
+        assert!(self.sequence < SEQUENCE_MAX, "{}", crate::lifetime::SPENT);
         self.sequence += 1;
         self.sequence - 1
     }

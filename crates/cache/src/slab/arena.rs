@@ -160,8 +160,9 @@ impl Arena {
     /// harm.
     #[cfg(not(loom))]
     pub unsafe fn bytes(&self, chunk: Chunk, offset: usize, len: usize) -> &[u8] {
-        let start = chunk.0 as usize + offset / WORD;
-        let words = &self.words[start..start + (offset % WORD + len).div_ceil(WORD)];
+        let start = (chunk.0 as usize).strict_add(offset / WORD);
+        let count = (offset % WORD).strict_add(len).div_ceil(WORD);
+        let words = &self.words[start..start.strict_add(count)];
         // SAFETY: the slice above proves that the range is inside the arena; words are plain
         // initialised memory; the caller promises that nobody writes. On a big-endian machine
         // the bytes of a word would be reversed, which the assertion below refuses at build time.

@@ -1,19 +1,17 @@
 //! Pages on their way from one class to another, or back to the system.
 
-use std::thread::ThreadId;
-
 use nuthatch_sync::shim::{Ordering, spin};
 
 use super::arena::Chunk;
-use super::sizes::PAGE_WORDS;
+use super::class::ANY;
 use super::{Store, lock};
 
 /// The page on its way back to the pool, and who is at it.
 #[derive(Default)]
 pub(super) struct Draining {
     work: Option<Drain>,
-    /// The thread that unlinks its items right now, without the lock.
-    worker: Option<ThreadId>,
+    /// A thread unlinks its items right now, without the lock.
+    at_work: bool,
 }
 
 /// How a call of [`Store::drain`] ended.
@@ -27,8 +25,6 @@ pub enum Drained {
     Nothing,
     /// Another thread is at it: that is as good.
     Elsewhere,
-    /// This very thread is at it, and has called back from a listener.
-    Within,
 }
 
 /// A page being emptied.
@@ -44,6 +40,9 @@ pub(super) struct Drain {
 /// Passes after which a drain is given up: what is left is pinned by slow readers.
 const DRAIN_PASSES_MAX: u32 = 64;
 
+/// How many classes are looked at if a page must move, before the coldest page is taken in any case.
+const LOOKS_MAX: usize = 4;
+
 impl Store {
     /// True if a class has no page to allocate or evict in.
     pub fn is_homeless(&self, class: usize) -> bool {
@@ -52,53 +51,64 @@ impl Store {
 
     /// True if a page should move to this class rather than that it evicts its own items for ever:
     /// it has none, or it has evicted a page's worth and another class's coldest page went
-    /// unvisited more than twice as long as its own.
-    pub fn wants_page(&self, class: usize) -> bool {
+    /// unvisited more than twice as long as its own. Returns the moment, by the store's eviction clock, before which
+    /// such a page must have been visited last.
+    fn wants_page(&self, class: usize) -> Option<u64> {
+        let mut inner = lock(&self.classes[class]);
+        if inner.is_homeless(&self.pages) {
+            return Some(ANY);
+        }
+        if inner.evicted_since_move < inner.per_page {
+            return None;
+        }
+        inner.evicted_since_move = 0;
         let now = self.eviction_clock.load(Ordering::Relaxed);
-        let own_age = {
-            let mut inner = lock(&self.classes[class]);
-            if inner.is_homeless(&self.pages) {
-                return true;
-            }
-            if inner.evicted_since_move < inner.per_page {
-                return false;
-            }
-            inner.evicted_since_move = 0;
-            inner
-                .coldest(&self.pages)
-                .map_or(0, |(_, visited)| now.saturating_sub(visited))
-        };
-        self.coldest_page(Some(class))
-            .is_some_and(|(_, _, visited)| now.saturating_sub(visited) > 2 * own_age)
+        let own = inner.last_visit(&self.pages).unwrap_or(now);
+        Some(now.saturating_sub(2 * now.saturating_sub(own)))
     }
 
-    /// The page that went longest without a visit of its class's hand: class, page, visit.
-    fn coldest_page(&self, except: Option<usize>) -> Option<(usize, u32, u64)> {
-        (0..self.classes.len())
-            .filter(|&class| Some(class) != except)
-            .filter_map(|class| {
-                let inner = lock(&self.classes[class]);
-                let (page, visited) = inner.coldest(&self.pages)?;
-                // Free chunks are as good as cold ones.
-                let idle = inner.free_chunks() >= inner.per_page as usize;
-                Some((class, page, if idle { 0 } else { visited }))
-            })
-            .min_by_key(|&(_, _, visited)| visited)
+    /// A page that was visited before `before` and is hardly used; if `before` is [`ANY`], else the coldest.
+    fn page_to_drain(&self, except: Option<usize>, before: u64) -> Option<(usize, u32)> {
+        let now = self.eviction_clock.load(Ordering::Relaxed);
+        // A page that may move, but need not, gets one look for each page's worth of evictions.
+        let looks = if before == ANY { LOOKS_MAX } else { 1 };
+        for _ in 0..looks {
+            let class = self.coldest_class(except, before)?;
+            let inner = lock(&self.classes[class]);
+            if let Some(page) = inner.idlest(&self.pages, &self.recency, before, now) {
+                return Some((class, page));
+            }
+        }
+        let any = self
+            .coldest_class(except, before)
+            .filter(|_| before == ANY)?;
+        let page = lock(&self.classes[any]).coldest_page(&self.pages)?;
+        Some((any, page))
     }
 
-    /// Empties about `budget` chunks of a page on its way back to the pool, choosing a page first
-    /// if none is on its way. `unlink` takes an item out of the index and frees it.
-    pub fn drain(
+    /// The class with the page that went longest without a visit of its hand.
+    fn coldest_class(&self, except: Option<usize>, before: u64) -> Option<usize> {
+        let others = (0..self.classes.len()).filter(|&class| Some(class) != except);
+        let coldest = others
+            .filter_map(|class| Some((lock(&self.classes[class]).coldest(&self.pages)?, class)))
+            .filter(|(cold, _)| cold.is_before(before));
+        coldest.min().map(|(_, class)| class)
+    }
+
+    /// Empties about `budget` chunks of a page on its way back to the pool, choosing a page visited before
+    /// `before` first if none is on its way. `unlink` takes an item out of the index and frees it.
+    fn drain(
         &self,
         except: Option<usize>,
+        before: u64,
         budget: usize,
         mut unlink: impl FnMut(Chunk),
     ) -> Drained {
-        let mut work = match self.start_drain(except) {
+        let mut work = match self.start_drain(except, before) {
             Ok(work) => work,
             Err(outcome) => return outcome,
         };
-        // Also if a listener panics: then the same chunks are looked at again.
+        // Also if there is a panic: then the same chunks are looked at again.
         let at_work = AtWork(self);
         let end = lock(&self.classes[work.class]).drain_end(&self.pages, work.page);
         for _ in 0..budget {
@@ -120,20 +130,19 @@ impl Store {
     }
 
     /// Makes this thread the one that empties a page.
-    fn start_drain(&self, except: Option<usize>) -> Result<Drain, Drained> {
+    fn start_drain(&self, except: Option<usize>, before: u64) -> Result<Drain, Drained> {
         let mut drain = lock(&self.drain);
-        let me = std::thread::current().id();
-        match drain.worker {
-            Some(worker) if worker == me => return Err(Drained::Within),
-            Some(_) => return Err(Drained::Elsewhere),
-            None => {}
+        if drain.at_work {
+            return Err(Drained::Elsewhere);
         }
         let work = match drain.work {
             Some(work) => work,
             None => {
-                let Some((class, page, _)) = self.coldest_page(except) else {
-                    for class in &self.classes {
-                        lock(class).retry_stuck(&self.pages);
+                let Some((class, page)) = self.page_to_drain(except, before) else {
+                    if before == ANY {
+                        for class in &self.classes {
+                            lock(class).retry_stuck(&self.pages);
+                        }
                     }
                     return Err(Drained::Nothing);
                 };
@@ -147,7 +156,7 @@ impl Store {
             }
         };
         drain.work = Some(work);
-        drain.worker = Some(me);
+        drain.at_work = true;
         Ok(work)
     }
 
@@ -156,6 +165,8 @@ impl Store {
         let mut class = lock(&self.classes[work.class]);
         if class.finish_drain(&self.pages, work.page) {
             drop(class);
+            // The next class has chunks of another size.
+            self.recency.pass_page(work.page, self.sizes.page_words());
             self.pages_moved.fetch_add(1, Ordering::Relaxed);
             let mut pool = lock(&self.pool);
             pool.give_back(work.page);
@@ -180,16 +191,20 @@ impl Store {
     }
 
     fn release_page(&self, page: u32) {
-        let start = page as usize * PAGE_WORDS;
-        self.arena.release(start, PAGE_WORDS);
+        let words = self.sizes.page_words();
+        self.arena.release(page as usize * words, words);
     }
 
     /// Moves pages towards a class that has too few. Work of one call is bounded, except that a
     /// class that can do nothing else (it has no page, or is `starving`: nothing in its pages can
     /// go) must wait for one. `unlink` as for [`Store::drain`].
     pub fn move_pages(&self, class: usize, starving: bool, mut unlink: impl FnMut(Chunk)) {
-        let wanted = starving || self.wants_page(class);
-        if !wanted && !self.is_draining() {
+        let wanted = if starving {
+            Some(ANY)
+        } else {
+            self.wants_page(class)
+        };
+        if wanted.is_none() && !self.is_draining() {
             return;
         }
         let homeless = starving || self.is_homeless(class);
@@ -198,7 +213,7 @@ impl Store {
         let budget = (self.sizes.chunk(class) / 64).clamp(16, 1024);
         let mut turn = 0;
         loop {
-            match self.drain(Some(class), budget, &mut unlink) {
+            match self.drain(Some(class), wanted.unwrap_or(0), budget, &mut unlink) {
                 Drained::More if homeless => {}
                 Drained::Elsewhere if homeless => {
                     spin(turn);
@@ -214,7 +229,7 @@ impl Store {
         if !self.pool().is_over() && !self.is_draining() {
             return false;
         }
-        self.drain(None, budget, unlink);
+        self.drain(None, ANY, budget, unlink);
         self.pool().is_over()
     }
 }
@@ -224,6 +239,6 @@ struct AtWork<'a>(&'a Store);
 
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
-        lock(&self.0.drain).worker = None;
+        lock(&self.0.drain).at_work = false;
     }
 }

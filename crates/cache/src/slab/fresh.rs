@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nuthatch_sync::shim::Ordering;
 
 use super::arena::{Chunk, WORD};
+use super::limits::ITEM_SIZE_LIMIT;
 use super::{Housed, Store};
 use crate::engine::Reservation;
 use crate::item::{Header, Shape};
@@ -19,6 +20,26 @@ pub struct Fresh {
     pub shape: Shape,
 }
 
+/// The chunks of an item so far: freed if there are not enough, or if who is asked for the next one panics.
+struct Gathered<'a> {
+    store: &'a Store,
+    shape: &'a Shape,
+    head: Chunk,
+    segments: usize,
+}
+
+impl Drop for Gathered<'_> {
+    fn drop(&mut self) {
+        let Self {
+            store, shape, head, ..
+        } = *self;
+        for taken in 0..self.segments {
+            store.free_chunk(store.segment(head, shape, taken));
+        }
+        store.free_chunk(head);
+    }
+}
+
 impl Store {
     /// Memory for an item of this shape, by chunks that `chunk_of` finds in a class. The error is
     /// the class in which there was none; nothing is held then.
@@ -29,29 +50,57 @@ impl Store {
     ) -> Result<Chunk, usize> {
         let class = self.class_of(shape.head_bytes());
         let head = chunk_of(class).ok_or(class)?;
+        let mut gathered = Gathered {
+            store: self,
+            shape,
+            head,
+            segments: 0,
+        };
         for index in 0..shape.segments() {
             let class = self.class_of(shape.segment_bytes(index));
-            let Some(segment) = chunk_of(class) else {
-                for taken in 0..index {
-                    self.free_chunk(self.segment(head, shape, taken));
-                }
-                self.free_chunk(head);
-                return Err(class);
-            };
+            let segment = chunk_of(class).ok_or(class)?;
             self.begin_fill();
             Header::store_segment(&self.arena, segment, head);
             let at = shape.segments_start() / WORD + index;
             self.arena.store(head, at, segment.0);
+            gathered.segments += 1;
+        }
+        std::mem::forget(gathered);
+        if shape.segment.is_some() {
+            self.pages.head_in(self.page_of(head));
         }
         Ok(head)
     }
 
+    /// True if all chunks of an item that was never linked are as large as its shape says.
+    fn has_room(&self, fresh: &Fresh) -> bool {
+        let Fresh { chunk, shape } = fresh;
+        let fits = |chunk, bytes| self.chunk_bytes(chunk).is_some_and(|room| bytes <= room);
+        shape.value_len <= ITEM_SIZE_LIMIT
+            && fits(*chunk, shape.head_bytes())
+            && (0..shape.segments()).all(|index| {
+                fits(
+                    self.segment(*chunk, shape, index),
+                    shape.segment_bytes(index),
+                )
+            })
+    }
+
     /// Frees an item that was never linked.
     pub fn discard(&self, fresh: Fresh) {
-        for index in 0..fresh.shape.segments() {
-            self.free_chunk(self.segment(fresh.chunk, &fresh.shape, index));
+        if fresh.shape.segment.is_some() {
+            self.free_segments(fresh.chunk, &fresh.shape);
         }
         self.free_chunk(fresh.chunk);
+    }
+
+    /// Frees the segments of an item that no index refers to, before its head.
+    #[cold]
+    pub(super) fn free_segments(&self, head: Chunk, shape: &Shape) {
+        for index in 0..shape.segments() {
+            self.free_chunk(self.segment(head, shape, index));
+        }
+        self.pages.head_out(self.page_of(head));
     }
 
     /// The value of an item that nobody may change meanwhile, piece by piece.
@@ -79,8 +128,13 @@ pub struct Reserved<E: Housed> {
 }
 
 impl<E: Housed> Reserved<E> {
-    /// Takes over memory for an item of this key.
+    /// Takes over memory for an item of this key. Panics if it is too little for its shape: what is written
+    /// later is bounded by the shape alone.
     pub fn new(engine: Arc<E>, key: &[u8], fresh: Fresh) -> Self {
+        assert!(
+            engine.store().has_room(&fresh),
+            "an item's chunks have room for its shape"
+        );
         // Relaxed: a statistic.
         engine.store().reserved.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -90,6 +144,11 @@ impl<E: Housed> Reserved<E> {
             fresh: Some(fresh),
             written: 0,
         }
+    }
+
+    /// True if this engine made it.
+    pub fn belongs_to(&self, engine: &E) -> bool {
+        std::ptr::eq(&*self.engine, engine)
     }
 
     /// Its key, once.
@@ -141,6 +200,83 @@ impl<E: Housed> Drop for Reserved<E> {
         store.reserved.fetch_sub(1, Ordering::Relaxed);
         if let Some(fresh) = self.fresh.take() {
             store.discard(fresh);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::sizes::{CHUNK_MIN, PAGE, Sizes};
+    use super::*;
+
+    struct House(Store);
+
+    impl Housed for House {
+        fn store(&self) -> &Store {
+            &self.0
+        }
+    }
+
+    fn house() -> Arc<House> {
+        let sizes = Sizes::new(16 * PAGE, CHUNK_MIN, 1.25);
+        Arc::new(House(Store::new(16 * PAGE, 16 * PAGE, sizes).unwrap()))
+    }
+
+    fn fresh(house: &House, shape: Shape) -> Fresh {
+        let store = house.store();
+        let chunk = store.allocate_item(&shape, |class| store.allocate(class).ok());
+        Fresh {
+            chunk: chunk.unwrap(),
+            shape,
+        }
+    }
+
+    #[test]
+    fn what_fits_its_chunks_is_reserved_and_given_back() {
+        let house = house();
+        let max = house.store().chunk_max();
+        for value_len in [0, 20, 5000, max - 100, max, 2 * max + 7] {
+            let fresh = fresh(&house, Shape::new(3, value_len, true, max));
+            let mut reserved = Reserved::new(Arc::clone(&house), b"key", fresh);
+            reserved.write(&vec![7; value_len]);
+            assert_eq!(reserved.missing(), 0);
+            assert!(reserved.to_bytes().iter().all(|&byte| byte == 7));
+        }
+        house.store().audit().unwrap();
+        house.store().audit_linked(0).unwrap();
+    }
+
+    /// Or else a write would go on into the items behind.
+    #[test]
+    fn what_does_not_fit_its_chunks_is_not_reserved() {
+        let house = house();
+        let max = house.store().chunk_max();
+        let small = Shape::new(3, 100, true, max);
+        let large = Shape::new(3, 2 * max, true, max);
+        for (made, shape) in [
+            (small, Shape::new(3, 200, true, max)),
+            (small, large),
+            (
+                small,
+                Shape {
+                    value_len: usize::MAX,
+                    ..small
+                },
+            ),
+            (large, Shape::new(3, 3 * max, true, max)),
+            (
+                large,
+                Shape {
+                    value_len: usize::MAX,
+                    ..large
+                },
+            ),
+        ] {
+            let chunk = fresh(&house, made).chunk;
+            let claimed = Fresh { chunk, shape };
+            let reserve = || Reserved::new(Arc::clone(&house), b"key", claimed);
+            let reserve = std::panic::AssertUnwindSafe(reserve);
+            assert!(std::panic::catch_unwind(reserve).is_err(), "{shape:?}");
         }
     }
 }

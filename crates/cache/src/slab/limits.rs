@@ -2,10 +2,12 @@
 
 use super::sizes::PAGE;
 
-/// The smallest memory limit.
-pub const MEMORY_MIN: usize = 4 * PAGE;
+/// The smallest memory limit, in bytes.
+pub const MEMORY_MIN: usize = if cfg!(loom) { 4 * PAGE } else { 1 << 20 };
 /// The largest item limit.
 pub const ITEM_SIZE_LIMIT: usize = 1 << 30;
+/// The largest smallest chunk, in bytes.
+const CHUNK_MIN_MAX: usize = PAGE / 4;
 
 /// What every engine on a store is told about memory.
 pub struct Limits {
@@ -23,9 +25,9 @@ impl Limits {
     /// An error in words, or nothing.
     pub fn check(&self) -> Result<(), String> {
         if self.memory_limit < MEMORY_MIN {
-            let (least, asked) = (MEMORY_MIN / PAGE, self.memory_limit / PAGE);
+            let (least, asked) = (MEMORY_MIN >> 10, self.memory_limit >> 10);
             return Err(format!(
-                "memory limit: at least {least} MiB, not {asked} MiB"
+                "memory limit: at least {least} KiB, not {asked} KiB"
             ));
         }
         if !(1024..=ITEM_SIZE_LIMIT).contains(&self.item_size_max) {
@@ -37,7 +39,8 @@ impl Limits {
         if !self.growth_factor.is_finite() || self.growth_factor <= 1.0 {
             return Err("growth factor: a number over 1".into());
         }
-        if self.chunk_min > PAGE / 4 {
+        // A small limit has small pages, which cut it down further.
+        if self.chunk_min > CHUNK_MIN_MAX {
             return Err("smallest chunk: at most 256 KiB".into());
         }
         Ok(())

@@ -1,9 +1,10 @@
 //! The store: where items live.
 //!
-//! One arena is reserved at the start and cut into pages of 1 MiB. A page belongs to a size class,
-//! which cuts it into chunks, or to the pool. Pages move between classes when sizes drift: the page
-//! whose items have gone longest without a visit of the clock hand is emptied, whichever class has
-//! it, so that all classes together evict about what one global clock would.
+//! One arena is reserved at the start and cut into pages of 1 MiB, or of a 64th of a smaller limit. A page
+//! belongs to a size class, which cuts it into chunks, or to the pool. Pages move between classes when sizes
+//! drift: the page whose items have gone longest without a visit of the clock hand is emptied, whichever
+//! class has it, unless many of them were used meanwhile; so all classes together evict about what one
+//! global clock would.
 //!
 //! ```text
 //!  arena  | page 0: class 4 | page 1: class 11 | page 2: class 4 | page 3: pool | ...
@@ -15,7 +16,8 @@
 //! 1. A chunk is free (chained in its page, or never used), *private* to one thread, or *linked*:
 //!    exactly one slot of the index (or the segment table of one linked item) refers to it.
 //! 2. Linked becomes private only by emptying the slot under the lock of its buckets; whoever emptied
-//!    the slot owns the chunk.
+//!    the slot owns the chunk: that is what an [`Unlinked`] stands for. It goes to the last reader who
+//!    has the item pinned, or is given back at once.
 //! 3. Bytes of a chunk are written only by its owner, or, if it is linked, under the lock of its
 //!    buckets. Before an owner writes, it makes a Release fence: a late reader that sees the new
 //!    bytes also sees the version that was bumped when the chunk left the index.
@@ -37,7 +39,11 @@ pub mod pinned;
 pub mod pins;
 pub mod pool;
 pub mod sizes;
+pub mod unlinked;
+mod uses;
 pub mod walk;
+#[cfg(test)]
+pub mod watch;
 pub mod words;
 
 use std::io;
@@ -45,23 +51,26 @@ use std::io;
 use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, fence};
 
 use crate::eviction::clock::Recency;
-use crate::item::{Header, SEGMENT_HEADER, Shape};
+use crate::item::{SEGMENT_HEADER, Shape};
 use arena::{Arena, Chunk, WORD};
-use class::{Class, PageState};
+use class::{Class, PageState, Pages};
 use pins::Pins;
 use pool::Pool;
-use sizes::{PAGE, PAGE_WORDS, Sizes};
+use sizes::Sizes;
+use unlinked::Unlinked;
 
 /// Chunks, classes, recency and pins.
 pub struct Store {
     /// The bytes.
     pub arena: Arena,
-    /// The classes' sizes.
+    /// The sizes of pages and classes.
     pub sizes: Sizes,
+    /// A chunk's page is its address shifted by so much.
+    page_shift: u32,
     /// CLOCK's bits.
     pub recency: Recency,
     /// Large values being read in place.
-    pub pins: Pins,
+    pub pins: Pins<Unlinked>,
     /// Reservations under way, so that an audit knows whose the private chunks are.
     pub reserved: AtomicUsize,
     /// Words that an engine has for itself in front of each chunk it is given.
@@ -69,7 +78,7 @@ pub struct Store {
     sweep: walk::Sweep,
     pool: Mutex<Pool>,
     classes: Box<[Mutex<Class>]>,
-    pages: Box<[PageState]>,
+    pages: Pages,
     /// Bytes evicted so far: the clock by which pages of different classes are compared.
     eviction_clock: AtomicU64,
     drain: Mutex<drain::Draining>,
@@ -110,11 +119,12 @@ impl Store {
         sizes: Sizes,
         front: usize,
     ) -> io::Result<Self> {
-        let pages = limit_max.max(limit) / PAGE;
-        let words = pages * PAGE_WORDS;
-        let overhead = Recency::bytes_for(PAGE_WORDS) + size_of::<PageState>();
-        let classes =
-            (0..sizes.count()).map(|class| Mutex::new(Class::new(sizes.chunk(class), front)));
+        let (page, page_words) = (sizes.page(), sizes.page_words());
+        let pages = limit_max.max(limit) / page;
+        let words = pages * page_words;
+        let page_cost = page + Recency::bytes_for(page_words) + size_of::<PageState>();
+        let class = |class| Mutex::new(Class::new(page_words, sizes.chunk(class), front));
+        let classes = (0..sizes.count()).map(class);
         Ok(Self {
             arena: Arena::reserve(words)?,
             recency: Recency::reserve(words)?,
@@ -122,12 +132,13 @@ impl Store {
             reserved: AtomicUsize::new(0),
             front,
             sweep: walk::Sweep::default(),
-            pool: Mutex::new(Pool::new(limit, pages as u32, overhead)),
+            pool: Mutex::new(Pool::new(limit, pages as u32, page_cost)),
             classes: classes.collect(),
-            pages: (0..pages).map(|_| PageState::default()).collect(),
+            pages: Pages::reserve(pages)?,
             eviction_clock: AtomicU64::new(0),
             drain: Mutex::default(),
             pages_moved: AtomicU64::new(0),
+            page_shift: page_words.ilog2(),
             sizes,
         })
     }
@@ -170,30 +181,18 @@ impl Store {
     #[inline]
     pub fn free_chunk(&self, chunk: Chunk) {
         self.begin_fill();
-        let page = page_of(chunk);
-        // Relaxed: the page cannot change its class while one of its chunks is in use.
-        let class = self.pages[page as usize].class.load(Ordering::Relaxed) as usize;
+        let page = self.page_of(chunk);
+        // The page cannot change its class while one of its chunks is in use.
+        let class = self.pages.class_of(page);
+        let class = class.expect("store 1: a chunk in use lies in a page of a class");
         lock(&self.classes[class]).free(&self.pages, &self.arena, page, chunk);
     }
 
-    /// Takes an item's memory back: all its chunks. The caller owns it and `header` is its header.
-    pub fn free_item(&self, chunk: Chunk, header: &Header) {
-        if header.is_large() {
-            let shape = header.shape(self.chunk_max());
-            for index in 0..shape.segments() {
-                self.free_chunk(self.segment(chunk, &shape, index));
-            }
-        }
-        self.free_chunk(chunk);
-    }
-
-    /// Takes the memory of an item that has just left the index back, or leaves that to its last
-    /// reader.
-    #[inline]
-    pub fn retire(&self, chunk: Chunk, header: &Header) {
-        if self.pins.may_free(chunk) {
-            self.free_item(chunk, header);
-        }
+    /// Bytes that a chunk of the caller's has for header, key and value. `None` if no class has its page.
+    pub fn chunk_bytes(&self, chunk: Chunk) -> Option<usize> {
+        // The page cannot change its class while one of its chunks is in use.
+        let class = self.pages.class_of(self.page_of(chunk))?;
+        Some(self.sizes.chunk(class) - self.front * WORD)
     }
 
     /// The chunk of segment `index` of a large item.
@@ -237,6 +236,8 @@ impl Store {
         offset: usize,
         into: &mut [std::mem::MaybeUninit<u8>],
     ) -> bool {
+        #[cfg(test)]
+        watch::reading();
         match shape.segment {
             None => self.arena.read(chunk, shape.value_start() + offset, into),
             Some(segment) => self.read_segments(chunk, shape, segment, offset, into),
@@ -285,7 +286,8 @@ impl Store {
             let Some(page) = lock(&self.pool).next_to_warm(WARM_PAGES) else {
                 return false;
             };
-            self.arena.populate(page as usize * PAGE_WORDS, PAGE_WORDS);
+            let words = self.sizes.page_words();
+            self.arena.populate(page as usize * words, words);
         }
         true
     }
@@ -297,18 +299,15 @@ impl Store {
 
     /// An engine with an order of its own has taken a victim, whose memory it still owns, for the
     /// sake of a class: what [`Store::victim`] notes when the hand chooses.
-    pub fn note_victim(&self, class: usize, victim: Chunk, header: &Header) {
+    pub fn note_victim(&self, class: usize, victim: &Unlinked) {
         let bytes = self.sizes.chunk(class) as u64;
         // Relaxed: statistics by which pages are compared roughly.
         let now = self.eviction_clock.fetch_add(bytes, Ordering::Relaxed);
-        let visit = |chunk| {
-            let page = &self.pages[page_of(chunk) as usize];
-            page.visited.store(now, Ordering::Relaxed);
-        };
-        visit(victim);
-        let shape = header.shape(self.chunk_max());
+        let visit = |chunk| self.pages.visit(self.page_of(chunk), now);
+        visit(victim.chunk());
+        let shape = victim.header().shape(self.chunk_max());
         for index in 0..shape.segments() {
-            visit(self.segment(victim, &shape, index));
+            visit(self.segment(victim.chunk(), &shape, index));
         }
         lock(&self.classes[class]).evicted_since_move += 1;
     }
@@ -318,9 +317,9 @@ impl Store {
         lock(&self.classes[class])
     }
 
-    /// How many pages the arena has room for.
-    pub fn page_count(&self) -> usize {
-        self.pages.len()
+    /// How many pages were ever taken from the pool: those from the first on.
+    pub fn pages_taken(&self) -> u32 {
+        lock(&self.pool).taken()
     }
 
     /// Pages moved so far.
@@ -330,12 +329,18 @@ impl Store {
 
     /// Chunk `number` of a page, and the class, if a class has the page and ever used the chunk.
     pub fn chunk_of_page(&self, page: u32, number: u32) -> Option<(usize, Chunk)> {
-        let class = self.pages.get(page as usize)?.class.load(Ordering::Relaxed) as usize;
-        let inner = lock(self.classes.get(class)?);
+        let class = self.pages.class_of(page)?;
+        let inner = lock(&self.classes[class]);
         // Again under the lock: the page may have moved.
-        let same = self.pages[page as usize].class.load(Ordering::Relaxed) as usize == class;
+        let same = self.pages.class_of(page) == Some(class);
         (same && number < inner.drain_end(&self.pages, page))
             .then(|| (class, inner.chunk(page, number)))
+    }
+
+    /// The page that a chunk lies in.
+    #[inline(always)]
+    fn page_of(&self, chunk: Chunk) -> u32 {
+        (chunk.0 >> self.page_shift) as u32
     }
 
     /// Recounts everything that can be recounted without the index.
@@ -384,10 +389,4 @@ impl Store {
         }
         Ok(())
     }
-}
-
-/// The page that a chunk lies in.
-#[inline(always)]
-pub fn page_of(chunk: Chunk) -> u32 {
-    (chunk.0 / PAGE_WORDS as u64) as u32
 }

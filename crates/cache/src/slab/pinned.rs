@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Housed;
 use super::arena::Chunk;
+use super::{Housed, Store};
 use crate::engine::Value;
 #[cfg(not(loom))]
 use crate::item::SEGMENT_HEADER;
@@ -13,18 +13,16 @@ use crate::item::{Header, Shape};
 pub struct Pinned<E: Housed> {
     engine: Arc<E>,
     chunk: Chunk,
-    header: Header,
     shape: Shape,
 }
 
 impl<E: Housed> Pinned<E> {
     /// Takes over a pin that the caller made under the lock of the item's bucket.
-    pub fn new(engine: Arc<E>, chunk: Chunk, header: Header) -> Self {
+    pub fn new(engine: Arc<E>, chunk: Chunk, header: &Header) -> Self {
         let shape = header.shape(engine.store().chunk_max());
         Self {
             engine,
             chunk,
-            header,
             shape,
         }
     }
@@ -67,9 +65,51 @@ impl<E: Housed> Value for Pinned<E> {
 
 impl<E: Housed> Drop for Pinned<E> {
     fn drop(&mut self) {
-        let store = self.engine.store();
-        if store.pins.unpin(self.chunk) {
-            store.free_item(self.chunk, &self.header);
+        self.engine.store().unpin(self.chunk);
+    }
+}
+
+/// An item that the store itself goes on reading without its lock: like [`Pinned`], for as long as an operation
+/// lasts.
+pub struct Kept<'s> {
+    store: &'s Store,
+    chunk: Chunk,
+    header: Header,
+}
+
+impl<'s> Kept<'s> {
+    /// Pins an item whose bucket's lock the caller holds.
+    pub fn new(store: &'s Store, chunk: Chunk, header: &Header) -> Self {
+        store.pins.pin(chunk);
+        Self {
+            store,
+            chunk,
+            header: *header,
+        }
+    }
+
+    /// Its head. No other item begins there before this is dropped.
+    pub fn chunk(&self) -> Chunk {
+        self.chunk
+    }
+
+    /// Its header when it was pinned: where its value lies.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.store.unpin(self.chunk);
+    }
+}
+
+impl Store {
+    /// Gives a pin of an item back; the last reader of one that has left the index frees it.
+    fn unpin(&self, chunk: Chunk) {
+        if let Some(item) = self.pins.unpin(chunk) {
+            self.free_item(item);
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Pages that no class has, and the account of everything that grows with the data.
 
-use super::sizes::PAGE;
-
 /// Pages and bytes. One lock guards it; it is asked once a page, not once an item.
 pub struct Pool {
     /// The limit in bytes, for pages, their recency bits and the index together.
@@ -27,10 +25,10 @@ pub struct Pool {
 
 impl Pool {
     /// All pages free.
-    pub fn new(limit: usize, pages_max: u32, page_overhead: usize) -> Self {
+    pub fn new(limit: usize, pages_max: u32, page_cost: usize) -> Self {
         Self {
             limit,
-            page_cost: PAGE + page_overhead,
+            page_cost,
             charged: 0,
             earmarked: 0,
             shrinking: false,
@@ -95,6 +93,11 @@ impl Pool {
         self.earmarked = bytes;
     }
 
+    /// Pages that were ever given out.
+    pub fn taken(&self) -> u32 {
+        self.fresh
+    }
+
     /// Bytes taken.
     pub fn used(&self) -> usize {
         self.charged + self.used_pages * self.page_cost
@@ -131,7 +134,7 @@ impl Pool {
         }
         let least = self.charged + 2 * self.page_cost;
         if limit < least {
-            let least = least.div_ceil(PAGE);
+            let least = least.div_ceil(1 << 20);
             return Err(format!(
                 "the memory limit can be lowered to {least} MiB at least"
             ));
@@ -145,10 +148,11 @@ impl Pool {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::slab::sizes::PAGE;
 
     #[test]
     fn pages_are_warmed_once_and_only_within_the_limit() {
-        let mut pool = Pool::new(4 * PAGE, 10, 0);
+        let mut pool = Pool::new(4 * PAGE, 10, PAGE);
         assert_eq!(pool.next_to_warm(2), None);
         assert_eq!(pool.take(), Some(0));
         assert_eq!(
@@ -165,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_limit_holds_pages_and_index_together() {
-        let mut pool = Pool::new(4 * PAGE, 10, 100);
+        let mut pool = Pool::new(4 * PAGE, 10, PAGE + 100);
         assert!(pool.charge(PAGE));
         assert!(!pool.charge(3 * PAGE + 1));
         assert_eq!(

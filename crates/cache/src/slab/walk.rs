@@ -34,7 +34,7 @@ impl Store {
             let Some((class, chunk)) = self.chunk_of_page(page, number) else {
                 // The end of a page, or a page of no class, which costs one look, too.
                 let next = u64::from(page) + 1;
-                *place = if next < self.page_count() as u64 {
+                *place = if next < u64::from(self.pages_taken()) {
                     next << 32
                 } else {
                     0
@@ -63,7 +63,7 @@ impl Store {
     ) {
         for number in 0..run as u64 {
             let chunk = Chunk(first.0 + number * words);
-            if super::page_of(Chunk(chunk.0 + words - 1 - self.front as u64)) != page {
+            if self.page_of(Chunk(chunk.0 + words - 1 - self.front as u64)) != page {
                 return;
             }
             prefetch::soon(self.arena.address(Chunk(chunk.0 + 8 * words)));
@@ -74,8 +74,9 @@ impl Store {
     /// Shows about `budget` chunks, and tells where to go on, or `None` at the end. See [`Handle::visit`](crate::Handle::visit).
     pub fn walk(&self, from: Cursor, budget: usize, mut show: impl FnMut(Chunk)) -> Option<Cursor> {
         let (mut page, mut number) = ((from.0 >> 32) as u32, from.0 as u32);
+        let end = self.pages_taken();
         for _ in 0..budget.max(1) {
-            if page as usize >= self.page_count() {
+            if page >= end {
                 return None;
             }
             match self.chunk_of_page(page, number) {

@@ -42,25 +42,11 @@ impl Deref for Words {
     }
 }
 
-/// This machine's memory in bytes.
-pub fn machine_memory() -> usize {
-    #[cfg(not(miri))]
-    // SAFETY: sysconf reads a number of the system and touches no memory of ours.
-    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
-    #[cfg(miri)]
-    let pages = 0_i64;
-    usize::try_from(pages)
-        .unwrap_or(0)
-        .saturating_mul(page_bytes())
-}
-
 /// Bytes of a page of this system: 4 KiB on x86-64, and 4, 16 or 64 KiB on aarch64.
+#[cfg(not(any(loom, miri)))]
 fn page_bytes() -> usize {
-    #[cfg(not(miri))]
-    // SAFETY: as above.
+    // SAFETY: sysconf reads a number of the system and touches no memory of ours.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    #[cfg(miri)]
-    let bytes = 4096_i64;
     usize::try_from(bytes).unwrap_or(4096)
 }
 
@@ -91,11 +77,7 @@ mod memory {
 
     impl Memory {
         pub fn reserve(len: usize) -> io::Result<Self> {
-            let bytes = len
-                .checked_mul(size_of::<u64>())
-                .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?
-                .max(1);
-            let mapped = bytes.next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
+            let (bytes, mapped) = sizes(len).ok_or(io::ErrorKind::OutOfMemory)?;
             // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no
             // memory of ours. NORESERVE: what is never touched is never charged.
             let mapping = unsafe {
@@ -117,9 +99,11 @@ mod memory {
             // `bytes`, so start and end of the aligned part lie inside it.
             let words = unsafe { mapping.byte_add(skip) }.cast::<AtomicU64>();
             // Huge pages are worth 1.8x on random reads. Where the kernel refuses, small pages
-            // serve as well, only slower: the result is of no consequence.
+            // serve as well, only slower: the result is of no consequence. Only for words that fill
+            // them: the first touch of a short array would take 2 MiB.
+            let whole = bytes / HUGE_PAGE * HUGE_PAGE;
             // SAFETY: the range lies inside our mapping; the advice changes no content.
-            unsafe { libc::madvise(words.as_ptr().cast(), mapped - skip, libc::MADV_HUGEPAGE) };
+            unsafe { libc::madvise(words.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
             Ok(Self {
                 mapping,
                 mapped,
@@ -170,6 +154,16 @@ mod memory {
             // SAFETY: unmaps exactly what `reserve` mapped; no reference outlives self.
             unsafe { libc::munmap(self.mapping.as_ptr(), self.mapped) };
         }
+    }
+
+    /// Bytes of so many words, and bytes to map so that they can begin at a huge page. `None` for more than a
+    /// slice may have.
+    fn sizes(len: usize) -> Option<(usize, usize)> {
+        let bytes = len.checked_mul(size_of::<u64>())?;
+        let mapped = bytes
+            .checked_next_multiple_of(HUGE_PAGE)?
+            .checked_add(HUGE_PAGE)?;
+        (mapped <= isize::MAX as usize).then_some((bytes, mapped))
     }
 
     /// The whole pages in a range; an empty one if there are none. Both count in the same unit.
@@ -260,5 +254,9 @@ mod tests {
     fn impossible_reservations_are_errors() {
         assert!(Words::reserve(usize::MAX / 4).is_err());
         assert!(Words::reserve(usize::MAX / 16).is_err());
+        // Their bytes can be counted, but not rounded up to a page.
+        assert!(Words::reserve(usize::MAX / 8).is_err());
+        assert!(Words::reserve(usize::MAX / 8 - (1 << 18)).is_err());
+        assert!(Words::reserve(usize::MAX).is_err());
     }
 }

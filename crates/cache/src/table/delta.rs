@@ -77,7 +77,7 @@ fn delta_existing<T: Table>(
             return Turn::Wants(wanted);
         };
         table.store().write_value(fresh.chunk, &wanted, 0, digits);
-        table.store().recency.carry(held.chunk(), fresh.chunk);
+        table.store().carry(held.chunk(), &old, &fresh);
         let fields = fields_after(table, local, asked.now, &old, delta);
         let header = table.replace(local, asked.now, held, fresh, &fields);
         Turn::Done(Reply::Number(number, plain_item(&header)))

@@ -7,6 +7,8 @@
 
 mod delta;
 
+use std::time::Duration;
+
 use nuthatch_sync::clock::Time;
 
 use crate::count::{ClassCount, Count, Counted};
@@ -19,7 +21,15 @@ use crate::semantics::{Concatenated, Rewrite, concatenated, left, permit, wins};
 use crate::slab::Housed;
 use crate::slab::arena::Chunk;
 use crate::slab::fresh::{Fresh, Reserved};
+use crate::slab::pinned::Kept;
 pub use delta::delta;
+
+/// Of the value of an item that is being changed, so many bytes at most are copied while its key's lock is held.
+const COPY_LOCKED_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
+
+/// How often a longer value is copied before the lock is taken, and found replaced, before it is copied under
+/// the lock after all.
+const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// One request of a batch.
 #[derive(Clone, Copy)]
@@ -48,6 +58,12 @@ pub trait Held {
     fn header(&self) -> &Header;
     /// Unlocks it as it was.
     fn release(self);
+}
+
+/// An item to be made from another, which is copied without its lock.
+struct Draft<'s, 'v> {
+    source: Kept<'s>,
+    rewrite: Rewrite<'v>,
 }
 
 /// A turn of [`Table::with_memory`].
@@ -110,6 +126,17 @@ pub trait Table: Engine + Housed {
         header.shape(self.store().chunk_max())
     }
 
+    /// The metadata that clients see; of the age only what it is at the moment for which it is asked.
+    #[inline]
+    fn item(&self, chunk: Chunk, header: &Header, age_at: Option<Time>) -> Item {
+        let age = |now| self.lifetimes().age(header, now);
+        Item {
+            fetched: self.store().recency.was_fetched(chunk),
+            idle: age_at.map_or(Duration::ZERO, age),
+            ..plain_item(header)
+        }
+    }
+
     /// What an item of this shape takes.
     fn footprint_of(&self, shape: &Shape) -> Footprint {
         Footprint {
@@ -170,6 +197,23 @@ pub trait Table: Engine + Housed {
         let arena = &self.store().arena;
         arena.write(chunk, shape.key_start(), key.bytes());
         Ok(Fresh { chunk, shape })
+    }
+
+    /// Memory for an item whose value is still on its way.
+    fn allocate_unfilled(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        key: &Key<'_>,
+        value_len: usize,
+    ) -> Result<Fresh, Reply> {
+        // Before anything is added to it: any number may be asked for.
+        if value_len > self.item_size_max() {
+            return Err(Reply::TooLarge);
+        }
+        // Flags and cas are not known yet: the wide header has room for any.
+        let shape = self.shape(key.bytes().len(), value_len, true);
+        self.allocate(local, now, key, shape)
     }
 
     /// Takes turns until one is the last. Each is shown the memory that the one before it wanted,
@@ -243,6 +287,10 @@ pub trait Table: Engine + Housed {
             0,
             "a reservation is committed when it is complete"
         );
+        assert!(
+            reservation.belongs_to(self),
+            "a reservation is committed to the engine that made it"
+        );
         let key = reservation.take_key();
         let key = Key::new(&key, self.hasher());
         let asked = &Asked { now, key, index: 0 };
@@ -270,36 +318,50 @@ pub trait Table: Engine + Housed {
         if alone.total_bytes() > self.item_size_max() {
             return Reply::TooLarge;
         }
-        let rewritten = self.rewrite(local, asked, |header| {
-            permit(store.condition, header)?;
-            Ok(Rewrite {
-                new_cas: store.new_cas,
-                ..Rewrite::of(header, before, true, after)
-            })
-        });
-        match concatenated(rewritten, store) {
-            Concatenated::Stored(item) => {
-                local.counters().one(Count::Stored);
-                Reply::Stored(item)
+        loop {
+            let rewritten = self.rewrite(local, asked, |header| {
+                permit(store.condition, header)?;
+                Ok(Rewrite {
+                    new_cas: store.new_cas,
+                    ..Rewrite::of(header, before, true, after)
+                })
+            });
+            match concatenated(rewritten, store) {
+                Concatenated::Stored(item) => {
+                    local.counters().one(Count::Stored);
+                    return Reply::Stored(item);
+                }
+                Concatenated::AddInstead(add) => match self.put(local, asked, &add) {
+                    // Between the miss and the add another client has stored: append to that.
+                    Reply::NotStored => {}
+                    reply => return reply,
+                },
+                Concatenated::Refused(refusal) => return refusal,
             }
-            // Between the miss and the add another client may have stored: then append to that.
-            Concatenated::AddInstead(add) => match self.put(local, asked, &add) {
-                Reply::NotStored => self.concatenate(local, asked, store, before, after),
-                reply => reply,
-            },
-            Concatenated::Refused(refusal) => refusal,
         }
     }
 
-    /// Replaces the key's item by one made from it. `plan` is asked under the lock and may refuse.
-    /// Missing items are answered with `Reply::NotFound`.
+    /// Replaces the key's item by one made from it. `plan` is asked under the lock and may refuse; how much it
+    /// keeps and puts around that does not depend on the item. Missing items are answered with
+    /// `Reply::NotFound`.
+    ///
+    /// A long value that is kept is copied without the lock, from the item, which stays where and what it is
+    /// because it is pinned. Under the lock it is then looked at again. If it has been replaced meanwhile, the
+    /// same is done with the item that is there now, and after some attempts that one is copied under the lock.
     fn rewrite<'v>(
         &self,
         local: &mut Self::Local,
         asked: &Asked<'_>,
         plan: impl Fn(&Header) -> Result<Rewrite<'v>, Reply>,
     ) -> Result<Item, Reply> {
+        let mut attempts = 0;
+        // What the memory is wanted for, if it is to be filled before the lock is taken.
+        let mut draft: Option<Draft<'_, 'v>> = None;
         let turn = |local: &mut Self::Local, spare: &mut Option<Fresh>| {
+            if let (Some(draft), Some(fresh)) = (&draft, &*spare) {
+                let source = &draft.source;
+                self.fill(fresh, source.chunk(), source.header(), &draft.rewrite);
+            }
             let Some(held) = self.hold(local, asked) else {
                 return Turn::Done(Err(Reply::NotFound));
             };
@@ -313,12 +375,31 @@ pub trait Table: Engine + Housed {
             let wide = Shape::needs_wide(rewrite.flags, rewrite.new_cas);
             let value_len = rewrite.value_len(held.header());
             let shape = self.shape(asked.key.bytes().len(), value_len, wide);
-            match spare.take_if(|fresh| fresh.shape == shape) {
+            // While it is pinned no other item can begin there.
+            let filled = draft
+                .as_ref()
+                .is_some_and(|draft| draft.source.chunk() == held.chunk());
+            let long = rewrite.keep && held.header().value_len() > COPY_LOCKED_MAX;
+            let ahead = long && !filled && attempts < ATTEMPTS;
+            match spare.take_if(|fresh| fresh.shape == shape && !ahead) {
                 Some(fresh) => {
-                    Turn::Done(Ok(self.carry_out(local, asked.now, held, fresh, &rewrite)))
+                    if !filled {
+                        self.fill(&fresh, held.chunk(), held.header(), &rewrite);
+                    }
+                    Turn::Done(Ok(
+                        self.put_in_place(local, asked.now, held, fresh, &rewrite)
+                    ))
+                }
+                None if ahead => {
+                    attempts += 1;
+                    let source = Kept::new(self.store(), held.chunk(), held.header());
+                    held.release();
+                    draft = Some(Draft { source, rewrite });
+                    Turn::Wants(shape)
                 }
                 None => {
                     held.release();
+                    draft = None;
                     Turn::Wants(shape)
                 }
             }
@@ -326,16 +407,9 @@ pub trait Table: Engine + Housed {
         self.with_memory(local, asked, turn).flatten()
     }
 
-    /// Fills an item as planned, and puts it in the place of the one that it is made from.
-    fn carry_out(
-        &self,
-        local: &mut Self::Local,
-        now: Time,
-        held: Self::Held<'_>,
-        fresh: Fresh,
-        rewrite: &Rewrite<'_>,
-    ) -> Item {
-        let (store, old) = (self.store(), *held.header());
+    /// Fills an item as planned, from one that stays what it is meanwhile: it is locked or pinned.
+    fn fill(&self, fresh: &Fresh, from: Chunk, header: &Header, rewrite: &Rewrite<'_>) {
+        let store = self.store();
         let mut offset = 0;
         let mut put = |bytes: &[u8]| {
             store.write_value(fresh.chunk, &fresh.shape, offset, bytes);
@@ -343,9 +417,21 @@ pub trait Table: Engine + Housed {
         };
         put(rewrite.before);
         if rewrite.keep {
-            store.each_piece(held.chunk(), &self.shape_of(&old), &mut put);
+            store.each_piece(from, &self.shape_of(header), &mut put);
         }
         put(rewrite.after);
+    }
+
+    /// Puts a filled item in the place of the one that it is made from.
+    fn put_in_place(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        held: Self::Held<'_>,
+        fresh: Fresh,
+        rewrite: &Rewrite<'_>,
+    ) -> Item {
+        let old = *held.header();
         let fields = Fields {
             flags: rewrite.flags,
             expiry: rewrite.expiry,
@@ -355,7 +441,7 @@ pub trait Table: Engine + Housed {
             won: rewrite.won,
         };
         self.lifetimes().note_expiry(rewrite.expiry);
-        store.recency.carry(held.chunk(), fresh.chunk);
+        self.store().carry(held.chunk(), &old, &fresh);
         plain_item(&self.replace(local, now, held, fresh, &fields))
     }
 

@@ -208,6 +208,7 @@ fn readers_that_mark_one_element_lose_no_mark() {
         new_cas: None,
         may_win: true,
         bump: true,
+        idle: false,
     };
     let touch = Read {
         touch: Some(Expiry::At(Time(500))),

@@ -15,7 +15,7 @@ use crate::world::{
 };
 
 /// Two buckets, each with a lock of its own; 6 pages for items.
-fn engine(eviction: ChainedEviction) -> Arc<Chained> {
+pub fn engine(eviction: ChainedEviction) -> Arc<Chained> {
     let config = ChainedConfig {
         memory_limit: 2048,
         memory_limit_max: 2048,

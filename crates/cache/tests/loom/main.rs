@@ -3,11 +3,12 @@
 //!
 //! They drive the engine itself through its seam, or, where one step is the subject, the functions
 //! of its parts; only sizes are smaller. Each test is named by its claim and cites the invariant of
-//! `cuckoo/mod.rs` ("cuckoo n"), `slab/mod.rs` ("store n") or `stripes.rs` ("stripes n"). Tests
+//! `cuckoo/mod.rs` ("cuckoo n"), `slab/mod.rs` ("store n"), `stripes.rs` ("stripes n"), and so on. Tests
 //! called canary take one protection away and must fail: so the models can. The writer is the thread
 //! that a model starts on, and readers are spawned: `crates/sync/tests/loom.rs` says why.
 #![cfg(loom)]
 
+mod ages;
 mod buckets;
 mod chained;
 mod engine;
@@ -15,4 +16,5 @@ mod growth;
 mod partition;
 mod paths;
 mod pins;
+mod rewrites;
 mod world;

@@ -6,10 +6,11 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 use nuthatch::slab::arena::Chunk;
 use nuthatch::slab::pins::Pins;
-use nuthatch::{Engine, Op, Reply, Value};
+use nuthatch::{ChainedEviction, Engine, Op, Reply, Value};
 use nuthatch_sync::shim::{AtomicU64, Ordering};
 use nuthatch_sync::stripes::Stripes;
 
+use crate::chained;
 use crate::world::*;
 
 /// Over the models' copy limit, and in two segments.
@@ -70,7 +71,7 @@ enum Begin {
     Pinned,
 }
 
-fn used_chunks(engine: &Model) -> usize {
+fn used_chunks(engine: &Arc<impl Engine>) -> usize {
     engine
         .stats()
         .classes
@@ -87,6 +88,55 @@ fn a_chunk_is_freed_once() {
 #[test]
 fn segments_are_freed_once() {
     the_last_one_frees(&LARGE);
+}
+
+/// Store 2: the memory is full, and a store evicts a value while its reader unpins it. Its chunk is freed once: if both
+/// did, it would go to two items. The value has been used, so all others are evicted before it, `rounds` times.
+fn an_evicted_value_goes_to_one<E: Engine>(
+    rounds: u64,
+    make: impl Fn() -> Arc<E> + Send + Sync + 'static,
+) {
+    /// Two to a page, so that few stores fill the memory.
+    const VALUE: [u8; 60] = [7; 60];
+    model(2, move || {
+        let engine = make();
+        let mut door = engine.handle();
+        let mut keys = 0..;
+        let mut store = |door: &mut E::Handle| set_bytes(door, keys.next().unwrap(), &VALUE);
+        while engine.stats().evictions == 0 {
+            store(&mut door);
+        }
+        let items = engine.stats().items;
+        // The newest is held.
+        let held = run(&mut door, &[(items, Op::Get)]).remove(0);
+        assert!(matches!(held, Answer::Large(_)));
+        for _ in 0..rounds * (items - 1) {
+            store(&mut door);
+        }
+        let reader = thread::spawn(move || drop(held));
+        store(&mut door);
+        reader.join().unwrap();
+        assert!(matches!(
+            run(&mut door, &[(items, Op::Get)])[0],
+            Answer::Done(Reply::Miss)
+        ));
+        audit(&engine);
+        assert_eq!(used_chunks(&engine) as u64, engine.stats().items);
+    });
+}
+
+/// The hand passes over a used value once.
+const CLOCK: u64 = 2;
+
+#[test]
+fn an_evicted_value_goes_to_one_cuckoo() {
+    an_evicted_value_goes_to_one(CLOCK, || engine(64));
+}
+
+#[test]
+fn an_evicted_value_goes_to_one_chained() {
+    an_evicted_value_goes_to_one(1, || chained::engine(ChainedEviction::Lru));
+    an_evicted_value_goes_to_one(CLOCK, || chained::engine(ChainedEviction::Clock));
 }
 
 /// Store 1: a value that is replaced while it is pinned keeps its chunk and its bytes until it is
@@ -135,7 +185,7 @@ fn pinned_bytes_stay_and_one_of_three_frees() {
         struct World {
             stripes: Stripes,
             slot: AtomicU64,
-            pins: Pins,
+            pins: Pins<()>,
             bytes: UnsafeCell<u64>,
             freed: AtomicU64,
         }
@@ -167,7 +217,7 @@ fn pinned_bytes_stay_and_one_of_three_frees() {
             if linked {
                 // SAFETY: loom has just looked whether nobody writes.
                 assert_eq!(world.bytes.with(|bytes| unsafe { *bytes }), 0);
-                if world.pins.unpin(CHUNK) {
+                if world.pins.unpin(CHUNK).is_some() {
                     world.free();
                 }
             }
@@ -177,7 +227,7 @@ fn pinned_bytes_stay_and_one_of_three_frees() {
         let guard = world.stripes.lock(world.stripes.pair(0, 1));
         world.slot.store(0, Ordering::Relaxed);
         drop(guard);
-        if world.pins.may_free(CHUNK) {
+        if world.pins.release(CHUNK, ()).is_some() {
             world.free();
         }
         for reader in readers {

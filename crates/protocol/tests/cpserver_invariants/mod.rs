@@ -1,8 +1,8 @@
 //! What holds of CPServer's protocol for every input, however bad: asked by the property tests and
 //! by the fuzzer.
 
-use nuthatch_protocol::Limits;
-use nuthatch_protocol::cpserver::{Announced, HEADER, KEY_LEN, Parsed, parse};
+use nuthatch_protocol::cpserver::{Announced, HEADER, KEY_LEN, Parsed, awaited, parse};
+use nuthatch_protocol::{Awaited, Limits};
 
 pub const LIMITS: Limits = Limits { value_max: 64 };
 
@@ -61,8 +61,13 @@ fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
     let mut outcomes = Vec::new();
     let mut input = Vec::new();
     let mut swallow = 0;
+    let mut awaits = Awaited::default();
     for piece in pieces {
+        let worth_a_look = awaits.has_come(input.len(), piece);
         input.extend_from_slice(piece);
+        if !worth_a_look {
+            continue;
+        }
         loop {
             let dropped = swallow.min(input.len());
             input.drain(..dropped);
@@ -73,6 +78,10 @@ fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
                     outcomes.push(format!("{parsed:?}"));
                     return outcomes;
                 }
+                awaits = match parsed {
+                    Parsed::Body(announced) => Awaited::bytes(HEADER + announced.value_len),
+                    _ => awaited(&input),
+                };
                 break;
             };
             outcomes.push(format!("{parsed:?}"));

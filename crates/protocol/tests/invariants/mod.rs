@@ -1,8 +1,8 @@
 //! What holds for every input, however bad: asked by the property tests and by the fuzzer.
 
 use nuthatch_protocol::{
-    Command, GET_LINE_MAX, KEY_LEN_MAX, KEY_ROOM, Limits, MetaVerb, Parsed, Refusal, Store,
-    decode_key, parse,
+    Awaited, Command, GET_LINE_MAX, KEY_LEN_MAX, KEY_ROOM, Limits, MetaVerb, Parsed, Refusal,
+    Store, awaited, awaited_block, binary, decode_key, parse,
 };
 
 pub const LIMITS: Limits = Limits { value_max: 64 };
@@ -38,6 +38,11 @@ fn check_front(input: &[u8]) {
             assert!(line <= input.len() && input.len() < line + value_len + 2);
         }
         Parsed::Refused(refusal) => check_refusal(input, refusal),
+        Parsed::Binary(request) => {
+            assert!(input[0] == binary::MAGIC && request.length >= binary::HEADER as u64);
+            let alone = parse(&input[..binary::HEADER], &LIMITS);
+            assert_eq!(alone, Parsed::Binary(request));
+        }
     }
 }
 
@@ -97,6 +102,7 @@ fn check_prefixes(input: &[u8]) {
         Parsed::Body { .. } => input.len(),
         Parsed::Refused(refusal) if refusal.close && !refusal.quiet => return,
         Parsed::Refused(refusal) => refusal.consumed,
+        Parsed::Binary(_) => binary::HEADER,
     };
     // Every cut of a short command, some of a long one.
     for cut in (0..end).step_by(end / 256 + 1) {
@@ -112,14 +118,32 @@ fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
     let mut outcomes = Vec::new();
     let mut input = Vec::new();
     let mut swallow: u64 = 0;
+    let mut awaits = Awaited::default();
     for piece in pieces {
+        let worth_a_look = awaits.has_come(input.len(), piece);
         input.extend_from_slice(piece);
+        if !worth_a_look {
+            continue;
+        }
         loop {
             let dropped = swallow.min(input.len() as u64);
             input.drain(..dropped as usize);
             swallow -= dropped;
             let consumed = match parse(&input, &LIMITS) {
-                Parsed::Incomplete | Parsed::Body { .. } => break,
+                Parsed::Incomplete => {
+                    awaits = awaited(&input);
+                    break;
+                }
+                Parsed::Body {
+                    line, value_len, ..
+                } => {
+                    awaits = awaited_block(line, value_len);
+                    break;
+                }
+                Parsed::Binary(request) => {
+                    outcomes.push(format!("{request:?}"));
+                    return outcomes;
+                }
                 Parsed::Command { command, consumed } => {
                     outcomes.push(format!("{command:?}"));
                     consumed

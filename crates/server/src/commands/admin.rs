@@ -15,10 +15,11 @@ use crate::turn::TurnOf;
 const ERROR: &[u8] = b"ERROR\r\n";
 const BAD_FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
 
-/// More words than any of these commands takes.
+/// More words than any of these commands looks at.
 const WORDS_MAX: usize = 8;
 
-/// A line's words without a closing noreply, and whether there was one.
+/// A line's words, noreply among them, and whether it stands last. Of more words than are ever looked
+/// at, the first.
 struct Arguments<'a> {
     words: [&'a [u8]; WORDS_MAX],
     count: usize,
@@ -26,20 +27,18 @@ struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// `None` if there are too many.
-    fn of(text: Words<'a>) -> Option<Self> {
+    fn of(text: Words<'a>) -> Self {
         let mut words = [&[][..]; WORDS_MAX];
         let mut count = 0;
-        for word in text {
-            *words.get_mut(count)? = word;
+        for (place, word) in words.iter_mut().zip(text) {
+            *place = word;
             count += 1;
         }
-        let noreply = count > 0 && words[count - 1] == b"noreply";
-        Some(Self {
+        Self {
             words,
-            count: count - usize::from(noreply),
-            noreply,
-        })
+            count,
+            noreply: text.iter().last() == Some(b"noreply"),
+        }
     }
 
     fn words(&self) -> &[&'a [u8]] {
@@ -47,27 +46,32 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The number that a word is.
+/// The number that a word is, without a plus.
 pub(crate) fn number<T: FromStr>(word: &[u8]) -> Option<T> {
-    std::str::from_utf8(word).ok()?.parse().ok()
+    // Rust's may have a plus.
+    let word = std::str::from_utf8(word).ok()?;
+    word.parse().ok().filter(|_| !word.starts_with('+'))
 }
 
 /// slabs: pages move by themselves here.
 pub(crate) fn slabs(text: Words<'_>) -> (&'static [u8], bool) {
-    let Some(arguments) = Arguments::of(text) else {
-        return (ERROR, false);
-    };
+    let arguments = Arguments::of(text);
     let words: &'static [u8] = match *arguments.words() {
         [b"reassign", _, _] => b"CLIENT_ERROR slab reassignment disabled\r\n",
-        [b"automove", b"ratio" | b"freeratio", ratio] => match number::<f64>(ratio) {
-            Some(_) => encode::OK,
-            None => ERROR,
-        },
-        [b"automove", b"window", window] => match number::<u32>(window) {
-            Some(_) => encode::OK,
-            None => BAD_FORMAT,
-        },
-        [b"automove", level] => match number::<u32>(level) {
+        [b"automove", b"ratio" | b"freeratio", ref rest @ ..] => {
+            match rest.first().and_then(|ratio| number::<f64>(ratio)) {
+                Some(_) => encode::OK,
+                None => ERROR,
+            }
+        }
+        [b"automove", b"window", ref rest @ ..] => {
+            match rest.first().and_then(|window| number::<u32>(window)) {
+                Some(3..=1800) => encode::OK,
+                Some(_) => b"CLIENT_ERROR automove window too low or too high\r\n",
+                None => BAD_FORMAT,
+            }
+        }
+        [b"automove", level, ..] => match number::<u32>(level) {
             Some(0..=2) => encode::OK,
             Some(_) => ERROR,
             None => BAD_FORMAT,
@@ -79,11 +83,9 @@ pub(crate) fn slabs(text: Words<'_>) -> (&'static [u8], bool) {
 
 /// lru: there is one CLOCK, and no segments whose shares could be set.
 pub(crate) fn lru(text: Words<'_>) -> (&'static [u8], bool) {
-    let Some(arguments) = Arguments::of(text) else {
-        return (ERROR, false);
-    };
+    let arguments = Arguments::of(text);
     let words: &'static [u8] = match *arguments.words() {
-        [b"tune", hot, warm, hot_factor, warm_factor] => {
+        [b"tune", hot, warm, hot_factor, warm_factor, ..] => {
             let shares = number::<u32>(hot).zip(number::<u32>(warm));
             let factors = number::<f64>(hot_factor).zip(number::<f64>(warm_factor));
             match (shares, factors) {
@@ -110,9 +112,7 @@ pub(crate) fn lru_crawler<E: Engine>(
     text: Words<'_>,
 ) {
     let out = turn.output.text();
-    let Some(arguments) = Arguments::of(text) else {
-        return out.extend_from_slice(ERROR);
-    };
+    let arguments = Arguments::of(text);
     // Relaxed: a switch that only this command sets and reads.
     let enabled = &stage.shared.crawler_enabled;
     let words: &[u8] = match *arguments.words() {
@@ -140,8 +140,8 @@ pub(crate) fn lru_crawler<E: Engine>(
             Some(_) => encode::OK,
             None => b"BADCLASS invalid class id\r\n",
         },
-        [b"metadump", _] if !stage.shared.config.allow_dump => b"ERROR metadump not allowed\r\n",
-        [b"mgdump", _] if !stage.shared.config.allow_dump => b"ERROR key dump not allowed\r\n",
+        [b"metadump", _] if !stage.shared.live.allow_dump() => b"ERROR metadump not allowed\r\n",
+        [b"mgdump", _] if !stage.shared.live.allow_dump() => b"ERROR key dump not allowed\r\n",
         [kind @ (b"metadump" | b"mgdump"), classes] => {
             let style = if kind == b"metadump" {
                 DumpStyle::Meta
@@ -153,7 +153,7 @@ pub(crate) fn lru_crawler<E: Engine>(
                 (_, None) => b"BUSY currently processing crawler request\r\n",
                 (Some(classes), Some(permit)) => {
                     *phase = Phase::Dump(Box::new(Dump::new(style, classes, Some(permit))));
-                    return;
+                    return out.extend_from_slice(encode::OK);
                 }
             }
         }
@@ -183,6 +183,13 @@ mod tests {
         assert_eq!(slabs("automove 1 noreply"), ("OK", true));
         assert_eq!(slabs("automove 7"), ("ERROR", false));
         assert_eq!(slabs("automove ratio 0.5"), ("OK", false));
+        assert_eq!(slabs("automove ratio"), ("ERROR", false));
+        assert_eq!(slabs("automove window 3 x"), ("OK", false));
+        assert_eq!(
+            slabs("automove window 2"),
+            ("CLIENT_ERROR automove window too low or too high", false)
+        );
+        assert_eq!(slabs("reassign 1 2 noreply"), ("ERROR", true));
         assert_eq!(slabs(""), ("ERROR", false));
         assert_eq!(slabs("a b c d e f g h i j"), ("ERROR", false));
     }

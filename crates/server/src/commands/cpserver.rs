@@ -3,6 +3,7 @@
 
 use nuthatch::engine::Reservation;
 use nuthatch::{Engine, Handle, Op, Reply, Store};
+use nuthatch_protocol::Awaited;
 use nuthatch_protocol::cpserver::{self, Announced, HEADER, Parsed, parse};
 
 use crate::batch::Style;
@@ -24,7 +25,10 @@ pub(crate) fn request<'a, E: Engine>(
 ) -> Flow {
     let parsed = parse(&input[turn.position..], &stage.limits);
     match parsed {
-        Parsed::Incomplete => return Flow::Starved,
+        Parsed::Incomplete => {
+            turn.awaited = cpserver::awaited(&input[turn.position..]);
+            return Flow::Starved;
+        }
         Parsed::Lookup { key, dialect } => {
             push(stage, turn, key, Op::Get, Style::Lookup(dialect), false);
         }
@@ -47,6 +51,7 @@ pub(crate) fn request<'a, E: Engine>(
             }
         }
         Parsed::Body(announced) if announced.value_len <= turn.terms.awaited_max => {
+            turn.awaited = Awaited::bytes(HEADER + announced.value_len);
             return Flow::Starved;
         }
         // What is done on the spot comes behind what was asked before.

@@ -123,11 +123,13 @@ impl Dump {
             match style {
                 DumpStyle::Meta => meta_line(out, &visit, now, clock.unix(now)),
                 DumpStyle::Keys => key_line(out, visit.key),
-                DumpStyle::Cache { left: 0 } => {}
-                DumpStyle::Cache { left } => {
+                // A key with other bytes came in base64. It is left out, as in memcached: these lines
+                // have no escapes.
+                DumpStyle::Cache { left } if *left > 0 && is_plain(visit.key) => {
                     *left -= 1;
                     cache_line(out, &visit, now, clock.unix(now));
                 }
+                DumpStyle::Cache { .. } => {}
             }
         });
         let enough = matches!(style, DumpStyle::Cache { left: 0 });
@@ -159,11 +161,13 @@ fn meta_line(out: &mut Vec<u8>, visit: &Visit<'_>, now: Time, unix_now: u64) {
     let la = unix_now.saturating_sub(visit.item.idle.as_secs());
     let cas = visit.item.cas;
     let fetch = if visit.item.fetched { "yes" } else { "no" };
+    let flags = visit.item.flags;
     let Footprint { class, size } = visit.footprint;
-    // A Vec takes all that is written to it. The line ends without `\r`, as memcached's does.
+    // A Vec takes all that is written to it. The line ends with a space and without `\r`, as
+    // memcached's does.
     let _ = writeln!(
         out,
-        " exp={exp} la={la} cas={cas} fetch={fetch} cls={class} size={size}"
+        " exp={exp} la={la} cas={cas} fetch={fetch} cls={class} size={size} flags={flags} "
     );
 }
 
@@ -181,11 +185,7 @@ fn key_line(out: &mut Vec<u8>, key: &[u8]) {
 
 fn cache_line(out: &mut Vec<u8>, visit: &Visit<'_>, now: Time, unix_now: u64) {
     out.extend_from_slice(b"ITEM ");
-    if is_plain(visit.key) {
-        out.extend_from_slice(visit.key);
-    } else {
-        uri_encode(out, visit.key);
-    }
+    out.extend_from_slice(visit.key);
     let exp = unix_expiry(visit.item.expiry, now, unix_now, 0);
     let len = visit.item.value_len;
     // A Vec takes all that is written to it.

@@ -5,6 +5,9 @@ use std::time::Duration;
 use nuthatch::{Clock, Expiry, Time};
 use nuthatch_protocol::Exptime;
 
+/// A moment that never comes.
+const NEVER: Time = Time(u32::MAX);
+
 /// Up to here a number counts from now; above it is a moment in unix time.
 const RELATIVE_MAX: u64 = 60 * 60 * 24 * 30;
 
@@ -22,6 +25,21 @@ pub(crate) fn expiry(exptime: Exptime, now: Time, clock: &Clock) -> Expiry {
             Some(left) => Expiry::At(now.after(Duration::from_secs(left))),
         },
     }
+}
+
+/// When a flush_all with this delay takes effect, as in memcached: at once if the delay is 0, negative,
+/// or a moment in the past; never if it is a moment before the server's start; otherwise one second
+/// before the delay is over, so that 1 is at once too.
+pub(crate) fn flush_time(delay: Exptime, now: Time, clock: &Clock) -> Time {
+    let Ok(seconds) = u64::try_from(delay.0) else {
+        return now;
+    };
+    let wait = match seconds {
+        0..=RELATIVE_MAX => seconds,
+        _ if seconds <= clock.unix(Time(0)) => return NEVER,
+        _ => seconds.saturating_sub(clock.unix(now)),
+    };
+    now.after(Duration::from_secs(wait.saturating_sub(1)))
 }
 
 /// Whole seconds to live, a started one counted; `None` is for ever.
@@ -44,14 +62,27 @@ mod tests {
         assert_eq!(expiry(0), Expiry::Never);
         assert_eq!(expiry(-1), Expiry::At(Time(0)));
         assert_eq!(expiry(10), Expiry::At(now.after(Duration::from_secs(10))));
-        assert_eq!(expiry(RELATIVE_MAX as i64 + 1), Expiry::At(Time(0)));
-        let soon = clock.unix(now) as i64 + 60;
+        assert_eq!(expiry(RELATIVE_MAX as i32 + 1), Expiry::At(Time(0)));
+        let soon = clock.unix(now) as i32 + 60;
         assert_eq!(expiry(soon), Expiry::At(now.after(Duration::from_secs(60))));
-        assert!(expiry(-1).is_past(now));
-        // 2100 and later: as far away as can be told.
-        for far in [4_102_444_800, i64::MAX] {
-            assert_eq!(expiry(far), Expiry::At(Time(u32::MAX)));
+        for past in [-1, i32::MIN] {
+            assert!(expiry(past).is_past(now));
         }
+        assert!(!expiry(i32::MAX).is_past(now));
+    }
+
+    #[test]
+    fn a_flush_comes_a_second_before_its_delay_is_over() {
+        let clock = Clock::start();
+        let now = Time(160);
+        let flush_time = |seconds| flush_time(Exptime(seconds), now, &clock);
+        for at_once in [0, -1, i32::MIN, 1, clock.unix(now) as i32] {
+            assert_eq!(flush_time(at_once), now, "{at_once}");
+        }
+        assert_eq!(flush_time(2), now.after(Duration::from_secs(1)));
+        let soon = clock.unix(now) as i32 + 60;
+        assert_eq!(flush_time(soon), now.after(Duration::from_secs(59)));
+        assert_eq!(flush_time(RELATIVE_MAX as i32 + 1), NEVER);
     }
 
     #[test]

@@ -1,15 +1,14 @@
 //! Commands that are done on the spot, and lines that are refused. Everything their connection
 //! asked for before has been answered when they come here.
 
-use std::sync::atomic::Ordering;
+use nuthatch::{Engine, Handle, Item, Op, Removal, Replies, Reply, Request, Value};
+use nuthatch_protocol::{Command, Exptime, KEY_ROOM, Refusal, Words, binary, decode_key, encode};
 
-use nuthatch::{Engine, Expiry, Handle, Item, Op, Removal, Replies, Reply, Request, Value};
-use nuthatch_protocol::{Command, Exptime, KEY_ROOM, Refusal, decode_key, encode};
-
+use crate::commands::expiry::flush_time;
 use crate::commands::{Stage, admin};
 use crate::connection::Phase;
 use crate::stats;
-use crate::turn::{TurnOf, key};
+use crate::turn::{Turn, TurnOf, key};
 
 type PhaseOf<E> = Phase<<<E as Engine>::Handle as Handle>::Reservation>;
 
@@ -26,9 +25,7 @@ pub(crate) fn command<E: Engine>(
         Command::FlushAll { delay, noreply } => (flush_all(stage, delay), noreply),
         Command::Version => return encode::version(out, &stage.shared.config.version),
         Command::Verbosity { level, noreply } => {
-            // Relaxed: a switch for logging.
-            stage.shared.verbosity.store(level, Ordering::Relaxed);
-            stage.shared.config.on_verbosity.tell(level);
+            stage.shared.set_verbosity(level);
             (encode::OK, noreply)
         }
         Command::MemoryLimit { megabytes, noreply } => (memory_limit(stage, megabytes), noreply),
@@ -37,7 +34,7 @@ pub(crate) fn command<E: Engine>(
         Command::Lru(words) => admin::lru(words),
         Command::LruCrawler(words) => return admin::lru_crawler(stage, turn, phase, words),
         Command::Watch(_) => (b"CLIENT_ERROR watch commands not allowed\r\n", false),
-        Command::Shutdown { .. } => return shutdown(stage, turn),
+        Command::Shutdown(words) => return shutdown(stage, turn, words),
         Command::Quit => {
             turn.closing = true;
             return;
@@ -56,14 +53,10 @@ pub(crate) fn command<E: Engine>(
 
 fn flush_all<E: Engine>(stage: &Stage<'_, '_, E>, delay: Exptime) -> &'static [u8] {
     stage.counters.cmd_flush.bump();
-    if !stage.shared.config.allow_flush {
+    if !stage.shared.live.allow_flush() {
         return b"CLIENT_ERROR flush_all not allowed\r\n";
     }
-    let at = match stage.expiry(delay) {
-        Expiry::At(moment) if moment > stage.now => moment,
-        // No delay, or one that is over.
-        _ => stage.now,
-    };
+    let at = flush_time(delay, stage.now, &stage.shared.clock);
     stage.shared.engine.flush(stage.now, at);
     encode::OK
 }
@@ -77,7 +70,10 @@ fn memory_limit<E: Engine>(stage: &Stage<'_, '_, E>, megabytes: u64) -> &'static
     }
     let bytes = usize::try_from(megabytes << 20).unwrap_or(usize::MAX);
     match stage.shared.engine.set_memory_limit(bytes) {
-        Ok(()) => encode::OK,
+        Ok(()) => {
+            stage.shared.follow_memory_limit();
+            encode::OK
+        }
         Err(error) => {
             tracing::warn!(%error, megabytes, "cache_memlimit");
             b"MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n"
@@ -85,13 +81,23 @@ fn memory_limit<E: Engine>(stage: &Stage<'_, '_, E>, megabytes: u64) -> &'static
     }
 }
 
-/// Both kinds stop the same way here: gracefully.
-fn shutdown<E: Engine>(stage: &Stage<'_, '_, E>, turn: &mut TurnOf<E>) {
-    if stage.shared.config.allow_shutdown {
+/// `shutdown` and `shutdown graceful`: both stop the same way here, gracefully.
+fn shutdown<E: Engine>(stage: &Stage<'_, '_, E>, turn: &mut TurnOf<E>, words: Words<'_>) {
+    let mut after = words.iter();
+    let known = matches!(
+        (after.next(), after.next()),
+        (None | Some(b"graceful"), None)
+    );
+    let allowed = stage.shared.live.allow_shutdown();
+    if allowed && known {
         turn.closing = true;
         stage.shared.shutdown.request();
-    } else {
-        let words = b"ERROR: shutdown not enabled\r\n";
+    } else if words.iter().last() != Some(b"noreply") {
+        let words: &[u8] = if allowed {
+            b"CLIENT_ERROR invalid shutdown mode\r\n"
+        } else {
+            b"SERVER_ERROR: shutdown not enabled\r\n"
+        };
         turn.output.text().extend_from_slice(words);
     }
 }
@@ -125,6 +131,18 @@ pub(crate) fn refuse<E: Engine>(
     if refusal.swallow > 0 {
         *phase = Phase::Swallow(refusal.swallow);
     }
+}
+
+/// Answers a request of the binary protocol, whose client reads nothing but answers of that protocol,
+/// and those that are here behind it: a client may have sent several before it read. Then the connection
+/// closes; what is incomplete, or no such request, is dropped.
+#[cold]
+pub(crate) fn refuse_binary<V>(turn: &mut Turn<V>, front: &[u8], request: &binary::Request) {
+    binary::refuse(turn.output.text(), request);
+    let end = usize::try_from(request.length).unwrap_or(usize::MAX);
+    let rest = front.get(end..).unwrap_or_default();
+    turn.closing = binary::parse(rest).is_none();
+    turn.position += front.len() - rest.len();
 }
 
 /// Removes a key's item: a set of it failed, and readers must not take its old value for the new.

@@ -9,6 +9,7 @@ use crate::commands::requests::{is_plain_set, store_op, store_style};
 use crate::commands::{Flow, Stage, immediate};
 use crate::connection::{Incoming, Phase};
 use crate::replies::{MetaAnswer, answer_meta, answer_store};
+use crate::stats::prefixes::Event;
 use crate::turn::{TurnOf, key};
 
 type PhaseOf<E> = Phase<<<E as Engine>::Handle as Handle>::Reservation>;
@@ -115,6 +116,10 @@ fn finish<E: Engine>(
             encode::error(turn.output.text(), Error::BAD_DATA_CHUNK);
         }
         return;
+    }
+    let prefixes = &stage.shared.prefixes;
+    if store.meta.is_none() && prefixes.is_enabled() {
+        prefixes.record(store.key, Event::Set);
     }
     let op = store_op(stage, &store);
     let reply = stage.handle.commit(stage.now, incoming.reservation, &op);

@@ -9,6 +9,7 @@ use nuthatch_protocol::{
 };
 
 use crate::batch::{After, AnsweredVerb, MetaTicket, StoreStyle, Style, Ticket};
+use crate::commands::expiry::seconds_left;
 use crate::commands::{Flow, Stage, immediate};
 use crate::connection::{Keys, Phase};
 use crate::turn::{TurnOf, key};
@@ -295,14 +296,16 @@ fn meta<'a, E: Engine>(stage: &mut Stage<'_, 'a, E>, turn: &mut TurnOf<E>, comma
             value: flags.value,
             touch: expiry(flags.ttl),
             vivify: expiry(flags.vivify),
-            // Nobody's remaining life is below a negative number, or above 136 years.
-            recache_below: flags
-                .recache
-                .map(|seconds| u32::try_from(seconds.max(0)).unwrap_or(u32::MAX)),
+            // Read as an expiry: no item has less to live than a negative number or a past moment says.
+            recache_below: flags.recache.map(|exptime| {
+                let left = seconds_left(stage.expiry(exptime), stage.now).unwrap_or(0);
+                u32::try_from(left).unwrap_or(u32::MAX)
+            }),
             unless_cas: flags.compare_cas,
             new_cas: flags.new_cas,
             may_win: true,
             bump: !flags.no_bump,
+            idle: flags.raw.iter().any(|word| word.starts_with(b"l")),
         }),
         MetaVerb::Delete => Op::Remove(removal(flags, expiry(flags.ttl))),
         MetaVerb::Arithmetic => Op::Delta(Delta {
@@ -320,6 +323,7 @@ fn meta<'a, E: Engine>(stage: &mut Stage<'_, 'a, E>, turn: &mut TurnOf<E>, comma
         MetaVerb::Debug | MetaVerb::Noop => Op::Read(Read {
             value: false,
             bump: false,
+            idle: true,
             ..Read::default()
         }),
     };
@@ -332,7 +336,8 @@ fn removal(flags: &MetaFlags<'_>, expiry: Option<Expiry>) -> Removal {
     let leave = if flags.drop_value {
         Leave::Empty {
             stale: flags.invalidate,
-            expiry,
+            // A new item in memcached, whose end is the one that is said here.
+            expiry: expiry.or(Some(Expiry::Never)),
             new_cas,
         }
     } else if flags.invalidate {

@@ -39,6 +39,11 @@ pub(crate) struct Info {
 }
 
 impl Info {
+    /// Whose connection it is.
+    pub(crate) fn peer(&self) -> Peer {
+        self.peer
+    }
+
     /// A command came.
     pub(crate) fn set_active(&self, now: Time) {
         // Relaxed: a statistic.

@@ -88,7 +88,7 @@ counters! {
     store_no_memory,
     bytes_read,
     bytes_written,
-    /// Connections closed for a command too long to wait for while memory was tight.
+    /// Connections closed for what they held while all connections held too much.
     read_buf_oom,
     /// Turns cut short so that others get theirs.
     conn_yields,

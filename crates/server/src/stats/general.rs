@@ -31,7 +31,7 @@ fn process_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>, now: Ti
 fn connection_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
     let accepting = &shared.accepting;
     let open = shared.connections();
-    report.line("max_connections", shared.config.connections_max);
+    report.line("max_connections", shared.live.connections_max());
     report.line("curr_connections", open);
     report.line("total_connections", accepting.total_connections.get());
     report.line("rejected_connections", accepting.rejected_connections.get());

@@ -14,6 +14,7 @@ use std::io::Write;
 use nuthatch::{Engine, Handle};
 use nuthatch_protocol::{Words, encode};
 
+use crate::account::Level;
 use crate::commands::Stage;
 use crate::commands::admin::number;
 use crate::commands::dump::{CLASSES_MAX, Classes, Dump, DumpStyle};
@@ -73,7 +74,9 @@ pub(crate) fn command<E: Engine>(
         b"slabs" => slabs::slabs(&mut report, &shared.engine.stats()),
         // Sizes are not tracked: memcached answers so without -o track_sizes.
         b"sizes" => report.line("sizes_status", "disabled"),
-        b"conns" if shared.account.is_tight() => return out.extend_from_slice(NO_MEMORY),
+        b"conns" if shared.account.level() == Level::Full => {
+            return out.extend_from_slice(NO_MEMORY);
+        }
         b"conns" => shared
             .registry
             .report(&mut report, &shared.addresses, stage.info, stage.now),
@@ -98,7 +101,7 @@ pub(crate) fn command<E: Engine>(
 fn detail<E: Engine>(stage: &Stage<'_, '_, E>, out: &mut Vec<u8>, word: Option<&[u8]>) {
     let prefixes = &stage.shared.prefixes;
     let answer: &[u8] = match word {
-        _ if !stage.shared.config.allow_dump => b"CLIENT_ERROR stats detail not allowed\r\n",
+        _ if !stage.shared.live.allow_dump() => b"CLIENT_ERROR stats detail not allowed\r\n",
         Some(b"on") => {
             prefixes.enable(true);
             encode::OK
@@ -107,7 +110,7 @@ fn detail<E: Engine>(stage: &Stage<'_, '_, E>, out: &mut Vec<u8>, word: Option<&
             prefixes.enable(false);
             encode::OK
         }
-        Some(b"dump") if stage.shared.account.is_tight() => NO_MEMORY,
+        Some(b"dump") if stage.shared.account.level() == Level::Full => NO_MEMORY,
         Some(b"dump") => return prefixes.dump(out),
         _ => b"CLIENT_ERROR usage: stats detail on|off|dump\r\n",
     };
@@ -120,7 +123,7 @@ fn cachedump<E: Engine>(
     class: Option<&[u8]>,
     limit: Option<&[u8]>,
 ) -> Result<Dump, &'static [u8]> {
-    if !stage.shared.config.allow_dump {
+    if !stage.shared.live.allow_dump() {
         return Err(b"CLIENT_ERROR stats cachedump not allowed\r\n");
     }
     let (Some(class), Some(limit)) = (class, limit) else {

@@ -1,11 +1,15 @@
 //! Counts by key prefix: `stats detail on`, `off`, `dump`.
+//!
+//! Only the keys of text commands (get, gat, set, delete and their variants) are counted, as in
+//! memcached. They have neither spaces nor control characters, so a prefix can be written into a line
+//! as it is. A key in base64 or one of CPServer's may contain any byte.
 
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Ends a prefix; keys without one count under their whole name.
+/// Ends a prefix; keys without one are not counted.
 const DELIMITER: u8 = b':';
 
 /// So many prefixes are told apart; later ones are not counted, so that clients who invent them
@@ -48,11 +52,13 @@ impl Prefixes {
         self.enabled.store(enabled, Ordering::Relaxed);
     }
 
-    /// Counts an event of a key.
+    /// Counts an event of a text command's key.
     #[cold]
     pub(crate) fn record(&self, key: &[u8], event: Event) {
-        let end = key.iter().position(|&byte| byte == DELIMITER);
-        let prefix = &key[..end.unwrap_or(key.len())];
+        let Some(end) = key.iter().position(|&byte| byte == DELIMITER) else {
+            return;
+        };
+        let prefix = &key[..end];
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if !counts.contains_key(prefix) {
             if counts.len() == PREFIXES_MAX {
@@ -72,6 +78,12 @@ impl Prefixes {
             Event::Set => counts.set += 1,
             Event::Delete => counts.del += 1,
         }
+    }
+
+    /// `stats reset`.
+    pub(crate) fn clear(&self) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts = HashMap::new();
     }
 
     /// Writes `stats detail dump`.
@@ -100,19 +112,24 @@ mod tests {
             (b"user:1", Event::Hit),
             (b"user:2", Event::Miss),
             (b"user:1", Event::Delete),
+            (b"user", Event::Set),
         ] {
             prefixes.record(key, event);
         }
         let mut out = Vec::new();
         prefixes.dump(&mut out);
         assert_eq!(out, b"PREFIX user get 2 hit 1 set 1 del 1\r\nEND\r\n");
+        out.clear();
+        prefixes.clear();
+        prefixes.dump(&mut out);
+        assert_eq!(out, b"END\r\n");
     }
 
     #[test]
     fn their_number_is_bounded() {
         let prefixes = Prefixes::default();
         for number in 0..PREFIXES_MAX + 10 {
-            prefixes.record(number.to_string().as_bytes(), Event::Set);
+            prefixes.record(format!("{number}:").as_bytes(), Event::Set);
         }
         assert_eq!(prefixes.counts.lock().unwrap().len(), PREFIXES_MAX);
     }

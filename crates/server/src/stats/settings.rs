@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use crate::stats::Report;
 
 pub(crate) fn report<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
-    let config = &shared.config;
+    let (config, live) = (&shared.config, &shared.live);
     let tcp: Vec<SocketAddr> = shared
         .memcached_addresses()
         .iter()
@@ -21,7 +21,7 @@ pub(crate) fn report<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
         })
         .collect();
     report.line("maxbytes", shared.engine.stats().memory_limit);
-    report.line("maxconns", config.connections_max);
+    report.line("maxconns", live.connections_max());
     report.line("tcpport", tcp.first().map_or(0, SocketAddr::port));
     report.line("udpport", 0);
     let inter: Vec<String> = tcp.iter().map(|address| address.ip().to_string()).collect();
@@ -47,34 +47,37 @@ pub(crate) fn report<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
         }
         None => report.line("domain_socket", "NULL"),
     }
-    report.line("shutdown_command", yes_no(config.allow_shutdown));
+    report.line("shutdown_command", yes_no(live.allow_shutdown()));
     report.line("num_threads", config.threads);
     report.line("stat_key_prefix", ":");
     report.line("detail_enabled", yes_no(shared.prefixes.is_enabled()));
-    report.line("reqs_per_event", config.commands_per_turn);
-    report.line("cas_enabled", yes_no(config.cas));
+    report.line("reqs_per_event", live.commands_per_turn());
+    report.line("cas_enabled", yes_no(live.cas()));
     report.line("tcp_backlog", config.backlog);
     report.line("binding_protocol", "ascii");
     report.line("auth_enabled_sasl", "no");
     report.line("auth_enabled_ascii", "no");
     report.line("item_size_max", shared.engine.item_size_max());
     report.line("maxconns_fast", "yes");
-    report.line("slab_reassign", "no");
-    report.line("slab_automove", 0);
+    // Every engine moves memory to where it is needed, by itself and always.
+    report.line("slab_reassign", "yes");
+    report.line("slab_automove", 1);
     // Relaxed: a switch that only lru_crawler sets.
     report.line(
         "lru_crawler",
         yes_no(shared.crawler_enabled.load(Ordering::Relaxed)),
     );
-    report.line("flush_enabled", yes_no(config.allow_flush));
-    report.line("dump_enabled", yes_no(config.allow_dump));
+    report.line("flush_enabled", yes_no(live.allow_flush()));
+    report.line("dump_enabled", yes_no(live.allow_dump()));
     report.line("hash_algorithm", "rapidhash");
-    report.line("lru_maintainer_thread", "no");
+    // Nor can the thread that sweeps be turned off. It knows no segments.
+    report.line("lru_maintainer_thread", "yes");
     report.line("lru_segmented", "no");
     report.line(
         "idle_timeout",
-        config.idle_timeout.map_or(0, |limit| limit.as_secs()),
+        live.idle_timeout().map_or(0, |limit| limit.as_secs()),
     );
+    report.line("read_buf_mem_limit", shared.account.bound());
     report.line("track_sizes", "no");
     report.line("ssl_enabled", "no");
     let cpserver: Vec<String> = shared

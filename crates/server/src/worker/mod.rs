@@ -1,11 +1,16 @@
 //! A worker's loop: wait for events, and serve all connections that have something.
 //!
-//! Serving goes in rounds: see [`round`].
+//! * [`round`]: serving goes in rounds.
+//! * [`shed`]: who holds too much is closed.
+//! * [`ending`]: how a connection ends that the server closes, and which are closed for their silence.
 
+mod ending;
 mod round;
+mod shed;
 
 use std::io::{self, ErrorKind};
 use std::mem;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,8 +20,10 @@ use nuthatch::{Engine, Time};
 use nuthatch_protocol::Limits;
 use slab::Slab;
 
+use crate::account::Level;
 use crate::batch::BatchBuffers;
 use crate::connection::Connection;
+use crate::holders::Holders;
 use crate::output::Written;
 use crate::shared::{Desk, Shared};
 use crate::spare::Spare;
@@ -25,7 +32,7 @@ use crate::turn::TurnOf;
 /// The token of the waker, which no connection has.
 pub(crate) const WAKE: Token = Token(usize::MAX);
 
-/// How often connections are looked at for their idle timeout.
+/// How often connections are looked at that may have to be closed because time has passed.
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// How long a stopping worker tries to send what is unsent.
@@ -52,9 +59,14 @@ pub(crate) struct Worker<E: Engine> {
     batch: BatchBuffers,
     decoded: Bump,
     spare: Spare,
+    holders: Holders,
     /// What its connections hold more than the account knows, or less.
     unpublished: isize,
     limits: Limits,
+    /// Connections that have been told everything and wait for the client to close.
+    lingering: usize,
+    /// When the events of this loop came.
+    now: Time,
     swept: Time,
     /// When a stopping worker goes in any case.
     farewell: Option<Instant>,
@@ -83,8 +95,11 @@ impl<E: Engine> Worker<E> {
             batch: BatchBuffers::default(),
             decoded: Bump::new(),
             spare,
+            holders: Holders::default(),
             unpublished: 0,
             limits,
+            lingering: 0,
+            now: Time(0),
             swept: Time(0),
             farewell: None,
             reading: true,
@@ -100,6 +115,7 @@ impl<E: Engine> Worker<E> {
                 polled => polled?,
             }
             let now = self.shared.clock.now();
+            self.now = now;
             let mut woken = false;
             for event in &events {
                 if event.token() == WAKE {
@@ -112,8 +128,9 @@ impl<E: Engine> Worker<E> {
                 self.welcome(now);
             }
             self.serve(now);
-            self.sweep(now);
             self.publish();
+            self.shed_any();
+            self.sweep();
             if let Some(latest) = self.farewell {
                 self.reading = false;
                 self.part();
@@ -130,7 +147,7 @@ impl<E: Engine> Worker<E> {
             Some(Duration::ZERO)
         } else if self.farewell.is_some() {
             Some(FAREWELL_STEP)
-        } else if self.shared.config.idle_timeout.is_some() && !self.connections.is_empty() {
+        } else if self.has_to_sweep() {
             Some(SWEEP)
         } else {
             None
@@ -202,13 +219,16 @@ impl<E: Engine> Worker<E> {
                 return false;
             }
         };
+        if sent > 0 {
+            connection.active = self.now;
+            connection.has_moved(sent as usize);
+        }
         connection.writable = written == Written::All;
         match written {
             Written::All => {
                 let output = mem::take(&mut connection.output);
                 self.spare.give(output.into_buffer());
-                if connection.closing {
-                    self.close(id);
+                if !self.end(id) {
                     return false;
                 }
             }
@@ -241,24 +261,30 @@ impl<E: Engine> Worker<E> {
     /// Enters what a connection holds now.
     #[inline]
     fn enter(&mut self, id: usize) {
-        let connection = &mut self.connections[id];
-        let held = connection.memory();
-        self.unpublished += held as isize - connection.accounted as isize;
-        connection.accounted = held;
+        let (before, held) = self.connections[id].account(self.now);
+        if before != held {
+            self.unpublished += held as isize - before as isize;
+            self.holders.change(id, before, held);
+        }
     }
 
     /// Lets the others know what was entered.
     #[inline]
     fn publish(&mut self) {
-        if self.unpublished != 0 {
-            self.shared.account.change(mem::take(&mut self.unpublished));
+        let change = mem::take(&mut self.unpublished);
+        if change != 0 && self.shared.account.change(change) {
+            self.shared.wake_workers();
         }
     }
 
     /// Forgets a connection. Dropping it closes the socket, frees an unfinished value, unpins.
     fn close(&mut self, id: usize) {
         let connection = self.connections.remove(id);
+        let fd = connection.stream.as_fd().as_raw_fd();
+        tracing::debug!("<{fd} connection closed.");
         self.unpublished -= connection.accounted as isize;
+        self.holders.change(id, connection.accounted, 0);
+        self.lingering -= usize::from(connection.is_lingering());
         // A connection uses two buffers at most: fewer connections need fewer.
         self.spare.keep(2 * self.connections.len());
         if self.connections.is_empty() {
@@ -269,26 +295,24 @@ impl<E: Engine> Worker<E> {
         self.desk.closed_one();
     }
 
-    /// Closes connections that were silent for too long, looking once a while.
-    fn sweep(&mut self, now: Time) {
-        let Some(limit) = self.shared.config.idle_timeout else {
-            return;
-        };
-        if now.since(self.swept) < SWEEP {
+    /// True if time that passes may make it close a connection.
+    fn has_to_sweep(&self) -> bool {
+        !self.connections.is_empty()
+            && (self.shared.live.idle_timeout().is_some()
+                || self.lingering > 0
+                || self.shared.account.level() != Level::Plenty)
+    }
+
+    /// Closes the connections whose time is over, looking once a while.
+    fn sweep(&mut self) {
+        if !self.has_to_sweep() || self.now.since(self.swept) < SWEEP {
             return;
         }
-        self.swept = now;
-        let silent = |connection: &Connection<_>| now.since(connection.active) >= limit;
-        let silent: Vec<usize> = self
-            .connections
-            .iter()
-            .filter(|(_, connection)| silent(connection))
-            .map(|(id, _)| id)
-            .collect();
-        for id in silent {
-            self.desk.counters.idle_kicks.bump();
-            self.close(id);
-        }
+        self.swept = self.now;
+        self.shed_stuck();
+        self.close_lingering();
+        self.close_silent();
+        self.publish();
     }
 
     /// Closes connections that have been told everything.

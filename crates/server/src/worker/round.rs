@@ -19,22 +19,23 @@
 
 use std::io::{ErrorKind, Read};
 use std::mem;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use nuthatch::{Engine, Handle, Op, Removal, Request, Time};
-use nuthatch_protocol::{Error, GET_LINE_MAX, LINE_MAX, encode};
+use nuthatch_protocol::{Awaited, GET_LINE_MAX, LINE_MAX};
 
 use super::Worker;
 use crate::account::{AWAITED_MAX, Terms};
 use crate::batch::Batch;
 use crate::commands::Stage;
 use crate::commands::immediate::Unheard;
-use crate::listen::Protocol;
+use crate::connection::Ending;
+use crate::conversation;
 use crate::output::Output;
 use crate::replies::Answering;
 use crate::shared::{Desk, Shared};
-use crate::system;
 use crate::turn::{self, Source, Stop, Turn, TurnOf};
+use crate::waiting::{Joined, Waiting};
 
 /// Bytes of the read buffer.
 pub(super) const BUFFER: usize = 512 << 10;
@@ -72,11 +73,7 @@ impl<E: Engine> Worker<E> {
         let mut next = 0;
         while next < ready.len() {
             let batch_max = self.shared.config.batch_max.get();
-            let connections = self.shared.connections();
-            let terms = self.shared.account.terms(connections, batch_max);
-            if terms.tight {
-                self.spare.keep(0);
-            }
+            let terms = self.shared.account.terms(batch_max);
             self.used = 0;
             while let Some(&id) = ready.get(next) {
                 if !self.has_room_for(id) {
@@ -90,6 +87,7 @@ impl<E: Engine> Worker<E> {
                 self.settle(now, &terms);
             }
             self.publish();
+            self.shed_any();
         }
         ready.clear();
         // What was queued meanwhile is behind, in the vector that took its place.
@@ -101,7 +99,7 @@ impl<E: Engine> Worker<E> {
     /// True if the round can read for this connection.
     fn has_room_for(&self, id: usize) -> bool {
         let waiting = match self.connections.get(id) {
-            Some(connection) if !connection.unfinished => connection.waiting_input().len(),
+            Some(connection) if !connection.unfinished => connection.waiting.len(),
             _ => 0,
         };
         self.used < ROUND_BYTES && self.used + waiting + READ_MIN <= BUFFER
@@ -120,21 +118,26 @@ impl<E: Engine> Worker<E> {
             return;
         }
         let connection = &mut self.connections[id];
-        if connection.closing || connection.output.len() >= terms.output_cap {
+        match connection.ending {
+            Ending::Open => {}
+            Ending::Lingering { .. } => return self.drop_input(id),
+            Ending::Finished | Ending::Parting => return,
+        }
+        if connection.output.len() >= terms.output_cap {
             return;
         }
-        if terms.tight && !self.takes_output(id) {
-            return;
-        }
-        let connection = &mut self.connections[id];
-        let (source, position) = if connection.unfinished {
-            self.kept.push(mem::take(&mut connection.input));
-            (Source::Kept(self.kept.len() - 1), connection.input_start)
+        let source = if connection.unfinished {
+            let (bytes, start) = connection.waiting.take();
+            self.keep(bytes, start)
         } else {
             match self.read(id, &terms) {
-                Some(source) => (source, 0),
+                Some(source) => source,
                 None => return,
             }
+        };
+        let position = match source {
+            Source::Buffer(..) => 0,
+            Source::Kept(_, start) => start,
         };
         let connection = &mut self.connections[id];
         let output = if connection.output.is_empty() {
@@ -147,42 +150,34 @@ impl<E: Engine> Worker<E> {
             protocol: connection.protocol,
             source,
             position,
-            output,
             terms,
+            logged: output.end(),
+            output,
             in_batch: 0,
             in_batch_max: connection.in_batch_max.min(terms.requests_max),
-            commands_left: self.shared.config.commands_per_turn.get(),
+            commands_left: self.shared.live.commands_per_turn().get(),
             stop: Stop::Batch,
+            awaited: Awaited::default(),
             closing: false,
         });
     }
 
-    /// True if the socket has room for replies now. Otherwise an event tells when it has.
-    fn takes_output(&mut self, id: usize) -> bool {
-        let connection = &mut self.connections[id];
-        if !connection.output.is_empty() {
-            // It is blocked, and watched therefore.
-            return false;
-        }
-        let takes = system::takes_output(connection.stream.as_fd());
-        if !takes {
-            self.watch(id, true);
-        }
-        takes
+    /// Keeps an input for this round.
+    fn keep(&mut self, bytes: Vec<u8>, start: usize) -> Source {
+        self.kept.push(bytes);
+        Source::Kept(self.kept.len() - 1, start)
     }
 
-    /// Reads once, behind what the connection had kept. `None` if nothing came; then it may have
-    /// been closed.
+    /// Reads once. `None` if nothing came that is worth a turn; then the connection may have been closed.
     #[inline]
     fn read(&mut self, id: usize, terms: &Terms) -> Option<Source> {
         let connection = &mut self.connections[id];
         if !connection.readable || !self.reading {
             return None;
         }
+        // What waits may have to stand before what comes.
         let start = self.used;
-        let waiting = connection.waiting_input();
-        let from = start + waiting.len();
-        self.buffer[start..from].copy_from_slice(waiting);
+        let from = start + connection.waiting.len();
         let to = (from + connection.read_max(terms)).min(BUFFER);
         let count = loop {
             match connection.stream.read(&mut self.buffer[from..to]) {
@@ -200,7 +195,7 @@ impl<E: Engine> Worker<E> {
         };
         if count == 0 {
             connection.readable = false;
-            connection.closing = true;
+            connection.ending = Ending::Finished;
             self.flush(id);
             return None;
         }
@@ -208,11 +203,33 @@ impl<E: Engine> Worker<E> {
         // stream may have come before, though, and would make none.
         connection.readable = count == to - from || connection.hung;
         self.desk.counters.bytes_read.add(count as u64);
+        if from > start {
+            return self.join(id, from, from + count, terms);
+        }
         self.used = from + count;
-        let kept = mem::take(&mut connection.input);
-        connection.input_start = 0;
-        self.spare.give(kept);
         Some(Source::Buffer(start, self.used))
+    }
+
+    /// Joins what was read to the buffer, from there to there, with what its connection had waiting.
+    /// `None` if all of it waits on.
+    fn join(&mut self, id: usize, from: usize, to: usize, terms: &Terms) -> Option<Source> {
+        let connection = &mut self.connections[id];
+        let start = self.used;
+        let (place, arrived) = self.buffer[start..to].split_at_mut(from - start);
+        match connection.waiting.join(place, arrived) {
+            Joined::Incomplete => {
+                connection.active = self.now;
+                self.enter(id);
+                self.queue_again(id, terms);
+                None
+            }
+            Joined::Before(buffer) => {
+                self.spare.give(buffer);
+                self.used = to;
+                Some(Source::Buffer(start, to))
+            }
+            Joined::Behind(bytes, start) => Some(self.keep(bytes, start)),
+        }
     }
 
     /// Understands, executes and answers the inputs of all turns.
@@ -233,6 +250,7 @@ impl<E: Engine> Worker<E> {
         let hasher = shared.engine.hasher();
         // Copied output of all turns.
         let mut written = 0;
+        let logged = conversation::is_logged();
         loop {
             for (index, turn) in turns.iter_mut().enumerate() {
                 if turn.stop != Stop::Batch || batch.is_full() {
@@ -246,7 +264,7 @@ impl<E: Engine> Worker<E> {
                 let before = turn.output.copied();
                 let input = match turn.source {
                     Source::Buffer(start, end) => &buffer[start..end],
-                    Source::Kept(place) => &kept[place],
+                    Source::Kept(place, _) => &kept[place],
                 };
                 let mut stage = Stage {
                     shared,
@@ -260,12 +278,28 @@ impl<E: Engine> Worker<E> {
                     turn: index as u32,
                     info: &connection.info,
                 };
-                turn.stop = turn::run(&mut stage, turn, &mut connection.phase, input);
+                let phase = &mut connection.phase;
+                turn.stop = if logged {
+                    let fd = connection.stream.as_fd().as_raw_fd();
+                    conversation::run(&mut stage, turn, phase, input, fd)
+                } else {
+                    turn::run(&mut stage, turn, phase, input)
+                };
                 written += turn.output.copied() - before;
             }
             if !batch.is_empty() {
                 execute(shared, desk, handle, turns, &batch, now);
+                if logged {
+                    conversation::executed(batch.requests.len(), turns.len());
+                }
                 batch.clear();
+            }
+            if logged {
+                for turn in turns.iter_mut() {
+                    let fd = connections[turn.id].stream.as_fd().as_raw_fd();
+                    conversation::answered(&turn.output, turn.logged, turn.protocol, fd);
+                    turn.logged = turn.output.end();
+                }
             }
             let mut unfinished = false;
             written = 0;
@@ -292,17 +326,9 @@ impl<E: Engine> Worker<E> {
             connection.touch(now);
             connection.in_batch_max = turn.in_batch_max;
             connection.unfinished = matches!(turn.stop, Stop::Yielded | Stop::Full);
-            connection.closing |= turn.closing;
             connection.output = turn.output;
-            if turn.stop == Stop::Starved && connection.input.len() > terms.waiting_max {
-                // Nobody may take memory by commands that never end while there is none.
-                if connection.protocol == Protocol::Memcached {
-                    let error = Error::Server("out of memory reading request");
-                    encode::error(connection.output.text(), error);
-                }
-                connection.input = Vec::new();
-                connection.closing = true;
-                self.desk.counters.read_buf_oom.bump();
+            if turn.closing {
+                connection.ending = Ending::Parting;
             }
             if turn.stop == Stop::Yielded {
                 self.desk.counters.conn_yields.bump();
@@ -310,8 +336,7 @@ impl<E: Engine> Worker<E> {
             if connection.output.is_empty() {
                 let output = mem::take(&mut connection.output);
                 self.spare.give(output.into_buffer());
-                if connection.closing {
-                    self.close(id);
+                if !self.end(id) {
                     continue;
                 }
                 self.enter(id);
@@ -328,23 +353,24 @@ impl<E: Engine> Worker<E> {
     #[inline]
     fn keep_input(&mut self, turn: &TurnOf<E>) {
         let connection = &mut self.connections[turn.id];
-        connection.input_start = 0;
         match turn.source {
             Source::Buffer(start, end) => {
+                connection.has_moved(turn.position);
                 let rest = &self.buffer[start + turn.position..end];
                 if !rest.is_empty() {
-                    connection.input = rest.to_vec();
+                    connection.waiting = Waiting::new(rest.to_vec(), 0, turn.awaited);
                 }
             }
-            Source::Kept(place) => {
+            Source::Kept(place, start) => {
+                connection.has_moved(turn.position - start);
                 let input = mem::take(&mut self.kept[place]);
                 let rest = input.len() - turn.position;
                 if rest * 2 > input.capacity() {
-                    connection.input = input;
-                    connection.input_start = turn.position;
+                    connection.waiting = Waiting::new(input, turn.position, turn.awaited);
                 } else {
                     // Little of it is left: it is not worth so large a buffer.
-                    connection.input = input[turn.position..].to_vec();
+                    let rest = input[turn.position..].to_vec();
+                    connection.waiting = Waiting::new(rest, 0, turn.awaited);
                     self.spare.give(input);
                 }
             }
@@ -355,10 +381,8 @@ impl<E: Engine> Worker<E> {
     fn queue_again(&mut self, id: usize, terms: &Terms) {
         let connection = &mut self.connections[id];
         let more = connection.unfinished || connection.readable;
-        let cap = if terms.tight { 1 } else { terms.output_cap };
-        let may = connection.output.len() < cap && !connection.closing;
-        if more && may && !connection.queued {
-            connection.queued = true;
+        let may = connection.output.len() < terms.output_cap && connection.ending == Ending::Open;
+        if more && may && !mem::replace(&mut connection.queued, true) {
             self.ready.push(id);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::fixture::{Fixture, Wants, config};
+use super::fixture::{Fixture, Wants, any_port, config};
 use nuthatch_server::Config;
 
 #[test]
@@ -19,6 +19,31 @@ fn flush_all_empties_now_or_later() {
     );
     client.ask("flush_all 0\r\nget k\r\n", "OK\r\nEND\r\n");
     assert_eq!(client.stat("cmd_flush"), 3);
+    for (delay, found) in [
+        ("-1", ""),
+        ("-2147483648", ""),
+        ("1", ""),
+        ("1 noreply", ""),
+        ("2", "VALUE k 0 1\r\na\r\n"),
+        ("2147483647", "VALUE k 0 1\r\na\r\n"),
+        // Nothing was stored before this server's start.
+        ("2592001", "VALUE k 0 1\r\na\r\n"),
+    ] {
+        let ok = if delay.ends_with("noreply") {
+            ""
+        } else {
+            "OK\r\n"
+        };
+        client.ask(
+            format!("set k 0 0 1\r\na\r\nflush_all {delay}\r\nget k\r\nflush_all\r\n"),
+            format!("STORED\r\n{ok}{found}END\r\nOK\r\n"),
+        );
+        // What comes behind a flush stays.
+        client.ask(
+            format!("flush_all {delay}\r\nset k 0 0 1\r\na\r\nget k\r\n"),
+            format!("{ok}STORED\r\nVALUE k 0 1\r\na\r\nEND\r\n"),
+        );
+    }
 }
 
 #[test]
@@ -47,7 +72,9 @@ fn what_is_switched_off_says_so() {
         "stats detail on\r\n",
         "CLIENT_ERROR stats detail not allowed\r\n",
     );
-    client.ask("shutdown\r\n", "ERROR: shutdown not enabled\r\n");
+    let shutdown = "SERVER_ERROR: shutdown not enabled\r\n";
+    client.ask("shutdown\r\nshutdown x\r\n", shutdown.repeat(2));
+    client.ask("shutdown noreply\r\n", "");
     client.ask("watch\r\n", "CLIENT_ERROR watch commands not allowed\r\n");
 }
 
@@ -63,6 +90,7 @@ fn switches_of_memcacheds_inside_answer() {
         ),
         ("slabs automove 1", "OK"),
         ("slabs automove 9", "ERROR"),
+        ("slabs automove window 30 x", "OK"),
         ("lru tune 10 25 0.1 2.0", "OK"),
         ("lru mode flat", "ERROR"),
         ("lru_crawler sleep 10", "OK"),
@@ -203,6 +231,55 @@ fn detail_counts_by_prefix() {
 }
 
 #[test]
+fn detail_counts_no_key_that_could_end_its_line() {
+    let both = Config {
+        cpserver: vec![any_port()],
+        ..config()
+    };
+    let server = Fixture::with(both, Wants::default());
+    let mut client = server.client();
+    client.ask("stats detail on\r\n", "OK\r\n");
+    // "a\r\nEND\r\n:" in base64: what is dumped must not be taken for other lines.
+    client.ask(
+        "ms YQ0KRU5EDQo6 1 b\r\n1\r\nmg YQ0KRU5EDQo6 b v\r\nmd YQ0KRU5EDQo6 b\r\n",
+        "HD\r\nVA 1\r\n1\r\nHD\r\n",
+    );
+    // And CPServer's LOOKUP of the number whose bytes are "\r\nEND\r\n:": its answer is a length of 0.
+    let mut other = server.cpserver_client();
+    other.send([&[0; 8][..], b"\r\nEND\r\n:"].concat());
+    other.expect([0; 4]);
+    client.ask("stats detail dump\r\n", "END\r\n");
+    // A key without a colon has no prefix; what is large is counted as what is small.
+    let large = "x".repeat(500_000);
+    client.ask("set plain 0 0 1\r\n1\r\n", "STORED\r\n");
+    client.ask(format!("set u:1 0 0 500000\r\n{large}\r\n"), "STORED\r\n");
+    client.ask(
+        "stats detail dump\r\nstats reset\r\nstats detail dump\r\n",
+        "PREFIX u get 0 hit 0 set 1 del 0\r\nEND\r\nRESET\r\nEND\r\n",
+    );
+}
+
+#[test]
+fn dumps_write_no_key_that_could_end_its_line() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    client.ask("ms YQ0KRU5EDQo6 1 b F5\r\n1\r\n", "HD\r\n");
+    client.send("lru_crawler metadump all\r\n");
+    assert_eq!(client.line(), "OK");
+    let line = client.line();
+    assert!(line.starts_with("key=a%0D%0AEND%0D%0A%3A exp=-1 la="));
+    assert!(line.ends_with(" flags=5"), "{line}");
+    client.expect("END\r\n");
+    client.ask(
+        "lru_crawler mgdump all\r\n",
+        "OK\r\nmg YQ0KRU5EDQo6 b\r\nEN\r\n",
+    );
+    for class in 1..64 {
+        client.ask(format!("stats cachedump {class} 0\r\n"), "END\r\n");
+    }
+}
+
+#[test]
 fn dumps_tell_every_item_once() {
     const ITEMS: usize = 20_000;
     let server = Fixture::new();
@@ -212,6 +289,7 @@ fn dumps_tell_every_item_once() {
     }
     client.ask("", "");
     client.send("lru_crawler metadump all\r\n");
+    assert_eq!(client.line(), "OK");
     let keys: Vec<String> = client
         .lines_until("END")
         .iter()
@@ -222,6 +300,7 @@ fn dumps_tell_every_item_once() {
     assert!(keys.contains(&"key=key19999".to_owned()));
 
     client.send("lru_crawler mgdump hash\r\n");
+    assert_eq!(client.line(), "OK");
     let keys = client.lines_until("EN");
     assert_eq!(keys.len(), ITEMS);
     assert!(keys.contains(&"mg key7".to_owned()));
@@ -256,6 +335,7 @@ fn only_one_dump_runs_and_it_waits_for_its_client() {
     // It does not read: its dump is longer than what the sockets between take.
     let mut slow = server.client();
     slow.send("lru_crawler metadump all\r\n");
+    assert_eq!(slow.line(), "OK");
     let first = slow.line();
     other.ask(
         "lru_crawler mgdump all\r\n",
@@ -270,7 +350,8 @@ fn only_one_dump_runs_and_it_waits_for_its_client() {
     drop(slow);
     loop {
         other.send("lru_crawler mgdump 63\r\n");
-        if other.line() == "EN" {
+        if other.line() == "OK" {
+            assert_eq!(other.line(), "EN");
             break;
         }
     }

@@ -1,7 +1,7 @@
 //! A client that says exactly what it is told, and checks every byte that comes back.
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -15,6 +15,8 @@ enum Socket {
 pub struct Client {
     socket: Socket,
     received: Vec<u8>,
+    /// The connection was broken, not closed.
+    broken: bool,
 }
 
 impl From<UnixStream> for Client {
@@ -22,6 +24,7 @@ impl From<UnixStream> for Client {
         Self {
             socket: Socket::Unix(socket),
             received: Vec::new(),
+            broken: false,
         }
     }
 }
@@ -33,6 +36,7 @@ impl Client {
         Self {
             socket: Socket::Tcp(socket),
             received: Vec::new(),
+            broken: false,
         }
     }
 
@@ -40,6 +44,7 @@ impl Client {
         Self {
             socket: Socket::Unix(UnixStream::connect(path).unwrap()),
             received: Vec::new(),
+            broken: false,
         }
     }
 
@@ -49,11 +54,6 @@ impl Client {
             Socket::Tcp(socket) => Box::new(socket.try_clone().unwrap()),
             Socket::Unix(socket) => Box::new(socket.try_clone().unwrap()),
         }
-    }
-
-    /// False at the end of the stream.
-    pub fn is_more(&mut self) -> bool {
-        !self.received.is_empty() || self.receive()
     }
 
     /// The socket itself, to write from another thread.
@@ -87,6 +87,7 @@ impl Client {
             Socket::Unix(socket) => socket.read(&mut buffer),
         };
         // A server that closes with input unread resets the connection: an end like others.
+        self.broken |= count.is_err();
         let count = count.unwrap_or(0);
         self.received.extend_from_slice(&buffer[..count]);
         count > 0
@@ -167,6 +168,26 @@ impl Client {
     pub fn expect_end(&mut self) {
         while self.receive() {}
         assert_eq!(String::from_utf8_lossy(&self.received), "");
+    }
+
+    /// The server closes, says nothing more, and does not reset the connection: a client that sends
+    /// much before it reads would lose what it was told.
+    #[track_caller]
+    pub fn expect_orderly_end(&mut self) {
+        self.expect_end();
+        assert!(!self.broken, "the connection was reset");
+    }
+
+    /// True if there is something to read now, be it the end.
+    pub fn has_input(&self) -> bool {
+        let mut byte = [0];
+        let socket = self.raw();
+        socket.set_nonblocking(true).unwrap();
+        let waits = socket
+            .peek(&mut byte)
+            .is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        socket.set_nonblocking(false).unwrap();
+        !self.received.is_empty() || !waits
     }
 
     /// `stats` with this word behind it, by name.

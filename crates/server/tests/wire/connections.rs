@@ -112,8 +112,14 @@ fn one_connection_too_many_is_told_so() {
         client.ask("get k\r\n", "END\r\n");
     }
     let mut fourth = server.client();
+    while clients[0].stat("rejected_connections") == 0 {}
+    // What it says without having listened takes nothing from what it is told.
+    for _ in 0..3 {
+        fourth.send("get k\r\n");
+        clients[0].ask("get k\r\n", "END\r\n");
+    }
     assert_eq!(fourth.line(), "ERROR Too many open connections");
-    fourth.expect_end();
+    fourth.expect_orderly_end();
     assert_eq!(clients[0].stat("rejected_connections"), 1);
     clients.pop();
     while clients[0].stat("curr_connections") == 3 {}
@@ -144,6 +150,58 @@ fn the_silent_are_closed_and_the_busy_are_not() {
     while busy.stat("idle_kicks") == 0 {}
     silent.expect_end();
     busy.ask("get k\r\n", "END\r\n");
+}
+
+/// Class of bug: silence measured by commands, where bytes still move.
+#[test]
+fn who_takes_a_long_reply_slowly_is_not_silent() {
+    let path = own_path("idle");
+    let strict = Config {
+        listeners: vec![
+            any_port(),
+            Listen::Unix {
+                path: path.clone(),
+                mode: 0o700,
+            },
+        ],
+        idle_timeout: Some(Duration::from_secs(2)),
+        ..config()
+    };
+    let server = Fixture::with(strict, Wants::default());
+    let mut busy = server.client();
+    let value = "v".repeat(1_000_000);
+    busy.ask(format!("set k 0 0 1000000\r\n{value}\r\n"), "STORED\r\n");
+    let mut unix = Client::unix(&path);
+    unix.ask("get none\r\n", "END\r\n");
+    // More than sockets hold, so that all of it cannot have left the server early.
+    const REPLIES: usize = 100;
+    let mut slow = server.client();
+    slow.send("get k\r\n".repeat(REPLIES));
+    let reply = format!("VALUE k 0 1000000\r\n{value}\r\nEND\r\n");
+    // It is silent for as long as these are, and longer.
+    let mut silent: Vec<Client> = Vec::new();
+    let mut taken = 0;
+    for round in 0..2 {
+        let mut client = server.client();
+        client.ask("get none\r\n", "END\r\n");
+        silent.push(client);
+        while busy.stat("idle_kicks") <= round {
+            if taken < REPLIES / 2 {
+                slow.expect(&reply);
+                taken += 1;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    assert_eq!(busy.stat("idle_kicks"), 2);
+    for client in &mut silent {
+        client.expect_end();
+    }
+    for _ in taken..REPLIES {
+        slow.expect(&reply);
+    }
+    // As memcached's, the timeout is not for clients on the same machine.
+    unix.ask("get none\r\n", "END\r\n");
 }
 
 #[test]

@@ -100,6 +100,11 @@ fn a_short_life_can_be_won_for_recaching() {
     let mut client = server.client();
     client.ask("ms k 1 T50\r\na\r\n", "HD\r\n");
     client.ask("mg k R30\r\n", "HD\r\n");
+    // Moments that are past, or before them, leave no life to be short.
+    client.ask(
+        "mg k R-1\r\nmg k R0\r\nmg k R1600000000\r\n",
+        "HD\r\n".repeat(3),
+    );
     client.ask("mg k R60\r\n", "HD W\r\n");
     client.ask("mg k R60\r\n", "HD Z\r\n");
 }
@@ -110,6 +115,10 @@ fn md_can_leave_the_item_empty() {
     let mut client = server.client();
     client.ask("ms k 3 F7\r\nabc\r\nmd k x\r\n", "HD\r\nHD\r\n");
     client.ask("mg k v f\r\n", "VA 0 f0\r\n\r\n");
+    // It is another item: without an end, unless one is said.
+    client.ask("ms k 1 T100\r\na\r\nmd k x\r\n", "HD\r\nHD\r\n");
+    client.ask("mg k v t\r\n", "VA 0 t-1\r\n\r\n");
+    client.ask("md k x T50\r\nmg k t\r\n", "HD\r\nHD t50\r\n");
     client.ask("md k\r\nmd k\r\n", "HD\r\nNF\r\n");
 }
 

@@ -1,12 +1,13 @@
 //! Clients that ask much and read little, beside clients that are served meanwhile.
 
 use std::io::{ErrorKind, Write};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::thread;
+use std::time::Duration;
 
 use super::client::Client;
-use super::fixture::{Fixture, Wants, config};
-use nuthatch_server::Config;
+use super::fixture::{Fixture, Wants, any_port, config};
+use nuthatch_server::{Config, Listen};
 
 /// Writes as much of `requests`, over and over, as the sockets take while nobody reads; returns how
 /// many bytes that were. `other` is served all the time.
@@ -150,6 +151,133 @@ fn many_who_do_not_read_stop_nobody() {
     );
     drop(deaf);
     while other.stat("curr_connections") != 1 {}
+}
+
+/// What the connections' buffers may hold.
+fn bound(client: &mut Client) -> u64 {
+    client.stats("settings")["read_buf_mem_limit"]
+        .parse()
+        .unwrap()
+}
+
+/// A server whose connections' buffers may hold 16 MB: a fourth of its memory.
+fn small() -> Wants {
+    Wants {
+        memory: 64 << 20,
+        ..Wants::default()
+    }
+}
+
+/// Nobody is under tight terms: what needs much memory is answered, long lines are kept.
+fn expect_usual_terms(server: &Fixture, client: &mut Client) {
+    assert!(client.stats("conns").contains_key("0:addr"));
+    let mut newcomer = server.client();
+    let line = format!("get{}\r\n", " none".repeat(40_000));
+    for piece in line.as_bytes().chunks(50_000) {
+        newcomer.send(piece);
+        client.ask("get none\r\n", "END\r\n");
+    }
+    newcomer.expect("END\r\n");
+}
+
+/// Class of bug: everybody pays for what some hold.
+#[test]
+fn silent_lines_without_an_end_cost_those_who_send_them() {
+    let server = Fixture::with(config(), small());
+    let mut client = server.client();
+    let bound = bound(&mut client);
+    assert_eq!(bound, 16 << 20);
+    let line = "get ".to_owned() + &"x".repeat(255 << 10);
+    let mut silent = Vec::new();
+    for _ in 0..120 {
+        let mut one = server.client();
+        one.send(&line);
+        silent.push(one);
+        expect_usual_terms(&server, &mut client);
+        assert!(client.stat("read_buf_bytes") < bound);
+    }
+    // Not only as many as there must go: there is room again for those who come.
+    while client.stat("read_buf_bytes") > bound / 4 * 3 {}
+    expect_usual_terms(&server, &mut client);
+    let closed = client.stat("read_buf_oom");
+    let mut heard = 0;
+    for mut one in silent.into_iter().filter(Client::has_input) {
+        assert_eq!(one.line(), "SERVER_ERROR out of memory reading request");
+        one.send(&line);
+        one.expect_orderly_end();
+        heard += 1;
+    }
+    assert!(
+        closed > 40 && heard == closed,
+        "{closed} closed, {heard} told"
+    );
+}
+
+#[test]
+fn who_reads_goes_on_beside_many_who_do_not() {
+    let path = std::env::temp_dir().join(format!("nuthatch-pressure-{}", std::process::id()));
+    let unix = Listen::Unix {
+        path: path.clone(),
+        mode: 0o700,
+    };
+    let with_unix = Config {
+        listeners: vec![any_port(), unix],
+        ..config()
+    };
+    let server = Fixture::with(with_unix, small());
+    let mut client = server.client();
+    let bound = bound(&mut client);
+    let value = "v".repeat(4000);
+    client.ask(format!("set key 0 0 4000\r\n{value}\r\n"), "STORED\r\n");
+    let reply = format!("VALUE key 0 4000\r\n{value}\r\nEND\r\n");
+    // It has much to take, and takes it.
+    const REPLIES: usize = 6000;
+    const TAKEN: usize = 20;
+    let mut slow = Client::unix(&path);
+    slow.send("get key\r\n".repeat(REPLIES));
+    let some = reply.repeat(TAKEN);
+    let mut deaf = Vec::new();
+    let mut taken = 0;
+    for _ in 0..150 {
+        let mut one = Client::unix(&path);
+        one.send("get key\r\n".repeat(200));
+        deaf.push(one);
+        slow.expect(&some);
+        taken += TAKEN;
+        assert!(client.stat("read_buf_bytes") < bound);
+        // They may fill the buffers before the server has waited long enough for any of them to read.
+        if client.stat("read_buf_bytes") <= bound / 4 * 3 {
+            expect_usual_terms(&server, &mut client);
+        }
+    }
+    while client.stat("read_buf_bytes") > bound / 4 * 3 && taken < REPLIES {
+        slow.expect(&some);
+        taken += TAKEN;
+        thread::sleep(Duration::from_millis(50));
+    }
+    while client.stat("read_buf_bytes") > bound / 4 * 3 {}
+    assert!(client.stat("read_buf_oom") > 0);
+    while taken < REPLIES {
+        slow.expect(&some);
+        taken += TAKEN;
+    }
+    expect_usual_terms(&server, &mut client);
+}
+
+#[test]
+fn what_buffers_may_hold_follows_the_memory_and_the_connections() {
+    let server = Fixture::with(config(), small());
+    let mut client = server.client();
+    for (megabytes, expected) in [(32, 8 << 20), (8, 4 << 20), (64, 16 << 20)] {
+        client.ask(format!("cache_memlimit {megabytes}\r\n"), "OK\r\n");
+        assert_eq!(bound(&mut client), expected);
+    }
+    let many = Config {
+        connections_max: NonZeroUsize::new(8192).unwrap(),
+        ..config()
+    };
+    let server = Fixture::with(many, small());
+    assert_eq!(bound(&mut server.client()), 32 << 20);
 }
 
 #[test]

@@ -170,6 +170,79 @@ fn expiries_in_the_past_are_dead_on_arrival() {
 }
 
 #[test]
+fn an_expiry_has_32_bits_and_a_sign() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    // A storage line takes 64 bits, and keeps the lower 32 of them.
+    for (seconds, live) in [
+        ("0", true),
+        ("2147483647", true),
+        ("2147483648", false),
+        ("4294967295", false),
+        ("4294967296", true),
+        ("9223372036854775807", false),
+        ("-2147483648", false),
+        ("-2147483649", true),
+        ("-9223372036854775808", true),
+    ] {
+        let found = if live { "VALUE k 0 1\r\na\r\n" } else { "" };
+        client.ask(
+            format!("set k 0 {seconds} 1\r\na\r\nget k\r\n"),
+            format!("STORED\r\n{found}END\r\n"),
+        );
+    }
+    // All others take 32 bits.
+    for seconds in ["0", "2147483647", "-1", "-2147483648"] {
+        let found = if !seconds.starts_with('-') {
+            "VALUE k 0 1\r\na\r\n"
+        } else {
+            ""
+        };
+        for (line, reply) in [
+            (format!("touch k {seconds}"), "TOUCHED\r\n"),
+            (format!("gat {seconds} k"), "VALUE k 0 1\r\na\r\nEND\r\n"),
+            (format!("mg k T{seconds}"), "HD\r\n"),
+            (format!("md k I T{seconds}"), "HD\r\n"),
+        ] {
+            client.ask("set k 0 0 1\r\na\r\n", "STORED\r\n");
+            client.ask(
+                format!("{line}\r\nget k\r\n"),
+                format!("{reply}{found}END\r\n"),
+            );
+        }
+    }
+    let exptime = "CLIENT_ERROR invalid exptime argument\r\n";
+    let token = "CLIENT_ERROR bad token in command line format\r\n";
+    let flag = "CLIENT_ERROR invalid or duplicate flag\r\n";
+    client.ask("set k 0 0 1\r\na\r\n", "STORED\r\n");
+    for seconds in [
+        "2147483648",
+        "4294967295",
+        "9223372036854775807",
+        "-2147483649",
+        "-9223372036854775808",
+    ] {
+        for (line, reply) in [
+            (format!("touch k {seconds}\r\n"), exptime),
+            (format!("gat {seconds} k\r\n"), exptime),
+            (format!("gats {seconds} k\r\n"), exptime),
+            (format!("flush_all {seconds}\r\n"), exptime),
+            (format!("flush_all {seconds} noreply\r\n"), ""),
+            (format!("mg k T{seconds}\r\n"), token),
+            (format!("mg k N{seconds}\r\n"), token),
+            (format!("mg k R{seconds}\r\n"), token),
+            (format!("ms k 1 T{seconds}\r\nb\r\n"), token),
+            (format!("md k T{seconds}\r\n"), token),
+            (format!("ma k T{seconds}\r\n"), flag),
+            (format!("ma k N{seconds}\r\n"), flag),
+        ] {
+            client.ask(line, reply);
+        }
+    }
+    client.ask("get k\r\n", "VALUE k 0 1\r\na\r\nEND\r\n");
+}
+
+#[test]
 fn a_client_reads_its_own_writes_within_one_packet() {
     let server = Fixture::new();
     let mut client = server.client();

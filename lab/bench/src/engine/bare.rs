@@ -8,7 +8,6 @@ use memmap2::MmapMut;
 use nuthatch::KeyHasher;
 
 use crate::engine::operations::Operations;
-use crate::engine::rivals::take;
 use crate::engine::subject::{Subject, Tally, Worker};
 
 /// Slots of a bucket: 16 bits of tag and 48 of an item's number, which starts at 1, each.
@@ -218,7 +217,9 @@ impl<const K: usize, const V: usize> BareWorker<'_, K, V> {
             tally.operations += 1;
             tally.gets += 1;
             if let Some(item) = table.find(key, hasher.hash(key)) {
-                take(table.value(item), key, &mut out, &mut tally);
+                // Copied, as an engine that may reuse its memory must.
+                out.copy_from_slice(table.value(item));
+                tally.hit(&out, key, list.value_size());
             }
         }
         tally

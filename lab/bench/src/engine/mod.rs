@@ -1,26 +1,32 @@
-//! Engines in process: how near they come to the memory's limit, and how far rivals stay behind.
+//! Engines in process, beside the memory's limit and other crates.
 //!
 //! Rounds alternate: the raw limit, our engine, each rival, and again, so that all of them meet the
 //! same machine. Keys are hashed, values copied out and checked inside the measured time.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use nuthatch::Engine;
 use nuthatch_workload::KeyMaker;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::limit::{LINES_PER_OPERATION, Memory};
+use crate::failure::Failure;
+use crate::host::Host;
+use crate::limit::{Limits, Memory, WayReport};
+use crate::os;
 use crate::report::Spread;
 use crate::working_set;
 
 mod bare;
+mod library;
 mod operations;
 mod ours;
 mod rivals;
+mod side;
 mod subject;
 
 pub use operations::Distribution;
@@ -30,7 +36,10 @@ pub(crate) use ours::{OurWorker, Ours};
 pub(crate) use subject::{Subject, Tally, Worker, on_cores, preload, round};
 
 use bare::Bare;
-use rivals::{Bytes, Papaya, QuickCache};
+use library::Library;
+use ours::{Any, Form, Known};
+use rivals::{KeyForm, Moka, OneByOne, Papaya, QuickCache, ShardedLru, ValueForm};
+use side::{Side, as_it_is, filled};
 
 /// Operations at a time: about as many as overlap all memory misses of an engine.
 const BATCH: usize = 32;
@@ -38,28 +47,32 @@ const BATCH: usize = 32;
 /// The least and the most operations that a thread has before it begins again.
 const OPERATIONS: (u64, u64) = (1 << 16, 1 << 23);
 
+/// The sizes of [`Sizes`] by default, and the only ones that arrays are compiled for.
+const KEY_SIZE: usize = 16;
+const VALUE_SIZE: usize = 32;
+
 /// Sizes that every engine bench takes.
 #[derive(Args, Clone, Debug)]
 pub struct Sizes {
     /// Bytes of a key
-    #[arg(long, value_name = "BYTES", default_value_t = 16)]
+    #[arg(long, value_name = "BYTES", default_value_t = KEY_SIZE)]
     pub key_size: usize,
     /// Bytes of a value
-    #[arg(long, value_name = "BYTES", default_value_t = 32)]
+    #[arg(long, value_name = "BYTES", default_value_t = VALUE_SIZE)]
     pub value_size: usize,
 }
 
 impl Sizes {
     /// `count` items of these sizes, if they can be.
-    pub fn items(&self, count: u64) -> Result<Items, String> {
+    pub fn items(&self, count: u64) -> Result<Items, Failure> {
         if !(1..=250).contains(&self.key_size) || self.value_size == 0 || count == 0 {
-            return Err("a key has 1 to 250 bytes, a value at least 1; at least 1 item".to_owned());
+            let words = "a key has 1 to 250 bytes, a value at least 1; at least 1 item";
+            return Err(Failure::usage(words));
         }
         if KeyMaker::new(self.key_size).capacity() < count {
             let size = self.key_size;
-            return Err(format!(
-                "--key-size {size}: too short to tell {count} items apart"
-            ));
+            let words = format!("--key-size {size}: too short to tell {count} items apart");
+            return Err(Failure::Usage(words));
         }
         Ok(Items {
             count,
@@ -111,26 +124,37 @@ pub struct Options {
     /// The CPHash paper's parameters.
     #[command(flatten)]
     pub paper: working_set::Parameters,
-    /// Also measure quick_cache and papaya, of arrays (default sizes only) and of boxed bytes, and a bare
-    /// table of the cuckoo engine's layout without anything that an engine must do (default sizes only).
-    /// papaya takes its guard for each batch; "held": for a thousand operations, whatever the batch
-    #[arg(long)]
-    pub rivals: bool,
+    /// Also measure quick_cache, papaya, moka and lru in shards, with keys and values in this form: like with
+    /// like, our engine is asked with sizes that are as well known
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORM",
+        num_args = 0..=1,
+        default_missing_value = "bytes"
+    )]
+    pub rivals: Option<RivalForm>,
     /// Print one line of JSON
     #[arg(long)]
     pub json: bool,
 }
 
 impl Options {
-    fn check(&self) -> Result<Items, String> {
+    fn check(&self) -> Result<Items, Failure> {
         if self.threads == 0 || self.batch() == 0 || self.rounds == 0 {
-            return Err("--threads, --batch, --rounds: at least 1".to_owned());
+            return Err(Failure::usage("--threads, --batch, --rounds: at least 1"));
         }
         if !(0.0..=1.0).contains(&self.get_ratio) {
-            return Err("--get-ratio: 0 to 1".to_owned());
+            return Err(Failure::usage("--get-ratio: 0 to 1"));
         }
         if !(0.0..=1e6).contains(&self.seconds) {
-            return Err("--seconds: 0 to a million".to_owned());
+            return Err(Failure::usage("--seconds: 0 to a million"));
+        }
+        let arrays = self.rivals == Some(RivalForm::Arrays);
+        if arrays && (self.sizes.key_size, self.sizes.value_size) != (KEY_SIZE, VALUE_SIZE) {
+            return Err(Failure::usage(format!(
+                "--rivals arrays: only with keys of {KEY_SIZE} and values of {VALUE_SIZE} bytes"
+            )));
         }
         self.sizes.items(self.items)
     }
@@ -146,6 +170,17 @@ impl Options {
     }
 }
 
+/// How rivals hold keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RivalForm {
+    /// Byte strings of any size: what a cache for any keys is made of. nuthatch's library is measured with them
+    Bytes,
+    /// Arrays of the default sizes, which the compiler knows. A bare table of the cuckoo engine's layout, without
+    /// anything that an engine must do, is measured with them
+    Arrays,
+}
+
 /// What an engine is built for.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
@@ -156,37 +191,57 @@ pub struct Room {
 }
 
 /// What the engine bench found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
+    /// What it was measured on.
+    pub host: Host,
     /// The engine's name.
-    pub engine: &'static str,
+    pub engine: String,
     /// Items stored.
     pub items: u64,
+    /// Bytes of a key.
+    pub key_size: usize,
+    /// Bytes of a value.
+    pub value_size: usize,
     /// Threads.
     pub threads: usize,
     /// Operations at a time.
     pub batch: usize,
+    /// The share of gets.
+    pub get_ratio: f64,
     /// Bytes that the engine used, and over which the limit was measured.
     pub memory_used: u64,
+    /// Bytes that the whole process had when all sides were filled.
+    pub resident: usize,
+    /// Bytes of it in huge pages. The engines ask for them; the heap, where rivals are, only if it is told to.
+    pub resident_in_huge_pages: usize,
     /// Million operations a second of the engine.
     pub mops: f64,
     /// The same with its spread.
     pub mops_spread: Spread,
     /// Hits among gets.
     pub hit_ratio: f64,
-    /// The raw limit: million lines a second divided by the lines of an operation.
+    /// The raw limit: million lines a second, in the best way, divided by the lines of an operation.
     pub limit_mops: f64,
     /// The same with its spread.
     pub limit_spread: Spread,
     /// Engine by limit, round by round.
     pub ratio_limit: Spread,
+    /// The ways in which the limit was measured, the best first.
+    pub limit_ways: Vec<WayReport>,
+    /// All threads by one alone, round by round, if there are several.
+    pub ratio_one_thread: Option<Spread>,
+    /// How rivals hold keys and values, if they were measured.
+    pub form: Option<RivalForm>,
     /// The rivals, by name.
     pub rivals: BTreeMap<String, RivalReport>,
 }
 
 /// What the engine bench found of a rival.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RivalReport {
+    /// Its version.
+    pub version: String,
     /// Million operations a second.
     pub mops: f64,
     /// The same with its spread.
@@ -199,214 +254,180 @@ pub struct RivalReport {
 
 /// Runs the engine bench on an engine that `build` makes.
 pub fn run<E: Engine>(
-    build: impl FnOnce(Room) -> Result<Arc<E>, String>,
+    build: impl FnOnce(Room) -> io::Result<Arc<E>>,
     options: &Options,
-) -> Result<Report, String> {
+) -> Result<Report, Failure> {
     let items = options.check()?;
-    let engine = build(Room {
+    let bench = Bench {
+        engine: build(room(options, &items))?,
+        options,
+        items,
+        lists: lists(options, &items),
+    };
+    match options.rivals {
+        None => Ok(bench.run(bench.ours::<Any>()?, Vec::new())?),
+        Some(RivalForm::Bytes) => {
+            // Ours first: each engine has memory of its own, the rivals share a heap.
+            let ours = bench.ours::<Any>()?;
+            let mut rivals = bench.rivals::<Box<[u8]>, Arc<[u8]>, Box<[u8]>>()?;
+            let library = Library::new(room(options, &items), options.batch())?;
+            let version = env!("CARGO_PKG_VERSION");
+            rivals.push(bench.rival("nuthatch::Cache", version, library)?);
+            Ok(bench.run(ours, rivals)?)
+        }
+        Some(RivalForm::Arrays) => {
+            let ours = bench.ours::<Known<KEY_SIZE, VALUE_SIZE>>()?;
+            type Value = [u8; VALUE_SIZE];
+            let mut rivals = bench.rivals::<[u8; KEY_SIZE], Value, Value>()?;
+            let bare = Bare::<KEY_SIZE, VALUE_SIZE>::new(items.count as usize)?;
+            rivals.push(bench.rival("bare table", "", bare)?);
+            Ok(bench.run(ours, rivals)?)
+        }
+    }
+}
+
+/// What all sides of a run have in common.
+struct Bench<'o, E> {
+    engine: Arc<E>,
+    options: &'o Options,
+    items: Items,
+    /// Operations, a list for each thread.
+    lists: Vec<Operations>,
+}
+
+/// A side that ours is compared with.
+struct Rival<'a> {
+    name: String,
+    version: &'static str,
+    side: Box<dyn Side + 'a>,
+}
+
+impl<E: Engine> Bench<'_, E> {
+    /// Our side, with as much known of the sizes as the form says.
+    fn ours<F: Form>(&self) -> Result<Box<dyn Side>, String> {
+        let ours = Ours::<E, F>::of_form(self.engine.clone(), self.options.batch());
+        filled(ours, &self.items, &self.lists)
+    }
+
+    fn rival<'a, S: Subject + 'a>(
+        &self,
+        name: &str,
+        version: &'static str,
+        subject: S,
+    ) -> Result<Rival<'a>, String> {
+        Ok(Rival {
+            name: name.to_owned(),
+            version,
+            side: filled(subject, &self.items, &self.lists)?,
+        })
+    }
+
+    /// All tables from crates.io, with keys and values in one form: `G` where values are given out, `S` where they
+    /// are shown.
+    fn rivals<K: KeyForm, G: ValueForm + Clone, S: ValueForm>(
+        &self,
+    ) -> Result<Vec<Rival<'static>>, String> {
+        let count = self.items.count as usize;
+        let mut rivals = Vec::new();
+        let quick_cache = OneByOne(QuickCache::<K, G>::new(count));
+        rivals.push(self.rival("quick_cache", env!("VERSION_OF_quick_cache"), quick_cache)?);
+
+        let version = env!("VERSION_OF_papaya");
+        let papaya = Papaya::<K, S>::new(count, self.options.batch());
+        let held = papaya.held();
+        rivals.push(self.rival("papaya", version, papaya)?);
+        rivals.push(Rival {
+            name: "papaya, held".to_owned(),
+            version,
+            side: as_it_is(held),
+        });
+
+        let moka = OneByOne(Moka::<K, G>::new(count));
+        rivals.push(self.rival("moka", env!("VERSION_OF_moka"), moka)?);
+        let lru = OneByOne(ShardedLru::<K, S>::new(count));
+        rivals.push(self.rival("lru in shards", env!("VERSION_OF_lru"), lru)?);
+        Ok(rivals)
+    }
+
+    /// The rounds.
+    fn run(
+        &self,
+        mut ours: Box<dyn Side + '_>,
+        mut rivals: Vec<Rival<'_>>,
+    ) -> Result<Report, String> {
+        let (options, lists) = (self.options, &self.lists[..]);
+        let (batch, time) = (options.batch(), options.round_time());
+        let memory_used = self.engine.stats().memory_used;
+        let memory = Memory::new(memory_used as usize)?;
+        // Where several threads are asked for, also one alone.
+        let mut alone =
+            (options.threads > 1).then(|| as_it_is(Ours::<E>::new(self.engine.clone(), batch)));
+
+        let mut limits = Limits::new();
+        for number in 0..options.rounds {
+            let seed = (number * options.threads) as u64;
+            limits.round(|way, share| {
+                let each = on_cores(options.threads, |thread| {
+                    let memory = &memory;
+                    move || memory.read(way, seed + thread as u64, time.mul_f64(share))
+                })?;
+                Ok(each.iter().sum())
+            })?;
+            ours.round(lists, batch, number, time)?;
+            if let Some(alone) = &mut alone {
+                alone.round(&lists[..1], batch, number, time)?;
+            }
+            for rival in &mut rivals {
+                rival.side.round(lists, batch, number, time)?;
+            }
+        }
+
+        let mops_spread = Spread::of(ours.mops().iter().copied());
+        let limit_spread = Spread::of(limits.best().iter().copied());
+        let rivals = rivals.into_iter().map(|rival| {
+            let spread = Spread::of(rival.side.mops().iter().copied());
+            let report = RivalReport {
+                version: rival.version.to_owned(),
+                mops: spread.median,
+                mops_spread: spread,
+                hit_ratio: rival.side.tally().hit_ratio(),
+                ratio: Spread::of_ratios(ours.mops(), rival.side.mops()),
+            };
+            (rival.name, report)
+        });
+        Ok(Report {
+            host: Host::ask(),
+            engine: self.engine.name().to_owned(),
+            items: self.items.count,
+            key_size: self.items.key_size,
+            value_size: self.items.value_size,
+            threads: options.threads,
+            batch,
+            get_ratio: options.get_ratio,
+            memory_used,
+            resident: os::resident(),
+            resident_in_huge_pages: os::in_huge_pages(),
+            mops: mops_spread.median,
+            mops_spread,
+            hit_ratio: ours.tally().hit_ratio(),
+            limit_mops: limit_spread.median,
+            limit_spread,
+            ratio_limit: Spread::of_ratios(ours.mops(), limits.best()),
+            limit_ways: limits.ways(),
+            ratio_one_thread: alone.map(|alone| Spread::of_ratios(ours.mops(), alone.mops())),
+            form: options.rivals,
+            rivals: rivals.collect(),
+        })
+    }
+}
+
+fn room(options: &Options, items: &Items) -> Room {
+    Room {
         memory: options
             .memory
             .unwrap_or_else(|| options.sizes.memory_for(items.count)),
         items: Some(items.count as usize),
-    })?;
-    let lists = lists(options, &items);
-    let ours = Side::preloaded(Ours::new(engine.clone(), options.batch()), &items, &lists)?;
-    let mut rivals: Vec<Box<dyn Rival>> = Vec::new();
-    if options.rivals {
-        if (items.key_size, items.value_size) == (16, 32) {
-            add_rivals::<[u8; 16], [u8; 32]>(
-                &mut rivals,
-                "of arrays",
-                &items,
-                options.batch(),
-                &lists,
-            )?;
-            let bare = Bare::<16, 32>::new(items.count as usize)?;
-            rivals.push(Box::new(Named {
-                name: "bare table".to_owned(),
-                side: Side::preloaded(bare, &items, &lists)?,
-            }));
-        }
-        add_rivals::<Box<[u8]>, Box<[u8]>>(
-            &mut rivals,
-            "of bytes",
-            &items,
-            options.batch(),
-            &lists,
-        )?;
     }
-    run_beside(&engine, ours, rivals, options, &items, &lists)
-}
-
-/// One side of the comparison: what its rounds gave.
-struct Side<S> {
-    subject: S,
-    mops: Vec<f64>,
-    tally: Tally,
-}
-
-impl<S: Subject> Side<S> {
-    /// Stores the items, looks that none was refused, and goes through the operations once
-    /// unmeasured: what the first get of an item does (marking it as used) is then behind.
-    fn preloaded(subject: S, items: &Items, lists: &[Operations]) -> Result<Self, String> {
-        preload(&subject, items)?;
-        Self::warmed(subject, lists)
-    }
-
-    /// As [`Side::preloaded`], of what holds the items already.
-    fn warmed(subject: S, lists: &[Operations]) -> Result<Self, String> {
-        let mut tally = Tally::default();
-        for list in lists {
-            tally.add(&subject.worker().run(list, 0, list.len()));
-        }
-        match tally.wrong {
-            0 => Ok(Self {
-                subject,
-                mops: Vec::new(),
-                tally: Tally::default(),
-            }),
-            wrong => Err(format!("{wrong} wrong answers")),
-        }
-    }
-
-    fn round(
-        &mut self,
-        lists: &[Operations],
-        batch: usize,
-        number: usize,
-        time: Duration,
-    ) -> Result<(), String> {
-        let from = number * lists[0].len() / 7;
-        let (mops, tally) = round(&self.subject, lists, batch, from, time)?;
-        self.mops.push(mops);
-        self.tally.add(&tally);
-        if self.tally.wrong > 0 {
-            return Err(format!("{} wrong answers", self.tally.wrong));
-        }
-        Ok(())
-    }
-
-    fn as_rival(&self, ours: &[f64]) -> RivalReport {
-        let spread = Spread::of(self.mops.iter().copied());
-        RivalReport {
-            mops: spread.median,
-            mops_spread: spread,
-            hit_ratio: self.tally.hit_ratio(),
-            ratio: Spread::of_ratios(ours, &self.mops),
-        }
-    }
-}
-
-/// A side that ours is compared with.
-trait Rival {
-    fn name(&self) -> &str;
-    fn round(
-        &mut self,
-        lists: &[Operations],
-        batch: usize,
-        number: usize,
-        time: Duration,
-    ) -> Result<(), String>;
-    fn report(&self, ours: &[f64]) -> RivalReport;
-}
-
-struct Named<S> {
-    name: String,
-    side: Side<S>,
-}
-
-impl<S: Subject> Rival for Named<S> {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn round(
-        &mut self,
-        lists: &[Operations],
-        batch: usize,
-        number: usize,
-        time: Duration,
-    ) -> Result<(), String> {
-        self.side.round(lists, batch, number, time)
-    }
-
-    fn report(&self, ours: &[f64]) -> RivalReport {
-        self.side.as_rival(ours)
-    }
-}
-
-/// Both rivals, with keys and values of one form.
-fn add_rivals<K: Bytes, V: Bytes>(
-    rivals: &mut Vec<Box<dyn Rival>>,
-    form: &str,
-    items: &Items,
-    batch: usize,
-    lists: &[Operations],
-) -> Result<(), String> {
-    let count = items.count as usize;
-    rivals.push(Box::new(Named {
-        name: format!("quick_cache {form}"),
-        side: Side::preloaded(QuickCache::<K, V>::new(count), items, lists)?,
-    }));
-    let papaya = Papaya::<K, V>::new(count, batch);
-    let held = papaya.held();
-    rivals.push(Box::new(Named {
-        name: format!("papaya {form}"),
-        side: Side::preloaded(papaya, items, lists)?,
-    }));
-    rivals.push(Box::new(Named {
-        name: format!("papaya {form}, held"),
-        side: Side::warmed(held, lists)?,
-    }));
-    Ok(())
-}
-
-fn run_beside<E: Engine>(
-    engine: &Arc<E>,
-    mut ours: Side<Ours<E>>,
-    mut rivals: Vec<Box<dyn Rival>>,
-    options: &Options,
-    items: &Items,
-    lists: &[Operations],
-) -> Result<Report, String> {
-    let memory_used = engine.stats().memory_used;
-    let memory = Memory::new(memory_used as usize)?;
-
-    let time = options.round_time();
-    let mut limits = Vec::new();
-    for number in 0..options.rounds {
-        let seed = (number * options.threads) as u64;
-        let lines = on_cores(options.threads, |thread| {
-            let memory = &memory;
-            move || memory.read(seed + thread as u64, time)
-        })?;
-        limits.push(lines.iter().sum::<f64>() / LINES_PER_OPERATION);
-        ours.round(lists, options.batch(), number, time)?;
-        for rival in &mut rivals {
-            rival.round(lists, options.batch(), number, time)?;
-        }
-    }
-
-    let mops_spread = Spread::of(ours.mops.iter().copied());
-    let limit_spread = Spread::of(limits.iter().copied());
-    let rivals = rivals.iter().map(|rival| {
-        let report = rival.report(&ours.mops);
-        (rival.name().to_owned(), report)
-    });
-    Ok(Report {
-        engine: engine.name(),
-        items: items.count,
-        threads: options.threads,
-        batch: options.batch(),
-        memory_used,
-        mops: mops_spread.median,
-        mops_spread,
-        hit_ratio: ours.tally.hit_ratio(),
-        limit_mops: limit_spread.median,
-        limit_spread,
-        ratio_limit: Spread::of_ratios(&ours.mops, &limits),
-        rivals: rivals.collect(),
-    })
 }
 
 fn lists(options: &Options, items: &Items) -> Vec<Operations> {
@@ -418,6 +439,7 @@ fn lists(options: &Options, items: &Items) -> Vec<Operations> {
 
 impl Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "{}", self.host)?;
         writeln!(
             out,
             "engine {}: {} items in {} MiB, {} threads, batches of {}",
@@ -432,18 +454,43 @@ impl Display for Report {
             "  {:<22} {:.2} Mop/s, hit ratio {:.4}",
             self.engine, self.mops_spread, self.hit_ratio
         )?;
-        writeln!(
+        if let Some(ratio) = &self.ratio_one_thread {
+            writeln!(out, "  {:<22} engine by it {ratio:.2}", "one thread alone")?;
+        }
+        write!(
             out,
             "  {:<22} {:.2} Mop/s; engine by limit {:.2}",
             "limit", self.limit_spread, self.ratio_limit
         )?;
-        for (name, rival) in &self.rivals {
+        match self.limit_ways.first() {
+            Some(best) => writeln!(out, "; {best}")?,
+            None => writeln!(out)?,
+        }
+        if let Some(form) = self.form {
             writeln!(
                 out,
-                "  {:<22} {:.2} Mop/s, hit ratio {:.4}; engine by rival {:.2}",
-                name, rival.mops_spread, rival.hit_ratio, rival.ratio
+                "rivals of {form}; {} of {} MiB of the process in huge pages",
+                self.resident_in_huge_pages >> 20,
+                self.resident >> 20
+            )?;
+        }
+        for (name, rival) in &self.rivals {
+            let name = format!("{name} {}", rival.version);
+            writeln!(
+                out,
+                "  {name:<22} {:.2} Mop/s, hit ratio {:.4}; engine by rival {:.2}",
+                rival.mops_spread, rival.hit_ratio, rival.ratio
             )?;
         }
         Ok(())
+    }
+}
+
+impl Display for RivalForm {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Bytes => "byte strings",
+            Self::Arrays => "arrays",
+        })
     }
 }

@@ -130,11 +130,6 @@ impl Operations {
         self.kinds.len()
     }
 
-    /// Bytes of every key in the list.
-    pub fn key_size(&self) -> usize {
-        self.key_size
-    }
-
     /// Bytes of every value in the list, and of every answer to it.
     pub fn value_size(&self) -> usize {
         self.value_size

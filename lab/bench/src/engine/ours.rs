@@ -1,5 +1,6 @@
 //! Our engines under measurement, through the seam that the server uses.
 
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
@@ -7,59 +8,119 @@ use nuthatch::{
     Clock, Engine, Handle, Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time, Value,
 };
 
-use crate::engine::operations::{Operation, Operations};
+use crate::engine::operations::Operations;
 use crate::engine::subject::{Subject, Tally, Worker};
-use crate::proof::{consume, vouches};
-
-/// Sizes that single gets are compiled for besides any: those of the rivals of arrays.
-const KEY: usize = 16;
-const VALUE: usize = 32;
 
 /// Places that the engine's background work looks at between two pieces of a list.
 const MAINTENANCE: usize = 64;
 
+/// What the compiler knows of the sizes of keys and values: in a cache for any keys nothing ([`Any`]). A program whose
+/// items are all alike can tell it, as a table of arrays does ([`Known`]).
+pub trait Form: Send + Sync + 'static {
+    /// Room for one value.
+    type Room: AsMut<[MaybeUninit<u8>]>;
+    /// The key, with its size as far as it is known.
+    fn key(key: &[u8]) -> &[u8];
+    /// The size of a value that the list says has `size` bytes.
+    fn value_size(size: usize) -> usize;
+    /// Room for a value of `size` bytes.
+    fn room(size: usize) -> Self::Room;
+}
+
+/// Sizes that are met when the program runs.
+pub struct Any;
+
+impl Form for Any {
+    type Room = Vec<MaybeUninit<u8>>;
+
+    #[inline(always)]
+    fn key(key: &[u8]) -> &[u8] {
+        key
+    }
+
+    #[inline(always)]
+    fn value_size(size: usize) -> usize {
+        size
+    }
+
+    fn room(size: usize) -> Self::Room {
+        vec![MaybeUninit::new(0); size]
+    }
+}
+
+/// Keys of `K` bytes and values of `V`, for lists that have no others.
+pub struct Known<const K: usize, const V: usize>;
+
+impl<const K: usize, const V: usize> Form for Known<K, V> {
+    type Room = [MaybeUninit<u8>; V];
+
+    #[inline(always)]
+    fn key(key: &[u8]) -> &[u8] {
+        let known: &[u8; K] = key.first_chunk().expect("the size was looked at before");
+        known
+    }
+
+    #[inline(always)]
+    fn value_size(_size: usize) -> usize {
+        V
+    }
+
+    fn room(_size: usize) -> Self::Room {
+        [MaybeUninit::new(0); V]
+    }
+}
+
 /// An engine, asked in batches.
-pub struct Ours<E> {
+pub struct Ours<E, F = Any> {
     engine: Arc<E>,
     clock: Clock,
     batch: usize,
+    form: PhantomData<F>,
 }
 
 impl<E: Engine> Ours<E> {
-    /// The engine, asked `batch` operations at a time.
+    /// The engine, asked `batch` operations at a time, with sizes that are met when the program runs.
     pub fn new(engine: Arc<E>, batch: usize) -> Self {
+        Self::of_form(engine, batch)
+    }
+}
+
+impl<E: Engine, F: Form> Ours<E, F> {
+    /// The engine, asked `batch` operations at a time, with as much known of their sizes as the form says.
+    pub fn of_form(engine: Arc<E>, batch: usize) -> Self {
         Self {
             engine,
             clock: Clock::start(),
             batch,
+            form: PhantomData,
         }
     }
 }
 
-impl<E: Engine> Subject for Ours<E> {
-    type Worker<'a> = OurWorker<E::Handle>;
+impl<E: Engine, F: Form> Subject for Ours<E, F> {
+    type Worker<'a> = OurWorker<E::Handle, F>;
 
-    fn worker(&self) -> OurWorker<E::Handle> {
+    fn worker(&self) -> OurWorker<E::Handle, F> {
         OurWorker {
             handle: self.engine.handle(),
             hasher: self.engine.hasher().clone(),
             clock: self.clock,
             batch: self.batch,
-            answers: Answers::default(),
+            answers: Answers::new(),
         }
     }
 }
 
 /// A thread's handle, and room for a batch's answers.
-pub struct OurWorker<H> {
+pub struct OurWorker<H, F = Any> {
     handle: H,
     hasher: KeyHasher,
     clock: Clock,
     batch: usize,
-    answers: Answers,
+    answers: Answers<F>,
 }
 
-impl<H: Handle> OurWorker<H> {
+impl<H: Handle, F: Form> OurWorker<H, F> {
     /// The present moment, for [`OurWorker::ask`] and [`OurWorker::maintain`].
     pub fn now(&self) -> Time {
         self.clock.now()
@@ -76,7 +137,7 @@ impl<H: Handle> OurWorker<H> {
         loop {
             batch.clear();
             for one in operations.by_ref().take(self.batch) {
-                let key = Key::new(one.key, &self.hasher);
+                let key = Key::new(F::key(one.key), &self.hasher);
                 self.handle.prefetch(&key);
                 // Two pushes, so that a get's few words are written and not a whole request moved.
                 match one.set {
@@ -96,34 +157,15 @@ impl<H: Handle> OurWorker<H> {
         }
     }
 
-    /// As a program does that has one key at a time: each request is built, sent and judged alone. Where the
-    /// rivals have sizes that the compiler knows, so have we.
+    /// As a program does that has one key at a time: each request is built, sent and judged alone.
     fn ask_singly(&mut self, now: Time, list: &Operations, from: usize, to: usize) -> Tally {
-        if (list.key_size(), list.value_size()) == (KEY, VALUE) {
-            let room = [MaybeUninit::new(0); VALUE];
-            self.ask_alone(now, list.range(from, to), room, known_key)
-        } else {
-            let room = vec![MaybeUninit::new(0); list.value_size()];
-            self.ask_alone(now, list.range(from, to), room, |key| key)
-        }
-    }
-
-    /// Operations one at a time, with keys as `sized` makes them and values laid down in `room`.
-    #[inline(always)]
-    fn ask_alone<'l>(
-        &mut self,
-        now: Time,
-        operations: impl Iterator<Item = Operation<'l>>,
-        room: impl AsMut<[MaybeUninit<u8>]>,
-        sized: impl Fn(&[u8]) -> &[u8],
-    ) -> Tally {
         let mut tally = Tally::default();
         let mut lone = Lone {
             answer: Answer::None,
-            room,
+            room: F::room(list.value_size()),
             odd: Vec::new(),
         };
-        for one in operations {
+        for one in list.range(from, to) {
             lone.answer = Answer::None;
             match one.set {
                 Some(value) => {
@@ -132,10 +174,10 @@ impl<H: Handle> OurWorker<H> {
                     tally.wrong += u64::from(lone.answer != Answer::Stored);
                 }
                 None => {
-                    let key = Key::new(sized(one.key), &self.hasher);
+                    let key = Key::new(F::key(one.key), &self.hasher);
                     let request = Request { key, op: Op::Get };
                     self.handle.execute(now, &[request], &mut lone);
-                    judge_get(lone.answer, lone.room.as_mut(), sized(one.key), &mut tally);
+                    judge_get(lone.answer, lone.room.as_mut(), F::key(one.key), &mut tally);
                 }
             }
         }
@@ -162,20 +204,13 @@ impl<H: Handle> OurWorker<H> {
     }
 }
 
-impl<H: Handle> Worker for OurWorker<H> {
+impl<H: Handle, F: Form> Worker for OurWorker<H, F> {
     fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
         let now = self.now();
         let tally = self.ask(now, list, from, to);
         self.maintain(now);
         tally
     }
-}
-
-/// A key, so that the compiler knows its size.
-#[inline(always)]
-fn known_key(key: &[u8]) -> &[u8] {
-    let known: &[u8; KEY] = key.first_chunk().expect("the size was looked at before");
-    known
 }
 
 /// What became of a request.
@@ -200,8 +235,8 @@ impl From<Reply> for Answer {
 }
 
 /// A batch's answers: a place of the expected size for each value.
-#[derive(Default)]
-struct Answers {
+struct Answers<F> {
+    form: PhantomData<F>,
     value_size: usize,
     values: Vec<MaybeUninit<u8>>,
     answers: Vec<Answer>,
@@ -209,7 +244,23 @@ struct Answers {
     odd: Vec<MaybeUninit<u8>>,
 }
 
-impl Answers {
+impl<F: Form> Answers<F> {
+    fn new() -> Self {
+        Self {
+            form: PhantomData,
+            value_size: 0,
+            values: Vec::new(),
+            answers: Vec::new(),
+            odd: Vec::new(),
+        }
+    }
+
+    /// Bytes of a value that is as expected.
+    #[inline(always)]
+    fn value_size(&self) -> usize {
+        F::value_size(self.value_size)
+    }
+
     fn start(&mut self, requests: usize, value_size: usize) {
         self.value_size = value_size;
         // Only ever grows: the bytes of earlier batches are overwritten.
@@ -224,10 +275,10 @@ impl Answers {
     /// Counts the answers, and checks each value against its key.
     #[inline]
     fn judge(&self, batch: &[Request<'_>], tally: &mut Tally) {
-        let values = self.values.chunks_exact(self.value_size);
+        let values = self.values.chunks_exact(self.value_size());
         for ((request, answer), value) in batch.iter().zip(&self.answers).zip(values) {
             if matches!(request.op, Op::Get) {
-                judge_get(*answer, value, request.key.bytes(), tally);
+                judge_get(*answer, value, F::key(request.key.bytes()), tally);
             } else {
                 tally.operations += 1;
                 tally.wrong += u64::from(*answer != Answer::Stored);
@@ -246,9 +297,7 @@ fn judge_get(answer: Answer, value: &[MaybeUninit<u8>], key: &[u8], tally: &mut 
             // SAFETY: each byte was initialised when the room was made, and whoever wrote
             // there since (see `Replies::begin`) laid down bytes.
             let value = unsafe { value.assume_init_ref() };
-            tally.hits += 1;
-            tally.consumed ^= consume(value);
-            tally.wrong += u64::from(!vouches(value, key));
+            tally.hit(value, key, value.len());
         }
         Answer::Miss => {}
         _ => tally.wrong += 1,
@@ -308,12 +357,13 @@ fn take_large(value: &impl Value, room: &mut [MaybeUninit<u8>]) -> Answer {
     Answer::Hit
 }
 
-impl<V: Value> Replies<V> for Answers {
+impl<V: Value, F: Form> Replies<V> for Answers<F> {
     #[inline(always)]
     fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        if item.value_len == self.value_size {
+        let size = self.value_size();
+        if item.value_len == size {
             self.answers[index] = Answer::Hit;
-            &mut self.values[index * self.value_size..][..self.value_size]
+            &mut self.values[index * size..][..size]
         } else {
             self.answers[index] = Answer::Wrong;
             self.odd.resize(item.value_len, MaybeUninit::new(0));
@@ -329,7 +379,8 @@ impl<V: Value> Replies<V> for Answers {
     }
 
     fn large(&mut self, index: usize, _item: &Item, value: V) {
-        let room = &mut self.values[index * self.value_size..][..self.value_size];
+        let size = self.value_size();
+        let room = &mut self.values[index * size..][..size];
         self.answers[index] = take_large(&value, room);
     }
 

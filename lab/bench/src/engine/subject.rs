@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::operations::{Items, Operations};
 use crate::os;
+use crate::proof::{consume, vouches};
 
 /// Items stored in one piece while preloading.
 const PRELOAD: usize = 1 << 14;
@@ -22,6 +23,9 @@ pub trait Subject: Sync {
 
     /// A new access.
     fn worker(&self) -> Self::Worker<'_>;
+
+    /// Ends the work that was put off while items were stored.
+    fn settle(&self) {}
 }
 
 /// One thread's access to a table.
@@ -46,6 +50,14 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Counts a value that was found, reads all of it, and checks it against its key.
+    #[inline(always)]
+    pub fn hit(&mut self, value: &[u8], key: &[u8], size: usize) {
+        self.hits += 1;
+        self.consumed ^= consume(value);
+        self.wrong += u64::from(value.len() != size || !vouches(value, key));
+    }
+
     /// Counts the operations of both.
     pub fn add(&mut self, other: &Tally) {
         self.operations += other.operations;
@@ -74,6 +86,8 @@ pub fn preload<S: Subject>(subject: &S, items: &Items) -> Result<(), String> {
         let list = Operations::sets(items, from, to);
         refused += worker.run(&list, 0, list.len()).wrong;
     }
+    drop(worker);
+    subject.settle();
     match refused {
         0 => Ok(()),
         _ => Err(format!("{refused} items could not be stored")),

@@ -15,11 +15,13 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::engine::{Distribution, Items, Sizes};
+use crate::failure::Failure;
 use crate::os;
 
 mod client;
 mod connection;
 mod cpserver;
+mod occupied;
 mod replies;
 mod scan;
 mod script;
@@ -80,6 +82,10 @@ pub struct Options {
     /// The server's process: its CPU time is measured too
     #[arg(long)]
     pub pid: Option<u32>,
+    /// Go on if the server holds items already, which the load replaces or evicts. (CPServer's protocol
+    /// has no way to ask: there it goes on in any case)
+    #[arg(long)]
+    pub overwrite: bool,
     /// The load.
     #[command(flatten)]
     pub load: LoadOptions,
@@ -110,17 +116,20 @@ pub struct Report {
 }
 
 /// Runs the server bench.
-pub fn run(options: &Options) -> Result<Report, String> {
+pub fn run(options: &Options) -> Result<Report, Failure> {
     let target = options
         .target
         .to_socket_addrs()
         .ok()
         .and_then(|mut addresses| addresses.next())
-        .ok_or_else(|| format!("--target {}: not a HOST:PORT", options.target))?;
+        .ok_or_else(|| Failure::Usage(format!("--target {}: not a HOST:PORT", options.target)))?;
     let load = Load::new(&options.load)?;
+    if !options.overwrite && options.load.protocol == Protocol::Memcached {
+        occupied::refuse(target)?;
+    }
     let stop = AtomicBool::new(false);
     load.preload(target, &stop)?;
-    load.run(target, options.pid, None, &stop)
+    Ok(load.run(target, options.pid, None, &stop)?)
 }
 
 /// A load, ready to be put on servers.
@@ -136,31 +145,35 @@ pub(crate) struct Load {
 
 impl Load {
     /// Checks the options and makes the requests.
-    pub fn new(options: &LoadOptions) -> Result<Self, String> {
+    pub fn new(options: &LoadOptions) -> Result<Self, Failure> {
         let protocol = options.protocol;
         let mut sizes = options.sizes.clone();
         if let Some(dialect) = protocol.dialect() {
             sizes.key_size = cpserver::KEY_SIZE;
             if options.multiget > 1 {
-                return Err("--multiget: CPServer's lookups have one key".to_owned());
+                return Err(Failure::usage(
+                    "--multiget: CPServer's lookups have one key",
+                ));
             }
             if dialect.stores_silently() && options.get_ratio == 0.0 {
                 let error = "--get-ratio 0: nothing would tell when; take cpserver-extended";
-                return Err(error.to_owned());
+                return Err(Failure::usage(error));
             }
         }
         let items = sizes.items(options.keys)?;
         if options.conns == 0 || options.pipeline == 0 || options.multiget == 0 {
-            return Err("--conns, --pipeline, --multiget: at least 1".to_owned());
+            return Err(Failure::usage(
+                "--conns, --pipeline, --multiget: at least 1",
+            ));
         }
         if options.threads == 0 || options.threads > options.conns {
-            return Err("--threads: at least 1, at most --conns".to_owned());
+            return Err(Failure::usage("--threads: at least 1, at most --conns"));
         }
         if !(0.0..=1.0).contains(&options.get_ratio) {
-            return Err("--get-ratio: 0 to 1".to_owned());
+            return Err(Failure::usage("--get-ratio: 0 to 1"));
         }
         if !(0.0..=1e6).contains(&options.seconds) {
-            return Err("--seconds: 0 to a million".to_owned());
+            return Err(Failure::usage("--seconds: 0 to a million"));
         }
         let shape = Shape {
             protocol,

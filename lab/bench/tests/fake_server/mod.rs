@@ -19,6 +19,8 @@ pub enum Manner {
     Refusing,
     /// Closes after the first line.
     Closing,
+    /// Tells no statistics.
+    Silent,
 }
 
 /// The server; its threads end with the test's process, or with their connections.
@@ -83,6 +85,11 @@ fn serve(stream: TcpStream, manner: Manner, table: &Table) -> Option<()> {
                     b"STORED\r\n"
                 };
                 output.write_all(reply).ok()?;
+            }
+            "stats" if manner == Manner::Silent => output.write_all(b"ERROR\r\n").ok()?,
+            "stats" => {
+                let items = table.lock().ok()?.len();
+                write!(output, "STAT pid 1\r\nSTAT curr_items {items}\r\nEND\r\n").ok()?;
             }
             _ => return None,
         }

@@ -27,6 +27,7 @@ pub(super) const PEEK: Read = Read {
     new_cas: None,
     may_win: false,
     bump: false,
+    idle: false,
 };
 
 impl<E: Engine> Client<E> {

@@ -19,6 +19,7 @@ pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
         Case::on(Setup::TIGHT, "memory_sizes_drift", drift),
         Case::on(Setup::TIGHT, "memory_sizes_mix", mix),
         Case::on(Setup::TIGHT, "memory_recent_hits_stay", recent),
+        Case::on(Setup::TIGHT, "memory_recent_large_hits_stay", recent_large),
         Case::on(REFUSING, "memory_full_refuses_when_told_to", refuses),
         Case::on(Setup::TIGHT, "memory_limit_changes", limit_changes),
         Case::new("stats_count_items", stats),
@@ -110,14 +111,18 @@ fn drift<E: Engine>(client: &mut Client<E>) {
 
 fn mix<E: Engine>(client: &mut Client<E>) {
     let lens = [40, 900_000, 64, 5000, 200, 120_000, 8192, 8193, 1000];
+    let mut hits = 0;
     for number in 0..3000 {
         put(client, number % 700, lens[number % lens.len()]);
-        look(client, number * 31 % 700);
+        assert!(look(client, number % 700), "the newest is there");
+        hits += usize::from(look(client, number * 31 % 700));
         if number % 5 == 0 {
             client.delete(format!("key {}", number * 17 % 700).as_bytes());
         }
         within_limit(client);
     }
+    // A seventh of them fit, and as many are asked for.
+    assert!(hits > 100, "{hits} of 3000 were there");
     assert_eq!(client.engine.stats().out_of_memory, 0);
 }
 
@@ -141,6 +146,61 @@ fn recent<E: Engine>(client: &mut Client<E>) {
     assert!(misses * 10 < reads, "{misses} misses of {reads}");
 }
 
+/// Hits keep large values in memory like small ones: also values that are not copied out, and values in segments.
+fn recent_large<E: Engine>(client: &mut Client<E>) {
+    // How many times the memory is filled by other items.
+    const ROUNDS: usize = 10;
+    const SMALL: usize = 4000;
+    for (hot, others) in [
+        (20_000, 20_000),
+        (20_000, 4000),
+        (20_000, 1000),
+        (700_000, 100_000),
+        (700_000, 300_000),
+    ] {
+        let stores = ROUNDS * Setup::TIGHT.memory_limit / others;
+        let [small, large] = [SMALL, hot].map(|hot| misses_of_hot(client, hot, stores, others));
+        // An engine that evicts at random loses any value about once a round, also a small one.
+        if small >= ROUNDS / 2 {
+            continue;
+        }
+        assert!(
+            large <= small + 1,
+            "a value of {hot} bytes was missed {large} times among {stores} stores of {others} bytes, \
+             one of {SMALL} bytes {small} times"
+        );
+    }
+}
+
+/// How often a value is missed that is hit three times between any two stores of others.
+fn misses_of_hot<E: Engine>(
+    client: &mut Client<E>,
+    hot: usize,
+    stores: usize,
+    others: usize,
+) -> usize {
+    let store = |client: &mut Client<E>| {
+        put(client, 0, hot);
+        assert!(look(client, 0), "the newest is there");
+    };
+    let mut misses = 0;
+    store(client);
+    for number in 1..=stores {
+        put(client, number, others);
+        if !look(client, 0) {
+            misses += 1;
+            store(client);
+        }
+        // The bytes need no second look.
+        let hits = client.ask_all(&[(b"key 0", Op::Get), (b"key 0", Op::Get)]);
+        assert_eq!(hits.len(), 2);
+        if number % 100 == 0 {
+            client.handle.maintain(client.now, 100);
+        }
+    }
+    misses
+}
+
 fn refuses<E: Engine>(client: &mut Client<E>) {
     const LEN: usize = 1000;
     assert!(!client.engine.evicts());
@@ -155,6 +215,10 @@ fn refuses<E: Engine>(client: &mut Client<E>) {
         }
         assert!(stored * LEN < Setup::TIGHT.memory_limit, "past the limit");
     }
+    assert!(
+        stored * LEN * 2 > Setup::TIGHT.memory_limit,
+        "{stored} items"
+    );
     for number in 0..stored {
         let found = client.get(format!("key {number}").as_bytes());
         assert!(found.as_ref() == Some(&value), "key {number} of {stored}");
@@ -174,15 +238,14 @@ fn refuses<E: Engine>(client: &mut Client<E>) {
 
 fn limit_changes<E: Engine>(client: &mut Client<E>) {
     const LEN: usize = 1000;
-    let count = Setup::TIGHT.memory_limit / LEN;
-    for number in 0..count {
-        put(client, number, LEN);
-    }
-    let lower = Setup::TIGHT.memory_limit / 2;
-    if let Err(reason) = client.engine.set_memory_limit(lower) {
-        assert!(!reason.is_empty(), "a refusal says what is possible");
-        return;
-    }
+    let limit = Setup::TIGHT.memory_limit;
+    let refused = client.engine.set_memory_limit(0);
+    assert!(refused.is_err_and(|reason| !reason.is_empty()));
+    assert_eq!(client.engine.stats().memory_limit, limit as u64);
+    assert!(fill(client, LEN) * LEN * 2 > limit);
+
+    let lower = limit / 2;
+    assert_eq!(client.engine.set_memory_limit(lower), Ok(()));
     assert_eq!(client.engine.stats().memory_limit, lower as u64);
     let mut rounds = 0;
     while client.engine.stats().memory_used > lower as u64 {
@@ -191,13 +254,26 @@ fn limit_changes<E: Engine>(client: &mut Client<E>) {
         rounds += 1;
         assert!(rounds < 100_000, "it never comes below the lower limit");
     }
-    for number in 0..count {
-        look(client, number);
-    }
-    for number in 0..count {
-        put(client, number, LEN);
-    }
+    let left = (0..limit / LEN).filter(|&number| look(client, number));
+    assert!(left.count() > 0, "all had to go for a half");
+    let fitted = fill(client, LEN);
+    assert!(fitted * LEN * 2 > lower, "{fitted} items");
     within_limit(client);
+
+    assert_eq!(client.engine.set_memory_limit(limit), Ok(()));
+    assert_eq!(client.engine.stats().memory_limit, limit as u64);
+    let more = fill(client, LEN);
+    assert!(more * LEN > lower && more > fitted, "{more} items");
+    within_limit(client);
+}
+
+/// Stores values of this length for a whole limit; returns how many were there at the end.
+fn fill<E: Engine>(client: &mut Client<E>, len: usize) -> usize {
+    let count = Setup::TIGHT.memory_limit / len;
+    for number in 0..count {
+        put(client, number, len);
+    }
+    (0..count).filter(|&number| look(client, number)).count()
 }
 
 fn stats<E: Engine>(client: &mut Client<E>) {

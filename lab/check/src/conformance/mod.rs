@@ -46,6 +46,13 @@ impl Setup {
         memory_limit: 16 << 20,
         ..Self::AMPLE
     };
+
+    /// So little that it is soon filled again.
+    pub const SMALL: Self = Self {
+        memory_limit: 8 << 20,
+        item_size_max: 256 << 10,
+        ..Self::TIGHT
+    };
 }
 
 /// One thing that an engine must do.
@@ -87,21 +94,34 @@ pub fn cases<E: Engine>() -> Vec<Case<E>> {
 /// Runs the cases with one of `parts` in their names, and panics at the end with the names of those
 /// that failed.
 pub fn run<E: Engine>(parts: &[&str], make: impl Fn(Setup) -> Arc<E>) {
+    let (passed, failed) = judge(parts, make);
+    assert!(
+        failed.is_empty(),
+        "{} of {} cases failed: {}",
+        failed.len(),
+        passed.len() + failed.len(),
+        failed.join(", ")
+    );
+}
+
+/// Runs the cases with one of `parts` in their names: the names of those that passed, and of those
+/// that failed.
+pub fn judge<E: Engine>(
+    parts: &[&str],
+    make: impl Fn(Setup) -> Arc<E>,
+) -> (Vec<&'static str>, Vec<&'static str>) {
     let wanted = |case: &Case<E>| parts.iter().any(|part| case.name.contains(part));
     let chosen: Vec<_> = cases::<E>().into_iter().filter(wanted).collect();
     assert!(
         !chosen.is_empty(),
         "no case has one of {parts:?} in its name"
     );
-    let failed = |case: &&Case<E>| !passes(case, make(case.setup));
-    let failed: Vec<_> = chosen.iter().filter(failed).map(|case| case.name).collect();
-    assert!(
-        failed.is_empty(),
-        "{} of {} cases failed: {}",
-        failed.len(),
-        chosen.len(),
-        failed.join(", ")
-    );
+    let names = chosen
+        .iter()
+        .map(|case| (case.name, passes(case, make(case.setup))));
+    let (passed, failed): (Vec<_>, Vec<_>) = names.partition(|(_, passed)| *passed);
+    let only_names = |cases: Vec<(&'static str, bool)>| cases.into_iter().map(|(name, _)| name);
+    (only_names(passed).collect(), only_names(failed).collect())
 }
 
 /// Runs one case in a thread of its name; the panic of a failure is printed by that thread.

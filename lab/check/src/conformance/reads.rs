@@ -1,5 +1,7 @@
 //! Gets, touches, and what `mg` can ask for.
 
+use std::time::Duration;
+
 use nuthatch::request::Leave;
 use nuthatch::{Engine, Expiry, Read, Removal, Reply, Store};
 
@@ -15,6 +17,7 @@ pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
         Case::new("read_keys_of_any_bytes", keys_of_any_bytes),
         Case::new("read_metadata", metadata),
         Case::new("read_fetched", fetched),
+        Case::new("read_idle_when_asked", idle),
         Case::new("read_touch", touch),
         Case::new("read_touch_dead_on_arrival", touch_dead_on_arrival),
         Case::new("read_vivify", vivify),
@@ -124,6 +127,21 @@ fn fetched<E: Engine>(client: &mut Client<E>) {
     assert!(!client.peek(b"key").fetched, "a new item was never hit");
     client.get(b"key");
     assert!(client.peek(b"key").fetched, "a plain get is a hit");
+}
+
+fn idle<E: Engine>(client: &mut Client<E>) {
+    let asking = Read { idle: true, ..PEEK };
+    for round in 0..5 {
+        client.set(b"key", b"value");
+        client.set(format!("other {round}").as_bytes(), b"value");
+        assert_eq!(client.meta(b"key", asking).idle.as_secs(), 0);
+        client.wait(7);
+        assert_eq!(client.meta(b"key", asking).idle.as_secs(), 7);
+        assert_eq!(client.peek(b"key").idle, Duration::ZERO, "nobody asked");
+    }
+    // Five times seven seconds ago.
+    let first = client.meta(b"other 0", asking);
+    assert_eq!(first.idle.as_secs(), 35);
 }
 
 fn touch<E: Engine>(client: &mut Client<E>) {

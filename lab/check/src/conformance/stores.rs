@@ -1,7 +1,9 @@
 //! set, add, replace, append, prepend, and cas.
 
+use std::sync::Arc;
+
 use nuthatch::request::Leave;
-use nuthatch::{Condition, Engine, Expiry, Read, Removal, Reply, Store, StoreMode};
+use nuthatch::{Condition, Delta, Engine, Expiry, Read, Removal, Reply, Store, StoreMode};
 
 use super::Case;
 use super::client::{Client, PEEK};
@@ -25,6 +27,7 @@ pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
         ),
         Case::new("store_new_cas", new_cas),
         Case::new("store_cas_rises_with_every_change", cas_rises),
+        Case::new("store_cas_is_not_wasted", cas_is_not_wasted),
     ]
 }
 
@@ -139,6 +142,7 @@ fn append_keeps<E: Engine>(client: &mut Client<E>) {
         assert_eq!((longer.flags, longer.expiry), (7, expiry));
         assert_ne!(longer.cas, first.cas);
     }
+    assert_eq!(client.get(b"key").as_deref(), Some(&b"morevaluemore"[..]));
     client.wait(10);
     assert_eq!(client.get(b"key"), None);
 }
@@ -343,4 +347,38 @@ fn cas_rises<E: Engine>(client: &mut Client<E>) {
         client.delete(b"key");
         rises(client.must_store(b"key", with(StoreMode::Add, b"1")));
     }
+}
+
+/// Two clients change one key in turn: its cas never repeats and always rises, by not much more than one for each
+/// change. Engines have a limited number of them.
+fn cas_is_not_wasted<E: Engine>(client: &mut Client<E>) {
+    const CHANGES: u64 = 2000;
+    let mut other = Client::new(Arc::clone(&client.engine));
+    let first = client.set(b"key", b"0").cas;
+    let mut last = first;
+    for change in 0..CHANGES {
+        let who = if change % 2 == 0 {
+            &mut other
+        } else {
+            &mut *client
+        };
+        let cas = if change % 4 < 2 {
+            who.set(b"key", b"1").cas
+        } else {
+            who.number(b"key", Delta::up(1));
+            who.peek(b"key").cas
+        };
+        assert!(cas > last, "{cas} after {last}");
+        last = cas;
+        // A key that only this client changes.
+        who.set(format!("key {change}").as_bytes(), b"value");
+    }
+    let used = last - first;
+    assert!(used <= 4 * CHANGES + 4096, "{used} for {CHANGES} changes");
+    // After a flush, what either client stored before it is gone, and what either stores is there.
+    client.engine.flush(client.now, client.now);
+    other.set(b"key", b"other");
+    client.set(b"own", b"client");
+    assert!(client.get(b"key").is_some() && other.get(b"own").is_some());
+    assert_eq!(client.get(b"key 7"), None);
 }

@@ -1,6 +1,7 @@
 //! What one operation does to one key: a pure function, and the definition that engines obey.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nuthatch::request::Leave;
 use nuthatch::{Condition, Delta, Expiry, Item, Op, Read, Removal, Reply, Store, StoreMode, Time};
@@ -121,6 +122,11 @@ fn read(slot: &mut Option<StoredItem>, options: &Read, around: Circumstances) ->
     }
     let seen = Item {
         won: wins,
+        idle: if options.idle {
+            now.since(item.accessed)
+        } else {
+            Duration::ZERO
+        },
         ..item.describe(now)
     };
     item.token_sent |= wins;
@@ -147,7 +153,7 @@ fn found(seen: Item, item: &StoredItem, with_value: bool) -> Outcome {
 fn is_due(item: &StoredItem, options: &Read, now: Time) -> bool {
     match (options.recache_below, item.expiry) {
         (Some(seconds), Expiry::At(moment)) => {
-            moment < now.after(std::time::Duration::from_secs(seconds.into()))
+            moment < now.after(Duration::from_secs(seconds.into()))
         }
         _ => false,
     }

@@ -11,6 +11,7 @@
 mod model;
 pub mod step;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arbitrary::Unstructured;
@@ -24,14 +25,14 @@ use proptest::prelude::any;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
 use crate::answer::{Answer, ask};
-pub use model::Misses;
 use model::Model;
+pub use model::{Misses, Tally};
 use step::{
     Ask, CasSpec, ConditionSpec, KeyNumber, LeaveSpec, ModeSpec, NEVER_CAS, OpSpec, Step, StoreSpec,
 };
 
 /// Carries out `cases` random sequences, each on a new engine, and panics with the least sequence
-/// that convicts it.
+/// that convicts it. An engine that may forget must not do so with every second item.
 pub fn property<E: Engine>(cases: usize, misses: Misses, make: impl Fn() -> Arc<E>) {
     let config = Config {
         cases: cases as u32,
@@ -41,23 +42,67 @@ pub fn property<E: Engine>(cases: usize, misses: Misses, make: impl Fn() -> Arc<
         ..Config::default()
     };
     let sequences = proptest::collection::vec(any::<Step>(), 1..60);
+    let sum = Cell::new(Tally::default());
     let judged = TestRunner::new(config).run(&sequences, |steps| {
-        run(&make(), &steps, misses).map_err(TestCaseError::fail)
+        let tally = run(&make(), &steps, misses).map_err(TestCaseError::fail)?;
+        sum.set(Tally {
+            kept: sum.get().kept + tally.kept,
+            forgotten: sum.get().forgotten + tally.forgotten,
+        });
+        Ok(())
     });
     match judged {
-        Ok(()) => {}
+        Ok(()) => {
+            let Tally { kept, forgotten } = sum.get();
+            assert!(kept > forgotten, "{forgotten} items forgotten, {kept} kept");
+        }
         Err(TestError::Fail(wrong, least)) => panic!("{wrong}\n{}", listing(&least)),
         Err(TestError::Abort(reason)) => panic!("{reason}"),
     }
 }
 
+/// How much memory a fuzz target gives its engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// Two dozen keys of at most a mebibyte: nothing has to be evicted.
+    Ample,
+    /// Some of the largest values.
+    Tight,
+}
+
+impl Room {
+    /// Which of them one bit of the fuzzer's says.
+    pub fn of(byte: u8) -> Self {
+        match byte & 1 {
+            0 => Room::Ample,
+            _ => Room::Tight,
+        }
+    }
+
+    /// The memory limit.
+    pub fn bytes(self) -> usize {
+        match self {
+            Room::Ample => 128 << 20,
+            Room::Tight => 8 << 20,
+        }
+    }
+
+    /// Whether the engine may forget.
+    pub fn misses(self) -> Misses {
+        match self {
+            Room::Ample => Misses::Never,
+            Room::Tight => Misses::Lawful,
+        }
+    }
+}
+
 /// Carries out the sequence that `bytes` make, and panics if an answer is wrong: what a fuzz target
-/// calls. The engine is new, and has memory for all.
-pub fn run_bytes<E: Engine>(engine: &Arc<E>, bytes: &[u8]) {
+/// calls. The engine is new.
+pub fn run_bytes<E: Engine>(engine: &Arc<E>, bytes: &[u8], misses: Misses) {
     let mut source = Unstructured::new(bytes);
     let steps = source.arbitrary_iter::<Step>().into_iter().flatten();
     let steps: Vec<_> = steps.map_while(Result::ok).collect();
-    if let Err(wrong) = run(engine, &steps, Misses::Never) {
+    if let Err(wrong) = run(engine, &steps, misses) {
         panic!("{wrong}\n{}", listing(&steps));
     }
 }
@@ -80,7 +125,7 @@ fn listing(steps: &[Step]) -> String {
 
 /// Carries out a sequence on an engine that is new, or under memory pressure has been filled with
 /// other keys; an error says what was answered wrongly, or which invariant does not hold at the end.
-pub fn run<E: Engine>(engine: &Arc<E>, steps: &[Step], misses: Misses) -> Result<(), String> {
+pub fn run<E: Engine>(engine: &Arc<E>, steps: &[Step], misses: Misses) -> Result<Tally, String> {
     let mut driver = Driver {
         handle: engine.handle(),
         engine: Arc::clone(engine),
@@ -92,7 +137,9 @@ pub fn run<E: Engine>(engine: &Arc<E>, steps: &[Step], misses: Misses) -> Result
         let done = driver.step(step);
         done.map_err(|wrong| format!("step {index}, {wrong}"))?;
     }
-    engine.audit().map_err(|broken| format!("audit: {broken}"))
+    let audited = engine.audit();
+    audited.map_err(|broken| format!("audit: {broken}"))?;
+    Ok(driver.model.tally)
 }
 
 struct Driver<E: Engine> {
@@ -287,6 +334,7 @@ impl Asked {
                 new_cas: read.new_cas.map(|own| own.cas()),
                 may_win: read.may_win,
                 bump: read.bump,
+                idle: false,
             }),
             OpSpec::Store(store) => Op::Store(Store {
                 mode: mode(store.mode),

@@ -17,8 +17,19 @@ pub enum Misses {
     Lawful,
 }
 
+/// How often an answer was about an item, and how often an item had been forgotten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// The item was there.
+    pub kept: usize,
+    /// It would have been, with more memory.
+    pub forgotten: usize,
+}
+
 /// The keys' items, as they must be.
 pub struct Model {
+    /// What the answers told.
+    pub tally: Tally,
     misses: Misses,
     item_size_max: usize,
     keys: Vec<KeyModel>,
@@ -42,6 +53,7 @@ impl Model {
     /// No items.
     pub fn new(misses: Misses, item_size_max: usize) -> Self {
         Self {
+            tally: Tally::default(),
             misses,
             item_size_max,
             keys: (0..KEYS).map(|_| KeyModel::default()).collect(),
@@ -93,12 +105,14 @@ impl Model {
         self.advance(now);
         self.last_cas += 1;
         let model = &mut self.keys[key];
+        let was_there = model.item.is_some();
         let mut expected = Vec::new();
         let mut starts = vec![model.item.clone()];
         if self.misses == Misses::Lawful {
             starts.push(None);
         }
         for start in starts {
+            let is_there = start.is_some();
             for header in [0, HEADER_MAX] {
                 let mut item = start.clone();
                 let around = Circumstances {
@@ -109,6 +123,8 @@ impl Model {
                 let outcome = apply(&mut item, op, around);
                 if model.agrees(&outcome, answer) {
                     model.item = item;
+                    self.tally.kept += usize::from(is_there);
+                    self.tally.forgotten += usize::from(was_there && !is_there);
                     return Ok(());
                 }
                 expected.push(describe(&outcome));

@@ -84,9 +84,9 @@ impl Walk {
     pub fn left_out(&mut self, words: &str) {
         self.unreadable += 1;
         if self.unreadable <= NAMED_MAX {
-            eprintln!("nuthatch: {words}");
+            crate::output::note(words);
         } else if self.unreadable == NAMED_MAX + 1 {
-            eprintln!("nuthatch: and more");
+            crate::output::note("and more");
         }
     }
 

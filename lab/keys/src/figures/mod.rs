@@ -240,7 +240,7 @@ fn real_blocks(options: &Options) -> Result<Vec<Block>, Failure> {
     match gather(options, collect::blocks, 20 * generate::FULL) {
         Ok(blocks) => Ok(some(blocks, generate::FULL)),
         Err(Failure::Data(words)) => {
-            eprintln!("nuthatch: no figure of real blocks: {words}");
+            crate::output::note(&format!("no figure of real blocks: {words}"));
             Ok(Vec::new())
         }
         Err(failure) => Err(failure),

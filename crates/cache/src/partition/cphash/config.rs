@@ -24,8 +24,8 @@ pub enum ServerThreads {
 pub struct CpHashConfig {
     /// Bytes for elements and buckets together. At least [`MEMORY_MIN`].
     pub memory_limit: usize,
-    /// Bytes up to which the limit may be raised while running (address space is reserved for
-    /// it). 0: the limit, or the machine's memory if that is more.
+    /// Bytes up to which the limit may be raised while running, and so the address space that is reserved.
+    /// Only what is used of it becomes memory. 0, or less than the limit: the limit.
     pub memory_limit_max: usize,
     /// The largest item in bytes (header, key, value), 1 KiB to 1 GiB.
     pub item_size_max: usize,
@@ -48,8 +48,8 @@ pub struct CpHashConfig {
     pub initial_items: Option<usize>,
 }
 
-/// The smallest memory limit.
-pub const MEMORY_MIN: usize = 4 * PAGE;
+/// The smallest memory limit, in bytes.
+pub const MEMORY_MIN: usize = 1 << 20;
 /// The most partitions: a client has a ring for each.
 pub const PARTITIONS_MAX: usize = 1024;
 /// The largest item limit.
@@ -105,9 +105,9 @@ impl CpHashConfig {
     /// An error in words, or nothing.
     pub fn check(&self) -> Result<(), String> {
         if self.memory_limit < MEMORY_MIN {
-            let (least, asked) = (MEMORY_MIN / PAGE, self.memory_limit / PAGE);
+            let (least, asked) = (MEMORY_MIN >> 10, self.memory_limit >> 10);
             return Err(format!(
-                "memory limit: at least {least} MiB, not {asked} MiB"
+                "memory limit: at least {least} KiB, not {asked} KiB"
             ));
         }
         if !(1024..=ITEM_SIZE_LIMIT).contains(&self.item_size_max) {

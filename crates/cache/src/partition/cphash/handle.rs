@@ -109,6 +109,10 @@ impl<D: Rings> Handle for CpHashHandle<D> {
             0,
             "a reservation is committed when it is complete"
         );
+        assert!(
+            Arc::ptr_eq(&reservation.engine, &self.engine),
+            "a reservation is committed to the engine that made it"
+        );
         if !matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
             let Some(element) = reservation.element.take() else {
                 return Reply::OutOfMemory;

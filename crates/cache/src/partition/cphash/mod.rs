@@ -83,13 +83,12 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::ring::{Array, Design, Single};
 use nuthatch_sync::shim::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
-use super::memory::{BLOCK_COST, MEMORY_MAX, Memory};
+use super::memory::{BLOCK_COST, Memory};
 use super::visit::footprint;
 use super::{Counts, Partition, PartitionConfig, first_buckets};
 use crate::KeyHasher;
 use crate::engine::{Engine, Footprint};
 use crate::index_stats::IndexHistogram;
-use crate::slab::words::machine_memory;
 use crate::stats::{EngineStats, MessageStats};
 use client::Client;
 use config::CpHashConfig;
@@ -134,11 +133,7 @@ impl<D: Rings> CpHash<D> {
         config.check().map_err(invalid)?;
         let count = config.partition_count();
         let overhead = Self::overhead(count);
-        let limit_max = match config.memory_limit_max {
-            0 => machine_memory().min(MEMORY_MAX),
-            most => most,
-        };
-        let limit_max = limit_max.max(config.memory_limit);
+        let limit_max = config.memory_limit_max.max(config.memory_limit);
         let memory = Arc::new(Memory::new(
             config.memory_limit.saturating_sub(overhead),
             limit_max.saturating_sub(overhead),
@@ -280,8 +275,9 @@ impl<D: Rings> Engine for CpHash<D> {
     }
 
     fn stats(&self) -> EngineStats {
-        let counts = self.counts();
-        let stats = counts.engine_stats(&self.base());
+        // Before the counting: a reset beside it may only make the base older than what is counted.
+        let base = *self.base();
+        let stats = self.counts().engine_stats(&base);
         let used = self.shared.memory.used() + Self::overhead(self.partition_count());
         EngineStats {
             // Relaxed: a number for whoever asks.

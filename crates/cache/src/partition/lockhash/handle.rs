@@ -263,6 +263,10 @@ impl Handle for LockHashHandle {
             0,
             "a reservation is committed when it is complete"
         );
+        assert!(
+            Arc::ptr_eq(&reservation.engine, &self.engine),
+            "a reservation is committed to the engine that made it"
+        );
         let Some(element) = reservation.element.take() else {
             return Reply::OutOfMemory;
         };

@@ -59,14 +59,13 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::{AtomicUsize, MutexGuard, Ordering};
 use nuthatch_sync::spinlock::SpinLock;
 
-use super::memory::{BLOCK_COST, MEMORY_MAX, Memory};
+use super::memory::{BLOCK_COST, Memory};
 use super::visit::footprint;
 use super::{Counts, Eviction, Front, Partition, PartitionConfig, Searches, first_buckets};
 use crate::KeyHasher;
 use crate::counters::Registry;
 use crate::engine::{Engine, Footprint};
 use crate::index_stats::IndexHistogram;
-use crate::slab::words::machine_memory;
 use crate::stats::EngineStats;
 use config::LockHashConfig;
 pub use handle::{COPY_MAX, LockHashHandle, LockHashReservation};
@@ -110,11 +109,7 @@ impl LockHash {
             Eviction::Random => (0..count).map(|_| Front::default()).collect(),
         };
         let overhead = count as usize * size_of::<Slot>() + size_of_val(&*fronts);
-        let limit_max = match config.memory_limit_max {
-            0 => machine_memory().min(MEMORY_MAX),
-            most => most,
-        };
-        let limit_max = limit_max.max(config.memory_limit);
+        let limit_max = config.memory_limit_max.max(config.memory_limit);
         let memory = Arc::new(Memory::new(
             config.memory_limit.saturating_sub(overhead),
             limit_max.saturating_sub(overhead),
@@ -214,8 +209,9 @@ impl Engine for LockHash {
     }
 
     fn stats(&self) -> EngineStats {
-        let counts = self.counts();
-        let stats = counts.engine_stats(&self.base.lock());
+        // Before the counting: a reset beside it may only make the base older than what is counted.
+        let base = *self.base.lock();
+        let stats = self.counts().engine_stats(&base);
         let used = self.memory.used() + self.overhead();
         EngineStats {
             // Relaxed: a number for whoever asks.

@@ -8,19 +8,20 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use nuthatch::partition::Eviction;
 use nuthatch::{LockHash, LockHashConfig};
-use nuthatch_check::sequence;
+use nuthatch_check::sequence::{self, Room};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&design, bytes)) = bytes.split_first() else {
         return;
     };
-    // Two dozen keys of at most a mebibyte: nothing has to be evicted.
+    let room = Room::of(design >> 3);
     let config = LockHashConfig {
-        memory_limit: 128 << 20,
+        memory_limit: room.bytes(),
+        memory_limit_max: room.bytes(),
         eviction: [Eviction::Lru, Eviction::Random][usize::from(design & 1)],
         partitions: Some([1, 3, 64, 500][usize::from(design >> 1 & 3)]),
         ..LockHashConfig::default()
     };
     let engine = LockHash::new(config).expect("there is address space");
-    sequence::run_bytes(&Arc::new(engine), bytes);
+    sequence::run_bytes(&Arc::new(engine), bytes, room.misses());
 });

@@ -1,0 +1,64 @@
+//! Items that have left the index, and the return of their memory.
+
+use super::Store;
+use super::arena::Chunk;
+use crate::item::Header;
+
+/// An item that has just left the index: the right to free its memory.
+///
+/// It cannot be copied, and the functions that free memory consume it. So however an item leaves (removed, replaced,
+/// evicted, drained, expired), the [`Pins`](super::pins::Pins) are asked once and its chunks are freed once.
+#[derive(Debug)]
+#[must_use = "the memory is lost unless it is retired or reused"]
+pub struct Unlinked {
+    chunk: Chunk,
+    header: Header,
+}
+
+impl Unlinked {
+    /// To be called once, by the thread that emptied the only slot that referred to the item, under its lock (store
+    /// 2). `header` is the item's header at that moment.
+    pub fn new(chunk: Chunk, header: Header) -> Self {
+        Self { chunk, header }
+    }
+
+    /// Where the item lies.
+    pub fn chunk(&self) -> Chunk {
+        self.chunk
+    }
+
+    /// Its header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+}
+
+impl Store {
+    /// Frees an item's memory, or leaves that to its last reader.
+    #[inline]
+    pub fn retire(&self, item: Unlinked) {
+        if let Some(item) = self.pins.release(item.chunk, item) {
+            self.free_item(item);
+        }
+    }
+
+    /// The same, but if the item is a single chunk of `class` and has no reader, the chunk goes to the caller.
+    pub fn reuse(&self, item: Unlinked, class: usize) -> Option<Chunk> {
+        let item = self.pins.release(item.chunk, item)?;
+        let shape = item.header.shape(self.chunk_max());
+        if shape.segment.is_none() && self.class_of(shape.head_bytes()) == class {
+            return Some(item.chunk);
+        }
+        self.free_item(item);
+        None
+    }
+
+    /// Frees all chunks of an item that has no reader.
+    #[inline]
+    pub(super) fn free_item(&self, item: Unlinked) {
+        if item.header.is_large() {
+            self.free_segments(item.chunk, &item.header.shape(self.chunk_max()));
+        }
+        self.free_chunk(item.chunk);
+    }
+}

@@ -1,0 +1,159 @@
+//! SIGHUP: the configuration file is read again, and what can change while the server runs does.
+
+use nuthatch_server::Controls;
+use toml::{Table, Value};
+
+use crate::command::Serve;
+use crate::extended::Extended;
+use crate::flags::Flags;
+use crate::log::Log;
+use crate::settings::Settings;
+
+/// The key of `-o idle_timeout` among settings.
+const IDLE_TIMEOUT: &str = "-o idle_timeout";
+
+/// What [`Controls::apply`] takes over.
+const APPLIED: [&str; 7] = [
+    "conn-limit",
+    "max-reqs-per-event",
+    "disable-flush-all",
+    "disable-dumping",
+    "disable-cas",
+    "enable-shutdown",
+    IDLE_TIMEOUT,
+];
+
+/// Reads settings again.
+pub struct Reload {
+    source: Serve,
+    /// What the server runs by, each setting under its key in the file.
+    running: Table,
+    log: Log,
+}
+
+impl Reload {
+    /// For a server that was started by `flags`, which came from `source`.
+    pub fn new(source: Serve, flags: &Flags, log: Log) -> Result<Self, String> {
+        Ok(Self {
+            source,
+            running: table(flags)?,
+            log,
+        })
+    }
+
+    /// Opens the log again, reads the file again, and says in the log what came of it.
+    pub fn run(&mut self, controls: &Controls) {
+        self.log.reopen();
+        if let Err(error) = self.apply(controls) {
+            tracing::warn!("SIGHUP: nothing was changed: {error}");
+        }
+    }
+
+    fn apply(&mut self, controls: &Controls) -> Result<(), String> {
+        let flags = self.source.clone().flags()?;
+        let settings = Settings::check(&flags, None)?;
+        let wanted = table(&flags)?;
+        let changed = changes(&self.running, &wanted);
+        let (mut applied, mut waiting) = (Vec::new(), Vec::new());
+        for key in changed {
+            let done = match key.as_str() {
+                "memory-limit" => controls.set_memory_limit(settings.engine.memory_limit),
+                "verbose" => {
+                    controls.set_verbosity(settings.server.verbosity);
+                    Ok(())
+                }
+                key if APPLIED.contains(&key) => {
+                    controls.apply(&settings.server);
+                    Ok(())
+                }
+                _ => {
+                    waiting.push(key);
+                    continue;
+                }
+            };
+            match (done, wanted.get(&key).cloned()) {
+                (Err(error), _) => tracing::warn!("SIGHUP: {key} stays: {error}"),
+                (Ok(()), Some(value)) => {
+                    applied.push(format!("{key} = {value}"));
+                    self.running.insert(key, value);
+                }
+                (Ok(()), None) => {
+                    applied.push(format!("{key} as by default"));
+                    self.running.remove(&key);
+                }
+            }
+        }
+        match applied.is_empty() {
+            true => tracing::warn!("SIGHUP: nothing to apply"),
+            false => tracing::warn!("SIGHUP: applied: {}", applied.join(", ")),
+        }
+        if !waiting.is_empty() {
+            tracing::warn!("SIGHUP: needs a restart: {}", waiting.join(", "));
+        }
+        Ok(())
+    }
+}
+
+/// Keys whose values differ, in the alphabet's order.
+fn changes(running: &Table, wanted: &Table) -> Vec<String> {
+    let mut keys: Vec<String> = running.keys().chain(wanted.keys()).cloned().collect();
+    keys.sort();
+    keys.dedup();
+    keys.retain(|key| running.get(key) != wanted.get(key));
+    keys
+}
+
+/// Settings under their keys in the file; those that add up or are composed under what they come to.
+fn table(flags: &Flags) -> Result<Table, String> {
+    let mut table = Table::try_from(flags).map_err(|error| error.to_string())?;
+    let extended = Extended::parse(&flags.extended)?;
+    let mut put = |key: &str, value: Option<u64>| {
+        if let Some(value) = value {
+            table.insert(key.to_owned(), Value::Integer(value as i64));
+        }
+    };
+    put("verbose", Some(flags.verbosity().into()));
+    put(
+        IDLE_TIMEOUT,
+        extended.idle_timeout.map(|limit| limit.as_secs()),
+    );
+    put(
+        "-o hashpower",
+        extended.initial_items.map(|items| items as u64),
+    );
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Table {
+        table(&toml::from_str(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_differs_is_found_whatever_its_form() {
+        let running = of("port = 1\nverbose = 1\nextended = [\"idle_timeout=3\"]\nthreads = 2");
+        let wanted =
+            of("port = 1\nverbose = 2\nextended = \"modern,idle_timeout=3\"\nlisten = \"a\"");
+        assert_eq!(changes(&running, &wanted), ["listen", "threads", "verbose"]);
+        let wanted = of("memory-limit = \"64m\"\nextended = \"idle_timeout=4\"");
+        let running = of("memory-limit = 64");
+        assert_eq!(changes(&running, &wanted), [IDLE_TIMEOUT]);
+    }
+
+    #[test]
+    fn what_is_applied_are_keys_of_the_file() {
+        let all = of(
+            "conn-limit = 1\nmax-reqs-per-event = 1\ndisable-flush-all = true\n\
+             disable-dumping = true\ndisable-cas = true\nenable-shutdown = true\n\
+             extended = \"idle_timeout=1\"\nverbose = 1\nmemory-limit = 1",
+        );
+        for key in APPLIED.iter().chain(&["verbose", "memory-limit"]) {
+            assert!(all.contains_key(*key), "{key}");
+        }
+        // What has a default is there once it is said, and else not.
+        assert_eq!(of("").len(), 1);
+    }
+}

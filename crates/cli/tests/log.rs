@@ -1,0 +1,307 @@
+//! The log: its contents, its destinations, and that a log that cannot be written stops nothing.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::Path;
+use std::process::Command;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+mod running;
+
+use running::*;
+
+/// Waits until a file has a text.
+fn wait_for(path: &Path, text: &str) -> String {
+    loop {
+        let log = fs::read_to_string(path).unwrap_or_default();
+        if log.contains(text) {
+            return log;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// What was said to and by the connection that talked, without the log's own words before it.
+fn conversation(log: &str) -> Vec<String> {
+    let line = log
+        .lines()
+        .find(|line| line.contains("new client connected"));
+    let line = line.unwrap_or_else(|| panic!("nobody connected: {log}"));
+    let fd = line.split('<').nth(1).unwrap().split(' ').next().unwrap();
+    let signs = [format!("<{fd} "), format!(">{fd} ")];
+    let said = |line: &str| {
+        let at = signs
+            .iter()
+            .filter_map(|sign| line.find(sign.as_str()))
+            .min()?;
+        Some(line[at..].replacen(fd, "", 1))
+    };
+    log.lines().filter_map(said).collect()
+}
+
+#[test]
+fn commands_and_replies_are_in_the_log() {
+    let running = Running::start("-l 127.0.0.1 -p 0 -t 1 -vv");
+    let large = "v".repeat(20_000);
+    let mut stream = TcpStream::connect(running.address()).unwrap();
+    // In pieces, so that a value comes by itself: nothing of it is taken for a command.
+    let request = format!("set a 7 0 3\r\nabc\r\nget a b\r\nset big 0 0 20000\r\n{large}");
+    stream.write_all(request.as_bytes()).unwrap();
+    while running.stat("", "cmd_get") == "0" {}
+    let rest = "\r\nget big a\r\nset q 0 0 2 noreply\r\n<9\r\nmg a v\r\nms m 4\r\n>9 x\r\nbad \x1b[1m\r\n\
+                version\r\nget a\r\nquit\r\n";
+    stream.write_all(rest.as_bytes()).unwrap();
+    let mut replies = String::new();
+    stream.read_to_string(&mut replies).unwrap();
+    let (code, log) = running.end(Signal::SIGTERM);
+    assert_eq!(code, Some(0));
+    let mut said = conversation(&log);
+    assert!(
+        said.remove(0)
+            .starts_with("< new client connected from tcp:127.0.0.1:")
+    );
+    assert_eq!(said.pop().unwrap(), "< connection closed.");
+    let sorted = |mut lines: Vec<String>, sign: char| {
+        lines.retain(|line| line.starts_with(sign));
+        lines
+    };
+    assert_eq!(
+        sorted(said.clone(), '<'),
+        [
+            "< set a 7 0 3",
+            "< get a b",
+            "< set big 0 0 20000",
+            "< get big a",
+            "< set q 0 0 2 noreply",
+            "< mg a v",
+            "< ms m 4",
+            r"< bad \u{1b}[1m",
+            "< version",
+            "< get a",
+            "< quit",
+        ]
+    );
+    let version = concat!("> VERSION 1.6.45-nuthatch-", env!("CARGO_PKG_VERSION"));
+    assert_eq!(
+        sorted(said.clone(), '>'),
+        [
+            "> STORED",
+            "> VALUE a 7 3",
+            "> END",
+            "> STORED",
+            "> VALUE big 0 20000",
+            "> VALUE a 7 3",
+            "> END",
+            "> VA 3",
+            "> HD",
+            "> ERROR",
+            version,
+            "> VALUE a 7 3",
+            "> END",
+        ]
+    );
+    // What was asked stands before what was answered.
+    let place = |line: &str| said.iter().position(|said| said == line).unwrap();
+    assert!(place("< get a b") < place("> VALUE a 7 3"));
+    assert!(place("> VALUE big 0 20000") < place("< version"));
+    assert!(!log.contains("a batch of"), "{log}");
+}
+
+#[test]
+fn more_is_said_with_more() {
+    let running = Running::start("-l 127.0.0.1 -p 0 -t 1 -vvv --cpserver 127.0.0.1:0");
+    let settings = running.ask("get a b\r\nstats settings\r\nquit\r\n");
+    assert!(settings.contains("STAT verbosity 3\r\n"));
+    let mut client = TcpStream::connect(running.cpserver_address()).unwrap();
+    let insert = [&[1, 0, 0, 0, 4, 0, 0, 0], &9_u64.to_le_bytes()[..], b"seed"].concat();
+    let lookup = [&[0; 8], &9_u64.to_le_bytes()[..]].concat();
+    client.write_all(&[insert, lookup].concat()).unwrap();
+    client.read_exact(&mut [0; 8]).unwrap();
+    let (_, log) = running.end(Signal::SIGTERM);
+    for line in [
+        "a batch of 2 requests from 1 connections",
+        " STAT verbosity 3",
+        " INSERT 9 4",
+        " LOOKUP 9",
+    ] {
+        assert!(log.contains(line), "{line}: {log}");
+    }
+}
+
+/// Class of bug: a log that cannot be written ends the thread that writes it.
+#[test]
+fn nobody_need_read_standard_error() {
+    let mut running = Running::start("-l 127.0.0.1 -p 0 -t 1 -v");
+    let (reader, writer) = std::io::pipe().unwrap();
+    running.stderr = std::io::BufReader::new(std::process::ChildStderr::from(
+        std::os::fd::OwnedFd::from(reader),
+    ));
+    drop(writer);
+    for _ in 0..3 {
+        let replies = running.ask("verbosity 3\r\nversion\r\nquit\r\n");
+        assert!(replies.starts_with("OK\r\nVERSION "), "{replies}");
+    }
+    assert_eq!(running.end(Signal::SIGTERM).0, Some(0));
+    // Nor when it says what runs.
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut server = Command::new(NUTHATCH)
+        .args(["-t", "1", "-s"])
+        .arg(&socket)
+        .stderr(writer)
+        .spawn()
+        .unwrap();
+    let stream = loop {
+        if let Ok(stream) = UnixStream::connect(&socket) {
+            break stream;
+        }
+        assert!(server.try_wait().unwrap().is_none(), "it ended");
+        std::thread::yield_now();
+    };
+    assert_eq!(talk(stream, SET_AND_GET), SET_AND_GOT);
+    kill(Pid::from_raw(server.id() as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_file_is_written_and_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, old) = (folder.path().join("log"), folder.path().join("log.1"));
+    fs::write(&log, "what was there\n").unwrap();
+    let line = format!(
+        "-l 127.0.0.1 -p 0 -t 1 -vv -o no_such=1 --log {}",
+        log.display()
+    );
+    let running = Running::start(&line);
+    // On standard error, and in the log.
+    assert!(running.warnings.concat().contains("no_such=1"));
+    running.ask("get before\r\nquit\r\n");
+    let before = wait_for(&log, "connection closed.");
+    for text in [
+        "what was there\n",
+        "no_such=1",
+        ": engine cuckoo,",
+        " get before",
+    ] {
+        assert!(before.contains(text), "{text}: {before}");
+    }
+    fs::rename(&log, &old).unwrap();
+    running.ask("get between\r\nquit\r\n");
+    wait_for(&old, " get between");
+    running.signal(Signal::SIGHUP);
+    wait_for(&log, "SIGHUP");
+    running.ask("get after\r\nquit\r\n");
+    let after = wait_for(&log, " get after");
+    assert!(!after.contains(" get between"));
+    assert!(!fs::read_to_string(&old).unwrap().contains(" get after"));
+    let (code, rest) = running.end(Signal::SIGTERM);
+    assert_eq!(code, Some(0));
+    assert!(!rest.contains(" get "), "{rest}");
+}
+
+#[test]
+fn a_log_that_cannot_be_is_an_error() {
+    let output = run("-l 127.0.0.1 -p 0 --log /no/such/folder/log");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("--log /no/such/folder/log: No such file"),
+        "{said}"
+    );
+}
+
+/// Folders that a server sees as /dev and /run, if the system allows mount namespaces.
+struct View {
+    folder: TempDir,
+}
+
+impl View {
+    fn new() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("dev")).unwrap();
+        fs::create_dir_all(folder.path().join("run/systemd/journal")).unwrap();
+        fs::write(folder.path().join("dev/null"), "").unwrap();
+        let view = Self { folder };
+        view.command("true", "")
+            .status()
+            .unwrap()
+            .success()
+            .then_some(view)
+    }
+
+    fn command(&self, program: &str, line: &str) -> Command {
+        let path = self.folder.path().display();
+        let script = format!(
+            "mount --bind /dev/null {path}/dev/null && mount --rbind {path}/dev /dev && \
+             mount --bind {path}/run /run && exec {program} {line}"
+        );
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", &script]);
+        command
+    }
+
+    fn socket(&self, name: &str) -> UnixDatagram {
+        UnixDatagram::bind(self.folder.path().join(name)).unwrap()
+    }
+}
+
+/// The next datagram that has this text.
+fn datagram(socket: &UnixDatagram, text: &str) -> String {
+    let mut bytes = [0; 4096];
+    loop {
+        let length = socket.recv(&mut bytes).unwrap();
+        let datagram = String::from_utf8_lossy(&bytes[..length]).into_owned();
+        if datagram.contains(text) {
+            return datagram;
+        }
+    }
+}
+
+#[test]
+fn the_systems_logs_are_written() {
+    let Some(view) = View::new() else {
+        println!("not tried: no namespaces of mounts for this user");
+        return;
+    };
+    for (name, missing) in [("syslog", "/dev/log"), ("journald", "journald")] {
+        let line = format!("-l 127.0.0.1 -p 0 -t 1 --log {name}");
+        let output = view.command(NUTHATCH, &line).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains(&format!("--log {name}: ")) && said.contains(missing),
+            "{said}"
+        );
+    }
+    let sockets = [
+        ("syslog", view.socket("dev/log")),
+        ("journald", view.socket("run/systemd/journal/socket")),
+    ];
+    for (name, socket) in sockets {
+        let line = format!("-l 127.0.0.1 -p 0 -t 1 -vv -o no_such=1 --log {name}");
+        let running = Running::spawn(view.command(NUTHATCH, &line));
+        let warning = datagram(&socket, "no_such=1");
+        running.ask("get k\r\nquit\r\n");
+        let command = datagram(&socket, " get k");
+        let (priority, detail) = match name {
+            // The facility daemon is 3, times 8.
+            "syslog" => ("<28>", "<31>"),
+            // A length of 8 bytes stands before a field.
+            _ => (
+                "PRIORITY\n\x01\0\0\0\0\0\0\x004\n",
+                "PRIORITY\n\x01\0\0\0\0\0\0\x006\n",
+            ),
+        };
+        assert!(warning.contains(priority), "{warning}");
+        assert!(command.contains(detail), "{command}");
+        assert!(warning.contains("nuthatch"), "{warning}");
+        assert_eq!(running.end(Signal::SIGTERM).0, Some(0));
+    }
+}

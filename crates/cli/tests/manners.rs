@@ -1,0 +1,204 @@
+//! Behaviour that other programs and tools rely on: names, pipes, small memory limits, foreign servers.
+
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+
+mod running;
+
+use running::*;
+
+/// What it says when it is called by this name.
+fn called(name: &str, line: &str) -> String {
+    let mut command = Command::new(NUTHATCH);
+    let output = command.arg0(name).args(line.split_whitespace()).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn who_looks_for_a_memcached_finds_one() {
+    let version = concat!(
+        "memcached 1.6.45 (nuthatch ",
+        env!("CARGO_PKG_VERSION"),
+        ")"
+    );
+    for (name, option) in [
+        ("memcached", ""),
+        ("/usr/local/bin/memcached", ""),
+        ("nuthatch", "--as-memcached"),
+    ] {
+        assert_eq!(
+            called(name, &format!("{option} -V")),
+            format!("{version}\n")
+        );
+        let help = called(name, &format!("-h {option}"));
+        assert_eq!(help.lines().next(), Some(version), "{help}");
+        assert!(help.contains("--memory-limit <NUM>"));
+    }
+    let own = concat!("nuthatch ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(called("/usr/bin/nuthatch", "-V"), own);
+    let running = Running::start_with("-l 127.0.0.1 -p 0 -t 1 --as-memcached", |command| {
+        command.arg0("memcached");
+    });
+    assert_eq!(running.ask(SET_AND_GET), SET_AND_GOT);
+}
+
+#[test]
+fn what_is_missing_is_refused_with_a_sentence() {
+    for (flags, sentence) in [
+        (&["-Z", "--enable-ssl"][..], "-Z: there is no TLS"),
+        (&["-S", "--enable-sasl"], "-S: there is no SASL"),
+        (
+            &["-Y /users", "--auth-file=/users"],
+            "-Y: there is no authentication",
+        ),
+        (
+            &["-e /pmem", "--memory-file=/pmem"],
+            "-e: items are not kept in a file",
+        ),
+        (
+            &["-N 4", "--napi-ids=4"],
+            "-N: connections are not given to threads",
+        ),
+        (&["-D #"], "-D: prefixes end at a colon"),
+    ] {
+        for flag in flags {
+            let output = run(&format!("-m 64 {flag} -p 0"));
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{flag}: {said}");
+            assert!(said.contains(sentence), "{flag}: {said}");
+        }
+    }
+    // These ask for what is always so.
+    let running = Running::start("-l 127.0.0.1 -p 0 -t 1 -D : -W");
+    assert_eq!(running.ask(SET_AND_GET), SET_AND_GOT);
+}
+
+#[test]
+fn what_is_so_in_any_case_is_shown_so() {
+    let line = "-l 127.0.0.1 -p 0 -t 1 -o slab_reassign,slab_automove,lru_crawler,lru_maintainer";
+    let running = Running::start(line);
+    assert!(!running.warnings.concat().contains("-o"));
+    for (name, value) in [
+        ("slab_reassign", "yes"),
+        ("slab_automove", "1"),
+        ("lru_crawler", "yes"),
+        ("lru_maintainer_thread", "yes"),
+        ("maxconns_fast", "yes"),
+    ] {
+        assert_eq!(running.stat("settings", name), value, "{name}");
+    }
+    let running = Running::start("-l 127.0.0.1 -p 0 -t 1 -o slab_automove=0,no_lru_crawler");
+    let warned = running.warnings.concat();
+    for option in ["-o slab_automove=0: ", "-o no_lru_crawler: "] {
+        assert!(warned.contains(option), "{warned}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    for line in [
+        "completions bash",
+        "man",
+        "-h",
+        "bench fill --memory 2M --value-size 400",
+        "flow theory",
+        "hash size --memory 1G",
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let words = line.split_whitespace();
+        let mut command = Command::new(NUTHATCH);
+        let output = command.args(words).stdout(writer).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*said), (Some(0), ""), "{line}");
+    }
+    // Nor does an error need a reader: its code is its code.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(NUTHATCH);
+    let status = command.args(["-t", "0"]).stderr(writer).status().unwrap();
+    assert_eq!(status.code(), Some(2));
+}
+
+#[test]
+fn a_megabyte_is_enough_for_every_engine() {
+    for engine in [
+        "cuckoo",
+        "cuckoo-paper",
+        "cphash",
+        "cphash-single",
+        "lockhash",
+        "chained",
+        "chained-global",
+        "chained-clock",
+        "chained-global-clock",
+    ] {
+        // Where each request is a message to a thread, many of them take long on a busy machine.
+        let limits = match engine.starts_with("cphash") {
+            true => &[1][..],
+            false => &[1, 3, 8],
+        };
+        for &megabytes in limits {
+            let line = format!("-l 127.0.0.1 -p 0 -t 1 -m {megabytes} --engine {engine}");
+            let running = Running::start(&line);
+            let limit: u64 = megabytes << 20;
+            let before = running.status("VmRSS:");
+            // Twice as much as there is room for, of sizes that need several classes.
+            let mut request = String::new();
+            for number in 0..megabytes * 2000 {
+                let size = 100 + number as usize * 7 % 1900;
+                let value = "v".repeat(size);
+                request += &format!("set k{number} 0 0 {size} noreply\r\n{value}\r\n");
+            }
+            let large = "x".repeat(100_000);
+            request += &format!("set large 0 0 100000\r\n{large}\r\nget large\r\nquit\r\n");
+            let got = running.ask(&request);
+            let (stored, value) = got.split_once("\r\n").unwrap();
+            assert_eq!(stored, "STORED", "{line}");
+            assert!(value.contains(&large), "{line}: {} bytes", value.len());
+            let number = |name: &str| -> u64 { running.stat("", name).parse().unwrap() };
+            assert_eq!(number("limit_maxbytes"), limit);
+            let (items, bytes) = (number("curr_items"), number("bytes"));
+            // A mean item has 1050 bytes and some; not less than a third of the memory is used.
+            assert!(bytes <= limit && bytes > limit / 3, "{line}: {bytes} bytes");
+            assert!(items > megabytes * 300, "{line}: {items} items");
+            assert!(number("evictions") > 0);
+            // In kilobytes: what is resident grows by the limit, and by the pages and buffers around it.
+            let grown = running.status("VmRSS:").saturating_sub(before);
+            assert!(grown < (limit >> 10) + (16 << 10), "{line}: {grown} KiB");
+            assert_eq!(running.end(Signal::SIGTERM).0, Some(0), "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_bench_leaves_a_foreign_servers_items_alone() {
+    let running = Running::start("-l 127.0.0.1 -p 0 -t 1");
+    let address = running.address();
+    let load = format!("bench server --target {address} --conns 1 --keys 100 --seconds 0.05");
+    // The very key that the load begins with.
+    let mine = "set kkkkkkkkkkkkkkk0 0 0 4\r\nmine\r\nquit\r\n";
+    assert_eq!(
+        talk(TcpStream::connect(address).unwrap(), mine),
+        "STORED\r\n"
+    );
+    let output = run(&load);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("holds 1 items") && said.contains("--overwrite"),
+        "{said}"
+    );
+    assert_eq!(
+        running.ask("get kkkkkkkkkkkkkkk0\r\nquit\r\n"),
+        "VALUE kkkkkkkkkkkkkkk0 0 4\r\nmine\r\nEND\r\n"
+    );
+    let report = stdout(&format!("{load} --overwrite --json"));
+    assert!(report.contains("\"misses\":0,"), "{report}");
+    assert_ne!(running.stat("", "curr_items"), "1");
+}

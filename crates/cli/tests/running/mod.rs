@@ -1,0 +1,137 @@
+//! The binary under test: run to its end, or as a server that is ended by its process id.
+
+#![allow(dead_code)] // Each test program uses some of it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+pub const SET_AND_GET: &str = "set k 5 0 3\r\nabc\r\nget k\r\nquit\r\n";
+pub const SET_AND_GOT: &str = "STORED\r\nVALUE k 5 3\r\nabc\r\nEND\r\n";
+
+pub const NUTHATCH: &str = env!("CARGO_BIN_EXE_nuthatch");
+
+pub fn run(line: &str) -> Output {
+    let words = line.split_whitespace();
+    Command::new(NUTHATCH).args(words).output().unwrap()
+}
+
+pub fn stdout(line: &str) -> String {
+    let output = run(line);
+    assert!(output.status.success(), "{line}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A server, ended by its process id if a test fails.
+pub struct Running {
+    pub child: Child,
+    pub stderr: BufReader<std::process::ChildStderr>,
+    /// The line that says what runs.
+    pub says: String,
+    /// What was said before it.
+    pub warnings: Vec<String>,
+}
+
+impl Running {
+    /// Starts a server and waits until it says what runs.
+    pub fn start(line: &str) -> Self {
+        Self::start_with(line, |_| {})
+    }
+
+    pub fn start_with(line: &str, more: impl FnOnce(&mut Command)) -> Self {
+        let mut command = Command::new(NUTHATCH);
+        command.args(line.split_whitespace());
+        more(&mut command);
+        Self::spawn(command)
+    }
+
+    /// Starts a server by a command of any form that becomes one.
+    pub fn spawn(mut command: Command) -> Self {
+        command.stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut running = Self {
+            child,
+            stderr,
+            says: String::new(),
+            warnings: Vec::new(),
+        };
+        loop {
+            let mut line = String::new();
+            let length = running.stderr.read_line(&mut line).unwrap();
+            assert!(length > 0, "it ended: {:?}", running.warnings);
+            if line.contains(": engine ") {
+                running.says = line;
+                return running;
+            }
+            running.warnings.push(line);
+        }
+    }
+
+    /// The address that it says it listens at.
+    pub fn address(&self) -> &str {
+        let memcached = self.says.split(", CPServer at ").next().unwrap();
+        memcached.trim_end().rsplit(' ').next().unwrap()
+    }
+
+    /// The same for CPServer's clients.
+    pub fn cpserver_address(&self) -> &str {
+        self.says
+            .trim_end()
+            .rsplit_once(", CPServer at ")
+            .unwrap()
+            .1
+    }
+
+    pub fn ask(&self, request: &str) -> String {
+        talk(TcpStream::connect(self.address()).unwrap(), request)
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+
+    /// A number of /proc/PID/status.
+    pub fn status(&self, name: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// A line of `stats` or of one of its kinds.
+    pub fn stat(&self, kind: &str, name: &str) -> String {
+        let stats = self.ask(&format!("stats {kind}\r\nquit\r\n"));
+        let line = stats
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
+        line.unwrap_or_else(|| panic!("{name}: {stats}")).to_owned()
+    }
+
+    /// Ends it, and returns its exit code and the rest of what it said.
+    pub fn end(mut self, signal: Signal) -> (Option<i32>, String) {
+        self.signal(signal);
+        let mut rest = String::new();
+        self.stderr.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), rest)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a request that ends with quit and reads to the end.
+pub fn talk(mut stream: impl Read + Write, request: &str) -> String {
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply
+}

@@ -1,0 +1,138 @@
+//! Signals: which end a server, what is left behind, and what SIGHUP changes.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+
+use nix::sys::signal::Signal;
+
+mod running;
+
+use running::*;
+
+#[test]
+fn nothing_is_left_behind_by_any_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, pid) = (folder.path().join("socket"), folder.path().join("pid"));
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGUSR1] {
+        let line = format!("-t 1 -s {} -P {}", socket.display(), pid.display());
+        let running = Running::start(&line);
+        // These end nothing.
+        for harmless in [Signal::SIGHUP, Signal::SIGPIPE] {
+            running.signal(harmless);
+            let stream = UnixStream::connect(&socket).unwrap();
+            assert_eq!(talk(stream, SET_AND_GET), SET_AND_GOT);
+        }
+        assert!(pid.exists() && socket.exists());
+        assert_eq!(running.end(signal).0, Some(0), "{signal}");
+        assert!(!pid.exists() && !socket.exists(), "{signal}");
+    }
+}
+
+#[test]
+fn what_cannot_begin_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let output = run(&format!(
+        "-t 1 -s {} -P /no/such/folder/pid",
+        socket.display()
+    ));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!socket.exists());
+}
+
+#[test]
+fn sighup_reads_the_file_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let [config, log] = ["config", "log"].map(|name| folder.path().join(name));
+    let fixed = "listen = \"127.0.0.1\"\nport = 0\n";
+    fs::write(&config, format!("{fixed}threads = 1\nmemory-limit = 64\n")).unwrap();
+    // What stands on the command line stays, whatever the file says later.
+    let line = format!(
+        "--config {} --log {} -R 77",
+        config.display(),
+        log.display()
+    );
+    let running = Running::start(&line);
+    let mut heard = 0;
+    let mut hang_up = |text: &str| {
+        fs::write(&config, format!("{fixed}{text}")).unwrap();
+        running.signal(Signal::SIGHUP);
+        loop {
+            let said = fs::read_to_string(&log).unwrap();
+            let news = said[heard..].to_owned();
+            // The last line of what a SIGHUP says.
+            if ["restart: ", "nothing was changed"]
+                .iter()
+                .any(|end| news.contains(end))
+            {
+                heard = said.len();
+                return news;
+            }
+            std::thread::yield_now();
+        }
+    };
+    let news = hang_up(
+        "threads = 3\nmemory-limit = 80\nconn-limit = 9\ndisable-flush-all = true\n\
+         enable-shutdown = true\ndisable-dumping = true\ndisable-cas = true\nverbose = 1\n\
+         max-reqs-per-event = 5\nextended = \"idle_timeout=100,hashpower=20\"\n",
+    );
+    let applied = "applied: -o idle_timeout = 100, conn-limit = 9, disable-cas = true, \
+                   disable-dumping = true, disable-flush-all = true, enable-shutdown = true, \
+                   memory-limit = 83886080, verbose = 1";
+    assert!(news.contains(applied), "{news}");
+    assert!(
+        news.contains("needs a restart: -o hashpower, threads"),
+        "{news}"
+    );
+    for (name, value) in [
+        ("maxbytes", "83886080"),
+        ("maxconns", "9"),
+        ("reqs_per_event", "77"),
+        ("verbosity", "1"),
+        ("idle_timeout", "100"),
+        ("shutdown_command", "yes"),
+        ("flush_enabled", "no"),
+        ("dump_enabled", "no"),
+        ("cas_enabled", "no"),
+        ("num_threads", "1"),
+    ] {
+        assert_eq!(running.stat("settings", name), value, "{name}");
+    }
+    assert_eq!(
+        running.ask("flush_all\r\nquit\r\n"),
+        "CLIENT_ERROR flush_all not allowed\r\n"
+    );
+    // A file that cannot be meant so changes nothing.
+    for wrong in ["no_such = 1\n", "conn-limit = 0\n", "threads = [\n"] {
+        let news = hang_up(wrong);
+        assert!(news.contains("nothing was changed"), "{news}");
+    }
+    assert_eq!(running.stat("settings", "maxconns"), "9");
+    // Back to the defaults, and what an engine refuses stays.
+    let news = hang_up("threads = 2\nmemory-limit = 1\n");
+    assert!(news.contains("memory-limit stays: "), "{news}");
+    assert!(news.contains("conn-limit as by default"), "{news}");
+    assert!(news.contains("needs a restart: threads"), "{news}");
+    assert_eq!(running.stat("settings", "flush_enabled"), "yes");
+    assert_eq!(running.stat("settings", "maxconns"), "1024");
+    assert_eq!(running.stat("settings", "maxbytes"), "83886080");
+}
+
+/// Class of bug: a worker that sleeps without a timeout does not learn that there is one.
+#[test]
+fn an_idle_timeout_reaches_who_is_asleep() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    let file = "listen = \"127.0.0.1\"\nport = 0\nthreads = 1\n";
+    fs::write(&config, file).unwrap();
+    let running = Running::start(&format!("--config {}", config.display()));
+    let mut idle = TcpStream::connect(running.address()).unwrap();
+    idle.write_all(b"version\r\n").unwrap();
+    assert_ne!(idle.read(&mut [0; 100]).unwrap(), 0);
+    fs::write(&config, format!("{file}extended = \"idle_timeout=1\"\n")).unwrap();
+    running.signal(Signal::SIGHUP);
+    assert_eq!(idle.read(&mut [0; 100]).unwrap(), 0);
+    assert_eq!(running.stat("", "idle_kicks"), "1");
+}

@@ -1,0 +1,60 @@
+//! Which connections of a worker hold much memory, by how much it is.
+
+use std::collections::BTreeSet;
+
+use crate::account::SHARE_LEAST;
+
+/// Connections that hold more than anybody may in any case. Those that hold less, which is nearly all
+/// of them, are not in it.
+#[derive(Default)]
+pub(crate) struct Holders {
+    /// Bytes and identity.
+    by_size: BTreeSet<(usize, usize)>,
+}
+
+impl Holders {
+    /// A connection that held so much holds so much now.
+    #[inline]
+    pub(crate) fn change(&mut self, id: usize, before: usize, now: usize) {
+        if before > SHARE_LEAST {
+            self.by_size.remove(&(before, id));
+        }
+        if now > SHARE_LEAST {
+            self.by_size.insert((now, id));
+        }
+    }
+
+    /// Those that hold more than this, the largest first.
+    pub(crate) fn above(&self, share: usize) -> impl Iterator<Item = usize> {
+        let above = (share.saturating_add(1), 0)..;
+        self.by_size.range(above).rev().map(|&(_, id)| id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_comes_first_and_the_small_not_at_all() {
+        let mut holders = Holders::default();
+        for (id, bytes) in [
+            (1, 10_000),
+            (2, SHARE_LEAST),
+            (3, 30_000),
+            (4, 20_000),
+            (5, 20_000),
+        ] {
+            holders.change(id, 0, bytes);
+        }
+        assert_eq!(holders.above(0).collect::<Vec<_>>(), [3, 5, 4, 1]);
+        assert_eq!(holders.above(10_000).collect::<Vec<_>>(), [3, 5, 4]);
+        holders.change(3, 30_000, 12_000);
+        holders.change(5, 20_000, 0);
+        assert_eq!(holders.above(0).collect::<Vec<_>>(), [4, 3, 1]);
+        for (id, bytes) in [(1, 10_000), (2, SHARE_LEAST), (3, 12_000), (4, 20_000)] {
+            holders.change(id, bytes, 0);
+        }
+        assert_eq!(holders.above(0).count(), 0);
+    }
+}

@@ -1,0 +1,162 @@
+//! Settings that can change while the server runs: each is one atomic, read where it is applied.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nuthatch::Engine;
+
+use crate::config::Config;
+use crate::shared::Shared;
+use crate::system;
+
+/// The settings of [`Config`] that a running server also takes.
+///
+/// All accesses are Relaxed: each value stands alone, and nothing is published by it. A worker sees a new
+/// value at its next round at the latest.
+pub(crate) struct Live {
+    connections_max: AtomicUsize,
+    commands_per_turn: AtomicU32,
+    /// In milliseconds; 0 is none.
+    idle_timeout: AtomicU64,
+    allow_shutdown: AtomicBool,
+    allow_flush: AtomicBool,
+    allow_dump: AtomicBool,
+    cas: AtomicBool,
+}
+
+impl Live {
+    pub(crate) fn new(config: &Config) -> Self {
+        let live = Self {
+            connections_max: AtomicUsize::default(),
+            commands_per_turn: AtomicU32::default(),
+            idle_timeout: AtomicU64::default(),
+            allow_shutdown: AtomicBool::default(),
+            allow_flush: AtomicBool::default(),
+            allow_dump: AtomicBool::default(),
+            cas: AtomicBool::default(),
+        };
+        live.take(config);
+        live
+    }
+
+    /// Takes its settings from `config`.
+    fn take(&self, config: &Config) {
+        let Config {
+            connections_max,
+            commands_per_turn,
+            idle_timeout,
+            allow_shutdown,
+            allow_flush,
+            allow_dump,
+            cas,
+            ..
+        } = config;
+        // A timeout is never rounded down to none.
+        let idle_timeout = idle_timeout.map_or(0, |limit| (limit.as_millis() as u64).max(1));
+        self.connections_max
+            .store(connections_max.get(), Ordering::Relaxed);
+        self.commands_per_turn
+            .store(commands_per_turn.get(), Ordering::Relaxed);
+        self.idle_timeout.store(idle_timeout, Ordering::Relaxed);
+        self.allow_shutdown
+            .store(*allow_shutdown, Ordering::Relaxed);
+        self.allow_flush.store(*allow_flush, Ordering::Relaxed);
+        self.allow_dump.store(*allow_dump, Ordering::Relaxed);
+        self.cas.store(*cas, Ordering::Relaxed);
+    }
+
+    /// See [`Config::connections_max`].
+    pub(crate) fn connections_max(&self) -> NonZeroUsize {
+        let most = self.connections_max.load(Ordering::Relaxed);
+        NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// See [`Config::commands_per_turn`].
+    #[inline]
+    pub(crate) fn commands_per_turn(&self) -> NonZeroU32 {
+        let most = self.commands_per_turn.load(Ordering::Relaxed);
+        NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// See [`Config::idle_timeout`].
+    #[inline]
+    pub(crate) fn idle_timeout(&self) -> Option<Duration> {
+        let limit = self.idle_timeout.load(Ordering::Relaxed);
+        (limit > 0).then(|| Duration::from_millis(limit))
+    }
+
+    /// See [`Config::allow_shutdown`].
+    pub(crate) fn allow_shutdown(&self) -> bool {
+        self.allow_shutdown.load(Ordering::Relaxed)
+    }
+
+    /// See [`Config::allow_flush`].
+    pub(crate) fn allow_flush(&self) -> bool {
+        self.allow_flush.load(Ordering::Relaxed)
+    }
+
+    /// See [`Config::allow_dump`].
+    pub(crate) fn allow_dump(&self) -> bool {
+        self.allow_dump.load(Ordering::Relaxed)
+    }
+
+    /// See [`Config::cas`].
+    pub(crate) fn cas(&self) -> bool {
+        self.cas.load(Ordering::Relaxed)
+    }
+}
+
+/// Changes settings of a running server, from any thread.
+#[derive(Clone)]
+pub struct Controls(Arc<dyn Control>);
+
+/// What [`Controls`] does, for an engine of any type.
+trait Control: Send + Sync {
+    fn apply(&self, config: &Config);
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), String>;
+    fn set_verbosity(&self, level: u32);
+}
+
+impl Controls {
+    pub(crate) fn new<E: Engine>(shared: Arc<Shared<E>>) -> Self {
+        Self(Arc::new(shared))
+    }
+
+    /// Takes from `config` what can change: `connections_max`, `commands_per_turn`, `idle_timeout`,
+    /// `allow_shutdown`, `allow_flush`, `allow_dump` and `cas`. The rest of it is not looked at.
+    /// Connections that are open stay so, even if fewer are allowed now.
+    pub fn apply(&self, config: &Config) {
+        self.0.apply(config);
+    }
+
+    /// Changes the engine's memory limit, in bytes. Errors: the engine cannot be of that size.
+    pub fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+        self.0.set_memory_limit(bytes)
+    }
+
+    /// Does what the `verbosity` command does.
+    pub fn set_verbosity(&self, level: u32) {
+        self.0.set_verbosity(level);
+    }
+}
+
+impl<E: Engine> Control for Arc<Shared<E>> {
+    fn apply(&self, config: &Config) {
+        system::make_room_for(config.connections_max);
+        self.live.take(config);
+        // A worker that sleeps without a timeout must learn that there is one.
+        for desk in &self.desks {
+            desk.wake();
+        }
+    }
+
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+        self.engine.set_memory_limit(bytes)
+    }
+
+    fn set_verbosity(&self, level: u32) {
+        Shared::set_verbosity(self, level);
+    }
+}

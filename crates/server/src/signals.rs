@@ -1,0 +1,54 @@
+//! Signals as ordinary events, in a thread of their own.
+
+use std::io;
+use std::thread;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals as Incoming;
+
+use crate::shutdown::Shutdown;
+
+/// The signals of a server. From the moment they are caught none of them ends the process by itself:
+///
+/// * SIGTERM, SIGINT and SIGUSR1 (memcached's graceful stop) stop the server;
+/// * SIGHUP asks for its settings and its log to be opened again.
+///
+/// SIGPIPE is not among them: Rust's runtime ignores it before `main`, so that writing to a socket whose
+/// client has gone is an error like any other.
+pub struct Signals(Incoming);
+
+impl Signals {
+    /// Catches them. Those that come before [`Signals::serve`] wait for it, so that a server that is
+    /// told to stop while it starts leaves no socket behind.
+    pub fn catch() -> io::Result<Self> {
+        Incoming::new([SIGTERM, SIGINT, SIGUSR1, SIGHUP]).map(Self)
+    }
+
+    /// Starts a thread that calls `hang_up` at each SIGHUP, and requests the stop at any of the others.
+    pub fn serve(
+        self,
+        shutdown: Shutdown,
+        mut hang_up: impl FnMut() + Send + 'static,
+    ) -> io::Result<()> {
+        let Self(mut incoming) = self;
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || {
+                for signal in incoming.forever() {
+                    if signal == SIGHUP {
+                        hang_up();
+                    } else {
+                        tracing::info!(signal, "stopping");
+                        shutdown.request();
+                    }
+                }
+            })?;
+        Ok(())
+    }
+}
+
+/// Requests the stop when the process gets SIGTERM, SIGINT or SIGUSR1, and lets it live at SIGHUP: for
+/// programs that have nothing to read again. See [`Signals`].
+pub fn on_signals(shutdown: Shutdown) -> io::Result<()> {
+    Signals::catch()?.serve(shutdown, || tracing::info!("SIGHUP: nothing to read again"))
+}

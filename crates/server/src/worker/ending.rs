@@ -1,0 +1,135 @@
+//! How connections end that the server closes.
+//!
+//! A connection that was told why it is closed, or has replies that its client may not have read, is not
+//! just closed: were there input that nobody read, the kernel would reset the connection, and the client
+//! might lose what it was told. So the server says that nothing more comes, drops what the client still
+//! sends, and closes when the client does, or when that takes too long.
+
+use std::io::{ErrorKind, Read};
+use std::mem;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use nuthatch::Engine;
+
+use super::Worker;
+use crate::connection::{Ending, Phase};
+use crate::system;
+
+/// How long a client that was told everything may take to close.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// Bytes that it may send meanwhile.
+const LINGER_BYTES: usize = 64 << 20;
+
+impl<E: Engine> Worker<E> {
+    /// All output is sent: ends the connection if it was to end then. False if it was closed.
+    #[inline]
+    pub(super) fn end(&mut self, id: usize) -> bool {
+        match self.connections[id].ending {
+            Ending::Open | Ending::Lingering { .. } => true,
+            Ending::Parting => self.linger(id),
+            Ending::Finished => {
+                self.close(id);
+                false
+            }
+        }
+    }
+
+    /// Says that nothing more comes, and goes on reading. False if the connection was closed.
+    #[cold]
+    fn linger(&mut self, id: usize) -> bool {
+        let connection = &mut self.connections[id];
+        if connection.stream.finish().is_err() {
+            self.close(id);
+            return false;
+        }
+        connection.ending = Ending::Lingering {
+            since: self.now,
+            left: LINGER_BYTES,
+        };
+        self.lingering += 1;
+        // Nobody looks at these any more.
+        connection.waiting = Default::default();
+        connection.phase = Phase::Commands;
+        connection.unfinished = false;
+        // What was sent behind the last request may be here already, and make no event.
+        connection.readable = true;
+        if !mem::replace(&mut connection.queued, true) {
+            self.ready.push(id);
+        }
+        true
+    }
+
+    /// Drops input of a connection that lingers.
+    #[cold]
+    pub(super) fn drop_input(&mut self, id: usize) {
+        let connection = &mut self.connections[id];
+        let Ending::Lingering { left, .. } = &mut connection.ending else {
+            return;
+        };
+        let room = &mut self.buffer[self.used..];
+        match connection.stream.read(room) {
+            Ok(count) if 0 < count && count < *left => {
+                *left -= count;
+                self.desk.counters.bytes_read.add(count as u64);
+                connection.readable = count == room.len() || connection.hung;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => connection.readable = false,
+            // The client closed, or does not stop.
+            Ok(_) | Err(_) => return self.close(id),
+        }
+        if connection.readable && !mem::replace(&mut connection.queued, true) {
+            self.ready.push(id);
+        }
+    }
+
+    /// Closes connections whose clients have not closed for too long.
+    pub(super) fn close_lingering(&mut self) {
+        if self.lingering == 0 {
+            return;
+        }
+        let now = self.now;
+        let late: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| match connection.ending {
+                Ending::Lingering { since, .. } => now.since(since) >= LINGER,
+                _ => false,
+            })
+            .map(|(id, _)| id)
+            .collect();
+        for id in late {
+            self.close(id);
+        }
+    }
+
+    /// Closes TCP connections by which no byte went either way for too long. A client that takes what
+    /// the kernel has for it is not silent, though the server sees nothing of it: the kernel is asked
+    /// when the time seems to be over, so a client that stopped amidst that is closed once it is over
+    /// again.
+    pub(super) fn close_silent(&mut self) {
+        let Some(limit) = self.shared.live.idle_timeout() else {
+            return;
+        };
+        let now = self.now;
+        let mut silent = Vec::new();
+        for (id, connection) in &mut self.connections {
+            if connection.stream.is_unix() || now.since(connection.active) < limit {
+                continue;
+            }
+            let untaken = system::untaken(connection.stream.as_fd()).unwrap_or(0);
+            if untaken > 0 && untaken != connection.untaken {
+                connection.active = now;
+            } else {
+                silent.push(id);
+            }
+            connection.untaken = untaken;
+        }
+        for id in silent {
+            self.desk.counters.idle_kicks.bump();
+            self.close(id);
+        }
+    }
+}

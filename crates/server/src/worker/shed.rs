@@ -1,0 +1,78 @@
+//! Who holds too much of the connections' buffers is closed, so that the others keep their terms. When,
+//! [`account`](crate::account) says.
+//!
+//! Each worker judges its own connections; the acceptor spreads them evenly. Who raised the account's
+//! level woke the others to do the same. What a connection costs the others is what it holds and for how
+//! long: who has just begun with a long line goes after those who have held less for longer.
+
+use nuthatch::{Engine, Time};
+use nuthatch_protocol::{Error, encode};
+
+use super::Worker;
+use crate::account::Level;
+use crate::connection::{Connection, Ending, Phase};
+use crate::listen::Protocol;
+
+impl<E: Engine> Worker<E> {
+    /// While the account is full, closes those of its connections that hold more than a fair share.
+    #[inline]
+    pub(super) fn shed_any(&mut self) {
+        if self.shared.account.level() == Level::Full {
+            self.shed(Level::Full, |_, _| true);
+        }
+    }
+
+    /// While the account fills, closes those that make no progress besides.
+    pub(super) fn shed_stuck(&mut self) {
+        if self.shared.account.level() >= Level::Filling {
+            self.shed(Level::Filling, Connection::is_stuck);
+        }
+    }
+
+    /// Closes connections that hold more than a fair share, and may be closed, until there is relief from
+    /// this level: first those that cost most.
+    #[cold]
+    fn shed(&mut self, level: Level, may: impl Fn(&Connection<E::Handle>, Time) -> bool) {
+        let now = self.now;
+        let share = self.shared.account.share(level, self.shared.connections());
+        let mut costs: Vec<(u64, usize)> = self
+            .holders
+            .above(share)
+            .map(|id| (id, &self.connections[id]))
+            .filter(|(_, connection)| may(connection, now))
+            .map(|(id, connection)| (connection.cost(now), id))
+            .collect();
+        costs.sort_unstable_by(|one, other| other.cmp(one));
+        for (_, id) in costs {
+            if self.shared.account.is_relieved_of(level) {
+                return;
+            }
+            self.turn_out(id);
+        }
+    }
+
+    /// Closes a connection for what it holds. It is told so where no reply is under way.
+    fn turn_out(&mut self, id: usize) {
+        self.desk.counters.read_buf_oom.bump();
+        let connection = &mut self.connections[id];
+        tracing::warn!(
+            peer = %connection.info.peer(),
+            bytes = connection.accounted,
+            "closed: connections hold too much, and this one more than its share"
+        );
+        if connection.output.is_empty() && connection.ending == Ending::Open {
+            if connection.protocol == Protocol::Memcached {
+                let error = Error::Server("out of memory reading request");
+                encode::error(connection.output.text(), error);
+            }
+            connection.waiting = Default::default();
+            connection.phase = Phase::Commands;
+            connection.unfinished = false;
+            connection.ending = Ending::Parting;
+            self.flush(id);
+        } else {
+            self.close(id);
+        }
+        self.publish();
+    }
+}

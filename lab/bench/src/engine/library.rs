@@ -1,0 +1,107 @@
+//! [`nuthatch::Cache`], the library's face, under measurement: what a program asks that does not use the engine
+//! itself. Beside the engine it reads a clock in each call, finds the thread's handle, and a batch of gets allocates.
+
+use nuthatch::Cache;
+
+use crate::engine::Room;
+use crate::engine::operations::{Operation, Operations};
+use crate::engine::subject::{Subject, Tally, Worker};
+
+/// A cache, asked so many keys at a time.
+pub struct Library {
+    cache: Cache,
+    batch: usize,
+}
+
+impl Library {
+    /// A cache with this room, asked `batch` keys at a time.
+    pub fn new(room: Room, batch: usize) -> Result<Self, String> {
+        let builder = Cache::builder().memory_limit(room.memory);
+        let builder = match room.items {
+            Some(items) => builder.initial_items(items),
+            None => builder,
+        };
+        let cache = builder.build().map_err(|error| error.to_string())?;
+        Ok(Self { cache, batch })
+    }
+}
+
+impl Subject for Library {
+    type Worker<'a> = LibraryWorker<'a>;
+
+    fn worker(&self) -> LibraryWorker<'_> {
+        LibraryWorker {
+            library: self,
+            value: Vec::new(),
+        }
+    }
+}
+
+/// A thread's access to a [`Library`].
+pub struct LibraryWorker<'a> {
+    library: &'a Library,
+    value: Vec<u8>,
+}
+
+impl LibraryWorker<'_> {
+    /// One operation.
+    #[inline(always)]
+    fn call(&mut self, one: Operation<'_>, value_size: usize, tally: &mut Tally) {
+        let cache = &self.library.cache;
+        tally.operations += 1;
+        match one.set {
+            Some(value) => tally.wrong += u64::from(cache.set(one.key, value).is_err()),
+            None => {
+                tally.gets += 1;
+                match cache.get_into(one.key, &mut self.value) {
+                    Ok(true) => tally.hit(&self.value, one.key, value_size),
+                    Ok(false) => {}
+                    Err(_) => tally.wrong += 1,
+                }
+            }
+        }
+    }
+
+    /// Gets in one call.
+    fn gets(&self, keys: &[&[u8]], value_size: usize, tally: &mut Tally) {
+        let Ok(values) = self.library.cache.multi_get(keys) else {
+            tally.wrong += 1;
+            return;
+        };
+        tally.operations += keys.len() as u64;
+        tally.gets += keys.len() as u64;
+        for (key, value) in keys.iter().zip(&values) {
+            if let Some(value) = value {
+                tally.hit(value, key, value_size);
+            }
+        }
+    }
+}
+
+impl Worker for LibraryWorker<'_> {
+    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
+        let (batch, size) = (self.library.batch, list.value_size());
+        let mut tally = Tally::default();
+        if batch == 1 {
+            for one in list.range(from, to) {
+                self.call(one, size, &mut tally);
+            }
+            return tally;
+        }
+        let mut keys = Vec::with_capacity(batch);
+        let mut operations = list.range(from, to);
+        while operations.len() > 0 {
+            keys.clear();
+            for one in operations.by_ref().take(batch) {
+                match one.set {
+                    Some(_) => self.call(one, size, &mut tally),
+                    None => keys.push(one.key),
+                }
+            }
+            if !keys.is_empty() {
+                self.gets(&keys, size, &mut tally);
+            }
+        }
+        tally
+    }
+}

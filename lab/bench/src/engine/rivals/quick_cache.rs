@@ -1,0 +1,36 @@
+//! The quick_cache crate: shards behind reader-writer locks, S3-FIFO.
+
+use crate::engine::rivals::{Hasher, KeyForm, Table, ValueForm, room_for};
+
+/// Every item weighs one.
+type Unit = quick_cache::UnitWeighter;
+
+/// A cache of quick_cache's.
+pub struct QuickCache<K, V>(quick_cache::sync::Cache<K, V, Unit, Hasher>);
+
+impl<K: KeyForm, V: ValueForm + Clone> QuickCache<K, V> {
+    /// Room for `items`.
+    pub fn new(items: usize) -> Self {
+        let room = room_for(items);
+        Self(quick_cache::sync::Cache::with(
+            room,
+            room as u64,
+            Unit::default(),
+            Hasher::default(),
+            quick_cache::sync::DefaultLifecycle::default(),
+        ))
+    }
+}
+
+impl<K: KeyForm, V: ValueForm + Clone> Table for QuickCache<K, V> {
+    fn set(&self, key: &[u8], value: &[u8]) {
+        self.0.insert(K::of(key), V::of(value));
+    }
+
+    #[inline(always)]
+    fn get(&self, key: &[u8], show: impl FnOnce(&[u8])) {
+        if let Some(value) = self.0.get(K::sought(key)) {
+            show(value.bytes());
+        }
+    }
+}

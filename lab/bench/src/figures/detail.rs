@@ -1,0 +1,163 @@
+//! Every figure of a run, a table for each bench.
+
+use std::fmt::Write as _;
+
+use crate::engine::RivalForm;
+use crate::figures::{Found, Table, load, server_name, spread, thousands, work};
+use crate::times::Times;
+use crate::{engine, growth, versus};
+
+/// The tables, with what they were measured on.
+pub fn tables(found: &Found, commit: &str) -> String {
+    let mut text = format!("{}\n", found.host(commit));
+    for report in &found.engines {
+        let _ = write!(text, "\n{}", engine(report));
+    }
+    if let Some(table) = growths(&found.growths) {
+        let _ = write!(
+            text,
+            "\nMicroseconds a call, while the index grows, while nothing grows, and of the machine without an \
+             engine, each run on a line:\n\n{}",
+            table.text
+        );
+    }
+    if let Some(first) = found.versus.first() {
+        let _ = write!(
+            text,
+            "\nServers under {} connections, {} keys, values of {} bytes:\n\n{}",
+            first.conns,
+            thousands(first.keys),
+            first.value_size,
+            servers(&found.versus).text
+        );
+    }
+    text
+}
+
+fn engine(report: &engine::Report) -> String {
+    let mut text = format!(
+        "Engine {}, {} items of {} + {} bytes in {} MiB, {} thread{}: {}",
+        report.engine,
+        thousands(report.items),
+        report.key_size,
+        report.value_size,
+        report.memory_used >> 20,
+        report.threads,
+        if report.threads == 1 { "" } else { "s" },
+        work(report),
+    );
+    if let Some(form) = report.form {
+        let sizes = match form {
+            RivalForm::Bytes => "sizes unknown to the compiler, as of the rivals' byte strings",
+            RivalForm::Arrays => "sizes known to the compiler, as of the rivals' arrays",
+        };
+        let _ = write!(
+            text,
+            "; {sizes}. {} of {} MiB of the process in huge pages",
+            report.resident_in_huge_pages >> 20,
+            report.resident >> 20
+        );
+    }
+    text.push_str(".\n\n");
+    let mut table = Table::new(["side", "million/s", "engine by it", "hit ratio"]);
+    table.row([
+        report.engine.clone(),
+        spread(&report.mops_spread),
+        String::new(),
+        format!("{:.4}", report.hit_ratio),
+    ]);
+    if let Some(best) = report.limit_ways.first() {
+        table.row([
+            format!("the memory's limit: {best}"),
+            spread(&report.limit_spread),
+            spread(&report.ratio_limit),
+            String::new(),
+        ]);
+    }
+    if let Some(ratio) = &report.ratio_one_thread {
+        table.row(["one thread alone", "", &spread(ratio), ""]);
+    }
+    for (name, rival) in &report.rivals {
+        table.row([
+            format!("{name} {}", rival.version).trim_end().to_owned(),
+            spread(&rival.mops_spread),
+            spread(&rival.ratio),
+            format!("{:.4}", rival.hit_ratio),
+        ]);
+    }
+    text + &table.text
+}
+
+fn growths(reports: &[growth::Report]) -> Option<Table> {
+    let first = reports.first()?;
+    let mut table = Table::new([
+        &format!("{} to {}", thousands(first.from), thousands(first.to)),
+        "p50",
+        "p99.99",
+        "longest",
+        "over 1 ms",
+        "calls",
+    ]);
+    type Of = fn(&growth::Report) -> &Times;
+    let rows: [(&str, Of); 7] = [
+        ("set, growing", |report| &report.growing.sets),
+        ("set, steady", |report| &report.steady.sets),
+        ("get, growing", |report| &report.growing.gets),
+        ("get, steady", |report| &report.steady.gets),
+        ("machine: clock beside new memory", |report| {
+            &report.machine.clock
+        }),
+        ("machine: the other clock", |report| {
+            &report.machine.other_clock
+        }),
+        ("machine: a new MiB", |report| &report.machine.pages),
+    ];
+    for (name, of) in rows {
+        for times in reports.iter().map(of) {
+            table.row([
+                name.to_owned(),
+                format!("{:.2}", times.p50_us),
+                format!("{:.1}", times.p9999_us),
+                format!("{:.0}", times.max_us),
+                thousands(times.over_1_ms),
+                thousands(times.count),
+            ]);
+        }
+    }
+    Some(table)
+}
+
+fn servers(reports: &[versus::Report]) -> Table {
+    let mut table = Table::new([
+        "load",
+        "server",
+        "thousand keys/s",
+        "CPU us a key",
+        "p99 us",
+        "ours by it: keys/s",
+        "ours by it: CPU",
+    ]);
+    for report in reports {
+        let row = |name: String, side: &versus::Side, ratios: [String; 2]| {
+            let thousand = |number: f64| number / 1e3;
+            let mut rate = side.ops_per_s;
+            rate.median = thousand(rate.median);
+            rate.min = thousand(rate.min);
+            rate.max = thousand(rate.max);
+            let own = [
+                load(report),
+                name,
+                spread(&rate),
+                spread(&side.server_cpu_us_per_op),
+                spread(&side.p99_us),
+            ];
+            own.into_iter().chain(ratios).collect::<Vec<_>>()
+        };
+        table.row(row("nuthatch".to_owned(), &report.ours, Default::default()));
+        for rival in &report.rivals {
+            let ratios = [&rival.ratio_ops_per_s, &rival.ratio_server_cpu].map(spread);
+            table.row(row(server_name(&rival.side), &rival.side, ratios));
+        }
+    }
+    table
+}

@@ -1,0 +1,203 @@
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::*;
+use crate::engine::RivalReport;
+use crate::host::Host;
+use crate::limit::{By, WayReport};
+use crate::versus::{RivalSide, Side};
+
+fn of(median: f64) -> Spread {
+    Spread {
+        median,
+        min: median * 0.5,
+        max: median * 2.0,
+    }
+}
+
+fn host() -> Host {
+    Host {
+        nuthatch: "1.2.3".to_owned(),
+        compiler: "rustc 1.95.0".to_owned(),
+        processor: "Processor X".to_owned(),
+        cores: 2,
+        cache: "32768K".to_owned(),
+        kernel: "Linux 6.18".to_owned(),
+        huge_pages: "madvise".to_owned(),
+    }
+}
+
+fn rival(version: &str, ratio: f64) -> RivalReport {
+    RivalReport {
+        version: version.to_owned(),
+        mops: 1.0,
+        mops_spread: of(1.0),
+        hit_ratio: 1.0,
+        ratio: of(ratio),
+    }
+}
+
+fn engine(batch: usize, form: Option<RivalForm>) -> engine::Report {
+    let rivals = [
+        ("moka", rival("0.12.16", 30.0)),
+        ("papaya", rival("0.2.5", 3.0)),
+        ("papaya, held", rival("0.2.5", 2.0)),
+        ("bare table", rival("", 0.7)),
+    ];
+    let rivals = rivals.map(|(name, rival)| (name.to_owned(), rival));
+    engine::Report {
+        host: host(),
+        engine: "cuckoo".to_owned(),
+        items: 10_000_000,
+        key_size: 16,
+        value_size: 32,
+        threads: 1,
+        batch,
+        get_ratio: 1.0,
+        memory_used: 800 << 20,
+        resident: 8000 << 20,
+        resident_in_huge_pages: 7000 << 20,
+        mops: 18.0,
+        mops_spread: of(18.0),
+        hit_ratio: 1.0,
+        limit_mops: 22.0,
+        limit_spread: of(22.0),
+        ratio_limit: of(0.8),
+        limit_ways: vec![WayReport {
+            by: By::FarPrefetches,
+            in_flight: 32,
+            mops: of(22.0),
+        }],
+        ratio_one_thread: None,
+        form,
+        rivals: form.map_or(BTreeMap::new(), |_| BTreeMap::from(rivals)),
+    }
+}
+
+fn side(version: Option<&str>) -> Side {
+    Side {
+        command: "/somewhere/memcached -p 1".to_owned(),
+        version: version.map(str::to_owned),
+        ops_per_s: of(2_000_000.0),
+        server_cpu_us_per_op: of(0.125),
+        p99_us: of(70.0),
+        misses: 0,
+    }
+}
+
+fn versus(pipeline: usize, get_ratio: f64) -> versus::Report {
+    let rival = |version, warning: Option<&str>| RivalSide {
+        ratio_ops_per_s: of(4.0),
+        ratio_server_cpu: of(0.18),
+        side: side(Some(version)),
+        warning: warning.map(str::to_owned),
+    };
+    versus::Report {
+        host: host(),
+        conns: 50,
+        pipeline,
+        multiget: 1,
+        get_ratio,
+        keys: 100_000,
+        value_size: 32,
+        ours: side(Some("1.6.45-nuthatch-1.2.3")),
+        rivals: vec![rival("1.6.45", None), rival("1.6.18", Some("it is old"))],
+    }
+}
+
+/// As `report::print` writes it.
+fn line<R: Serialize>(bench: &str, report: &R) -> String {
+    let mut line = json!({ "bench": bench });
+    let report = serde_json::to_value(report).unwrap();
+    let fields = line.as_object_mut().unwrap();
+    fields.extend(report.as_object().unwrap().clone());
+    line.to_string() + "\n"
+}
+
+#[test]
+fn the_summary_has_a_row_for_each_run_and_a_column_for_each_rival() {
+    let mut threads = engine(32, None);
+    (threads.threads, threads.ratio_one_thread) = (2, Some(of(1.9)));
+    let lines = [
+        line("engine", &engine(32, Some(RivalForm::Bytes))),
+        line("engine", &engine(1, Some(RivalForm::Arrays))),
+        line("engine", &threads),
+        line("versus", &versus(100, 1.0)),
+        line("versus", &versus(1, 0.0)),
+    ];
+    let found = Found::read(&lines.concat()).unwrap();
+    let expected = "\
+nuthatch 1.2.3 (abc), rustc 1.95.0, on 2 cores of Processor X with 32768K of last-level cache, Linux 6.18, \
+huge pages: madvise. Medians of the rounds, with the least and the greatest.
+
+| in process, of | million/s | by the memory's limit | by moka 0.12.16 | by papaya 0.2.5 |
+|---|---|---|---|---|
+| byte strings: GET, 32 at a time | 18.0 (9.0 to 36.0) | 0.80 (0.40 to 1.60) | 30 (15 to 60) | 3.00 (1.50 to 6.00) |
+| arrays: GET, one at a time | 18.0 (9.0 to 36.0) | 0.80 (0.40 to 1.60) | 30 (15 to 60) | 3.00 (1.50 to 6.00) |
+
+| the server's CPU time for a key | us | by memcached 1.6.45 | by memcached 1.6.18 |
+|---|---|---|---|
+| GET, pipelines of 100 | 0.125 (0.062 to 0.250) | 0.180 (0.090 to 0.360) | 0.180 (0.090 to 0.360) |
+| SET, one at a time | 0.125 (0.062 to 0.250) | 0.180 (0.090 to 0.360) | 0.180 (0.090 to 0.360) |
+
+| and | measured |
+|---|---|
+| 2 threads by one alone: GET, 32 at a time | 1.90 (0.95 to 3.80); 18.0 (9.0 to 36.0) million/s |
+
+it is old.
+";
+    assert_eq!(summary::tables(&found, "abc"), expected);
+}
+
+#[test]
+fn the_detail_has_every_side() {
+    let lines = [
+        line("engine", &engine(32, Some(RivalForm::Bytes))),
+        line("versus", &versus(100, 1.0)),
+    ];
+    let detail = detail::tables(&Found::read(&lines.concat()).unwrap(), "");
+    for row in [
+        "| cuckoo | 18.0 (9.0 to 36.0) |  | 1.0000 |",
+        "| the memory's limit: by prefetches into the second level, 32 in flight | 22 (11 to 44) | 0.80 (0.40 to 1.60) |  |",
+        "| bare table | 1.00 (0.50 to 2.00) | 0.70 (0.35 to 1.40) | 1.0000 |",
+        "| papaya, held 0.2.5 | 1.00 (0.50 to 2.00) | 2.00 (1.00 to 4.00) | 1.0000 |",
+        "| GET, pipelines of 100 | nuthatch | 2000 (1000 to 4000) | 0.125 (0.062 to 0.250) | 70 (35 to 140) |  |  |",
+        "| GET, pipelines of 100 | memcached 1.6.18 | 2000 (1000 to 4000) | 0.125 (0.062 to 0.250) | 70 (35 to 140) | 4.00 (2.00 to 8.00) | 0.180 (0.090 to 0.360) |",
+    ] {
+        assert!(detail.lines().any(|line| line == row), "{row}\n{detail}");
+    }
+    // Paths of the machine do not get into documents.
+    assert!(!detail.contains("/somewhere"));
+}
+
+#[test]
+fn figures_that_do_not_belong_together_are_refused() {
+    let mut other = engine(1, None);
+    other.host.kernel = "Linux 5.0".to_owned();
+    let lines = line("engine", &engine(32, None)) + &line("engine", &other);
+    let error = Found::read(&lines).err().unwrap();
+    assert!(error.starts_with("line 2: of another machine"), "{error}");
+    for odd in [
+        "{}",
+        "what",
+        "{\"bench\":\"engine\"}",
+        "{\"bench\":\"server\"}",
+    ] {
+        let lines = line("engine", &engine(32, None)) + odd + "\n";
+        let error = Found::read(&lines).err().unwrap();
+        assert!(error.starts_with("line 2: "), "{odd}: {error}");
+    }
+}
+
+#[test]
+fn numbers_have_the_digits_that_say_something() {
+    assert_eq!(spread(&of(0.035)), "0.035 (0.018 to 0.070)");
+    assert_eq!(spread(&of(0.8)), "0.80 (0.40 to 1.60)");
+    assert_eq!(spread(&of(7.2)), "7.2 (3.6 to 14.4)");
+    assert_eq!(spread(&of(40.0)), "40 (20 to 80)");
+    assert_eq!(thousands(901_120), "901,120");
+    assert_eq!(thousands(12), "12");
+    assert_eq!(thousands(1_000_000), "1,000,000");
+}

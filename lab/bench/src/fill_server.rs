@@ -1,0 +1,130 @@
+//! Fill of another server: how many items it holds when the first had to go.
+
+use std::fmt::{self, Display};
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Items, Operations};
+use crate::os;
+use crate::started::Started;
+
+/// Items stored between two looks at the server's numbers.
+const PIECE: u64 = 64;
+
+/// What was found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FilledServer {
+    /// What it says of its version.
+    pub version: String,
+    /// Items held when the first had to go.
+    pub items_before_eviction: u64,
+}
+
+/// Starts a server, stores items until it says that one was evicted or refuses one, and ends it.
+pub(crate) fn run(command: &str, items: &Items) -> Result<FilledServer, String> {
+    let server = Started::start(command, &os::cores(), &AtomicBool::new(false))?;
+    let fill = || -> io::Result<u64> {
+        let mut client = Client::new(server.connect()?);
+        let (mut from, mut held) = (0, 0);
+        loop {
+            let list = Operations::sets(items, from, from + PIECE);
+            let stored = client.store(&list)?;
+            let numbers = client.numbers()?;
+            if !stored || numbers.evictions > 0 {
+                return Ok(held);
+            }
+            (from, held) = (from + PIECE, numbers.items);
+        }
+    };
+    Ok(FilledServer {
+        version: server.version()?,
+        items_before_eviction: fill().map_err(|error| format!("{}: {error}", server.command()))?,
+    })
+}
+
+/// A connection that speaks memcached's protocol.
+struct Client {
+    replies: BufReader<TcpStream>,
+    requests: Vec<u8>,
+    line: String,
+}
+
+/// What a server says of itself.
+#[derive(Default)]
+struct Numbers {
+    items: u64,
+    evictions: u64,
+}
+
+impl Client {
+    fn new(stream: TcpStream) -> Self {
+        Self {
+            replies: BufReader::new(stream),
+            requests: Vec::new(),
+            line: String::new(),
+        }
+    }
+
+    /// Stores items. False if the server refused one.
+    fn store(&mut self, list: &Operations) -> io::Result<bool> {
+        self.requests.clear();
+        for one in list.range(0, list.len()) {
+            let value = one.set.unwrap_or_default();
+            let size = format!(" 0 0 {}\r\n", value.len());
+            let parts: [&[u8]; 5] = [b"set ", one.key, size.as_bytes(), value, b"\r\n"];
+            self.requests.extend_from_slice(&parts.concat());
+        }
+        self.replies.get_ref().write_all(&self.requests)?;
+        let mut all = true;
+        for _ in 0..list.len() {
+            all &= self.line()? == "STORED";
+        }
+        Ok(all)
+    }
+
+    fn numbers(&mut self) -> io::Result<Numbers> {
+        self.replies.get_ref().write_all(b"stats\r\n")?;
+        let mut numbers = Numbers::default();
+        loop {
+            let mut words = self.line()?.split(' ');
+            match (words.next(), words.next(), words.next()) {
+                (Some("STAT"), Some(name), Some(value)) => {
+                    let number = || value.parse().map_err(|_| odd(value));
+                    match name {
+                        "curr_items" => numbers.items = number()?,
+                        "evictions" => numbers.evictions = number()?,
+                        _ => {}
+                    }
+                }
+                (Some("END"), None, None) => return Ok(numbers),
+                _ => return Err(odd(&self.line)),
+            }
+        }
+    }
+
+    /// The next line of its answers.
+    fn line(&mut self) -> io::Result<&str> {
+        self.line.clear();
+        match self.replies.read_line(&mut self.line)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(self.line.trim_end()),
+        }
+    }
+}
+
+fn odd(answer: &str) -> io::Error {
+    io::Error::other(format!("an answer that is not memcached's: {answer}"))
+}
+
+impl Display for FilledServer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "memcached {}: {} items before the first eviction",
+            self.version, self.items_before_eviction
+        )
+    }
+}

@@ -1,0 +1,188 @@
+//! Servers that a bench starts, on free ports and chosen cores, and ends.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::os;
+
+/// How often a starting server is tried, and an ending one looked after.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// So often an ending server is looked after before it is killed.
+const LOOKS_BEFORE_KILL: usize = 500;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// So many bytes of an answer are read at most.
+const ANSWER_MAX: u64 = 1 << 10;
+
+/// A server.
+pub struct Started {
+    command: String,
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Started {
+    /// Starts a server on a free port, and waits until it takes a connection.
+    pub fn start(command: &str, cores: &[usize], stop: &AtomicBool) -> Result<Self, String> {
+        let address = free_address().map_err(|error| format!("no free port: {error}"))?;
+        let command = command.replace("{port}", &address.port().to_string());
+        let child = spawn(&command, cores).map_err(|error| format!("{command}: {error}"))?;
+        let mut server = Self {
+            command,
+            child,
+            address,
+        };
+        while TcpStream::connect(address).is_err() {
+            if let Ok(Some(status)) = server.child.try_wait() {
+                return Err(format!("{}: ended at once: {status}", server.command));
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err("interrupted".to_owned());
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(server)
+    }
+
+    /// Its command line.
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A connection to it, for requests that are answered soon.
+    pub fn connect(&self) -> std::io::Result<TcpStream> {
+        let stream = TcpStream::connect(self.address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    }
+
+    /// What it says of its version, in memcached's protocol.
+    pub fn version(&self) -> Result<String, String> {
+        let answer = self
+            .ask_version()
+            .map_err(|error| format!("{}: {error}", self.command))?;
+        let version = answer.trim_end().strip_prefix("VERSION ");
+        let version = version.ok_or_else(|| format!("{}: version: {answer}", self.command))?;
+        Ok(version.to_owned())
+    }
+
+    fn ask_version(&self) -> std::io::Result<String> {
+        let stream = self.connect()?;
+        (&stream).write_all(b"version\r\n")?;
+        let mut answer = String::new();
+        BufReader::new(stream.take(ANSWER_MAX)).read_line(&mut answer)?;
+        Ok(answer)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        os::ask_to_end(self.child.id());
+        for _ in 0..LOOKS_BEFORE_KILL {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+        // It did not listen. Errors mean that it has just ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that was free a moment ago.
+fn free_address() -> std::io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+/// Starts a command on some cores. A child inherits the affinity of the thread that starts it, so it
+/// is started from a thread that has it.
+fn spawn(command: &str, cores: &[usize]) -> Result<Child, String> {
+    let mut words = command.split_whitespace();
+    let program = words.next().ok_or("no command")?;
+    let mut command = Command::new(program);
+    command
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    thread::scope(|scope| {
+        let starter = scope.spawn(|| {
+            os::pin_to(cores)?;
+            command.spawn().map_err(|error| error.to_string())
+        });
+        starter.join().map_err(|_| "a thread panicked".to_owned())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_cannot_start_or_stay_is_named() {
+        let stop = AtomicBool::new(false);
+        let cores = os::cores();
+        let missing = Started::start("/no/such/server -p {port}", &cores, &stop);
+        assert!(missing.is_err_and(|error| error.starts_with("/no/such/server -p ")));
+        let ending = Started::start("true", &cores, &stop);
+        assert!(ending.is_err_and(|error| error.starts_with("true: ended at once")));
+    }
+
+    #[test]
+    fn a_server_of_another_protocol_has_no_version() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut server = Started {
+            command: "other".to_owned(),
+            child: spawn("sleep 1000", &os::cores()).unwrap(),
+            address: listener.local_addr().unwrap(),
+        };
+        for (answer, version) in [
+            ("VERSION 1.6.45\r\n", Ok("1.6.45")),
+            ("ERROR\r\n", Err("other: version: ERROR\r\n")),
+            ("", Err("other: version: ")),
+        ] {
+            let answering = thread::spawn({
+                let listener = listener.try_clone().unwrap();
+                move || {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    let mut command = [0; 9];
+                    stream.read_exact(&mut command).unwrap();
+                    assert_eq!(&command, b"version\r\n");
+                    stream.write_all(answer.as_bytes()).unwrap();
+                }
+            });
+            let told = server.version();
+            answering.join().unwrap();
+            assert_eq!(told.as_deref().map_err(String::as_str), version);
+        }
+        drop(listener);
+        assert!(server.version().is_err());
+        server.child.kill().unwrap();
+    }
+
+    #[test]
+    fn an_interrupted_start_ends_the_child() {
+        let stop = AtomicBool::new(true);
+        let started = Started::start("sleep 1000", &os::cores(), &stop);
+        assert_eq!(started.err().as_deref(), Some("interrupted"));
+    }
+}

@@ -1,0 +1,129 @@
+//! Is there an order of all operations on a key that explains every answer?
+//!
+//! The search of Wing and Gong, with the memory that Lowe gave it ("Testing for linearizability",
+//! 2017): an operation may come next if no other one that has not come yet had ended before it
+//! began; a configuration (how far each thread has come, and the item) that was met before is not
+//! looked at again. A thread's operations on the key keep their order, those of one batch too, whose
+//! interval is the batch's. So a configuration is a number for each thread and an item, and a history
+//! costs about its length times how much of it is concurrent.
+//!
+//! Under pressure the item may be forgotten between any two operations. What is not lawful then is
+//! that it comes back.
+
+use std::collections::HashMap;
+
+use super::act::{Act, Register, Told};
+use crate::sequence::Misses;
+
+/// An operation with its answer and its time.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// The thread.
+    pub thread: usize,
+    /// Which batch of the thread's.
+    pub batch: usize,
+    /// What was asked.
+    pub act: Act,
+    /// What was answered.
+    pub told: Told,
+    /// The clock's count before the batch.
+    pub began: usize,
+    /// And after it; [`PENDING`] if only the part of the history before that counts.
+    pub ended: usize,
+}
+
+/// The end of an operation that may have taken effect, or not yet.
+pub const PENDING: usize = usize::MAX;
+
+/// An order that explains a history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    /// How often the item has to have been forgotten.
+    pub forgotten: usize,
+}
+
+/// Looks for an order that explains the history of one key; `None` if there is none. Events of one
+/// thread come in its order.
+pub fn judge(history: &[Event], misses: Misses) -> Option<Order> {
+    let threads = by_thread(history);
+    let required: Vec<usize> = threads
+        .iter()
+        .map(|events| events.iter().filter(|event| event.ended != PENDING).count())
+        .collect();
+    let mut met: HashMap<Vec<usize>, Vec<Register>> = HashMap::new();
+    let start = Configuration {
+        done: vec![0; threads.len()],
+        item: Register::default(),
+        forgotten: 0,
+    };
+    let mut ahead = vec![start];
+    while let Some(here) = ahead.pop() {
+        if here
+            .done
+            .iter()
+            .zip(&required)
+            .all(|(done, all)| done >= all)
+        {
+            let forgotten = here.forgotten;
+            return Some(Order { forgotten });
+        }
+        let items = met.entry(here.done.clone()).or_default();
+        if items.contains(&here.item) {
+            continue;
+        }
+        items.push(here.item.clone());
+        here.push_next(&threads, misses, &mut ahead);
+    }
+    None
+}
+
+/// How far each thread has come, and what item there is.
+struct Configuration {
+    done: Vec<usize>,
+    item: Register,
+    forgotten: usize,
+}
+
+impl Configuration {
+    /// Pushes what may come next. The last of them is tried first: the operation that ended first,
+    /// on an item that is not forgotten.
+    fn push_next(&self, threads: &[Vec<&Event>], misses: Misses, ahead: &mut Vec<Self>) {
+        let next = threads.iter().zip(&self.done).enumerate();
+        let next = next.filter_map(|(thread, (events, &done))| Some((thread, *events.get(done)?)));
+        let mut next: Vec<(usize, &Event)> = next.collect();
+        // A thread's ends rise, so its next operation ends before all that follow.
+        let Some(first_end) = next.iter().map(|(_, event)| event.ended).min() else {
+            return;
+        };
+        next.retain(|(_, event)| event.began <= first_end);
+        next.sort_by_key(|(_, event)| std::cmp::Reverse(event.ended));
+        let mut push = |thread: usize, event: &Event, item: &Register, forgotten| {
+            if let Some(item) = item.after(&event.act, &event.told) {
+                let mut done = self.done.clone();
+                done[thread] += 1;
+                ahead.push(Self {
+                    done,
+                    item,
+                    forgotten,
+                });
+            }
+        };
+        if misses == Misses::Lawful && !self.item.is_empty() {
+            for &(thread, event) in &next {
+                push(thread, event, &Register::default(), self.forgotten + 1);
+            }
+        }
+        for &(thread, event) in &next {
+            push(thread, event, &self.item, self.forgotten);
+        }
+    }
+}
+
+fn by_thread(history: &[Event]) -> Vec<Vec<&Event>> {
+    let count = history.iter().map(|event| event.thread + 1).max();
+    let mut threads = vec![Vec::new(); count.unwrap_or(0)];
+    for event in history {
+        threads[event.thread].push(event);
+    }
+    threads
+}

@@ -1,0 +1,97 @@
+//! The least part of a history that convicts.
+//!
+//! What is left out must not be what the rest needs: a part is only taken if it is certain that the
+//! whole could not be explained either.
+
+use super::judge::{Event, PENDING, judge};
+use crate::sequence::Misses;
+
+/// The least part found of a history that cannot be explained.
+pub fn least(history: &[Event], misses: Misses) -> Vec<Event> {
+    let convicts = |history: &[Event]| judge(history, misses).is_none();
+    let mut part = first_part(history, &convicts);
+    loop {
+        let before = part.len();
+        part = last_part(part, &convicts);
+        part = without_idle(part, &convicts);
+        if part.len() == before {
+            return part;
+        }
+    }
+}
+
+/// One line an operation, in the order in which they began.
+pub fn listing(history: &[Event]) -> String {
+    let mut events: Vec<_> = history.iter().collect();
+    events.sort_by_key(|event| event.began);
+    let line = |event: &&Event| {
+        let Event {
+            thread,
+            batch,
+            act,
+            began,
+            ..
+        } = event;
+        let ended = match event.ended {
+            PENDING => "later".to_string(),
+            ended => ended.to_string(),
+        };
+        let told = event.told.brief();
+        format!("  {began}..{ended} thread {thread}, batch {batch}: {act:?} -> {told}\n")
+    };
+    events.iter().map(line).collect()
+}
+
+/// What happened until the first moment at which no order explains what had ended by then. What was
+/// under way may have taken effect or not; if a whole is explained by an order, so is each such part,
+/// by the order's start.
+fn first_part(history: &[Event], convicts: &impl Fn(&[Event]) -> bool) -> Vec<Event> {
+    let until = |moment: usize| -> Vec<Event> {
+        let begun = history.iter().filter(|event| event.began < moment);
+        let cut = begun.map(|event| Event {
+            ended: if event.ended <= moment {
+                event.ended
+            } else {
+                PENDING
+            },
+            ..event.clone()
+        });
+        cut.collect()
+    };
+    let mut ends: Vec<_> = history.iter().map(|event| event.ended).collect();
+    ends.sort_unstable();
+    let first = ends.partition_point(|&end| !convicts(&until(end)));
+    ends.get(first).map_or(history.to_vec(), |&end| until(end))
+}
+
+/// What happened from a set on, without what had ended before it began. What the set overlaps, or
+/// what began during it, may take effect before it, and so must be blind too.
+fn last_part(history: Vec<Event>, convicts: &impl Fn(&[Event]) -> bool) -> Vec<Event> {
+    let resets = |set: &Event| {
+        let beside = history
+            .iter()
+            .filter(|event| event.ended >= set.began && event.began <= set.ended);
+        set.act.is_blind() && beside.into_iter().all(|event| event.act.is_blind())
+    };
+    let mut sets: Vec<&Event> = history.iter().filter(|event| resets(event)).collect();
+    sets.sort_by_key(|set| std::cmp::Reverse(set.began));
+    let from = |set: &&Event| -> Vec<Event> {
+        let after = history.iter().filter(|event| event.ended >= set.began);
+        after.cloned().collect()
+    };
+    let shorter = sets.iter().map(from).find(|part| convicts(part));
+    shorter.unwrap_or(history)
+}
+
+/// What changed nothing is not needed to explain anything else.
+fn without_idle(mut history: Vec<Event>, convicts: &impl Fn(&[Event]) -> bool) -> Vec<Event> {
+    for index in (0..history.len()).rev() {
+        if history[index].told.changed_nothing() {
+            let event = history.remove(index);
+            if !convicts(&history) {
+                history.insert(index, event);
+            }
+        }
+    }
+    history
+}

@@ -1,0 +1,460 @@
+//! Concurrent histories of batches, judged for linearizability key by key.
+//!
+//! Threads carry out batches of a few operations on a few keys, and note when each batch began and
+//! ended by the count of a shared clock. All operations of a batch have its interval, and those on
+//! one key its order. Keys do not depend on each other, so each has a history of its own, for which
+//! an order is sought in which the oracle's transition gives every answer ([`judge()`]). Of the
+//! histories that cannot be explained, the least is printed ([`least()`]).
+//!
+//! Beside them, batches store ballast that nobody asks for: under it the index grows, or items are
+//! evicted.
+
+mod act;
+mod judge;
+mod least;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nuthatch::engine::Reservation;
+use nuthatch::{Engine, Handle, Key, Op, Reply, Request, Store};
+use nuthatch_workload::Seed;
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+use crate::answer::{Answer, ask};
+use crate::sequence::Misses;
+use crate::stress::on_threads;
+use crate::values::bytes;
+use act::NOW;
+pub use act::{Act, Text, Told};
+pub use judge::{Event, Order, PENDING, judge};
+pub use least::{least, listing};
+
+/// How many histories, of what size.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Times that the threads meet and start together.
+    pub rounds: usize,
+    /// Threads of each round.
+    pub threads: usize,
+    /// Batches of each thread in a round.
+    pub batches: usize,
+    /// Operations of a batch, at most.
+    pub batch_max: usize,
+    /// Keys of a round: few, so that threads meet.
+    pub keys: usize,
+    /// Rounds after which the same keys come again.
+    pub generations: usize,
+    /// Ballast of a batch, at most.
+    pub ballast_max: usize,
+    /// Lengths of its values.
+    pub ballast_len: Range<usize>,
+    /// Whether items may be forgotten.
+    pub misses: Misses,
+    /// What the choice of operations follows from.
+    pub seed: Seed,
+}
+
+impl Plan {
+    /// Ever new keys, in memory for all of them, while the index grows.
+    pub const GROWTH: Self = Self {
+        rounds: 800,
+        threads: 3,
+        batches: 4,
+        batch_max: 6,
+        keys: 2,
+        generations: usize::MAX,
+        ballast_max: 10,
+        ballast_len: 0..20,
+        misses: Misses::Never,
+        seed: Seed(1),
+    };
+
+    /// Keys that come again after the memory has been filled with others.
+    pub const EVICTION: Self = Self {
+        rounds: 300,
+        generations: 10,
+        ballast_max: 4,
+        ballast_len: 0..150_000,
+        misses: Misses::Lawful,
+        ..Self::GROWTH
+    };
+}
+
+/// What was seen. A test may ask that there was something to see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Operations on the keys.
+    pub operations: usize,
+    /// Reads that returned a value.
+    pub hits: usize,
+    /// Reads that found nothing.
+    pub misses: usize,
+    /// Times that an item must have been forgotten.
+    pub forgotten: usize,
+}
+
+/// Rounds that are judged together: a soak's histories would take much memory.
+const ROUNDS_AT_ONCE: usize = 1000;
+
+/// Records histories of an engine and judges them; panics with the least that cannot be explained,
+/// then audits.
+pub fn linearizable<E: Engine>(engine: &Arc<E>, plan: &Plan) -> Seen {
+    let mut seen = Seen::default();
+    for first in (0..plan.rounds).step_by(ROUNDS_AT_ONCE) {
+        let part = Plan {
+            rounds: ROUNDS_AT_ONCE.min(plan.rounds - first),
+            seed: Seed(plan.seed.0 + first as u64),
+            ..plan.clone()
+        };
+        let histories = record(engine, &part, first);
+        explain(&histories, plan.misses, &mut seen).unwrap_or_else(|fault| panic!("{fault}"));
+    }
+    if let Err(broken) = engine.audit() {
+        panic!("audit: {broken}");
+    }
+    seen
+}
+
+/// The history of each key: its generation, and which key of the round it is.
+type Histories = HashMap<(usize, usize), Vec<Event>>;
+
+/// Of the histories that cannot be explained, so many are made as short as can be.
+const SHORTENED: usize = 30;
+
+fn explain(histories: &Histories, misses: Misses, seen: &mut Seen) -> Result<(), String> {
+    let mut broken = Vec::new();
+    for (key, history) in histories {
+        match judge(history, misses) {
+            Some(order) => seen.forgotten += order.forgotten,
+            None => broken.push((key, history)),
+        }
+        let told = |wanted: fn(&Told) -> bool| {
+            let events = history.iter().filter(|event| wanted(&event.told));
+            events.count()
+        };
+        seen.operations += history.len();
+        seen.hits += told(|told| matches!(told, Told::Value(..)));
+        seen.misses += told(|told| matches!(told, Told::Plain(Reply::Miss)));
+    }
+    broken.sort_by_key(|(_, history)| history.len());
+    let parts = broken.iter().take(SHORTENED);
+    let parts = parts.map(|(key, history)| (key, least(history, misses)));
+    let Some((key, part)) = parts.min_by_key(|(_, part)| part.len()) else {
+        return Ok(());
+    };
+    Err(format!(
+        "{} of {} histories are not linearizable; the least of them, of key {key:?}:\n{}",
+        broken.len(),
+        histories.len(),
+        listing(&part)
+    ))
+}
+
+/// All threads' rounds on one engine. The keys of later ones are others than those of earlier ones.
+fn record<E: Engine>(engine: &Arc<E>, plan: &Plan, first: usize) -> Histories {
+    let clock = AtomicUsize::new(0);
+    let meeting = Meeting::default();
+    let recorded = on_threads(plan.threads, |thread| {
+        let _gone = meeting.leave_on_panic();
+        let mut recorder = Recorder::new(engine, plan, &clock, thread);
+        for round in 0..plan.rounds {
+            if !meeting.wait((round + 1) * plan.threads) {
+                break;
+            }
+            recorder.round(first + round % plan.generations);
+        }
+        recorder.events
+    });
+    let mut histories = Histories::new();
+    for (key, event) in recorded.into_iter().flatten() {
+        histories.entry(key).or_default().push(event);
+    }
+    histories
+}
+
+/// Where threads meet before a round. Nobody waits for one that has panicked.
+#[derive(Default)]
+struct Meeting {
+    arrived: AtomicUsize,
+}
+
+/// Says that a thread will not come again.
+struct Gone<'a>(&'a Meeting);
+
+impl Meeting {
+    /// True when so many have arrived in all; false if one never will.
+    fn wait(&self, all: usize) -> bool {
+        // Relaxed, both: nothing is handed over, the clock alone says what came before what.
+        self.arrived.fetch_add(1, Ordering::Relaxed);
+        loop {
+            match self.arrived.load(Ordering::Relaxed) {
+                arrived if arrived >= usize::MAX / 2 => return false,
+                arrived if arrived >= all => return true,
+                _ => std::thread::yield_now(),
+            }
+        }
+    }
+
+    fn leave_on_panic(&self) -> Gone<'_> {
+        Gone(self)
+    }
+}
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.arrived.store(usize::MAX / 2, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One thread.
+struct Recorder<'a, E: Engine> {
+    engine: &'a Arc<E>,
+    handle: E::Handle,
+    plan: &'a Plan,
+    clock: &'a AtomicUsize,
+    thread: usize,
+    random: SmallRng,
+    /// The cas that was seen last of each key of the round.
+    cas: Vec<u64>,
+    batches: usize,
+    ballast: usize,
+    events: Vec<((usize, usize), Event)>,
+}
+
+/// A key of the round, and what is done to it.
+struct Deed {
+    key: usize,
+    name: Vec<u8>,
+    act: Act,
+    value: Vec<u8>,
+}
+
+impl<'a, E: Engine> Recorder<'a, E> {
+    fn new(engine: &'a Arc<E>, plan: &'a Plan, clock: &'a AtomicUsize, thread: usize) -> Self {
+        Self {
+            engine,
+            handle: engine.handle(),
+            plan,
+            clock,
+            thread,
+            random: plan.seed.thread(thread),
+            cas: vec![0; plan.keys],
+            batches: 0,
+            ballast: 0,
+            events: Vec::new(),
+        }
+    }
+
+    fn round(&mut self, generation: usize) {
+        self.cas.fill(0);
+        for _ in 0..self.plan.batches {
+            let count = self.random.random_range(1..=self.plan.batch_max);
+            let deeds: Vec<_> = (0..count).map(|_| self.deed(generation)).collect();
+            match &deeds[..] {
+                [deed] if deed.act.is_blind() => self.in_pieces(generation, deed),
+                deeds => self.batch(generation, deeds),
+            }
+            self.batches += 1;
+        }
+        if self.random.random_bool(0.2) {
+            self.handle.maintain(NOW, 64);
+        }
+    }
+
+    fn deed(&mut self, generation: usize) -> Deed {
+        let key = self.random.random_range(0..self.plan.keys);
+        let act = Act::random(&mut self.random, self.cas[key]);
+        Deed {
+            key,
+            name: format!("key {generation} {key}").into_bytes(),
+            act,
+            value: act.value(),
+        }
+    }
+
+    /// A batch of all of them, with ballast before, between and behind.
+    fn batch(&mut self, generation: usize, deeds: &[Deed]) {
+        let ballast = self.ballast(generation);
+        let hasher = self.engine.hasher();
+        let request = |name, op| Request {
+            key: Key::new(name, hasher),
+            op,
+        };
+        let mut batch: Vec<_> = deeds
+            .iter()
+            .map(|deed| request(&deed.name, deed.act.op(&deed.value)))
+            .collect();
+        // Where the deeds are, in their order.
+        let mut places: Vec<_> = (0..deeds.len()).collect();
+        for (name, value) in &ballast {
+            let at = self.random.random_range(0..=batch.len());
+            batch.insert(at, request(name, Op::Store(Store::set(value))));
+            places
+                .iter_mut()
+                .for_each(|place| *place += usize::from(*place >= at));
+        }
+        let began = self.tick();
+        let answers = ask(&mut self.handle, NOW, &batch);
+        let ended = self.tick();
+        for (deed, place) in deeds.iter().zip(places) {
+            self.note(generation, deed, &answers[place], (began, ended));
+        }
+    }
+
+    /// A set alone, whose value arrives before it takes effect.
+    fn in_pieces(&mut self, generation: usize, deed: &Deed) {
+        let key = Key::new(&deed.name, self.engine.hasher());
+        let reserved = self.handle.reserve(NOW, key, deed.value.len());
+        let mut reservation = match reserved {
+            Ok(reservation) => reservation,
+            Err(reply) => {
+                let time = (self.tick(), self.tick());
+                return self.note(generation, deed, &Answer::Done(reply), time);
+            }
+        };
+        for piece in deed.value.chunks(1500) {
+            reservation.write(piece);
+        }
+        let store = Store::set(b"");
+        let began = self.tick();
+        let reply = self.handle.commit(NOW, reservation, &store);
+        let ended = self.tick();
+        self.note(generation, deed, &Answer::Done(reply), (began, ended));
+    }
+
+    fn note(&mut self, generation: usize, deed: &Deed, answer: &Answer, time: (usize, usize)) {
+        if let Some(item) = answer.item() {
+            self.cas[deed.key] = item.cas;
+        }
+        let event = Event {
+            thread: self.thread,
+            batch: self.batches,
+            act: deed.act,
+            told: Told::of(answer),
+            began: time.0,
+            ended: time.1,
+        };
+        self.events.push(((generation, deed.key), event));
+    }
+
+    /// Sequentially consistent: the counts are the history's real time, and an operation must not be
+    /// taken for earlier or later than it was.
+    fn tick(&self) -> usize {
+        self.clock.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// Keys that nobody asks for, and their values.
+    fn ballast(&mut self, generation: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let count = self.random.random_range(0..=self.plan.ballast_max);
+        let one = |_| {
+            self.ballast += 1;
+            let name = format!("ballast {generation} {} {}", self.thread, self.ballast);
+            let len = self.random.random_range(self.plan.ballast_len.clone());
+            (name.into_bytes(), bytes(self.ballast, len))
+        };
+        (0..count).map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nuthatch::StoreMode;
+
+    use super::*;
+
+    /// A history of two threads, written down by hand.
+    fn history(events: &[(usize, Act, Told, usize, usize)]) -> Vec<Event> {
+        let event = |(thread, act, told, began, ended): &(usize, Act, Told, usize, usize)| Event {
+            thread: *thread,
+            batch: 0,
+            act: *act,
+            told: told.clone(),
+            began: *began,
+            ended: *ended,
+        };
+        events.iter().map(event).collect()
+    }
+
+    fn set(digit: u8) -> Act {
+        let digit = b'0' + digit;
+        Act::Store(StoreMode::Set, Text { digit, len: 1 })
+    }
+
+    fn value(digit: u8, cas: u64) -> Told {
+        Told::Value(vec![b'0' + digit], cas)
+    }
+
+    const MISS: Told = Told::Plain(Reply::Miss);
+
+    fn explained(events: &[(usize, Act, Told, usize, usize)], misses: Misses) -> bool {
+        judge(&history(events), misses).is_some()
+    }
+
+    #[test]
+    fn a_stale_read_is_convicted_and_an_overlapping_one_is_not() {
+        for misses in [Misses::Never, Misses::Lawful] {
+            let first = (0, set(1), Told::New(1, 8), 0, 1);
+            let second = (0, set(2), Told::New(1, 9), 2, 5);
+            let get = |began, ended| (1, Act::Get, value(1, 8), began, ended);
+            for (began, ended) in [(3, 4), (3, 7), (1, 3)] {
+                let events = [first.clone(), second.clone(), get(began, ended)];
+                assert!(explained(&events, misses), "{began}..{ended}");
+            }
+            assert!(!explained(&[first, second, get(6, 7)], misses));
+        }
+    }
+
+    #[test]
+    fn under_pressure_an_item_may_go_and_does_not_come_back() {
+        let stored = (0, set(1), Told::New(1, 8), 0, 1);
+        let get = |told, began| (1, Act::Get, told, began, began + 1);
+        let gone = [stored.clone(), get(MISS, 2)];
+        assert!(!explained(&gone, Misses::Never));
+        let order = judge(&history(&gone), Misses::Lawful);
+        assert_eq!(order, Some(Order { forgotten: 1 }));
+        let back = [stored, get(MISS, 2), get(value(1, 8), 4)];
+        assert!(!explained(&back, Misses::Lawful));
+    }
+
+    #[test]
+    fn requests_of_a_batch_keep_their_order() {
+        let batch = |acts: [(Act, Told); 2]| acts.map(|(act, told)| (0, act, told, 0, 9));
+        let right = batch([(set(1), Told::New(1, 8)), (Act::Get, value(1, 8))]);
+        let wrong = batch([(Act::Get, value(1, 8)), (set(1), Told::New(1, 8))]);
+        assert!(explained(&right, Misses::Never));
+        assert!(!explained(&wrong, Misses::Lawful));
+        // What others do may come between them.
+        let other = (1, Act::Delete, Told::Plain(Reply::Removed), 3, 4);
+        let between = batch([(set(1), Told::New(1, 8)), (Act::Get, MISS)]);
+        assert!(explained(&[&between[..], &[other]].concat(), Misses::Never));
+        assert!(!explained(&between, Misses::Never));
+    }
+
+    #[test]
+    fn the_least_part_is_what_convicts() {
+        let mut events = Vec::new();
+        for digit in 1..9 {
+            let at = 10 * usize::from(digit);
+            let cas = u64::from(digit);
+            events.push((0, set(digit), Told::New(1, cas), at, at + 1));
+            events.push((1, Act::Get, value(digit, cas), at + 2, at + 3));
+            events.push((0, Act::Look, Told::Item(1, cas, false), at + 2, at + 3));
+        }
+        let stale = (1, Act::Get, value(6, 6), 84, 85);
+        let mut whole = events.clone();
+        whole.push(stale.clone());
+        whole.push((0, Act::Delete, Told::Plain(Reply::Removed), 86, 87));
+        let part = least(&history(&whole), Misses::Lawful);
+        let acts: Vec<_> = part.iter().map(|event| event.act).collect();
+        // The last set, and a read of what it replaced; who wrote that does not matter.
+        assert_eq!(acts, [set(8), Act::Get]);
+        let listing = listing(&part);
+        assert_eq!(listing.lines().count(), 2, "{listing}");
+    }
+}
