@@ -59,8 +59,11 @@ pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
 /// What must come before [`parse()`], which called `input` [`Parsed::Incomplete`], can say more.
 #[cold]
 pub fn awaited(input: &[u8]) -> Awaited {
-    if input.first() == Some(&binary::MAGIC) {
-        return Awaited::bytes(binary::HEADER);
+    match input.first() {
+        // The first byte says which protocol's request this is.
+        None => return Awaited::bytes(1),
+        Some(&binary::MAGIC) => return Awaited::bytes(binary::HEADER),
+        Some(_) => {}
     }
     // Whether a line may be longer than most is seen when it is.
     Awaited::line(if input.len() < LINE_MAX {
@@ -306,6 +309,12 @@ mod tests {
             length: 24,
         };
         assert_eq!(parse(input, &LIMITS), Parsed::Binary(request));
+    }
+
+    #[test]
+    fn before_the_first_byte_any_protocol_may_come() {
+        assert!(awaited(b"").has_come(0, &[binary::MAGIC]));
+        assert!(!awaited(&[binary::MAGIC]).has_come(1, b"\n"));
     }
 
     /// How often a parser is asked that gets `request` byte by byte, and asks first what has come.
