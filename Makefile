@@ -42,11 +42,12 @@ aarch64:
 	@scripts/setup.sh
 	@scripts/aarch64.sh
 
-# Each fuzz target for FOR seconds.
+# Each fuzz target for FOR seconds, so many JOBS side by side.
 FOR ?= 60
+JOBS ?= 1
 fuzz:
 	@scripts/setup.sh
-	@scripts/fuzz.sh $(FOR)
+	@scripts/fuzz.sh $(FOR) $(JOBS)
 
 # A long mixed load and long fuzzing, MINUTES each.
 MINUTES ?= 30

@@ -1,27 +1,36 @@
 #!/bin/sh
-# Runs each fuzz target for some seconds: fuzz.sh [SECONDS], 5 if not said. Needs a nightly compiler
-# and cargo-fuzz; says that it is skipped without them.
+# Runs fuzz targets: fuzz.sh [SECONDS [JOBS [TARGET...]]], 5 seconds each, one at a time, and all of them if
+# not said. Needs a nightly compiler and cargo-fuzz; says that it is skipped without them.
+#
+# Each begins with what is committed for it in fuzz/corpus. What a long run finds besides stays in
+# target/fuzz/corpus, from where the next one goes on and scripts/fuzz-corpus.sh takes it; a short run begins
+# with no more than what is committed, and leaves nothing. An input that fails stays in fuzz/artifacts.
 set -eu
 cd "$(dirname "$0")/.."
-seconds=${1:-5}
+seconds=${1:-5} jobs=${2:-1}
+shift $(($# < 2 ? $# : 2))
 if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
     echo "fuzz: skipped: no nightly compiler with cargo-fuzz"
     echo "counts: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi
+[ $# != 0 ] || set -- $(cargo +nightly fuzz list)
+mkdir -p target
+work=target/fuzz
+# Optimised, and yet with assertions and checks for overflow.
+mode="--release --debug-assertions"
 # A short run does not earn back what optimising costs.
-mode=--release
-[ "$seconds" -ge 30 ] || mode=--dev
+if [ "$seconds" -lt 30 ]; then
+    mode=--dev
+    work=$(mktemp -d target/fuzz-XXXXXX)
+    trap 'rm -rf "$work"' EXIT
+fi
 # All at once: each has much to link.
 cargo +nightly fuzz build $mode
+printf '%s\n' "$@" | xargs -P "$jobs" -I TARGET scripts/fuzz-target.sh TARGET "$seconds" "$work" $mode || true
 passed=0 failed=0
-for target in $(cargo +nightly fuzz list); do
-    dictionary=fuzz/dictionaries/$target.dict
-    [ -f "$dictionary" ] || dictionary=fuzz/dictionaries/memcached.dict
-    echo "fuzz: $target for $seconds s"
-    if cargo +nightly fuzz run $mode "$target" -- \
-        -dict="$dictionary" -max_total_time="$seconds" -verbosity=0 -print_final_stats=1
-    then
+for target; do
+    if [ -e "$work/$target.passed" ]; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))

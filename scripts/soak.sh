@@ -9,8 +9,8 @@ set -eu
 cd "$(dirname "$0")/.."
 minutes=${1:-30}
 seconds=$((minutes * 60))
-engines="cuckoo cphash lockhash chained"
-each=$((seconds / 4))
+engines="cuckoo cuckoo-paper cphash cphash-single lockhash chained"
+each=$((seconds / 6))
 cargo build --release --quiet --bin nuthatch
 ports=$(mktemp)
 server=
