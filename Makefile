@@ -1,4 +1,4 @@
-# The one door for chores. Each is a script that can be run by hand: see scripts/.
+# Every chore begins here. Each is a script that can be run by hand: see scripts/.
 
 PREFIX ?= /usr/local
 
@@ -58,7 +58,7 @@ soak:
 dpdk:
 	@scripts/dpdk.sh $(ARGS)
 
-# The binary with its manual page and completions, and the flow cache for C programs. DESTDIR goes in
+# The binaries with their manual pages and completions, and the flow cache for C programs. DESTDIR goes in
 # front of PREFIX while files are put there; libraries go to LIBDIR.
 LIBDIR ?= $(PREFIX)/lib
 where = PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)"

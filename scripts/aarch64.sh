@@ -64,17 +64,20 @@ mkdir -p "$CARGO_HOME/registry"
 # An emulated instruction takes some twenty, so a part of the random checks.
 export NUTHATCH_SOAK="${NUTHATCH_SOAK:-1/4}"
 # A failure hides no other.
-inside cargo test --no-fail-fast -p nuthatch-hash -p nuthatch-sync -p nuthatch-protocol -p nuthatch \
+inside cargo test --no-fail-fast -p nuthatch-hash -p nuthatch-sync -p nuthatch-engine -p nuthatch-store \
+    -p nuthatch-cuckoo -p nuthatch-chained -p nuthatch-partition -p nuthatch-cphash -p nuthatch -p nuthatch-protocol \
     -p nuthatch-flow -p nuthatch-check
 
 echo "aarch64: the binary"
-inside cargo build --release --bin nuthatch
-# What runs it from outside of the folder, for whoever wants a program.
-cat >"$here/nuthatch" <<END
+inside cargo build --release --bin nuthatch --bin nuthatch-lab
+# What runs them from outside of the folder.
+for program in nuthatch nuthatch-lab; do
+    cat >"$here/$program" <<END
 #!/bin/sh
 exec "${root:+$root/usr/bin/}qemu-aarch64" -L "$root/usr/aarch64-linux-gnu" \
-    "$CARGO_TARGET_DIR/$target/release/nuthatch" "\$@"
+    "$CARGO_TARGET_DIR/$target/release/$program" "\$@"
 END
-chmod +x "$here/nuthatch"
-"$here/nuthatch" bench engine --items 10000 --seconds 1
+    chmod +x "$here/$program"
+done
+"$here/nuthatch-lab" bench engine --items 10000 --seconds 1
 NUTHATCH=$here/nuthatch scripts/test-clients.sh

@@ -8,8 +8,8 @@ cd "$(dirname "$0")/.."
 seconds=${1:-10}
 items=${ITEMS:-10000000}
 target=${CARGO_TARGET_DIR:-target}
-cargo build --release --quiet --bin nuthatch
-nuthatch=$target/release/nuthatch
+cargo build --release --quiet --bin nuthatch --bin nuthatch-lab
+lab=$target/release/nuthatch-lab
 found=$target/bench/found.jsonl
 mkdir -p "$target/bench"
 : > "$found"
@@ -18,8 +18,8 @@ mkdir -p "$target/bench"
 export GLIBC_TUNABLES=glibc.malloc.hugetlb=1
 
 run() {
-    echo "\$ nuthatch $*" >&2
-    "$nuthatch" "$@" --json >> "$found"
+    echo "\$ nuthatch-lab $*" >&2
+    "$lab" "$@" --json >> "$found"
 }
 
 # -R: as many requests of a connection at a time as memcached allows; by default it goes to the next after 20.
@@ -48,8 +48,8 @@ for _ in 1 2 3; do
 done
 
 commit=$(git describe --always --dirty 2>/dev/null || true)
-"$nuthatch" bench figures --from "$found" --commit "$commit" > "$target/bench/summary.md"
-"$nuthatch" bench figures --from "$found" --commit "$commit" --detail > "$target/bench/detail.md"
+"$lab" bench figures --from "$found" --commit "$commit" > "$target/bench/summary.md"
+"$lab" bench figures --from "$found" --commit "$commit" --detail > "$target/bench/detail.md"
 cat "$target/bench/summary.md" "$target/bench/detail.md"
 
 # Replaces what is between the two marks in a file by another file.

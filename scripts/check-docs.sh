@@ -1,5 +1,5 @@
 #!/bin/sh
-# The documentation builds without broken links; that of private items too, for who reads the code.
+# The documentation builds without broken links; that of private items too, for readers of the code.
 set -eu
 cd "$(dirname "$0")/.."
 RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" cargo doc --workspace --no-deps --document-private-items --quiet

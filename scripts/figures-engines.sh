@@ -5,13 +5,12 @@
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-10}
-cargo build --release --quiet --bin nuthatch
-nuthatch=target/release/nuthatch
+cargo build --release --quiet --bin nuthatch --bin nuthatch-lab
 round=$(awk "BEGIN { print $seconds / 5 }")
 
 run() {
-    echo "\$ nuthatch $*"
-    "$nuthatch" "$@"
+    echo "\$ nuthatch-lab $*"
+    target/release/nuthatch-lab "$@"
 }
 
 # In process: the paper's benchmark, first as it is, then with random eviction, then with a table that
@@ -44,6 +43,6 @@ done
 cpserver='-l 127.0.0.1 -p 0 -t 1 -m 1024 --cpserver 127.0.0.1:{port} --engine'
 for engine in lockhash cuckoo; do
     run bench versus --protocol cpserver --ours "$cpserver cphash" \
-        --rival "$nuthatch serve $cpserver $engine" \
+        --rival "target/release/nuthatch serve $cpserver $engine" \
         --pipeline 100 --get-ratio 0.7 --value-size 8 --rounds 5 --seconds "$round"
 done

@@ -2,7 +2,7 @@
 # `. scripts/installed.sh` with PREFIX, LIBDIR and DESTDIR in the environment or not.
 #
 # PREFIX is where things will be looked for. DESTDIR goes in front of it while they are put there,
-# for who makes a package.
+# for packagers.
 
 prefix=${PREFIX:-/usr/local}
 libdir=${LIBDIR:-$prefix/lib}
@@ -15,12 +15,13 @@ version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 # As crates/flow-c/build.rs names it: changes with what programs linked before cannot live with.
 soname=libnuthatch_flow.so.${version%%.*}
 
-binary=$destdir$prefix/bin/nuthatch
-manual=$destdir$prefix/share/man/man1/nuthatch.1
+programs="nuthatch nuthatch-lab"
+binaries=$destdir$prefix/bin
+manuals=$destdir$prefix/share/man/man1
 example=$destdir$prefix/share/doc/nuthatch/nuthatch.toml
-bash=$destdir$prefix/share/bash-completion/completions/nuthatch
-zsh=$destdir$prefix/share/zsh/site-functions/_nuthatch
-fish=$destdir$prefix/share/fish/vendor_completions.d/nuthatch.fish
+bash=$destdir$prefix/share/bash-completion/completions
+zsh=$destdir$prefix/share/zsh/site-functions
+fish=$destdir$prefix/share/fish/vendor_completions.d
 header=$destdir$prefix/include/nuthatch_flow.h
 static=$destdir$libdir/libnuthatch_flow.a
 shared=$destdir$libdir/libnuthatch_flow.so.$version

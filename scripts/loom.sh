@@ -1,5 +1,5 @@
 #!/bin/sh
-# Explores the models of the version stripes, of messages, waiting and seats, of the engines, and of
+# Explores the models of the version stripes, of messages, waiting and leases, of the engines, and of
 # shared flow caches: all interleavings and all values that relaxed loads may return, of two or three
 # threads.
 #
@@ -18,4 +18,4 @@ export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 # Arithmetic on torn words must not pass its bounds, in any interleaving.
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
 # A failure hides no other.
-cargo test --release --no-fail-fast -p nuthatch-sync -p nuthatch -p nuthatch-flow --test 'loom*' -- "$@"
+cargo test --release --no-fail-fast -p nuthatch-sync -p nuthatch-models -p nuthatch-flow --test 'loom*' -- "$@"

@@ -11,7 +11,7 @@ minutes=${1:-30}
 seconds=$((minutes * 60))
 engines="cuckoo cuckoo-paper cphash cphash-single lockhash chained"
 each=$((seconds / 6))
-cargo build --release --quiet --bin nuthatch
+cargo build --release --quiet --bin nuthatch --bin nuthatch-lab
 ports=$(mktemp)
 server=
 trap '[ -z "$server" ] || kill "$server"; rm -f "$ports"' EXIT
@@ -32,7 +32,7 @@ soak_server() {
     port=$(sed -n 's/^TCP INET: //p' "$ports")
     for round in 1 2 3 4; do
         echo "soak: $engine, round $round"
-        target/release/nuthatch bench server --target "127.0.0.1:$port" --pid $server --overwrite \
+        target/release/nuthatch-lab bench server --target "127.0.0.1:$port" --pid $server --overwrite \
             --keys 4000000 --conns $((25 * round)) --pipeline 10 --get-ratio 0.7 --dist zipf \
             --value-size $((50 * round)) --seconds $((each / 4 + 1))
         resident=$(awk '/VmRSS/ { print int($2 / 1024) }' /proc/$server/status)

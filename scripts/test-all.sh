@@ -72,6 +72,7 @@ check format scripts/check-format.sh
 check lints scripts/check-lints.sh
 check docs scripts/check-docs.sh
 check rust scripts/test-rust.sh
+check install scripts/test-install.sh
 wait $beside
 trap - EXIT
 for name in loom fuzz dpdk clients c; do

@@ -4,8 +4,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/installed.sh
+for program in $programs; do
+    rm -f "$binaries/$program" "$manuals/$program.1" "$bash/$program" "$zsh/_$program" "$fish/$program.fish"
+done
 # Links are words.
 # shellcheck disable=SC2086
-rm -f "$binary" "$manual" "$example" "$bash" "$zsh" "$fish" "$header" "$static" "$shared" \
-    "$pkgconfig" $links
+rm -f "$example" "$header" "$static" "$shared" "$pkgconfig" $links
 echo "removed from $destdir$prefix"

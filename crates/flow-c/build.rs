@@ -1,4 +1,4 @@
-//! Names the shared library as programs that were linked with it will look for it.
+//! Sets the soname of the shared library.
 
 use std::env;
 

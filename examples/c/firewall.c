@@ -1,4 +1,4 @@
-/* A flow cache in front of a slow decision: the least that a C program does with it.
+/* A minimal program with a flow cache in front of a slow decision.
  *
  *     cc firewall.c $(pkg-config --cflags --libs nuthatch-flow) -o firewall && ./firewall */
 
@@ -12,13 +12,13 @@
 
 enum { DENY, ALLOW };
 
-/* Stands for rules that take long to walk. */
+/* Stands for a search of rules that takes long. */
 static uint64_t decide(const nuthatch_flow_tuple *packet)
 {
     return packet->source[3] % 8 == 0 ? DENY : ALLOW;
 }
 
-/* The packet number `number` of a made-up traffic of 1,000 connections to one web server. */
+/* Packet number `number` of a generated traffic of 1,000 connections to one web server. */
 static nuthatch_flow_tuple receive(unsigned number)
 {
     const unsigned client = number * 7919 % 1000;
@@ -52,7 +52,7 @@ int main(void)
         for (unsigned i = 0; i < BURST; i++)
             packet[i] = receive(number + i);
         nuthatch_flow_hash_tuples(hasher, packet, BURST, hash);
-        /* One call for the burst; what is missing is decided, and remembered. */
+        /* One call looks the burst up; misses are decided and inserted. */
         nuthatch_flow_lookup_many(table, hash, BURST, verdict, &hits);
         for (unsigned i = 0; i < BURST; i++) {
             if (!(hits >> i & 1)) {
@@ -65,7 +65,7 @@ int main(void)
     }
     nuthatch_flow_stats stats;
     nuthatch_flow_get_stats(table, &stats);
-    printf("%u allowed, %u decided the slow way; %" PRIu64 " of %" PRIu64 " lookups hit\n", allowed,
+    printf("%u allowed, %u decided; %" PRIu64 " of %" PRIu64 " lookups hit\n", allowed,
            decided, stats.hits, stats.lookups);
     nuthatch_flow_hasher_destroy(hasher);
     nuthatch_flow_destroy(table);

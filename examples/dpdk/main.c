@@ -1,6 +1,6 @@
-/* A packet program that tells which flow cache suits it: receives bursts from a port, reads each
- * packet's flow, looks the burst up with one call, sends what missed through a list of rules, and
- * counts what is to be done. Every cache has the same packets, hashes and rules, in turns.
+/* A packet program that compares flow caches: it receives bursts from a port, parses each packet's
+ * flow, looks the burst up with one call, searches a list of rules for each miss, and counts the
+ * actions. All caches get the same packets, hashes and rules, one after the other.
  *
  *     flow-packets --no-pci --vdev net_pcap0,rx_pcap=FILE,infinite_rx=1 -- [options] */
 
@@ -16,7 +16,7 @@
 #include "report.h"
 #include "subject.h"
 
-/* The exact one, three of rte_hash, and no cache at all. */
+/* The exact-match table, three caches on rte_hash, and no cache at all. */
 #define OTHERS 5
 
 static void stop(int signal)
@@ -25,7 +25,7 @@ static void stop(int signal)
     measure_stopped = true;
 }
 
-/* All caches, in the order they are shown; their number, or 0 if one could not be made. */
+/* Creates all caches, in the order of the report. Returns their number, or 0 if one failed. */
 static unsigned make_subjects(struct subject *subject, uint32_t entries)
 {
     const unsigned designs = subject_nuthatch_designs();
@@ -42,8 +42,8 @@ static unsigned make_subjects(struct subject *subject, uint32_t entries)
     return designs + OTHERS;
 }
 
-/* Every cache warm, then every cache in turn, round by round: what disturbs the machine for a while
- * disturbs them alike. False if packets ceased or a signal came. */
+/* Warms all caches up, then measures all of them in each round: a disturbance of the machine that
+ * lasts some seconds affects all alike. False if no more packets came, or a signal. */
 static bool run(const struct path *path, const struct options *options, struct subject *subject,
                 unsigned subjects, struct account *account)
 {
@@ -85,15 +85,15 @@ static int measure_all(const struct path *path, const struct options *options)
     return code;
 }
 
-/* Everything but DPDK itself. */
+/* Everything after DPDK's own initialisation. */
 static int start(const struct options *options)
 {
     struct rules rules = {0};
     nuthatch_flow_hasher *hasher = NULL;
     struct path path = {.burst = options->burst, .rules = &rules};
     int code = EXIT_FAILURE;
-    /* The seed is fixed, so that runs can be compared; a switch draws one at random, so that nobody
-     * can choose flows that collide. */
+    /* A fixed seed, so that runs can be compared. A switch would use a random one, so that a sender
+     * of packets cannot choose flows that collide. */
     if (!rules_make(&rules, options->rules) || nuthatch_flow_hasher_create(1, &hasher) != 0)
         fprintf(stderr, "flow-packets: no memory for %u rules\n", options->rules);
     else if (port_open(options->packets, &path.port)) {
@@ -110,7 +110,7 @@ int main(int count, char **word)
 {
     const int taken = rte_eal_init(count, word);
     if (taken < 0) {
-        fprintf(stderr, "flow-packets: DPDK does not start with these words\n");
+        fprintf(stderr, "flow-packets: DPDK does not start with these arguments\n");
         return 2;
     }
     signal(SIGINT, stop);

@@ -1,11 +1,10 @@
-/* Writes a capture of TCP and UDP packets over IPv4 and IPv6, of many flows, some more often seen than
- * others.
+/* Writes a capture of TCP and UDP packets over IPv4 and IPv6, of many flows with Zipf popularity.
  *
  *     make-capture FILE PACKETS FLOWS THETA RULES
  *
- * A flow's share of the packets falls with its rank as rank^-THETA: 0 is uniform, 0.99 the usual
- * "Zipf". Flows go to the destinations that the first RULES rules of rules.h are for. The same
- * arguments give the same file. */
+ * The share of a flow in the packets is proportional to rank^-THETA: 0 is uniform, 0.99 the usual
+ * "Zipf". Their destinations are those of the first RULES rules of rules.h. The same arguments give
+ * the same file. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +19,7 @@
 
 #include "rules.h"
 
-/* The shortest frame of Ethernet, and the longest that is made here. */
+/* The shortest Ethernet frame, and the longest one that is generated. */
 #define FRAME_MIN 60
 #define FRAME_MAX 96
 #define IP_AT 14
@@ -28,7 +27,7 @@
 #define IPV6_HEADER 40
 #define TCP_HEADER 20
 #define UDP_HEADER 8
-/* A flow's number is a part of its IPv4 source address, of 10.0.0.0/9. */
+/* The number of a flow is a part of its IPv4 source address, in 10.0.0.0/9. */
 #define FLOWS_MAX (1u << 23)
 
 /* The classic capture format's headers, in this machine's byte order. */
@@ -46,7 +45,7 @@ struct load {
     double theta;
 };
 
-/* SplitMix64: one well mixed word for each number. */
+/* SplitMix64: a well mixed word for each number. */
 static uint64_t mix(uint64_t number)
 {
     number = (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -77,7 +76,7 @@ static void put32(uint8_t *at, uint32_t value)
     put16(at + 2, value);
 }
 
-/* The header of an IPv4 packet with so many bytes behind it; its own length. */
+/* Writes an IPv4 header for a payload of this length; returns the length of the header. */
 static uint32_t put_ipv4(uint8_t *ip, const nuthatch_flow_tuple *flow, uint32_t payload)
 {
     ip[0] = 0x45;
@@ -102,8 +101,8 @@ static uint32_t put_ipv6(uint8_t *ip, const nuthatch_flow_tuple *flow, uint32_t 
     return IPV6_HEADER;
 }
 
-/* Some flow to the destinations of one of the rules: its source address ends with its number, so
- * that no two flows are the same. */
+/* A flow to a destination of one of the rules. Its source address ends with its number, so that no
+ * two flows are the same. */
 static nuthatch_flow_tuple flow_of(uint32_t number, uint32_t rules)
 {
     const uint64_t random = mix(number);
@@ -118,7 +117,7 @@ static nuthatch_flow_tuple flow_of(uint32_t number, uint32_t rules)
     return flow;
 }
 
-/* The frame of a flow's packets; its length. */
+/* Writes the frame of a flow's packets; returns its length. */
 static uint32_t frame_of(const nuthatch_flow_tuple *flow, uint8_t frame[FRAME_MAX])
 {
     const bool is_udp = flow->protocol == IPPROTO_UDP, is_ipv4 = flow->version == 4;

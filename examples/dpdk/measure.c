@@ -8,7 +8,7 @@
 
 volatile bool measure_stopped;
 
-/* Whoever handles fewer bursts than so many a second was interrupted by another thread. */
+/* A burst that took longer than at this rate was interrupted by another thread. */
 #define BURSTS_A_SECOND 1000
 
 /* The keys of a burst of packets and their hashes. */
@@ -27,7 +27,7 @@ static void read_keys(struct rte_mbuf **packet, unsigned count, const nuthatch_f
     nuthatch_flow_hash_keys(hasher, burst->key, sizeof(burst->key[0]), burst->count, burst->hash);
 }
 
-/* The verdict for one packet: the rule that the cache named, if it matches, or else the list's. */
+/* The rule for one packet: the cache's, if it matches, or else the one that the list has. */
 static uint32_t judge(struct subject *subject, const struct rules *rules, const struct burst *burst,
                       unsigned at, bool hit, uint64_t value, struct account *account)
 {
@@ -37,7 +37,7 @@ static uint32_t judge(struct subject *subject, const struct rules *rules, const 
         return (uint32_t)value;
     }
     account->mistaken += hit;
-    const uint32_t rule = rules_walk(rules, key);
+    const uint32_t rule = rules_search(rules, key);
     if (rule != RULE_NONE)
         subject->insert(subject, burst, at, rule);
     return rule;
@@ -66,7 +66,7 @@ static void handle(struct subject *subject, const struct rules *rules, const str
     }
 }
 
-/* What this thread used of its processor until now. */
+/* The processor time of this thread, in ticks. */
 static uint64_t processor_ticks(void)
 {
     struct timespec used;

@@ -9,13 +9,13 @@
 #include "subject.h"
 
 static const char usage[] =
-    "usage: flow-packets [words for DPDK] -- [options]\n"
+    "usage: flow-packets [arguments for DPDK] -- [options]\n"
     "  --entries N  entries of each flow cache, a power of two (131072)\n"
     "  --rules N    rules behind it, 1 to 65536 (512)\n"
     "  --packets N  packets of the capture, which stay in memory (1048576)\n"
     "  --warm-up N  passes of the capture through each cache before it is measured (8)\n"
-    "  --rounds N   turns of each cache (15)\n"
-    "  --passes N   passes of the capture in a turn (1)\n"
+    "  --rounds N   rounds, in each of which every cache is measured (15)\n"
+    "  --passes N   passes of the capture through a cache in a round (1)\n"
     "  --burst N    packets in a burst, 1 to 64 (32)\n";
 
 static bool number_of(const char *text, uint32_t least, uint32_t most, uint32_t *number)

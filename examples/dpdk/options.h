@@ -1,4 +1,4 @@
-/* What the command line asks for, behind the words for DPDK itself. */
+/* The command line's options, after the arguments for DPDK itself. */
 
 #ifndef OPTIONS_H
 #define OPTIONS_H
@@ -15,14 +15,14 @@ struct options {
     uint32_t packets;
     /* Passes of the capture through each cache before it is measured. */
     uint32_t warm_up;
-    /* How often each cache has its turn, and passes a turn: a part of a capture has fewer flows
-     * than all of it, and would hit more. */
+    /* Rounds, and passes of the capture in each. Whole passes: a part of the capture has fewer flows
+     * than all of it, and would hit more often. */
     uint32_t rounds, passes;
-    /* Packets in a burst. */
+    /* Largest number of packets in a burst. */
     uint32_t burst;
 };
 
-/* False if the words are not such options: stderr says what is. */
+/* False if an option is wrong, after a message on stderr. */
 bool options_read(int count, char **word, struct options *options);
 
 #endif

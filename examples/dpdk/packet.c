@@ -9,17 +9,16 @@
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
-/* Extension headers of one IPv6 packet at most: senders have no use for more, and a chain that does
- * not end is not followed. */
+/* Largest number of extension headers of an IPv6 packet that are followed; real packets have fewer. */
 #define EXTENSIONS_MAX 8
 
-/* The part of a frame that is not read yet. */
+/* The part of a frame that is not parsed yet. */
 struct rest {
     const uint8_t *at;
     uint32_t length;
 };
 
-/* The next `size` bytes, which are left behind; NULL if the frame ends before. */
+/* The next `size` bytes, which are consumed; NULL if the frame is too short. */
 static const void *take(struct rest *rest, uint32_t size)
 {
     if (rest->length < size)
@@ -30,8 +29,8 @@ static const void *take(struct rest *rest, uint32_t size)
     return taken;
 }
 
-/* The type of what follows the frame's head and its VLAN tags, in network byte order; 0, which is
- * none, if it ends before. */
+/* The EtherType after the Ethernet header and all VLAN tags, in network byte order; 0, which is no
+ * type, if the frame is too short. */
 static uint16_t take_link(struct rest *rest)
 {
     const struct rte_ether_hdr *ether = take(rest, sizeof(*ether));
@@ -43,7 +42,7 @@ static uint16_t take_link(struct rest *rest)
     return type;
 }
 
-/* The addresses and the protocol; whether it is a fragment goes to `fragment`. */
+/* The addresses and the protocol of an IPv4 header; sets `fragment`. */
 static bool take_ipv4(struct rest *rest, nuthatch_flow_tuple *tuple, bool *fragment)
 {
     const struct rte_ipv4_hdr *ip = take(rest, sizeof(*ip));
@@ -58,7 +57,7 @@ static bool take_ipv4(struct rest *rest, nuthatch_flow_tuple *tuple, bool *fragm
     return true;
 }
 
-/* The same of IPv6. */
+/* The same of an IPv6 header and its extensions. */
 static bool take_ipv6(struct rest *rest, nuthatch_flow_tuple *tuple, bool *fragment)
 {
     const struct rte_ipv6_hdr *ip = take(rest, sizeof(*ip));
@@ -68,7 +67,7 @@ static bool take_ipv6(struct rest *rest, nuthatch_flow_tuple *tuple, bool *fragm
     memcpy(tuple->destination, ip->dst_addr, sizeof(ip->dst_addr));
     tuple->version = 6;
     uint8_t next = ip->proto;
-    /* Fragments behind the first have no further headers: the walk ends at theirs. */
+    /* Later fragments have no further headers: the chain ends at the fragment header. */
     for (int passed = 0; next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING ||
                          next == IPPROTO_DSTOPTS || next == IPPROTO_FRAGMENT;
          passed++) {
@@ -98,7 +97,7 @@ bool packet_key(const struct rte_mbuf *packet, struct flow_key *key)
             return false;
     } else if (type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || !take_ipv6(&rest, tuple, &fragment))
         return false;
-    /* Only the first fragment has ports: all go without, so that they stay together. */
+    /* Only the first fragment has ports: they are ignored, so that all fragments are one flow. */
     if (fragment || (tuple->protocol != IPPROTO_TCP && tuple->protocol != IPPROTO_UDP))
         return true;
     const uint16_t *port = take(&rest, 2 * sizeof(*port));

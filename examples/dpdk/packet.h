@@ -1,4 +1,4 @@
-/* From a frame to the key of its flow. */
+/* Parses the key of a packet's flow. */
 
 #ifndef PACKET_H
 #define PACKET_H
@@ -10,8 +10,8 @@
 
 struct rte_mbuf;
 
-/* What makes two packets one flow: the five-tuple, filled up with zeros to whole words and without
- * padding, so that a key can be hashed and compared as bytes. */
+/* The key of a flow: the five-tuple, extended by zeros to whole words and without padding, so that it
+ * can be hashed and compared as bytes. */
 struct flow_key {
     nuthatch_flow_tuple tuple;
     uint8_t zero[2];
@@ -21,10 +21,10 @@ struct flow_key {
 
 _Static_assert(sizeof(struct flow_key) == KEY_WORDS * sizeof(uint64_t), "a key has no padding");
 
-/* Reads the key of an IPv4 or IPv6 packet, behind any number of VLAN tags in its first segment.
- * Ports are zero where there are none to be trusted: protocols without ports, and fragments. Of
- * IPv6 the protocol is the one behind the extension headers that every router may skip. False if it
- * is neither, or is cut short: nothing is read beyond its first segment. */
+/* Parses the key of an IPv4 or IPv6 packet, after any number of VLAN tags. Ports are zero for
+ * protocols without ports, and for fragments. The protocol of IPv6 is the one after hop-by-hop
+ * options, routing, destination options and fragment headers. False if the packet is neither, or is
+ * truncated: nothing is read beyond its first segment. */
 bool packet_key(const struct rte_mbuf *packet, struct flow_key *key);
 
 #endif

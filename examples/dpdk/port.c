@@ -8,9 +8,9 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
-/* A replayed capture stays in buffers, one a packet. The driver cuts longer frames into several. */
+/* A replayed capture stays in buffers, one for each packet; the driver splits longer frames. */
 #define FRAME_ROOM 128
-#define BUFFERS_BESIDES 8192
+#define BUFFERS_SPARE 8192
 #define BUFFERS_CACHED 256
 #define DESCRIPTORS 512
 
@@ -37,7 +37,7 @@ bool port_open(uint32_t packets, uint16_t *port)
         return false;
     }
     struct rte_mempool *pool =
-        rte_pktmbuf_pool_create("packets", packets + BUFFERS_BESIDES, BUFFERS_CACHED, 0,
+        rte_pktmbuf_pool_create("packets", packets + BUFFERS_SPARE, BUFFERS_CACHED, 0,
                                 RTE_PKTMBUF_HEADROOM + FRAME_ROOM, (int)rte_socket_id());
     if (pool == NULL) {
         fprintf(stderr, "flow-packets: buffers for %u packets: %s\n", packets,

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Opens and starts the first port that the command line made, with packet buffers for `packets` and
- * room for bursts besides. False if it cannot be: stderr says why. */
+/* Opens and starts the first port of the command line, with buffers for `packets` packets and for
+ * bursts. False if that fails, after a message on stderr. */
 bool port_open(uint32_t packets, uint16_t *port);
 void port_close(uint16_t port);
 

@@ -21,7 +21,7 @@ static double verdict_cycles(const struct account *account)
     return (double)account->verdict_ticks / (double)account->timed;
 }
 
-/* Receiving, reading headers, hashing, and giving buffers back. */
+/* Receiving, parsing headers, hashing, and freeing buffers. */
 static double other_cycles(const struct account *account)
 {
     return cycles(account) - lookup_cycles(account) - verdict_cycles(account);
@@ -39,7 +39,7 @@ static int ascending(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* A figure's median over the rounds; least and greatest too, if they are asked for. */
+/* The median of a figure over the rounds; also the least and the greatest, unless NULL. */
 static double median(double *figure, uint32_t rounds, double *least, double *greatest)
 {
     qsort(figure, rounds, sizeof(*figure), ascending);
@@ -77,7 +77,7 @@ static void line(const struct options *options, const struct subject *subject, u
     printf(" %8.2f (%.2f to %.2f)\n", ratio, least, greatest);
 }
 
-/* What was done with the packets of all rounds, whichever cache they went through. */
+/* What was done with the packets of all rounds and all caches. */
 static void totals(const struct account *account, size_t accounts)
 {
     struct account sum = {0};
@@ -110,7 +110,7 @@ void report(const struct options *options, const struct subject *subject, unsign
            options->entries, options->rules, options->burst, options->rounds,
            (uint64_t)options->packets * options->passes);
     const char *format = "%-24s %8s %8s %8s %8s %8s %8s %8s\n";
-    printf(format, "", "", "cycles", "of it", "of it", "of it", "million", "rate by");
+    printf(format, "", "", "cycles", "of it", "of it", "of it", "million", "rate /");
     printf(format, "cache", "hit rate", "a packet", "receive", "lookup", "verdict", "a second",
            "first's");
     for (unsigned s = 0; s < subjects; s++)

@@ -1,4 +1,4 @@
-/* The table that a run ends with. */
+/* Prints the table of results. */
 
 #ifndef REPORT_H
 #define REPORT_H
@@ -7,8 +7,8 @@
 #include "options.h"
 #include "subject.h"
 
-/* Prints a line a cache: the median of its rounds. `account` has the subjects of the first round,
- * then those of the second, and so on. */
+/* Prints a line for each cache: the medians of its rounds. `account` has all subjects of the first
+ * round, then all of the second, and so on. */
 void report(const struct options *options, const struct subject *subject, unsigned subjects,
             const struct account *account);
 

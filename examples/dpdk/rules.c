@@ -18,10 +18,10 @@ struct flow_key rule_first(uint32_t r)
     };
     const uint8_t high = (uint8_t)(subnet >> 8), low = (uint8_t)subnet;
     if (key.tuple.version == 4)
-        /* Of 10.128.0.0/9. */
+        /* In 10.128.0.0/9. */
         memcpy(key.tuple.destination, (uint8_t[]){10, 128 | high, low}, 3);
     else
-        /* Of the documentation's prefix, 2001:db8::/32. */
+        /* In the prefix for documentation, 2001:db8::/32. */
         memcpy(key.tuple.destination, (uint8_t[]){0x20, 0x01, 0x0d, 0xb8, 0, 0, high, low}, 8);
     return key;
 }
@@ -49,7 +49,7 @@ void rules_free(struct rules *rules)
     free(rules->rule);
 }
 
-uint32_t rules_walk(const struct rules *rules, const struct flow_key *key)
+uint32_t rules_search(const struct rules *rules, const struct flow_key *key)
 {
     for (uint32_t r = 0; r < rules->count; r++)
         if (rule_matches(&rules->rule[r], key))

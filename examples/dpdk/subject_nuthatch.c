@@ -4,11 +4,11 @@
 
 #include <nuthatch_flow.h>
 
-/* Two bytes of tag and two of value, as Open vSwitch's signature cache and the paper's table: the
- * rules check what it says. */
+/* Two bytes of tag and two of value, as in Open vSwitch's signature cache and the paper's table: the
+ * rules verify hits. */
 #define ENTRY NUTHATCH_FLOW_ENTRY_TAG16
 
-/* Where PBLRU puts a new flow; random eviction has no such place. */
+/* Where PBLRU inserts a new flow; random eviction does not use this. */
 #define LAST NUTHATCH_FLOW_INSERT_AT_LAST
 #define SECOND_TO_LAST NUTHATCH_FLOW_INSERT_AT_SECOND_TO_LAST
 
@@ -26,7 +26,7 @@ static const struct design {
     {"window, random", NUTHATCH_FLOW_LAYOUT_WINDOW, NUTHATCH_FLOW_EVICTION_RANDOM, LAST},
     {"2-4 BLP, random", NUTHATCH_FLOW_LAYOUT_BLP2X4, NUTHATCH_FLOW_EVICTION_RANDOM, LAST},
     {"2-4 BLP, PBLRU", NUTHATCH_FLOW_LAYOUT_BLP2X4, NUTHATCH_FLOW_EVICTION_PBLRU, LAST},
-    /* As its authors' code inserts. */
+    /* As in the code of its authors. */
     {"2-4 BLP, PBLRU 2nd last", NUTHATCH_FLOW_LAYOUT_BLP2X4, NUTHATCH_FLOW_EVICTION_PBLRU,
      SECOND_TO_LAST},
     {"2-8 BLP, PBLRU", NUTHATCH_FLOW_LAYOUT_BLP2X8, NUTHATCH_FLOW_EVICTION_PBLRU, LAST},

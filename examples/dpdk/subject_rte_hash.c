@@ -29,9 +29,8 @@ static void destroy(struct subject *subject)
     bounded_destroy(subject->table);
 }
 
-/* A table filled to the last place searches long for each key that is added: one that is not to be
- * slow leaves some free. */
-static uint32_t most_of(uint32_t entries)
+/* A completely full cuckoo table searches long for a place of each new key: some entries stay free. */
+static uint32_t filled_part(uint32_t entries)
 {
     return entries - entries / 16;
 }
@@ -49,12 +48,12 @@ static bool make(struct subject *subject, const char *name, uint32_t entries, ui
 
 bool subject_rte_hash_oldest(struct subject *subject, uint32_t entries)
 {
-    return make(subject, "rte_hash, oldest", entries, most_of(entries), BOUNDED_OLDEST);
+    return make(subject, "rte_hash, oldest", entries, filled_part(entries), BOUNDED_OLDEST);
 }
 
 bool subject_rte_hash_random(struct subject *subject, uint32_t entries)
 {
-    return make(subject, "rte_hash, random", entries, most_of(entries), BOUNDED_RANDOM);
+    return make(subject, "rte_hash, random", entries, filled_part(entries), BOUNDED_RANDOM);
 }
 
 bool subject_rte_hash_full(struct subject *subject, uint32_t entries)

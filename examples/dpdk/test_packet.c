@@ -1,4 +1,5 @@
-/* What packet_key reads of frames that are whole, and that it reads no byte of those that are not. */
+/* Tests of packet_key: the keys of whole frames, and that truncated ones are refused without reading
+ * beyond their ends. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,18 +19,18 @@ static unsigned failed;
 #define CHECK(condition)                                                            \
     do {                                                                            \
         if (!(condition)) {                                                         \
-            fprintf(stderr, "%s:%d: not so: %s\n", __func__, __LINE__, #condition); \
+            fprintf(stderr, "%s:%d: failed: %s\n", __func__, __LINE__, #condition); \
             failed++;                                                               \
         }                                                                           \
     } while (0)
 
-/* A frame in the making. */
+/* A frame that is being written. */
 struct frame {
     uint8_t byte[FRAME_MAX];
     uint32_t length;
 };
 
-/* Appends bytes that are written down as hexadecimal digits; spaces do not count. */
+/* Appends bytes from hexadecimal digits; spaces are ignored. */
 static void append(struct frame *frame, const char *digits)
 {
     unsigned value;
@@ -46,8 +47,8 @@ static void append(struct frame *frame, const char *digits)
     "20010db8 00000000 00000000 00000002 "
 #define PORTS "1388 01bb "
 
-/* The key of a frame's first `length` bytes, which lie in memory of just that size, so that a
- * checker of memory sees who reads more. */
+/* The key of the first `length` bytes of a frame, in an allocation of just that size, so that a memory
+ * checker sees reads beyond it. */
 static bool key_of(const struct frame *frame, uint32_t length, struct flow_key *key)
 {
     uint8_t *copy = malloc(length > 0 ? length : 1);
@@ -63,7 +64,7 @@ static bool key_of(const struct frame *frame, uint32_t length, struct flow_key *
     return found;
 }
 
-/* The frame has a key, and no part of it that is shorter by a byte or more has one. */
+/* The frame has a key, and no shorter part of it has one. */
 static struct flow_key whole_key(const struct frame *frame)
 {
     struct flow_key key, shorter;
@@ -94,7 +95,7 @@ static void check(const char *digits, uint8_t version, uint8_t protocol, bool po
 static void frames_that_are_whole_have_keys(void)
 {
     check(ETHER "0800 4500" IPV4_HEAD "4006 0000" IPV4_ADDRESSES PORTS, 4, IPPROTO_TCP, true);
-    /* Options, behind two VLAN tags. */
+    /* Options, after two VLAN tags. */
     check(ETHER "88a8 0001 8100 0002 0800 4600" IPV4_HEAD "4011 0000" IPV4_ADDRESSES
                 "01010101" PORTS, 4, IPPROTO_UDP, true);
     check(ETHER "0800 4500" IPV4_HEAD "4001 0000" IPV4_ADDRESSES, 4, IPPROTO_ICMP, false);
@@ -118,7 +119,7 @@ static void other_frames_have_none(void)
         /* ARP, and an unknown type. */
         ETHER "0806 0001 0800 0604 0001 020000000001 0a000001 000000000000 0a000002",
         ETHER "88b5 00000000",
-        /* The other version behind each type, and a header shorter than itself. */
+        /* The wrong version for each type, and a header shorter than the minimum. */
         ETHER "0800 6500" IPV4_HEAD "4006 0000" IPV4_ADDRESSES PORTS,
         ETHER "0800 4400" IPV4_HEAD "4006 0000" IPV4_ADDRESSES PORTS,
         ETHER "86dd 40000000 0000 0640" IPV6_ADDRESSES PORTS,

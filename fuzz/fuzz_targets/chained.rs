@@ -6,8 +6,13 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nuthatch::{Chained, ChainedConfig, ChainedEviction, Locks};
-use nuthatch_check::sequence::{self, Room};
+use nuthatch_chained::Chained;
+use nuthatch_chained::ChainedConfig;
+use nuthatch_chained::ChainedEviction;
+use nuthatch_chained::Locks;
+use nuthatch_check::AnyEngine;
+use nuthatch_check::sequence::Room;
+use nuthatch_check::sequence::self;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&design, bytes)) = bytes.split_first() else {
@@ -23,5 +28,5 @@ fuzz_target!(|bytes: &[u8]| {
         ..ChainedConfig::default()
     };
     let engine = Chained::new(config).expect("there is address space");
-    sequence::run_bytes(&Arc::new(engine), bytes, room.misses());
+    sequence::run_bytes(&AnyEngine::new(Arc::new(engine)), bytes, room.misses());
 });

@@ -7,9 +7,10 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nuthatch::partition::Eviction;
-use nuthatch::partition::cphash::config::{CpHashConfig, ServerThreads};
-use nuthatch::partition::cphash::{CpHash, Rings};
+use nuthatch_partition::Eviction;
+use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
+use nuthatch_cphash::{CpHash, Rings};
+use nuthatch_check::AnyEngine;
 use nuthatch_check::sequence::{self, Room};
 use nuthatch_sync::ring::{Array, Single};
 
@@ -40,5 +41,5 @@ fn run<D: Rings>(config: CpHashConfig, room: Room, bytes: &[u8]) {
         ..config
     };
     let engine: CpHash<D> = CpHash::new(config).expect("there are memory and threads");
-    sequence::run_bytes(&Arc::new(engine), bytes, room.misses());
+    sequence::run_bytes(&AnyEngine::new(Arc::new(engine)), bytes, room.misses());
 }

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nuthatch::cuckoo::layout::{Design, EightWay, Paper};
-use nuthatch::{Cuckoo, CuckooConfig};
+use nuthatch_cuckoo::layout::{Variant, EightWay, Paper};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
+use nuthatch_check::AnyEngine;
 use nuthatch_check::sequence::{self, Room};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -20,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn run<D: Design>(room: Room, bytes: &[u8]) {
+fn run<D: Variant>(room: Room, bytes: &[u8]) {
     let config = CuckooConfig {
         memory_limit: room.bytes(),
         memory_limit_max: room.bytes(),
@@ -28,5 +29,5 @@ fn run<D: Design>(room: Room, bytes: &[u8]) {
         ..CuckooConfig::default()
     };
     let engine: Cuckoo<D> = Cuckoo::new(config).expect("there is address space");
-    sequence::run_bytes(&Arc::new(engine), bytes, room.misses());
+    sequence::run_bytes(&AnyEngine::new(Arc::new(engine)), bytes, room.misses());
 }

@@ -1,14 +1,17 @@
 //! Any bytes make a sequence of operations; partitions behind locks answer it as the oracle does, however
-//! many there are and whoever has to go.
+//! many there are and which item has to leave.
 
 #![no_main]
 
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nuthatch::partition::Eviction;
-use nuthatch::{LockHash, LockHashConfig};
-use nuthatch_check::sequence::{self, Room};
+use nuthatch_check::AnyEngine;
+use nuthatch_check::sequence::Room;
+use nuthatch_check::sequence::self;
+use nuthatch_partition::Eviction;
+use nuthatch_partition::LockHash;
+use nuthatch_partition::LockHashConfig;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&design, bytes)) = bytes.split_first() else {
@@ -23,5 +26,5 @@ fuzz_target!(|bytes: &[u8]| {
         ..LockHashConfig::default()
     };
     let engine = LockHash::new(config).expect("there is address space");
-    sequence::run_bytes(&Arc::new(engine), bytes, room.misses());
+    sequence::run_bytes(&AnyEngine::new(Arc::new(engine)), bytes, room.misses());
 });

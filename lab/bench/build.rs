@@ -1,8 +1,7 @@
 //! Tells the benches what they were built with: the compiler, and the rivals' versions from the lock file.
 
-use std::env;
-use std::fs;
 use std::process::Command;
+use std::{env, fs};
 
 /// The rivals in process, as `Cargo.lock` has them.
 const RIVALS: [&str; 4] = ["lru", "moka", "papaya", "quick_cache"];

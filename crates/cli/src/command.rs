@@ -5,13 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
-use nuthatch_bench::report;
+use nuthatch_program::{Failure, output};
 use nuthatch_server::config::MEMCACHED_VERSION;
 
-use crate::bench::Bench;
 use crate::flags::Flags;
-use crate::flow::Flow;
-use crate::hash::Hash;
 use crate::missing::Missing;
 use crate::settings::absolute;
 
@@ -72,15 +69,6 @@ fn memcached_version() -> &'static str {
 pub enum Command {
     /// Serve memcached clients (the default: the same flags)
     Serve(Box<Serve>),
-    /// Measure engines and servers
-    #[command(subcommand)]
-    Bench(Bench),
-    /// Compare flow caches: on captures, on made-up keys, under attack
-    #[command(subcommand)]
-    Flow(Flow),
-    /// Find the hash function and the table size that suit a set of keys
-    #[command(subcommand)]
-    Hash(Hash),
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -126,19 +114,17 @@ impl Serve {
 }
 
 /// Prints completions.
-pub fn completions(shell: Shell) -> Result<(), String> {
+pub fn completions(shell: Shell) -> Result<(), Failure> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut CommandLine::command(), "nuthatch", &mut text);
-    report::write(&text)
+    output::print_bytes(&text)
 }
 
 /// Prints the manual page.
-pub fn man() -> Result<(), String> {
+pub fn man() -> Result<(), Failure> {
     let mut text = Vec::new();
-    clap_mangen::Man::new(CommandLine::command())
-        .render(&mut text)
-        .map_err(|error| error.to_string())?;
-    report::write(&text)
+    clap_mangen::Man::new(CommandLine::command()).render(&mut text)?;
+    output::print_bytes(&text)
 }
 
 #[cfg(test)]
@@ -183,22 +169,5 @@ mod tests {
             panic!("not serve");
         };
         assert_eq!(serve.flags.threads, Some(2));
-    }
-
-    #[test]
-    fn benches_take_what_they_are_documented_with() {
-        for line in [
-            "bench engine --engine cuckoo --items 10 --key-size 16 --value-size 32 --threads 1 \
-             --batch 32 --get-ratio 1 --dist zipf --seconds 1 --memory 64M --rivals --json",
-            "bench engine --engine cuckoo-paper --grow 1000000:16000000",
-            "bench fill --memory 64M --key-size 16 --value-size 32",
-            "bench server --target 127.0.0.1:1 --pid 1 --conns 5 --pipeline 100 --multiget 1 \
-             --get-ratio 0.5 --keys 10 --value-size 32 --seconds 1 --threads 1 --json",
-            "bench versus --rival memcached --rounds 3 --ours -t --conns 5",
-        ] {
-            parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
-        }
-        assert!(parse("bench versus").is_err());
-        assert!(parse("-p 1 bench fill").is_err());
     }
 }

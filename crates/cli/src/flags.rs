@@ -6,11 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args};
-use nuthatch_bench::size;
+use nuthatch_program::size;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::engine::EngineName;
-use crate::tuning::{EvictionName, ThreadRange, Tuning};
+use nuthatch_engines::{EngineName, EvictionName, ThreadRange, Tuning};
 
 /// Megabytes without a letter behind the number, as memcached's -m.
 const MEGABYTES: usize = 1 << 20;
@@ -177,7 +176,7 @@ pub struct Flags {
     #[arg(long, value_name = "CORE")]
     pub pin: Option<usize>,
 
-    /// Who has to go when a partition of cphash or lockhash is full [default: lru]
+    /// Which item leaves when a partition of cphash or lockhash is full [default: lru]
     #[arg(long, value_enum)]
     pub eviction: Option<EvictionName>,
 }
@@ -343,7 +342,8 @@ fn one_or_many<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<String>, D::Er
 
 #[cfg(test)]
 mod tests {
-    use clap::{FromArgMatches, error::ErrorKind};
+    use clap::FromArgMatches;
+    use clap::error::ErrorKind;
 
     use super::*;
 

@@ -3,18 +3,18 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use nuthatch::Engine;
-use nuthatch::stats::EngineStats;
+use nuthatch_engine::Engine;
+use nuthatch_engine::stats::EngineStats;
 use nuthatch_server::{Address, OnVerbosity, Server, ServerHandle, Signals};
 
-use crate::Failure;
 use crate::command::Serve;
 use crate::daemon::{self, Launch};
-use crate::engine::{Build, Job};
 use crate::log::{Log, LogTo};
 use crate::process::{self, PidFile};
 use crate::reload::Reload;
 use crate::settings::{PORT_FILE, ProcessSettings, Settings};
+use nuthatch_engines::EngineName;
+use nuthatch_program::Failure;
 
 /// Serves until it is told to stop.
 pub fn run(serve: Serve) -> Result<(), Failure> {
@@ -24,77 +24,56 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     let mut settings = Settings::check(&flags, port_file).map_err(Failure::Usage)?;
     // First, as it must be done by the only thread.
     let launch = settings.process.daemon.then(daemon::launch).transpose();
-    let launch = launch.map_err(Failure::Runtime)?;
+    let launch = launch.map_err(Failure::Run)?;
     let connections = settings.server.connections_max.get();
-    let warnings = process::prepare(&settings.process, connections).map_err(Failure::Runtime)?;
+    let warnings = process::prepare(&settings.process, connections).map_err(Failure::Run)?;
     let verbosity = settings.server.verbosity;
-    let log = Log::begin(&settings.process.log, verbosity).map_err(Failure::Runtime)?;
+    let log = Log::begin(&settings.process.log, verbosity).map_err(Failure::Run)?;
     for warning in settings.warnings.iter().chain(&warnings) {
         log.warn(warning);
     }
     let turned = log.clone();
     settings.server.on_verbosity = OnVerbosity::new(move |level| turned.set_verbosity(level));
     let reload = Reload::new(serve, &flags, log.clone()).map_err(Failure::Usage)?;
-    let outcome = settings.engine.name.choose(Life {
-        settings,
-        launch,
-        reload,
-    });
-    if let Err(Failure::Usage(error) | Failure::Runtime(error)) = &outcome {
+    let outcome = live(settings, launch, reload);
+    if let Err(Failure::Usage(error) | Failure::Run(error)) = &outcome {
         log.error(error);
     }
     outcome
 }
 
-/// What a server is started with.
-struct Life {
-    settings: Settings,
-    /// Set if it runs in the background.
-    launch: Option<Launch>,
-    reload: Reload,
-}
-
-impl Job for Life {
-    type Output = Result<(), Failure>;
-
-    fn run<E: Engine>(self, build: Build<E>) -> Result<(), Failure> {
-        let Self {
-            settings,
-            launch,
-            reload,
-        } = self;
-        let engine = build(&settings.engine)?;
-        let (name, index) = (engine.name(), index(&engine.stats()));
-        let (threads, limit) = (settings.server.threads, settings.engine.memory_limit >> 20);
-        let process = settings.process;
-        let keeps_stderr = process.log == LogTo::Stderr && settings.server.verbosity > 0;
-        let signals =
-            Signals::catch().map_err(|error| Failure::Runtime(format!("signals: {error}")))?;
-        let server = Server::start(settings.server, engine)
-            .map_err(|error| Failure::Runtime(error.to_string()))?;
-        let begun = begin(&server, &process, signals, reload).and_then(|pid_file| {
-            let places = places(&server);
-            let says = format!("engine {name}, {limit} MiB, {threads} threads, {index}at {places}");
-            if process.daemon || process.log != LogTo::Stderr {
-                tracing::info!("{says}");
-            }
-            if let Some(launch) = launch {
-                let done = launch.done(keeps_stderr);
-                done.map_err(|error| format!("-d: {error}"))?;
-            } else {
-                announce(&says, server.addresses());
-            }
-            Ok(pid_file)
-        });
-        // If the start failed, the server is stopped: that removes the sockets it has bound.
-        if begun.is_err() {
-            server.shutdown();
+/// The server's life. `launch` is set if it runs in the background.
+fn live(settings: Settings, launch: Option<Launch>, reload: Reload) -> Result<(), Failure> {
+    let engine = EngineName::build(&settings.engine)?;
+    let (name, index) = (engine.name(), index(&engine.stats()));
+    let (threads, limit) = (settings.server.threads, settings.engine.memory_limit >> 20);
+    let process = settings.process;
+    let keeps_stderr = process.log == LogTo::Stderr && settings.server.verbosity > 0;
+    let signals = Signals::catch().map_err(|error| Failure::Run(format!("signals: {error}")))?;
+    let server =
+        Server::start(settings.server, engine).map_err(|error| Failure::Run(error.to_string()))?;
+    let begun = begin(&server, &process, signals, reload).and_then(|pid_file| {
+        let places = places(&server);
+        let says = format!("engine {name}, {limit} MiB, {threads} threads, {index}at {places}");
+        if process.daemon || process.log != LogTo::Stderr {
+            tracing::info!("{says}");
         }
-        let ended = server.join().map_err(|error| error.to_string());
-        // The file is removed when this returns.
-        let _pid_file = begun.map_err(Failure::Runtime)?;
-        ended.map_err(Failure::Runtime)
+        if let Some(launch) = launch {
+            let done = launch.done(keeps_stderr);
+            done.map_err(|error| format!("-d: {error}"))?;
+        } else {
+            announce(&says, server.addresses());
+        }
+        Ok(pid_file)
+    });
+    // If the start failed, the server is stopped: that removes the sockets it has bound.
+    if begun.is_err() {
+        server.shutdown();
     }
+    let ended = server.join().map_err(|error| error.to_string());
+    // The file is removed when this returns.
+    let _pid_file = begun.map_err(Failure::Run)?;
+    ended.map_err(Failure::Run)
 }
 
 /// Writes the process id and begins to serve signals.

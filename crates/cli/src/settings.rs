@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use nuthatch_protocol::cpserver;
 use nuthatch_server::config::{self, Config, Listen};
 
-use crate::engine::{EngineName, EngineSettings};
 use crate::extended::Extended;
 use crate::flags::Flags;
 use crate::log::LogTo;
+use nuthatch_engines::{EngineName, EngineSettings};
 
 /// The smallest `-m`, in bytes.
 const MEMORY_MIN: usize = 1 << 20;
@@ -182,9 +182,9 @@ fn server(
         Some(limit) => NonZeroUsize::new(limit).ok_or_else(|| at_least_1("-c"))?,
         None => default.connections_max,
     };
-    let commands_per_turn = match flags.max_reqs_per_event {
+    let commands_per_slice = match flags.max_reqs_per_event {
         Some(limit) => NonZeroU32::new(limit).ok_or_else(|| at_least_1("-R"))?,
-        None => default.commands_per_turn,
+        None => default.commands_per_slice,
     };
     let batch_max = match flags.batch {
         Some(batch) => NonZeroUsize::new(batch)
@@ -199,7 +199,7 @@ fn server(
         threads,
         connections_max,
         backlog: flags.listen_backlog.unwrap_or(default.backlog),
-        commands_per_turn,
+        commands_per_slice,
         batch_max,
         idle_timeout: extended.idle_timeout,
         port_file: port_file.as_deref().map(absolute).transpose()?,

@@ -5,10 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 mod running;
 
@@ -72,7 +70,7 @@ fn what_is_no_command_line_ends_with_2() {
         ),
         ("--config /no/such/file", "/no/such/file"),
         ("serve -l nowhere.invalid", "-l nowhere.invalid: no address"),
-        ("bench", "Usage"),
+        ("bench engine", "unrecognized subcommand"),
     ] {
         let output = run(line);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -88,29 +86,11 @@ fn what_does_not_work_ends_with_1() {
     let output = run(&taken);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains(running.address()));
-    assert_eq!(
-        run("bench server --target 127.0.0.1:1").status.code(),
-        Some(1)
-    );
 }
 
 #[test]
 fn values_that_are_refused_end_with_2_whoever_refuses_them() {
     for line in [
-        "bench engine --items 0",
-        "bench engine --engine cuckoo,chained",
-        "bench engine --memory 1k",
-        "bench engine --key-size 251",
-        "bench engine --working-set 64k --threads 0",
-        "bench engine --working-set 64k --eviction random",
-        "bench fill --eviction random",
-        "bench fill --memory 1k",
-        "bench fill --value-size 0",
-        "bench server --target nobody",
-        "bench server --seconds nan",
-        "bench server --protocol cpserver --multiget 2",
-        "bench server --protocol cpserver --get-ratio 0",
-        "bench versus --rival true --rounds 0",
         "-l 127.0.0.1 -p 0 -m 512k",
         "-l 127.0.0.1 -p 0 -m 1 -I 1m",
         "-l 127.0.0.1 -p 0 --engine cphash --partitions 3",
@@ -239,19 +219,6 @@ fn cpservers_clients_are_served_beside_memcacheds() {
             .ask("stats settings\r\nquit\r\n")
             .contains("STAT batch_max 1000\r\n")
     );
-    for (protocol, load) in [
-        ("cpserver", "--get-ratio 0.7 --pipeline 100"),
-        ("cpserver-extended", "--get-ratio 0 --pipeline 3"),
-        ("cpserver-extended", "--get-ratio 0.7 --threads 2"),
-    ] {
-        let report = stdout(&format!(
-            "bench server --target {} --protocol {protocol} {load} --conns 4 --keys 1000 \
-             --value-size 8 --seconds 0.1 --json",
-            running.cpserver_address()
-        ));
-        assert!(report.contains("\"misses\":0,"), "{report}");
-        assert!(!report.contains("\"stored\":0,"), "{report}");
-    }
 }
 
 #[test]
@@ -334,179 +301,5 @@ fn memory_is_locked_or_else_it_is_said() {
         assert_eq!(running.status("VmLck:") == 0, warned, "{line}");
         // In kilobytes: what is only reserved is not touched.
         assert!(running.status("VmRSS:") < 200_000);
-    }
-}
-
-#[test]
-fn an_interrupted_bench_ends_its_servers() {
-    let folder = tempfile::tempdir().unwrap();
-    let pid = folder.path().join("pid");
-    let rival = format!(
-        "{NUTHATCH} -l 127.0.0.1 -p {{port}} -t 1 -P {}",
-        pid.display()
-    );
-    let mut bench = Command::new(NUTHATCH)
-        .args(["bench", "versus", "--rival", &rival, "--seconds", "100000"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    while !pid.exists() {
-        assert!(bench.try_wait().unwrap().is_none(), "it ended at once");
-        std::thread::yield_now();
-    }
-    kill(Pid::from_raw(bench.id() as i32), Signal::SIGTERM).unwrap();
-    let output = bench.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));
-    assert!(!pid.exists(), "the rival still runs");
-}
-
-#[test]
-fn the_server_bench_measures_a_server() {
-    let running = Running::start("-l 127.0.0.1 -p 0 -t 1");
-    let (target, pid) = (running.address(), running.child.id());
-    let report = stdout(&format!(
-        "bench server --target {target} --pid {pid} --conns 2 --pipeline 5 --multiget 3 \
-         --get-ratio 0.9 --keys 1000 --value-size 32 --seconds 0.1 --json"
-    ));
-    for name in [
-        "ops_per_s",
-        "p50_us",
-        "p90_us",
-        "p99_us",
-        "p999_us",
-        "max_us",
-        "hits",
-        "misses",
-        "server_cpu_us_per_op",
-    ] {
-        assert!(report.contains(&format!("\"{name}\":")), "{name}: {report}");
-    }
-    assert!(report.contains("\"misses\":0,"), "{report}");
-}
-
-#[test]
-fn versus_compares_servers() {
-    let rival = format!("{NUTHATCH} -l 127.0.0.1 -p {{port}} -t 1");
-    let output = Command::new(NUTHATCH)
-        .args(["bench", "versus", "--rival", &rival, "--rival", &rival])
-        .args(["--rounds", "2", "--json"])
-        .args(["--ours", "-l 127.0.0.1 -p {port} -t 1"])
-        .args(["--conns", "2", "--keys", "500", "--seconds", "0.1"])
-        .output()
-        .unwrap();
-    let report = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{output:?}");
-    for (name, times) in [
-        ("\"ratio_ops_per_s\":{\"median\":", 2),
-        ("\"ratio_server_cpu\":{\"median\":", 2),
-        ("\"version\":\"1.6.45-nuthatch-", 3),
-        ("\"compiler\":\"rustc ", 1),
-        ("\"kernel\":\"Linux ", 1),
-        ("\"processor\":\"", 1),
-    ] {
-        assert_eq!(report.matches(name).count(), times, "{name}: {report}");
-    }
-}
-
-#[test]
-fn figures_are_tables_of_what_benches_found() {
-    let rival = format!("{NUTHATCH} -l 127.0.0.1 -p {{port}} -t 1 -m 8");
-    let folder = tempfile::tempdir().unwrap();
-    let found = folder.path().join("found.jsonl");
-    let mut lines = stdout("bench engine --items 2000 --rivals --seconds 0.05 --rounds 2 --json");
-    for words in [
-        &[
-            "versus",
-            "--rounds",
-            "1",
-            "--seconds",
-            "0.05",
-            "--keys",
-            "500",
-        ][..],
-        &["fill", "--memory", "8M"],
-    ] {
-        let output = Command::new(NUTHATCH)
-            .arg("bench")
-            .args(words)
-            .args(["--rival", &rival, "--json"])
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        lines += &String::from_utf8_lossy(&output.stdout);
-    }
-    // A server of ours holds as many items as the engine does in process.
-    let held: Vec<f64> = lines
-        .split("\"items_before_eviction\":")
-        .skip(1)
-        .map(|rest| rest.split([',', '}']).next().unwrap().parse().unwrap())
-        .collect();
-    assert_eq!(held.len(), 2, "{lines}");
-    assert!((0.8..1.25).contains(&(held[1] / held[0])), "{held:?}");
-
-    std::fs::write(&found, lines).unwrap();
-    let found = found.display();
-    let tables = stdout(&format!("bench figures --from {found} --commit abc"));
-    for part in [
-        "(abc), rustc ",
-        "| by quick_cache ",
-        "| byte strings: GET, 32 at a time |",
-    ] {
-        assert!(tables.contains(part), "{part}: {tables}");
-    }
-    let tables = stdout(&format!("bench figures --from {found} --detail"));
-    for part in [
-        "| nuthatch::Cache ",
-        "| GET, one at a time | memcached 1.6.45-nuthatch-",
-    ] {
-        assert!(tables.contains(part), "{part}: {tables}");
-    }
-    let missing = Command::new(NUTHATCH)
-        .args(["bench", "figures", "--from", "/no/such/file"])
-        .output()
-        .unwrap();
-    assert_eq!(missing.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&missing.stderr).contains("/no/such/file: "));
-}
-
-#[test]
-fn engines_are_compared_over_working_sets() {
-    let engines = ["cphash", "lockhash", "chained", "chained-global", "cuckoo"];
-    let report = stdout(&format!(
-        "bench engine --engine {} --working-set 64k,256k --threads 2 --seconds 0.02 --rounds 1 \
-         --server-threads 1 --json",
-        engines.join(",")
-    ));
-    for engine in engines {
-        let name = format!("\"engine\":\"{engine}\"");
-        assert_eq!(report.matches(&name).count(), 2, "{engine}: {report}");
-    }
-    assert_eq!(
-        report.matches("\"lines_sent_per_op\":").count(),
-        2,
-        "{report}"
-    );
-    let report = stdout("bench engine --engine chained,cuckoo --working-set 64k --seconds 0.02");
-    assert!(report.contains("working set 64 KiB, 512 keys"), "{report}");
-}
-
-#[test]
-fn engine_benches_measure_the_engine() {
-    for engine in ["cuckoo", "cuckoo-paper", "lockhash", "chained-clock"] {
-        let report = stdout(&format!(
-            "bench engine --engine {engine} --items 5000 --seconds 0.05 --rounds 1 --json"
-        ));
-        assert!(
-            report.contains(&format!("\"engine\":\"{engine}\"")),
-            "{report}"
-        );
-        assert!(report.contains("\"hit_ratio\":1.0,"), "{report}");
-        let report = stdout(&format!("bench engine --engine {engine} --grow 2000:9000"));
-        assert!(report.contains("2000 to 9000 items"), "{report}");
-        let report = stdout(&format!(
-            "bench fill --engine {engine} --memory 8M --value-size 400"
-        ));
-        assert!(report.contains("in 8 MiB"), "{report}");
     }
 }

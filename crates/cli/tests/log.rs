@@ -152,7 +152,7 @@ fn nobody_need_read_standard_error() {
     let socket = folder.path().join("socket");
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let mut server = Command::new(NUTHATCH)
+    let mut server = Command::new(nuthatch())
         .args(["-t", "1", "-s"])
         .arg(&socket)
         .stderr(writer)
@@ -229,18 +229,18 @@ impl View {
         fs::create_dir_all(folder.path().join("run/systemd/journal")).unwrap();
         fs::write(folder.path().join("dev/null"), "").unwrap();
         let view = Self { folder };
-        view.command("true", "")
+        view.command("true")
             .status()
             .unwrap()
             .success()
             .then_some(view)
     }
 
-    fn command(&self, program: &str, line: &str) -> Command {
+    fn command(&self, program: &str) -> Command {
         let path = self.folder.path().display();
         let script = format!(
             "mount --bind /dev/null {path}/dev/null && mount --rbind {path}/dev /dev && \
-             mount --bind {path}/run /run && exec {program} {line}"
+             mount --bind {path}/run /run && exec {program}"
         );
         let mut command = Command::new("unshare");
         command.args(["-rm", "sh", "-c", &script]);
@@ -272,7 +272,10 @@ fn the_systems_logs_are_written() {
     };
     for (name, missing) in [("syslog", "/dev/log"), ("journald", "journald")] {
         let line = format!("-l 127.0.0.1 -p 0 -t 1 --log {name}");
-        let output = view.command(NUTHATCH, &line).output().unwrap();
+        let output = view
+            .command(&format!("{} {line}", nuthatch().display()))
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(
@@ -286,7 +289,7 @@ fn the_systems_logs_are_written() {
     ];
     for (name, socket) in sockets {
         let line = format!("-l 127.0.0.1 -p 0 -t 1 -vv -o no_such=1 --log {name}");
-        let running = Running::spawn(view.command(NUTHATCH, &line));
+        let running = Running::spawn(view.command(&format!("{} {line}", nuthatch().display())));
         let warning = datagram(&socket, "no_such=1");
         running.ask("get k\r\nquit\r\n");
         let command = datagram(&socket, " get k");

@@ -1,11 +1,12 @@
-/* A flow cache for packet paths. Made from crates/flow-c: do not edit, see its tests/header.rs.
+/* A flow cache for packet processing. Generated from crates/flow-c: do not edit, see its
+ * tests/header.rs.
  *
  * A table maps the 64-bit hash of a flow to a value: the number of a rule, an index, a pointer. It
- * never grows; an insert always finds a place and moves no other flow to another bucket.
+ * never grows; an insert always finds a slot and moves no other flow to another bucket.
  *
- * Functions return 0 or more if they did what was asked, and a negative nuthatch_flow_status if not;
- * then they changed nothing. NULL is refused where it makes no sense, numbers that are not in an
- * enumeration too. What is asked of the caller stands under Safety. */
+ * Functions return 0 or more on success, and a negative nuthatch_flow_status on failure; then they
+ * changed nothing. NULL is refused where a pointer is needed, and so are numbers that are in no
+ * enumeration. What a caller must ensure is under Safety. */
 
 #ifndef NUTHATCH_FLOW_H
 #define NUTHATCH_FLOW_H
@@ -13,13 +14,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* For GCC: that a function reads (writes) as many elements of the array that is its argument number
+ * `array` as its argument number `count` says. The compiler then finds arrays that are too short, and
+ * does not take an array for uninitialised that is filled in up to a variable count. */
+#if defined(__GNUC__) && defined(__has_attribute)
+#if __has_attribute(access)
+#define NUTHATCH_FLOW_READS(array, count) __attribute__((access(read_only, array, count)))
+#define NUTHATCH_FLOW_WRITES(array, count) __attribute__((access(write_only, array, count)))
+#endif
+#endif
+#ifndef NUTHATCH_FLOW_READS
+#define NUTHATCH_FLOW_READS(array, count)
+#define NUTHATCH_FLOW_WRITES(array, count)
+#endif
+
 /**
- * Why a call did nothing: all but the first are negative. A function that returns a number of
- * things returns one of these instead, if it failed.
+ * Returns the 64 bits that tables take for a hash of 32 bits, such as a network card computes: the
+ * bucket comes from the low bits, and the tag from the high ones. Anybody who knows the card's key
+ * can choose flows that collide.
+ *
+ * The library has the same function as a symbol, for other languages.
+ */
+static inline uint64_t nuthatch_flow_widen(uint32_t hash)
+{
+    return (uint64_t)hash << 32 | hash;
+}
+
+/**
+ * Why a call failed and did nothing: all but the first are negative. A function that returns a count
+ * returns one of these instead.
  */
 typedef enum nuthatch_flow_status {
     /**
-     * It was done.
+     * The call succeeded.
      */
     NUTHATCH_FLOW_STATUS_OK = 0,
     /**
@@ -27,19 +54,19 @@ typedef enum nuthatch_flow_status {
      */
     NUTHATCH_FLOW_STATUS_NULL_POINTER = -1,
     /**
-     * There is no such layout.
+     * No such layout.
      */
     NUTHATCH_FLOW_STATUS_UNKNOWN_LAYOUT = -2,
     /**
-     * There is no such eviction.
+     * No such eviction.
      */
     NUTHATCH_FLOW_STATUS_UNKNOWN_EVICTION = -3,
     /**
-     * There is no such entry.
+     * No such entry.
      */
     NUTHATCH_FLOW_STATUS_UNKNOWN_ENTRY = -4,
     /**
-     * There is no such place to insert at.
+     * No such insert position.
      */
     NUTHATCH_FLOW_STATUS_UNKNOWN_INSERT_AT = -5,
     /**
@@ -47,7 +74,7 @@ typedef enum nuthatch_flow_status {
      */
     NUTHATCH_FLOW_STATUS_PROBABILITY = -6,
     /**
-     * The layout and the eviction do not go together.
+     * The eviction does not work on the layout.
      */
     NUTHATCH_FLOW_STATUS_UNSUITED = -7,
     /**
@@ -63,7 +90,7 @@ typedef enum nuthatch_flow_status {
      */
     NUTHATCH_FLOW_STATUS_VALUE_TOO_WIDE = -10,
     /**
-     * The system refused the memory.
+     * The system has no memory for the table.
      */
     NUTHATCH_FLOW_STATUS_NO_MEMORY = -11,
     /**
@@ -78,6 +105,10 @@ typedef enum nuthatch_flow_status {
      * A defect of this library, described on standard error. Destroy the table.
      */
     NUTHATCH_FLOW_STATUS_DEFECT = -14,
+    /**
+     * The stride is smaller than a 32-bit hash.
+     */
+    NUTHATCH_FLOW_STATUS_STRIDE = -15,
 } nuthatch_flow_status;
 
 /**
@@ -93,7 +124,7 @@ typedef enum nuthatch_flow_layout {
      */
     NUTHATCH_FLOW_LAYOUT_EIGHT_WAY = 1,
     /**
-     * Two buckets of four slots, anywhere; nothing is ever kicked out.
+     * Two independent buckets of four slots; no key is ever moved between them.
      */
     NUTHATCH_FLOW_LAYOUT_CUCKOO_LITE = 2,
     /**
@@ -111,32 +142,34 @@ typedef enum nuthatch_flow_layout {
 } nuthatch_flow_layout;
 
 /**
- * Who leaves when all slots of a flow are taken.
+ * Which entry is replaced when all slots of a flow are taken.
  */
 typedef enum nuthatch_flow_eviction {
     /**
-     * Any of them, all alike.
+     * A random one.
      */
     NUTHATCH_FLOW_EVICTION_RANDOM = 0,
     /**
-     * Any slot of the second bucket; needs a layout with two.
+     * A random one of the second bucket; needs a layout with two buckets.
      */
     NUTHATCH_FLOW_EVICTION_RANDOM_SECOND = 1,
     /**
-     * The one whose last hit is longest ago; 8 more bytes a slot. Not for shared tables.
+     * The least recently used one; 8 more bytes a slot. Not for shared tables.
      */
     NUTHATCH_FLOW_EVICTION_LRU = 2,
     /**
-     * A hit always moves a flow up in its bucket; the last of a random bucket leaves.
+     * A hit moves an entry up by one slot in its bucket; the last one of a random bucket is
+     * replaced.
      */
     NUTHATCH_FLOW_EVICTION_BUBBLE = 3,
     /**
-     * Probabilistic Bubble LRU: a hit moves a flow up with `swap_probability`; the last of a
-     * random bucket leaves, and the new flow comes in at `insert_at`.
+     * Probabilistic Bubble LRU: the same, but a hit moves an entry up with the probability
+     * `swap_probability`, and a new one is inserted at `insert_at`.
      */
     NUTHATCH_FLOW_EVICTION_PBLRU = 4,
     /**
-     * Divide-and-conquer bubble, with a flag a bucket. Not for shared tables.
+     * Divide-and-conquer bubble: the first entry of a bucket without hits is replaced, the last
+     * one of others; a flag a bucket. Not for shared tables.
      */
     NUTHATCH_FLOW_EVICTION_DC_BUBBLE = 5,
 } nuthatch_flow_eviction;
@@ -146,8 +179,8 @@ typedef enum nuthatch_flow_eviction {
  */
 typedef enum nuthatch_flow_entry {
     /**
-     * 4 bytes: 16 bits of the hash, values up to 0xffff. One lookup in some 8,000 of a flow that
-     * is not there finds another's value: compare the packet with what the value names.
+     * 4 bytes: 16 bits of the hash, values up to 0xffff. Of lookups of absent flows one in some
+     * 8,000 finds another flow's value: compare the packet with what the value refers to.
      */
     NUTHATCH_FLOW_ENTRY_TAG16 = 0,
     /**
@@ -161,16 +194,16 @@ typedef enum nuthatch_flow_entry {
 } nuthatch_flow_entry;
 
 /**
- * Where in its bucket PBLRU puts a new flow.
+ * Where in its bucket PBLRU inserts a new flow.
  */
 typedef enum nuthatch_flow_insert_at {
     /**
-     * In the place of the flow that leaves: keeps more hits on skewed traffic and under a scan.
+     * Last, in place of the evicted flow: more hits on skewed traffic and during a scan.
      */
     NUTHATCH_FLOW_INSERT_AT_LAST = 0,
     /**
-     * Above the last: a new flow survives one more eviction without a hit. PBLRU as its authors'
-     * code has it is this and a swap probability of 1.
+     * Before the last one: a new flow survives one more eviction without a hit. The code of PBLRU's
+     * authors has this, and a swap probability of 1.
      */
     NUTHATCH_FLOW_INSERT_AT_SECOND_TO_LAST = 1,
 } nuthatch_flow_insert_at;
@@ -188,49 +221,51 @@ typedef enum nuthatch_flow_outcome {
      */
     NUTHATCH_FLOW_OUTCOME_UPDATED = 2,
     /**
-     * All slots were taken: another flow left.
+     * All slots were taken: another flow was evicted.
      */
     NUTHATCH_FLOW_OUTCOME_EVICTED = 3,
 } nuthatch_flow_outcome;
 
 /**
- * An exact-match table of connections: it answers with a connection's own value or not at all, for
- * one more cache line a lookup and 64 more bytes a flow. One thread at a time uses it.
+ * An exact-match table of connections: a lookup compares the whole five-tuple and never returns the
+ * value of another connection, for one more cache line a hit and 64 more bytes a flow. One thread at
+ * a time uses it; nuthatch_flow_exact_get_stats() may be called by any thread at any time.
  */
 typedef struct nuthatch_flow_exact nuthatch_flow_exact;
 
 /**
- * A hash function. Threads may use one at the same time.
+ * A seeded hash function. Threads may use one at the same time.
  */
 typedef struct nuthatch_flow_hasher nuthatch_flow_hasher;
 
 /**
- * A flow cache, or one thread's part in a flow cache that threads share.
+ * A flow cache, or one thread's handle of a flow cache that threads share.
  *
- * One thread at a time uses a nuthatch_flow_table, whichever it is. Threads that work on the same
- * flows have one each: nuthatch_flow_create_shared() makes the first and nuthatch_flow_share() the
- * others. They may all look up and change flows at the same time.
+ * One thread at a time uses a nuthatch_flow_table, of either kind; nuthatch_flow_get_stats() and
+ * nuthatch_flow_share() may be called by any thread at any time. Threads that work on the same
+ * flows have a handle each: nuthatch_flow_create_shared() makes the first and nuthatch_flow_share()
+ * the others. They may all look up and change flows at the same time.
  */
 typedef struct nuthatch_flow_table nuthatch_flow_table;
 
 /**
- * What a table shall be. Begin with nuthatch_flow_config_default(), so that a field that a later
- * version adds has a value.
+ * The configuration of a table. Begin with nuthatch_flow_config_default(), so that a field that a
+ * later version adds has a value.
  */
 typedef struct nuthatch_flow_config {
     /**
-     * Slots at least, up to 2^32; rounded up to a power of two of buckets, at least 8 buckets.
-     * nuthatch_flow_get_stats() tells how many there are.
+     * Slots, at most 2^32; buckets are rounded up to a power of two, at least 8.
+     * nuthatch_flow_get_stats() tells how many slots there are.
      */
     uint64_t entries;
     /**
-     * What random choices follow from: the same calls on tables of the same seed do the same.
+     * The seed of random choices: the same calls on tables of the same seed do the same.
      */
     uint64_t seed;
     /**
-     * PBLRU: how probably a hit moves a flow up, at most 1. 0 means what suits the table: 1 in a
-     * table of one thread, which keeps most hits, and 1/4 in one that threads share, where most
-     * hits then write nothing.
+     * PBLRU: the probability that a hit moves an entry up, at most 1. 0 stands for the best of the
+     * kind of table: 1 for one thread, which has the most hits, and 1/4 for a shared table, where
+     * most hits then write nothing.
      */
     double swap_probability;
     /**
@@ -252,24 +287,24 @@ typedef struct nuthatch_flow_config {
 } nuthatch_flow_config;
 
 /**
- * What names a transport connection. Addresses and ports are in network byte order, as they lie in
+ * The five-tuple of a transport connection. Addresses and ports are in network byte order, as in
  * the packet.
  */
 typedef struct nuthatch_flow_tuple {
     /**
-     * Where the packet comes from: 16 bytes, or of version 4 the first four.
+     * The source address: 16 bytes, or of version 4 the first four.
      */
     uint8_t source[16];
     /**
-     * Where it goes, likewise.
+     * The destination address, likewise.
      */
     uint8_t destination[16];
     /**
-     * The sender's port; 0 in protocols without ports.
+     * The source port; 0 in protocols without ports.
      */
     uint16_t source_port;
     /**
-     * The receiver's port; 0 in protocols without ports.
+     * The destination port; 0 in protocols without ports.
      */
     uint16_t destination_port;
     /**
@@ -277,13 +312,13 @@ typedef struct nuthatch_flow_tuple {
      */
     uint8_t protocol;
     /**
-     * The version of IP: 4 or 6.
+     * The IP version: 4 or 6.
      */
     uint8_t version;
 } nuthatch_flow_tuple;
 
 /**
- * What a table counts, since it was made.
+ * What a table counted since it was created.
  */
 typedef struct nuthatch_flow_stats {
     /**
@@ -291,7 +326,7 @@ typedef struct nuthatch_flow_stats {
      */
     uint64_t lookups;
     /**
-     * Flows that were found.
+     * Flows that were found; never more than `lookups`.
      */
     uint64_t hits;
     /**
@@ -303,7 +338,7 @@ typedef struct nuthatch_flow_stats {
      */
     uint64_t updated;
     /**
-     * Inserts that drove another flow out.
+     * Inserts that evicted another flow.
      */
     uint64_t evicted;
     /**
@@ -315,11 +350,11 @@ typedef struct nuthatch_flow_stats {
      */
     uint64_t forgotten;
     /**
-     * Flows that are there now.
+     * Flows that are in the table now.
      */
     uint64_t occupied;
     /**
-     * Slots, as rounded up; not counting the few behind the last bucket.
+     * Slots: the configured entries, rounded up. The few spare ones at the end do not count.
      */
     uint64_t entries;
     /**
@@ -338,8 +373,8 @@ extern "C" {
 const char *nuthatch_flow_version(void);
 
 /**
- * Fills in a table for most: 2^20 entries of 32 bits of hash and 32 of value, 2-4 bounded linear
- * probing, PBLRU that puts new flows last, and a random seed.
+ * Fills in a configuration for most uses: 2^20 entries of 32 bits of hash and 32 of value, 2-4
+ * bounded linear probing, PBLRU that inserts new flows last, and a random seed.
  *
  * Returns 0 or a negative status.
  *
@@ -349,8 +384,80 @@ const char *nuthatch_flow_version(void);
 int nuthatch_flow_config_default(struct nuthatch_flow_config *config);
 
 /**
- * Makes an empty table and stores it in `*table`; NULL if it fails. Destroy it after use. The
- * entry of the configuration does not matter, values may be any; `hash_seed` is best random.
+ * Returns the name of a layout, such as "blp-2-4", or NULL if there is no layout of this number. It
+ * is not to be freed. The program nuthatch-lab has the same names.
+ */
+const char *nuthatch_flow_layout_name(uint32_t layout);
+
+/**
+ * Stores the layout of this name in `*layout`, which may be the field of a configuration.
+ *
+ * Returns 0 or a negative status: UNKNOWN_LAYOUT if no layout has this name. Then `*layout` is not
+ * touched.
+ *
+ * # Safety
+ * `name` is NULL or a string that ends with 0; `layout` is NULL or points to a number.
+ */
+int nuthatch_flow_layout_from_name(const char *name, uint32_t *layout);
+
+/**
+ * Returns the name of an eviction, such as "pblru", or NULL if there is no eviction of this number.
+ * It is not to be freed.
+ */
+const char *nuthatch_flow_eviction_name(uint32_t eviction);
+
+/**
+ * Stores the eviction of this name in `*eviction`, which may be the field of a configuration.
+ * PBLRU's parameters are fields of their own.
+ *
+ * Returns 0 or a negative status: UNKNOWN_EVICTION if no eviction has this name. Then `*eviction` is
+ * not touched.
+ *
+ * # Safety
+ * `name` is NULL or a string that ends with 0; `eviction` is NULL or points to a number.
+ */
+int nuthatch_flow_eviction_from_name(const char *name,
+                                     uint32_t *eviction);
+
+/**
+ * Returns the name of an entry, bits of hash + bits of value: "16+16", "32+32" or "64+64". NULL if
+ * there is no entry of this number. It is not to be freed.
+ */
+const char *nuthatch_flow_entry_name(uint32_t entry);
+
+/**
+ * Stores the entry of this name in `*entry`, which may be the field of a configuration.
+ *
+ * Returns 0 or a negative status: UNKNOWN_ENTRY if no entry has this name. Then `*entry` is not
+ * touched.
+ *
+ * # Safety
+ * `name` is NULL or a string that ends with 0; `entry` is NULL or points to a number.
+ */
+int nuthatch_flow_entry_from_name(const char *name, uint32_t *entry);
+
+/**
+ * Returns the name of an insert position, "last" or "second-to-last", or NULL if there is none of
+ * this number. It is not to be freed.
+ */
+const char *nuthatch_flow_insert_at_name(uint32_t insert_at);
+
+/**
+ * Stores the insert position of this name in `*insert_at`, which may be the field of a
+ * configuration.
+ *
+ * Returns 0 or a negative status: UNKNOWN_INSERT_AT if no insert position has this name. Then
+ * `*insert_at` is not touched.
+ *
+ * # Safety
+ * `name` is NULL or a string that ends with 0; `insert_at` is NULL or points to a number.
+ */
+int nuthatch_flow_insert_at_from_name(const char *name, uint32_t *insert_at);
+
+/**
+ * Creates an empty table and stores it in `*table`; NULL if it fails. Destroy it after use. The
+ * entry of the configuration is not used, and values have 64 bits. `hash_seed` should be random: see
+ * nuthatch_flow_random_seed().
  *
  * Returns 0 or a negative status.
  *
@@ -365,7 +472,7 @@ int nuthatch_flow_exact_create(const struct nuthatch_flow_config *config,
  * Frees a table; does nothing with NULL.
  *
  * # Safety
- * `table` is NULL or from nuthatch_flow_exact_create(), nobody uses it, and nobody will again.
+ * `table` is NULL or from nuthatch_flow_exact_create() and not used during this call or after it.
  */
 void nuthatch_flow_exact_destroy(struct nuthatch_flow_exact *table);
 
@@ -375,7 +482,7 @@ void nuthatch_flow_exact_destroy(struct nuthatch_flow_exact *table);
  * Returns 1 if it is there, 0 if not, or a negative status.
  *
  * # Safety
- * `table` is NULL or a table that nobody else uses; `tuple` is NULL or points to a tuple, `value`
+ * `table` is NULL or a table that no other thread uses; `tuple` is NULL or points to a tuple, `value`
  * is NULL or points to a number.
  */
 int nuthatch_flow_exact_lookup(struct nuthatch_flow_exact *table,
@@ -384,14 +491,16 @@ int nuthatch_flow_exact_lookup(struct nuthatch_flow_exact *table,
 
 /**
  * Looks any number of connections up in one call, with their cache misses overlapped. Values and
- * hits are as those of nuthatch_flow_lookup_many(). Does nothing if a tuple's version is wrong.
+ * hits are as those of nuthatch_flow_lookup_many(), and untouched after an error; the version of a
+ * tuple that is neither 4 nor 6 is one.
  *
  * Returns how many were there, or a negative status. Without tuples the arrays may be NULL.
  *
  * # Safety
- * `table` is NULL or a table that nobody else uses; each array is NULL or as long as said:
- * `count` tuples, `count` values, and a word of hits for every 64 begun.
+ * `table` is NULL or a table that no other thread uses; each array is NULL or has its length: `count`
+ * tuples, `count` values, and a word of hits for every 64 tuples or part of 64.
  */
+NUTHATCH_FLOW_READS(2, 3) NUTHATCH_FLOW_WRITES(4, 3)
 int64_t nuthatch_flow_exact_lookup_many(struct nuthatch_flow_exact *table,
                                         const struct nuthatch_flow_tuple *tuples,
                                         size_t count,
@@ -399,13 +508,13 @@ int64_t nuthatch_flow_exact_lookup_many(struct nuthatch_flow_exact *table,
                                         uint64_t *hits);
 
 /**
- * Remembers a value for a connection. It always finds a place.
+ * Stores a value for a connection, and evicts another one if all slots are taken.
  *
  * Returns one of enum nuthatch_flow_outcome, or a negative status. If a value was replaced or
- * driven out, and `old` is not NULL, that value is stored in `*old`.
+ * evicted, and `old` is not NULL, that value is stored in `*old`.
  *
  * # Safety
- * `table` is NULL or a table that nobody else uses; `tuple` is NULL or points to a tuple, `old` is
+ * `table` is NULL or a table that no other thread uses; `tuple` is NULL or points to a tuple, `old` is
  * NULL or points to a number.
  */
 int nuthatch_flow_exact_insert(struct nuthatch_flow_exact *table,
@@ -419,7 +528,7 @@ int nuthatch_flow_exact_insert(struct nuthatch_flow_exact *table,
  * Returns 1 if it was there, 0 if not, or a negative status.
  *
  * # Safety
- * `table` is NULL or a table that nobody else uses; `tuple` is NULL or points to a tuple, `old` is
+ * `table` is NULL or a table that no other thread uses; `tuple` is NULL or points to a tuple, `old` is
  * NULL or points to a number.
  */
 int nuthatch_flow_exact_remove(struct nuthatch_flow_exact *table,
@@ -427,12 +536,12 @@ int nuthatch_flow_exact_remove(struct nuthatch_flow_exact *table,
                                uint64_t *old);
 
 /**
- * Removes all connections with a value, as when a rule dies. Reads the whole table.
+ * Removes all connections with a value, as when a rule is deleted. Reads the whole table.
  *
  * Returns how many there were, or a negative status.
  *
  * # Safety
- * `table` is NULL or a table that nobody else uses.
+ * `table` is NULL or a table that no other thread uses.
  */
 int64_t nuthatch_flow_exact_forget_value(struct nuthatch_flow_exact *table, uint64_t value);
 
@@ -442,26 +551,28 @@ int64_t nuthatch_flow_exact_forget_value(struct nuthatch_flow_exact *table, uint
  * Returns how many there were, or a negative status.
  *
  * # Safety
- * `table` is NULL or a table that nobody else uses.
+ * `table` is NULL or a table that no other thread uses.
  */
 int64_t nuthatch_flow_exact_clear(struct nuthatch_flow_exact *table);
 
 /**
  * Stores what the table counted in `*stats`; only verified hits are hits, and the bytes are those
- * of the slots alone.
+ * of the slots alone. Any thread may call this while another one uses the table, as
+ * nuthatch_flow_get_stats().
  *
  * Returns 0 or a negative status.
  *
  * # Safety
- * `table` is NULL or a table that nobody else changes; `stats` is NULL or points to counts.
+ * `table` is NULL or a table that is not destroyed meanwhile; `stats` is NULL or points to a
+ * nuthatch_flow_stats.
  */
 int nuthatch_flow_exact_get_stats(const struct nuthatch_flow_exact *table,
                                   struct nuthatch_flow_stats *stats);
 
 /**
- * Makes a hash function and stores it in `*hasher`; NULL if it fails. Destroy it after use.
- * The same seed gives the same hashes in every process. With one from nuthatch_flow_random_seed()
- * nobody who sends packets can choose flows that fall into one bucket.
+ * Creates a hash function and stores it in `*hasher`; NULL if it fails. Destroy it after use. The
+ * same seed gives the same hashes in every process. With a seed from nuthatch_flow_random_seed() a
+ * sender of packets cannot choose flows that collide in one bucket.
  *
  * Returns 0 or a negative status.
  *
@@ -474,12 +585,13 @@ int nuthatch_flow_hasher_create(uint64_t seed, struct nuthatch_flow_hasher **has
  * Frees a hash function; does nothing with NULL.
  *
  * # Safety
- * `hasher` is NULL or from nuthatch_flow_hasher_create(), nobody uses it, and nobody will again.
+ * `hasher` is NULL or from nuthatch_flow_hasher_create() and not used during this call or after it.
  */
 void nuthatch_flow_hasher_destroy(struct nuthatch_flow_hasher *hasher);
 
 /**
- * Returns a number that nobody outside the process can foresee, from the operating system.
+ * Returns a random number, from the operating system's generator, that a sender of packets cannot
+ * predict.
  */
 uint64_t nuthatch_flow_random_seed(void);
 
@@ -492,20 +604,21 @@ uint64_t nuthatch_flow_random_seed(void);
  * # Safety
  * `hasher` is NULL or a hash function; each array is NULL or as long as `count` says.
  */
+NUTHATCH_FLOW_READS(2, 3) NUTHATCH_FLOW_WRITES(4, 3)
 int nuthatch_flow_hash_tuples(const struct nuthatch_flow_hasher *hasher,
                               const struct nuthatch_flow_tuple *tuples,
                               size_t count,
                               uint64_t *hashes);
 
 /**
- * Stores the hashes of `count` keys in `hashes`. The keys are any bytes, `size` of them each, and
- * lie one behind the other; there may be no padding in them in which two equal keys differ.
+ * Stores the hashes of `count` keys in `hashes`. The keys are `size` bytes each and contiguous;
+ * structs must have no padding, or set it to zero: its bytes are hashed as well.
  *
  * Returns 0 or a negative status. Without keys, or with keys of no bytes, their pointer may be
  * NULL.
  *
  * # Safety
- * `hasher` is NULL or a hash function; `keys` is NULL or leads to `count` times `size` bytes,
+ * `hasher` is NULL or a hash function; `keys` is NULL or points to `count` times `size` bytes,
  * `hashes` is NULL or as long as `count` says.
  */
 int nuthatch_flow_hash_keys(const struct nuthatch_flow_hasher *hasher,
@@ -515,18 +628,12 @@ int nuthatch_flow_hash_keys(const struct nuthatch_flow_hasher *hasher,
                             uint64_t *hashes);
 
 /**
- * Returns 64 bits for a table of a 32-bit hash, such as a network card computes. Whoever knows the
- * card's key can choose flows that collide.
- */
-uint64_t nuthatch_flow_widen(uint32_t hash);
-
-/**
  * Returns a sentence for what a function returned, never NULL. It is not to be freed.
  */
 const char *nuthatch_flow_error_string(int status);
 
 /**
- * Makes an empty table and stores it in `*table`; NULL if it fails. Destroy it after use.
+ * Creates an empty table and stores it in `*table`; NULL if it fails. Destroy it after use.
  *
  * Returns 0 or a negative status.
  *
@@ -537,7 +644,7 @@ int nuthatch_flow_create(const struct nuthatch_flow_config *config,
                          struct nuthatch_flow_table **table);
 
 /**
- * The same for a table that threads share, with the calling thread's part in it.
+ * The same for a table that threads share; the calling thread has its first handle.
  *
  * Not for the evictions LRU and DC_BUBBLE, nor for the entry HASH64. PBLRU with a swap probability
  * of 1/4, the default here, lets three hits in four leave the table's cache lines unwritten.
@@ -551,33 +658,36 @@ int nuthatch_flow_create_shared(const struct nuthatch_flow_config *config,
                                 struct nuthatch_flow_table **table);
 
 /**
- * Stores another part in a shared table in `*other`, for another thread; NULL if it fails. Each
- * part is destroyed for itself, and the flows go with the last.
+ * Stores another handle of a shared table in `*other`, for another thread; NULL if it fails. Each
+ * handle is destroyed by itself, and the table is freed with the last one. Any thread may call this
+ * while another one uses `table`.
  *
  * Returns 0 or a negative status: NOT_SHARED for a table from nuthatch_flow_create().
  *
  * # Safety
- * `table` is NULL or a table that nobody else uses; `other` is NULL or points to a pointer.
+ * `table` is NULL or a table that is not destroyed meanwhile; `other` is NULL or points to a
+ * pointer.
  */
 int nuthatch_flow_share(const struct nuthatch_flow_table *table,
                         struct nuthatch_flow_table **other);
 
 /**
- * Frees a table, or a thread's part in one; does nothing with NULL.
+ * Frees a table, or a handle of a shared one; does nothing with NULL.
  *
  * # Safety
- * `table` is NULL or from this library, nobody uses it, and nobody will again.
+ * `table` is NULL, or from this library and not used during this call or after it.
  */
 void nuthatch_flow_destroy(struct nuthatch_flow_table *table);
 
 /**
- * Looks one flow up. If it is there its value is stored in `*value`.
+ * Looks one flow up. If it is there its value is stored in `*value`; if not, `*value` is not
+ * touched.
  *
- * Returns 1 if it is there, 0 if not, or a negative status. Bursts are looked up much faster by
- * nuthatch_flow_lookup_many().
+ * Returns 1 if it is there, 0 if not, or a negative status. nuthatch_flow_lookup_many() is much
+ * faster for a burst, and says what a hit changes.
  *
  * # Safety
- * `table` is NULL or a table that nobody else uses; `value` is NULL or points to a number.
+ * `table` is NULL or a table that no other thread uses; `value` is NULL or points to a number.
  */
 int nuthatch_flow_lookup(struct nuthatch_flow_table *table, uint64_t hash, uint64_t *value);
 
@@ -585,14 +695,22 @@ int nuthatch_flow_lookup(struct nuthatch_flow_table *table, uint64_t hash, uint6
  * Looks any number of flows up in one call, with their cache misses overlapped.
  *
  * Afterwards `values[i]` is the value of `hashes[i]`, or 0, and bit i % 64 of `hits[i / 64]` tells
- * whether it was there; further bits of the last word are 0. The arrays must not overlap.
+ * whether it was found; further bits of the last word are 0. After an error `values` and `hits` are
+ * untouched: initialise `hits`, or look at the return value first. The arrays must not overlap.
  *
- * Returns how many were there, or a negative status. Without flows the arrays may be NULL.
+ * A hit changes the table before the caller can verify it: LRU, BUBBLE, PBLRU and DC_BUBBLE move
+ * the entry up, or note its use, as soon as a tag matches. An entry of another flow with the same
+ * tag is moved up by mistake as well. This costs hits only if it happens often: with the entry
+ * TAG16 in one lookup in some 8,000 of absent flows. If the verification fails, insert the flow
+ * under its hash: it takes the place of that entry.
+ *
+ * Returns how many were found, or a negative status. Without flows the arrays may be NULL.
  *
  * # Safety
- * `table` is NULL or a table that nobody else uses; each array is NULL or as long as said:
- * `count` hashes, `count` values, and a word of hits for every 64 begun.
+ * `table` is NULL or a table that no other thread uses; each array is NULL or has its length: `count`
+ * hashes, `count` values, and a word of hits for every 64 flows or part of 64.
  */
+NUTHATCH_FLOW_READS(2, 3) NUTHATCH_FLOW_WRITES(4, 3)
 int64_t nuthatch_flow_lookup_many(struct nuthatch_flow_table *table,
                                   const uint64_t *hashes,
                                   size_t count,
@@ -600,14 +718,76 @@ int64_t nuthatch_flow_lookup_many(struct nuthatch_flow_table *table,
                                   uint64_t *hits);
 
 /**
- * Remembers a value for a flow. It always finds a place, and no other flow moves to another
- * bucket. Does nothing if the value is wider than an entry keeps.
+ * The same for hashes of 32 bits that are fields of the structs of an array: hash number i is at
+ * `hashes` + i * `stride` bytes, and is widened as by nuthatch_flow_widen(). For an array `packet` of
+ * structs with a field `hash`, pass `&packet[0].hash` and `sizeof(packet[0])`. The hashes need not
+ * be aligned.
  *
- * Returns one of enum nuthatch_flow_outcome, or a negative status. If a value was replaced or
- * driven out, and `old` is not NULL, that value is stored in `*old`.
+ * Returns how many were found, or a negative status: STRIDE if `stride` is below 4,
+ * COUNT_TOO_LARGE if the hashes would take more than half the address space.
  *
  * # Safety
- * `table` is NULL or a table that nobody else uses; `old` is NULL or points to a number.
+ * As nuthatch_flow_lookup_many(); `hashes` is NULL or points into an array in which there are four
+ * bytes at each of the `count` places.
+ */
+NUTHATCH_FLOW_WRITES(5, 4)
+int64_t nuthatch_flow_lookup_strided(struct nuthatch_flow_table *table,
+                                     const void *hashes,
+                                     size_t stride,
+                                     size_t count,
+                                     uint64_t *values,
+                                     uint64_t *hits);
+
+/**
+ * Prefetches the cache lines that a lookup or an insert of this flow will read. Call it as soon as
+ * the hash is known, some hundred nanoseconds before the lookup. It changes and counts nothing. nuthatch_flow_lookup_many() does this by itself for all but the first flows.
+ *
+ * Returns 0 or a negative status.
+ *
+ * # Safety
+ * `table` is NULL or a table that no other thread uses.
+ */
+int nuthatch_flow_prefetch(const struct nuthatch_flow_table *table,
+                           uint64_t hash);
+
+/**
+ * The same for many flows: as many as the processor can fetch at a time, some 10 to 40 lines.
+ * Requests beyond that it may drop or wait for.
+ *
+ * Returns 0 or a negative status. Without flows the array may be NULL.
+ *
+ * # Safety
+ * `table` is NULL or a table that no other thread uses; `hashes` is NULL or as long as `count` says.
+ */
+NUTHATCH_FLOW_READS(2, 3)
+int nuthatch_flow_prefetch_many(const struct nuthatch_flow_table *table,
+                                const uint64_t *hashes,
+                                size_t count);
+
+/**
+ * The same for hashes of 32 bits that are fields of structs, as for nuthatch_flow_lookup_strided().
+ *
+ * Returns 0 or a negative status, as that does.
+ *
+ * # Safety
+ * `table` is NULL or a table that no other thread uses; `hashes` is NULL or points into an array in
+ * which there are four bytes at each of the `count` places.
+ */
+int nuthatch_flow_prefetch_strided(const struct nuthatch_flow_table *table,
+                                   const void *hashes,
+                                   size_t stride,
+                                   size_t count);
+
+/**
+ * Stores a value for a flow, and evicts another flow if all slots are taken: it always finds a
+ * slot, and no other flow moves to another bucket. Does nothing if the value is wider than an entry
+ * keeps.
+ *
+ * Returns one of enum nuthatch_flow_outcome, or a negative status. If a value was replaced or
+ * evicted, and `old` is not NULL, that value is stored in `*old`.
+ *
+ * # Safety
+ * `table` is NULL or a table that no other thread uses; `old` is NULL or points to a number.
  */
 int nuthatch_flow_insert(struct nuthatch_flow_table *table,
                          uint64_t hash,
@@ -620,18 +800,18 @@ int nuthatch_flow_insert(struct nuthatch_flow_table *table,
  * Returns 1 if it was there, 0 if not, or a negative status.
  *
  * # Safety
- * `table` is NULL or a table that nobody else uses; `old` is NULL or points to a number.
+ * `table` is NULL or a table that no other thread uses; `old` is NULL or points to a number.
  */
 int nuthatch_flow_remove(struct nuthatch_flow_table *table, uint64_t hash, uint64_t *old);
 
 /**
- * Removes all flows with a value, as when a rule dies. Reads the whole table. Other threads go on
- * meanwhile: what they insert with that value may stay.
+ * Removes all flows with a value, as when a rule is deleted. Reads the whole table. Other threads
+ * go on meanwhile: what they insert with that value may stay.
  *
  * Returns how many there were, or a negative status.
  *
  * # Safety
- * `table` is NULL or a table that nobody else uses.
+ * `table` is NULL or a table that no other thread uses.
  */
 int64_t nuthatch_flow_forget_value(struct nuthatch_flow_table *table, uint64_t value);
 
@@ -641,17 +821,22 @@ int64_t nuthatch_flow_forget_value(struct nuthatch_flow_table *table, uint64_t v
  * Returns how many there were, or a negative status.
  *
  * # Safety
- * `table` is NULL or a table that nobody else uses.
+ * `table` is NULL or a table that no other thread uses.
  */
 int64_t nuthatch_flow_clear(struct nuthatch_flow_table *table);
 
 /**
- * Stores what the table counted in `*stats`; in a shared one, what all threads did.
+ * Stores what the table counted in `*stats`; for a shared one, what all its handles counted.
+ *
+ * Any thread may call this while another one uses the table. Each number is then read by itself:
+ * they may be some operations apart from each other, but none goes back between two calls of a
+ * thread.
  *
  * Returns 0 or a negative status.
  *
  * # Safety
- * `table` is NULL or a table that nobody else changes; `stats` is NULL or points to counts.
+ * `table` is NULL or a table that is not destroyed meanwhile; `stats` is NULL or points to a
+ * nuthatch_flow_stats.
  */
 int nuthatch_flow_get_stats(const struct nuthatch_flow_table *table,
                             struct nuthatch_flow_stats *stats);

@@ -1,4 +1,4 @@
-//! Arrays that C passes.
+//! Arrays that C passes: a pointer and a count, checked before they become slices.
 
 use std::slice;
 
@@ -10,27 +10,27 @@ pub(crate) const WORD: usize = u64::BITS as usize;
 /// An array from C, to be read.
 ///
 /// # Safety
-/// `first` is NULL or leads to `count` valid elements that nobody changes for `'a`.
-pub(crate) unsafe fn many<'a, T>(first: *const T, count: usize) -> Result<&'a [T], Status> {
+/// `first` is NULL or points to `count` valid elements that nobody changes for `'a`.
+pub(crate) unsafe fn input<'a, T>(first: *const T, count: usize) -> Result<&'a [T], Status> {
     check(first, count)?;
     if count == 0 {
         return Ok(&[]);
     }
-    // SAFETY: it is not NULL and not larger than half the address space; the rest is the caller's
-    // promise.
+    // SAFETY: it is not NULL and not larger than half the address space; the caller promises the
+    // rest.
     Ok(unsafe { slice::from_raw_parts(first, count) })
 }
 
 /// An array from C, to be written and not read: C need not have initialised it.
 ///
 /// # Safety
-/// `first` is NULL or leads to `count` elements that nobody else uses for `'a`.
-pub(crate) unsafe fn many_mut<'a, T>(first: *mut T, count: usize) -> Result<&'a mut [T], Status> {
+/// `first` is NULL or points to `count` elements that nobody else uses for `'a`.
+pub(crate) unsafe fn output<'a, T>(first: *mut T, count: usize) -> Result<&'a mut [T], Status> {
     check(first, count)?;
     if count == 0 {
         return Ok(&mut []);
     }
-    // SAFETY: as in `many`.
+    // SAFETY: as in `input`.
     Ok(unsafe { slice::from_raw_parts_mut(first, count) })
 }
 
@@ -44,29 +44,28 @@ fn check<T>(first: *const T, count: usize) -> Result<(), Status> {
     Ok(())
 }
 
-/// The arrays of a bulk lookup.
-pub(crate) struct Arrays<'a, K> {
-    pub keys: &'a [K],
+/// Where a bulk lookup stores its results.
+pub(crate) struct Results<'a> {
     pub values: &'a mut [u64],
     pub hits: &'a mut [u64],
 }
 
-impl<'a, K> Arrays<'a, K> {
+impl<'a> Results<'a> {
+    /// For `count` keys.
+    ///
     /// # Safety
-    /// Each pointer is NULL or leads to an array as long as `count` says, which nobody else uses
-    /// for `'a`.
+    /// Each pointer is NULL or points to an array that nobody else uses for `'a`: of `count` values,
+    /// and of a word of hits for every 64 keys or part of 64.
     pub(crate) unsafe fn checked(
-        keys: *const K,
         count: usize,
         values: *mut u64,
         hits: *mut u64,
     ) -> Result<Self, Status> {
-        // SAFETY: the caller's promise, for all.
+        // SAFETY: the caller's promise, for both.
         unsafe {
             Ok(Self {
-                keys: many(keys, count)?,
-                values: many_mut(values, count)?,
-                hits: many_mut(hits, count.div_ceil(WORD))?,
+                values: output(values, count)?,
+                hits: output(hits, count.div_ceil(WORD))?,
             })
         }
     }

@@ -1,29 +1,29 @@
-//! From packets to the hashes that tables take.
+//! Hashes of packets' addresses, of any other keys, and of 32-bit hashes.
 
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use nuthatch_flow::{self as flow, FiveTuple, KeyHasher, PACKED};
 
-use crate::arrays::{many, many_mut};
-use crate::status::{Place, Status, read, small};
+use crate::arrays::{input, output};
+use crate::status::{Out, Status, borrow, catch};
 
-/// What names a transport connection. Addresses and ports are in network byte order, as they lie in
+/// The five-tuple of a transport connection. Addresses and ports are in network byte order, as in
 /// the packet.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Tuple {
-    /// Where the packet comes from: 16 bytes, or of version 4 the first four.
+    /// The source address: 16 bytes, or of version 4 the first four.
     pub source: [u8; 16],
-    /// Where it goes, likewise.
+    /// The destination address, likewise.
     pub destination: [u8; 16],
-    /// The sender's port; 0 in protocols without ports.
+    /// The source port; 0 in protocols without ports.
     pub source_port: u16,
-    /// The receiver's port; 0 in protocols without ports.
+    /// The destination port; 0 in protocols without ports.
     pub destination_port: u16,
     /// The IP protocol number: 6 is TCP, 17 UDP.
     pub protocol: u8,
-    /// The version of IP: 4 or 6.
+    /// The IP version: 4 or 6.
     pub version: u8,
 }
 
@@ -51,8 +51,8 @@ impl Tuple {
         })
     }
 
-    /// What [`FiveTuple::pack`] makes of it. The fields lie nearly so: hashing takes 9 cycles a
-    /// connection this way and 34 through a [`FiveTuple`].
+    /// The same bytes as those of [`FiveTuple::pack`]. Most fields are in place already: hashing takes
+    /// 9 cycles a connection this way, and 34 by a [`FiveTuple`].
     #[inline(always)]
     pub(crate) fn packed(&self) -> Result<[u8; PACKED], Status> {
         let (bytes, kinds) = match self.version {
@@ -76,14 +76,14 @@ impl Tuple {
 /// The bytes of an address of version 4.
 const FIRST_FOUR: [u8; 16] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// A hash function. Threads may use one at the same time.
+/// A seeded hash function. Threads may use one at the same time.
 pub struct Hasher {
     hasher: KeyHasher,
 }
 
-/// Makes a hash function and stores it in `*hasher`; NULL if it fails. Destroy it after use.
-/// The same seed gives the same hashes in every process. With one from nuthatch_flow_random_seed()
-/// nobody who sends packets can choose flows that fall into one bucket.
+/// Creates a hash function and stores it in `*hasher`; NULL if it fails. Destroy it after use. The
+/// same seed gives the same hashes in every process. With a seed from nuthatch_flow_random_seed() a
+/// sender of packets cannot choose flows that collide in one bucket.
 ///
 /// Returns 0 or a negative status.
 ///
@@ -91,12 +91,12 @@ pub struct Hasher {
 /// `hasher` is NULL or points to a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nuthatch_flow_hasher_create(seed: u64, hasher: *mut *mut Hasher) -> c_int {
-    small(|| {
+    catch(|| {
         // SAFETY: the caller's promise.
-        let place = unsafe { Place::checked(hasher) }?;
-        place.put(std::ptr::null_mut());
+        let place = unsafe { Out::checked(hasher) }?;
+        place.set(std::ptr::null_mut());
         let hasher = KeyHasher::seeded(seed);
-        place.put(Box::into_raw(Box::new(Hasher { hasher })));
+        place.set(Box::into_raw(Box::new(Hasher { hasher })));
         Ok(0)
     })
 }
@@ -104,11 +104,11 @@ pub unsafe extern "C" fn nuthatch_flow_hasher_create(seed: u64, hasher: *mut *mu
 /// Frees a hash function; does nothing with NULL.
 ///
 /// # Safety
-/// `hasher` is NULL or from nuthatch_flow_hasher_create(), nobody uses it, and nobody will again.
+/// `hasher` is NULL or from nuthatch_flow_hasher_create() and not used during this call or after it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nuthatch_flow_hasher_destroy(hasher: *mut Hasher) {
     if !hasher.is_null() {
-        small(|| {
+        catch(|| {
             // SAFETY: `nuthatch_flow_hasher_create` made it from a box, and the caller gives it
             // back.
             drop(unsafe { Box::from_raw(hasher) });
@@ -117,7 +117,8 @@ pub unsafe extern "C" fn nuthatch_flow_hasher_destroy(hasher: *mut Hasher) {
     }
 }
 
-/// Returns a number that nobody outside the process can foresee, from the operating system.
+/// Returns a random number, from the operating system's generator, that a sender of packets cannot
+/// predict.
 #[unsafe(no_mangle)]
 pub extern "C" fn nuthatch_flow_random_seed() -> u64 {
     flow::Config::new(0).seed
@@ -130,6 +131,7 @@ pub extern "C" fn nuthatch_flow_random_seed() -> u64 {
 ///
 /// # Safety
 /// `hasher` is NULL or a hash function; each array is NULL or as long as `count` says.
+/// cbindgen:prefix=NUTHATCH_FLOW_READS(2, 3) NUTHATCH_FLOW_WRITES(4, 3)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nuthatch_flow_hash_tuples(
     hasher: *const Hasher,
@@ -137,13 +139,13 @@ pub unsafe extern "C" fn nuthatch_flow_hash_tuples(
     count: usize,
     hashes: *mut u64,
 ) -> c_int {
-    small(|| {
+    catch(|| {
         // SAFETY: the caller's promise, for all.
         let (hasher, tuples, hashes) = unsafe {
             (
-                read(hasher)?,
-                many(tuples, count)?,
-                many_mut(hashes, count)?,
+                borrow(hasher)?,
+                input(tuples, count)?,
+                output(hashes, count)?,
             )
         };
         for (tuple, hash) in tuples.iter().zip(hashes) {
@@ -153,14 +155,14 @@ pub unsafe extern "C" fn nuthatch_flow_hash_tuples(
     })
 }
 
-/// Stores the hashes of `count` keys in `hashes`. The keys are any bytes, `size` of them each, and
-/// lie one behind the other; there may be no padding in them in which two equal keys differ.
+/// Stores the hashes of `count` keys in `hashes`. The keys are `size` bytes each and contiguous;
+/// structs must have no padding, or set it to zero: its bytes are hashed as well.
 ///
 /// Returns 0 or a negative status. Without keys, or with keys of no bytes, their pointer may be
 /// NULL.
 ///
 /// # Safety
-/// `hasher` is NULL or a hash function; `keys` is NULL or leads to `count` times `size` bytes,
+/// `hasher` is NULL or a hash function; `keys` is NULL or points to `count` times `size` bytes,
 /// `hashes` is NULL or as long as `count` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nuthatch_flow_hash_keys(
@@ -170,14 +172,14 @@ pub unsafe extern "C" fn nuthatch_flow_hash_keys(
     count: usize,
     hashes: *mut u64,
 ) -> c_int {
-    small(|| {
+    catch(|| {
         let bytes = count.checked_mul(size).ok_or(Status::CountTooLarge)?;
         // SAFETY: the caller's promise, for all.
         let (hasher, keys, hashes) = unsafe {
             (
-                read(hasher)?,
-                many(keys.cast::<u8>(), bytes)?,
-                many_mut(hashes, count)?,
+                borrow(hasher)?,
+                input(keys.cast::<u8>(), bytes)?,
+                output(hashes, count)?,
             )
         };
         for (at, hash) in hashes.iter_mut().enumerate() {
@@ -187,8 +189,10 @@ pub unsafe extern "C" fn nuthatch_flow_hash_keys(
     })
 }
 
-/// Returns 64 bits for a table of a 32-bit hash, such as a network card computes. Whoever knows the
-/// card's key can choose flows that collide.
+/// Returns the 64 bits that tables take for a hash of 32 bits, such as a network card computes.
+///
+/// The header has this as an inline function of the same name; the symbol is for other languages.
+/// cbindgen:ignore
 #[unsafe(no_mangle)]
 pub extern "C" fn nuthatch_flow_widen(hash: u32) -> u64 {
     flow::widen(hash)

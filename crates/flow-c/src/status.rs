@@ -1,4 +1,4 @@
-//! What functions return when they did not do what was asked.
+//! The status codes of failed calls, and what all calls do about pointers and panics.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,26 +6,26 @@ use std::ptr::NonNull;
 
 use nuthatch_flow::ConfigError;
 
-/// Why a call did nothing: all but the first are negative. A function that returns a number of
-/// things returns one of these instead, if it failed.
+/// Why a call failed and did nothing: all but the first are negative. A function that returns a count
+/// returns one of these instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Status {
-    /// It was done.
+    /// The call succeeded.
     Ok = 0,
     /// A pointer is NULL that must not be.
     NullPointer = -1,
-    /// There is no such layout.
+    /// No such layout.
     UnknownLayout = -2,
-    /// There is no such eviction.
+    /// No such eviction.
     UnknownEviction = -3,
-    /// There is no such entry.
+    /// No such entry.
     UnknownEntry = -4,
-    /// There is no such place to insert at.
+    /// No such insert position.
     UnknownInsertAt = -5,
     /// A probability is not a number from 0 to 1.
     Probability = -6,
-    /// The layout and the eviction do not go together.
+    /// The eviction does not work on the layout.
     Unsuited = -7,
     /// Threads cannot share a table of this eviction or entry.
     NotShared = -8,
@@ -33,7 +33,7 @@ pub enum Status {
     TooManyEntries = -9,
     /// The value has more bits than an entry of this table keeps.
     ValueTooWide = -10,
-    /// The system refused the memory.
+    /// The system has no memory for the table.
     NoMemory = -11,
     /// The version of an address is neither 4 nor 6.
     AddressVersion = -12,
@@ -41,10 +41,12 @@ pub enum Status {
     CountTooLarge = -13,
     /// A defect of this library, described on standard error. Destroy the table.
     Defect = -14,
+    /// The stride is smaller than a 32-bit hash.
+    Stride = -15,
 }
 
 impl Status {
-    const ALL: [Status; 15] = [
+    const ALL: [Status; 16] = [
         Status::Ok,
         Status::NullPointer,
         Status::UnknownLayout,
@@ -60,25 +62,27 @@ impl Status {
         Status::AddressVersion,
         Status::CountTooLarge,
         Status::Defect,
+        Status::Stride,
     ];
 
     const fn text(self) -> &'static CStr {
         match self {
-            Status::Ok => c"done",
+            Status::Ok => c"success",
             Status::NullPointer => c"a pointer is NULL that must not be",
-            Status::UnknownLayout => c"there is no such layout",
-            Status::UnknownEviction => c"there is no such eviction",
-            Status::UnknownEntry => c"there is no such entry",
-            Status::UnknownInsertAt => c"there is no such place to insert at",
+            Status::UnknownLayout => c"no such layout",
+            Status::UnknownEviction => c"no such eviction",
+            Status::UnknownEntry => c"no such entry",
+            Status::UnknownInsertAt => c"no such insert position",
             Status::Probability => c"a probability is not a number from 0 to 1",
-            Status::Unsuited => c"the layout and the eviction do not go together",
+            Status::Unsuited => c"the eviction does not work on the layout",
             Status::NotShared => c"threads cannot share a table of this eviction or entry",
             Status::TooManyEntries => c"a table has 2^32 entries at most",
             Status::ValueTooWide => c"the value has more bits than an entry of this table keeps",
-            Status::NoMemory => c"the system refused the memory for the table",
+            Status::NoMemory => c"the system has no memory for the table",
             Status::AddressVersion => c"the version of an address is neither 4 nor 6",
             Status::CountTooLarge => c"the arrays would not fit into the address space",
             Status::Defect => c"a defect of the library, described on standard error",
+            Status::Stride => c"the stride is smaller than a 32-bit hash",
         }
     }
 }
@@ -90,76 +94,86 @@ impl From<ConfigError> for Status {
             ConfigError::Unsuited { .. } => Status::Unsuited,
             ConfigError::EvictionNotShared(_) | ConfigError::EntryNotShared(_) => Status::NotShared,
             ConfigError::Memory(_) => Status::NoMemory,
-            // The others are about choices that C does not have.
+            // The others are about settings that C does not have.
             _ => Status::Defect,
         }
     }
 }
 
-/// Runs the body of a function that C called: a panic must not go beyond it.
-///
-/// Tables are not used after a panic but to be destroyed, so nobody sees one half changed.
-pub(crate) fn answer(body: impl FnOnce() -> Result<i64, Status>) -> i64 {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(number)) => number,
-        Ok(Err(status)) => status as i64,
-        Err(_) => Status::Defect as i64,
+impl From<Status> for c_int {
+    fn from(status: Status) -> Self {
+        status as c_int
     }
 }
 
-/// The same, for functions whose answers are small.
-pub(crate) fn small(body: impl FnOnce() -> Result<c_int, Status>) -> c_int {
-    answer(|| body().map(i64::from)) as c_int
+impl From<Status> for i64 {
+    fn from(status: Status) -> Self {
+        status as i64
+    }
 }
 
-/// What a pointer from C points to.
+/// Runs the body of a function that C called: a panic must not go beyond it.
+///
+/// After a panic the caller may only destroy the table, so no call sees one that is half changed.
+pub(crate) fn catch<N: From<Status>>(body: impl FnOnce() -> Result<N, Status>) -> N {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(number)) => number,
+        Ok(Err(status)) => status.into(),
+        Err(_) => Status::Defect.into(),
+    }
+}
+
+/// A reference to what a pointer from C points to.
 ///
 /// # Safety
 /// `pointer` is NULL, or points to a valid `T` that nobody changes for `'a`.
-pub(crate) unsafe fn read<'a, T>(pointer: *const T) -> Result<&'a T, Status> {
+pub(crate) unsafe fn borrow<'a, T>(pointer: *const T) -> Result<&'a T, Status> {
     // SAFETY: the caller's promise.
     unsafe { pointer.as_ref() }.ok_or(Status::NullPointer)
 }
 
-/// A place of the caller's for an answer, which may be uninitialised: it is written to, if there is an
-/// answer, and never read or referred to.
-pub(crate) struct Place<T>(NonNull<T>);
+/// An output parameter. What it points to may be uninitialised: it is written if there is a result,
+/// and never read or referred to.
+pub(crate) struct Out<T>(NonNull<T>);
 
-impl<T> Place<T> {
+impl<T> Out<T> {
     /// # Safety
     /// `pointer` is NULL, or may be written to for as long as this lives.
     pub(crate) unsafe fn checked(pointer: *mut T) -> Result<Self, Status> {
         NonNull::new(pointer).map(Self).ok_or(Status::NullPointer)
     }
 
-    /// The same for an answer that the caller may do without.
+    /// One that may be NULL: then nothing is stored.
     ///
     /// # Safety
-    /// As for [`Place::checked`].
-    pub(crate) unsafe fn optional(pointer: *mut T) -> Option<Self> {
-        NonNull::new(pointer).map(Self)
+    /// As for [`Out::checked`].
+    pub(crate) unsafe fn optional(pointer: *mut T) -> OptionalOut<T> {
+        OptionalOut(NonNull::new(pointer).map(Self))
     }
 
-    pub(crate) fn put(&self, answer: T) {
-        // SAFETY: who made this vouched for it.
-        unsafe { self.0.write(answer) }
+    pub(crate) fn set(&self, result: T) {
+        // SAFETY: promised when this was made.
+        unsafe { self.0.write(result) }
     }
 }
 
-/// What a pointer from C points to, to be changed.
-///
-/// # Safety
-/// `pointer` is NULL, or points to a valid, initialised `T` that nobody else uses for `'a`.
-pub(crate) unsafe fn write<'a, T>(pointer: *mut T) -> Result<&'a mut T, Status> {
-    // SAFETY: the caller's promise.
-    unsafe { pointer.as_mut() }.ok_or(Status::NullPointer)
+/// An output parameter that may be NULL.
+pub(crate) struct OptionalOut<T>(Option<Out<T>>);
+
+impl<T> OptionalOut<T> {
+    /// Stores the result, if there is one and a place for it.
+    pub(crate) fn set_some(&self, result: Option<T>) {
+        if let (Some(out), Some(result)) = (&self.0, result) {
+            out.set(result);
+        }
+    }
 }
 
 /// Returns a sentence for what a function returned, never NULL. It is not to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn nuthatch_flow_error_string(status: c_int) -> *const c_char {
     let known = Status::ALL.iter().find(|&&known| known as c_int == status);
-    let text = known.map_or(c"there is no such status", |known| known.text());
+    let text = known.map_or(c"no such status", |known| known.text());
     text.as_ptr()
 }
 
@@ -169,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_a_status() {
-        let status = answer(|| panic!("as if there were a defect"));
+        let status: i64 = catch(|| panic!("as if there were a defect"));
         assert_eq!(status, Status::Defect as i64);
     }
 

@@ -1,4 +1,4 @@
-//! The header in include/ is what cbindgen makes of the functions.
+//! The header in include/ is the one that cbindgen generates from the functions.
 //!
 //! After a change: `NUTHATCH_WRITE_HEADER=1 cargo test -p nuthatch-flow-c --test header`
 

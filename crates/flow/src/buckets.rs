@@ -1,4 +1,5 @@
-//! The slots of a table and what is found in them. Knows no policy and no lock.
+//! The slots of a table: which ones are a key's candidates, and reading, comparing and writing them.
+//! Independent of evictions and of locks.
 
 use std::io;
 use std::marker::PhantomData;
@@ -19,7 +20,7 @@ pub(crate) struct Buckets<L, T> {
 }
 
 impl<L: Shape, T: Slot> Buckets<L, T> {
-    /// Loads of the prefetched bytes may touch a second line: the runs are not whole lines.
+    /// True if a run may begin in the middle of a cache line, and end in one more.
     const STRADDLES: bool = L::RUN * size_of::<T>() > L::SLOTS * size_of::<T>();
     const RUN_BYTES: usize = L::RUN * size_of::<T>();
 
@@ -49,14 +50,14 @@ impl<L: Shape, T: Slot> Buckets<L, T> {
         (self.mask + 1) * L::SLOTS as u64
     }
 
-    /// Where a key may be, and the tag it would have there.
+    /// The candidates of a key, and its tag.
     #[inline(always)]
     pub fn candidates(&self, hash: u64) -> (Candidates, u64) {
         let tag = T::tag(hash);
         (Candidates::of::<L>(hash, tag, self.mask), tag)
     }
 
-    /// Asks for all lines that a lookup of this key reads.
+    /// Prefetches all lines that a lookup of this key reads.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
         let (at, _) = self.candidates(hash);
@@ -100,14 +101,14 @@ impl<L: Shape, T: Slot> Buckets<L, T> {
         self.slot(at, number).load()
     }
 
-    /// Overwrites candidate `number`. The caller alone may change these candidates.
+    /// Overwrites candidate `number`. The caller has exclusive write access to these candidates.
     #[inline(always)]
     pub fn store(&self, at: Candidates, number: usize, content: Content) {
         self.slot(at, number).store(content);
     }
 }
 
-/// The lowest candidate of a mask that is not 0.
+/// The number of the lowest bit of a mask that is not 0.
 #[inline(always)]
 pub(crate) fn lowest(matches: u32) -> usize {
     matches.trailing_zeros() as usize

@@ -1,4 +1,5 @@
-//! A flow cache chosen at run time: the choice is asked for once a call, not once a key.
+//! A flow cache of one thread whose layout and entry are chosen at run time: one virtual call for each
+//! operation, not for each key of a batch.
 
 use std::fmt;
 
@@ -7,12 +8,12 @@ use crate::entry::{Entry, Hash64, Slot, Tag16, Tag32};
 use crate::eviction::Eviction;
 use crate::insert::{Inserted, ValueTooWide};
 use crate::layout::{Blp2x4, Blp2x8, CuckooLite, EightWay, FourWay, Layout, Shape, Window};
-use crate::stats::Stats;
+use crate::stats::{Stats, StatsReader};
 use crate::table::Table;
 
 /// A flow cache of one thread, of any layout, eviction and entry: see [`Config`].
 ///
-/// What its operations do, [`Table`]'s say.
+/// The operations are those of [`Table`].
 pub struct FlowCache {
     config: Config,
     table: Box<dyn AnyTable>,
@@ -28,12 +29,13 @@ impl fmt::Debug for FlowCache {
     }
 }
 
-/// What all exclusive tables can do.
+/// The operations of a [`Table`], whatever its types.
 trait AnyTable: Send + Sync {
     fn lookup(&mut self, hash: u64) -> Option<u64>;
     fn lookup_many(&mut self, hashes: &[u64], values: &mut [u64], hits: &mut [u64]) -> usize;
     fn peek(&self, hash: u64) -> Option<u64>;
     fn prefetch(&self, hash: u64);
+    fn prefetch_many(&self, hashes: &[u64]);
     fn insert(&mut self, hash: u64, value: u64) -> Result<Inserted, ValueTooWide>;
     fn insert_dropping(
         &mut self,
@@ -45,6 +47,7 @@ trait AnyTable: Send + Sync {
     fn remove_each(&mut self, hash: u64, removed: &mut dyn FnMut(u64));
     fn forget(&mut self, forget: &mut dyn FnMut(u64) -> bool) -> u64;
     fn stats(&self) -> Stats;
+    fn stats_reader(&self) -> StatsReader;
     fn count(&self) -> u64;
 }
 
@@ -63,6 +66,10 @@ impl<L: Shape, T: Slot> AnyTable for Table<L, T> {
 
     fn prefetch(&self, hash: u64) {
         self.prefetch(hash);
+    }
+
+    fn prefetch_many(&self, hashes: &[u64]) {
+        self.prefetch_many(hashes);
     }
 
     fn insert(&mut self, hash: u64, value: u64) -> Result<Inserted, ValueTooWide> {
@@ -92,6 +99,10 @@ impl<L: Shape, T: Slot> AnyTable for Table<L, T> {
 
     fn stats(&self) -> Stats {
         self.stats()
+    }
+
+    fn stats_reader(&self) -> StatsReader {
+        self.stats_reader()
     }
 
     fn count(&self) -> u64 {
@@ -126,27 +137,27 @@ fn build<L: Shape>(config: &Config) -> Result<Box<dyn AnyTable>, ConfigError> {
 }
 
 impl FlowCache {
-    /// What it was made from.
+    /// The cache's configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Slots, without the spare ones behind the last bucket: what was asked for, rounded up.
+    /// The number of slots: the configured entries, rounded up. The spare buckets do not count.
     pub fn entries(&self) -> u64 {
         self.config.rounded_entries()
     }
 
-    /// Which slots may hold a key.
+    /// Which layout this is.
     pub fn layout(&self) -> Layout {
         self.config.layout
     }
 
-    /// Who leaves when they are all taken.
+    /// Which eviction this is.
     pub fn eviction(&self) -> Eviction {
         self.config.eviction
     }
 
-    /// What a slot holds.
+    /// Which entry this is.
     pub fn entry(&self) -> Entry {
         self.config.entry
     }
@@ -166,14 +177,19 @@ impl FlowCache {
         self.table.lookup_many(hashes, values, hits)
     }
 
-    /// The value of a key, uncounted and without effect: [`Table::peek`].
+    /// The value of a key, without counting or changing anything: [`Table::peek`].
     pub fn peek(&self, hash: u64) -> Option<u64> {
         self.table.peek(hash)
     }
 
-    /// Asks for the lines that a lookup or insert of this key will read.
+    /// Prefetches a key's cache lines: [`Table::prefetch`].
     pub fn prefetch(&self, hash: u64) {
         self.table.prefetch(hash);
+    }
+
+    /// The same for many keys: [`Table::prefetch_many`].
+    pub fn prefetch_many(&self, hashes: &[u64]) {
+        self.table.prefetch_many(hashes);
     }
 
     /// Inserts or updates a key: [`Table::insert`].
@@ -188,7 +204,7 @@ impl FlowCache {
         self.table.remove(hash)
     }
 
-    /// Inserts or updates a key, and says whose entries with the same tag were dropped for it.
+    /// See [`Table::insert_dropping`].
     pub(crate) fn insert_dropping(
         &mut self,
         hash: u64,
@@ -198,32 +214,37 @@ impl FlowCache {
         self.table.insert_dropping(hash, value, &mut dropped)
     }
 
-    /// Removes a key and all that cannot be told from it, and hands their values over.
+    /// See [`Table::remove_each`].
     pub(crate) fn remove_each(&mut self, hash: u64, mut removed: impl FnMut(u64)) {
         self.table.remove_each(hash, &mut removed);
     }
 
-    /// Removes all keys with this value, as when a rule dies, and says how many.
+    /// Removes all keys with this value, as when a rule is deleted; returns how many.
     pub fn forget_value(&mut self, value: u64) -> u64 {
         self.table.forget(&mut |other| other == value)
     }
 
-    /// Removes all keys whose value `forget` chooses, and says how many.
+    /// Removes all keys for whose value `forget` returns true; returns how many.
     pub fn forget(&mut self, mut forget: impl FnMut(u64) -> bool) -> u64 {
         self.table.forget(&mut forget)
     }
 
-    /// Removes all keys, and says how many there were.
+    /// Removes all keys; returns how many.
     pub fn clear(&mut self) -> u64 {
         self.table.forget(&mut |_| true)
     }
 
-    /// Counts since the cache was made.
+    /// Counts since the cache was created.
     pub fn stats(&self) -> Stats {
         self.table.stats()
     }
 
-    /// Slots that are taken, counted one by one.
+    /// Reads these counts from any thread while this one uses the cache.
+    pub fn stats_reader(&self) -> StatsReader {
+        self.table.stats_reader()
+    }
+
+    /// The number of slots in use, counted one by one.
     pub fn count(&self) -> u64 {
         self.table.count()
     }

@@ -1,19 +1,18 @@
-//! What a table shall be, and what it cannot be.
+//! The configuration of a table, and its errors.
 
 use std::error::Error;
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::io;
+use std::{fmt, io};
 
 use crate::entry::{Entry, Slot};
 use crate::eviction::Eviction;
 use crate::layout::{Layout, Shape};
 use crate::matching::Vector;
 
-/// Slots that a table may have at most: 2^32, so that bucket and 32-bit tag share no bit.
+/// The largest number of slots, 2^32: bucket number and 32-bit tag have no bit of the hash in common.
 pub const ENTRIES_MAX: u64 = 1 << 32;
 
-/// What a table shall be.
+/// The configuration of a table.
 ///
 /// ```
 /// use nuthatch_flow::{Config, Entry, Eviction, Layout};
@@ -29,15 +28,15 @@ pub const ENTRIES_MAX: u64 = 1 << 32;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Slots, at least: see [`Config::rounded_entries`].
+    /// Slots; rounded up: see [`Config::rounded_entries`].
     pub entries: u64,
     /// Which slots may hold a key.
     pub layout: Layout,
-    /// Who leaves when they are all taken.
+    /// Which entry is replaced when they are all taken.
     pub eviction: Eviction,
-    /// What a slot holds.
+    /// The format of an entry.
     pub entry: Entry,
-    /// What the random numbers of the eviction follow from.
+    /// The seed of the eviction's random numbers.
     pub seed: u64,
     /// The comparison that lookups run.
     pub vector: Vector,
@@ -45,14 +44,14 @@ pub struct Config {
 
 impl Config {
     /// The paper's table: 2-4 bounded linear probing over 16-bit tags and values, with random
-    /// eviction, by the fastest comparison of this machine. Its random numbers cannot be foreseen.
+    /// eviction and a random seed, by the fastest comparison of this machine.
     pub fn new(entries: u64) -> Self {
         Self {
             entries,
             layout: Layout::default(),
             eviction: Eviction::default(),
             entry: Entry::default(),
-            // The standard library draws this from the operating system.
+            // The standard library gets its keys from the operating system.
             seed: RandomState::new().hash_one(0x666c_6f77_u32),
             vector: Vector::detect(),
         }
@@ -63,38 +62,38 @@ impl Config {
         Self { layout, ..self }
     }
 
-    /// Who leaves when a key's slots are all taken.
+    /// Which entry is replaced when a key's slots are all taken.
     pub fn eviction(self, eviction: Eviction) -> Self {
         Self { eviction, ..self }
     }
 
-    /// What a slot holds.
+    /// The format of an entry.
     pub fn entry(self, entry: Entry) -> Self {
         Self { entry, ..self }
     }
 
-    /// What the random numbers of the eviction follow from, for runs that can be repeated.
+    /// The seed of the eviction's random numbers, for reproducible runs.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// The comparison that lookups run; [`Vector::detect`] unless said otherwise.
+    /// The comparison that lookups run; by default [`Vector::detect`].
     pub fn vector(self, vector: Vector) -> Self {
         Self { vector, ..self }
     }
 
-    /// The slots that a table will have: a power of two of buckets, 8 at least.
+    /// The number of slots that a table will have: buckets are a power of two, at least 8.
     pub fn rounded_entries(&self) -> u64 {
         self.buckets() * self.layout.slots() as u64
     }
 
-    /// Bytes of the slots.
+    /// Bytes of all slots, those of the spare buckets included.
     pub fn bytes(&self) -> u64 {
         let spare = self.layout.spare_buckets() * self.layout.slots();
         (self.rounded_entries() + spare as u64) * self.entry.bytes() as u64
     }
 
-    /// What is wrong with it, if anything.
+    /// An error if there can be no such table.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let (layout, eviction) = (self.layout, self.eviction);
         if self.entries > ENTRIES_MAX {
@@ -109,7 +108,7 @@ impl Config {
         Ok(())
     }
 
-    /// What keeps threads from sharing such a table, if anything.
+    /// An error if there can be no such table that threads share.
     pub fn validate_shared(&self) -> Result<(), ConfigError> {
         self.validate()?;
         if !self.eviction.suits_shared() {
@@ -125,7 +124,7 @@ impl Config {
         self.layout.buckets_for(self.entries.min(ENTRIES_MAX))
     }
 
-    /// For tables whose layout and entry are types.
+    /// Also checks that layout and entry are those of the types.
     pub(crate) fn check<L: Shape, T: Slot>(&self) -> Result<(), ConfigError> {
         if self.layout != L::LAYOUT || self.entry != T::ENTRY {
             return Err(ConfigError::OtherTypes {
@@ -143,18 +142,18 @@ impl Config {
 pub enum ConfigError {
     /// More than [`ENTRIES_MAX`].
     TooManyEntries(u64),
-    /// The eviction makes no sense on the layout.
+    /// The eviction does not work on the layout.
     Unsuited {
         /// The layout.
         layout: Layout,
         /// The eviction.
         eviction: Eviction,
     },
-    /// The eviction keeps more than the slots, which threads cannot share.
+    /// The eviction has state outside of the slots, which threads cannot share.
     EvictionNotShared(Eviction),
     /// The entry is more than one atomic word.
     EntryNotShared(Entry),
-    /// This machine does not have it.
+    /// This machine does not have the instructions.
     NoSuchVector(Vector),
     /// The table's types are not what the configuration says.
     OtherTypes {
@@ -163,7 +162,7 @@ pub enum ConfigError {
         /// The configuration's entry.
         entry: Entry,
     },
-    /// The system refused the memory.
+    /// The system has no memory for the table.
     Memory(io::Error),
 }
 
@@ -188,18 +187,18 @@ impl fmt::Display for ConfigError {
             Self::EvictionNotShared(eviction) => write!(
                 out,
                 "threads cannot share a table with eviction {eviction}: \
-                 it keeps more than the slots"
+                 it has state outside of the slots"
             ),
             Self::EntryNotShared(entry) => write!(
                 out,
                 "threads cannot share a table of entries {entry}: they are not one atomic word"
             ),
             Self::NoSuchVector(vector) => {
-                write!(out, "this machine cannot compare by {}", vector.name())
+                write!(out, "this machine does not have {}", vector.name())
             }
             Self::OtherTypes { layout, entry } => write!(
                 out,
-                "the configuration says {layout} and {entry}, the table's types say otherwise"
+                "the configuration has {layout} and {entry}, the table's types differ"
             ),
             Self::Memory(error) => write!(out, "no memory for the table: {error}"),
         }

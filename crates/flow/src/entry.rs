@@ -1,4 +1,4 @@
-//! Entries: a tag and a value, in one word where they fit.
+//! Entries: a tag and a value, in one word if they fit.
 //!
 //! ```text
 //!            63            32 31      16 15       0
@@ -8,10 +8,10 @@
 //!           |               value                 |
 //! ```
 //!
-//! A tag of 0 marks an empty slot, so that zeroed memory is an empty table and every value can be
-//! stored. The paper keeps the four tags of a bucket before its four values; here each tag lies
-//! beside its value. A lookup loads the same bytes with the same one instruction either way, and
-//! because an entry is one word no reader ever sees the tag of one flow with the value of another.
+//! A tag of 0 marks an empty slot, so that zeroed memory is an empty table and any value can be
+//! stored. In the paper a bucket is four tags and then four values; here each tag is next to its
+//! value. A lookup loads the same bytes with one instruction in both cases, and since an entry is one
+//! word, no reader ever sees the tag of one flow with the value of another.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,11 +22,11 @@ use nuthatch_sync::shim::{AtomicU32, AtomicU64, Ordering};
 use crate::memory::Zeroed;
 use crate::name::{UnknownName, by_name};
 
-/// What a slot holds, for tables chosen at run time.
+/// The format of an entry, for tables chosen at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Entry {
     /// 16 bits of tag and 16 bits of value: Open vSwitch's signature cache, and the paper's table.
-    /// One lookup in some 8,000 of an absent flow finds another's value.
+    /// Of lookups of absent flows one in some 8,000 finds another flow's value.
     #[default]
     Tag16,
     /// 32 bits of tag and 32 bits of value.
@@ -57,7 +57,7 @@ impl Entry {
         }
     }
 
-    /// The largest value that fits.
+    /// The largest value that an entry can store.
     pub const fn value_max(self) -> u64 {
         match self {
             Entry::Tag16 => u16::MAX as u64,
@@ -81,17 +81,17 @@ impl FromStr for Entry {
     }
 }
 
-/// What was read from a slot, or is to be stored there. `tag` is 0 in an empty one.
+/// The contents of a slot. `tag` is 0 in an empty one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Content {
-    /// The part of the hash that is kept.
+    /// The part of the hash that is stored.
     pub tag: u64,
     /// The caller's value.
     pub value: u64,
 }
 
 impl Content {
-    /// What an empty slot holds.
+    /// The contents of an empty slot.
     pub const EMPTY: Content = Content { tag: 0, value: 0 };
 }
 
@@ -107,12 +107,11 @@ pub trait Slot: Zeroed + Send + Sync + 'static {
 
     /// Reads the slot.
     ///
-    /// Acquire, in all implementations: pairs with the Release in [`Slot::store`]; whoever saw an
-    /// entry sees what its writer had done in this bucket before, and so never an older one next
-    /// time.
+    /// Acquire, in all entries that can be shared: pairs with the Release in [`Slot::store`]. A reader of
+    /// an entry sees what its writer did in this bucket before, so it never sees an older entry later.
     fn load(&self) -> Content;
 
-    /// Overwrites the slot. Bits of the value beyond [`Entry::value_max`] are cut off.
+    /// Overwrites the slot. A value above [`Entry::value_max`] is truncated.
     fn store(&self, content: Content);
 }
 
@@ -176,7 +175,7 @@ impl Slot for Tag32 {
     }
 }
 
-/// The whole hash and 64 bits of value: two words, which only a table of one thread may have.
+/// The whole hash and 64 bits of value: two words, for tables of one thread only.
 #[derive(Debug, Default)]
 #[repr(C, align(16))]
 pub struct Hash64 {
@@ -193,7 +192,7 @@ impl Slot for Hash64 {
         split::tag64(hash)
     }
 
-    // Relaxed, here and below: no other thread looks (`ONE_WORD` is false).
+    // Relaxed, here and below: no other thread reads these (`ONE_WORD` is false).
     #[inline(always)]
     fn load(&self) -> Content {
         Content {
@@ -209,7 +208,7 @@ impl Slot for Hash64 {
     }
 }
 
-// The vector lookups read slots as raw words.
+// Vector comparisons read slots as raw words.
 #[cfg(not(loom))]
 const _: () = {
     assert!(size_of::<Tag16>() == Entry::Tag16.bytes());

@@ -1,9 +1,9 @@
-//! Evictions: who leaves when all candidates are taken, and what a hit changes.
+//! The configuration of evictions: which entry is replaced when all candidates are taken, and what a
+//! hit changes. The algorithms are in `policy.rs`.
 //!
-//! A bubble queue needs no extra bits: the order of the slots of a bucket is the order of its keys.
-//! Slot 0 is the top. A hit exchanges a key with the one above it in the same bucket; it never
-//! leaves its bucket, because a table that keeps tags alone does not know where a neighbour of
-//! another bucket may go.
+//! The bubble evictions use the order of the slots in a bucket as the order of recency, without extra
+//! bits; slot 0 is the first. A hit swaps an entry with the one before it. Entries never move to
+//! another bucket: a table that stores only tags does not know an entry's other bucket.
 //!
 //! ```text
 //! hit on c:      [a b c d] -> [a c b d]        (with the swap probability)
@@ -17,35 +17,34 @@ use std::str::FromStr;
 use crate::layout::Layout;
 use crate::name::UnknownName;
 
-/// Who leaves when all of a key's candidates are taken, for tables chosen at run time.
+/// Which entry is replaced when all candidates of a key are taken, for tables chosen at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Eviction {
-    /// Any candidate, all alike.
+    /// A random candidate.
     #[default]
     Random,
-    /// Any slot of the second bucket. With bounded linear probing it reaches the hit rate of
-    /// [`Eviction::Random`] on uniform traffic in a fifth of the time; with cuckoo-lite
-    /// it stays .018 below (tests/theory.rs). Needs two buckets.
+    /// A random slot of the second bucket. With bounded linear probing this reaches the hit rate of
+    /// [`Eviction::Random`] on uniform traffic in a fifth of the time; with cuckoo-lite it stays .018
+    /// below (tests/theory.rs). Needs two buckets.
     RandomSecond,
-    /// The candidate whose last hit is longest ago: the yardstick. 8 more bytes a slot, written on
-    /// every hit. Not for shared tables.
+    /// The least recently used candidate, as a reference. 8 more bytes a slot, written on every hit. Not
+    /// for shared tables.
     Lru,
-    /// A hit always moves a key up; the last of a random bucket leaves, and the new key comes in
-    /// there.
+    /// A hit always moves an entry up; the last entry of a random bucket is replaced by the new one.
     Bubble,
-    /// Probabilistic Bubble LRU (section 5.3): a hit moves a key up with a probability; the last of
-    /// a random bucket leaves.
+    /// Probabilistic Bubble LRU (section 5.3): a hit moves an entry up with a probability; the last
+    /// entry of a random bucket is evicted.
     Pblru {
-        /// Where in the bucket a new key comes in.
+        /// Where in the bucket a new key is inserted.
         insert: InsertAt,
-        /// How probably a hit moves a key up.
+        /// The probability that a hit moves an entry up.
         swap: Probability,
     },
-    /// Divide-and-conquer bubble (Zhang and Xue, ICS 2009): a hit always moves a key up and sets
-    /// its bucket's flag. In a random bucket the last leaves if the flag is set, which clears it,
-    /// and the top one if it is not: a bucket without hits holds yesterday's flows. A new key comes
-    /// in last. A flag a bucket more. Not for shared tables. Only its abstract being public, the
-    /// use of the flag is our reading; it gains less than strict LRU (tests/eviction.rs).
+    /// Divide-and-conquer bubble (Zhang and Xue, ICS 2009): a hit always moves an entry up and sets its
+    /// bucket's flag. In a random bucket the last entry is evicted if the flag is set, which clears it,
+    /// and the first one if not: the entries of a bucket without hits are old. A new key is inserted
+    /// last. One flag for each bucket. Not for shared tables. Only the paper's abstract is public, so the
+    /// use of the flag is a guess; it gains less than strict LRU (tests/eviction.rs).
     DcBubble,
 }
 
@@ -61,29 +60,29 @@ impl Eviction {
         Eviction::DcBubble,
     ];
 
-    /// PBLRU as it keeps most hits: new keys come in last, every hit moves up. The same as
+    /// PBLRU with the most hits: new keys are inserted last, every hit moves up. The same as
     /// [`Eviction::Bubble`].
     pub const PBLRU: Eviction = Eviction::Pblru {
         insert: InsertAt::Last,
         swap: Probability::ALWAYS,
     };
 
-    /// PBLRU as its authors' code has it: new keys come in second to last, every hit moves up. A
-    /// point less of hits on skewed flows, ten points less under a scan, and a third of a point more
-    /// where flows come and go so fast that one packet in fifty is the first of a flow.
+    /// PBLRU as in its authors' code: new keys are inserted second to last, every hit moves up. One point
+    /// less of hit rate on skewed flows, ten points less under a scan, and a third of a point more if one
+    /// packet in fifty is the first of a flow.
     pub const PBLRU_AUTHORS: Eviction = Eviction::Pblru {
         insert: InsertAt::SecondToLast,
         swap: Probability::ALWAYS,
     };
 
-    /// PBLRU for tables that threads share: new keys come in last, one hit in four writes. It costs
-    /// half a point of hits on skewed flows, and more where flows come and go.
+    /// PBLRU for tables that threads share: new keys are inserted last, one hit in four writes. This costs
+    /// half a point of hit rate on skewed flows, and more if flows are short.
     pub const PBLRU_SHARED: Eviction = Eviction::Pblru {
         insert: InsertAt::Last,
         swap: Probability::QUARTER,
     };
 
-    /// The name of its kind.
+    /// Its name, without PBLRU's parameters.
     pub const fn name(self) -> &'static str {
         match self {
             Eviction::Random => "random",
@@ -95,7 +94,7 @@ impl Eviction {
         }
     }
 
-    /// True if it makes sense on this layout.
+    /// True if it works on this layout.
     pub const fn suits(self, layout: Layout) -> bool {
         match self {
             Eviction::Random | Eviction::Lru => true,
@@ -104,12 +103,12 @@ impl Eviction {
         }
     }
 
-    /// True if threads can share a table that evicts this way.
+    /// True if threads can share a table with this eviction.
     pub const fn suits_shared(self) -> bool {
         !matches!(self, Eviction::Lru | Eviction::DcBubble)
     }
 
-    /// How probably a hit exchanges a key with the one above.
+    /// The probability that a hit swaps an entry with the one before it, if hits do so.
     pub(crate) const fn swap(self) -> Option<Probability> {
         match self {
             Eviction::Random | Eviction::RandomSecond | Eviction::Lru => None,
@@ -119,13 +118,13 @@ impl Eviction {
     }
 
     /// True if a hit may change the table.
-    pub(crate) const fn learns_from_hits(self) -> bool {
+    pub(crate) const fn uses_hits(self) -> bool {
         matches!(self, Eviction::Lru) || self.swap().is_some()
     }
 }
 
-/// `random`, `random-second`, `lru`, `bubble`, `dc-bubble`, or `pblru:INSERT:PROBABILITY`, of which
-/// is left out what [`Eviction::PBLRU`] has.
+/// `random`, `random-second`, `lru`, `bubble`, `dc-bubble`, or `pblru:INSERT:PROBABILITY` without the
+/// parameters that are those of [`Eviction::PBLRU`].
 impl fmt::Display for Eviction {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -142,7 +141,7 @@ impl fmt::Display for Eviction {
     }
 }
 
-/// Reads what [`Display`](fmt::Display) writes, or all of it.
+/// Parses the names of [`Display`](fmt::Display), with or without default parameters.
 impl FromStr for Eviction {
     type Err = UnknownName;
 
@@ -172,14 +171,14 @@ fn parse_pblru(name: &str) -> Option<Eviction> {
     Some(Eviction::Pblru { insert, swap })
 }
 
-/// Where in its bucket PBLRU puts a new key.
+/// Where in its bucket PBLRU inserts a new key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InsertAt {
-    /// In the place of the key that leaves: the next to leave itself, unless it is hit before. A
-    /// scan's flows drive each other out.
+    /// Last, in place of the evicted entry: it is the next to be evicted, unless it is hit before. The
+    /// flows of a scan evict each other.
     Last,
-    /// Above the last, which the key that was there becomes: as the authors' code has it. A new
-    /// key survives one more eviction without a hit, at the expense of one that was there before.
+    /// Before the last entry, as in the authors' code. A new key survives one more eviction without a
+    /// hit, at the expense of an older one.
     SecondToLast,
 }
 
@@ -207,12 +206,12 @@ impl Probability {
     pub const HALF: Self = Self {
         highest: u32::MAX / 2,
     };
-    /// 1/4: the swap probability for tables that threads share.
+    /// 1/4: for tables that threads share.
     pub const QUARTER: Self = Self {
         highest: u32::MAX / 4,
     };
 
-    /// `None` unless above 0 and at most 1. Exact to 2^-32.
+    /// `None` unless above 0 and at most 1. Rounded to a multiple of 2^-32.
     pub fn new(probability: f64) -> Option<Self> {
         if !(probability > 0.0 && probability <= 1.0) {
             return None;
@@ -228,22 +227,22 @@ impl Probability {
         (f64::from(self.highest) + 1.0) / 2_f64.powi(32)
     }
 
-    /// A word each of whose bits is set with this probability, made of fair words: as many as the
-    /// probability has binary places.
+    /// A word of which each bit is set with this probability, from as many uniformly random words as the
+    /// probability has binary digits.
     ///
-    /// A bit that is set with probability q, ORed with a fair one, is set with (1 + q) / 2, and
-    /// ANDed, with q / 2: each writes one binary place in front of q, the last place first.
+    /// A bit that is set with probability q, ORed with a random one, is set with (1 + q) / 2, and ANDed,
+    /// with q / 2: this puts a binary digit 1 or 0 before those of q. It starts from the last digit.
     #[inline(always)]
-    pub(crate) fn bits(self, mut fair: impl FnMut() -> u64) -> u64 {
+    pub(crate) fn bits(self, mut random: impl FnMut() -> u64) -> u64 {
         if self == Self::ALWAYS {
             return u64::MAX;
         }
-        let places = self.highest + 1;
-        (places.trailing_zeros()..32).fold(0, |set, place| {
-            if places >> place & 1 == 1 {
-                set | fair()
+        let digits = self.highest + 1;
+        (digits.trailing_zeros()..32).fold(0, |set, digit| {
+            if digits >> digit & 1 == 1 {
+                set | random()
             } else {
-                set & fair()
+                set & random()
             }
         })
     }
@@ -258,18 +257,18 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        let fancy = Eviction::Pblru {
+        let shared = Eviction::Pblru {
             insert: InsertAt::Last,
             swap: Probability::QUARTER,
         };
-        for eviction in Eviction::ALL.into_iter().chain([fancy]) {
+        for eviction in Eviction::ALL.into_iter().chain([shared]) {
             assert_eq!(eviction.to_string().parse(), Ok(eviction));
         }
         assert_eq!("pblru".parse(), Ok(Eviction::PBLRU));
         assert_eq!("pblru:last:1".parse(), Ok(Eviction::PBLRU));
         assert_eq!(Eviction::PBLRU.to_string(), "pblru");
         assert_eq!(Eviction::PBLRU_AUTHORS.to_string(), "pblru:second-to-last");
-        assert_eq!(fancy.to_string(), "pblru:last:0.25");
+        assert_eq!(shared.to_string(), "pblru:last:0.25");
         for wrong in [
             "",
             "mru",
@@ -309,7 +308,7 @@ mod tests {
                 "{probability}: {share}"
             );
         }
-        // One fair word for each binary place.
+        // One random word for each binary digit.
         let words = |chance: Probability| {
             let mut words = 0;
             chance.bits(|| {

@@ -1,19 +1,19 @@
-//! What names a flow: two addresses, two ports, a protocol.
+//! The five-tuple, the key of a flow: addresses, ports and protocol.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use nuthatch_hash::KeyHasher;
 
-/// The five fields that name a transport connection, IPv4 or IPv6.
+/// The five-tuple of a transport connection, IPv4 or IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiveTuple {
-    /// Where the packet comes from.
+    /// The source address.
     pub source: IpAddr,
-    /// Where it goes.
+    /// The destination address.
     pub destination: IpAddr,
-    /// The sender's port; 0 in protocols without ports.
+    /// The source port; 0 in protocols without ports.
     pub source_port: u16,
-    /// The receiver's port; 0 in protocols without ports.
+    /// The destination port; 0 in protocols without ports.
     pub destination_port: u16,
     /// The IP protocol number: 6 is TCP, 17 UDP.
     pub protocol: u8,
@@ -23,7 +23,7 @@ pub struct FiveTuple {
 pub const PACKED: usize = 40;
 
 impl FiveTuple {
-    /// As bytes, the same for the same flow and different for any other:
+    /// As bytes: equal for equal flows only.
     ///
     /// ```text
     /// 0                16               32     34     36     37      38   40
@@ -32,8 +32,8 @@ impl FiveTuple {
     /// +----------------+----------------+------+------+------+-------+----+
     /// ```
     ///
-    /// An IPv4 address takes four bytes and is followed by zeros; `kinds` says which addresses are
-    /// IPv4 (bit 0 the source, bit 1 the destination), so that none equals an IPv6 one.
+    /// An IPv4 address has four bytes and is followed by zeros; `kinds` has bit 0 set if the source is
+    /// IPv4, and bit 1 if the destination is, so that none equals an IPv6 address.
     pub fn pack(&self) -> [u8; PACKED] {
         let mut packed = [0; PACKED];
         let mut kinds = 0;
@@ -56,7 +56,7 @@ impl FiveTuple {
         packed
     }
 
-    /// The flow that these bytes are of; whatever else they are, some flow.
+    /// The flow of which these bytes are the packed form; any bytes give a flow.
     pub fn unpack(packed: &[u8; PACKED]) -> Self {
         let address = |index: usize| {
             let start = 16 * index;
@@ -78,8 +78,8 @@ impl FiveTuple {
         }
     }
 
-    /// 64 bits for a table. Make the hasher with [`KeyHasher::random`], and nobody who sends
-    /// packets can choose flows that fall into one bucket.
+    /// The hash for a table. With a hasher from [`KeyHasher::random`] a sender of packets cannot choose
+    /// flows that collide in one bucket.
     #[inline]
     pub fn hash(&self, hasher: &KeyHasher) -> u64 {
         hasher.hash(&self.pack())

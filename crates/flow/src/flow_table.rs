@@ -1,8 +1,8 @@
-//! Full keys: an exact-match table of five-tuples over a flow cache.
+//! An exact-match table of five-tuples: a flow cache whose values are numbers of records.
 //!
-//! The cache's entry is 32 bits of tag and 32 bits that number a record; a record is one cache line
-//! that holds the flow itself, so a hit costs one line more than in the cache and is never another
-//! flow's.
+//! An entry of the cache is 32 bits of tag and 32 bits of record number. A record is one cache line
+//! with the whole five-tuple, so a hit costs one more line than in the cache, and never returns the
+//! value of another flow.
 //!
 //! ```text
 //! bucket   [ tag | record ] [ tag | record ] ...            8 bytes an entry
@@ -11,11 +11,12 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Each entry of the cache names one record in use, and each record in use is named once.
-//! 2. There is one record more than slots, so an insert always finds a free one.
-//! 3. A flow has one record at most: an insert drops all other candidates of its tag.
+//! 1. Each entry of the cache refers to one record in use, and each record in use has one entry.
+//! 2. There is one more record than slots, so an insert always finds a free one.
+//! 3. A flow has one record at most: an insert removes all other candidates with its tag.
 
 use std::fmt;
+use std::sync::Arc;
 
 use nuthatch_hash::KeyHasher;
 
@@ -27,16 +28,16 @@ use crate::insert::Inserted;
 use crate::lookup::check_room;
 use crate::memory::{Memory, Zeroed};
 use crate::prefetch;
-use crate::stats::Stats;
+use crate::stats::{Counters, Stats, StatsReader};
 
-/// Flows that a batch hashes, compares and verifies in one go: a word of hit bits.
+/// Flows that are hashed, looked up and verified together: a word of hit bits.
 const GROUP: usize = 64;
 
-/// No record.
+/// The number of no record.
 const NONE: u32 = u32::MAX;
 
-/// An exact-match table of flows, of one thread. It never fails to insert; when it is full, its
-/// eviction chooses who leaves.
+/// An exact-match table of flows, for one thread. An insert never fails: if all candidates are taken,
+/// one is evicted.
 ///
 /// ```
 /// use nuthatch_flow::{Config, Eviction, FiveTuple, FlowTable, KeyHasher};
@@ -58,10 +59,8 @@ pub struct FlowTable {
     cache: FlowCache,
     hasher: KeyHasher,
     records: Records,
-    /// Lookups whose tag matched another flow's.
-    mistaken: u64,
-    /// Inserts that took the entry of another flow because it had their tag.
-    collided: u64,
+    /// Counts of flows. The cache's own are of entries, whose tag several flows may have.
+    counters: Arc<Counters>,
 }
 
 impl fmt::Debug for FlowTable {
@@ -84,9 +83,9 @@ pub enum FlowInserted {
         /// The value until now.
         old: u64,
     },
-    /// Another flow left.
+    /// Another flow was evicted.
     Evicted {
-        /// Who.
+        /// The flow.
         flow: FiveTuple,
         /// Its value.
         value: u64,
@@ -94,12 +93,12 @@ pub enum FlowInserted {
 }
 
 impl FlowTable {
-    /// An empty table. The configuration's entry does not matter: entries name records.
+    /// An empty table. The configuration's entry is not used: entries are record numbers.
     pub fn new(config: &Config, hasher: KeyHasher) -> Result<Self, ConfigError> {
         let config = config.clone().entry(Entry::Tag32);
         let spare = config.layout.spare_buckets() * config.layout.slots();
         let records = config.rounded_entries() + spare as u64 + 1;
-        // Numbers of records are entries' values, and NONE is none.
+        // Record numbers are values of 32 bits, and not NONE.
         if config.entries > ENTRIES_MAX || records > u64::from(NONE) {
             return Err(ConfigError::TooManyEntries(config.entries));
         }
@@ -107,28 +106,28 @@ impl FlowTable {
             cache: config.build()?,
             hasher,
             records: Records::reserve(records as usize)?,
-            mistaken: 0,
-            collided: 0,
+            counters: Arc::default(),
         })
     }
 
-    /// What its cache was made from.
+    /// The configuration of its cache.
     pub fn config(&self) -> &Config {
         self.cache.config()
     }
 
-    /// Slots, without the spare ones behind the last bucket: what was asked for, rounded up.
+    /// The number of slots: the configured entries, rounded up. The spare buckets do not count.
     pub fn entries(&self) -> u64 {
         self.cache.entries()
     }
 
-    /// Counts since the table was made; only verified hits are hits.
+    /// Counts since the table was created; only verified hits are hits.
     pub fn stats(&self) -> Stats {
-        let mut stats = self.cache.stats();
-        stats.hits -= self.mistaken;
-        stats.updated -= self.collided;
-        stats.evicted += self.collided;
-        stats
+        self.counters.read()
+    }
+
+    /// Reads these counts from any thread while this one uses the table.
+    pub fn stats_reader(&self) -> StatsReader {
+        StatsReader::new(&self.counters)
     }
 
     /// The value of a flow.
@@ -138,9 +137,9 @@ impl FlowTable {
     }
 
     fn lookup_packed(&mut self, hash: u64, packed: &[u8; PACKED]) -> Option<u64> {
-        let record = self.cache.lookup(hash)?;
-        let value = self.records.verify(record, packed);
-        self.mistaken += u64::from(value.is_none());
+        let record = self.cache.lookup(hash);
+        let value = record.and_then(|record| self.records.verify(record, packed));
+        self.counters.add_lookups(1, u64::from(value.is_some()));
         value
     }
 
@@ -170,8 +169,7 @@ impl FlowTable {
         found
     }
 
-    /// The same for flows that are packed already: what [`FiveTuple::pack`] makes of them, and
-    /// nothing else.
+    /// The same for flows that are packed already, by [`FiveTuple::pack`] or in the same way.
     ///
     /// # Panics
     /// If `values` is shorter than `flows`, or `hits` than one bit for each.
@@ -191,7 +189,7 @@ impl FlowTable {
         found
     }
 
-    /// Up to [`GROUP`] flows: hashes them all, then compares tags and asks for the records of those
+    /// Up to [`GROUP`] flows: hashes all of them, then compares tags and prefetches the records of those
     /// that matched, then verifies.
     fn lookup_group(&mut self, packed: &[[u8; PACKED]], values: &mut [u64]) -> u64 {
         let mut hashes = [0; GROUP];
@@ -212,15 +210,17 @@ impl FlowTable {
             if matched >> index & 1 == 0 {
                 continue;
             }
-            let answer = self.records.verify(*value, &packed[index]);
-            verified |= u64::from(answer.is_some()) << index;
-            *value = answer.unwrap_or(0);
+            let own = self.records.verify(*value, &packed[index]);
+            verified |= u64::from(own.is_some()) << index;
+            *value = own.unwrap_or(0);
         }
-        self.mistaken += u64::from((matched ^ verified).count_ones());
+        let lookups = packed.len() as u64;
+        self.counters
+            .add_lookups(lookups, u64::from(verified.count_ones()));
         verified
     }
 
-    /// The value of a flow; unlike a lookup it is not counted and teaches nothing.
+    /// The value of a flow; unlike a lookup this is not counted and changes nothing.
     pub fn peek(&self, flow: &FiveTuple) -> Option<u64> {
         let packed = flow.pack();
         let record = self.cache.peek(self.hasher.hash(&packed))?;
@@ -234,41 +234,50 @@ impl FlowTable {
     }
 
     fn insert_packed(&mut self, hash: u64, packed: [u8; PACKED], value: u64) -> FlowInserted {
+        let inserted = self.insert_uncounted(hash, packed, value);
+        self.counters.add_insert(match inserted {
+            FlowInserted::Filled => Inserted::Filled,
+            FlowInserted::Updated { old } => Inserted::Updated { old },
+            FlowInserted::Evicted { value, .. } => Inserted::Evicted { value },
+        });
+        inserted
+    }
+
+    fn insert_uncounted(&mut self, hash: u64, packed: [u8; PACKED], value: u64) -> FlowInserted {
         let known = self.cache.peek(hash);
         if let Some(record) = known
             && let Some(old) = self.records.replace(record, &packed, value)
         {
-            self.place(hash, record);
+            self.store(hash, record);
             return FlowInserted::Updated { old };
         }
-        let record = self.records.take(packed, value);
-        let displaced = match self.place(hash, u64::from(record)) {
+        let record = self.records.allocate(packed, value);
+        let displaced = match self.store(hash, u64::from(record)) {
             Inserted::Filled => return FlowInserted::Filled,
-            Inserted::Evicted { value: record } => record,
-            Inserted::Updated { old: record } => {
-                self.collided += 1;
-                record
-            }
+            // Updated: another flow had the same tag; this one has its entry now.
+            Inserted::Evicted { value: record } | Inserted::Updated { old: record } => record,
         };
-        let (packed, value) = self.records.give_back(displaced);
+        let (packed, value) = self.records.free(displaced);
         FlowInserted::Evicted {
             flow: FiveTuple::unpack(&packed),
             value,
         }
     }
 
-    fn place(&mut self, hash: u64, record: u64) -> Inserted {
-        let records = &mut self.records;
+    fn store(&mut self, hash: u64, record: u64) -> Inserted {
+        let (records, counters) = (&mut self.records, &self.counters);
         let dropped = |other| {
-            records.give_back(other);
+            records.free(other);
+            counters.add_removed(1);
         };
         match self.cache.insert_dropping(hash, record, dropped) {
             Ok(inserted) => inserted,
-            Err(error) => unreachable!("records are counted to fit their entries: {error}"),
+            Err(error) => unreachable!("record numbers fit entries: {error}"),
         }
     }
 
-    /// Removes a flow and returns its value. Others of its tag, one in billions, leave with it.
+    /// Removes a flow and returns its value. Flows with the same tag in its candidates, which are very
+    /// rare, are removed too.
     pub fn remove(&mut self, flow: &FiveTuple) -> Option<u64> {
         let packed = flow.pack();
         let hash = self.hasher.hash(&packed);
@@ -277,9 +286,10 @@ impl FlowTable {
 
     fn remove_packed(&mut self, hash: u64, packed: &[u8; PACKED]) -> Option<u64> {
         let mut removed = None;
-        let records = &mut self.records;
+        let (records, counters) = (&mut self.records, &self.counters);
         self.cache.remove_each(hash, |record| {
-            let (other, value) = records.give_back(record);
+            let (other, value) = records.free(record);
+            counters.add_removed(1);
             if other == *packed {
                 removed = Some(value);
             }
@@ -287,41 +297,43 @@ impl FlowTable {
         removed
     }
 
-    /// Removes all flows with this value, as when a rule dies, and says how many. Reads the whole
+    /// Removes all flows with this value, as when a rule is deleted; returns how many. Reads the whole
     /// table.
     pub fn forget_value(&mut self, value: u64) -> u64 {
         self.forget(|_, other| other == value)
     }
 
-    /// Removes all flows that `forget` chooses, and says how many. Reads the whole table.
+    /// Removes all flows for which `forget` returns true; returns how many. Reads the whole table.
     pub fn forget(&mut self, mut forget: impl FnMut(&FiveTuple, u64) -> bool) -> u64 {
         let records = &mut self.records;
-        self.cache.forget(|number| {
-            let doomed = match records.get(number) {
+        let forgotten = self.cache.forget(|number| {
+            let remove = match records.get(number) {
                 Some(record) => forget(&FiveTuple::unpack(&record.packed), record.value),
                 None => false,
             };
-            if doomed {
-                records.give_back(number);
+            if remove {
+                records.free(number);
             }
-            doomed
-        })
+            remove
+        });
+        self.counters.add_forgotten(forgotten);
+        forgotten
     }
 
-    /// Removes all flows, and says how many there were.
+    /// Removes all flows; returns how many.
     pub fn clear(&mut self) -> u64 {
         self.forget(|_, _| true)
     }
 
-    /// All flows and their values, in no order that means anything.
+    /// All flows and their values, in any order.
     pub fn iter(&self) -> impl Iterator<Item = (FiveTuple, u64)> {
-        let used = self.records.all[..self.records.fresh].iter();
+        let used = self.records.all[..self.records.touched].iter();
         used.filter(|record| record.state == State::USED)
             .map(|record| (FiveTuple::unpack(&record.packed), record.value))
     }
 }
 
-/// Whether a record is in use; zeroed memory is not.
+/// Whether a record is in use; zeroed memory is a free record.
 struct State;
 
 impl State {
@@ -355,21 +367,21 @@ impl Default for Record {
 // SAFETY: plain integers, all 0 by default; nothing to drop.
 unsafe impl Zeroed for Record {}
 
-/// All records, those in use and those that are free.
+/// All records, in use and free.
 struct Records {
     all: Memory<Record>,
-    /// Records below this one were used before; those above are untouched.
-    fresh: usize,
-    /// The first of those that were used and are free again, or [`NONE`].
-    free: u32,
+    /// Records from this one on were never used.
+    touched: usize,
+    /// The first of the list of records that were used and freed, or [`NONE`].
+    first_free: u32,
 }
 
 impl Records {
     fn reserve(len: usize) -> std::io::Result<Self> {
         Ok(Self {
             all: Memory::reserve(len)?,
-            fresh: 0,
-            free: NONE,
+            touched: 0,
+            first_free: NONE,
         })
     }
 
@@ -390,20 +402,20 @@ impl Records {
         (record.packed == *packed).then_some(record.value)
     }
 
-    /// Gives the record another value and returns the old one, if it is this flow's.
+    /// Replaces the record's value and returns the old one, if it is this flow's.
     fn replace(&mut self, number: u64, packed: &[u8; PACKED], value: u64) -> Option<u64> {
         let record = self.all.get_mut(number as usize)?;
         (record.packed == *packed).then(|| std::mem::replace(&mut record.value, value))
     }
 
-    /// A record for a flow. There is a free one (invariant 2).
-    fn take(&mut self, packed: [u8; PACKED], value: u64) -> u32 {
-        let number = if self.free == NONE {
-            self.fresh += 1;
-            self.fresh as u32 - 1
+    /// Allocates a record for a flow. There is a free one (invariant 2).
+    fn allocate(&mut self, packed: [u8; PACKED], value: u64) -> u32 {
+        let number = if self.first_free == NONE {
+            self.touched += 1;
+            self.touched as u32 - 1
         } else {
-            let number = self.free;
-            self.free = self.all[number as usize].next_free;
+            let number = self.first_free;
+            self.first_free = self.all[number as usize].next_free;
             number
         };
         self.all[number as usize] = Record {
@@ -415,15 +427,15 @@ impl Records {
         number
     }
 
-    /// Frees a record in use and returns what it held.
-    fn give_back(&mut self, number: u64) -> ([u8; PACKED], u64) {
+    /// Frees a record in use and returns its contents.
+    fn free(&mut self, number: u64) -> ([u8; PACKED], u64) {
         let record = &mut self.all[number as usize];
         debug_assert_eq!(record.state, State::USED);
-        let held = (record.packed, record.value);
+        let contents = (record.packed, record.value);
         record.state = State::FREE;
-        record.next_free = self.free;
-        self.free = number as u32;
-        held
+        record.next_free = self.first_free;
+        self.first_free = number as u32;
+        contents
     }
 }
 
@@ -443,7 +455,7 @@ mod tests {
 
     /// Two flows whose whole hashes are the same.
     #[test]
-    fn flows_that_share_a_tag_are_told_apart() {
+    fn flows_with_the_same_tag_are_distinguished() {
         let mut table = FlowTable::new(&Config::new(64), KeyHasher::seeded(1)).unwrap();
         let (one, other) = (flow(1), flow(2));
         let hash = 0x1234_5678_9abc_def0;
@@ -469,10 +481,10 @@ mod tests {
         assert_eq!(table.iter().collect::<Vec<_>>(), [(other, 20)]);
     }
 
-    /// Two flows of neighbouring buckets that have the same tag: whoever is asked for first hides the
-    /// other, and no record is lost when one of them goes.
+    /// Two flows of neighbouring buckets with the same tag: an update or a removal of one removes the
+    /// other, and no record is leaked.
     #[test]
-    fn neighbours_that_share_a_tag_leave_together() {
+    fn neighbours_with_the_same_tag_are_removed_together() {
         let mut table = FlowTable::new(&Config::new(64), KeyHasher::seeded(1)).unwrap();
         let (one, other) = (flow(1), flow(2));
         let (hash, next) = (0x1234_5678_0000_0000, 0x1234_5678_0000_0001);

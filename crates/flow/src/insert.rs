@@ -1,4 +1,4 @@
-//! Inserting and removing: the steps that an exclusive and a shared table have in common.
+//! Inserting and removing: the steps that exclusive and shared tables have in common.
 
 use std::error::Error;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use crate::buckets::{Buckets, lowest};
 use crate::entry::{Content, Slot};
 use crate::layout::{Candidates, Shape};
-use crate::lookup::{Found, Seen};
+use crate::lookup::{Found, Lookups};
 use crate::matching::Baseline;
 use crate::policy::Policy;
 
@@ -15,14 +15,14 @@ use crate::policy::Policy;
 pub enum Inserted {
     /// An empty slot was taken.
     Filled,
-    /// The key (or another with its tag and a bucket of its) was there, with this value.
+    /// The key was there, or another one with the same tag in its candidates, with this value.
     Updated {
         /// The value until now.
         old: u64,
     },
-    /// All candidates were taken: a key with this value left.
+    /// All candidates were taken: a key with this value was evicted.
     Evicted {
-        /// The value of the key that left.
+        /// The value of the evicted key.
         value: u64,
     },
 }
@@ -48,7 +48,7 @@ impl fmt::Display for ValueTooWide {
 
 impl Error for ValueTooWide {}
 
-/// Refuses a value that would be cut off.
+/// An error for a value that does not fit.
 #[inline(always)]
 pub(crate) fn check<T: Slot>(value: u64) -> Result<(), ValueTooWide> {
     let max = T::ENTRY.value_max();
@@ -58,11 +58,11 @@ pub(crate) fn check<T: Slot>(value: u64) -> Result<(), ValueTooWide> {
     Ok(())
 }
 
-/// Inserts or updates. The caller alone may change the key's candidates.
+/// Inserts or updates a key. The caller has exclusive write access to its candidates.
 ///
-/// Keys of neighbouring buckets may have the same tag, so several candidates may match, and one of
-/// those below the first may be the key's own, from before. All but one are dropped, or an old value
-/// of the key could come to light again.
+/// Keys of neighbouring buckets may have the same tag, so several candidates may match, and a later
+/// one may be an old entry of this key. All matches but the first are removed: otherwise a lookup could
+/// return an old value of the key after the first entry is gone.
 #[inline]
 pub(crate) fn insert<L: Shape, T: Slot>(
     buckets: &Buckets<L, T>,
@@ -73,19 +73,19 @@ pub(crate) fn insert<L: Shape, T: Slot>(
 ) -> Inserted {
     let (at, tag) = buckets.candidates(hash);
     let content = Content { tag, value };
-    // All tags before any empty slot: a key never takes two slots.
+    // All tags before any empty slot: a key never has two slots.
     let same = buckets.matches::<Baseline>(at, tag);
     if same != 0 {
         let number = lowest(same);
         let old = buckets.load(at, number).value;
         buckets.store(at, number, content);
-        empty(buckets, at, same & (same - 1), dropped);
+        clear(buckets, at, same & (same - 1), dropped);
         let found = Found {
             hit: true,
             value,
             slot: at.slot::<L>(number),
         };
-        policy.learn(buckets, &Seen::one::<L>(&hash, &found));
+        policy.on_hits(buckets, &Lookups::one::<L>(&hash, &found));
         return Inserted::Updated { old };
     }
     let free = buckets.matches::<Baseline>(at, Content::EMPTY.tag);
@@ -98,8 +98,8 @@ pub(crate) fn insert<L: Shape, T: Slot>(
     }
 }
 
-/// Empties the key's slot, and those of others that have its tag, and hands their values over, the
-/// one that lookups found first. The caller alone may change the key's candidates.
+/// Clears the key's slot, and those of other entries with its tag, and passes their values on, first
+/// the one that a lookup would have returned. The caller has exclusive write access to the candidates.
 #[inline]
 pub(crate) fn remove<L: Shape, T: Slot>(
     buckets: &Buckets<L, T>,
@@ -108,27 +108,27 @@ pub(crate) fn remove<L: Shape, T: Slot>(
 ) {
     let (at, tag) = buckets.candidates(hash);
     let same = buckets.matches::<Baseline>(at, tag);
-    empty(buckets, at, same, removed);
+    clear(buckets, at, same, removed);
 }
 
-/// Empties these candidates and hands their values over, in order.
+/// Clears these candidates and passes their values on, in order.
 #[inline(always)]
-fn empty<L: Shape, T: Slot>(
+fn clear<L: Shape, T: Slot>(
     buckets: &Buckets<L, T>,
     at: Candidates,
     mut numbers: u32,
-    mut left: impl FnMut(u64),
+    mut removed: impl FnMut(u64),
 ) {
     while numbers != 0 {
         let number = lowest(numbers);
-        left(buckets.load(at, number).value);
+        removed(buckets.load(at, number).value);
         buckets.store(at, number, Content::EMPTY);
         numbers &= numbers - 1;
     }
 }
 
-/// Empties those of these slots that `forget` chooses, and says how many. The caller alone may
-/// change them.
+/// Clears the slots for whose value `forget` returns true; returns how many. The caller has exclusive
+/// write access to them.
 pub(crate) fn forget<T: Slot>(slots: &[T], mut forget: impl FnMut(u64) -> bool) -> u64 {
     let mut forgotten = 0;
     for slot in slots {
@@ -150,7 +150,7 @@ mod tests {
     use crate::entry::{Tag16, Tag32};
     use crate::eviction::Eviction;
     use crate::layout::{Blp2x4, Blp2x8, CuckooLite, EightWay, FourWay, Layout, Window};
-    use crate::lookup::{One, Plain};
+    use crate::lookup::{LookupOne, ReadOnlyAccess};
     use crate::matching::{Checked, Vector, dispatch};
 
     fn contents<L: Shape, T: Slot>(buckets: &Buckets<L, T>) -> Vec<Content> {
@@ -165,8 +165,8 @@ mod tests {
     }
 
     /// Random inserts and removals into eight buckets; after each, what it changed must be what the
-    /// crate's invariants and its outcome allow.
-    fn changes_are_lawful<L: Shape, T: Slot>(eviction: Eviction) {
+    /// crate's invariants and the outcome allow.
+    fn changes_keep_the_invariants<L: Shape, T: Slot>(eviction: Eviction) {
         let buckets = Buckets::<L, T>::reserve(8).unwrap();
         let mut policy = Policy::new::<L>(eviction, 1, buckets.slots().len());
         let mut random = SmallRng::seed_from_u64(1);
@@ -178,30 +178,30 @@ mod tests {
             let mut expected = sorted(&before);
             let mut take = |tag: u64, value: u64| {
                 let place = expected.iter().position(|one| *one == (tag, value));
-                expected.remove(place.expect("who left was there"));
+                expected.remove(place.expect("what was removed was there"));
             };
             if random.random_ratio(1, 10) {
                 remove(&buckets, hash, |old| take(tag, old));
             } else {
                 let mut dropped = Vec::new();
-                let left = |value| dropped.push(value);
-                let inserted = insert(&buckets, &mut policy, hash, value, left);
+                let push = |value| dropped.push(value);
+                let inserted = insert(&buckets, &mut policy, hash, value, push);
                 dropped.into_iter().for_each(|value| take(tag, value));
                 match inserted {
                     Inserted::Filled => {}
                     Inserted::Updated { old } => take(tag, old),
                     Inserted::Evicted { value } => {
                         let victim = before.iter().find(|one| one.value == value);
-                        take(victim.expect("who left was there").tag, value);
+                        take(victim.expect("what was removed was there").tag, value);
                     }
                 }
                 expected.push((tag, value));
                 expected.sort_unstable();
             }
-            // Nobody else left, came, or changed.
+            // No other entry was removed, added or changed.
             let after = contents(&buckets);
             assert_eq!(sorted(&after), expected, "{} {eviction}", L::LAYOUT);
-            // Invariant 2: stores stay in one bucket, one of the key's; but slots may be emptied.
+            // Invariant 2: stores are in one bucket of the key's; slots may be cleared elsewhere.
             let changed: Vec<usize> = (0..after.len())
                 .filter(|&slot| after[slot] != before[slot] && after[slot] != Content::EMPTY)
                 .collect();
@@ -219,9 +219,9 @@ mod tests {
             assert_eq!(same.count(), usize::from(inserted));
             let found = dispatch(
                 Checked::new(Vector::detect()),
-                One {
+                LookupOne {
                     buckets: &buckets,
-                    access: Plain,
+                    access: ReadOnlyAccess,
                     hash,
                 },
             );
@@ -232,20 +232,20 @@ mod tests {
     fn all_evictions<L: Shape>() {
         for eviction in Eviction::ALL {
             if eviction.suits(L::LAYOUT) {
-                changes_are_lawful::<L, Tag16>(eviction);
-                changes_are_lawful::<L, Tag32>(eviction);
+                changes_keep_the_invariants::<L, Tag16>(eviction);
+                changes_keep_the_invariants::<L, Tag32>(eviction);
             }
         }
     }
 
     #[test]
-    fn changes_of_every_table_are_lawful() {
+    fn changes_of_every_table_keep_the_invariants() {
         all_evictions::<FourWay>();
         all_evictions::<EightWay>();
         all_evictions::<CuckooLite>();
         all_evictions::<Window>();
         all_evictions::<Blp2x4>();
         all_evictions::<Blp2x8>();
-        assert_eq!(Layout::ALL.len(), 6, "a layout more to test");
+        assert_eq!(Layout::ALL.len(), 6, "a layout is not tested");
     }
 }

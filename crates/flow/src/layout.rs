@@ -4,18 +4,17 @@
 //! 4-way        [ . . . . ]                                one bucket of 4
 //! 8-way        [ . . . . . . . . ]                        one bucket of 8
 //! cuckoo-lite  [ . . . . ]   . . .   [ . . . . ]          two buckets of 4, anywhere
-//! window       [.][.][.][.][.][.][.][.]                   8 buckets of 1, side by side
-//! blp-2-4      [ . . . . ][ . . . . ]                     two buckets of 4, side by side
-//! blp-2-8      [ . . . . . . . . ][ . . . . . . . . ]     two buckets of 8, side by side
+//! window       [.][.][.][.][.][.][.][.]                   8 neighbouring buckets of 1
+//! blp-2-4      [ . . . . ][ . . . . ]                     two neighbouring buckets of 4
+//! blp-2-8      [ . . . . . . . . ][ . . . . . . . . ]     two neighbouring buckets of 8
 //! ```
 //!
-//! Side by side is what bounded linear probing is: one read finds both buckets, and a bucket that
-//! overflows leans on its neighbour. Behind the last bucket lie as many more as a key of the last
-//! bucket may spill into, so that no lookup ever wraps around.
+//! Bounded linear probing is two neighbouring buckets: one read loads both, and a full bucket overflows
+//! into its neighbour. After the last bucket there are as many spare ones as a key of the last bucket
+//! may overflow into, so that no lookup wraps around.
 //!
-//! The paper does not define its "hopscotch-like" design beyond "any of the H buckets from the one
-//! it hashes to" (section 3); `window` is that with the eight candidates that the others have, and
-//! without displacement.
+//! The paper defines its "hopscotch-like" design only as "any of the H buckets from the one it hashes
+//! to" (section 3); `window` is this with eight candidates, like the others, and without displacement.
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,7 +30,8 @@ pub enum Layout {
     FourWay,
     /// One bucket of eight slots.
     EightWay,
-    /// Two buckets of four slots, the second wherever the tag says; nothing is ever kicked out.
+    /// Two independent buckets of four slots: the first and the tag give the second. No key is ever moved
+    /// between them.
     CuckooLite,
     /// Eight neighbouring buckets of one slot: like hopscotch hashing, without displacement.
     Window,
@@ -53,7 +53,7 @@ impl Layout {
         Layout::Blp2x8,
     ];
 
-    /// Its name, which [`FromStr`] reads.
+    /// Its name, which [`FromStr`] parses.
     pub const fn name(self) -> &'static str {
         match self {
             Layout::FourWay => "4-way",
@@ -93,7 +93,7 @@ impl Layout {
         !matches!(self, Layout::CuckooLite)
     }
 
-    /// Buckets behind the last, for keys that spill over the end (section 5: the buffer bucket).
+    /// Spare buckets after the last, for keys that overflow (section 5: the buffer bucket).
     pub const fn spare_buckets(self) -> usize {
         if self.is_consecutive() {
             self.buckets() - 1
@@ -113,7 +113,7 @@ impl Layout {
     }
 }
 
-/// The smallest table. Loom makes each atomic at a price, so a model has fewer.
+/// The smallest table. Atomics are expensive in loom, so a model has fewer buckets.
 const BUCKETS_MIN: u64 = if cfg!(loom) { 2 } else { 8 };
 
 impl fmt::Display for Layout {
@@ -130,7 +130,7 @@ impl FromStr for Layout {
     }
 }
 
-/// Nobody else makes layouts: vector code reads as many slots as a [`Shape`] says.
+/// Other crates cannot define layouts: vector code reads as many slots as a [`Shape`] says.
 mod sealed {
     pub trait Sealed {}
 }
@@ -154,13 +154,13 @@ pub trait Shape: sealed::Sealed + Copy + Send + Sync + 'static {
     const SLOTS: usize = Self::LAYOUT.slots();
     /// Slots that may hold a key.
     const CANDIDATES: usize = Self::LAYOUT.candidates();
-    /// Candidates that lie side by side: all of them, or half of them in each of two places.
+    /// Contiguous candidates: all of them, or half of them in each of two places.
     const RUN: usize = if Self::LAYOUT.is_consecutive() {
         Self::CANDIDATES
     } else {
         Self::SLOTS
     };
-    /// Slots that one lock guards in a shared table: a key's candidates lie under two.
+    /// Slots that one lock guards in a shared table: two locks guard a key's candidates.
     const GUARDED: usize = if Self::LAYOUT.buckets() > 2 {
         Self::CANDIDATES
     } else {

@@ -1,23 +1,24 @@
 //! Flow caches of fixed entries, after "Bounded Linear Probing" (USENIX ATC 2020).
 //!
-//! A flow cache stands before an expensive classifier and remembers its verdicts: a few bytes a
-//! flow, a lookup of one or two cache lines, and when it is full somebody leaves. This crate has
-//! the paper's table, its rivals, and its evictions as one generic table:
+//! A flow cache stores the decisions of an expensive classifier: a few bytes for each flow, a lookup of
+//! one or two cache lines, and an insert that evicts another flow if there is no empty slot. This crate
+//! has the paper's table, the designs that it is compared with, and all evictions, as one generic table:
 //!
 //! * [`Layout`]: which slots may hold a key; bounded linear probing is two neighbouring buckets.
-//! * [`Eviction`]: who leaves; Probabilistic Bubble LRU keeps order without a bit of extra space.
-//! * [`Entry`]: what a slot holds: 4, 8 or 16 bytes.
+//! * [`Eviction`]: which entry is replaced; Probabilistic Bubble LRU orders entries without extra space.
+//! * [`Entry`]: the format of an entry: 4, 8 or 16 bytes.
 //!
-//! [`FlowCache`] is any of them, chosen at run time by a [`Config`]; [`Table`] is one of them, its
-//! layout and entry being types. [`SharedFlowCache`] and [`SharedTable`] are the same for threads.
-//! [`FiveTuple`] names and hashes flows, [`FlowTable`] verifies them in full, and [`theory`] says which hit rate to expect.
+//! [`FlowCache`] is any of them, chosen at run time by a [`Config`]; [`Table`] has its layout and entry as
+//! types. [`SharedFlowCache`] and [`SharedTable`] are the same for many threads. [`FiveTuple`] is the key
+//! of a flow and hashes it, [`FlowTable`] stores whole keys and compares them, and [`theory`] computes
+//! expected hit rates.
 //!
 //! Invariants:
-//! 1. A key has at most one entry: an insert tests all candidates' tags before it takes an empty slot,
-//!    and of several that match (neighbours may share a tag) it leaves one. A removal leaves none.
-//! 2. An insert stores into slots of one of the key's buckets only. No key ever changes its bucket.
-//! 3. Who is evicted makes room for who comes: evictions leave the occupancy as it is.
-//! 4. No key spills behind the spare buckets, and none wraps around into the first.
+//! 1. A key has at most one entry: an insert compares all candidates' tags before it takes an empty slot,
+//!    and of several that match (neighbours may have the same tag) it leaves one. A removal leaves none.
+//! 2. An insert stores into slots of one of the key's buckets only. No entry ever changes its bucket.
+//! 3. An eviction replaces one entry by another: it does not change the occupancy.
+//! 4. No entry is behind the spare buckets, and none wraps around into the first bucket.
 
 mod buckets;
 mod cache;
@@ -54,7 +55,7 @@ pub use nuthatch_hash::KeyHasher;
 pub use nuthatch_hash::split::widen;
 pub use shared::{SharedHandle, SharedTable};
 pub use shared_cache::{FlowHandle, SharedFlowCache};
-pub use stats::Stats;
+pub use stats::{Stats, StatsReader};
 pub use table::Table;
 
 /// Layouts and entries as types, for [`Table`].

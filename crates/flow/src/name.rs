@@ -1,4 +1,4 @@
-//! Names of designs, as people type them.
+//! Parsing the names of layouts, evictions, entries and comparisons.
 
 use std::error::Error;
 use std::fmt;
@@ -30,7 +30,7 @@ impl fmt::Display for UnknownName {
 
 impl Error for UnknownName {}
 
-/// The one of `all` with this name.
+/// The value in `all` with this name.
 pub(crate) fn by_name<T: Copy>(
     what: &'static str,
     name: &str,

@@ -1,6 +1,7 @@
-//! What an eviction does to the slots: on a hit, and when somebody must leave.
+//! The eviction policies: what a hit does to the slots, and which entry is replaced.
 //!
-//! Whoever calls these alone may change the key's candidates: by `&mut`, or by their locks.
+//! The caller of these functions has exclusive write access to the key's candidates: by `&mut`, or by
+//! holding their locks.
 
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
@@ -9,107 +10,109 @@ use crate::buckets::Buckets;
 use crate::entry::{Content, Slot};
 use crate::eviction::{Eviction, InsertAt, Probability};
 use crate::layout::{Candidates, Shape};
-use crate::lookup::Seen;
+use crate::lookup::Lookups;
 
-/// An eviction, its random numbers, and what it keeps beside the slots.
+/// An eviction, its random numbers, and its state outside of the slots.
 pub(crate) struct Policy {
     eviction: Eviction,
     random: SmallRng,
-    /// Whether the next hits move up, and how many of its bits are not used yet.
+    /// Random bits that say which of the next hits move up, and how many of them are unused.
     drawn: u64,
     unused: usize,
-    beside: Beside,
+    extra: Extra,
 }
 
-/// What an eviction keeps beside the slots.
-enum Beside {
-    Nothing,
-    /// When each slot's key was last used.
-    Stamps {
+/// The state of an eviction outside of the slots.
+enum Extra {
+    None,
+    /// LRU: when each slot's key was last used.
+    Recency {
         now: u64,
         last: Box<[u64]>,
     },
-    /// Whether each bucket had a hit since its bottom was last evicted.
-    SetHit(Box<[bool]>),
+    /// DC-Bubble: whether each bucket had a hit since its last entry was evicted.
+    BucketHits(Box<[bool]>),
 }
 
 impl Policy {
     /// For a table of `slots` slots in buckets of `L::SLOTS`.
     pub fn new<L: Shape>(eviction: Eviction, seed: u64, slots: usize) -> Self {
-        let beside = match eviction {
-            Eviction::Lru => Beside::Stamps {
+        let extra = match eviction {
+            Eviction::Lru => Extra::Recency {
                 now: 0,
                 last: vec![0; slots].into_boxed_slice(),
             },
-            Eviction::DcBubble => Beside::SetHit(vec![false; slots / L::SLOTS].into_boxed_slice()),
-            _ => Beside::Nothing,
+            Eviction::DcBubble => {
+                Extra::BucketHits(vec![false; slots / L::SLOTS].into_boxed_slice())
+            }
+            _ => Extra::None,
         };
         Self {
             eviction,
             random: SmallRng::seed_from_u64(seed),
             drawn: 0,
             unused: 0,
-            beside,
+            extra,
         }
     }
 
-    /// What this policy evicts by.
+    /// Which eviction this is.
     pub fn eviction(&self) -> Eviction {
         self.eviction
     }
 
-    /// Learns from the hits among up to 64 lookups.
+    /// Applies the eviction's rule to the hits among up to 64 lookups.
     #[inline(always)]
-    pub fn learn<L: Shape, T: Slot>(&mut self, buckets: &Buckets<L, T>, seen: &Seen<'_>) {
-        match &mut self.beside {
-            Beside::Nothing => {}
-            Beside::Stamps { now, last } => {
-                for index in ones(seen.hits) {
+    pub fn on_hits<L: Shape, T: Slot>(&mut self, buckets: &Buckets<L, T>, lookups: &Lookups<'_>) {
+        match &mut self.extra {
+            Extra::None => {}
+            Extra::Recency { now, last } => {
+                for index in ones(lookups.hits) {
                     *now += 1;
-                    last[seen.slots[index]] = *now;
+                    last[lookups.slots[index]] = *now;
                 }
             }
-            Beside::SetHit(flags) => {
-                for index in ones(seen.hits) {
-                    flags[seen.slots[index] / L::SLOTS] = true;
+            Extra::BucketHits(flags) => {
+                for index in ones(lookups.hits) {
+                    flags[lookups.slots[index] / L::SLOTS] = true;
                 }
             }
         }
-        for index in ones(self.moves_up(seen)) {
-            let slot = seen.slots[index];
-            // Not there any more if a hit before it moved it, or one below it: the packets of a
-            // train that come in one batch move their flow up once.
-            if buckets.slots()[slot].load().tag == T::tag(seen.hashes[index]) {
-                exchange(buckets, slot);
+        for index in ones(self.draw_moves(lookups)) {
+            let slot = lookups.slots[index];
+            // An earlier hit of the batch may have moved the entry: so the packets of one flow in a
+            // batch move it up once.
+            if buckets.slots()[slot].load().tag == T::tag(lookups.hashes[index]) {
+                swap_with_previous(buckets, slot);
             }
         }
     }
 
-    /// Which keys shall change places with those above them: draws.
+    /// Draws which of the hits move up by one slot.
     #[inline(always)]
-    pub fn moves_up(&mut self, seen: &Seen<'_>) -> u64 {
+    pub fn draw_moves(&mut self, lookups: &Lookups<'_>) -> u64 {
         match self.eviction.swap() {
-            Some(swap) => seen.below & self.chances(swap, seen.slots.len()),
+            Some(swap) => lookups.can_move_up & self.draw_bits(swap, lookups.slots.len()),
             None => 0,
         }
     }
 
-    /// A word whose lowest `count` bits, 64 at most, are each set with this probability, which is
-    /// the same in every call: only as many random numbers are drawn as it takes.
+    /// A word whose lowest `count` bits, 64 at most, are each set with this probability. It is the same
+    /// in every call, so bits that one call does not use are left for the next.
     #[inline(always)]
-    fn chances(&mut self, probability: Probability, count: usize) -> u64 {
+    fn draw_bits(&mut self, probability: Probability, count: usize) -> u64 {
         if self.unused < count {
             let random = &mut self.random;
             self.drawn = probability.bits(|| random.next_u64());
             self.unused = 64;
         }
-        let chances = self.drawn;
-        self.drawn = chances.checked_shr(count as u32).unwrap_or(0);
+        let bits = self.drawn;
+        self.drawn = bits.checked_shr(count as u32).unwrap_or(0);
         self.unused -= count;
-        chances
+        bits
     }
 
-    /// Puts a key into the empty candidate `number`.
+    /// Stores a key in the empty candidate `number`.
     pub fn fill<L: Shape, T: Slot>(
         &mut self,
         buckets: &Buckets<L, T>,
@@ -118,10 +121,10 @@ impl Policy {
         content: Content,
     ) {
         buckets.store(at, number, content);
-        self.stamp(at.slot::<L>(number));
+        self.touch(at.slot::<L>(number));
     }
 
-    /// Puts a key among candidates that are all taken, and returns what left.
+    /// Stores a key among candidates that are all taken, and returns the entry that was evicted.
     pub fn evict<L: Shape, T: Slot>(
         &mut self,
         buckets: &Buckets<L, T>,
@@ -130,25 +133,25 @@ impl Policy {
     ) -> Content {
         match self.eviction {
             Eviction::Random => {
-                let victim = self.below(L::CANDIDATES);
+                let victim = self.random_below(L::CANDIDATES);
                 replace(buckets, at, victim, content)
             }
             Eviction::RandomSecond => {
-                let victim = L::SLOTS + self.below(L::SLOTS);
+                let victim = L::SLOTS + self.random_below(L::SLOTS);
                 replace(buckets, at, victim, content)
             }
             Eviction::Lru => {
                 let victim = self.oldest::<L>(at);
-                self.stamp(at.slot::<L>(victim));
+                self.touch(at.slot::<L>(victim));
                 replace(buckets, at, victim, content)
             }
             Eviction::Bubble => self.evict_last(buckets, at, content, InsertAt::Last),
             Eviction::Pblru { insert, .. } => self.evict_last(buckets, at, content, insert),
-            Eviction::DcBubble => self.evict_last_or_top(buckets, at, content),
+            Eviction::DcBubble => self.evict_last_or_first(buckets, at, content),
         }
     }
 
-    /// The last of a random bucket leaves.
+    /// Evicts the last entry of a random bucket.
     fn evict_last<L: Shape, T: Slot>(
         &mut self,
         buckets: &Buckets<L, T>,
@@ -156,52 +159,52 @@ impl Policy {
         content: Content,
         insert: InsertAt,
     ) -> Content {
-        let last = self.below(L::LAYOUT.buckets()) * L::SLOTS + L::SLOTS - 1;
+        let last = self.random_below(L::LAYOUT.buckets()) * L::SLOTS + L::SLOTS - 1;
         let victim = replace(buckets, at, last, content);
         if insert == InsertAt::SecondToLast {
-            exchange(buckets, at.slot::<L>(last));
+            swap_with_previous(buckets, at.slot::<L>(last));
         }
         victim
     }
 
-    /// DC-Bubble: the last of a random bucket leaves if the bucket had a hit, else its top.
-    fn evict_last_or_top<L: Shape, T: Slot>(
+    /// DC-Bubble: evicts the last entry of a random bucket if the bucket had a hit, else the first.
+    fn evict_last_or_first<L: Shape, T: Slot>(
         &mut self,
         buckets: &Buckets<L, T>,
         at: Candidates,
         content: Content,
     ) -> Content {
-        let top = self.below(L::LAYOUT.buckets()) * L::SLOTS;
-        let last = top + L::SLOTS - 1;
-        let had_hit = match &mut self.beside {
-            Beside::SetHit(flags) => std::mem::take(&mut flags[at.slot::<L>(top) / L::SLOTS]),
+        let first = self.random_below(L::LAYOUT.buckets()) * L::SLOTS;
+        let last = first + L::SLOTS - 1;
+        let had_hit = match &mut self.extra {
+            Extra::BucketHits(flags) => std::mem::take(&mut flags[at.slot::<L>(first) / L::SLOTS]),
             _ => true,
         };
         if !had_hit {
-            // The top sinks to the bottom, where it is replaced.
-            for number in top + 1..=last {
-                exchange(buckets, at.slot::<L>(number));
+            // The first entry moves to the last slot, where it is replaced.
+            for number in first + 1..=last {
+                swap_with_previous(buckets, at.slot::<L>(number));
             }
         }
         replace(buckets, at, last, content)
     }
 
     /// A random number below `count`, a power of two.
-    fn below(&mut self, count: usize) -> usize {
+    fn random_below(&mut self, count: usize) -> usize {
         debug_assert!(count.is_power_of_two());
         self.random.next_u32() as usize & (count - 1)
     }
 
-    fn stamp(&mut self, slot: usize) {
-        if let Beside::Stamps { now, last } = &mut self.beside {
+    fn touch(&mut self, slot: usize) {
+        if let Extra::Recency { now, last } = &mut self.extra {
             *now += 1;
             last[slot] = *now;
         }
     }
 
     fn oldest<L: Shape>(&self, at: Candidates) -> usize {
-        match &self.beside {
-            Beside::Stamps { last, .. } => (0..L::CANDIDATES)
+        match &self.extra {
+            Extra::Recency { last, .. } => (0..L::CANDIDATES)
                 .min_by_key(|&number| last[at.slot::<L>(number)])
                 .unwrap_or(0),
             _ => 0,
@@ -209,16 +212,16 @@ impl Policy {
     }
 }
 
-/// Exchanges the key of a slot with the one above it, which is in the same bucket.
+/// Swaps the entries of a slot and of the one before it in the same bucket.
 #[inline(always)]
-pub(crate) fn exchange<L: Shape, T: Slot>(buckets: &Buckets<L, T>, slot: usize) {
+pub(crate) fn swap_with_previous<L: Shape, T: Slot>(buckets: &Buckets<L, T>, slot: usize) {
     let pair = &buckets.slots()[slot - 1..=slot];
-    let (upper, lower) = (pair[0].load(), pair[1].load());
-    pair[0].store(lower);
-    pair[1].store(upper);
+    let (previous, this) = (pair[0].load(), pair[1].load());
+    pair[0].store(this);
+    pair[1].store(previous);
 }
 
-/// The numbers of the bits that are set, in order.
+/// The positions of the set bits, lowest first.
 #[inline(always)]
 pub(crate) fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

@@ -1,10 +1,10 @@
-//! Asks for a cache line before it is needed.
+//! Prefetching of cache lines.
 
-/// Starts loading the line of `address` into all caches. Never faults, whatever the address is.
+/// Starts loading the cache line of `address` into all caches. Never faults, for any address.
 #[inline(always)]
 pub fn read<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: prefetching is defined for every address; it has no effect that a program can see.
+    // SAFETY: a prefetch is defined for every address, and has no effect on the program's state.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(address.cast());

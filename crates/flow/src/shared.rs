@@ -1,32 +1,30 @@
-//! The table that threads share: any number of readers, and writers that exclude each other only
-//! where their keys are neighbours.
+//! The table that threads share: readers without locks, and writers with locks on groups of slots.
 //!
-//! A hit takes no lock and, unless a key moves up, writes nothing: an entry is one word, so who sees
-//! a key's tag sees its value. A miss must be made sure of, because a key that moves up is for a
-//! moment in both places and the one that it changes places with in neither. So each
-//! group of slots has a version ([`Stripes`]) which is also its lock, and a miss counts only if it
-//! was seen between two looks at unmoved versions. In a flow cache a miss costs hundreds of cycles
-//! anyway; a hit looks at no version at all.
+//! A hit takes no lock and, unless an entry moves up, writes nothing: an entry is one word, so a
+//! reader that sees a key's tag sees its value. A miss must be validated: while two entries are
+//! swapped, one of them is in both slots for a moment, and the other in neither. So each group of
+//! slots has a version ([`Stripes`]), which is also its lock, and a miss is one only if the versions
+//! were even and the same before and after the slots were read. A miss costs hundreds of cycles
+//! elsewhere anyway; a hit reads no version.
 //!
-//! Who hits a key and wants to move it up does so if it gets the lock at once, and else leaves it:
-//! moving up is a matter of chance already.
+//! A hit that is to move its entry up does so only if the lock is free: PBLRU moves at random anyway.
 //!
 //! Invariants (on top of those of [`stripes`](nuthatch_sync::stripes) and of the crate):
-//! 1. A slot is written only by whoever holds the lock of its group; who places a key holds those of
-//!    all its candidates.
+//! 1. A slot is written only by a thread that holds the lock of its group; a thread that inserts or
+//!    removes a key holds those of all its candidates.
 //! 2. While a group's version is even, each of its keys is in exactly one slot.
-//! 3. A word that a lookup returns was in its slot at some moment during the lookup, and there was
-//!    its key's value: writers never leave a word of a key that is no longer so.
+//! 3. A word that a lookup returns was in its slot at some moment during the lookup, and had the
+//!    key's value at that moment: no slot keeps an old value of a key.
 //! 4. A lookup misses a key only if at some moment during it the key was not in the table.
-//! 5. One thread's lookups of a key never go back in time: stores are Release and loads Acquire, so
-//!    whoever saw a later word no longer sees an earlier one in another slot.
+//! 5. Lookups of a key by one thread never go back in time: stores are Release and loads Acquire, so a
+//!    thread that saw a later word no longer sees an earlier one in another slot.
 //!
 //! Linearization points. A hit: the load of the word. A miss: the successful version check. An
 //! insert or a removal: the store of the key's word, under its locks.
 
 use std::sync::Arc;
 
-use nuthatch_sync::shim::{AtomicU64, Mutex, MutexGuard, Ordering};
+use nuthatch_sync::shim::{Mutex, MutexGuard};
 use nuthatch_sync::stripes::{Pair, Stripes};
 
 use crate::buckets::{Buckets, lowest};
@@ -34,12 +32,12 @@ use crate::config::{Config, ConfigError};
 use crate::entry::{Content, Slot};
 use crate::insert::{self, Inserted, ValueTooWide};
 use crate::layout::{Candidates, Shape};
-use crate::lookup::{Access, Found, Many, One, Seen, check_room};
+use crate::lookup::{Access, Found, LookupMany, LookupOne, Lookups, check_room};
 use crate::matching::{Checked, Matcher, dispatch};
-use crate::policy::{Policy, exchange, ones};
-use crate::stats::Stats;
+use crate::policy::{Policy, ones, swap_with_previous};
+use crate::stats::{Counters, Stats};
 
-/// Attempts to see a miss between two looks at the versions, before the lock is taken for it.
+/// Attempts to validate a miss by versions, before a lookup takes the lock.
 const ATTEMPTS: usize = 16;
 
 /// A flow cache that threads share, whose layout and entry are types. Each thread works through a
@@ -51,19 +49,19 @@ pub struct SharedTable<L: Shape, T: Slot> {
     handles: Mutex<Handles>,
 }
 
-/// Who counts.
+/// The handles of a table, for their counters.
 #[derive(Default)]
 struct Handles {
-    /// Made so far: each draws other random numbers.
+    /// How many were created: each has another seed.
     made: u64,
     counters: Vec<Arc<Counters>>,
-    /// What handles counted that are no more.
+    /// The counts of handles that were dropped.
     retired: Stats,
 }
 
 impl<L: Shape, T: Slot> SharedTable<L, T> {
     /// An empty table. The configuration's layout and entry must be those of the types, and its
-    /// eviction and entry such as threads can share.
+    /// eviction and entry must be sharable: see [`Config::validate_shared`].
     pub fn new(config: &Config) -> Result<Arc<Self>, ConfigError> {
         config.check::<L, T>()?;
         config.validate_shared()?;
@@ -75,17 +73,17 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
         }))
     }
 
-    /// What it was made from.
+    /// The table's configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Slots, without the spare ones behind the last bucket: what was asked for, rounded up.
+    /// The number of slots: the configured entries, rounded up. The spare buckets do not count.
     pub fn entries(&self) -> u64 {
         self.buckets.entries()
     }
 
-    /// For one thread.
+    /// A handle for one thread.
     pub fn handle(self: &Arc<Self>) -> SharedHandle<L, T> {
         let counters = Arc::new(Counters::default());
         let mut handles = self.handles();
@@ -101,7 +99,8 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
         }
     }
 
-    /// What all handles counted, those that are no more included.
+    /// Counts of all handles, including those that were dropped. Any thread may call this at any time;
+    /// each counter is read by itself.
     pub fn stats(&self) -> Stats {
         let handles = self.handles();
         let mut sum = handles.retired;
@@ -111,7 +110,7 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
         sum
     }
 
-    /// Slots that are taken, counted one by one.
+    /// The number of slots in use, counted one by one.
     pub fn count(&self) -> u64 {
         let taken = |slot: &&T| slot.load().tag != Content::EMPTY.tag;
         self.buckets.slots().iter().filter(taken).count() as u64
@@ -120,7 +119,7 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
     fn handles(&self) -> MutexGuard<'_, Handles> {
         match self.handles.lock() {
             Ok(handles) => handles,
-            // Counts are complete at every step.
+            // The list is consistent after every step.
             Err(poisoned) => poisoned.into_inner(),
         }
     }
@@ -130,7 +129,7 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
     fn pair(&self, at: Candidates) -> Pair {
         let first = (at.first / L::GUARDED) as u64;
         let second = match L::LAYOUT.buckets() {
-            // A lock too many; pairs are two different ones.
+            // Pairs are of two different stripes; the second is not needed.
             1 => first ^ 1,
             _ if L::LAYOUT.is_consecutive() => first + 1,
             _ => (at.second / L::GUARDED) as u64,
@@ -138,7 +137,7 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
         self.stripes.pair(first, second)
     }
 
-    /// The candidate with this tag, each slot read once.
+    /// The candidate with this tag; reads each slot once.
     fn scan(&self, at: Candidates, tag: u64) -> Option<(usize, u64)> {
         (0..L::CANDIDATES).find_map(|number| {
             let content = self.buckets.load(at, number);
@@ -146,9 +145,9 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
         })
     }
 
-    /// Looks until it is certain whether the tag is there (invariant 4).
+    /// Finds the tag, or validates that it is absent (invariant 4).
     #[cold]
-    fn look_closely(&self, at: Candidates, tag: u64) -> Option<(usize, u64)> {
+    fn find_validated(&self, at: Candidates, tag: u64) -> Option<(usize, u64)> {
         let pair = self.pair(at);
         for _ in 0..ATTEMPTS {
             let seen = self.stripes.snapshot(pair);
@@ -159,30 +158,30 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
                 return None;
             }
         }
-        // Too many writers for an optimist.
+        // Writers interfered with all attempts.
         let guard = self.stripes.lock(pair);
         let found = self.scan(at, tag);
         guard.release_unmodified();
         found
     }
 
-    /// Moves a key up, if nobody else is writing here.
+    /// Moves a key up, if no other thread is writing here.
     fn move_up(&self, hash: u64) {
         let (at, tag) = self.buckets.candidates(hash);
         let Some(guard) = self.stripes.try_lock(self.pair(at)) else {
             return;
         };
-        // It may have moved, or left, since it was hit.
+        // It may have been moved or removed since the hit.
         match self.scan(at, tag) {
             Some((number, _)) if !number.is_multiple_of(L::SLOTS) => {
-                exchange(&self.buckets, at.slot::<L>(number))
+                swap_with_previous(&self.buckets, at.slot::<L>(number))
             }
             _ => guard.release_unmodified(),
         }
     }
 }
 
-/// One thread's way into a [`SharedTable`].
+/// One thread's handle of a [`SharedTable`].
 pub struct SharedHandle<L: Shape, T: Slot> {
     table: Arc<SharedTable<L, T>>,
     policy: Policy,
@@ -201,16 +200,16 @@ impl<L: Shape, T: Slot> SharedHandle<L, T> {
     pub fn lookup(&mut self, hash: u64) -> Option<u64> {
         let value = dispatch(
             self.vector,
-            One {
+            LookupOne {
                 buckets: &self.table.buckets,
-                access: Sharing {
+                access: SharedAccess {
                     table: &self.table,
                     policy: &mut self.policy,
                 },
                 hash,
             },
         );
-        self.counters.looked_up(1, u64::from(value.is_some()));
+        self.counters.add_lookups(1, u64::from(value.is_some()));
         value
     }
 
@@ -223,9 +222,9 @@ impl<L: Shape, T: Slot> SharedHandle<L, T> {
         check_room(hashes.len(), values, hits);
         let found = dispatch(
             self.vector,
-            Many {
+            LookupMany {
                 buckets: &self.table.buckets,
-                access: Sharing {
+                access: SharedAccess {
                     table: &self.table,
                     policy: &mut self.policy,
                 },
@@ -234,14 +233,22 @@ impl<L: Shape, T: Slot> SharedHandle<L, T> {
                 hits,
             },
         );
-        self.counters.looked_up(hashes.len() as u64, found as u64);
+        self.counters.add_lookups(hashes.len() as u64, found as u64);
         found
     }
 
-    /// Asks for the lines that a lookup or insert of this key will read.
+    /// Prefetches the cache lines that a lookup or an insert of this key will read.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.table.buckets.prefetch(hash);
+    }
+
+    /// The same for many keys: see [`Table::prefetch_many`](crate::Table::prefetch_many).
+    #[inline]
+    pub fn prefetch_many(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            self.table.buckets.prefetch(hash);
+        }
     }
 
     /// Inserts or updates a key. Fails only for a value wider than
@@ -252,13 +259,13 @@ impl<L: Shape, T: Slot> SharedHandle<L, T> {
         let (at, _) = table.buckets.candidates(hash);
         let guard = table.stripes.lock(table.pair(at));
         let mut dropped = 0;
-        let left = |_| dropped += 1;
-        let inserted = insert::insert(&table.buckets, &mut self.policy, hash, value, left);
+        let count = |_| dropped += 1;
+        let inserted = insert::insert(&table.buckets, &mut self.policy, hash, value, count);
         drop(guard);
-        self.counters.add(|stats| {
-            stats.count(inserted);
-            stats.removed += dropped;
-        });
+        self.counters.add_insert(inserted);
+        if dropped != 0 {
+            self.counters.add_removed(dropped);
+        }
         Ok(inserted)
     }
 
@@ -277,22 +284,22 @@ impl<L: Shape, T: Slot> SharedHandle<L, T> {
             return None;
         }
         drop(guard);
-        self.counters.add(|stats| stats.removed += removed);
+        self.counters.add_removed(removed);
         first
     }
 
-    /// Removes all keys with this value, as when a rule dies, and says how many. Reads the whole
-    /// table; other threads go on meanwhile, and what they insert behind its back may stay.
+    /// Removes all keys with this value, as when a rule is deleted; returns how many. Reads the whole
+    /// table; other threads go on meanwhile, and what they insert into parts already read stays.
     pub fn forget_value(&mut self, value: u64) -> u64 {
         self.forget(|other| other == value)
     }
 
-    /// Removes all keys whose value `forget` chooses, and says how many: see
+    /// Removes all keys for whose value `forget` returns true; returns how many. See
     /// [`SharedHandle::forget_value`].
     pub fn forget(&mut self, mut forget: impl FnMut(u64) -> bool) -> u64 {
         let table = &*self.table;
         let mut forgotten = 0;
-        // Two groups at a time: a pair of locks.
+        // Two groups at a time: locks come in pairs.
         for (index, slots) in table.buckets.slots().chunks(2 * L::GUARDED).enumerate() {
             let group = 2 * index as u64;
             let guard = table.stripes.lock(table.stripes.pair(group, group + 1));
@@ -301,11 +308,11 @@ impl<L: Shape, T: Slot> SharedHandle<L, T> {
                 some => forgotten += some,
             }
         }
-        self.counters.add(|stats| stats.forgotten += forgotten);
+        self.counters.add_forgotten(forgotten);
         forgotten
     }
 
-    /// Removes all keys, and says how many there were.
+    /// Removes all keys; returns how many.
     pub fn clear(&mut self) -> u64 {
         self.forget(|_| true)
     }
@@ -320,14 +327,14 @@ impl<L: Shape, T: Slot> Drop for SharedHandle<L, T> {
     }
 }
 
-/// A table that other threads change.
-struct Sharing<'a, L: Shape, T: Slot> {
+/// Access to a table that other threads change.
+struct SharedAccess<'a, L: Shape, T: Slot> {
     table: &'a SharedTable<L, T>,
     policy: &'a mut Policy,
 }
 
-impl<L: Shape, T: Slot> Access<L, T> for Sharing<'_, L, T> {
-    const LEARNS: bool = true;
+impl<L: Shape, T: Slot> Access<L, T> for SharedAccess<'_, L, T> {
+    const USES_HITS: bool = true;
 
     #[inline(always)]
     fn find<M: Matcher>(&self, buckets: &Buckets<L, T>, hash: u64) -> Found {
@@ -336,7 +343,7 @@ impl<L: Shape, T: Slot> Access<L, T> for Sharing<'_, L, T> {
         if matches != 0 {
             let number = lowest(matches);
             let Content { tag: now, value } = buckets.load(at, number);
-            // Or else it left since it was compared: this word is another key's.
+            // Otherwise it was replaced since the comparison: this word is another key's.
             if now == tag {
                 let slot = at.slot::<L>(number);
                 return Found {
@@ -346,7 +353,7 @@ impl<L: Shape, T: Slot> Access<L, T> for Sharing<'_, L, T> {
                 };
             }
         }
-        let found = self.table.look_closely(at, tag);
+        let found = self.table.find_validated(at, tag);
         let (number, value) = found.unwrap_or_default();
         Found {
             hit: found.is_some(),
@@ -356,61 +363,9 @@ impl<L: Shape, T: Slot> Access<L, T> for Sharing<'_, L, T> {
     }
 
     #[inline(always)]
-    fn learn(&mut self, _: &Buckets<L, T>, seen: &Seen<'_>) {
-        for index in ones(self.policy.moves_up(seen)) {
-            self.table.move_up(seen.hashes[index]);
-        }
-    }
-}
-
-/// What one handle counted: written by its thread, read by whoever asks.
-#[derive(Default)]
-struct Counters {
-    lookups: AtomicU64,
-    hits: AtomicU64,
-    filled: AtomicU64,
-    updated: AtomicU64,
-    evicted: AtomicU64,
-    removed: AtomicU64,
-    forgotten: AtomicU64,
-}
-
-impl Counters {
-    // Relaxed, here and below: counts order nothing. One thread writes, so no update is lost.
-
-    #[inline(always)]
-    fn looked_up(&self, lookups: u64, hits: u64) {
-        for (counter, more) in [(&self.lookups, lookups), (&self.hits, hits)] {
-            counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-        }
-    }
-
-    fn add(&self, change: impl FnOnce(&mut Stats)) {
-        let mut more = Stats::default();
-        change(&mut more);
-        for (counter, more) in [
-            (&self.filled, more.filled),
-            (&self.updated, more.updated),
-            (&self.evicted, more.evicted),
-            (&self.removed, more.removed),
-            (&self.forgotten, more.forgotten),
-        ] {
-            if more != 0 {
-                counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-            }
-        }
-    }
-
-    fn read(&self) -> Stats {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Stats {
-            lookups: read(&self.lookups),
-            hits: read(&self.hits),
-            filled: read(&self.filled),
-            updated: read(&self.updated),
-            evicted: read(&self.evicted),
-            removed: read(&self.removed),
-            forgotten: read(&self.forgotten),
+    fn on_hits(&mut self, _: &Buckets<L, T>, lookups: &Lookups<'_>) {
+        for index in ones(self.policy.draw_moves(lookups)) {
+            self.table.move_up(lookups.hashes[index]);
         }
     }
 }

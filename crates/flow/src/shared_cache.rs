@@ -1,4 +1,5 @@
-//! A shared flow cache chosen at run time: the choice is asked for once a call, not once a key.
+//! A shared flow cache whose layout and entry are chosen at run time: one virtual call for each
+//! operation, not for each key of a batch.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,8 +18,7 @@ pub struct SharedFlowCache {
     table: Arc<dyn AnyShared>,
 }
 
-/// One thread's way into a [`SharedFlowCache`]. What its operations do, those of
-/// [`SharedHandle`] say.
+/// One thread's handle of a [`SharedFlowCache`]. The operations are those of [`SharedHandle`].
 pub struct FlowHandle {
     handle: Box<dyn AnyHandle>,
 }
@@ -39,7 +39,7 @@ impl fmt::Debug for FlowHandle {
     }
 }
 
-/// What all shared tables can do.
+/// The operations of a [`SharedTable`], whatever its types.
 trait AnyShared: Send + Sync {
     fn config(&self) -> &Config;
     fn handle(self: Arc<Self>) -> Box<dyn AnyHandle>;
@@ -65,11 +65,12 @@ impl<L: Shape, T: Slot> AnyShared for SharedTable<L, T> {
     }
 }
 
-/// What all handles can do.
+/// The operations of a [`SharedHandle`], whatever its types.
 trait AnyHandle: Send {
     fn lookup(&mut self, hash: u64) -> Option<u64>;
     fn lookup_many(&mut self, hashes: &[u64], values: &mut [u64], hits: &mut [u64]) -> usize;
     fn prefetch(&self, hash: u64);
+    fn prefetch_many(&self, hashes: &[u64]);
     fn insert(&mut self, hash: u64, value: u64) -> Result<Inserted, ValueTooWide>;
     fn remove(&mut self, hash: u64) -> Option<u64>;
     fn forget(&mut self, forget: &mut dyn FnMut(u64) -> bool) -> u64;
@@ -86,6 +87,10 @@ impl<L: Shape, T: Slot> AnyHandle for SharedHandle<L, T> {
 
     fn prefetch(&self, hash: u64) {
         self.prefetch(hash);
+    }
+
+    fn prefetch_many(&self, hashes: &[u64]) {
+        self.prefetch_many(hashes);
     }
 
     fn insert(&mut self, hash: u64, value: u64) -> Result<Inserted, ValueTooWide> {
@@ -127,29 +132,29 @@ fn build<L: Shape>(config: &Config) -> Result<Arc<dyn AnyShared>, ConfigError> {
 }
 
 impl SharedFlowCache {
-    /// What it was made from.
+    /// The cache's configuration.
     pub fn config(&self) -> &Config {
         self.table.config()
     }
 
-    /// Slots, without the spare ones behind the last bucket: what was asked for, rounded up.
+    /// The number of slots: the configured entries, rounded up. The spare buckets do not count.
     pub fn entries(&self) -> u64 {
         self.config().rounded_entries()
     }
 
-    /// For one thread.
+    /// A handle for one thread.
     pub fn handle(&self) -> FlowHandle {
         FlowHandle {
             handle: Arc::clone(&self.table).handle(),
         }
     }
 
-    /// What all handles counted, those that are no more included.
+    /// Counts of all handles: [`SharedTable::stats`].
     pub fn stats(&self) -> Stats {
         self.table.stats()
     }
 
-    /// Slots that are taken, counted one by one.
+    /// The number of slots in use, counted one by one.
     pub fn count(&self) -> u64 {
         self.table.count()
     }
@@ -171,9 +176,14 @@ impl FlowHandle {
         self.handle.lookup_many(hashes, values, hits)
     }
 
-    /// Asks for the lines that a lookup or insert of this key will read.
+    /// Prefetches a key's cache lines: [`SharedHandle::prefetch`].
     pub fn prefetch(&self, hash: u64) {
         self.handle.prefetch(hash);
+    }
+
+    /// The same for many keys: [`SharedHandle::prefetch_many`].
+    pub fn prefetch_many(&self, hashes: &[u64]) {
+        self.handle.prefetch_many(hashes);
     }
 
     /// Inserts or updates a key: [`SharedHandle::insert`].
@@ -191,12 +201,12 @@ impl FlowHandle {
         self.handle.forget(&mut |other| other == value)
     }
 
-    /// Removes all keys whose value `forget` chooses: [`SharedHandle::forget`].
+    /// Removes all keys for whose value `forget` returns true: [`SharedHandle::forget`].
     pub fn forget(&mut self, mut forget: impl FnMut(u64) -> bool) -> u64 {
         self.handle.forget(&mut forget)
     }
 
-    /// Removes all keys, and says how many there were.
+    /// Removes all keys; returns how many.
     pub fn clear(&mut self) -> u64 {
         self.handle.forget(&mut |_| true)
     }

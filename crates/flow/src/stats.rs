@@ -1,38 +1,43 @@
-//! What a table counts.
+//! What a table counts, and how other threads read it while the table is in use.
+//!
+//! Each set of counters has one writer: the table or the handle that owns it, whose counting methods
+//! take `&mut self`. So no update can be lost, and an addition is a relaxed load and a relaxed store
+//! instead of a locked instruction: on x86-64 the same single `add` as for a plain integer. Any
+//! number of threads read. Counters order no other memory, so nothing stronger than Relaxed is
+//! needed; of one counter a reader never sees an older value after a newer one, by coherence.
+//!
+//! The counters are an allocation of their own. The owner has `&mut` to its table, which no other
+//! thread may look into, not even at an atomic field.
 
+use std::fmt;
 use std::ops::AddAssign;
+use std::sync::Arc;
+
+use nuthatch_sync::shim::{AtomicU64, Ordering};
 
 use crate::insert::Inserted;
 
-/// Counts since the table was made.
+/// Counts since the table was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Keys looked up.
     pub lookups: u64,
-    /// Keys that were found.
+    /// Keys that were found; never more than `lookups`.
     pub hits: u64,
     /// Inserts that took an empty slot.
     pub filled: u64,
     /// Inserts that replaced the value of a key that was there.
     pub updated: u64,
-    /// Inserts that drove another key out.
+    /// Inserts that evicted another key.
     pub evicted: u64,
     /// Keys that were removed one by one.
     pub removed: u64,
-    /// Keys that were forgotten in bulk.
+    /// Keys that were removed in bulk, by value or by `clear`.
     pub forgotten: u64,
 }
 
 impl Stats {
-    pub(crate) fn count(&mut self, inserted: Inserted) {
-        match inserted {
-            Inserted::Filled => self.filled += 1,
-            Inserted::Updated { .. } => self.updated += 1,
-            Inserted::Evicted { .. } => self.evicted += 1,
-        }
-    }
-
-    /// Hits by lookups, 0 before the first.
+    /// Hits / lookups; 0 before the first lookup.
     pub fn hit_rate(&self) -> f64 {
         if self.lookups == 0 {
             return 0.0;
@@ -42,9 +47,10 @@ impl Stats {
 
     /// Entries that are in the table now.
     pub fn occupied(&self) -> u64 {
-        // Threads' counts are added up one after the other, so a removal may be seen before the
-        // insert that it followed.
-        self.filled.saturating_sub(self.removed + self.forgotten)
+        // Counters are read one after the other, so a removal may be seen without the insert that
+        // it followed.
+        self.filled
+            .saturating_sub(self.removed.saturating_add(self.forgotten))
     }
 }
 
@@ -58,4 +64,112 @@ impl AddAssign for Stats {
         self.removed += other.removed;
         self.forgotten += other.forgotten;
     }
+}
+
+/// Reads the counters of a table of one thread from any thread, while its owner uses the table.
+///
+/// The counters are read one after the other while the owner goes on counting: they may be some
+/// operations apart from each other, and each is as new as the processor has it. No counter goes
+/// back between two reads by one thread. A reader may outlive its table.
+///
+/// ```
+/// use nuthatch_flow::Config;
+///
+/// let mut cache = Config::new(1 << 10).build()?;
+/// let reader = cache.stats_reader();
+/// let owner = std::thread::spawn(move || cache.lookup(1));
+/// assert!(reader.stats().lookups <= 1);
+/// # owner.join().unwrap();
+/// assert_eq!(reader.stats().lookups, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct StatsReader {
+    counters: Arc<Counters>,
+}
+
+impl StatsReader {
+    pub(crate) fn new(counters: &Arc<Counters>) -> Self {
+        Self {
+            counters: Arc::clone(counters),
+        }
+    }
+
+    /// Counts since the table was created.
+    pub fn stats(&self) -> Stats {
+        self.counters.read()
+    }
+}
+
+impl fmt::Debug for StatsReader {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("StatsReader").field(&self.stats()).finish()
+    }
+}
+
+/// The counters of one writer, alone on their cache line: other threads' counters are written as
+/// often.
+#[derive(Default)]
+#[repr(align(64))]
+pub(crate) struct Counters {
+    lookups: AtomicU64,
+    hits: AtomicU64,
+    filled: AtomicU64,
+    updated: AtomicU64,
+    evicted: AtomicU64,
+    removed: AtomicU64,
+    forgotten: AtomicU64,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Counters>() == 64, "one cache line");
+
+impl Counters {
+    #[inline(always)]
+    pub fn add_lookups(&self, lookups: u64, hits: u64) {
+        add(&self.lookups, lookups);
+        add(&self.hits, hits);
+    }
+
+    #[inline(always)]
+    pub fn add_insert(&self, inserted: Inserted) {
+        match inserted {
+            Inserted::Filled => add(&self.filled, 1),
+            Inserted::Updated { .. } => add(&self.updated, 1),
+            Inserted::Evicted { .. } => add(&self.evicted, 1),
+        }
+    }
+
+    #[inline(always)]
+    pub fn add_removed(&self, keys: u64) {
+        add(&self.removed, keys);
+    }
+
+    pub fn add_forgotten(&self, keys: u64) {
+        add(&self.forgotten, keys);
+    }
+
+    pub fn read(&self) -> Stats {
+        // Relaxed: see the top of this file.
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let lookups = read(&self.lookups);
+        Stats {
+            lookups,
+            // The owner may have counted a batch since: misses are never less than none. Of two
+            // counters that never go back the smaller one never goes back either.
+            hits: read(&self.hits).min(lookups),
+            filled: read(&self.filled),
+            updated: read(&self.updated),
+            evicted: read(&self.evicted),
+            removed: read(&self.removed),
+            forgotten: read(&self.forgotten),
+        }
+    }
+}
+
+/// Adds to a counter that no other thread writes.
+#[inline(always)]
+fn add(counter: &AtomicU64, more: u64) {
+    // Relaxed, both: see the top of this file.
+    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }

@@ -1,25 +1,29 @@
-//! The table of one thread.
+//! The table of one thread, generic over layout and entry.
+
+use std::sync::Arc;
 
 use crate::buckets::{Buckets, lowest};
 use crate::config::{Config, ConfigError};
 use crate::entry::{Entry, Slot};
 use crate::insert::{self, Inserted, ValueTooWide};
 use crate::layout::{Layout, Shape};
-use crate::lookup::{Access, Found, Many, One, Plain, Seen, check_room, find_alone};
+use crate::lookup::{
+    Access, Found, LookupMany, LookupOne, Lookups, ReadOnlyAccess, check_room, find_alone,
+};
 use crate::matching::{Baseline, Checked, Matcher, Vector, dispatch};
 use crate::policy::Policy;
-use crate::stats::Stats;
+use crate::stats::{Counters, Stats, StatsReader};
 
 /// A flow cache whose layout and entry are types: `Table<Blp2x4, Tag16>` is the paper's.
 ///
-/// A lookup changes the table if its eviction learns from hits, so all operations take `&mut`.
-/// Hashes are 64 bits that all count: [`FiveTuple::hash`](crate::FiveTuple::hash), or
+/// A lookup changes the table if its eviction uses hits, so all operations take `&mut`. All 64 bits of
+/// a hash count: [`FiveTuple::hash`](crate::FiveTuple::hash), or
 /// [`widen`](crate::widen) of 32.
 pub struct Table<L: Shape, T: Slot> {
     buckets: Buckets<L, T>,
     policy: Policy,
     vector: Checked,
-    stats: Stats,
+    counters: Arc<Counters>,
 }
 
 impl<L: Shape, T: Slot> Table<L, T> {
@@ -32,11 +36,11 @@ impl<L: Shape, T: Slot> Table<L, T> {
             buckets,
             policy,
             vector: Checked::new(config.vector),
-            stats: Stats::default(),
+            counters: Arc::default(),
         })
     }
 
-    /// Slots, without the spare ones behind the last bucket: what was asked for, rounded up.
+    /// The number of slots: the configured entries, rounded up. The spare buckets do not count.
     pub fn entries(&self) -> u64 {
         self.buckets.entries()
     }
@@ -51,7 +55,7 @@ impl<L: Shape, T: Slot> Table<L, T> {
         T::ENTRY
     }
 
-    /// Who leaves a full table.
+    /// Which eviction this is.
     pub fn eviction(&self) -> crate::Eviction {
         self.policy.eviction()
     }
@@ -61,42 +65,46 @@ impl<L: Shape, T: Slot> Table<L, T> {
         self.vector.get()
     }
 
-    /// Counts since the table was made.
+    /// Counts since the table was created.
     pub fn stats(&self) -> Stats {
-        self.stats
+        self.counters.read()
+    }
+
+    /// Reads these counts from any thread while this one uses the table.
+    pub fn stats_reader(&self) -> StatsReader {
+        StatsReader::new(&self.counters)
     }
 
     /// The value of a key.
     ///
-    /// A table keeps tags, not keys: it may answer with the value of another key of the same tag.
-    /// What must not happen by chance is verified by the caller, or by a
-    /// [`FlowTable`](crate::FlowTable).
+    /// A table stores tags, not keys: it may return the value of another key with the same tag, so the
+    /// caller must verify the value, or use a [`FlowTable`](crate::FlowTable). With an eviction that
+    /// uses hits the entry is moved up before the caller can verify it.
     #[inline]
     pub fn lookup(&mut self, hash: u64) -> Option<u64> {
         let (buckets, vector) = (&self.buckets, self.vector);
-        let value = if self.policy.eviction().learns_from_hits() {
-            let access = Learning(&mut self.policy);
+        let value = if self.policy.eviction().uses_hits() {
+            let access = ExclusiveAccess(&mut self.policy);
             dispatch(
                 vector,
-                One {
+                LookupOne {
                     buckets,
                     access,
                     hash,
                 },
             )
         } else {
-            let access = Plain;
+            let access = ReadOnlyAccess;
             dispatch(
                 vector,
-                One {
+                LookupOne {
                     buckets,
                     access,
                     hash,
                 },
             )
         };
-        self.stats.lookups += 1;
-        self.stats.hits += u64::from(value.is_some());
+        self.counters.add_lookups(1, u64::from(value.is_some()));
         value
     }
 
@@ -104,16 +112,17 @@ impl<L: Shape, T: Slot> Table<L, T> {
     /// found.
     ///
     /// Afterwards `values[i]` is the value of `hashes[i]`, or 0, and bit `i % 64` of `hits[i / 64]`
-    /// says whether it was found; further bits of the last word are 0. Keys take effect in order.
+    /// says whether it was found; further bits of the last word are 0. Hits take effect in order, 64
+    /// keys at a time, before the caller can verify the values.
     ///
     /// # Panics
     /// If `values` is shorter than `hashes`, or `hits` than one bit for each.
     pub fn lookup_many(&mut self, hashes: &[u64], values: &mut [u64], hits: &mut [u64]) -> usize {
         check_room(hashes.len(), values, hits);
         let (buckets, vector) = (&self.buckets, self.vector);
-        let found = if self.policy.eviction().learns_from_hits() {
-            let access = Learning(&mut self.policy);
-            let many = Many {
+        let found = if self.policy.eviction().uses_hits() {
+            let access = ExclusiveAccess(&mut self.policy);
+            let many = LookupMany {
                 buckets,
                 access,
                 hashes,
@@ -122,8 +131,8 @@ impl<L: Shape, T: Slot> Table<L, T> {
             };
             dispatch(vector, many)
         } else {
-            let access = Plain;
-            let many = Many {
+            let access = ReadOnlyAccess;
+            let many = LookupMany {
                 buckets,
                 access,
                 hashes,
@@ -132,22 +141,30 @@ impl<L: Shape, T: Slot> Table<L, T> {
             };
             dispatch(vector, many)
         };
-        self.stats.lookups += hashes.len() as u64;
-        self.stats.hits += found as u64;
+        self.counters.add_lookups(hashes.len() as u64, found as u64);
         found
     }
 
-    /// The value of a key; unlike a lookup it is not counted and teaches nothing.
+    /// The value of a key; unlike a lookup this is not counted and changes nothing.
     pub fn peek(&self, hash: u64) -> Option<u64> {
         let (at, tag) = self.buckets.candidates(hash);
         let matches = self.buckets.matches::<Baseline>(at, tag);
         (matches != 0).then(|| self.buckets.load(at, lowest(matches)).value)
     }
 
-    /// Asks for the lines that a lookup or insert of this key will read.
+    /// Prefetches the cache lines that a lookup or an insert of this key will read.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.buckets.prefetch(hash);
+    }
+
+    /// The same for many keys: as many as the processor can fetch at a time, some 10 to 40 lines.
+    /// Requests beyond that it may drop or wait for.
+    #[inline]
+    pub fn prefetch_many(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            self.buckets.prefetch(hash);
+        }
     }
 
     /// Inserts or updates a key. Fails only for a value wider than [`Entry::value_max`].
@@ -156,7 +173,7 @@ impl<L: Shape, T: Slot> Table<L, T> {
         self.insert_dropping(hash, value, |_| ())
     }
 
-    /// Inserts or updates a key, and says whose entries with the same tag were dropped for it.
+    /// The same; calls `dropped` with the value of each other entry of the same tag, which is removed.
     #[inline]
     pub(crate) fn insert_dropping(
         &mut self,
@@ -165,18 +182,18 @@ impl<L: Shape, T: Slot> Table<L, T> {
         mut dropped: impl FnMut(u64),
     ) -> Result<Inserted, ValueTooWide> {
         insert::check::<T>(value)?;
-        let stats = &mut self.stats;
-        let left = |value| {
-            stats.removed += 1;
+        let counters = &self.counters;
+        let dropped = |value| {
+            counters.add_removed(1);
             dropped(value);
         };
-        let inserted = insert::insert(&self.buckets, &mut self.policy, hash, value, left);
-        self.stats.count(inserted);
+        let inserted = insert::insert(&self.buckets, &mut self.policy, hash, value, dropped);
+        counters.add_insert(inserted);
         Ok(inserted)
     }
 
-    /// Removes a key and returns its value; others of the same tag that could be taken for it
-    /// leave with it.
+    /// Removes a key and returns its value. Other entries of its candidates with the same tag, which
+    /// lookups could take for it, are removed too.
     #[inline]
     pub fn remove(&mut self, hash: u64) -> Option<u64> {
         let mut first = None;
@@ -186,46 +203,46 @@ impl<L: Shape, T: Slot> Table<L, T> {
         first
     }
 
-    /// Removes a key and all that cannot be told from it, and hands their values over.
+    /// The same; calls `removed` with each value.
     #[inline]
     pub(crate) fn remove_each(&mut self, hash: u64, mut removed: impl FnMut(u64)) {
-        let stats = &mut self.stats;
+        let counters = &self.counters;
         insert::remove(&self.buckets, hash, |value| {
-            stats.removed += 1;
+            counters.add_removed(1);
             removed(value);
         });
     }
 
-    /// Removes all keys with this value, as when a rule dies, and says how many. Reads the whole
+    /// Removes all keys with this value, as when a rule is deleted; returns how many. Reads the whole
     /// table.
     pub fn forget_value(&mut self, value: u64) -> u64 {
         self.forget(|other| other == value)
     }
 
-    /// Removes all keys whose value `forget` chooses, and says how many. Reads the whole table.
+    /// Removes all keys for whose value `forget` returns true; returns how many. Reads the whole table.
     pub fn forget(&mut self, forget: impl FnMut(u64) -> bool) -> u64 {
         let forgotten = insert::forget(self.buckets.slots(), forget);
-        self.stats.forgotten += forgotten;
+        self.counters.add_forgotten(forgotten);
         forgotten
     }
 
-    /// Removes all keys, and says how many there were.
+    /// Removes all keys; returns how many.
     pub fn clear(&mut self) -> u64 {
         self.forget(|_| true)
     }
 
-    /// Slots that are taken, counted one by one; [`Stats::occupied`] says the same.
+    /// The number of slots in use, counted one by one; the same as [`Stats::occupied`].
     pub fn count(&self) -> u64 {
         let taken = |slot: &&T| slot.load().tag != 0;
         self.buckets.slots().iter().filter(taken).count() as u64
     }
 }
 
-/// A table of one thread whose eviction learns from hits.
-struct Learning<'a>(&'a mut Policy);
+/// Access to a table of one thread whose eviction uses hits.
+struct ExclusiveAccess<'a>(&'a mut Policy);
 
-impl<L: Shape, T: Slot> Access<L, T> for Learning<'_> {
-    const LEARNS: bool = true;
+impl<L: Shape, T: Slot> Access<L, T> for ExclusiveAccess<'_> {
+    const USES_HITS: bool = true;
 
     #[inline(always)]
     fn find<M: Matcher>(&self, buckets: &Buckets<L, T>, hash: u64) -> Found {
@@ -233,7 +250,7 @@ impl<L: Shape, T: Slot> Access<L, T> for Learning<'_> {
     }
 
     #[inline(always)]
-    fn learn(&mut self, buckets: &Buckets<L, T>, seen: &Seen<'_>) {
-        self.0.learn(buckets, seen);
+    fn on_hits(&mut self, buckets: &Buckets<L, T>, lookups: &Lookups<'_>) {
+        self.0.on_hits(buckets, lookups);
     }
 }

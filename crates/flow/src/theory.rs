@@ -1,10 +1,10 @@
-//! What hit rate to expect (section 4), for a working set of equally likely keys.
+//! Expected hit rates (section 4), for a working set of equally popular keys.
 //!
-//! All rates are for `alpha`, the oversubscription factor: keys of the working set by entries of the
-//! table. They are what a table reaches after a long enough warm-up, and lower bounds for any other
-//! popularity of the same keys (appendix C). The paper's equation (2) is missing from its public
-//! text; what stands here is its reconstruction, the greatest number of keys that can be placed,
-//! generalised from two neighbouring buckets to any number.
+//! All rates are for `alpha`, the oversubscription factor: keys of the working set / entries of the
+//! table. A table reaches them after a long enough warm-up; for any other popularity of the same keys
+//! they are lower bounds (appendix C). The paper's equation (2) is missing from its public text; this is
+//! a reconstruction, the largest number of keys that can be placed, generalised from two neighbouring
+//! buckets to any number.
 //!
 //! ```
 //! use nuthatch_flow::{Layout, theory};
@@ -22,7 +22,7 @@ use crate::layout::Layout;
 pub enum Arrivals {
     /// The limit of large tables.
     Poisson,
-    /// A table of so many buckets, at least 2, exactly.
+    /// Exact, for a table of this many buckets, at least 2.
     Binomial {
         /// Buckets, not counting the spare ones.
         buckets: u64,
@@ -44,7 +44,7 @@ pub fn hit_rate_for(layout: Layout, alpha: f64, arrivals: Arrivals) -> f64 {
     }
 }
 
-/// The hit rate of a table that holds whatever fits: all keys, or as many as it has entries.
+/// The hit rate of a fully associative table: it holds all keys, or as many as it has entries.
 pub fn ideal(alpha: f64) -> f64 {
     if alpha <= 1.0 { 1.0 } else { 1.0 / alpha }
 }
@@ -62,8 +62,8 @@ pub fn neighbours(buckets: usize, slots: usize, alpha: f64, arrivals: Arrivals) 
     let mean = arrivals.mean(alpha * slots as f64);
     let counts = arrivals.probabilities(mean, room);
     let spill = spill(slots, room, &counts);
-    // Of j keys that arrive at a bucket, those find a place for which the l that were spilled from
-    // before leave room.
+    // Of j keys that arrive at a bucket, as many are placed as the l keys that were spilled into it leave
+    // room for.
     let placed = expected(&spill, &counts, |spilled, arrived| {
         arrived.min(room - spilled) as f64
     });
@@ -88,7 +88,7 @@ pub fn spill_probabilities(
 }
 
 impl Arrivals {
-    /// Keys by buckets: of a finite table a whole number of keys, at least one.
+    /// Keys / buckets; in a finite table, of a whole number of keys, at least one.
     fn mean(self, wanted: f64) -> f64 {
         match self {
             Arrivals::Poisson => wanted,
@@ -102,7 +102,7 @@ impl Arrivals {
     /// The probabilities of 0, 1, ... `room - 1` keys, and of `room` keys or more, at a bucket that
     /// has `mean` on average.
     fn probabilities(self, mean: f64, room: usize) -> Vec<f64> {
-        // p(j + 1) = p(j) * ratio(j). Where p(0) vanishes, so do the others: the mean is in the
+        // p(j + 1) = p(j) * ratio(j). If p(0) is rounded to 0, so are the others: the mean is in the
         // hundreds.
         let (none, ratio): (f64, Box<dyn Fn(f64) -> f64>) = match self {
             Arrivals::Poisson => ((-mean).exp(), Box::new(move |j| mean / (j + 1.0))),
@@ -131,7 +131,7 @@ impl Arrivals {
 fn spill(slots: usize, room: usize, counts: &[f64]) -> Vec<f64> {
     let mut now = vec![0.0; room - slots + 1];
     now[0] = 1.0;
-    // Converges within a few hundred steps for tables of a few slots; a bound all the same.
+    // Converges within a few hundred steps for tables of a few slots; the bound is for safety.
     for _ in 0..100_000 {
         let mut next = vec![0.0; now.len()];
         for (spilled, p) in now.iter().enumerate() {
@@ -160,7 +160,7 @@ fn expected(spill: &[f64], counts: &[f64], of: impl Fn(usize, usize) -> f64) -> 
 }
 
 /// The hit rate when a key may be in two random buckets of `slots` slots, in large tables: all keys
-/// up to [`threshold`], and above it all but those too many in the core of the graph whose nodes are
+/// up to [`threshold`], and above it all but the excess keys in the core of the graph whose nodes are
 /// buckets and whose edges are keys.
 pub fn two_choices(slots: usize, alpha: f64) -> f64 {
     if alpha <= 0.0 {
@@ -185,8 +185,8 @@ pub fn threshold(slots: usize) -> f64 {
     low
 }
 
-/// Keys by buckets that are too many in the core: what is left after buckets with at most `slots`
-/// keys were taken away with them, again and again.
+/// Excess keys / buckets in the core: the graph that is left after repeatedly removing buckets with at
+/// most `slots` keys, together with these keys.
 fn excess(slots: usize, keys: f64) -> f64 {
     // The mean degree in what is left falls from that of the whole graph to its fixed point.
     let mut degree = 2.0 * keys;
@@ -215,7 +215,7 @@ fn poisson_tail(mean: f64, least: usize) -> f64 {
 }
 
 /// The hit rate while a table warms up, as the paper estimates it (appendix D): `rounds` is the
-/// accesses so far by the keys of the working set, `final_rate` what the table will reach.
+/// accesses so far / keys of the working set, `final_rate` is the rate that the table will reach.
 ///
 /// It is far too optimistic near the end. The last keys find their places by a random walk: 2-4 BLP
 /// with random eviction, simulated at 0.95, is still 1.4 points low after 20 rounds, where the
@@ -225,14 +225,14 @@ pub fn warm_up_hit_rate(final_rate: f64, rounds: f64) -> f64 {
 }
 
 /// Rounds of the working set, uniform and in random order, after which a table is within .005 of
-/// [`hit_rate`] at an `alpha` of 0.95. These are measured (tests/theory.rs): by the estimate five
-/// would do.
+/// [`hit_rate`] at an `alpha` of 0.95. These are measured (tests/theory.rs); by the estimate five would
+/// suffice.
 ///
-/// Cuckoo-lite with victims in second buckets never is: it stays .018 below, for a bucket full of
-/// keys that have it as their second passes nobody on.
+/// Cuckoo-lite with victims in second buckets never is: it stays .018 below, since a key that is evicted
+/// from a bucket full of keys with this second bucket comes back to the same bucket.
 pub fn warm_up_rounds(layout: Layout, eviction: Eviction) -> u32 {
     match (layout, eviction) {
-        // All it takes is that every key came by.
+        // Each key must be accessed once.
         (Layout::FourWay | Layout::EightWay, _) => 10,
         (Layout::Window, _) => 400,
         (_, Eviction::RandomSecond | Eviction::Lru) => 40,

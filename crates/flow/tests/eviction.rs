@@ -1,4 +1,4 @@
-//! What evictions are for: hit rates on skewed flows, and none lost on uniform ones.
+//! Hit rates of the evictions on skewed and on uniform flows, and their steps in one bucket.
 #![cfg(not(loom))]
 
 use nuthatch_flow::{Config, Entry, Eviction, Layout};
@@ -6,16 +6,16 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Zipf};
 
-/// 512 buckets of four, as in the simulation that `skewed_flows_are_hit_as_others_simulated` repeats.
+/// 512 buckets of four, as in the simulation that `hit_rates_on_skewed_flows_are_those_of_another_simulation` repeats.
 const ENTRIES: u64 = 2048;
 
-/// A hash for each number, all bits of it used.
+/// A hash for each number, with all bits used.
 fn hash(number: u64) -> u64 {
     let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ mixed >> 32
 }
 
-/// The hit rate of the second half of so many lookups, misses being inserted.
+/// The hit rate of the second half of `lookups` lookups, with misses inserted.
 fn hit_rate(
     (layout, eviction): (Layout, Eviction),
     lookups: u64,
@@ -37,15 +37,15 @@ fn hit_rate(
     hits as f64 / (lookups / 2) as f64
 }
 
-/// Keys of ranks that are asked for in proportion to 1 / rank^theta.
+/// Zipf: the popularity of a key is proportional to 1 / rank^theta.
 fn zipf(theta: f64, keys: f64) -> impl FnMut(&mut SmallRng) -> u64 {
     let ranks = Zipf::new(keys * ENTRIES as f64, theta).unwrap();
     move |random| ranks.sample(random) as u64
 }
 
-/// Zipf .99 with four keys a slot: the hit rates that another program found, within half a point.
+/// Zipf .99 with four keys a slot: the hit rates of an independent simulation, within half a point.
 #[test]
-fn skewed_flows_are_hit_as_others_simulated() {
+fn hit_rates_on_skewed_flows_are_those_of_another_simulation() {
     let known = [
         (Layout::FourWay, [0.738, 0.769, 0.804, 0.790]),
         (Layout::Blp2x4, [0.746, 0.783, 0.811, 0.798]),
@@ -68,8 +68,8 @@ fn skewed_flows_are_hit_as_others_simulated() {
     }
 }
 
-/// At least 4 points over random and 1.5 over strict LRU of the candidates, wherever new keys come
-/// in and whether or not every hit moves up.
+/// At least 4 points more than random and 1.5 more than strict LRU among the candidates, for all insert
+/// positions and swap probabilities.
 #[test]
 fn bubbles_gain_on_skewed_flows() {
     for layout in [
@@ -103,7 +103,7 @@ fn bubbles_gain_on_skewed_flows() {
     }
 }
 
-/// Uniform flows teach nothing, and nothing is lost by learning it.
+/// On uniform flows, where recency says nothing, no hits are lost either.
 #[test]
 fn bubbles_cost_nothing_on_uniform_flows() {
     let keys = ENTRIES * 95 / 100;
@@ -124,7 +124,7 @@ fn bubbles_cost_nothing_on_uniform_flows() {
     }
 }
 
-/// A bubble queue step by step: one bucket, nothing left to chance.
+/// A bubble queue step by step: one bucket, nothing random.
 #[test]
 fn a_bucket_is_a_queue() {
     let bubble = |eviction| {
@@ -149,30 +149,30 @@ fn a_bucket_is_a_queue() {
             });
         evicted.collect()
     };
-    // The last leaves, and the newest is the last.
+    // The last one is evicted, and the newest one is last.
     assert_eq!(left(Eviction::Bubble, &[], &[5, 6]), [4, 5]);
     assert_eq!(left(Eviction::PBLRU, &[], &[5, 6]), [4, 5]);
     // 1 2 4 3 after the hit.
     assert_eq!(left(Eviction::Bubble, &[4], &[5]), [3]);
     // 1 4 2 3 after both.
     assert_eq!(left(Eviction::Bubble, &[4, 4], &[5]), [3]);
-    // The top cannot go further up.
+    // The first one cannot move further up.
     assert_eq!(left(Eviction::Bubble, &[1, 1], &[5]), [4]);
     // Second to last: 1 2 5 3, then 1 2 6 5.
     assert_eq!(left(Eviction::PBLRU_AUTHORS, &[], &[5, 6, 7]), [4, 3, 5]);
-    // Without a hit since the last eviction the top leaves: 1, then 2 of 2 3 4 5.
+    // Without a hit since the last eviction the first one is evicted: 1, then 2 of 2 3 4 5.
     assert_eq!(left(Eviction::DcBubble, &[], &[5, 6]), [1, 2]);
-    // A hit protects the top once: 3 leaves from 1 2 4 3, then the top.
+    // A hit protects the first one once: 3 is evicted from 1 2 4 3, then the first one.
     assert_eq!(left(Eviction::DcBubble, &[4], &[5, 6]), [3, 1]);
     // The least recently used: 1 was hit, so 2.
     assert_eq!(left(Eviction::Lru, &[1], &[5, 6]), [2, 3]);
 }
 
-/// The hits of a batch teach when all of it is looked up: a key moves up once, however many of its
-/// packets are in the batch, and not at all if another's hit has just moved it down.
+/// The hits of a batch take effect after all its lookups: a key moves up once, however many of its
+/// packets are in the batch, and not at all if another key's hit has just moved it down.
 #[test]
-fn a_train_of_packets_moves_its_flow_up_once() {
-    let leaves = |batch: &[u64], then: &[u64]| {
+fn packets_of_one_batch_move_their_flow_up_once() {
+    let evicted = |batch: &[u64], then: &[u64]| {
         let config = Config::new(0).layout(Layout::FourWay).entry(Entry::Hash64);
         let mut cache = config.eviction(Eviction::PBLRU).seed(1).build().unwrap();
         for key in 1..=4 {
@@ -194,11 +194,11 @@ fn a_train_of_packets_moves_its_flow_up_once() {
         }
     };
     // 1 2 4 3, and then 1 2 3 4: a second move would have taken it out of reach.
-    assert_eq!(leaves(&[4, 4, 4], &[3]), 4);
+    assert_eq!(evicted(&[4, 4, 4], &[3]), 4);
     // Two batches move it twice: 1 4 2 3, and then 1 4 3 2.
-    assert_eq!(leaves(&[4], &[4, 3]), 2);
+    assert_eq!(evicted(&[4], &[4, 3]), 2);
     // 1 3 2 4, and then 1 3 4 2.
-    assert_eq!(leaves(&[3, 4], &[]), 2);
+    assert_eq!(evicted(&[3, 4], &[]), 2);
     // 1 2 4 3: the hit on 3 comes too late.
-    assert_eq!(leaves(&[4, 3], &[]), 3);
+    assert_eq!(evicted(&[4, 3], &[]), 3);
 }

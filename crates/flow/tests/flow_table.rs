@@ -1,4 +1,4 @@
-//! Full keys: only the flow itself is ever found, whatever shares its tag.
+//! The exact-match table finds only the flow itself, whatever other flows have its tag.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,7 +7,7 @@ use nuthatch_flow::{
     Config, ConfigError, Eviction, FiveTuple, FlowInserted, FlowTable, KeyHasher, Layout,
 };
 
-/// Every second flow is IPv4; numbers that differ give flows that differ.
+/// A flow for each number; every second one is IPv4.
 fn flow(number: u32) -> FiveTuple {
     let (source, destination): (IpAddr, IpAddr) = if number.is_multiple_of(2) {
         (Ipv4Addr::from(number).into(), Ipv4Addr::LOCALHOST.into())
@@ -34,9 +34,9 @@ fn table(layout: Layout, eviction: Eviction, entries: u64) -> FlowTable {
     FlowTable::new(&config, KeyHasher::seeded(1)).unwrap()
 }
 
-/// Random operations beside a plain map that is told who left.
+/// Random operations, compared with a map from which evicted flows are removed.
 #[test]
-fn it_agrees_with_a_map_that_forgets_who_is_evicted() {
+fn it_agrees_with_a_map_without_the_evicted_flows() {
     for layout in Layout::ALL {
         for eviction in Eviction::ALL.into_iter().filter(|one| one.suits(layout)) {
             let mut table = table(layout, eviction, 128);
@@ -60,10 +60,10 @@ fn it_agrees_with_a_map_that_forgets_who_is_evicted() {
                     },
                 }
                 if step % 1000 == 999 {
-                    let doomed = |value: u64| value.is_multiple_of(3);
+                    let condemned = |value: u64| value.is_multiple_of(3);
                     let before = map.len();
-                    map.retain(|_, value| !doomed(*value));
-                    let forgotten = table.forget(|_, value| doomed(value));
+                    map.retain(|_, value| !condemned(*value));
+                    let forgotten = table.forget(|_, value| condemned(value));
                     assert_eq!(forgotten as usize, before - map.len());
                 }
             }
@@ -77,7 +77,7 @@ fn it_agrees_with_a_map_that_forgets_who_is_evicted() {
 }
 
 #[test]
-fn batches_of_any_length_answer_as_single_lookups_do() {
+fn batches_of_any_length_find_what_single_lookups_find() {
     let mut table = table(Layout::Blp2x4, Eviction::Random, 1024);
     for number in 0..900 {
         table.insert(&flow(number), u64::from(number) << 40);

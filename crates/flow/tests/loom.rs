@@ -1,14 +1,16 @@
-//! Models of the shared table: every interleaving, and every value that a relaxed load may return,
-//! of two or three threads on a table of two buckets (`scripts/loom.sh`). Numbers are those of the
-//! invariants in `shared.rs`.
+//! Models of the shared table, and of statistics that another thread reads: every interleaving, and
+//! every value that a relaxed load may return, of two or three threads on a table of two buckets
+//! (`scripts/loom.sh`). Numbers are those of the invariants in `shared.rs`.
 //!
-//! All keys here have bucket 0 as their first, so that they meet; they are told apart by their tags.
+//! All keys here have bucket 0 as their first one and different tags, so that threads conflict.
 #![cfg(loom)]
 
 use loom::thread;
-use nuthatch_flow::{Config, Entry, Eviction, FlowHandle, Inserted, Layout, SharedFlowCache};
+use nuthatch_flow::{
+    Config, Entry, Eviction, FlowHandle, Inserted, Layout, SharedFlowCache, Stats,
+};
 
-/// Every hit moves up, new keys come in second to last: the most that is ever moved.
+/// Every hit moves up, new keys are inserted second to last: the most moves.
 const BUBBLE: Eviction = Eviction::PBLRU_AUTHORS;
 
 /// A key of the first bucket (of all layouts) with this tag.
@@ -34,8 +36,7 @@ fn filled(layout: Layout, tags: u64) -> (SharedFlowCache, FlowHandle) {
     (cache, handle)
 }
 
-/// Models of whole operations: at most so many preemptions, unless LOOM_MAX_PREEMPTIONS says
-/// otherwise.
+/// Models of whole operations: at most this many preemptions, unless LOOM_MAX_PREEMPTIONS is set.
 fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
@@ -55,17 +56,16 @@ fn insert(handle: &mut FlowHandle, tag: u64, value: u64) -> Inserted {
     handle.insert(key(tag), value).unwrap()
 }
 
-/// Invariants 2 and 4: a key that changes places with one that moves up is never missed, nor is the
-/// one that moves up.
+/// Invariants 2 and 4: neither of two keys that are swapped is missed.
 #[test]
-fn nobody_is_missed_while_a_key_moves_up() {
+fn no_key_is_missed_while_one_moves_up() {
     model(3, || {
         let (cache, mut mover) = filled(Layout::FourWay, 2);
         let reader = beside(&cache, |reader| {
             assert_eq!(reader.lookup(key(1)), Some(10));
             assert_eq!(reader.lookup(key(2)), Some(20));
         });
-        // Hit in slot 1: changes places with slot 0.
+        // A hit in slot 1: swapped with slot 0.
         assert_eq!(mover.lookup(key(2)), Some(20));
         reader.join().unwrap();
         assert_eq!(
@@ -76,10 +76,10 @@ fn nobody_is_missed_while_a_key_moves_up() {
     });
 }
 
-/// Invariants 3 and 4 in a batch, whose hits move keys up when all of it is looked up, while another
-/// thread's hit does so too.
+/// Invariants 3 and 4 in a batch, whose hits take effect after all its lookups, while another thread's
+/// hit moves a key up too.
 #[test]
-fn a_batch_misses_nobody_while_a_key_moves_up() {
+fn a_batch_misses_no_key_while_one_moves_up() {
     model(3, || {
         let (cache, mut mover) = filled(Layout::FourWay, 2);
         let reader = beside(&cache, |reader| {
@@ -97,10 +97,9 @@ fn a_batch_misses_nobody_while_a_key_moves_up() {
     });
 }
 
-/// Invariant 1: two threads that hit the same key move it once or twice, and neither loses nor
-/// doubles anybody.
+/// Invariant 1: two threads that hit the same key move it once or twice; no key is lost or duplicated.
 #[test]
-fn two_hits_at_once_lose_nobody() {
+fn two_concurrent_hits_lose_no_key() {
     model(3, || {
         let (cache, mut one) = filled(Layout::FourWay, 3);
         let other = beside(&cache, |other| assert_eq!(other.lookup(key(3)), Some(30)));
@@ -125,8 +124,8 @@ fn values_never_go_back() {
             assert!([20, 21].contains(&first) && [20, 21].contains(&second));
             assert!(first <= second);
         });
-        // The update is a hit too: stores the value and moves the key up. Then the other key goes up
-        // again, so that the new value lies where the old one lay.
+        // The update is a hit too: it stores the value and moves the key up. Then the other key moves up
+        // again, so that the new value is in the slot of the old one.
         assert_eq!(insert(&mut writer, 2, 21), Inserted::Updated { old: 20 });
         assert_eq!(writer.lookup(key(1)), Some(10));
         reader.join().unwrap();
@@ -134,14 +133,14 @@ fn values_never_go_back() {
     });
 }
 
-/// Invariants 3 and 4: of an eviction a reader sees the old key or the new one, each with its value;
-/// who stays is never missed.
+/// Invariants 3 and 4: during an eviction a reader sees the old key or the new one, each with its
+/// value; a key that stays is never missed.
 #[test]
-fn an_eviction_disturbs_nobody_else() {
+fn an_eviction_affects_no_other_key() {
     model(2, || {
         let (cache, mut writer) = filled(Layout::FourWay, 4);
         let reader = beside(&cache, |reader| {
-            // Third of four: the new key comes in there, and it becomes the last.
+            // Third of four: the new key is inserted there, and this one becomes the last.
             let stays = reader.lookup(key(3));
             let comes = reader.lookup(key(5));
             assert_eq!(stays, Some(30));
@@ -177,7 +176,7 @@ fn a_removed_key_stays_away() {
     model(2, || {
         let (cache, mut writer) = filled(Layout::FourWay, 2);
         let reader = beside(&cache, |reader| {
-            // A hit that wants to move up while the key is removed.
+            // A hit that is to move the key up while it is removed.
             let found = reader.lookup(key(2));
             assert!([None, Some(20)].contains(&found));
             found.is_none() && reader.lookup(key(2)).is_some()
@@ -187,5 +186,35 @@ fn a_removed_key_stays_away() {
         assert!(!reader.join().unwrap(), "found again after it was missed");
         assert_eq!(writer.lookup(key(1)), Some(10));
         assert_eq!(cache.count(), 1);
+    });
+}
+
+/// Statistics of a table of one thread, read while it counts: whatever relaxed loads return, there are
+/// never more hits than lookups, no counter goes back, and after a join all is there.
+#[test]
+fn statistics_are_read_beside_their_owner() {
+    model(3, || {
+        let config = Config::new(0).layout(Layout::FourWay).seed(1);
+        let mut cache = config.entry(Entry::Tag16).build().unwrap();
+        let reader = cache.stats_reader();
+        let owner = thread::spawn(move || {
+            cache.insert(key(1), 10).unwrap();
+            assert_eq!(cache.lookup(key(1)), Some(10));
+            assert_eq!(cache.lookup(key(2)), None);
+            cache.stats()
+        });
+        let (first, second) = (reader.stats(), reader.stats());
+        assert!(first.hits <= first.lookups && second.hits <= second.lookups);
+        assert!(first.lookups <= second.lookups && first.hits <= second.hits);
+        assert!(first.filled <= second.filled && second.filled <= 1);
+        let counted = owner.join().unwrap();
+        let (lookups, hits, filled) = (2, 1, 1);
+        let expected = Stats {
+            lookups,
+            hits,
+            filled,
+            ..Stats::default()
+        };
+        assert_eq!((counted, reader.stats()), (expected, expected));
     });
 }

@@ -1,12 +1,15 @@
-//! Tables that threads share: what one thread may rely on, and what many may.
+//! Tables that threads share, with one thread and with many; and statistics that another thread reads.
 #![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use nuthatch_flow::{Config, ConfigError, Entry, Eviction, FlowHandle, Inserted, Layout};
+use nuthatch_flow::{
+    Config, ConfigError, Entry, Eviction, FiveTuple, FlowHandle, FlowTable, Inserted, KeyHasher,
+    Layout, Stats, StatsReader,
+};
 
-/// A hash for each number, all bits of it used.
+/// A hash for each number, with all bits used.
 fn hash(number: u64) -> u64 {
     let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ mixed >> 32
@@ -26,10 +29,10 @@ fn configs(entries: u64) -> impl Iterator<Item = Config> {
 }
 
 #[test]
-fn one_thread_sees_what_an_exclusive_table_shows() {
+fn one_thread_finds_what_it_finds_in_an_exclusive_table() {
     for config in configs(256) {
         let shared = config.build_shared().unwrap();
-        // Its first handle draws what an exclusive table of the next seed draws.
+        // Its first handle has the random numbers of an exclusive table with the next seed.
         let mut alone = config.clone().seed(2).build().unwrap();
         let mut handle = shared.handle();
         for number in 0..3000_u64 {
@@ -51,7 +54,7 @@ fn one_thread_sees_what_an_exclusive_table_shows() {
         assert_eq!(
             shared.stats(),
             alone.stats(),
-            "what a handle counted outlives it"
+            "the counts of a handle outlive it"
         );
         let mut handle = shared.handle();
         assert_eq!(handle.clear(), alone.clear());
@@ -60,7 +63,7 @@ fn one_thread_sees_what_an_exclusive_table_shows() {
 }
 
 #[test]
-fn what_cannot_be_shared_says_so() {
+fn what_cannot_be_shared_is_a_clear_error() {
     for eviction in [Eviction::Lru, Eviction::DcBubble] {
         let error = Config::new(64)
             .eviction(eviction)
@@ -79,7 +82,7 @@ fn what_cannot_be_shared_says_so() {
     assert!(error.to_string().contains("64+64"), "{error}");
 }
 
-/// How many operations a stress run makes: NUTHATCH_SOAK times as many when that is set.
+/// Multiplier of the operations of a stress run: NUTHATCH_SOAK if that is set.
 fn soak() -> u64 {
     let wanted = std::env::var("NUTHATCH_SOAK").ok();
     wanted.and_then(|times| times.parse().ok()).unwrap_or(1)
@@ -107,8 +110,8 @@ fn read_residents(handle: &mut FlowHandle, residents: &[u64], done: &AtomicBool)
     rounds
 }
 
-/// Residents that nobody removes, in a table with room, are never missed while every hit moves
-/// somebody up, and their values never go back while one writer counts them up.
+/// Keys that are never removed nor evicted are never missed while every hit moves an entry up, and their
+/// values never go back while one writer counts them up.
 #[test]
 fn residents_are_never_missed_while_keys_move_up() {
     for layout in [
@@ -124,7 +127,7 @@ fn residents_are_never_missed_while_keys_move_up() {
                 .eviction(Eviction::PBLRU_AUTHORS);
             let cache = config.seed(3).build_shared().unwrap();
             let mut writer = cache.handle();
-            // As many as find an empty slot, so that nobody is evicted.
+            // As many as find an empty slot, so that none is evicted.
             let mut residents = Vec::new();
             for number in 0.. {
                 match writer.insert(hash(number), 0).unwrap() {
@@ -133,7 +136,7 @@ fn residents_are_never_missed_while_keys_move_up() {
                     Inserted::Evicted { .. } => break,
                 }
             }
-            // The last one drove somebody out.
+            // The last one evicted another.
             residents.retain(|&hash| writer.lookup(hash).is_some());
             let done = AtomicBool::new(false);
             let rounds = AtomicU64::new(0);
@@ -215,4 +218,105 @@ fn churn(handle: &mut FlowHandle, keys: u64, seed: u64) {
             _ => drop(handle.insert(hash(number), number << 16 | step & 0xffff)),
         }
     }
+}
+
+/// Reads until the owner is done, and returns what it read last. Counters never go back, and there
+/// are never more hits than lookups. `changes` tells how often it read something new.
+fn watch(reader: &StatsReader, done: &AtomicBool, changes: &AtomicU64) -> Stats {
+    let mut before = Stats::default();
+    loop {
+        // Acquire: pairs with the owner's Release, so that all that it counted is read below.
+        let last = done.load(Ordering::Acquire);
+        let now = reader.stats();
+        assert!(now.hits <= now.lookups);
+        for (before, now) in [
+            (before.lookups, now.lookups),
+            (before.hits, now.hits),
+            (before.filled, now.filled),
+            (before.updated, now.updated),
+            (before.evicted, now.evicted),
+            (before.removed, now.removed),
+            (before.forgotten, now.forgotten),
+        ] {
+            assert!(before <= now, "{before} and then {now}");
+        }
+        changes.fetch_add(u64::from(before != now), Ordering::Relaxed);
+        before = now;
+        if last {
+            return now;
+        }
+    }
+}
+
+/// Runs `step` in this thread and a reader in another, until the reader saw the counters change 100
+/// times; returns what it saw last.
+fn watched(reader: &StatsReader, mut step: impl FnMut(u64)) -> Stats {
+    let (done, changes) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| watch(reader, &done, &changes));
+        let mut number = 0;
+        while number < 5000 || changes.load(Ordering::Relaxed) < 100 && !watcher.is_finished() {
+            step(number);
+            number += 1;
+        }
+        done.store(true, Ordering::Release);
+        watcher.join().unwrap()
+    })
+}
+
+#[test]
+fn another_thread_reads_the_statistics_of_a_table_in_use() {
+    for entry in Entry::ALL {
+        let config = Config::new(256).eviction(Eviction::PBLRU).entry(entry);
+        let mut cache = config.seed(1).build().unwrap();
+        let reader = cache.stats_reader();
+        let (mut values, mut hits) = ([0; 32], [0; 1]);
+        let read = watched(&reader, |number| {
+            let hash = hash(number % 500);
+            match number % 16 {
+                0 => drop(cache.remove(hash)),
+                1 if number % 1000 == 1 => drop(cache.forget_value(number % 7)),
+                2 => drop(cache.lookup_many(&[hash; 32], &mut values, &mut hits)),
+                3..8 => drop(cache.lookup(hash)),
+                _ => drop(cache.insert(hash, number % 7)),
+            }
+        });
+        assert_eq!(read, cache.stats());
+        assert!(
+            read.hits > 0 && read.evicted > 0 && read.forgotten > 0,
+            "{read:?}"
+        );
+        drop(cache);
+        assert_eq!(reader.stats(), read, "a reader outlives its table");
+    }
+}
+
+#[test]
+fn another_thread_reads_the_statistics_of_a_flow_table_in_use() {
+    let mut table = FlowTable::new(&Config::new(256).seed(1), KeyHasher::seeded(1)).unwrap();
+    let flow = |number: u64| FiveTuple {
+        source: [10, 0, 0, 1].into(),
+        destination: [10, 0, 0, 2].into(),
+        source_port: (number % 500) as u16,
+        destination_port: 443,
+        protocol: 6,
+    };
+    let reader = table.stats_reader();
+    let (mut values, mut hits) = ([0; 32], [0; 1]);
+    let read = watched(&reader, |number| {
+        let flow = flow(number);
+        match number % 16 {
+            0 => drop(table.remove(&flow)),
+            1 if number % 1000 == 1 => drop(table.forget_value(number % 7)),
+            2 => drop(table.lookup_many(&[flow; 32], &mut values, &mut hits)),
+            3..8 => drop(table.lookup(&flow)),
+            _ => drop(table.insert(&flow, number % 7)),
+        }
+    });
+    assert_eq!(read, table.stats());
+    assert_eq!(read.occupied(), table.iter().count() as u64);
+    assert!(
+        read.hits > 0 && read.evicted > 0 && read.forgotten > 0,
+        "{read:?}"
+    );
 }

@@ -1,4 +1,4 @@
-//! What every table does, whatever its layout, eviction and entry.
+//! What every table does, for each layout, eviction and entry.
 
 mod invariants;
 
@@ -8,7 +8,7 @@ use nuthatch_flow::{
 use proptest::collection::vec;
 use proptest::prelude::any;
 
-/// Every combination that makes sense.
+/// Every combination that works.
 fn configs(entries: u64) -> impl Iterator<Item = Config> {
     let pblru = Eviction::Pblru {
         insert: InsertAt::Last,
@@ -26,7 +26,7 @@ fn configs(entries: u64) -> impl Iterator<Item = Config> {
     })
 }
 
-/// A hash for each number, all bits of it used.
+/// A hash for each number, with all bits used.
 fn hash(number: u64) -> u64 {
     let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ mixed >> 32
@@ -84,10 +84,10 @@ fn inserts_never_fail_and_the_newest_is_there() {
 }
 
 #[test]
-fn who_is_evicted_is_said_and_gone() {
+fn an_evicted_key_is_reported_and_gone() {
     for config in configs(64) {
         if config.entry == Entry::Tag16 {
-            // Of 2000 keys some have the same tag, and the number that left still answers.
+            // Of 2000 keys some have the same tag, so the evicted number may still be found.
             continue;
         }
         let mut cache = build(&config);
@@ -117,13 +117,13 @@ fn values_that_do_not_fit_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn batches_of_any_length_answer_as_single_lookups_do() {
+fn batches_of_any_length_find_what_single_lookups_find() {
     for config in configs(256) {
         let mut cache = build(&config);
-        let mut twin = build(&config);
+        let mut other = build(&config);
         for number in 0..300 {
             cache.insert(hash(number), number).unwrap();
-            twin.insert(hash(number), number).unwrap();
+            other.insert(hash(number), number).unwrap();
         }
         for keys in [0, 1, 15, 16, 17, 63, 64, 65, 128, 600] {
             let hashes: Vec<u64> = (0..keys).map(|n| hash(n * 7 % 600)).collect();
@@ -132,7 +132,7 @@ fn batches_of_any_length_answer_as_single_lookups_do() {
             let found = cache.lookup_many(&hashes, &mut values, &mut hits);
             let mut expected = 0;
             for (index, &hash) in hashes.iter().enumerate() {
-                let single = twin.lookup(hash);
+                let single = other.lookup(hash);
                 let hit = hits[index / 64] >> (index % 64) & 1 == 1;
                 assert_eq!(hit.then_some(values[index]), single, "{config:?}");
                 assert_eq!(single.unwrap_or(0), values[index]);
@@ -143,11 +143,30 @@ fn batches_of_any_length_answer_as_single_lookups_do() {
                 assert_eq!(
                     hits[hits.len() - 1] >> (keys % 64),
                     0,
-                    "bits behind the last key"
+                    "bits after the last key"
                 );
             }
         }
-        assert_eq!(cache.stats(), twin.stats());
+        assert_eq!(cache.stats(), other.stats());
+    }
+}
+
+#[test]
+fn prefetching_changes_no_answer_and_counts_nothing() {
+    for config in configs(256) {
+        let (mut cache, mut other) = (build(&config), build(&config));
+        let hashes: Vec<u64> = (0..300).map(hash).collect();
+        for &hash in &hashes {
+            cache.prefetch(hash);
+            assert_eq!(cache.insert(hash, 1), other.insert(hash, 1));
+        }
+        cache.prefetch_many(&hashes);
+        cache.prefetch_many(&[]);
+        for &hash in &hashes {
+            cache.prefetch(!hash);
+            assert_eq!(cache.lookup(hash), other.lookup(hash), "{config:?}");
+        }
+        assert_eq!(cache.stats(), other.stats());
     }
 }
 
@@ -159,16 +178,16 @@ fn too_few_bits_for_a_batch_panic() {
 }
 
 #[test]
-fn all_keys_of_a_dead_rule_are_forgotten_at_once() {
+fn all_keys_of_a_deleted_rule_are_removed_at_once() {
     for config in configs(256) {
         let mut cache = build(&config);
         for number in 0..200 {
             cache.insert(hash(number), number % 3).unwrap();
         }
         let before = cache.count();
-        let doomed = (0..200).filter(|n| cache.peek(hash(*n)) == Some(1)).count() as u64;
+        let condemned = (0..200).filter(|n| cache.peek(hash(*n)) == Some(1)).count() as u64;
         let forgotten = cache.forget_value(1);
-        assert!(forgotten <= doomed && forgotten > 0, "{config:?}");
+        assert!(forgotten <= condemned && forgotten > 0, "{config:?}");
         assert_eq!(cache.count(), before - forgotten);
         assert_eq!(cache.stats().occupied(), cache.count());
         assert!((0..200).all(|n| cache.peek(hash(n)) != Some(1)));
@@ -178,7 +197,7 @@ fn all_keys_of_a_dead_rule_are_forgotten_at_once() {
 }
 
 #[test]
-fn sizes_are_rounded_up_and_said() {
+fn sizes_are_rounded_up() {
     for layout in Layout::ALL {
         let entries = |asked| build(&Config::new(asked).layout(layout)).entries();
         let least = 8 * layout.slots() as u64;
@@ -190,7 +209,7 @@ fn sizes_are_rounded_up_and_said() {
 }
 
 #[test]
-fn combinations_that_make_no_sense_are_errors_that_say_why() {
+fn combinations_that_do_not_work_are_clear_errors() {
     for layout in Layout::ALL {
         for eviction in Eviction::ALL {
             let built = Config::new(64).layout(layout).eviction(eviction).build();

@@ -1,9 +1,9 @@
 //! The theory against simulation, to three decimals.
 //!
-//! Two steps, since a table of a size that a test can fill differs from the mean of all tables by
-//! more than a thousandth. Exact placement of large random instances, which is only counting, must
-//! agree with the theory; and small tables, filled by inserting whatever is missing until they hold
-//! no more, must hold what exact placement of their own keys says.
+//! In two steps, since a table that a test can fill differs from the mean of all tables by more than a
+//! thousandth. Exact placement of large random instances, which is only counting, must agree with the
+//! theory; and small tables, filled by inserting missing keys until they hold no more, must hold as many
+//! as exact placement of their own keys.
 #![cfg(not(loom))]
 
 use nuthatch_flow::{Config, Entry, Eviction, FlowCache, Inserted, Layout, theory};
@@ -13,13 +13,13 @@ const ALPHAS: [f64; 8] = [0.5, 0.8, 0.9, 0.95, 1.0, 1.1, 1.25, 2.0];
 /// Three decimals.
 const CLOSE: f64 = 0.0005;
 
-/// How much is tried: NUTHATCH_SOAK times as much when that is set.
+/// Multiplier of the work: NUTHATCH_SOAK if that is set.
 fn soak() -> u64 {
     let wanted = std::env::var("NUTHATCH_SOAK").ok();
     wanted.and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 
-/// Spreads a number over 64 bits, each of them like a coin.
+/// Mixes a number into 64 random-looking bits.
 fn mix(number: u64) -> u64 {
     let mut bits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(77);
     bits ^= bits >> 30;
@@ -29,12 +29,13 @@ fn mix(number: u64) -> u64 {
     bits ^ bits >> 31
 }
 
-/// The most keys that can be in the table at once, from how many have each bucket as their first.
+/// The largest number of keys that can be in the table at once, given the keys of each first bucket.
 fn placed(layout: Layout, homes: &[u8]) -> u64 {
     let (slots, room) = (layout.slots(), layout.candidates());
     let (mut placed, mut waiting) = (0, 0);
     for &home in homes.iter().chain(&[0; 8][..layout.spare_buckets()]) {
-        // Who waits longest is served first; who would wait too long is not let in.
+        // The keys that were spilled furthest are placed first; keys that would be spilled too far are not
+        // placed.
         let admitted = usize::from(home).min(room - waiting);
         placed += admitted as u64;
         waiting = (waiting + admitted).saturating_sub(slots);
@@ -42,7 +43,7 @@ fn placed(layout: Layout, homes: &[u8]) -> u64 {
     placed
 }
 
-/// How many of the first `keys` keys have each bucket as their first.
+/// The number of keys, of the first `keys`, for each first bucket.
 fn homes(layout: Layout, entries: u64, keys: u64) -> Vec<u8> {
     let mut homes = vec![0; entries as usize / layout.slots()];
     let mask = homes.len() as u64 - 1;
@@ -65,7 +66,7 @@ fn exact_placement_of_large_tables_agrees_with_the_theory() {
         let mask = entries / layout.slots() as u64 - 1;
         let mut homes = vec![0_u8; mask as usize + 1];
         let mut keys = 0;
-        // Each working set holds the smaller ones, so that each key is drawn once.
+        // Each working set contains the smaller ones, so that each key is drawn once.
         for alpha in ALPHAS {
             while (keys as f64) < alpha * entries as f64 {
                 let home = &mut homes[(mix(keys) & mask) as usize];
@@ -82,13 +83,13 @@ fn exact_placement_of_large_tables_agrees_with_the_theory() {
     }
 }
 
-/// Inserts whatever is missing, at random, until nothing is or for so many rounds of the working
-/// set; returns how many are missing. Looking up what is there would change nothing.
+/// Inserts missing keys in random order until none is missing, for `rounds` rounds of the working set at
+/// most; returns how many are missing. Lookups of the others would change nothing.
 fn fill(cache: &mut FlowCache, keys: u64, rounds: f64) -> u64 {
     let mut missing: Vec<u64> = (0..keys).collect();
     let (mut done, mut draw) = (0.0, 1 << 40);
     while done < rounds && !missing.is_empty() {
-        // So many accesses go by, on average, until one misses.
+        // The mean number of accesses until one misses.
         done += 1.0 / missing.len() as f64;
         draw += 1;
         let at = ((u128::from(mix(draw)) * missing.len() as u128) >> 64) as usize;
@@ -110,8 +111,8 @@ fn measured(cache: &mut FlowCache, keys: u64) -> f64 {
     found as f64 / keys as f64
 }
 
-/// Evictions whose tables are full soon: of the second bucket where that suffices, else the oldest.
-/// Random ones get there too, but the last thousandths take thousands of rounds.
+/// Evictions that fill tables soon: of the second bucket if that suffices, else LRU. Random ones fill them
+/// too, but take thousands of rounds for the last thousandths.
 fn quickest(layout: Layout) -> Eviction {
     match layout {
         Layout::Blp2x4 | Layout::Blp2x8 => Eviction::RandomSecond,
@@ -141,12 +142,12 @@ fn tables_come_to_hold_what_exact_placement_says() {
     }
 }
 
-/// Two buckets anywhere: there is no quick exact placement, but large tables hardly differ.
+/// Two independent buckets: there is no fast exact placement, but large tables hardly differ.
 #[test]
 fn cuckoo_lite_comes_to_hold_what_the_theory_says() {
     let entries = 1_u64 << if soak() > 1 { 20 } else { 18 };
     for alpha in ALPHAS {
-        // The nearer to the threshold, the longer the walks to the last places.
+        // The nearer to the threshold, the longer the random walks to the last free slots.
         let rounds = if alpha <= 1.0 { 200.0 } else { 40.0 / alpha };
         let config = Config::new(entries)
             .layout(Layout::CuckooLite)

@@ -1,10 +1,10 @@
-//! Tables that differ in nothing but their comparison answer alike, whatever is asked of them.
+//! Tables that differ only in their comparison return the same results for any operations.
 #![cfg(not(loom))]
 
 use nuthatch_flow::{Config, Entry, Eviction, FlowCache, Inserted, Layout, Vector};
 use proptest::prelude::*;
 
-/// What is asked of a table.
+/// An operation on a table.
 #[derive(Clone, Debug)]
 enum Step {
     Lookup(Vec<u64>),
@@ -13,7 +13,7 @@ enum Step {
     Forget(u64),
 }
 
-/// Hashes of few buckets and few tags, so that they meet, the tags of 0 and of empty slots included.
+/// Hashes of few buckets and few tags, so that many are equal; 0, the tag of empty slots, is one.
 fn hash() -> impl Strategy<Value = u64> {
     let tag = prop::sample::select(vec![0, 1, 2, 0x7fff, 0x8000, 0xffff_u64]);
     (tag, 0..16_u64).prop_map(|(tag, bucket)| tag << 48 | tag << 32 | bucket)

@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-/// What must come before a parser, which found the input incomplete, can say anything else. Who asks
+/// What must come before a parser, which found the input incomplete, can say anything else. A caller that asks
 /// this first parses a request that arrives byte by byte a few times, not once a byte.
 ///
 /// The default waits for nothing: any input is worth a look.

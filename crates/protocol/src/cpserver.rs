@@ -87,10 +87,10 @@ pub enum Parsed<'a> {
     },
     /// The header of an INSERT or a STORE whose value is not all here yet. The server may wait for
     /// it, or take the header and receive the value piece by piece.
-    Body(Announced<'a>),
+    Body(StoreHeader<'a>),
     /// The header of an INSERT or a STORE whose value is over the limit: it is to be dropped,
     /// and the key's old value must not survive.
-    TooLarge(Announced<'a>),
+    TooLarge(StoreHeader<'a>),
     /// No operation has this number. Where the next request begins cannot be told.
     Unknown {
         /// The number.
@@ -100,7 +100,7 @@ pub enum Parsed<'a> {
 
 /// The header of an INSERT or a STORE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Announced<'a> {
+pub struct StoreHeader<'a> {
     /// [`KEY_LEN`] bytes.
     pub key: &'a [u8],
     /// Bytes of the value, whether they stand in the input already or are still to come.
@@ -127,7 +127,7 @@ pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     if !stores {
         return Parsed::Lookup { key, dialect };
     }
-    let announced = Announced {
+    let announced = StoreHeader {
         key,
         value_len: size as usize,
         dialect,
@@ -268,7 +268,7 @@ mod tests {
                 let dialect = Dialect::Paper;
                 assert_eq!(
                     parsed,
-                    Parsed::Body(Announced {
+                    Parsed::Body(StoreHeader {
                         key,
                         value_len,
                         dialect

@@ -2,10 +2,9 @@
 
 use crate::command::Command;
 use crate::error::Error;
-use crate::key;
-use crate::number;
 use crate::parse::Reject;
 use crate::words::{FirstWords, Words};
+use crate::{key, number};
 
 /// `incr <key> <number> [noreply]`, `decr <key> <number> [noreply]`.
 pub(crate) fn parse(args: Words<'_>, down: bool) -> Result<Command<'_>, Reject> {

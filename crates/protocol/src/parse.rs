@@ -5,11 +5,10 @@ use std::convert::identity;
 use memchr::memchr;
 
 use crate::awaited::Awaited;
-use crate::binary;
 use crate::command::{Command, Limits, Parsed, Refusal};
 use crate::error::Error;
 use crate::words::{self, Words};
-use crate::{admin, delete, delta, get, meta, store, touch};
+use crate::{admin, binary, delete, delta, get, meta, store, touch};
 
 /// The longest line, its end included.
 pub const LINE_MAX: usize = 2048;

@@ -2,10 +2,8 @@
 
 use crate::command::{Command, Forget, Limits, MetaMode, Parsed, Refusal, Store, StoreVerb};
 use crate::error::Error;
-use crate::key;
-use crate::meta_flags;
-use crate::number;
 use crate::words::{FirstWords, Words};
+use crate::{key, meta_flags, number};
 
 /// `\r\n` behind a data block.
 pub(crate) const BLOCK_END: &[u8] = b"\r\n";

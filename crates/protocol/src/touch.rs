@@ -2,10 +2,9 @@
 
 use crate::command::Command;
 use crate::error::Error;
-use crate::key;
-use crate::number;
 use crate::parse::Reject;
 use crate::words::{FirstWords, Words};
+use crate::{key, number};
 
 /// `touch <key> <exptime> [noreply]`.
 pub(crate) fn parse(args: Words<'_>) -> Result<Command<'_>, Reject> {

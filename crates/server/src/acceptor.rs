@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
-use nuthatch::Engine;
 
 use crate::listen::{Listener, Protocol};
 use crate::rejected::Rejected;
@@ -22,8 +21,8 @@ const REST: Duration = Duration::from_millis(20);
 const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
 /// Accepts until the server stops.
-pub(crate) struct Acceptor<E: Engine> {
-    shared: Arc<Shared<E>>,
+pub(crate) struct Acceptor {
+    shared: Arc<Shared>,
     poll: Poll,
     listeners: Vec<Listener>,
     /// Listeners that have been reported ready and not yet found empty. Events are edges: one that
@@ -34,8 +33,8 @@ pub(crate) struct Acceptor<E: Engine> {
     rejected: Rejected,
 }
 
-impl<E: Engine> Acceptor<E> {
-    pub(crate) fn new(shared: Arc<Shared<E>>, mut listeners: Vec<Listener>) -> io::Result<Self> {
+impl Acceptor {
+    pub(crate) fn new(shared: Arc<Shared>, mut listeners: Vec<Listener>) -> io::Result<Self> {
         let poll = Poll::new()?;
         for (index, listener) in listeners.iter_mut().enumerate() {
             listener.register(poll.registry(), Token(index))?;
@@ -123,7 +122,7 @@ impl<E: Engine> Acceptor<E> {
         }
     }
 
-    /// Hands a connection on, or turns it away.
+    /// Hands a connection on, or refuses it.
     fn place(&mut self, listener: usize, mut stream: Stream, peer: Peer) {
         let shared = &self.shared;
         let protocol = self.listeners[listener].protocol();
@@ -141,9 +140,12 @@ impl<E: Engine> Acceptor<E> {
         let info = shared.registry.enter(peer, listener, now);
         let fd = stream.as_fd().as_raw_fd();
         tracing::debug!("<{fd} new client connected from {peer}");
-        let desk = shared.desks.iter().min_by_key(|desk| desk.connections());
-        if let Some(desk) = desk {
-            desk.leave(Arrival {
+        let inbox = shared
+            .inboxes
+            .iter()
+            .min_by_key(|inbox| inbox.connections());
+        if let Some(inbox) = inbox {
+            inbox.leave(Arrival {
                 stream,
                 info,
                 protocol,

@@ -1,4 +1,4 @@
-//! How much memory the connections' buffers hold: one account for all workers, what it lets each turn
+//! How much memory the connections' buffers hold: one account for all workers, what it lets each slice
 //! take, and when who must give memory back.
 //!
 //! ```text
@@ -9,10 +9,10 @@
 //!                                closed, until it is 3/4
 //! ```
 //!
-//! A turn may leave a part of what is free, so a few connections that hold much take nothing from the
+//! A slice may leave a part of what is free, so a few connections that hold much take nothing from the
 //! others, and many get less each before the bound is reached. A fair share is the mark's part of each
 //! open connection: where the sum is above a mark, somebody holds more than that. So the bound is kept
-//! whatever clients do, but for what the workers' rounds add at the same time, which is bounded as well;
+//! whatever clients do, but for what the workers' iterations add at the same time, which is bounded as well;
 //! and those pay who hold most.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,20 +31,20 @@ const BOUND_OF_MEMORY: usize = 4;
 /// A fair share is never less: as much as any line but a long get's, with some value behind it.
 pub(crate) const SHARE_LEAST: usize = 4 << 10;
 
-/// Who has not sent on, or had sent on, as many bytes as it holds for so long makes no progress.
+/// A connection that has not sent on, or had sent on, as many bytes as it holds for so long makes no progress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A turn may leave this part of what is free.
-const TURN_OF_FREE: usize = 16;
+/// A slice may leave this part of what is free.
+const SLICE_OF_FREE: usize = 16;
 
-/// Unsent output of one turn, at least and at most.
+/// Unsent output of one slice, at least and at most.
 const OUTPUT_CAP: std::ops::RangeInclusive<usize> = 2 << 10..=256 << 10;
 
-/// With less than the largest cap, a batch holds one request of a turn for so many bytes of it: how long
+/// With less than the largest cap, a batch holds one request of a slice for so many bytes of it: how long
 /// replies are is not known before.
 const OUTPUT_OF_REQUEST: usize = 1 << 10;
 
-/// A connection reads at most so much a turn: what it does not use has to be kept.
+/// A connection reads at most so much a slice: what it does not use has to be kept.
 pub(crate) const READ_MAX: usize = 64 << 10;
 
 /// The longest value that is awaited in the input buffer; a longer one goes to the engine as it
@@ -54,7 +54,7 @@ pub(crate) const AWAITED_MAX: usize = 16 << 10;
 /// Memory that came back is worth a trim from here on.
 const TRIM_MIN: usize = 2 << 20;
 
-/// Bytes that connections hold between their turns.
+/// Bytes that connections hold between their slices.
 pub(crate) struct Account {
     held: AtomicUsize,
     /// The most that they may hold.
@@ -67,18 +67,18 @@ pub(crate) struct Account {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Plenty,
-    /// Who holds much and makes no progress must give it back.
+    /// Connections that hold much and make no progress must give it back.
     Filling,
-    /// Who holds much must give it back.
+    /// Connections that hold much must give it back.
     Full,
 }
 
-/// What a turn may take.
+/// What a slice may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     /// Unsent output beyond which nothing more is understood.
     pub(crate) output_cap: usize,
-    /// Requests of one turn in a batch.
+    /// Requests of one slice in a batch.
     pub(crate) requests_max: usize,
     /// Bytes of a read.
     pub(crate) read_max: usize,
@@ -116,7 +116,7 @@ impl Account {
         self.bound.store(bound, Ordering::Relaxed);
     }
 
-    /// A worker's connections hold so much more, or less. True if that raised the level: whoever sleeps
+    /// A worker's connections hold so much more, or less. True if that raised the level: a worker that sleeps
     /// must look whether it is his to give back.
     pub(crate) fn change(&self, by: isize) -> bool {
         // Relaxed: a sum on which no other memory depends.
@@ -174,10 +174,10 @@ impl Account {
         (self.mark(level) / connections.max(1)).max(SHARE_LEAST)
     }
 
-    /// What a turn may take now, where a batch holds `batch_max` requests.
+    /// What a slice may take now, where a batch holds `batch_max` requests.
     pub(crate) fn terms(&self, batch_max: usize) -> Terms {
         let free = self.bound().saturating_sub(self.held());
-        let output_cap = (free / TURN_OF_FREE).clamp(*OUTPUT_CAP.start(), *OUTPUT_CAP.end());
+        let output_cap = (free / SLICE_OF_FREE).clamp(*OUTPUT_CAP.start(), *OUTPUT_CAP.end());
         let requests_max = if output_cap == *OUTPUT_CAP.end() {
             batch_max
         } else {

@@ -3,15 +3,15 @@
 //! Requests borrow keys and values from the inputs of the connections whose turn it is. Their
 //! buffers outlive one batch, and so does their capacity: see [`BatchBuffers`].
 
-use nuthatch::{Key, Op, Request};
+use nuthatch_engine::{Key, Op, Request};
 use nuthatch_protocol::cpserver::Dialect;
 use nuthatch_protocol::{MetaFlags, MetaVerb};
 
 /// How one request is answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
-    /// Whose output gets the answer: an index into the turns of the round.
-    pub(crate) turn: u32,
+    /// Whose output gets the answer: an index into the slices of the iteration.
+    pub(crate) slice: u32,
     pub(crate) style: Style,
     /// The client said noreply.
     pub(crate) noreply: bool,
@@ -109,7 +109,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A batch's memory between two rounds, when it borrows nothing.
+/// A batch's memory between two iterations, when it borrows nothing.
 #[derive(Default)]
 pub(crate) struct BatchBuffers {
     requests: Vec<Request<'static>>,
@@ -140,7 +140,7 @@ impl BatchBuffers {
 
 /// The empty vector with the same memory for another type, here the same type with another
 /// lifetime. No element exists, so none is converted; the standard library collects in place when
-/// sizes agree. Should it ever stop doing so, this costs an allocation a round and nothing else.
+/// sizes agree. Should it ever stop doing so, this costs an allocation an iteration and nothing else.
 fn recycle<A, B>(mut vec: Vec<A>) -> Vec<B> {
     vec.clear();
     vec.into_iter()
@@ -151,7 +151,7 @@ fn recycle<A, B>(mut vec: Vec<A>) -> Vec<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nuthatch::KeyHasher;
+    use nuthatch_engine::KeyHasher;
 
     #[test]
     fn buffers_keep_their_memory_from_round_to_round() {
@@ -159,10 +159,10 @@ mod tests {
         let mut buffers = BatchBuffers::default();
         let mut addresses = Vec::new();
         for _ in 0..3 {
-            let name = String::from("a key of this round only");
+            let name = String::from("a key of this iteration only");
             let mut batch = buffers.take(1);
             let ticket = Ticket {
-                turn: 0,
+                slice: 0,
                 style: Style::Delete,
                 noreply: false,
                 after: After::Nothing,

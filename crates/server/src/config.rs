@@ -30,8 +30,8 @@ pub struct Config {
     pub connections_max: NonZeroUsize,
     /// Connections that the kernel queues before they are accepted (`-b`).
     pub backlog: u32,
-    /// Commands that a connection may run before the others get their turn (`-R`).
-    pub commands_per_turn: NonZeroU32,
+    /// Commands that a connection may run before the others get their slice (`-R`).
+    pub commands_per_slice: NonZeroU32,
     /// Requests, of all connections of a worker together, that go to the engine at a time.
     pub batch_max: NonZeroUsize,
     /// TCP connections by which no byte went either way for so long are closed (`-o idle_timeout`).
@@ -94,9 +94,9 @@ impl Default for Config {
             threads: const { NonZeroUsize::new(4).unwrap() },
             connections_max: const { NonZeroUsize::new(1024).unwrap() },
             backlog: 1024,
-            // memcached yields after 20 because it answers one by one; here a turn is one batch,
+            // memcached yields after 20 because it answers one by one; here a slice is one batch,
             // and cutting it short costs everybody.
-            commands_per_turn: const { NonZeroU32::new(1024).unwrap() },
+            commands_per_slice: const { NonZeroU32::new(1024).unwrap() },
             // Well above what an engine needs to overlap its memory misses. More would only make
             // replies wait, where no messages have to be packed.
             batch_max: const { NonZeroUsize::new(256).unwrap() },

@@ -1,10 +1,9 @@
-//! A connection between two turns. Most are idle most of the time, so it owns no buffer unless
+//! A connection between two slices. Most are idle most of the time, so it owns no buffer unless
 //! something is in it.
 
 use std::sync::Arc;
 
-use nuthatch::engine::Reservation;
-use nuthatch::{Handle, Time};
+use nuthatch_engine::{AnyReservation, AnyValue, Reservation, Time};
 use nuthatch_protocol::Exptime;
 use nuthatch_protocol::cpserver::Dialect;
 
@@ -21,15 +20,15 @@ use crate::waiting::Waiting;
 const IN_BATCH_FIRST: usize = 32;
 
 /// One client.
-pub(crate) struct Connection<H: Handle> {
+pub(crate) struct Connection {
     pub(crate) stream: Stream,
     pub(crate) info: Arc<Info>,
     pub(crate) protocol: Protocol,
     /// Input that was read and not used up.
     pub(crate) waiting: Waiting,
     /// Replies that the socket did not take.
-    pub(crate) output: Output<H::Value>,
-    pub(crate) phase: Phase<H::Reservation>,
+    pub(crate) output: Output<AnyValue>,
+    pub(crate) phase: Phase,
     /// Bytes of buffers that it is down for in the account.
     pub(crate) accounted: usize,
     /// When as many bytes as it holds had last been used up or sent, or it held nothing.
@@ -40,7 +39,7 @@ pub(crate) struct Connection<H: Handle> {
     pub(crate) active: Time,
     /// Bytes that the client's side had not taken from the kernel when that was last asked.
     pub(crate) untaken: usize,
-    /// Requests that it may have in a batch: see [`Turn`](crate::turn::Turn).
+    /// Requests that it may have in a batch: see [`Slice`](crate::slice::Slice).
     pub(crate) in_batch_max: usize,
     /// There may be bytes to read: an event said so, and no read has come back short since.
     pub(crate) readable: bool,
@@ -52,7 +51,7 @@ pub(crate) struct Connection<H: Handle> {
     pub(crate) watched: bool,
     /// `input` may hold complete commands, or the phase has something to say by itself.
     pub(crate) unfinished: bool,
-    /// On the list of those whose turn is next.
+    /// On the list of those whose slice is next.
     pub(crate) queued: bool,
     pub(crate) ending: Ending,
 }
@@ -77,7 +76,7 @@ pub(crate) enum Ending {
 }
 
 /// What the next byte of input means.
-pub(crate) enum Phase<R> {
+pub(crate) enum Phase {
     /// It begins a command.
     Commands,
     /// It is dropped, and so many more.
@@ -85,9 +84,9 @@ pub(crate) enum Phase<R> {
     /// It is among the keys of a get that was cut by the end of a batch.
     Keys(Keys),
     /// It belongs to a large value.
-    Value(Box<Incoming<R>>),
+    Value(Box<Incoming>),
     /// It belongs to a large value of CPServer's.
-    Insertion(Box<Insertion<R>>),
+    Insertion(Box<Insertion>),
     /// Nothing yet: a dump is on its way out.
     Dump(Box<Dump>),
 }
@@ -104,8 +103,8 @@ pub(crate) struct Keys {
 }
 
 /// A large value that arrives piece by piece.
-pub(crate) struct Incoming<R> {
-    pub(crate) reservation: R,
+pub(crate) struct Incoming {
+    pub(crate) reservation: AnyReservation,
     /// Its command's line, understood again when the value is complete.
     pub(crate) line: Box<[u8]>,
     /// Bytes of the `\r\n` behind the value that have been seen.
@@ -115,12 +114,12 @@ pub(crate) struct Incoming<R> {
 }
 
 /// A large value of CPServer's that arrives piece by piece.
-pub(crate) struct Insertion<R> {
-    pub(crate) reservation: R,
+pub(crate) struct Insertion {
+    pub(crate) reservation: AnyReservation,
     pub(crate) dialect: Dialect,
 }
 
-impl<H: Handle> Connection<H> {
+impl Connection {
     pub(crate) fn new(arrival: Arrival, now: Time) -> Self {
         Self {
             stream: arrival.stream,
@@ -146,7 +145,7 @@ impl<H: Handle> Connection<H> {
         }
     }
 
-    /// Bytes to read in a turn.
+    /// Bytes to read in a slice.
     #[inline]
     pub(crate) fn read_max(&self, terms: &Terms) -> usize {
         match &self.phase {

@@ -12,7 +12,7 @@
 use std::fmt::{self, Display, Write};
 use std::os::fd::RawFd;
 
-use nuthatch::{Engine, Handle, Value};
+use nuthatch_engine::Value;
 use nuthatch_protocol::cpserver::HEADER;
 use tracing::Level;
 
@@ -20,7 +20,7 @@ use crate::commands::Stage;
 use crate::connection::Phase;
 use crate::listen::Protocol;
 use crate::output::Output;
-use crate::turn::{self, Stop, TurnOf};
+use crate::slice::{self, Slice, Stop};
 
 /// Bytes shown of a line: a client may send 255 KB of keys in one.
 const SHOWN_MAX: usize = 1024;
@@ -31,23 +31,23 @@ pub(crate) fn is_logged() -> bool {
     tracing::enabled!(Level::DEBUG)
 }
 
-/// [`turn::run`], with a line in the log for each command.
+/// [`slice::run`], with a line in the log for each command.
 #[cold]
-pub(crate) fn run<'a, E: Engine>(
-    stage: &mut Stage<'_, 'a, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut Phase<<E::Handle as Handle>::Reservation>,
+pub(crate) fn run<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
     input: &'a [u8],
     fd: RawFd,
 ) -> Stop {
-    tracing::trace!("{fd}: {} bytes of input", input.len() - turn.position);
+    tracing::trace!("{fd}: {} bytes of input", input.len() - slice.position);
     loop {
-        let from = turn.position;
+        let from = slice.position;
         let begins = matches!(phase, Phase::Commands);
-        let stop = turn::step(stage, turn, phase, input);
+        let stop = slice::step(stage, slice, phase, input);
         // A command that waits for a batch or for more input is not consumed, and comes again.
-        if begins && turn.position > from {
-            match turn.protocol {
+        if begins && slice.position > from {
+            match slice.protocol {
                 Protocol::Memcached => {
                     let line = first_line(&input[from..]).0;
                     tracing::debug!("<{fd} {}", Shown(line));
@@ -65,7 +65,7 @@ pub(crate) fn run<'a, E: Engine>(
     }
 }
 
-/// Logs what a turn's output holds from `from` on.
+/// Logs what a slice's output holds from `from` on.
 #[cold]
 pub(crate) fn answered<V: Value>(output: &Output<V>, from: usize, protocol: Protocol, fd: RawFd) {
     let end = output.end();
@@ -98,8 +98,8 @@ pub(crate) fn answered<V: Value>(output: &Output<V>, from: usize, protocol: Prot
 
 /// Logs a batch.
 #[cold]
-pub(crate) fn executed(requests: usize, turns: usize) {
-    tracing::trace!("a batch of {requests} requests from {turns} connections");
+pub(crate) fn executed(requests: usize, slices: usize) {
+    tracing::trace!("a batch of {requests} requests from {slices} connections");
 }
 
 /// The first line without its end, and its length with it.

@@ -1,4 +1,7 @@
-//! A memcached-compatible server that drives any Nuthatch engine.
+//! A memcached-compatible server that drives any Nuthatch engine, chosen when it starts ([`AnyEngine`]): it is
+//! compiled once.
+//!
+//! [`AnyEngine`]: nuthatch_engine::AnyEngine
 //!
 //! ```text
 //!   clients
@@ -24,7 +27,7 @@
 //! counters with one writer each.
 //!
 //! Reading order: [`config`] (what can be set), `server` (what is started), `worker` (the loop),
-//! `turn` (one connection's part in it), `commands` (what each command asks of the engine),
+//! `slice` (one connection's part in it), `commands` (what each command asks of the engine),
 //! `batch` and `replies` (the way there and back), `waiting` and `output` (what is kept of input and
 //! output), `account` (what buffers may hold), `conversation` (the log of commands), `live` (what can
 //! change while it runs).
@@ -32,10 +35,10 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use nuthatch::Engine;
+//! use nuthatch_engine::AnyEngine;
 //! use nuthatch_server::{Config, Server, on_signals};
 //!
-//! fn serve(engine: Arc<impl Engine>) -> std::io::Result<()> {
+//! fn serve(engine: Arc<AnyEngine>) -> std::io::Result<()> {
 //!     let server = Server::start(Config::default(), engine)?;
 //!     on_signals(server.stopper())?;
 //!     server.join()
@@ -60,11 +63,11 @@ mod server;
 mod shared;
 mod shutdown;
 mod signals;
+mod slice;
 mod spare;
 mod stats;
 mod stream;
 mod system;
-mod turn;
 mod waiting;
 mod worker;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use nuthatch::Engine;
+use nuthatch_engine::Engine;
 
 use crate::config::Config;
 use crate::shared::Shared;
@@ -14,10 +14,10 @@ use crate::system;
 /// The settings of [`Config`] that a running server also takes.
 ///
 /// All accesses are Relaxed: each value stands alone, and nothing is published by it. A worker sees a new
-/// value at its next round at the latest.
+/// value at its next iteration at the latest.
 pub(crate) struct Live {
     connections_max: AtomicUsize,
-    commands_per_turn: AtomicU32,
+    commands_per_slice: AtomicU32,
     /// In milliseconds; 0 is none.
     idle_timeout: AtomicU64,
     allow_shutdown: AtomicBool,
@@ -30,7 +30,7 @@ impl Live {
     pub(crate) fn new(config: &Config) -> Self {
         let live = Self {
             connections_max: AtomicUsize::default(),
-            commands_per_turn: AtomicU32::default(),
+            commands_per_slice: AtomicU32::default(),
             idle_timeout: AtomicU64::default(),
             allow_shutdown: AtomicBool::default(),
             allow_flush: AtomicBool::default(),
@@ -45,7 +45,7 @@ impl Live {
     fn take(&self, config: &Config) {
         let Config {
             connections_max,
-            commands_per_turn,
+            commands_per_slice,
             idle_timeout,
             allow_shutdown,
             allow_flush,
@@ -57,8 +57,8 @@ impl Live {
         let idle_timeout = idle_timeout.map_or(0, |limit| (limit.as_millis() as u64).max(1));
         self.connections_max
             .store(connections_max.get(), Ordering::Relaxed);
-        self.commands_per_turn
-            .store(commands_per_turn.get(), Ordering::Relaxed);
+        self.commands_per_slice
+            .store(commands_per_slice.get(), Ordering::Relaxed);
         self.idle_timeout.store(idle_timeout, Ordering::Relaxed);
         self.allow_shutdown
             .store(*allow_shutdown, Ordering::Relaxed);
@@ -73,10 +73,10 @@ impl Live {
         NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// See [`Config::commands_per_turn`].
+    /// See [`Config::commands_per_slice`].
     #[inline]
-    pub(crate) fn commands_per_turn(&self) -> NonZeroU32 {
-        let most = self.commands_per_turn.load(Ordering::Relaxed);
+    pub(crate) fn commands_per_slice(&self) -> NonZeroU32 {
+        let most = self.commands_per_slice.load(Ordering::Relaxed);
         NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN)
     }
 
@@ -120,11 +120,11 @@ trait Control: Send + Sync {
 }
 
 impl Controls {
-    pub(crate) fn new<E: Engine>(shared: Arc<Shared<E>>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self(Arc::new(shared))
     }
 
-    /// Takes from `config` what can change: `connections_max`, `commands_per_turn`, `idle_timeout`,
+    /// Takes from `config` what can change: `connections_max`, `commands_per_slice`, `idle_timeout`,
     /// `allow_shutdown`, `allow_flush`, `allow_dump` and `cas`. The rest of it is not looked at.
     /// Connections that are open stay so, even if fewer are allowed now.
     pub fn apply(&self, config: &Config) {
@@ -142,13 +142,13 @@ impl Controls {
     }
 }
 
-impl<E: Engine> Control for Arc<Shared<E>> {
+impl Control for Arc<Shared> {
     fn apply(&self, config: &Config) {
         system::make_room_for(config.connections_max);
         self.live.take(config);
         // A worker that sleeps without a timeout must learn that there is one.
-        for desk in &self.desks {
-            desk.wake();
+        for inbox in &self.inboxes {
+            inbox.wake();
         }
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuthatch::{Engine, Handle};
+use nuthatch_engine::{Engine, Handle};
 
 use crate::shared::Shared;
 use crate::system;
@@ -22,7 +22,7 @@ const PAUSE_IDLE: Duration = Duration::from_millis(100);
 const CALM: usize = 64 << 10;
 
 /// Maintains until the server stops.
-pub(crate) fn run<E: Engine>(shared: &Arc<Shared<E>>) {
+pub(crate) fn run(shared: &Arc<Shared>) {
     let mut handle = shared.engine.handle();
     let (mut trim_due, mut held_before) = (false, 0);
     while !shared.shutdown.is_requested() {

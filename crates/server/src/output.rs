@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::mem::MaybeUninit;
 
-use nuthatch::Value;
+use nuthatch_engine::Value;
 
 /// Pieces handed to one vectored write.
 const PIECES_MAX: usize = 32;

@@ -2,21 +2,20 @@
 
 use std::mem::MaybeUninit;
 
-use nuthatch::engine::Footprint;
-use nuthatch::{Item, Replies, Reply, Request, Time, Value};
+use nuthatch_engine::{AnyValue, Footprint, Item, Replies, Reply, Request, Time};
 use nuthatch_protocol::cpserver::{self, Status};
 use nuthatch_protocol::encode::{self, Answers, MetaItem, MetaStatus};
 use nuthatch_protocol::{Error, MetaFlags, MetaMode, MetaVerb};
 
 use crate::batch::{After, AnsweredVerb, Batch, MetaTicket, StoreStyle, Style, Ticket};
 use crate::commands::expiry::seconds_left;
+use crate::slice::Slice;
 use crate::stats::counters::WorkerCounters;
 use crate::stats::prefixes::{Event, Prefixes};
-use crate::turn::Turn;
 
 /// Takes the answers of one batch.
-pub(crate) struct Answering<'w, 'a, V> {
-    turns: &'w mut [Turn<V>],
+pub(crate) struct Answering<'w, 'a> {
+    slices: &'w mut [Slice],
     requests: &'w [Request<'a>],
     tickets: &'w [Ticket],
     metas: &'w [MetaTicket<'a>],
@@ -30,9 +29,9 @@ pub(crate) struct Answering<'w, 'a, V> {
     pub(crate) failed_sets: Vec<usize>,
 }
 
-impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
+impl<'w, 'a> Answering<'w, 'a> {
     pub(crate) fn new(
-        turns: &'w mut [Turn<V>],
+        slices: &'w mut [Slice],
         batch: &'w Batch<'a>,
         counters: &'w WorkerCounters,
         now: Time,
@@ -40,7 +39,7 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
         footprint: &'w dyn Fn(usize, usize) -> Footprint,
     ) -> Self {
         Self {
-            turns,
+            slices,
             requests: &batch.requests,
             tickets: &batch.tickets,
             metas: &batch.metas,
@@ -56,7 +55,7 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
     #[inline]
     fn header(&mut self, index: usize, item: &Item, room: Option<usize>) -> &mut [MaybeUninit<u8>] {
         let ticket = &self.tickets[index];
-        let output = &mut self.turns[ticket.turn as usize].output;
+        let output = &mut self.slices[ticket.slice as usize].output;
         let key = self.requests[index].key.bytes();
         let now = self.now;
         let metas = self.metas;
@@ -87,7 +86,7 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
     fn value_end(&mut self, index: usize) {
         let ticket = &self.tickets[index];
         if !matches!(ticket.style, Style::Lookup(_)) {
-            let output = &mut self.turns[ticket.turn as usize].output;
+            let output = &mut self.slices[ticket.slice as usize].output;
             output.text().extend_from_slice(encode::CRLF);
         }
     }
@@ -137,7 +136,7 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
             After::End => encode::END,
             After::Noop => encode::MN,
         };
-        self.turns[ticket.turn as usize]
+        self.slices[ticket.slice as usize]
             .output
             .text()
             .extend_from_slice(text);
@@ -145,7 +144,9 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
 
     /// Answers a meta command that got no value.
     fn meta_done(&mut self, index: usize, meta: &'w MetaTicket<'a>, reply: &Reply) {
-        let out = self.turns[self.tickets[index].turn as usize].output.text();
+        let out = self.slices[self.tickets[index].slice as usize]
+            .output
+            .text();
         match (meta.verb, reply) {
             (AnsweredVerb::Other(MetaVerb::Get), Reply::Miss) => {
                 if !meta.flags.quiet {
@@ -195,7 +196,7 @@ impl<'w, 'a, V: Value> Answering<'w, 'a, V> {
     }
 }
 
-impl<V: Value> Replies<V> for Answering<'_, '_, V> {
+impl Replies<AnyValue> for Answering<'_, '_> {
     #[inline]
     fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
         self.header(index, item, Some(item.value_len))
@@ -203,7 +204,7 @@ impl<V: Value> Replies<V> for Answering<'_, '_, V> {
 
     #[inline]
     fn commit(&mut self, index: usize) {
-        let output = &mut self.turns[self.tickets[index].turn as usize].output;
+        let output = &mut self.slices[self.tickets[index].slice as usize].output;
         // SAFETY: the engine calls this for the request it called `begin` for last, after it wrote
         // all of the room it got then: that is its side of `Replies`.
         unsafe { output.commit() };
@@ -212,14 +213,14 @@ impl<V: Value> Replies<V> for Answering<'_, '_, V> {
     }
 
     fn retract(&mut self, index: usize) {
-        self.turns[self.tickets[index].turn as usize]
+        self.slices[self.tickets[index].slice as usize]
             .output
             .retract();
     }
 
-    fn large(&mut self, index: usize, item: &Item, value: V) {
+    fn large(&mut self, index: usize, item: &Item, value: AnyValue) {
         self.header(index, item, None);
-        let output = &mut self.turns[self.tickets[index].turn as usize].output;
+        let output = &mut self.slices[self.tickets[index].slice as usize].output;
         output.pin(value);
         self.value_end(index);
         self.read_done(index, true);
@@ -236,7 +237,7 @@ impl<V: Value> Replies<V> for Answering<'_, '_, V> {
             }
             _ => {}
         }
-        let out = self.turns[ticket.turn as usize].output.text();
+        let out = self.slices[ticket.slice as usize].output.text();
         match ticket.style {
             Style::Touch => {
                 let hit = matches!(reply, Reply::Found(_));

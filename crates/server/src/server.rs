@@ -6,28 +6,27 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread::{self, JoinHandle};
 
 use mio::{Poll, Waker};
-use nuthatch::{Clock, Engine};
+use nuthatch_engine::{AnyEngine, Clock, Engine};
 
 use crate::acceptor::Acceptor;
 use crate::account::{self, Account};
 use crate::config::Config;
 use crate::listen::{self, Address, Listener, Protocol};
 use crate::live::{Controls, Live};
-use crate::maintenance;
-use crate::shared::{Desk, Shared};
+use crate::shared::{Inbox, Shared};
 use crate::shutdown::Shutdown;
 use crate::stats::connections::Registry;
 use crate::stats::counters::AcceptorCounters;
 use crate::stats::prefixes::Prefixes;
-use crate::system;
 use crate::worker::{WAKE, Worker};
+use crate::{maintenance, system};
 
 /// A memcached-compatible server.
 pub struct Server;
 
 impl Server {
     /// Binds all listeners and starts the threads. When this returns, clients can connect.
-    pub fn start<E: Engine>(config: Config, engine: Arc<E>) -> io::Result<ServerHandle> {
+    pub fn start(config: Config, engine: Arc<AnyEngine>) -> io::Result<ServerHandle> {
         if config.listeners.is_empty() && config.cpserver.is_empty() {
             let error = "a server must listen somewhere";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
@@ -42,13 +41,13 @@ impl Server {
         let memcached_listeners = listeners.iter().filter(is_memcached).count();
 
         let mut polls = Vec::new();
-        let mut desks = Vec::new();
+        let mut inboxes = Vec::new();
         let shutdown = Shutdown::default();
         for _ in 0..config.threads.get() {
             let poll = Poll::new()?;
             let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
             shutdown.wake_also(Arc::clone(&waker))?;
-            desks.push(Arc::new(Desk::new(waker)));
+            inboxes.push(Arc::new(Inbox::new(waker)));
             polls.push(poll);
         }
         let bound = account::bound(config.connections_max.get(), engine.stats().memory_limit);
@@ -58,7 +57,7 @@ impl Server {
             memcached_listeners,
             clock: Clock::start(),
             shutdown: shutdown.clone(),
-            desks,
+            inboxes,
             live: Live::new(&config),
             account: Account::new(bound),
             accepting: AcceptorCounters::default(),
@@ -114,15 +113,15 @@ fn bind_all(config: &Config) -> io::Result<Vec<Listener>> {
     Ok(listeners)
 }
 
-fn spawn_all<E: Engine>(
-    shared: &Arc<Shared<E>>,
-    acceptor: Acceptor<E>,
+fn spawn_all(
+    shared: &Arc<Shared>,
+    acceptor: Acceptor,
     polls: Vec<Poll>,
 ) -> io::Result<Vec<JoinHandle<io::Result<()>>>> {
     let mut threads = Vec::new();
     for (number, poll) in polls.into_iter().enumerate() {
-        let desk = Arc::clone(&shared.desks[number]);
-        let worker = Worker::new(Arc::clone(shared), desk, poll);
+        let inbox = Arc::clone(&shared.inboxes[number]);
+        let worker = Worker::new(Arc::clone(shared), inbox, poll);
         let name = format!("worker-{number}");
         threads.push(spawn(name, &shared.shutdown, move || worker.run())?);
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mio::Waker;
-use nuthatch::{Clock, Engine};
+use nuthatch_engine::{AnyEngine, Clock, Engine};
 
 use crate::account::{self, Account};
 use crate::config::Config;
@@ -17,8 +17,8 @@ use crate::stats::prefixes::Prefixes;
 use crate::stream::Stream;
 
 /// One server: its engine, its settings, its counters.
-pub(crate) struct Shared<E: Engine> {
-    pub(crate) engine: Arc<E>,
+pub(crate) struct Shared {
+    pub(crate) engine: Arc<AnyEngine>,
     pub(crate) config: Config,
     /// What of the settings counts now, where it can change.
     pub(crate) live: Live,
@@ -28,7 +28,7 @@ pub(crate) struct Shared<E: Engine> {
     pub(crate) memcached_listeners: usize,
     pub(crate) clock: Clock,
     pub(crate) shutdown: Shutdown,
-    pub(crate) desks: Vec<Arc<Desk>>,
+    pub(crate) inboxes: Vec<Arc<Inbox>>,
     pub(crate) account: Account,
     pub(crate) accepting: AcceptorCounters,
     pub(crate) registry: Registry,
@@ -41,7 +41,7 @@ pub(crate) struct Shared<E: Engine> {
     pub(crate) crawler_enabled: AtomicBool,
 }
 
-impl<E: Engine> Shared<E> {
+impl Shared {
     /// Where memcached's clients find it.
     pub(crate) fn memcached_addresses(&self) -> &[Address] {
         &self.addresses[..self.memcached_listeners]
@@ -54,13 +54,13 @@ impl<E: Engine> Shared<E> {
 
     /// Open connections of all workers.
     pub(crate) fn connections(&self) -> usize {
-        self.desks.iter().map(|desk| desk.connections()).sum()
+        self.inboxes.iter().map(|inbox| inbox.connections()).sum()
     }
 
     /// Has every worker look what there is to do.
     pub(crate) fn wake_workers(&self) {
-        for desk in &self.desks {
-            desk.wake();
+        for inbox in &self.inboxes {
+            inbox.wake();
         }
     }
 
@@ -76,8 +76,8 @@ impl<E: Engine> Shared<E> {
     /// The counters of all workers, summed.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
-        for desk in &self.desks {
-            desk.counters.add_to(&mut totals);
+        for inbox in &self.inboxes {
+            inbox.counters.add_to(&mut totals);
         }
         totals
     }
@@ -91,8 +91,8 @@ impl<E: Engine> Shared<E> {
 
     /// `stats reset`.
     pub(crate) fn reset_stats(&self) {
-        for desk in &self.desks {
-            desk.counters.reset();
+        for inbox in &self.inboxes {
+            inbox.counters.reset();
         }
         self.accepting.reset();
         self.prefixes.clear();
@@ -101,7 +101,7 @@ impl<E: Engine> Shared<E> {
 }
 
 /// Where the acceptor leaves connections for one worker, and what the worker shows of itself.
-pub(crate) struct Desk {
+pub(crate) struct Inbox {
     arrivals: Mutex<Vec<Arrival>>,
     waker: Arc<Waker>,
     connections: AtomicUsize,
@@ -115,7 +115,7 @@ pub(crate) struct Arrival {
     pub(crate) protocol: Protocol,
 }
 
-impl Desk {
+impl Inbox {
     pub(crate) fn new(waker: Arc<Waker>) -> Self {
         Self {
             arrivals: Mutex::default(),

@@ -27,7 +27,7 @@ struct Inner {
 impl Shutdown {
     /// Begins the stop; returns at once. Asking again changes nothing.
     pub fn request(&self) {
-        // Release: pairs with is_requested() — whoever sees the stop sees all that led to it.
+        // Release: pairs with is_requested() — a thread that sees the stop sees all that led to it.
         if self.inner.requested.swap(true, Ordering::Release) {
             return;
         }

@@ -1,7 +1,6 @@
 //! Signals as ordinary events, in a thread of their own.
 
-use std::io;
-use std::thread;
+use std::{io, thread};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals as Incoming;

@@ -1,4 +1,4 @@
-//! Input of a connection that was read and not used up: an incomplete request, or requests whose turn
+//! Input of a connection that was read and not used up: an incomplete request, or requests whose slice
 //! has not come.
 //!
 //! An incomplete request may arrive in any number of pieces. Each byte is moved and searched a bounded

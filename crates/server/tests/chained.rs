@@ -3,7 +3,7 @@
 mod engine {
     use std::sync::Arc;
 
-    use nuthatch::{Chained, ChainedConfig};
+    use nuthatch_chained::{Chained, ChainedConfig};
 
     use crate::wire::fixture::Wants;
 

@@ -4,8 +4,8 @@
 mod engine {
     use std::sync::Arc;
 
-    use nuthatch::partition::cphash::CpHash;
-    use nuthatch::partition::cphash::config::CpHashConfig;
+    use nuthatch_cphash::CpHash;
+    use nuthatch_cphash::config::CpHashConfig;
 
     use crate::wire::fixture::Wants;
 

@@ -3,7 +3,7 @@
 mod engine {
     use std::sync::Arc;
 
-    use nuthatch::{Cuckoo, CuckooConfig};
+    use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 
     use crate::wire::fixture::Wants;
 

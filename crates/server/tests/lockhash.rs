@@ -3,7 +3,7 @@
 mod engine {
     use std::sync::Arc;
 
-    use nuthatch::{LockHash, LockHashConfig};
+    use nuthatch_partition::{LockHash, LockHashConfig};
 
     use crate::wire::fixture::Wants;
 

@@ -17,6 +17,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use client::Client;
 use nuthatch_check::naive::{Naive, Options};
+use nuthatch_engine::AnyEngine;
 use nuthatch_server::{Address, Config, Listen, Server, on_signals, raise_file_limit};
 
 fn main() {
@@ -51,7 +52,7 @@ fn serve() {
         memory_limit: MEMORY,
         ..Options::default()
     };
-    let server = Server::start(config, Naive::new(options)).unwrap();
+    let server = Server::start(config, AnyEngine::new(Naive::new(options))).unwrap();
     on_signals(server.stopper()).unwrap();
     let Address::Tcp(address) = &server.addresses()[0] else {
         panic!("a TCP address");

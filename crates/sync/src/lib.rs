@@ -4,15 +4,16 @@
 //! * [`stripes`]: MemC3's striped version counters, which are also the writers' locks.
 //! * [`ring`]: CPHash's message rings, the array of buffers and the single buffer.
 //! * [`wait`]: spin, then yield, then park.
-//! * [`seat`]: what one thread owns for long and hands over.
+//! * [`lease`]: what one thread owns for long and hands over.
 //! * [`spinlock`]: a lock that spins, then yields, then parks.
 //! * [`clock`]: coarse time, handed to every operation as an argument.
 
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod lease;
+pub mod mutex;
 pub mod ring;
-pub mod seat;
 pub mod shim;
 pub mod spinlock;
 pub mod stripes;

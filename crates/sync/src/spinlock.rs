@@ -11,9 +11,8 @@
 //! 2. What one holder wrote, the next one sees (Release of the unlock, Acquire of the lock).
 //! 3. A waiter goes on once the holders before it are gone: it tries again, or is woken.
 
-use std::sync::TryLockError;
-
-use crate::shim::{Mutex, MutexGuard, spin};
+use crate::mutex::{Mutex, MutexGuard};
+use crate::shim::spin;
 
 /// Tries before the wait is left to the system: the first ones busy, the rest with the core given away.
 const TRIES: u32 = if cfg!(loom) { 1 } else { 96 };
@@ -33,9 +32,6 @@ impl<T> SpinLock<T> {
     }
 
     /// The value, to its holder alone.
-    ///
-    /// A lock whose holder panicked opens all the same: whoever holds one keeps its value whole at every
-    /// step that can panic.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         match self.try_lock() {
@@ -47,11 +43,7 @@ impl<T> SpinLock<T> {
     /// The value if nobody holds it.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        match self.inner.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.inner.try_lock()
     }
 
     #[cold]
@@ -62,9 +54,7 @@ impl<T> SpinLock<T> {
                 return guard;
             }
         }
-        self.inner
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.inner.lock()
     }
 }
 

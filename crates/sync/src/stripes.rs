@@ -109,7 +109,7 @@ impl Stripes {
         // Invariant 3: in index order.
         let (low, high) = (pair.one.min(pair.other), pair.one.max(pair.other));
         let (low_version, high_version) = (self.acquire(low), self.acquire(high));
-        // Release fence: pairs with the Acquire fence in `unchanged`: whoever sees a byte written
+        // Release fence: pairs with the Acquire fence in `unchanged`: a reader that sees a byte written
         // under this lock also sees an odd counter, or a later one.
         fence(Ordering::Release);
         PairGuard {

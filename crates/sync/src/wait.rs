@@ -1,23 +1,24 @@
 //! Waiting for another thread: spin, then yield, then park.
 //!
 //! Spinning answers soonest while the other thread has a core of its own; yielding gives it one
-//! when there are more threads than cores; a parked thread costs nothing. Whoever produces
-//! something that may be waited for publishes it, calls [`announce`] once for all it published, and
+//! when there are more threads than cores; a parked thread costs nothing. A thread that produces
+//! something that may be waited for publishes it, calls [`fence_before_wake`] once for all it published, and
 //! then [`Event::wake`] for each waiter, which is one load unless the waiter sleeps.
 //!
-//! Invariant: a waiter does not sleep on while what it waits for is there. Waiter and announcer
+//! Invariant: a waiter does not sleep on while what it waits for is there. Waiter and waker
 //! both make a sequentially consistent fence between their own store and their load of the other's.
-//! So one of them sees the other: the waiter what was published, or the announcer that it is
+//! So one of them sees the other: the waiter what was published, or the waker that it is
 //! parked.
 
-use crate::shim::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, fence, spin_loop, yield_now};
+use crate::mutex::{Condvar, Mutex, MutexGuard};
+use crate::shim::{AtomicU32, Ordering, fence, spin_loop, yield_now};
 
 /// Turns of the busy phase. A pause is some 40 to 140 cycles: a few microseconds, several times a
 /// round trip between two cores (236 ns on the machine of the project's figures).
 const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 
 /// Turns of the yielding phase: with one runnable thread a core a turn is under a microsecond, with
-/// more it is as long as the others run; whoever is woken runs sooner than whoever yielded, so they
+/// more it is as long as the others run; a thread that is woken runs sooner than one that yielded, so they
 /// are few.
 const YIELDS: u32 = if cfg!(loom) { 0 } else { 8 };
 
@@ -39,10 +40,10 @@ pub enum Waited {
     Slept,
 }
 
-/// Makes all that this thread has published visible to whoever goes to sleep, so that
+/// Makes all that this thread has published visible to a thread that goes to sleep, so that
 /// [`Event::wake`] cannot miss it.
 #[inline]
-pub fn announce() {
+pub fn fence_before_wake() {
     // SeqCst: pairs with the fence in `Event::wait`.
     fence(Ordering::SeqCst);
 }
@@ -86,17 +87,14 @@ impl Event {
     fn park(&self, ready: &mut impl FnMut() -> bool, before: impl FnOnce()) -> Waited {
         let mut guard = self.lock();
         self.parked.store(1, Ordering::Relaxed);
-        // SeqCst: pairs with the fence in `announce`.
+        // SeqCst: pairs with the fence in `fence_before_wake`.
         fence(Ordering::SeqCst);
         let waited = match ready() {
             true => Waited::Awake,
             false => {
                 before();
                 // Between the look above and this, a waker that saw us parked waits for the lock.
-                guard = self
-                    .awake
-                    .wait(guard)
-                    .unwrap_or_else(|poisoned| poisoned.into_inner());
+                guard = self.awake.wait(guard);
                 Waited::Slept
             }
         };
@@ -109,7 +107,7 @@ impl Event {
     /// True while the waiter sleeps, or is about to.
     #[inline]
     pub fn is_parked(&self) -> bool {
-        // Relaxed: ordered behind what was published by the fence in `announce`.
+        // Relaxed: ordered behind what was published by the fence in `fence_before_wake`.
         self.parked.load(Ordering::Relaxed) != 0
     }
 
@@ -130,8 +128,6 @@ impl Event {
     }
 
     fn lock(&self) -> MutexGuard<'_, ()> {
-        self.lock
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.lock.lock()
     }
 }

@@ -1,4 +1,4 @@
-//! Models of what messages go through: the rings, waiting, and seats (`scripts/loom.sh`). Every
+//! Models of what messages go through: the rings, waiting, and leases (`scripts/loom.sh`). Every
 //! interleaving of two or three threads, and every value that a relaxed load may return. Tests
 //! called canary take one protection away and must fail: so the models can.
 #![cfg(loom)]
@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use loom::thread;
-use nuthatch_sync::ring::{Array, Design, Full, Message, Receiver, Sender, Single, Word};
-use nuthatch_sync::seat::Seat;
+use nuthatch_sync::lease::Lease;
+use nuthatch_sync::ring::{Array, Full, Message, Receiver, RingKind, Sender, Single, Word};
 use nuthatch_sync::shim::{AtomicU32, AtomicU64, Ordering};
-use nuthatch_sync::wait::{Event, announce};
+use nuthatch_sync::wait::{Event, fence_before_wake};
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
@@ -61,7 +61,7 @@ fn serve(receiver: &mut impl Receiver, cells: &Cells, expected: &mut u64) -> boo
 /// Line 1 and 2, array 1 and 3: messages 1 to `count` arrive whole and in order, each odd one's
 /// answer comes back in order, and no line is overwritten before it was read: the ring is smaller
 /// than that.
-fn carries<D: Design>(count: u64) {
+fn carries<D: RingKind>(count: u64) {
     loom::model(move || {
         let (mut sender, mut receiver) = D::ring();
         let cells = Cells::new();
@@ -124,7 +124,7 @@ fn raises(announced: bool) {
         };
         flag.store(1, Ordering::Release);
         if announced {
-            announce();
+            fence_before_wake();
         }
         event.wake();
         waiter.join().unwrap();
@@ -153,21 +153,21 @@ fn two_can_wait_for_each_other() {
             thread::spawn(move || {
                 events[1].wait(|| turn.load(Ordering::Acquire) == 1);
                 turn.store(2, Ordering::Release);
-                announce();
+                fence_before_wake();
                 events[0].wake();
             })
         };
         turn.store(1, Ordering::Release);
-        announce();
+        fence_before_wake();
         events[1].wake();
         events[0].wait(|| turn.load(Ordering::Acquire) == 2);
         server.join().unwrap();
     });
 }
 
-/// A seat whose value is how many questions were served, and a client that asks one.
+/// A lease whose value is how many questions were served, and a client that asks one.
 struct Table {
-    seat: Seat<u32>,
+    lease: Lease<u32>,
     asked: AtomicU32,
     answered: AtomicU32,
     servers: [Event; 2],
@@ -178,7 +178,7 @@ struct Table {
 impl Table {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            seat: Seat::new(0, 0),
+            lease: Lease::new(0, 0),
             asked: AtomicU32::new(0),
             answered: AtomicU32::new(0),
             servers: [Event::default(), Event::default()],
@@ -187,35 +187,35 @@ impl Table {
         })
     }
 
-    /// A server thread: serves what is asked while it holds the seat, hands over when called away,
+    /// A server thread: serves what is asked while it holds the lease, hands over when called away,
     /// and sleeps while there is nothing to do.
     fn run(&self, me: u32) {
         let mut held = None;
         // Acquire: pairs with the client's Release, here and below.
         let is_asked = |served| self.asked.load(Ordering::Acquire) > served;
         while self.stop.load(Ordering::Acquire) == 0 {
-            held = held.or_else(|| self.seat.take(me));
+            held = held.or_else(|| self.lease.take(me));
             if let Some(served) = &mut held
                 && is_asked(**served)
             {
                 **served = self.asked.load(Ordering::Acquire);
                 self.answered.store(**served, Ordering::Release);
-                announce();
+                fence_before_wake();
                 self.client.wake();
             }
-            if self.seat.is_called_away(me)
-                && let Some(seat) = held.take()
+            if self.lease.is_called_away(me)
+                && let Some(lease) = held.take()
             {
-                let next = self.seat.hand_over(seat);
-                announce();
+                let next = self.lease.hand_over(lease);
+                fence_before_wake();
                 self.servers[next as usize].wake();
             }
-            // A thread that sleeps gets up from its seat.
+            // A thread that sleeps gets up from its lease.
             let held = RefCell::new(&mut held);
             let ready = || {
                 let waiting = match &**held.borrow() {
-                    Some(served) => is_asked(**served) || self.seat.is_called_away(me),
-                    None => self.seat.owner() == me,
+                    Some(served) => is_asked(**served) || self.lease.is_called_away(me),
+                    None => self.lease.owner() == me,
                 };
                 waiting || self.stop.load(Ordering::Acquire) == 1
             };
@@ -223,22 +223,22 @@ impl Table {
         }
     }
 
-    /// A client: serves itself if the owner sleeps and the seat is free, else wakes it.
+    /// A client: serves itself if the owner sleeps and the lease is free, else wakes it.
     fn ask(&self, announced: bool) {
         self.asked.fetch_add(1, Ordering::Release);
         if announced {
-            announce();
+            fence_before_wake();
         }
-        let owner = &self.servers[self.seat.owner() as usize];
+        let owner = &self.servers[self.lease.owner() as usize];
         if !owner.is_parked() {
             return;
         }
-        match self.seat.borrow() {
+        match self.lease.borrow() {
             Some(mut served) => {
                 let asked = self.asked.load(Ordering::Acquire);
                 *served = asked;
                 self.answered.store(asked, Ordering::Release);
-                announce();
+                fence_before_wake();
                 self.client.wake();
             }
             None => {
@@ -248,7 +248,7 @@ impl Table {
     }
 }
 
-/// Seat 1 to 3: a client asks while the seat moves from one server thread to the other. The
+/// Lease 1 to 3: a client asks while the lease moves from one server thread to the other. The
 /// question is served once, by one of them, and neither sleeps through it; else the model is in a
 /// deadlock.
 fn moves(announced: bool) {
@@ -261,20 +261,20 @@ fn moves(announced: bool) {
             thread::spawn(move || table.run(me))
         });
         // The controller, and then the client, which knows nothing of it.
-        table.seat.assign(1);
-        announce();
-        table.servers[table.seat.owner() as usize].wake();
+        table.lease.assign(1);
+        fence_before_wake();
+        table.servers[table.lease.owner() as usize].wake();
         table.ask(announced);
         table
             .client
             .wait(|| table.answered.load(Ordering::Acquire) == 1);
         table.stop.store(1, Ordering::Release);
-        announce();
+        fence_before_wake();
         for (event, server) in table.servers.iter().zip(servers) {
             event.wake();
             server.join().unwrap();
         }
-        let served = table.seat.take(table.seat.owner()).map(|served| *served);
+        let served = table.lease.take(table.lease.owner()).map(|served| *served);
         assert_eq!(served, Some(1));
     });
 }
@@ -301,10 +301,10 @@ fn clients_serve_themselves_while_the_owner_sleeps_and_nobody_is_forgotten() {
             .client
             .wait(|| table.answered.load(Ordering::Acquire) == 2);
         table.stop.store(1, Ordering::Release);
-        announce();
+        fence_before_wake();
         table.servers[0].wake();
         server.join().unwrap();
-        assert_eq!(table.seat.take(0).map(|served| *served), Some(2));
+        assert_eq!(table.lease.take(0).map(|served| *served), Some(2));
     });
 }
 

@@ -5,13 +5,13 @@ use std::io;
 use std::sync::Arc;
 
 use clap::Args;
-use nuthatch::Engine;
+use nuthatch_engine::Engine;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Items, Operations, Ours, Room, Sizes, Subject, Tally, Worker};
-use crate::failure::Failure;
 use crate::fill_server::{self, FilledServer};
 use crate::host::Host;
+use nuthatch_program::Failure;
 
 /// Items stored between two looks at the engine's numbers.
 const PIECE: u64 = 64;
@@ -20,7 +20,7 @@ const PIECE: u64 = 64;
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// The memory limit, as 64M or 1G
-    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = crate::size::parse)]
+    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = nuthatch_program::size::parse)]
     pub memory: usize,
     /// Sizes of keys and values.
     #[command(flatten)]

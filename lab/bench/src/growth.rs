@@ -15,17 +15,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use nuthatch::Engine;
+use nuthatch_engine::Engine;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{
     Distribution, Items, Operations, Options, OurWorker, Ours, Room, Subject, on_cores, preload,
 };
-use crate::failure::Failure;
 use crate::host::Host;
 use crate::machine::{self, Machine};
 use crate::os;
 use crate::times::{Times, Timings};
+use nuthatch_program::Failure;
 
 /// Sets between two pieces of background work.
 const SETS_PER_MAINTENANCE: usize = 64;
@@ -182,7 +182,7 @@ struct Timed<H> {
     wrong: u64,
 }
 
-impl<H: nuthatch::Handle> Timed<H> {
+impl<H: nuthatch_engine::Handle> Timed<H> {
     fn new(worker: OurWorker<H>) -> Self {
         Self {
             worker,

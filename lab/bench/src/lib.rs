@@ -13,7 +13,6 @@
 //! by side says more than either of them.
 
 pub mod engine;
-pub mod failure;
 pub mod figures;
 pub mod fill;
 pub mod fill_server;
@@ -25,10 +24,9 @@ mod os;
 mod proof;
 pub mod report;
 pub mod server;
-pub mod size;
 mod started;
 pub mod times;
 pub mod versus;
 pub mod working_set;
 
-pub use failure::Failure;
+pub use nuthatch_program::Failure;

@@ -1,7 +1,7 @@
 //! Results: a median with its spread, and the two ways to print a result.
 
+use nuthatch_program::{Failure, output};
 use std::fmt::{self, Display};
-use std::io::{ErrorKind, Write};
 
 use serde::{Deserialize, Serialize};
 
@@ -64,25 +64,14 @@ struct Line<'r, R> {
 }
 
 /// Prints what a bench of this name found: one line of JSON for programs, or lines for people.
-pub fn print<R: Serialize + Display>(bench: &str, report: &R, json: bool) -> Result<(), String> {
+pub fn print<R: Serialize + Display>(bench: &str, report: &R, json: bool) -> Result<(), Failure> {
     let text = if json {
         let line = Line { bench, report };
         serde_json::to_string(&line).map_err(|error| error.to_string())? + "\n"
     } else {
         report.to_string()
     };
-    write(text.as_bytes())
-}
-
-/// Writes to standard output. A closed pipe is no error: its reader wanted no more.
-pub fn write(text: &[u8]) -> Result<(), String> {
-    let mut out = std::io::stdout();
-    match out.write_all(text).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(format!("standard output: {error}"))
-        }
-        _ => Ok(()),
-    }
+    output::print(&text)
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
 use crate::host::Host;
 use crate::os;
 use crate::report::Spread;
 use crate::server::{Load, LoadOptions, Protocol, Report as Run};
 use crate::started::Started;
+use nuthatch_program::Failure;
 
 /// The first version of memcached that does not write each pipelined get to the socket by itself.
 const JOINS_REPLIES: [u32; 3] = [1, 6, 35];
@@ -199,7 +199,7 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>, String> {
     Ok(stop)
 }
 
-/// Who runs where.
+/// Which cores each side runs on.
 #[derive(Debug, PartialEq, Eq)]
 struct Cores {
     servers: Vec<usize>,
@@ -237,7 +237,7 @@ impl Display for Report {
             writeln!(out, "rival  {}", rival.side)?;
             writeln!(
                 out,
-                "  ours by it: operations a second {:.2}, server CPU time an operation {:.3}",
+                "  ours / it: operations a second {:.2}, server CPU time an operation {:.3}",
                 rival.ratio_ops_per_s, rival.ratio_server_cpu
             )?;
         }

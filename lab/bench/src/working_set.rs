@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use nuthatch::Engine;
-use nuthatch::stats::MessageStats;
+use nuthatch_engine::Engine;
+use nuthatch_engine::stats::MessageStats;
 use serde::Serialize;
 
 use crate::engine::{
     Items, Operations, Options, Ours, Room, Subject, Tally, Worker, preload, round,
 };
-use crate::failure::Failure;
 use crate::report::Spread;
+use nuthatch_program::Failure;
 
 /// Bytes of an element as the paper's table counts them.
 const ELEMENT: usize = 128;
@@ -49,12 +49,12 @@ pub struct Parameters {
         long,
         value_name = "BYTES",
         value_delimiter = ',',
-        value_parser = crate::size::parse,
+        value_parser = nuthatch_program::size::parse,
         conflicts_with_all = ["rivals", "items", "grow", "get_ratio", "memory"]
     )]
     pub working_set: Vec<usize>,
     /// Room for so much of a working set [default: all of it]
-    #[arg(long, value_name = "BYTES", value_parser = crate::size::parse, requires = "working_set")]
+    #[arg(long, value_name = "BYTES", value_parser = nuthatch_program::size::parse, requires = "working_set")]
     pub capacity: Option<usize>,
     /// The share of inserts; the rest are lookups
     #[arg(
@@ -180,7 +180,7 @@ impl<E: Engine> Side for EngineSide<E> {
 
 /// Adds to `sum` what was counted between two moments.
 fn add_difference(sum: &mut MessageStats, after: &MessageStats, before: &MessageStats) {
-    // Whoever else resets the counters meanwhile gets strange figures, but no panic.
+    // Another thread that resets the counters meanwhile gets strange figures, but no panic.
     let counted = |after: u64, before: u64| after.saturating_sub(before);
     sum.server_threads = after.server_threads;
     sum.operations += counted(after.operations, before.operations);
@@ -233,7 +233,7 @@ pub struct EngineReport {
     pub mops: f64,
     /// The same with its spread.
     pub mops_spread: Spread,
-    /// This engine by the one that was named first, round by round.
+    /// This engine / the one that was named first, round by round.
     pub ratio: Spread,
     /// Hits among lookups.
     pub hit_ratio: f64,
@@ -395,7 +395,7 @@ impl Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             out,
-            "batches of {}, {:.0} % inserts; a ratio is by the engine named first",
+            "batches of {}, {:.0} % inserts; a ratio is to the engine named first",
             self.batch,
             self.insert_ratio * 100.0
         )?;

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use nuthatch::{Handle, Item, Key, KeyHasher, Op, Replies, Reply, Request, Time, Value};
+use nuthatch_engine::{Handle, Item, Key, KeyHasher, Op, Replies, Reply, Request, Time, Value};
 
 /// What a request was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,6 +27,8 @@ fn times(usual: usize, wanted: &str) -> usize {
     }
 }
 
+pub use nuthatch_engine::AnyEngine;
+
 pub mod answer;
 pub mod conformance;
 pub mod history;

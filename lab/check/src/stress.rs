@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use nuthatch::{
-    Delta, Engine, Expiry, Handle, Key, Op, Read, Removal, Reply, Request, Store, Time,
+use nuthatch_engine::{
+    AnyEngine, AnyHandle, Audit, Delta, Engine, Expiry, Handle, Key, Op, Read, Removal, Reply,
+    Request, Store, Time,
 };
 use nuthatch_workload::{Distribution, KeyMaker, Popularity, Seed, value};
 use rand::Rng;
@@ -74,7 +75,7 @@ const KEY_SIZE: usize = 16;
 /// Reads, stores, deletes, expiries and maintenance by all threads on all keys: whatever is read
 /// must check, and must not have been overwritten or removed before. Misses are lawful. Ends with an
 /// audit.
-pub fn everything<E: Engine>(engine: &Arc<E>, load: &Load) -> Seen {
+pub fn everything(engine: &Arc<AnyEngine>, load: &Load) -> Seen {
     let ticks = AtomicUsize::new(1000);
     let clock = AtomicUsize::new(0);
     let workers = on_threads(load.threads, |thread| {
@@ -103,7 +104,7 @@ pub fn everything<E: Engine>(engine: &Arc<E>, load: &Load) -> Seen {
 
 /// Keys that stay, in ample memory, while all others around them come and go and the table grows:
 /// readers of those that stay must never miss. Returns how many reads there were.
-pub fn residents<E: Engine>(engine: &Arc<E>, load: &Load) -> usize {
+pub fn residents(engine: &Arc<AnyEngine>, load: &Load) -> usize {
     let keys = KeyMaker::new(KEY_SIZE);
     let residents = load.keys / 10 + 1;
     let mut handle = engine.handle();
@@ -147,8 +148,8 @@ pub fn residents<E: Engine>(engine: &Arc<E>, load: &Load) -> usize {
 }
 
 /// Stores ever new keys, of which some are deleted again, and lets the engine do its housekeeping.
-fn churn<E: Engine>(
-    engine: &Arc<E>,
+fn churn(
+    engine: &Arc<AnyEngine>,
     load: &Load,
     thread: usize,
     residents: u64,
@@ -181,8 +182,8 @@ fn churn<E: Engine>(
 }
 
 /// Reads residents in batches until the churn is over, and touches some.
-fn watch<E: Engine>(
-    engine: &Arc<E>,
+fn watch(
+    engine: &Arc<AnyEngine>,
     load: &Load,
     residents: u64,
     mut random: SmallRng,
@@ -227,7 +228,7 @@ fn watch<E: Engine>(
 }
 
 /// A number that all threads count up by ones: none may be lost. Returns how many there were.
-pub fn counter<E: Engine>(engine: &Arc<E>, load: &Load) -> usize {
+pub fn counter(engine: &Arc<AnyEngine>, load: &Load) -> usize {
     let mut handle = engine.handle();
     let now = Time(1000);
     let key = b"the counter";
@@ -262,9 +263,9 @@ pub fn counter<E: Engine>(engine: &Arc<E>, load: &Load) -> usize {
 }
 
 /// One thread of [`everything`].
-struct Worker<'a, E: Engine> {
-    engine: &'a Arc<E>,
-    handle: E::Handle,
+struct Worker<'a> {
+    engine: &'a Arc<AnyEngine>,
+    handle: AnyHandle,
     load: &'a Load,
     clock: &'a AtomicUsize,
     thread: usize,
@@ -284,8 +285,13 @@ struct Wish {
     value: Vec<u8>,
 }
 
-impl<'a, E: Engine> Worker<'a, E> {
-    fn new(engine: &'a Arc<E>, load: &'a Load, clock: &'a AtomicUsize, thread: usize) -> Self {
+impl<'a> Worker<'a> {
+    fn new(
+        engine: &'a Arc<AnyEngine>,
+        load: &'a Load,
+        clock: &'a AtomicUsize,
+        thread: usize,
+    ) -> Self {
         Self {
             engine,
             handle: engine.handle(),
@@ -394,9 +400,9 @@ impl Seen {
     }
 }
 
-fn one<E: Engine>(
-    engine: &Arc<E>,
-    handle: &mut E::Handle,
+fn one(
+    engine: &Arc<AnyEngine>,
+    handle: &mut AnyHandle,
     now: Time,
     key: &[u8],
     op: Op<'_>,
@@ -426,7 +432,7 @@ pub(crate) fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sy
     })
 }
 
-fn audit<E: Engine>(engine: &Arc<E>) {
+fn audit(engine: &Arc<AnyEngine>) {
     if let Err(broken) = engine.audit() {
         panic!("audit: {broken}");
     }

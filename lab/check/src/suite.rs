@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use nuthatch::Engine;
+use nuthatch_engine::{AnyEngine, Engine, Inspect};
 use nuthatch_workload::Seed;
 use rand::Rng;
 
@@ -38,7 +38,8 @@ macro_rules! suite {
     (@test $check:ident, $make:expr, $extent:expr) => {
         #[test]
         fn $check() {
-            $crate::suite::$check($make, &$extent);
+            let make = |setup| $crate::AnyEngine::new($make(setup));
+            $crate::suite::$check(&make, &$extent);
         }
     };
 }
@@ -110,13 +111,13 @@ impl Extent {
 }
 
 /// What every engine must do, case by case: [`conformance`].
-pub fn conforms<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &Extent) {
+pub fn conforms(make: &dyn Fn(Setup) -> Arc<AnyEngine>, extent: &Extent) {
     conformance::run(extent.cases, make);
 }
 
 /// Random sequences, all of whose answers are the oracle's.
-pub fn answers_sequences_as_the_model_does<E: Engine>(
-    make: impl Fn(Setup) -> Arc<E>,
+pub fn answers_sequences_as_the_model_does(
+    make: &dyn Fn(Setup) -> Arc<AnyEngine>,
     extent: &Extent,
 ) {
     let cases = soak(extent.sequences);
@@ -124,8 +125,8 @@ pub fn answers_sequences_as_the_model_does<E: Engine>(
 }
 
 /// Random sequences on an engine that evicts: items may go at any time, whole.
-pub fn forgets_only_whole_items_under_pressure<E: Engine>(
-    make: impl Fn(Setup) -> Arc<E>,
+pub fn forgets_only_whole_items_under_pressure(
+    make: &dyn Fn(Setup) -> Arc<AnyEngine>,
     extent: &Extent,
 ) {
     let cases = soak(extent.sequences_full);
@@ -133,7 +134,7 @@ pub fn forgets_only_whole_items_under_pressure<E: Engine>(
 }
 
 /// Fills an engine with other keys, until it has to evict.
-fn full<E: Engine>(engine: Arc<E>) -> Arc<E> {
+fn full(engine: Arc<AnyEngine>) -> Arc<AnyEngine> {
     let mut client = Client::new(Arc::clone(&engine));
     let mut number = 0_u64;
     while engine.stats().evictions == 0 {
@@ -150,7 +151,7 @@ fn full<E: Engine>(engine: Arc<E>) -> Arc<E> {
 }
 
 /// Sequences as fuzz targets make them.
-pub fn any_bytes_make_a_sequence<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &Extent) {
+pub fn any_bytes_make_a_sequence(make: &dyn Fn(Setup) -> Arc<AnyEngine>, extent: &Extent) {
     let mut random = Seed(1).thread(0);
     for _ in 0..soak(extent.sequences_of_bytes) {
         let mut bytes = vec![0; random.random_range(0..4000)];
@@ -160,7 +161,7 @@ pub fn any_bytes_make_a_sequence<E: Engine>(make: impl Fn(Setup) -> Arc<E>, exte
 }
 
 /// [`stress::everything`] with room for all keys.
-pub fn stress_in_ample_memory<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &Extent) {
+pub fn stress_in_ample_memory(make: &dyn Fn(Setup) -> Arc<AnyEngine>, extent: &Extent) {
     let load = extent.load(extent.batches, Load::SMOKE);
     let seen = stress::everything(&make(Setup::AMPLE), &load);
     assert!(seen.misses > 0 && seen.changes > 0, "{seen:?}");
@@ -168,8 +169,8 @@ pub fn stress_in_ample_memory<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent:
 }
 
 /// [`stress::everything`] with room for few.
-pub fn stress_under_pressure_with_mixed_sizes<E: Engine>(
-    make: impl Fn(Setup) -> Arc<E>,
+pub fn stress_under_pressure_with_mixed_sizes(
+    make: &dyn Fn(Setup) -> Arc<AnyEngine>,
     extent: &Extent,
 ) {
     let engine = make(Setup::TIGHT);
@@ -181,21 +182,21 @@ pub fn stress_under_pressure_with_mixed_sizes<E: Engine>(
 }
 
 /// [`stress::residents`].
-pub fn residents_are_never_missed<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &Extent) {
+pub fn residents_are_never_missed(make: &dyn Fn(Setup) -> Arc<AnyEngine>, extent: &Extent) {
     let load = extent.load(extent.batches_of_churn, Load::SMOKE);
     let reads = stress::residents(&make(Setup::AMPLE), &load);
     assert!(reads > 0, "nobody read while others came and went");
 }
 
 /// [`stress::counter`].
-pub fn no_increment_is_lost<E: Engine>(make: impl Fn(Setup) -> Arc<E>, extent: &Extent) {
+pub fn no_increment_is_lost(make: &dyn Fn(Setup) -> Arc<AnyEngine>, extent: &Extent) {
     let load = extent.load(extent.batches_of_increments, Load::SMOKE);
     stress::counter(&make(Setup::AMPLE), &load);
 }
 
 /// [`history::linearizable`] with room for all keys, of which there are ever more.
-pub fn histories_are_linearizable_under_growth<E: Engine>(
-    make: impl Fn(Setup) -> Arc<E>,
+pub fn histories_are_linearizable_under_growth(
+    make: &dyn Fn(Setup) -> Arc<AnyEngine>,
     extent: &Extent,
 ) {
     let engine = make(Setup::AMPLE);
@@ -214,8 +215,8 @@ pub fn histories_are_linearizable_under_growth<E: Engine>(
 }
 
 /// [`history::linearizable`] with room for few.
-pub fn histories_are_linearizable_under_eviction<E: Engine>(
-    make: impl Fn(Setup) -> Arc<E>,
+pub fn histories_are_linearizable_under_eviction(
+    make: &dyn Fn(Setup) -> Arc<AnyEngine>,
     extent: &Extent,
 ) {
     let engine = make(Setup::SMALL);

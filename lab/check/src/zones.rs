@@ -18,7 +18,7 @@ pub type Key = u64;
 /// What tells a write from all others.
 pub type Stamp = u64;
 
-/// When a batch was carried out, and by whom.
+/// When a batch was carried out, and by which thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The thread.

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use faulty::{Fault, Faulty};
+use nuthatch_check::AnyEngine;
 use nuthatch_check::conformance::{self, Setup};
 use nuthatch_check::history::{self, Plan};
 use nuthatch_check::sequence::{self, Misses};
@@ -104,7 +105,7 @@ fn conformance_convicts_who_forgets_or_refuses_all() {
         "visit_of_none",
         "engine_says_how_it_was_made",
     ];
-    let (passed, _) = conformance::judge(&[""], Faulty::maker(Fault::Refuses));
+    let (passed, _) = conformance::judge(&[""], &Faulty::maker(Fault::Refuses));
     assert_eq!(passed, OF_NOTHING);
     // It refuses what has to be refused.
     const OF_REFUSALS: [&str; 4] = [
@@ -114,7 +115,7 @@ fn conformance_convicts_who_forgets_or_refuses_all() {
         // The oracle has no index.
         "stats_show_the_index",
     ];
-    let (passed, _) = conformance::judge(&[""], Faulty::maker(Fault::Forgets));
+    let (passed, _) = conformance::judge(&[""], &Faulty::maker(Fault::Forgets));
     let more = passed.into_iter().filter(|name| !OF_NOTHING.contains(name));
     assert_eq!(more.collect::<Vec<_>>(), OF_REFUSALS);
 }
@@ -122,7 +123,7 @@ fn conformance_convicts_who_forgets_or_refuses_all() {
 #[test]
 fn conformance_convicts_who_keeps_its_limit() {
     let make = Faulty::maker(Fault::KeepsItsLimit);
-    let (passed, failed) = conformance::judge(&["memory_limit_changes", "engine_says"], make);
+    let (passed, failed) = conformance::judge(&["memory_limit_changes", "engine_says"], &make);
     assert_eq!(failed, ["memory_limit_changes"]);
     assert_eq!(passed, ["engine_says_how_it_was_made"]);
 }
@@ -132,30 +133,30 @@ fn conformance_convicts_who_keeps_its_limit() {
 fn under_pressure_who_forgets_all_is_convicted() {
     let make = || Faulty::maker(Fault::Forgets);
     let extent = Extent::SMOKE.part(20);
-    let said = conviction(|| suite::forgets_only_whole_items_under_pressure(make(), &extent));
+    let said = conviction(|| suite::forgets_only_whole_items_under_pressure(&make(), &extent));
     assert_says(&said, "forgotten");
-    conviction(|| suite::stress_under_pressure_with_mixed_sizes(make(), &extent));
-    let said = conviction(|| suite::histories_are_linearizable_under_eviction(make(), &extent));
+    conviction(|| suite::stress_under_pressure_with_mixed_sizes(&make(), &extent));
+    let said = conviction(|| suite::histories_are_linearizable_under_eviction(&make(), &extent));
     assert_says(&said, "hardly anything stays");
-    conviction(|| suite::stress_in_ample_memory(make(), &extent));
-    conviction(|| suite::residents_are_never_missed(make(), &extent));
-    conviction(|| suite::no_increment_is_lost(make(), &extent));
+    conviction(|| suite::stress_in_ample_memory(&make(), &extent));
+    conviction(|| suite::residents_are_never_missed(&make(), &extent));
+    conviction(|| suite::no_increment_is_lost(&make(), &extent));
 }
 
 #[test]
 fn under_pressure_who_refuses_all_is_convicted() {
     let make = || Faulty::maker(Fault::Refuses);
     let extent = Extent::SMOKE.part(20);
-    conviction(|| suite::stress_under_pressure_with_mixed_sizes(make(), &extent));
-    conviction(|| suite::histories_are_linearizable_under_eviction(make(), &extent));
-    conviction(|| suite::residents_are_never_missed(make(), &extent));
+    conviction(|| suite::stress_under_pressure_with_mixed_sizes(&make(), &extent));
+    conviction(|| suite::histories_are_linearizable_under_eviction(&make(), &extent));
+    conviction(|| suite::residents_are_never_missed(&make(), &extent));
 }
 
 /// An engine that forgets, where none may.
 mod forgetful {
     use super::*;
 
-    fn forgetful(setup: Setup) -> Arc<Faulty> {
+    fn forgetful(setup: Setup) -> Arc<AnyEngine> {
         Faulty::maker(Fault::None)(Setup {
             memory_limit: 60_000,
             ..setup
@@ -165,7 +166,7 @@ mod forgetful {
     #[test]
     #[should_panic(expected = "size_every_small_one")]
     fn conformance_convicts_it() {
-        conformance::run(&["size_every_small_one"], forgetful);
+        conformance::run(&["size_every_small_one"], &forgetful);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nuthatch::{Chained, ChainedConfig, ChainedEviction, Locks};
+use nuthatch_chained::{Chained, ChainedConfig, ChainedEviction, Locks};
 use nuthatch_check::conformance::Setup;
 use nuthatch_check::suite;
 use nuthatch_check::suite::Extent;

@@ -4,15 +4,16 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use nuthatch::partition::Eviction;
-use nuthatch::partition::cphash::config::{CpHashConfig, ServerThreads};
-use nuthatch::partition::cphash::{CpHash, Rings};
-use nuthatch::{
-    Engine, Handle, Item, Key, KeyHasher, Op, Read, Removal, Replies, Reply, Request, Store, Time,
-};
 use nuthatch_check::conformance::{self, Client, Setup};
 use nuthatch_check::suite::Extent;
 use nuthatch_check::{soak, suite};
+use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
+use nuthatch_cphash::{CpHash, Rings};
+use nuthatch_engine::{
+    AnyEngine, Audit, Engine, Handle, Item, Key, KeyHasher, Op, Read, Removal, Replies, Reply,
+    Request, Store, Time,
+};
+use nuthatch_partition::Eviction;
 use nuthatch_sync::ring::{Array, Single};
 
 fn config(setup: Setup) -> CpHashConfig {
@@ -106,12 +107,12 @@ suite!(crowded, crowded, CROWDED);
 #[test]
 fn evicts_at_random() {
     let random = |setup| {
-        start::<Array>(CpHashConfig {
+        AnyEngine::new(start::<Array>(CpHashConfig {
             eviction: Eviction::Random,
             ..config(setup)
-        })
+        }))
     };
-    conformance::run(&["memory_full"], random);
+    conformance::run(&["memory_full"], &random);
 }
 
 /// What elements take when everything has been flushed and swept: nothing, unless a reference is
@@ -210,7 +211,7 @@ fn a_client_may_panic_in_the_middle_of_a_batch() {
                 let mut keeper = Keeper::new(Some(panics_at));
                 let run = || handle.execute(Time(1000), &batch, &mut keeper);
                 assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
-                // The same door still works.
+                // The same handle still works.
                 let mut keeper = Keeper::new(None);
                 handle.execute(Time(1000), &batch, &mut keeper);
                 assert_eq!(keeper.replies.len(), batch.len());
@@ -288,7 +289,7 @@ fn what_is_being_read_is_not_evicted() {
     };
     assert!(refused > 10 && engine.stats().out_of_memory > 0);
     held.clear();
-    let mut client = Client::new(Arc::clone(&engine));
+    let mut client = Client::new(AnyEngine::new(Arc::clone(&engine)));
     client.set(b"at last", &value);
     assert_eq!(client.get(b"at last").as_deref(), Some(&value[..]));
     assert_eq!(lines_left(&engine), 0);

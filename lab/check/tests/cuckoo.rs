@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use nuthatch::cuckoo::layout::{Design, EightWay, Paper};
-use nuthatch::{Cuckoo, CuckooConfig};
 use nuthatch_check::conformance::Setup;
 use nuthatch_check::suite;
 use nuthatch_check::suite::Extent;
+use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 
-fn make<D: Design>(setup: Setup) -> Arc<Cuckoo<D>> {
+fn make<D: Variant>(setup: Setup) -> Arc<Cuckoo<D>> {
     let config = CuckooConfig {
         memory_limit: setup.memory_limit,
         item_size_max: setup.item_size_max,

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use nuthatch::partition::Eviction;
-use nuthatch::{LockHash, LockHashConfig};
 use nuthatch_check::conformance::Setup;
 use nuthatch_check::suite;
 use nuthatch_check::suite::Extent;
+use nuthatch_partition::{Eviction, LockHash, LockHashConfig};
 
 fn make(setup: Setup, eviction: Eviction, partitions: Option<u32>) -> Arc<LockHash> {
     let config = LockHashConfig {

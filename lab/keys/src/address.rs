@@ -5,7 +5,7 @@
 //! put structures of one kind side by side in pages, in the order in which they are needed. So the
 //! n-th structure of a walk gets the n-th place. Sizes other than a page's are ours.
 
-use nuthatch_hash::functions::page_cache::INODE_BYTES;
+use nuthatch_functions::functions::page_cache::INODE_BYTES;
 
 /// Where a kernel of 32 bits has its memory.
 const KERNEL: u64 = 0xc000_0000;

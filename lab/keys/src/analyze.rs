@@ -1,4 +1,4 @@
-//! `nuthatch hash analyze`: which function and which table size suit a file of keys.
+//! `nuthatch-lab hash analyze`: which function and which table size suit a file of keys.
 //!
 //! With a number of buckets the keys are counted as they are read, in constant memory; the costs are
 //! measured on a sample of them. Without one (`auto`) the keys are held, equal ones once, and the table
@@ -8,20 +8,22 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use nuthatch_hash::distribution::avalanche::Avalanche;
-use nuthatch_hash::distribution::cuckoo::{self, Shape};
-use nuthatch_hash::distribution::{ChiSquared, Histogram, Perfect, set_associative};
-use nuthatch_hash::functions::{Entry, HashedKey, Registry};
-use nuthatch_hash::key::Kind;
-use nuthatch_hash::table::Table;
+use nuthatch_functions::distribution::avalanche::Avalanche;
+use nuthatch_functions::distribution::cuckoo::{self, Shape};
+use nuthatch_functions::distribution::{ChiSquared, set_associative};
+use nuthatch_functions::functions::{Entry, HashedKey, Registry};
+use nuthatch_functions::key::Kind;
+use nuthatch_functions::table::Table;
+use nuthatch_spread::{Histogram, Perfect};
 
 use crate::format::Format;
 use crate::keys::{AnyKey, Keys, Visit};
 use crate::measure::{Cost, Measure, SEARCHED_KEYS};
-use crate::progress::Progress;
 use crate::rank::rank;
+use crate::report;
 use crate::source::{Progressed, Source};
-use crate::{Failure, report};
+use nuthatch_program::progress::Progress;
+use nuthatch_program::{Failure, output};
 
 /// Bytes of keys that are held at most.
 const HELD_BYTES_MAX: usize = 4 << 30;
@@ -78,20 +80,20 @@ impl FromStr for Buckets {
     }
 }
 
-/// What is known of a function on these keys.
+/// The results for one function on these keys.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct Assessment {
     /// Its name.
     pub name: &'static str,
     /// What it computes.
     pub about: &'static str,
-    /// True if nobody can choose keys that collide.
+    /// True if its seed is secret, so that colliding keys cannot be chosen.
     pub seeded: bool,
-    /// How the keys lie.
+    /// Buckets of each size.
     pub histogram: Histogram,
-    /// Whether that is chance.
+    /// How far that is from chance.
     pub chi_squared: ChiSquared,
-    /// Bits of the bucket that turn with a bit of the key.
+    /// Bits of the bucket that flip with a bit of the key.
     pub avalanche: Option<Avalanche>,
     /// What it costs.
     pub cost: Cost,
@@ -101,14 +103,14 @@ pub struct Verdict {
     pub set_associative: Option<set_associative::Filled>,
 }
 
-impl Verdict {
+impl Assessment {
     /// What a perfect hash would do.
     pub fn perfect(&self) -> Perfect {
         Perfect::of(self.histogram.items(), self.histogram.buckets())
     }
 }
 
-/// All that an analysis found.
+/// The results of an analysis.
 #[derive(Clone, Debug)]
 pub struct Analysis {
     /// What the keys are made of.
@@ -116,11 +118,11 @@ pub struct Analysis {
     /// Keys that were equal to others and are counted once; `None` if equal ones were not looked for.
     pub repeated: Option<u64>,
     /// One for each function.
-    pub verdicts: Vec<Verdict>,
+    pub assessments: Vec<Assessment>,
     /// Functions that were left out because the table's size is no power of two.
     pub left_out: Vec<&'static str>,
-    /// What the best function would search in tables of other sizes: buckets, hit, miss. Known where
-    /// the keys were held.
+    /// What the best function would search in tables of other sizes: buckets, hit, miss. Empty where
+    /// the keys were streamed.
     pub sizes: Vec<(u64, f64, f64)>,
     /// What to know about the keys, in words.
     pub warnings: Vec<String>,
@@ -139,16 +141,15 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     analysis.left_out = left_out;
     analysis.warnings.extend(source.cut_short());
-    let ranking = rank(&analysis.verdicts);
+    let ranking = rank(&analysis.assessments);
     if let Some(path) = &options.svg {
         let svg = report::plot(&analysis, &ranking)?;
-        nuthatch_plot::save(path, &svg)
-            .map_err(|error| Failure::data(format!("{}: {error}", path.display())))?;
+        output::save(path, svg.as_bytes())?;
     }
     for warning in &analysis.warnings {
-        crate::output::note(warning);
+        output::note(warning);
     }
-    crate::output::print(&match options.json {
+    nuthatch_program::output::print(&match options.json {
         true => report::json(&analysis, &ranking)?,
         false => report::text(&analysis, &ranking),
     })
@@ -178,7 +179,7 @@ fn choose<'a>(registry: &'a Registry, names: &str) -> Result<Vec<(&'a Entry, Nam
     names.split(',').map(|name| entry(name.trim())).collect()
 }
 
-/// Whether a function was asked for by name: then it is not left out in silence.
+/// Whether a function was chosen by name: then leaving it out is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {
     Yes,
@@ -232,13 +233,13 @@ fn fitting<'a>(
 /// Reads all keys, keeps each once, then counts.
 fn held(source: &mut Source, kind: Kind, entries: &[&Entry]) -> Result<Analysis, Failure> {
     let progress = Progress::new("keys read", None);
-    let mut keys = Keys::none(kind);
+    let mut keys = Keys::empty(kind);
     let mut before = 0;
     while source.next(&mut keys)? == Progressed::More {
         progress.add((keys.len() - before) as u64);
         before = keys.len();
         if keys.bytes() > HELD_BYTES_MAX {
-            return Err(Failure::data(format!(
+            return Err(Failure::run(format!(
                 "more than {} GiB of keys; with --buckets N they need not be held",
                 HELD_BYTES_MAX >> 30
             )));
@@ -250,12 +251,12 @@ fn held(source: &mut Source, kind: Kind, entries: &[&Entry]) -> Result<Analysis,
     check_worth(read as u64, keys.len() > 1)?;
     let items = keys.len() as u64;
     let table =
-        Table::new(items.next_power_of_two()).map_err(|error| Failure::data(error.to_string()))?;
+        Table::new(items.next_power_of_two()).map_err(|error| Failure::run(error.to_string()))?;
     let mut counters = Counters::new(entries, table);
     keys.visit(Count(&mut counters));
     let mut analysis = counters.analysis(kind, &keys, items);
     analysis.repeated = Some((read - keys.len()) as u64);
-    let best = rank(&analysis.verdicts).order[0];
+    let best = rank(&analysis.assessments).order[0];
     analysis.sizes = keys.visit(OtherSizes {
         entry: entries[best],
         table,
@@ -272,11 +273,11 @@ fn streamed(
 ) -> Result<Analysis, Failure> {
     let progress = Progress::new("keys", None);
     let mut counters = Counters::new(entries, table);
-    let mut sample = Keys::none(kind);
-    let mut first = Keys::none(kind);
+    let mut sample = Keys::empty(kind);
+    let mut first = Keys::empty(kind);
     let (mut items, mut differ, mut halvings) = (0, false, 0);
     loop {
-        let mut chunk = Keys::none(kind);
+        let mut chunk = Keys::empty(kind);
         let progressed = source.next(&mut chunk)?;
         chunk.visit(Count(&mut counters));
         items += chunk.len() as u64;
@@ -314,14 +315,14 @@ fn streamed(
     Ok(analysis)
 }
 
-/// Errors: keys that tell nothing about a function.
+/// Errors: keys from which nothing follows about a function.
 fn check_worth(keys: u64, differ: bool) -> Result<(), Failure> {
     match (keys, differ) {
-        (0, _) => Err(Failure::data("no keys")),
-        (1, _) => Err(Failure::data(
+        (0, _) => Err(Failure::run("no keys")),
+        (1, _) => Err(Failure::run(
             "one key says nothing about a hash function; two are needed",
         )),
-        (_, false) => Err(Failure::data(format!(
+        (_, false) => Err(Failure::run(format!(
             "all {keys} keys are equal; every function puts them into one bucket"
         ))),
         (_, true) => Ok(()),
@@ -375,10 +376,10 @@ impl<'a> Counters<'a> {
             entries: self.entries,
             table: self.table,
         });
-        let verdict = |(((entry, counts), cost), in_tables): (_, InTables)| {
+        let assessment = |(((entry, counts), cost), in_tables): (_, InTables)| {
             let (entry, counts): (&&Entry, Vec<u32>) = (entry, counts);
             let histogram = Histogram::of_counts(counts.into_iter().map(u64::from));
-            Verdict {
+            Assessment {
                 name: entry.name,
                 about: entry.about,
                 seeded: entry.seeded,
@@ -394,7 +395,7 @@ impl<'a> Counters<'a> {
         Analysis {
             kind,
             repeated: None,
-            verdicts: all.map(verdict).collect(),
+            assessments: all.map(assessment).collect(),
             left_out: Vec::new(),
             sizes: Vec::new(),
             warnings: Vec::new(),

@@ -20,7 +20,7 @@ use std::fmt;
 use std::io::Write;
 
 use clap::ValueEnum;
-use nuthatch_hash::key::{Block, Dentry, Inode, Kind, Numeric, Page};
+use nuthatch_functions::key::{Block, Dentry, Inode, Kind, Numeric, Page};
 
 use crate::keys::Keys;
 
@@ -174,7 +174,7 @@ pub fn trailer(count: u64) -> String {
 const HEADER: &str = "# nuthatch keys: ";
 const TRAILER: &str = "# end: ";
 
-/// What a comment tells.
+/// The meaning of a comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comment {
     /// The file's format.
@@ -185,7 +185,7 @@ pub enum Comment {
     Other,
 }
 
-/// What a line that begins with `#` tells.
+/// The meaning of a line that begins with `#`.
 pub fn comment(line: &[u8]) -> Comment {
     let text = String::from_utf8_lossy(line);
     let text = text.trim_end();
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     fn parse(format: Format, line: &str) -> Result<Keys, LineError> {
-        let mut keys = Keys::none(format.kind());
+        let mut keys = Keys::empty(format.kind());
         parse_line(format, line.as_bytes(), &mut keys)?;
         Ok(keys)
     }
@@ -292,12 +292,12 @@ mod tests {
         type Output = ();
 
         fn visit<K: crate::keys::AnyKey>(self, keys: &[K]) {
-            let registry = nuthatch_hash::functions::Registry::new(0);
+            let registry = nuthatch_functions::functions::Registry::new(0);
             let entry = registry.find("xxh3").unwrap();
             let hash = K::function(entry).unwrap().hash(keys[0]);
             assert_eq!(
                 hash,
-                <&[u8] as nuthatch_hash::functions::HashedKey>::function(entry)
+                <&[u8] as nuthatch_functions::functions::HashedKey>::function(entry)
                     .unwrap()
                     .hash(self.0)
             );

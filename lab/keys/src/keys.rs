@@ -1,13 +1,13 @@
-//! Keys in memory: one vector of one type, whichever it is.
+//! Keys in memory: one vector of one type, for each kind of key.
 
-use nuthatch_hash::distribution::avalanche::{Avalanche, avalanche};
-use nuthatch_hash::functions::{Entry, HashedKey};
-use nuthatch_hash::key::{Block, Dentry, Inode, Kind, Numeric, Page, flipped};
-use nuthatch_hash::table::Table;
+use nuthatch_functions::distribution::avalanche::{Avalanche, avalanche};
+use nuthatch_functions::functions::{Entry, HashedKey};
+use nuthatch_functions::key::{Block, Dentry, Inode, Kind, Numeric, Page, flipped};
+use nuthatch_functions::table::Table;
 
 /// Keys that avalanche is measured on.
 const AVALANCHE_KEYS: usize = 1024;
-/// Bits of a byte key that are turned over, at most.
+/// Bits of a byte key that are flipped, at most.
 const AVALANCHE_BITS: usize = 128;
 
 /// Keys of one kind.
@@ -61,7 +61,7 @@ impl ByteKeys {
 
 /// A type of key that can be analysed.
 pub trait AnyKey: HashedKey {
-    /// How many bits of the bucket turn with one bit of the key, over the bits in which the keys
+    /// How many bits of the bucket flip with one bit of the key, over the bits in which the keys
     /// differ: no key has the others. `None` for tables that are no power of two, where a bucket's
     /// bits mean little.
     fn avalanche(entry: &Entry, keys: &[Self], table: Table) -> Option<Avalanche>;
@@ -85,14 +85,14 @@ where
 {
     let function = K::function(entry)?;
     let varying = varying_bits(keys);
-    let keys: Vec<K> = some(keys).copied().collect();
+    let keys: Vec<K> = sampled(keys).copied().collect();
     let bucket = |key| function.bucket(key, table);
     let bits = table.is_power_of_two().then(|| table.bits())?;
     avalanche(&keys, &varying, bits, flipped::<K>, bucket)
 }
 
 /// As many keys as avalanche is measured on, from all over them.
-fn some<K>(keys: &[K]) -> impl Iterator<Item = &K> {
+fn sampled<K>(keys: &[K]) -> impl Iterator<Item = &K> {
     keys.iter()
         .step_by(keys.len().div_ceil(AVALANCHE_KEYS).max(1))
 }
@@ -116,13 +116,13 @@ fn varying_bits<K: Numeric>(keys: &[K]) -> Vec<u32> {
 
 impl AnyKey for &[u8] {
     fn avalanche(entry: &Entry, keys: &[Self], table: Table) -> Option<Avalanche> {
-        /// A key by its number, with at most one bit turned over.
-        type Turned = (usize, Option<u32>);
-        let keys: Vec<&[u8]> = some(keys).copied().collect();
+        /// A key by its number, with at most one bit flipped.
+        type Flipped = (usize, Option<u32>);
+        let keys: Vec<&[u8]> = sampled(keys).copied().collect();
         let shortest = keys.iter().map(|key| key.len()).min()?;
         let bits: Vec<u32> = (0..(shortest * 8).min(AVALANCHE_BITS) as u32).collect();
-        let numbers: Vec<Turned> = (0..keys.len()).map(|number| (number, None)).collect();
-        let turn = |(number, bit): Turned| {
+        let numbers: Vec<Flipped> = (0..keys.len()).map(|number| (number, None)).collect();
+        let bucket = |(number, bit): Flipped| {
             let mut bytes = keys[number].to_vec();
             if let Some(bit) = bit {
                 bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
@@ -136,7 +136,7 @@ impl AnyKey for &[u8] {
             &bits,
             bits_out,
             |(number, _), bit| (number, Some(bit)),
-            turn,
+            bucket,
         )
     }
 }
@@ -151,8 +151,8 @@ pub trait Visit {
 }
 
 impl Keys {
-    /// None yet.
-    pub fn none(kind: Kind) -> Self {
+    /// No keys of this kind.
+    pub fn empty(kind: Kind) -> Self {
         match kind {
             Kind::Page => Self::Page(Vec::new()),
             Kind::Block => Self::Block(Vec::new()),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn only_bits_that_differ_are_turned() {
+    fn only_bits_that_differ_are_flipped() {
         assert_eq!(varying_bits(&[0b1000_u64, 0b1001, 0b1100]), [0, 2]);
         let dentry = |parent, name_hash| Dentry { parent, name_hash };
         assert_eq!(varying_bits(&[dentry(1, 0), dentry(1, 4)]), [66]);

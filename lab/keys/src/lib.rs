@@ -11,18 +11,16 @@
 
 mod address;
 pub mod analyze;
+mod bucket_sizes;
 pub mod collect;
-mod failure;
 pub mod figures;
 pub mod format;
 mod keys;
 pub mod live;
 mod measure;
-mod output;
-mod progress;
 mod rank;
 mod report;
 pub mod size;
 mod source;
 
-pub use failure::Failure;
+pub use nuthatch_program::Failure;

@@ -1,12 +1,12 @@
 //! What a function costs: alone, and in a search whose misses it overlaps.
 //!
-//! All functions are measured in turns, in one run, and each cost is a median over the turns. Time is the
+//! All functions are measured alternately, in one run, and each cost is a median over the rounds. Time is the
 //! thread's own CPU time: machines are shared, and what others do is not the function's doing.
 
-use nuthatch_hash::distribution::Histogram;
-use nuthatch_hash::distribution::chained::{Chained, Searched};
-use nuthatch_hash::functions::{Entry, Function};
-use nuthatch_hash::table::Table;
+use nuthatch_functions::distribution::chained::{Chained, Searched};
+use nuthatch_functions::functions::{Entry, Function};
+use nuthatch_functions::table::Table;
+use nuthatch_spread::Histogram;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -19,13 +19,13 @@ use crate::keys::{AnyKey, Visit};
 pub const SEARCHED_KEYS: usize = 1 << 19;
 /// Keys that a function is measured on alone at most: few enough to stay in a core's cache.
 const COMPUTED_KEYS: usize = 1 << 14;
-/// Keys computed in one turn, at least.
-const COMPUTED_PER_TURN: usize = 1 << 17;
-/// Turns of a function alone, and of searches.
-const TURNS: usize = 5;
-const SEARCH_TURNS: usize = 3;
-/// Objects that the searches of one turn look at, about, at most.
-const OBJECTS_PER_TURN: f64 = 4e6;
+/// Keys computed in one round, at least.
+const COMPUTED_PER_ROUND: usize = 1 << 17;
+/// Rounds of a function alone, and of searches.
+const ROUNDS: usize = 5;
+const SEARCH_ROUNDS: usize = 3;
+/// Objects that the searches of one round look at, about, at most.
+const OBJECTS_PER_ROUND: f64 = 4e6;
 
 /// What a function costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,18 +60,18 @@ impl Visit for Measure<'_> {
             .filter_map(|entry| K::function(entry))
             .collect();
         let mut alone = vec![Vec::new(); functions.len()];
-        for _ in 0..TURNS {
-            for (function, turns) in functions.iter().zip(&mut alone) {
-                turns.push(time_alone(*function, &sample.searched, self.table));
+        for _ in 0..ROUNDS {
+            for (function, rounds) in functions.iter().zip(&mut alone) {
+                rounds.push(time_alone(*function, &sample.searched, self.table));
             }
         }
         functions
             .iter()
             .zip(alone)
-            .map(|(function, turns)| {
+            .map(|(function, rounds)| {
                 let (ns_per_search, searched) = sample.search(*function);
                 Cost {
-                    ns_per_key: median(turns),
+                    ns_per_key: median(rounds),
                     ns_per_search,
                     searched,
                 }
@@ -83,15 +83,15 @@ impl Visit for Measure<'_> {
 /// Nanoseconds a key.
 fn time_alone<K: AnyKey>(function: &dyn Function<K>, keys: &[K], table: Table) -> f64 {
     let keys = &keys[..keys.len().min(COMPUTED_KEYS)];
-    let rounds = COMPUTED_PER_TURN.div_ceil(keys.len());
+    let passes = COMPUTED_PER_ROUND.div_ceil(keys.len());
     let start = CpuTime::now();
-    for _ in 0..rounds {
+    for _ in 0..passes {
         function.compute(keys, table);
     }
-    start.elapsed_ns() / (rounds * keys.len()) as f64
+    start.elapsed_ns() / (passes * keys.len()) as f64
 }
 
-/// The keys of one search: which are in the table, and which are asked for.
+/// The keys of one search: those in the table, and those to search.
 pub struct Sample<K> {
     stored: Vec<K>,
     searched: Vec<K>,
@@ -116,32 +116,32 @@ impl<K: AnyKey> Sample<K> {
         }
     }
 
-    /// The median time of a search, and what all of one turn looked at.
+    /// The median time of a search, and what all of one round looked at.
     fn search(&self, function: &dyn Function<K>) -> (f64, Searched) {
         let bucketed = self
             .stored
             .iter()
             .map(|&key| (function.bucket(key, self.table), key));
         let chained = Chained::new(self.table, bucketed);
-        let keys = &self.searched[..self.affordable(function)];
+        let keys = &self.searched[..self.searches_per_round(function)];
         let mut searched = Searched::default();
-        let turns = (0..SEARCH_TURNS)
+        let rounds = (0..SEARCH_ROUNDS)
             .map(|_| {
                 let start = CpuTime::now();
                 searched = function.look_up(keys, &chained);
                 start.elapsed_ns() / keys.len() as f64
             })
             .collect();
-        (median(turns), searched)
+        (median(rounds), searched)
     }
 
-    /// How many of the searches one turn makes: under a function that puts all keys into one bucket,
+    /// How many of the searches one round makes: under a function that puts all keys into one bucket,
     /// all of them would take hours.
-    fn affordable(&self, function: &dyn Function<K>) -> usize {
+    fn searches_per_round(&self, function: &dyn Function<K>) -> usize {
         let mut counts = vec![0; self.table.buckets() as usize];
         function.count(&self.stored, self.table, &mut counts);
         let seen = Histogram::of_counts(counts.into_iter().map(u64::from));
-        let affordable = OBJECTS_PER_TURN / (1.0 + seen.searched_miss());
+        let affordable = OBJECTS_PER_ROUND / (1.0 + seen.searched_miss());
         (affordable as usize).clamp(1, self.searched.len())
     }
 }
@@ -163,17 +163,17 @@ impl CpuTime {
     }
 }
 
-/// The middle of an odd number of turns.
-pub fn median(mut turns: Vec<f64>) -> f64 {
-    turns.sort_by(f64::total_cmp);
-    turns.get(turns.len() / 2).copied().unwrap_or(0.0)
+/// The middle of an odd number of rounds.
+pub fn median(mut rounds: Vec<f64>) -> f64 {
+    rounds.sort_by(f64::total_cmp);
+    rounds.get(rounds.len() / 2).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::keys::Keys;
-    use nuthatch_hash::functions::Registry;
+    use nuthatch_functions::functions::Registry;
 
     #[test]
     fn searches_are_counted_and_half_of_them_hit() {

@@ -1,17 +1,17 @@
-//! What an analysis found: as text, as JSON, as a figure.
+//! The result of an analysis: as text, as JSON, as a figure.
 
 use std::fmt::Write;
 
-use nuthatch_hash::distribution::Histogram;
-use nuthatch_plot::{Axis, Bars, Chart, bars};
+use nuthatch_spread::Histogram;
 use serde::Serialize;
 
-use crate::Failure;
-use crate::analyze::{Analysis, Verdict};
+use crate::analyze::{Analysis, Assessment};
+use crate::bucket_sizes;
 use crate::rank::Ranking;
+use nuthatch_program::Failure;
 
-/// Sizes that a figure has bars for, one by one.
-const PLOTTED_MAX: u64 = 15;
+/// Sizes whose buckets are listed even if there are none.
+const LISTED_MAX: u64 = 15;
 /// Functions that a figure shows beside the perfect one: the best and the worst.
 const PLOTTED_BEST: usize = 2;
 const PLOTTED_WORST: usize = 2;
@@ -19,25 +19,25 @@ const PLOTTED_WORST: usize = 2;
 /// For people: a histogram for each function, the ranking, and what to take.
 pub fn text(analysis: &Analysis, ranking: &Ranking) -> String {
     let mut text = String::new();
-    let verdicts = || ranking.order.iter().map(|&at| &analysis.verdicts[at]);
-    for verdict in verdicts() {
+    let assessments = || ranking.order.iter().map(|&at| &analysis.assessments[at]);
+    for assessment in assessments() {
         // Writing to a String does not fail, here and below.
         let _ = writeln!(
             text,
             "== {}: {}\n{}",
-            verdict.name, verdict.about, verdict.histogram
+            assessment.name, assessment.about, assessment.histogram
         );
     }
     about_keys(&mut text, analysis);
-    ranking_table(&mut text, verdicts());
-    slots_table(&mut text, verdicts());
+    ranking_table(&mut text, assessments());
+    slots_table(&mut text, assessments());
     sizes_table(&mut text, analysis);
     let _ = writeln!(text, "\n{}", ranking.advice);
     text
 }
 
 fn about_keys(text: &mut String, analysis: &Analysis) {
-    let Some(first) = analysis.verdicts.first() else {
+    let Some(first) = analysis.assessments.first() else {
         return;
     };
     let (items, buckets) = (first.histogram.items(), first.histogram.buckets());
@@ -46,18 +46,18 @@ fn about_keys(text: &mut String, analysis: &Analysis) {
     match analysis.repeated {
         Some(0) => {}
         Some(repeated) => {
-            let _ = write!(text, "; {repeated} were equal to others and count once");
+            let _ = write!(text, "; {repeated} were duplicates and count once");
         }
         None => text.push_str("; equal keys count as often as they come"),
     }
     text.push('\n');
     if !analysis.left_out.is_empty() {
         let names = analysis.left_out.join(", ");
-        let _ = writeln!(text, "left out, for they need a power of two: {names}");
+        let _ = writeln!(text, "left out, since they need a power of two: {names}");
     }
 }
 
-fn ranking_table<'a>(text: &mut String, verdicts: impl Iterator<Item = &'a Verdict> + Clone) {
+fn ranking_table<'a>(text: &mut String, assessments: impl Iterator<Item = &'a Assessment> + Clone) {
     let _ = writeln!(
         text,
         "\n{:>4} {:<22} {:>6} {:>8} {:>9} {:>9} {:>9} {:>7} {:>7} {:>9}  seed",
@@ -68,30 +68,30 @@ fn ranking_table<'a>(text: &mut String, verdicts: impl Iterator<Item = &'a Verdi
         "hit",
         "miss",
         "chi z",
-        "turned",
+        "flips",
         "ns/key",
         "ns/search"
     );
-    for (rank, verdict) in verdicts.clone().enumerate() {
-        let seen = &verdict.histogram;
+    for (rank, assessment) in assessments.clone().enumerate() {
+        let seen = &assessment.histogram;
         let _ = writeln!(
             text,
             "{:>4} {:<22} {:>5.1}% {:>8} {:>9.3} {:>9.3} {:>9.1} {:>7} {:>7.2} {:>9.1}  {}",
             rank + 1,
-            verdict.name,
+            assessment.name,
             100.0 * seen.used_buckets() as f64 / seen.buckets() as f64,
             seen.largest(),
             seen.searched_hit(),
             seen.searched_miss(),
-            verdict.chi_squared.z,
-            turned(verdict),
-            verdict.cost.ns_per_key,
-            verdict.cost.ns_per_search,
-            if verdict.seeded { "yes" } else { "-" }
+            assessment.chi_squared.z,
+            flips(assessment),
+            assessment.cost.ns_per_key,
+            assessment.cost.ns_per_search,
+            if assessment.seeded { "yes" } else { "-" }
         );
     }
-    if let Some(verdict) = verdicts.clone().next() {
-        let perfect = verdict.perfect();
+    if let Some(assessment) = assessments.clone().next() {
+        let perfect = assessment.perfect();
         let _ = writeln!(
             text,
             "{:>4} {:<22} {:>5.1}% {:>8} {:>9.3} {:>9.3} {:>9.1} {:>7}",
@@ -107,28 +107,30 @@ fn ranking_table<'a>(text: &mut String, verdicts: impl Iterator<Item = &'a Verdi
     }
     text.push_str(
         "hit, miss: objects searched in a chain. chi z: standard deviations from chance; far above 0\n\
-         keys crowd, far below they avoid one another. turned: pairs of a bit of the key and a bit of\n\
-         the bucket where one turns the other with a chance of about a half. ns/search: a table of\n\
+         keys cluster, far below they are spread too evenly. flips: pairs of a bit of the key and a bit of\n\
+         the bucket where flipping the one flips the other with a chance of about a half. ns/search: a table of\n\
          chains with half of the keys, all searched, hashing included.\n",
     );
 }
 
-fn turned(verdict: &Verdict) -> String {
-    match verdict.avalanche {
+fn flips(assessment: &Assessment) -> String {
+    match assessment.avalanche {
         Some(avalanche) => format!("{:.0}%", 100.0 * avalanche.good),
         None => "-".into(),
     }
 }
 
 /// Tables whose buckets have slots, for the functions with bits enough.
-fn slots_table<'a>(text: &mut String, verdicts: impl Iterator<Item = &'a Verdict>) {
-    let rows: Vec<String> = verdicts
-        .filter_map(|verdict| {
-            let ([ours, memc3], sets) =
-                (verdict.cuckoo.as_ref()?, verdict.set_associative.as_ref()?);
+fn slots_table<'a>(text: &mut String, assessments: impl Iterator<Item = &'a Assessment>) {
+    let rows: Vec<String> = assessments
+        .filter_map(|assessment| {
+            let ([ours, memc3], sets) = (
+                assessment.cuckoo.as_ref()?,
+                assessment.set_associative.as_ref()?,
+            );
             Some(format!(
                 "{:<22} {:>9.1}% {:>10.4} {:>9.1}% {:>10.4} {:>11.1}% {:>10.4}",
-                verdict.name,
+                assessment.name,
                 100.0 * ours.load(),
                 ours.false_tags,
                 100.0 * memc3.load(),
@@ -159,7 +161,7 @@ fn slots_table<'a>(text: &mut String, verdicts: impl Iterator<Item = &'a Verdict
     for row in rows {
         let _ = writeln!(text, "{row}");
     }
-    text.push_str("load: where the first item finds no place. false tags: a search that hits.\n");
+    text.push_str("load: at which the first insert fails. false tags: a search that hits.\n");
 }
 
 fn sizes_table(text: &mut String, analysis: &Analysis) {
@@ -223,7 +225,7 @@ pub(crate) struct Perfect {
 }
 
 impl Perfect {
-    pub(crate) fn of(perfect: &nuthatch_hash::distribution::Perfect) -> Self {
+    pub(crate) fn of(perfect: &nuthatch_spread::Perfect) -> Self {
         Self {
             used_share: perfect.used_share(),
             largest: perfect.largest(),
@@ -257,9 +259,8 @@ pub(crate) struct Bar {
 pub fn json(analysis: &Analysis, ranking: &Ranking) -> Result<String, Failure> {
     let mut text = String::new();
     for (rank, &at) in ranking.order.iter().enumerate() {
-        let line = line(analysis, ranking, rank, &analysis.verdicts[at]);
-        let line =
-            serde_json::to_string(&line).map_err(|error| Failure::data(error.to_string()))?;
+        let line = line(analysis, ranking, rank, &analysis.assessments[at]);
+        let line = serde_json::to_string(&line).map_err(|error| Failure::run(error.to_string()))?;
         text += &line;
         text.push('\n');
     }
@@ -270,20 +271,20 @@ fn line<'a>(
     analysis: &'a Analysis,
     ranking: &'a Ranking,
     rank: usize,
-    verdict: &'a Verdict,
+    assessment: &'a Assessment,
 ) -> Line<'a> {
-    let (seen, perfect) = (&verdict.histogram, verdict.perfect());
-    let slots = |filled: &nuthatch_hash::distribution::cuckoo::Filled| Slots {
+    let (seen, perfect) = (&assessment.histogram, assessment.perfect());
+    let slots = |filled: &nuthatch_functions::distribution::cuckoo::Filled| Slots {
         slots: filled.slots,
         items: filled.items,
         load: filled.load(),
         false_tags: filled.false_tags,
     };
     Line {
-        function: verdict.name,
+        function: assessment.name,
         rank: rank + 1,
         recommended: rank == 0,
-        seeded: verdict.seeded,
+        seeded: assessment.seeded,
         kind: analysis.kind.name(),
         buckets: seen.buckets(),
         items: seen.items(),
@@ -292,18 +293,18 @@ fn line<'a>(
         share_up_to_mean: seen.share_up_to_mean(),
         searched_hit: seen.searched_hit(),
         searched_miss: seen.searched_miss(),
-        chi_squared: verdict.chi_squared.value,
-        chi_squared_z: verdict.chi_squared.z,
-        chi_squared_p: verdict.chi_squared.p,
-        avalanche_mean: verdict.avalanche.map(|avalanche| avalanche.mean),
-        avalanche_worst: verdict.avalanche.map(|avalanche| avalanche.worst),
-        avalanche_good: verdict.avalanche.map(|avalanche| avalanche.good),
-        ns_per_key: verdict.cost.ns_per_key,
-        ns_per_search: verdict.cost.ns_per_search,
+        chi_squared: assessment.chi_squared.value,
+        chi_squared_z: assessment.chi_squared.z,
+        chi_squared_p: assessment.chi_squared.p,
+        avalanche_mean: assessment.avalanche.map(|avalanche| avalanche.mean),
+        avalanche_worst: assessment.avalanche.map(|avalanche| avalanche.worst),
+        avalanche_good: assessment.avalanche.map(|avalanche| avalanche.good),
+        ns_per_key: assessment.cost.ns_per_key,
+        ns_per_search: assessment.cost.ns_per_search,
         perfect: Perfect::of(&perfect),
-        cuckoo: verdict.cuckoo.as_ref().map(|[ours, _]| slots(ours)),
-        cuckoo_memc3: verdict.cuckoo.as_ref().map(|[_, memc3]| slots(memc3)),
-        set_associative: verdict.set_associative.as_ref().map(|filled| Slots {
+        cuckoo: assessment.cuckoo.as_ref().map(|[ours, _]| slots(ours)),
+        cuckoo_memc3: assessment.cuckoo.as_ref().map(|[_, memc3]| slots(memc3)),
+        set_associative: assessment.set_associative.as_ref().map(|filled| Slots {
             slots: filled.sets * filled.ways,
             items: filled.kept,
             load: filled.load(),
@@ -315,74 +316,31 @@ fn line<'a>(
 }
 
 /// All sizes that occur, and those up to 15 that do not.
-pub(crate) fn histogram_rows(
-    seen: &Histogram,
-    perfect: nuthatch_hash::distribution::Perfect,
-) -> Vec<Bar> {
-    let bar = |row: nuthatch_hash::distribution::Row| Bar {
+pub(crate) fn histogram_rows(seen: &Histogram, perfect: nuthatch_spread::Perfect) -> Vec<Bar> {
+    let bar = |row: nuthatch_spread::Row| Bar {
         size: row.size,
         buckets: row.buckets,
         items: row.items,
         sum_pct: row.sum_pct,
         perfect_buckets: perfect.buckets_of(row.size),
     };
-    seen.rows(PLOTTED_MAX).into_iter().map(bar).collect()
+    seen.rows(LISTED_MAX).into_iter().map(bar).collect()
 }
 
-/// A figure: buckets of each size under a perfect hash, the best functions and the worst.
+/// The figure of bucket sizes under the best functions and the worst.
 pub fn plot(analysis: &Analysis, ranking: &Ranking) -> Result<String, Failure> {
     let order = &ranking.order;
     let worst_from = order.len().saturating_sub(PLOTTED_WORST).max(PLOTTED_BEST);
     let worst = order.get(worst_from..).unwrap_or(&[]);
     let shown = order.iter().take(PLOTTED_BEST).chain(worst);
     let shown: Vec<(&str, &Histogram)> = shown
-        .map(|&at| (analysis.verdicts[at].name, &analysis.verdicts[at].histogram))
+        .map(|&at| {
+            (
+                analysis.assessments[at].name,
+                &analysis.assessments[at].histogram,
+            )
+        })
         .collect();
-    let Some((_, first)) = shown.first() else {
-        return Err(Failure::data("no function to draw"));
-    };
-    let title = format!(
-        "{} {} keys in {} buckets",
-        first.items(),
-        analysis.kind.name(),
-        first.buckets()
-    );
-    plot_histograms(&title, &shown)
-}
-
-/// A figure: buckets of each size, under a perfect hash and under these functions, of one table.
-pub fn plot_histograms(title: &str, shown: &[(&str, &Histogram)]) -> Result<String, Failure> {
-    let Some((_, first)) = shown.first() else {
-        return Err(Failure::data("nothing to draw"));
-    };
-    let perfect = nuthatch_hash::distribution::Perfect::of(first.items(), first.buckets());
-    let with_rest = |mut heights: Vec<f64>, all: f64| {
-        let rest = (all - heights.iter().sum::<f64>()).max(0.0);
-        // What is less than a bucket is none.
-        heights.push(if rest < 0.5 { 0.0 } else { rest });
-        heights
-    };
-    let sizes = || 0..=PLOTTED_MAX;
-    let expected = sizes()
-        .map(|size| perfect.buckets_of(size).round())
-        .collect();
-    let mut all = vec![Bars {
-        name: "(a perfect hash)".into(),
-        heights: with_rest(expected, first.buckets() as f64),
-    }];
-    all.extend(shown.iter().map(|(name, seen)| Bars {
-        name: (*name).to_owned(),
-        heights: with_rest(
-            sizes().map(|size| seen.buckets_of(size) as f64).collect(),
-            seen.buckets() as f64,
-        ),
-    }));
-    let rest = format!(">{PLOTTED_MAX}");
-    let places: Vec<String> = sizes().map(|size| size.to_string()).chain([rest]).collect();
-    let chart = Chart {
-        title: title.to_owned(),
-        x: Axis::linear("objects in a bucket"),
-        y: Axis::logarithmic("buckets"),
-    };
-    bars(&chart, &places, &all).map_err(|error| Failure::data(error.to_string()))
+    let title = format!("Bucket sizes of {} keys", analysis.kind.name());
+    bucket_sizes::figure(&title, &shown)
 }

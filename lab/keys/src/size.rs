@@ -1,14 +1,14 @@
-//! `nuthatch hash size`: the table that each rule gives for an amount of memory.
+//! `nuthatch-lab hash size`: the table that each rule gives for an amount of memory.
 
 use std::fmt::{self, Write};
 use std::fs;
 
 use clap::Args;
-use nuthatch_hash::distribution::Perfect;
 use nuthatch_hash::sizing::{self, IndexShape, KernelTable, Rule};
+use nuthatch_spread::Perfect;
 use serde::Serialize;
 
-use crate::{Failure, output};
+use nuthatch_program::{Failure, output};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -62,7 +62,7 @@ pub struct Row {
     pub buckets: u64,
     /// Bytes of all buckets.
     pub bytes: u64,
-    /// Those bytes by the memory's.
+    /// Those bytes / the memory's.
     pub share: f64,
     /// Items in the table.
     pub items: u64,
@@ -82,7 +82,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let rows = rows(memory, items);
     let text = match options.json {
         true => json(&rows)?,
-        false => text(memory, items, &rows).map_err(|error| Failure::data(error.to_string()))?,
+        false => text(memory, items, &rows).map_err(|error| Failure::run(error.to_string()))?,
     };
     output::print(&text)
 }
@@ -115,11 +115,11 @@ pub fn rows(memory: u64, items: u64) -> Vec<Row> {
         memory,
         items,
     ));
-    let asked = sizing::index(memory, Some(items), SHAPE, BUCKETS_MIN);
-    if asked != start {
+    let sized = sizing::index(memory, Some(items), SHAPE, BUCKETS_MIN);
+    if sized != start {
         rows.push(index(
-            &format!("nuthatch, at start: {}", asked.rule),
-            asked,
+            &format!("nuthatch, at start: {}", sized.rule),
+            sized,
             memory,
             items,
         ));
@@ -131,8 +131,8 @@ pub fn rows(memory: u64, items: u64) -> Vec<Row> {
     rows
 }
 
-/// Our index: a hit looks at the item and at those whose tag matches in vain, a miss at the latter. While
-/// it holds fewer items than are asked about, it holds what it can.
+/// Our index: a hit looks at the item and at those with a false tag match, a miss at the latter. While
+/// it holds fewer items than are given, it holds what it can.
 fn index(rule: &str, size: sizing::IndexSize, memory: u64, items: u64) -> Row {
     let held = items.min(size.buckets * size.slots);
     let false_tags = size.false_tags(held);
@@ -152,7 +152,7 @@ fn json(rows: &[Row]) -> Result<String, Failure> {
     rows.iter()
         .map(|row| serde_json::to_string(row).map(|line| line + "\n"))
         .collect::<Result<_, _>>()
-        .map_err(|error| Failure::data(error.to_string()))
+        .map_err(|error| Failure::run(error.to_string()))
 }
 
 fn text(memory: u64, items: u64, rows: &[Row]) -> Result<String, fmt::Error> {
@@ -199,7 +199,7 @@ fn text(memory: u64, items: u64, rows: &[Row]) -> Result<String, fmt::Error> {
 /// Bytes of this machine's memory.
 fn machine_memory() -> Result<u64, Failure> {
     let path = "/proc/meminfo";
-    let failed = |words: &str| Failure::data(format!("{path}: {words}; give --memory"));
+    let failed = |words: &str| Failure::run(format!("{path}: {words}; give --memory"));
     let text = fs::read_to_string(path).map_err(|error| failed(&error.to_string()))?;
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib: Option<u64> = total.and_then(|rest| rest.split_whitespace().next()?.parse().ok());

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, stdin};
 use std::path::Path;
 
-use crate::Failure;
 use crate::format::{Comment, Format, comment, parse_line};
 use crate::keys::Keys;
+use nuthatch_program::Failure;
 
 /// Bytes read at a time.
 const BLOCK: usize = 1 << 20;
@@ -43,7 +43,7 @@ pub enum Progressed {
 }
 
 impl Source {
-    /// Opens a file, or standard input for `-`. Without a format, the file's first line must tell it,
+    /// Opens a file, or standard input for `-`. Without a format, the file's first line gives it,
     /// or it is `lines`.
     pub fn open(path: &Path, format: Option<Format>) -> Result<Self, Failure> {
         if path == Path::new("-") {
@@ -55,11 +55,11 @@ impl Source {
             ));
         }
         let name = path.display().to_string();
-        let failed = |error| Failure::data(format!("{name}: {error}"));
+        let failed = |error| Failure::run(format!("{name}: {error}"));
         let file = File::open(path).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
         if about.is_dir() {
-            return Err(Failure::data(format!(
+            return Err(Failure::run(format!(
                 "{name}: a directory, not a file of keys"
             )));
         }
@@ -143,7 +143,7 @@ impl Source {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.failed(&error.to_string())),
             }
-            // A pipe gives what it has: whoever waits for more would hold up the keys that came.
+            // A pipe gives what it has: waiting for more would hold up the keys that came.
             if self.size.is_none() && filled > start {
                 break;
             }
@@ -244,7 +244,7 @@ impl Source {
     }
 
     fn failed(&self, words: &str) -> Failure {
-        Failure::data(format!("{}: {words}", self.name))
+        Failure::run(format!("{}: {words}", self.name))
     }
 }
 
@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn read(source: &mut Source) -> Result<Keys, Failure> {
-        let mut keys = Keys::none(source.format()?.kind());
+        let mut keys = Keys::empty(source.format()?.kind());
         while source.next(&mut keys)? == Progressed::More {}
         Ok(keys)
     }
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         let mut wrong = source(b"1\n# comment\nx\n", 3, Some(Format::U64), None);
-        let Err(Failure::Data(words)) = read(&mut wrong) else {
+        let Err(Failure::Run(words)) = read(&mut wrong) else {
             panic!("read");
         };
         assert_eq!(
@@ -333,16 +333,14 @@ mod tests {
             None,
         );
         assert!(
-            matches!(read(&mut long), Err(Failure::Data(words)) if words.contains("line 1 has"))
+            matches!(read(&mut long), Err(Failure::Run(words)) if words.contains("line 1 has"))
         );
     }
 
     #[test]
     fn a_file_that_shrinks() {
         let mut shrunk = source(b"1\n2\n", 100, Some(Format::U64), Some(100));
-        assert!(
-            matches!(read(&mut shrunk), Err(Failure::Data(words)) if words.contains("shorter"))
-        );
+        assert!(matches!(read(&mut shrunk), Err(Failure::Run(words)) if words.contains("shorter")));
     }
 
     #[test]
@@ -355,14 +353,14 @@ mod tests {
         }
         let mut odd = source(&bytes[..9], 100, Some(Format::U64le), None);
         assert!(
-            matches!(read(&mut odd), Err(Failure::Data(words)) if words.contains("1 bytes into"))
+            matches!(read(&mut odd), Err(Failure::Run(words)) if words.contains("1 bytes into"))
         );
     }
 
     #[test]
     fn the_last_line_may_lack_its_newline_and_lines_may_be_empty() {
         let mut source = source(b"a\n\nb", 100, None, None);
-        let mut expected = Keys::none(nuthatch_hash::key::Kind::Bytes);
+        let mut expected = Keys::empty(nuthatch_functions::key::Kind::Bytes);
         for key in ["a", "", "b"] {
             parse_line(Format::Lines, key.as_bytes(), &mut expected).unwrap();
         }

@@ -1,8 +1,8 @@
 //! What several commands take on their command lines, and how it is read.
 
 use clap::{Args, ValueEnum};
-use nuthatch_bench::size;
 use nuthatch_flow::{ENTRIES_MAX, Vector};
+use nuthatch_program::size;
 use nuthatch_workload::Distribution;
 
 use crate::design::OneOrAll;
@@ -21,7 +21,7 @@ pub struct Skew {
     pub theta: f64,
 }
 
-/// Shapes of popularity.
+/// Distributions of popularity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DistName {
     /// All alike
@@ -90,7 +90,7 @@ pub(crate) fn positive_count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Flows, or copies of them: as many as have room.
+/// Flows, or copies of them, up to the limit.
 pub(crate) fn flow_count(text: &str) -> Result<u64, String> {
     match positive_count(text)? {
         count if count > FLOWS_MAX => Err(format!("at most {FLOWS_MAX}")),

@@ -1,8 +1,8 @@
-//! `nuthatch flow attack`: normal traffic, and then a scan beside it, each packet of it a new flow.
+//! `nuthatch-lab flow attack`: normal traffic, and then a scan beside it, each packet of it a new flow.
 //!
-//! What is asked: do the flows of normal traffic stay cached, what does a packet cost meanwhile, and
+//! The questions: do the flows of normal traffic stay cached, what does a packet cost meanwhile, and
 //! does any burst take much longer than others. A scan is the worst case of a flow cache: every packet
-//! of it misses, is classified, and takes somebody's place.
+//! of it misses, is classified, and evicts an entry.
 
 use std::path::PathBuf;
 
@@ -10,22 +10,23 @@ use clap::Args;
 use nuthatch_bench::report::Spread;
 use nuthatch_flow::Vector;
 use nuthatch_hash::KeyHasher;
-use nuthatch_plot::{Axis, Bars, Chart};
 use nuthatch_workload::Seed;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde::Serialize;
 
-use crate::RunError;
 use crate::arguments::{self, Skew, flow_count, positive_count, share};
 use crate::classifier::Classifier;
 use crate::cycles::{self, Rate};
 use crate::design::{self, Design, DesignOptions};
+use crate::figures;
 use crate::generate::{Scan, Shape, Traffic};
 use crate::input::load_rules;
 use crate::key::FlowKey;
 use crate::pipeline::{Outcome, Pipeline, Stage};
 use crate::report::{self, Row};
+use nuthatch_program::Failure;
+use nuthatch_program::progress::Progress;
 
 /// Bursts that are judged together.
 const CHUNK: usize = 32;
@@ -78,7 +79,7 @@ pub struct Options {
 /// What a phase gave.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Phase {
-    /// Packets of normal flows that the microflow cache decided, by packets of normal flows.
+    /// Packets of normal flows that the microflow cache decided, / packets of normal flows.
     pub hit_rate: f64,
     /// Cycles of the microflow stage for a packet.
     pub cycles_per_lookup: f64,
@@ -93,12 +94,12 @@ pub struct Phase {
     pub mpps: f64,
 }
 
-/// What was found of a design.
+/// What was measured of a design.
 #[derive(Clone, Debug, Serialize)]
-pub struct Found {
+pub struct Measurement {
     /// Which slots may hold a key, or which rival it is.
     pub layout: String,
-    /// Who leaves.
+    /// The eviction policy.
     pub eviction: String,
     /// Slots.
     pub entries: u64,
@@ -122,7 +123,7 @@ pub struct Found {
     pub during: Phase,
 }
 
-impl Row for Found {
+impl Row for Measurement {
     const COLUMNS: &'static [&'static str] = &[
         "layout",
         "eviction",
@@ -152,12 +153,12 @@ impl Row for Found {
 }
 
 /// Attacks, prints and draws.
-pub fn run(options: &Options) -> Result<(), RunError> {
+pub fn run(options: &Options) -> Result<(), Failure> {
     let rules = load_rules(options.rules.as_deref())?;
-    let classifier = Classifier::new(&rules).map_err(|error| RunError::Data(error.to_string()))?;
-    let found = measure(options, &classifier)?;
+    let classifier = Classifier::new(&rules).map_err(|error| Failure::Run(error.to_string()))?;
+    let rows = measure(options, &classifier)?;
     if let Some(path) = &options.svg {
-        report::save(path, draw(&found))?;
+        report::save(path, figures::scan(&rows, options))?;
     }
     let title = format!(
         "Normal flows ({}), and a scan of {} of all packets beside them; {} rules; {} packets a \
@@ -170,27 +171,30 @@ pub fn run(options: &Options) -> Result<(), RunError> {
         options.batch,
         cycles::UNIT,
     );
-    report::print(&title, &found, options.json)
+    report::print(&title, &rows, options.json)
 }
 
-fn measure(options: &Options, classifier: &Classifier) -> Result<Vec<Found>, RunError> {
-    design::say_rounding(options.entries);
+fn measure(options: &Options, classifier: &Classifier) -> Result<Vec<Measurement>, Failure> {
+    design::note_rounding(options.entries);
     let mut designs = options.designs.designs()?;
     if options.rivals {
         designs.extend(design::rivals());
     }
-    let bar = report::progress(designs.len());
-    let mut found = Vec::new();
+    let bar = Progress::steps(designs.len());
+    let mut rows = Vec::new();
     for design in designs {
-        bar.set_message(design.name());
-        found.push(attack(design, options, classifier)?);
-        bar.inc(1);
+        bar.step(design.name());
+        rows.push(attack(design, options, classifier)?);
+        bar.add(1);
     }
-    bar.finish_and_clear();
-    Ok(found)
+    Ok(rows)
 }
 
-fn attack(design: Design, options: &Options, classifier: &Classifier) -> Result<Found, RunError> {
+fn attack(
+    design: Design,
+    options: &Options,
+    classifier: &Classifier,
+) -> Result<Measurement, Failure> {
     let entries = design.entries(options.entries);
     let most = (entries * 4 / 5).clamp(1, arguments::FLOWS_MAX);
     let flows = options.flows.unwrap_or(most);
@@ -202,7 +206,7 @@ fn attack(design: Design, options: &Options, classifier: &Classifier) -> Result<
     };
     let limit = usize::try_from(options.megaflows).unwrap_or(usize::MAX);
     let hasher = KeyHasher::seeded(options.seed);
-    let mut site = Site {
+    let mut scenario = Scenario {
         pipeline: Pipeline::new(cache, limit, classifier, hasher),
         traffic: Traffic::new(&shape, options.seed),
         scan: Scan::new(options.seed),
@@ -211,11 +215,11 @@ fn attack(design: Design, options: &Options, classifier: &Classifier) -> Result<
         rate: Rate::start(),
     };
     // Each phase once before it is measured: a cache in use, and an attack that goes on.
-    site.phase(options.packets.max(flows.saturating_mul(4)), 0.0);
-    let before = site.phase(options.packets, 0.0);
-    site.phase(options.packets, options.share);
-    let during = site.phase(options.packets, options.share);
-    Ok(Found {
+    scenario.phase(options.packets.max(flows.saturating_mul(4)), 0.0);
+    let before = scenario.phase(options.packets, 0.0);
+    scenario.phase(options.packets, options.share);
+    let during = scenario.phase(options.packets, options.share);
+    Ok(Measurement {
         layout: design.layout(),
         eviction: design.eviction(),
         entries,
@@ -232,7 +236,7 @@ fn attack(design: Design, options: &Options, classifier: &Classifier) -> Result<
 }
 
 /// What is attacked, and by what.
-struct Site<'a> {
+struct Scenario<'a> {
     pipeline: Pipeline<'a>,
     traffic: Traffic,
     scan: Scan,
@@ -241,7 +245,7 @@ struct Site<'a> {
     rate: Rate,
 }
 
-impl Site<'_> {
+impl Scenario<'_> {
     fn phase(&mut self, packets: u64, share: f64) -> Phase {
         let mut keys = vec![FlowKey::default(); self.batch];
         let mut scanned = vec![false; self.batch];
@@ -273,11 +277,11 @@ impl Site<'_> {
                 }
             }
         }
-        let cycles_per_packet = middle_chunk(&bursts);
+        let cycles_per_packet = median_chunk(&bursts);
         bursts.sort_by(f64::total_cmp);
         Phase {
             hit_rate: hits as f64 / normal.max(1) as f64,
-            cycles_per_lookup: middle_chunk(&lookups),
+            cycles_per_lookup: median_chunk(&lookups),
             cycles_per_packet,
             p999_burst: bursts[(bursts.len() - 1) * 999 / 1000],
             max_burst: bursts[bursts.len() - 1],
@@ -287,36 +291,9 @@ impl Site<'_> {
 }
 
 /// The mean of the chunk of bursts in the middle.
-fn middle_chunk(bursts: &[f64]) -> f64 {
+fn median_chunk(bursts: &[f64]) -> f64 {
     let means = bursts
         .chunks(CHUNK)
         .map(|chunk| chunk.iter().sum::<f64>() / chunk.len() as f64);
     Spread::of(means).median
-}
-
-fn draw(found: &[Found]) -> Result<String, nuthatch_plot::PlotError> {
-    let names: Vec<String> = found
-        .iter()
-        .map(|row| format!("{} {}", row.layout, row.eviction))
-        .collect();
-    let series = [
-        (
-            "before",
-            found.iter().map(|row| row.before.hit_rate).collect(),
-        ),
-        (
-            "during the attack",
-            found.iter().map(|row| row.during.hit_rate).collect(),
-        ),
-    ]
-    .map(|(name, heights)| Bars {
-        name: name.to_owned(),
-        heights,
-    });
-    let chart = Chart {
-        title: "Hit rate of normal flows".to_owned(),
-        x: Axis::linear("design"),
-        y: Axis::linear("hit rate"),
-    };
-    nuthatch_plot::bars(&chart, &names, &series)
 }

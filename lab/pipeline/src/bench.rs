@@ -1,11 +1,11 @@
-//! `nuthatch flow bench`: tables alone, by the parameters of the paper's micro-benchmark (section 6).
+//! `nuthatch-lab flow bench`: tables alone, with the parameters of the paper's micro-benchmark (section 6).
 //!
 //! Keys are drawn from a working set, looked up in batches, and what is missed costs a penalty of so
 //! many cycles and is inserted. After a warm-up, rounds of all designs alternate. A round goes
 //! through so many lookups twice: with misses and inserts, for the hit rate and the packet rate; and
-//! lookups alone, for their cycles. A round's figure is that of its block in the middle, which the
-//! system's interruptions hardly move: a block is much shorter than a time slice. A value says which key it is of, so that a tag that two keys
-//! share counts as a miss, as it would with the flow's key compared.
+//! lookups alone, for their cycles. A round's value is that of its median block, which the system's
+//! interruptions hardly move: a block is much shorter than a time slice. A value says which key it is of, so that a
+//! tag that two keys share counts as a miss, as it would with the flow's key compared.
 
 use std::path::PathBuf;
 
@@ -13,17 +13,18 @@ use clap::Args;
 use nuthatch_bench::report::Spread;
 use nuthatch_flow::{Vector, theory};
 use nuthatch_hash::KeyHasher;
-use nuthatch_plot::{Axis, Bars, Chart, Curve};
 use nuthatch_workload::{Distribution, Popularity, Seed};
 use rand::rngs::SmallRng;
 use serde::Serialize;
 
-use crate::RunError;
 use crate::arguments::{self, Skew};
 use crate::cycles::{self, Rate};
 use crate::design::{self, Design, DesignOptions, OneOrAll};
+use crate::figures;
 use crate::microflow::FlowCache;
 use crate::report::{self, Row};
+use nuthatch_program::Failure;
+use nuthatch_program::progress::Progress;
 
 /// Keys that are drawn before the clock starts.
 const BLOCK: usize = 4096;
@@ -34,10 +35,10 @@ pub struct Options {
     /// The designs.
     #[command(flatten)]
     pub designs: DesignOptions,
-    /// Entries of a table, by comma; k and m are powers of 1024
+    /// Entries of a table, separated by commas; k and m are powers of 1024
     #[arg(long, value_delimiter = ',', default_value = "1m", value_parser = arguments::entries)]
     pub entries: Vec<u64>,
-    /// Oversubscription factors, by comma: keys of the working set by entries
+    /// Oversubscription factors, separated by commas: keys of the working set / entries
     #[arg(long, value_name = "FACTORS", value_delimiter = ',', default_value = "0.95",
         value_parser = arguments::factor)]
     pub oversubscription: Vec<f64>,
@@ -47,7 +48,7 @@ pub struct Options {
     /// How popular the keys are.
     #[command(flatten)]
     pub skew: Skew,
-    /// Lookups of the warm-up by keys of the working set
+    /// Lookups of the warm-up / keys of the working set
     #[arg(long, value_name = "TIMES", default_value_t = 100.0, value_parser = arguments::not_negative)]
     pub warm_up: f64,
     /// What a miss costs: cycles of the time-stamp counter (nanoseconds where there is none)
@@ -63,7 +64,7 @@ pub struct Options {
     /// Rounds: the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub rounds: u64,
-    /// Comparisons, by comma: scalar, and what this machine has of sse2, avx2, avx512, neon; or all;
+    /// Comparisons, separated by commas: scalar, and what this machine has of sse2, avx2, avx512, neon; or all;
     /// the best if not said
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = arguments::vector)]
     pub vector: Vec<OneOrAll<Vector>>,
@@ -76,17 +77,17 @@ pub struct Options {
     /// Print one line of JSON for each design
     #[arg(long)]
     pub json: bool,
-    /// Draw the hit rates into a file: bars, or curves over several factors
+    /// Draw the hit rates into a file: dots, or curves over several factors
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 }
 
-/// What was found of a design.
+/// What was measured of a design.
 #[derive(Clone, Debug, Serialize)]
-pub struct Found {
+pub struct Measurement {
     /// Which slots may hold a key, or which rival it is.
     pub layout: String,
-    /// Who leaves.
+    /// The eviction policy.
     pub eviction: String,
     /// Bits of tag and value.
     pub entry: String,
@@ -96,7 +97,7 @@ pub struct Found {
     pub entries: u64,
     /// Keys of the working set.
     pub keys: u64,
-    /// Keys by slots.
+    /// Keys / slots.
     pub oversubscription: f64,
     /// How popular they are.
     pub distribution: String,
@@ -104,8 +105,10 @@ pub struct Found {
     pub batch: u64,
     /// What a miss costs, in the unit of `cycles_unit`.
     pub miss_penalty: u64,
-    /// Hits by lookups; a tag that two keys share is no hit.
+    /// Hits / lookups, over all rounds; a tag that two keys share is no hit.
     pub hit_rate: f64,
+    /// The same round by round, with its spread.
+    pub hit_rate_spread: Spread,
     /// What the analysis expects of it, if keys are equally likely.
     pub theory: Option<f64>,
     /// Cycles of a lookup in a batch, hit or miss: the median round.
@@ -120,7 +123,7 @@ pub struct Found {
     pub mpps_spread: Spread,
 }
 
-impl Row for Found {
+impl Row for Measurement {
     const COLUMNS: &'static [&'static str] = &[
         "layout",
         "eviction",
@@ -150,13 +153,13 @@ impl Row for Found {
 }
 
 /// Measures, prints and draws.
-pub fn run(options: &Options) -> Result<(), RunError> {
-    let found = measure(options)?;
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let rows = measure(options)?;
     if let Some(path) = &options.svg {
-        report::save(path, draw(&found, options))?;
+        report::save(path, figures::hit_rates(&rows, options))?;
     }
     let title = format!(
-        "{} keys, batches of {}, {} {} a miss, warm-up {} x the keys, {} rounds of {} lookups:",
+        "{} keys, batches of {}, {} {} a miss, warm-up of {} lookups / key, {} rounds of {} lookups:",
         options.skew.name(),
         options.batch,
         options.miss_penalty,
@@ -165,56 +168,65 @@ pub fn run(options: &Options) -> Result<(), RunError> {
         options.rounds,
         options.lookups
     );
-    report::print(&title, &found, options.json)
+    report::print(&title, &rows, options.json)
 }
 
 /// Measures all designs at all sizes and factors.
-pub fn measure(options: &Options) -> Result<Vec<Found>, RunError> {
+pub fn measure(options: &Options) -> Result<Vec<Measurement>, Failure> {
     let mut designs = options.designs.designs()?;
     if options.rivals {
         designs.extend(design::rivals());
     }
     let vectors = match &options.vector[..] {
         [] => vec![Vector::detect()],
-        asked => design::chosen(asked, &Vector::available().collect::<Vec<_>>()),
+        names => design::chosen(names, &Vector::available().collect::<Vec<_>>()),
     };
     let points = sizes(options)?;
-    let mut found = Vec::new();
-    let bar = report::progress(points.len() * designs.len() * vectors.len());
+    let mut rows = Vec::new();
+    let bar = Progress::steps(points.len() * designs.len() * vectors.len());
     let rate = Rate::start();
     for (entries, keys) in points {
-        let mut sides = Vec::new();
+        let mut candidates = Vec::new();
         for &design in &designs {
             // Rivals compare as they like.
             let of_ours = matches!(design, Design::Table { .. });
             let count = if of_ours { vectors.len() } else { 1 };
             for &vector in &vectors[..count] {
-                bar.set_message(format!("warming up {}", design.name()));
-                sides.push(Side::warmed_up(design, vector, entries, keys, options)?);
-                bar.inc(1);
+                bar.step(format!("warming up {}", design.name()));
+                candidates.push(Candidate::warmed_up(
+                    design, vector, entries, keys, options,
+                )?);
+                bar.add(1);
             }
         }
         for round in 0..options.rounds {
-            for side in &mut sides {
-                bar.set_message(format!("round {}", round + 1));
-                side.round(round, options);
+            for candidate in &mut candidates {
+                bar.step(format!("round {}", round + 1));
+                candidate.round(round, options);
             }
         }
-        found.extend(sides.iter().map(|side| side.found(&rate, options)));
+        rows.extend(
+            candidates
+                .iter()
+                .map(|candidate| candidate.measurement(&rate, options)),
+        );
     }
-    bar.finish_and_clear();
-    Ok(found)
+    Ok(rows)
 }
 
 /// Entries and keys of each point.
-fn sizes(options: &Options) -> Result<Vec<(u64, u64)>, RunError> {
+fn sizes(options: &Options) -> Result<Vec<(u64, u64)>, Failure> {
     let mut points = Vec::new();
-    for &asked in &options.entries {
-        design::say_rounding(asked);
+    for &requested in &options.entries {
+        design::note_rounding(requested);
         // As most designs round it. A table of larger buckets may be larger when it is tiny.
-        let entries = Design::Map.entries(asked);
+        let entries = Design::Map.entries(requested);
         match options.keys {
-            Some(0) => return Err(RunError::Usage("--keys 0: there is nothing to ask".into())),
+            Some(0) => {
+                return Err(Failure::Usage(
+                    "--keys 0: there is nothing to look up".into(),
+                ));
+            }
             Some(keys) => points.push((entries, keys)),
             None => points.extend(options.oversubscription.iter().map(|factor| {
                 let keys = (entries as f64 * factor).round().max(1.0);
@@ -226,7 +238,7 @@ fn sizes(options: &Options) -> Result<Vec<(u64, u64)>, RunError> {
 }
 
 /// One design under measurement.
-struct Side {
+struct Candidate {
     design: Design,
     vector: Vector,
     entries: u64,
@@ -234,22 +246,24 @@ struct Side {
     keys: Keys,
     hits: u64,
     lookups: u64,
+    /// Hits / lookups: round by round.
+    hit_rates: Vec<f64>,
     /// Ticks of a lookup with its insert, and of a lookup alone: round by round.
     live: Vec<f64>,
     alone: Vec<f64>,
 }
 
-impl Side {
+impl Candidate {
     fn warmed_up(
         design: Design,
         vector: Vector,
         entries: u64,
         keys: u64,
         options: &Options,
-    ) -> Result<Self, RunError> {
+    ) -> Result<Self, Failure> {
         let cache = design.build(entries, vector, options.seed)?;
         let value_max = cache.value_max();
-        let mut side = Self {
+        let mut candidate = Self {
             design,
             vector,
             entries: design.entries(entries),
@@ -257,21 +271,23 @@ impl Side {
             keys: Keys::new(keys, options.skew.distribution(), value_max, options.seed),
             hits: 0,
             lookups: 0,
+            hit_rates: Vec::new(),
             live: Vec::new(),
             alone: Vec::new(),
         };
         let warm_up = (keys as f64 * options.warm_up) as u64;
-        side.live(warm_up, options.batch as usize, 0);
-        Ok(side)
+        candidate.live(warm_up, options.batch as usize, 0);
+        Ok(candidate)
     }
 
     fn round(&mut self, number: u64, options: &Options) {
-        // All designs are asked for the same keys.
+        // All designs look up the same keys.
         self.keys.random = Seed(options.seed).thread(number as usize + 1);
         let batch = options.batch as usize;
         let (hits, ticks) = self.live(options.lookups, batch, options.miss_penalty);
         self.hits += hits;
         self.lookups += options.lookups;
+        self.hit_rates.push(hits as f64 / options.lookups as f64);
         self.live.push(ticks);
         let ticks = self.alone(options.lookups, batch);
         self.alone.push(ticks);
@@ -280,7 +296,7 @@ impl Side {
     /// Lookups, with inserts of what is missed. Hits, and the ticks of one in the block in the middle.
     fn live(&mut self, lookups: u64, batch: usize, penalty: u64) -> (u64, f64) {
         let (mut hits, mut blocks) = (0, Vec::new());
-        let mut room = Room::default();
+        let mut buffers = LookupBuffers::default();
         let mut left = lookups;
         while left > 0 {
             let count = left.min(BLOCK as u64) as usize;
@@ -289,9 +305,9 @@ impl Side {
             let start = cycles::now();
             let batches = self.keys.hashes.chunks(batch);
             for (hashes, values) in batches.zip(self.keys.values.chunks(batch)) {
-                room.lookup(&mut *self.cache, hashes);
+                buffers.lookup(&mut *self.cache, hashes);
                 for (index, (&hash, &value)) in hashes.iter().zip(values).enumerate() {
-                    if room.found(index) == Some(value) {
+                    if buffers.found(index) == Some(value) {
                         hits += 1;
                     } else {
                         if penalty > 0 {
@@ -303,13 +319,13 @@ impl Side {
             }
             blocks.push((cycles::now() - start) as f64 / count as f64);
         }
-        (hits, middle(blocks))
+        (hits, median(blocks))
     }
 
     /// Lookups alone: the ticks of one in the block in the middle.
     fn alone(&mut self, lookups: u64, batch: usize) -> f64 {
         let mut blocks = Vec::new();
-        let mut room = Room::default();
+        let mut buffers = LookupBuffers::default();
         let mut left = lookups;
         while left > 0 {
             let count = left.min(BLOCK as u64) as usize;
@@ -317,11 +333,11 @@ impl Side {
             self.keys.draw(count);
             let start = cycles::now();
             for hashes in self.keys.hashes.chunks(batch) {
-                room.lookup(&mut *self.cache, hashes);
+                buffers.lookup(&mut *self.cache, hashes);
             }
             blocks.push((cycles::now() - start) as f64 / count as f64);
         }
-        middle(blocks)
+        median(blocks)
     }
 
     fn theory(&self, options: &Options) -> Option<f64> {
@@ -332,14 +348,14 @@ impl Side {
         })
     }
 
-    fn found(&self, rate: &Rate, options: &Options) -> Found {
+    fn measurement(&self, rate: &Rate, options: &Options) -> Measurement {
         let mpps_spread = Spread::of(self.live.iter().map(|&ticks| rate.millions(ticks)));
         let cycles_spread = Spread::of(self.alone.iter().copied());
         let (entry, vector) = match self.design {
             Design::Table { entry, .. } => (entry.to_string(), self.vector.name().to_owned()),
             _ => ("-".to_owned(), "-".to_owned()),
         };
-        Found {
+        Measurement {
             layout: self.design.layout(),
             eviction: self.design.eviction(),
             entry,
@@ -351,6 +367,7 @@ impl Side {
             batch: options.batch,
             miss_penalty: options.miss_penalty,
             hit_rate: self.hits as f64 / self.lookups as f64,
+            hit_rate_spread: Spread::of(self.hit_rates.iter().copied()),
             theory: self.theory(options),
             cycles_per_lookup: cycles_spread.median,
             cycles_spread,
@@ -361,8 +378,8 @@ impl Side {
     }
 }
 
-/// The value in the middle; 0 of none.
-fn middle(blocks: Vec<f64>) -> f64 {
+/// The median; 0 without blocks.
+fn median(blocks: Vec<f64>) -> f64 {
     if blocks.is_empty() {
         return 0.0;
     }
@@ -405,14 +422,14 @@ impl Keys {
     }
 }
 
-/// Room for the answers of a batch.
+/// Buffers for the results of a batch.
 #[derive(Default)]
-struct Room {
+struct LookupBuffers {
     values: Vec<u64>,
     hits: Vec<u64>,
 }
 
-impl Room {
+impl LookupBuffers {
     #[inline(always)]
     fn lookup(&mut self, cache: &mut dyn FlowCache, hashes: &[u64]) {
         self.values.resize(hashes.len(), 0);
@@ -425,53 +442,4 @@ impl Room {
         let hit = self.hits[index / 64] >> (index % 64) & 1 == 1;
         hit.then(|| self.values[index])
     }
-}
-
-/// Curves over the factors if there are several, bars otherwise.
-fn draw(found: &[Found], options: &Options) -> Result<String, nuthatch_plot::PlotError> {
-    let name = |row: &Found| match options.entries.len() {
-        1 => format!("{} {}", row.layout, row.eviction),
-        _ => format!("{} {}, {} entries", row.layout, row.eviction, row.entries),
-    };
-    let title = format!("Hit rate, {} keys", options.skew.name());
-    let y = Axis::linear("hit rate");
-    let mut names: Vec<String> = Vec::new();
-    for row in found {
-        if !names.contains(&name(row)) {
-            names.push(name(row));
-        }
-    }
-    if options.oversubscription.len() > 1 {
-        let curves: Vec<Curve> = names
-            .into_iter()
-            .map(|of| Curve {
-                points: found
-                    .iter()
-                    .filter(|row| name(row) == of)
-                    .map(|row| (row.oversubscription, row.hit_rate))
-                    .collect(),
-                name: of,
-            })
-            .collect();
-        let x = Axis::linear("keys by entries");
-        return nuthatch_plot::lines(&Chart { title, x, y }, &curves);
-    }
-    let heights = |value: &dyn Fn(&Found) -> f64| -> Vec<f64> {
-        names
-            .iter()
-            .map(|of| found.iter().find(|row| name(row) == *of).map_or(0.0, value))
-            .collect()
-    };
-    let mut series = vec![Bars {
-        name: "measured".to_owned(),
-        heights: heights(&|row| row.hit_rate),
-    }];
-    if options.skew.is_uniform() {
-        series.push(Bars {
-            name: "theory".to_owned(),
-            heights: heights(&|row| row.theory.unwrap_or_default()),
-        });
-    }
-    let x = Axis::linear("design");
-    nuthatch_plot::bars(&Chart { title, x, y }, &names, &series)
 }

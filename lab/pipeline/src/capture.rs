@@ -1,6 +1,6 @@
 //! Captures: the frames of pcap and pcapng files, and a count of what in them could not be used.
 //!
-//! A capture that is broken somewhere gives what stands before the break, and says so.
+//! A capture that is broken somewhere gives the frames before the break, and reports it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,9 +27,9 @@ const PCAPNG_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 /// How files of gzip, xz, zstd and bzip2 begin, in which captures are often kept.
 const COMPRESSED: [&[u8]; 4] = [b"\x1f\x8b", b"\xfd7zX", b"\x28\xb5\x2f\xfd", b"BZh"];
 
-/// One frame's place.
+/// Where a frame's bytes are.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct FrameRange {
     start: usize,
     len: u16,
     link: Link,
@@ -39,7 +39,7 @@ struct Place {
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     bytes: Vec<u8>,
-    places: Vec<Place>,
+    frames: Vec<FrameRange>,
     faults: Faults,
 }
 
@@ -112,18 +112,18 @@ impl Capture {
 
     /// How many frames there are.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.frames.len()
     }
 
     /// True if there is none.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.frames.is_empty()
     }
 
     /// The frame with this number, below [`Capture::len`].
     #[inline(always)]
     pub fn frame(&self, number: usize) -> (Link, &[u8]) {
-        let place = self.places[number];
+        let place = self.frames[number];
         let end = place.start + usize::from(place.len);
         (place.link, &self.bytes[place.start..end])
     }
@@ -197,11 +197,11 @@ impl Capture {
             self.faults.empty += 1;
             return Ok(());
         }
-        if self.places.len() == FRAMES_MAX {
+        if self.frames.len() == FRAMES_MAX {
             return Err(CaptureError::TooMany);
         }
         let len = data.len().min(FRAME_MAX);
-        self.places.push(Place {
+        self.frames.push(FrameRange {
             start: self.bytes.len(),
             len: len as u16,
             link,
@@ -211,7 +211,7 @@ impl Capture {
     }
 
     fn break_off(&mut self, error: &PcapError) {
-        let after = self.places.len();
+        let after = self.frames.len();
         self.faults
             .broken_off
             .push(format!("after {after} packets: {}", describe(error)));
@@ -223,7 +223,7 @@ type NgPacket = (u32, Vec<u8>, u32);
 
 /// The packet in a block, if it is a block of a packet.
 fn packet_of(block: RawBlock<'_>, order: Endianness) -> Result<Option<NgPacket>, PcapError> {
-    // Other blocks may have faults: they matter to nobody here.
+    // Other blocks are not used, so their faults are ignored.
     if !matches!(
         block.type_,
         ENHANCED_PACKET_BLOCK | PACKET_BLOCK | SIMPLE_PACKET_BLOCK

@@ -1,18 +1,18 @@
 //! The classifier: the rule that decides a packet, and the packets that are decided alike.
 //!
-//! Rules are turned into entries, a mask and the key under it; a range of ports becomes the prefixes
-//! that make it up. Entries of one mask share a hash table, a tuple. A lookup asks the tuples in the
-//! order of the best rule in each, until no tuple that is left has a better rule than the one found.
+//! Rules become entries, a mask and the key under it; a range of ports becomes the prefixes
+//! that make it up. Entries of one mask share a hash table, a tuple. A lookup searches the tuples in
+//! the order of the best rule in each, until no remaining tuple has a better rule than the one found.
 //!
-//! What the answer hangs on is its mask, in the terms of Open vSwitch: the bits that are not
-//! wildcarded. The fewer, the more packets a megaflow covers. So a tuple that has nothing for a packet
-//! says so by few bits where it can: by the kind of packet, or by the front of one field, as long as
+//! What the answer depends on is its mask, in the terms of Open vSwitch: the bits that are not
+//! wildcarded. The fewer, the more packets a megaflow covers. So a tuple without a match
+//! proves it by as few bits as it can: by the kind of packet, or by the front of one field, as long as
 //! it has in common with what the entries have there, and one bit more. "No entry for port 53 or 80"
 //! takes one bit of port 50000.
 //!
 //! Invariant: every packet that agrees with this one in the bits of the answer's mask gets the same
-//! answer. It holds because the mask has, for each tuple that was asked, bits that alone prove what
-//! the tuple said; and which tuples are asked follows from what they said.
+//! answer. It holds because the mask has, for each tuple that was searched, bits that alone prove
+//! the tuple's result; and which tuples are searched follows from the results.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -27,7 +27,7 @@ use crate::rules::{Action, FragmentMatch, Match, Rules, Tag};
 /// Entries that a rule file may become: ranges of ports on both ends multiply.
 pub const ENTRIES_MAX: usize = 1 << 22;
 
-/// What is done with a packet, by which rule.
+/// The action for a packet, and the rule that gave it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// What is done.
@@ -41,11 +41,11 @@ pub struct Verdict {
 pub struct Classified {
     /// What is done.
     pub verdict: Verdict,
-    /// The bits that the answer hangs on.
+    /// The bits that the answer depends on.
     pub mask: Mask,
 }
 
-/// Rules, ready to be asked.
+/// Rules in the form in which they are searched.
 #[derive(Clone, Debug)]
 pub struct Classifier {
     /// By the best rule of each.
@@ -116,12 +116,12 @@ impl Classifier {
         self.actions.len()
     }
 
-    /// How many tuples there are: the most that a lookup asks.
+    /// How many tuples there are: the most that a lookup searches.
     pub fn tuples(&self) -> usize {
         self.tuples.len()
     }
 
-    /// The verdict on a packet, and on which of its bits it hangs.
+    /// The verdict on a packet, and the bits that it depends on.
     pub fn classify(&self, key: &FlowKey) -> Classified {
         let mut mask = Mask::NONE;
         let mut found: Option<u32> = None;
@@ -233,7 +233,7 @@ fn entries(matches: &Match) -> Vec<(Mask, FlowKey)> {
         }
     }
     if matches.source_port.is_some() || matches.destination_port.is_some() {
-        // Ports are asked of packets that have them: the bit of later fragments is 0.
+        // Only packets with ports match: the bit of later fragments is 0.
         let later = Fragment::Later as u64 & !(Fragment::First as u64);
         mask = mask.with(Field::Fragment, later);
     }
@@ -253,7 +253,7 @@ fn entries(matches: &Match) -> Vec<(Mask, FlowKey)> {
 }
 
 /// The prefixes that make up a range of ports, each a mask and the port under it: at most 30. No
-/// range is every port, without a bit asked.
+/// range is every port, with an empty mask.
 fn prefixes_of(range: &Option<RangeInclusive<u16>>) -> Vec<(u16, u16)> {
     let Some(range) = range else {
         return vec![(0, 0)];

@@ -1,4 +1,4 @@
-//! Time, as finely as the processor tells it.
+//! Time, in the processor's finest unit.
 
 use std::time::Instant;
 
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spinning_takes_the_ticks_it_is_told() {
+    fn spinning_takes_at_least_its_ticks() {
         let rate = Rate::start();
         let before = now();
         spin(100_000);

@@ -1,4 +1,4 @@
-//! Designs of the microflow cache, as they are asked for on a command line.
+//! Designs of the microflow cache, as a command line chooses them.
 
 use std::str::FromStr;
 
@@ -6,12 +6,12 @@ use clap::Args;
 use nuthatch_flow::{Config, Entry, Eviction, Layout, Vector};
 use nuthatch_rte_hash::RteHash;
 
-use crate::RunError;
 use crate::microflow::{FlowCache, MapCache, NoCache};
-use crate::report::note;
+use nuthatch_program::Failure;
+use nuthatch_program::output::note;
 
-/// What is compared when nothing is asked for: the baseline, the paper's design with either of its
-/// evictions, and its two neighbours.
+/// The designs without a choice: the baseline, the paper's design with either of its evictions, and
+/// the two layouts next to it in cost.
 const DEFAULT: [(Layout, Eviction); 5] = [
     (Layout::FourWay, Eviction::Random),
     (Layout::EightWay, Eviction::Random),
@@ -43,10 +43,10 @@ impl<T: FromStr> FromStr for OneOrAll<T> {
 /// Which designs, and how large.
 #[derive(Args, Clone, Debug)]
 pub struct DesignOptions {
-    /// Layouts, by comma: 4-way, 8-way, cuckoo-lite, window, blp-2-4, blp-2-8; or all
+    /// Layouts, separated by commas: 4-way, 8-way, cuckoo-lite, window, blp-2-4, blp-2-8; or all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub layout: Vec<OneOrAll<Layout>>,
-    /// Evictions, by comma: random, random-second, lru, bubble, pblru, pblru:second-to-last (as its
+    /// Evictions, separated by commas: random, random-second, lru, bubble, pblru, pblru:second-to-last (as its
     /// authors' code), pblru:last:PROBABILITY (how probably a hit moves a key), dc-bubble; or all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub eviction: Vec<OneOrAll<Eviction>>,
@@ -62,7 +62,7 @@ pub enum Design {
     Table {
         /// Which slots may hold a key.
         layout: Layout,
-        /// Who leaves.
+        /// The eviction policy.
         eviction: Eviction,
         /// What a slot holds.
         entry: Entry,
@@ -76,8 +76,8 @@ pub enum Design {
 }
 
 impl DesignOptions {
-    /// The designs: the usual five, or all that make sense of what was asked for.
-    pub fn designs(&self) -> Result<Vec<Design>, RunError> {
+    /// The default designs, or every chosen layout with every chosen eviction that suits it.
+    pub fn designs(&self) -> Result<Vec<Design>, Failure> {
         let table = |(layout, eviction)| Design::Table {
             layout,
             eviction,
@@ -87,12 +87,12 @@ impl DesignOptions {
             return Ok(DEFAULT.into_iter().map(table).collect());
         }
         let layouts = match &self.layout[..] {
-            [] => usual(|(layout, _)| layout),
-            asked => chosen(asked, &Layout::ALL),
+            [] => default_parts(|(layout, _)| layout),
+            names => chosen(names, &Layout::ALL),
         };
         let evictions = match &self.eviction[..] {
-            [] => usual(|(_, eviction)| eviction),
-            asked => chosen(asked, &Eviction::ALL),
+            [] => default_parts(|(_, eviction)| eviction),
+            names => chosen(names, &Eviction::ALL),
         };
         let pairs: Vec<_> = layouts
             .iter()
@@ -102,26 +102,26 @@ impl DesignOptions {
             .collect();
         if pairs.is_empty() {
             let error = Config::new(0).layout(layouts[0]).eviction(evictions[0]);
-            return Err(RunError::Usage(match error.validate() {
+            return Err(Failure::Usage(match error.validate() {
                 Err(error) => error.to_string(),
-                Ok(()) => "no design is asked for".to_owned(),
+                Ok(()) => "no design is chosen".to_owned(),
             }));
         }
         Ok(pairs)
     }
 }
 
-/// What the usual designs have, each once.
-fn usual<T: PartialEq>(part: impl Fn((Layout, Eviction)) -> T) -> Vec<T> {
+/// A part of each default design, each once.
+fn default_parts<T: PartialEq>(part: impl Fn((Layout, Eviction)) -> T) -> Vec<T> {
     let mut parts: Vec<T> = DEFAULT.into_iter().map(part).collect();
     parts.dedup();
     parts
 }
 
-/// What was asked for, each once.
-pub(crate) fn chosen<T: Copy + PartialEq>(asked: &[OneOrAll<T>], all: &[T]) -> Vec<T> {
+/// The named ones, each once.
+pub(crate) fn chosen<T: Copy + PartialEq>(names: &[OneOrAll<T>], all: &[T]) -> Vec<T> {
     let mut chosen = Vec::new();
-    for one in asked {
+    for one in names {
         let some = match one {
             OneOrAll::One(one) => std::slice::from_ref(one),
             OneOrAll::All => all,
@@ -146,7 +146,7 @@ impl Design {
         }
     }
 
-    /// Who leaves.
+    /// The eviction policy.
     pub fn eviction(&self) -> String {
         match self {
             Self::Table { eviction, .. } => eviction.to_string(),
@@ -164,11 +164,11 @@ impl Design {
         }
     }
 
-    /// Entries that it has if it is asked for so many.
-    pub fn entries(&self, asked: u64) -> u64 {
+    /// Entries that it has if `requested` are requested: it rounds up.
+    pub fn entries(&self, requested: u64) -> u64 {
         match self {
-            Self::Table { layout, .. } => Config::new(asked).layout(*layout).rounded_entries(),
-            _ => Config::new(asked).rounded_entries(),
+            Self::Table { layout, .. } => Config::new(requested).layout(*layout).rounded_entries(),
+            _ => Config::new(requested).rounded_entries(),
         }
     }
 
@@ -178,7 +178,7 @@ impl Design {
         entries: u64,
         vector: Vector,
         seed: u64,
-    ) -> Result<Box<dyn FlowCache>, RunError> {
+    ) -> Result<Box<dyn FlowCache>, Failure> {
         match *self {
             Self::Table {
                 layout,
@@ -192,16 +192,16 @@ impl Design {
                 .seed(seed)
                 .build()
                 .map(|cache| Box::new(cache) as Box<dyn FlowCache>)
-                .map_err(|error| RunError::Data(error.to_string())),
+                .map_err(|error| Failure::Run(error.to_string())),
             Self::Map => MapCache::new(self.entries(entries) as usize, seed)
                 .map(|cache| Box::new(cache) as Box<dyn FlowCache>)
-                .map_err(|error| RunError::Data(error.to_string())),
+                .map_err(|error| Failure::Run(error.to_string())),
             Self::RteHash => {
                 let entries = u32::try_from(self.entries(entries)).unwrap_or(u32::MAX);
                 let room = RteHash::room_for(entries);
                 RteHash::new(entries, room, nuthatch_rte_hash::Eviction::Random)
                     .map(|cache| Box::new(cache) as Box<dyn FlowCache>)
-                    .map_err(|error| RunError::Data(error.to_string()))
+                    .map_err(|error| Failure::Run(error.to_string()))
             }
             Self::None => Ok(Box::new(NoCache)),
         }
@@ -218,10 +218,10 @@ pub fn rivals() -> Vec<Design> {
 }
 
 /// Says on standard error how entries were rounded up, if they were.
-pub fn say_rounding(asked: u64) {
-    let entries = Config::new(asked).rounded_entries();
-    if entries != asked {
-        note(&format!("{asked} entries: rounded up to {entries}"));
+pub fn note_rounding(requested: u64) {
+    let entries = Config::new(requested).rounded_entries();
+    if entries != requested {
+        note(&format!("{requested} entries: rounded up to {entries}"));
     }
 }
 
@@ -229,7 +229,7 @@ pub fn say_rounding(asked: u64) {
 mod tests {
     use super::*;
 
-    fn designs(layouts: &str, evictions: &str) -> Result<Vec<Design>, RunError> {
+    fn designs(layouts: &str, evictions: &str) -> Result<Vec<Design>, Failure> {
         fn parse<T: FromStr<Err: std::fmt::Debug>>(names: &str) -> Vec<OneOrAll<T>> {
             let names = names.split(',').filter(|name| !name.is_empty());
             names.map(|name| name.parse().unwrap()).collect()
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(designs("window", "random,lru,bubble").unwrap().len(), 2);
         assert_eq!(designs("", "pblru").unwrap().len(), 4);
         assert!(designs("all", "all").unwrap().len() > 25);
-        let Err(RunError::Usage(error)) = designs("window", "pblru") else {
+        let Err(Failure::Usage(error)) = designs("window", "pblru") else {
             panic!("a window with pblru");
         };
         assert!(error.contains("needs buckets of several slots"), "{error}");

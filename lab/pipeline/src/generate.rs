@@ -1,4 +1,4 @@
-//! Generated traffic: flows between made-up hosts, as popular as one likes, that come and go.
+//! Generated traffic: flows between made-up hosts, of a chosen popularity, that begin and end.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -103,7 +103,7 @@ impl Scan {
     }
 }
 
-/// The flow of a place and a generation: the same whenever it is asked.
+/// The flow of a place and a generation: always the same.
 fn key(seed: u64, place: u64, generation: u32) -> FlowKey {
     let mut random = Seed(seed ^ place.rotate_left(24)).thread(generation as usize + 2);
     let (protocol, port) = service(random.random_range(0..100));
@@ -135,7 +135,7 @@ fn key(seed: u64, place: u64, generation: u32) -> FlowKey {
     })
 }
 
-/// The service that a number below 100 stands for.
+/// The service of a number below 100.
 fn service(mut number: u32) -> (u8, u16) {
     for (protocol, port, share) in SERVICES {
         if number < share {

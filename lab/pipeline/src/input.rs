@@ -2,40 +2,40 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::RunError;
 use crate::capture::Capture;
-use crate::report::note;
 use crate::rules::{DEFAULT_RULES, RuleErrors, Rules};
 use crate::source::Frames;
+use nuthatch_program::Failure;
+use nuthatch_program::output::note;
 
 /// The rules of a file, or the default ones.
-pub(crate) fn load_rules(path: Option<&Path>) -> Result<Rules, RunError> {
+pub(crate) fn load_rules(path: Option<&Path>) -> Result<Rules, Failure> {
     let (name, text) = match path {
         None => ("the default rules".to_owned(), DEFAULT_RULES.to_owned()),
         Some(path) => {
             let name = path.display().to_string();
             let bytes =
-                std::fs::read(path).map_err(|error| RunError::Data(format!("{name}: {error}")))?;
+                std::fs::read(path).map_err(|error| Failure::Run(format!("{name}: {error}")))?;
             let text = String::from_utf8(bytes).map_err(|error| {
                 let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
                 let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-                RunError::Data(format!("{name}: line {line}: it is not text (UTF-8)"))
+                Failure::Run(format!("{name}: line {line}: it is not text (UTF-8)"))
             })?;
             (name, text)
         }
     };
     text.parse()
-        .map_err(|errors: RuleErrors| RunError::Data(format!("{name}: {errors}")))
+        .map_err(|errors: RuleErrors| Failure::Run(format!("{name}: {errors}")))
 }
 
 /// Reads captures, and says on standard error what in them cannot be used.
-pub(crate) fn load_frames(files: &[PathBuf]) -> Result<Frames, RunError> {
+pub(crate) fn load_frames(files: &[PathBuf]) -> Result<Frames, Failure> {
     let mut capture = Capture::default();
     for path in files {
         let broken = capture.faults().broken_off.len();
         capture
             .read_file(path)
-            .map_err(|error| RunError::Data(format!("{}: {error}", path.display())))?;
+            .map_err(|error| Failure::Run(format!("{}: {error}", path.display())))?;
         for why in &capture.faults().broken_off[broken..] {
             note(&format!("{}: broken off {why}", path.display()));
         }
@@ -66,7 +66,7 @@ pub(crate) fn load_frames(files: &[PathBuf]) -> Result<Frames, RunError> {
         note(&format!("packets that are left out: {}", unused.join(", ")));
     }
     if frames.is_empty() {
-        return Err(RunError::Data(
+        return Err(Failure::Run(
             "there is no IP packet in the captures".to_owned(),
         ));
     }

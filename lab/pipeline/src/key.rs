@@ -1,4 +1,4 @@
-//! What a packet is known by: the fields that rules may ask for, in six words, and masks over them.
+//! The key of a packet: the fields that rules may match, in six words, and masks over them.
 //!
 //! ```text
 //!         63            48 47            32 31        16 15       8 7        2 1       0
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A VLAN tag is its 12 bits with bit 12 set, so that VLAN 0 differs from no tag. ICMP's type and
-//! code stand where the ports stand. Later fragments of a packet have no ports: they are 0.
+//! code are in the ports' places. Later fragments of a packet have no ports: they are 0.
 
 use std::fmt::{self, Debug};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -48,7 +48,7 @@ pub enum Field {
 
 impl Field {
     /// The word it is in, how far from its low end, and its bits.
-    const fn place(self) -> (usize, u32, u64) {
+    const fn position(self) -> (usize, u32, u64) {
         match self {
             Self::SourcePort => (4, SOURCE_PORT_SHIFT, 0xffff),
             Self::DestinationPort => (4, DESTINATION_PORT_SHIFT, 0xffff),
@@ -60,7 +60,7 @@ impl Field {
     }
 }
 
-/// Which end of a packet's way an address is of.
+/// The source or the destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// Where it comes from.
@@ -133,13 +133,13 @@ impl FlowKey {
 
     /// The value of a field.
     pub fn get(&self, field: Field) -> u64 {
-        let (word, shift, bits) = field.place();
+        let (word, shift, bits) = field.position();
         self.words[word] >> shift & bits
     }
 
     /// Puts a value into a field that was 0.
     pub(crate) fn set(&mut self, field: Field, value: u64) {
-        let (word, shift, bits) = field.place();
+        let (word, shift, bits) = field.position();
         debug_assert!(value <= bits, "{field:?} has no {value}");
         self.words[word] |= (value & bits) << shift;
     }
@@ -167,7 +167,7 @@ impl FlowKey {
         }
     }
 
-    /// What a mask leaves of it.
+    /// Its bits under a mask, the others 0.
     #[inline(always)]
     pub fn masked(&self, mask: &Mask) -> Self {
         Self {
@@ -179,8 +179,8 @@ impl FlowKey {
     #[inline(always)]
     pub fn hash(&self, hasher: &KeyHasher) -> u64 {
         let mut bytes = [0; WORDS * 8];
-        for (room, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(self.words) {
-            *room = word.to_le_bytes();
+        for (chunk, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(self.words) {
+            *chunk = word.to_le_bytes();
         }
         hasher.hash(&bytes)
     }
@@ -234,14 +234,14 @@ impl Mask {
     pub const ALL: Self = Self {
         words: [u64::MAX; WORDS],
     };
-    /// Protocol, version, fragment and tags: what a packet is, whoever sends it.
+    /// Protocol, version, fragment and tags: what kind of packet it is, from any sender to any receiver.
     pub const KIND: Self = Self {
         words: [0, 0, 0, 0, 0xffff, u64::MAX],
     };
     /// Bits of a field: those set in `bits`, which count from the field's low end.
     #[must_use]
     pub const fn with(mut self, field: Field, bits: u64) -> Self {
-        let (word, shift, all) = field.place();
+        let (word, shift, all) = field.position();
         self.words[word] |= (bits & all) << shift;
         self
     }
@@ -267,7 +267,7 @@ impl Mask {
 
     /// Which bits of a field count.
     pub fn get(&self, field: Field) -> u64 {
-        let (word, shift, bits) = field.place();
+        let (word, shift, bits) = field.position();
         self.words[word] >> shift & bits
     }
 

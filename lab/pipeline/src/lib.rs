@@ -10,11 +10,11 @@
 //!   up; [`source`] gives the packets of either in bursts.
 //! * [`rules`] is the format of rule files, [`classifier`] finds the rule for a packet and says which
 //!   of its bits it looked at, [`megaflow`] keeps that for all packets that it holds for.
-//! * [`microflow`] is what stands in front: any of [`design`].
-//! * [`replay`], [`mod@bench`], [`attack`] and [`theory`] are what `nuthatch flow` does.
+//! * [`microflow`] is the first cache: any of [`design`].
+//! * [`replay`], [`mod@bench`], [`attack`] and [`theory`] are what `nuthatch-lab flow` does.
 //!
 //! Packets are drawn before the clock starts, and rounds of the designs alternate, so that a machine
-//! that slows down meets them all.
+//! that slows down affects them all.
 
 #![deny(unsafe_code)]
 
@@ -29,6 +29,8 @@ pub mod classifier;
 pub mod cycles;
 #[cfg(feature = "commands")]
 pub mod design;
+#[cfg(feature = "commands")]
+mod figures;
 pub mod generate;
 #[cfg(feature = "commands")]
 mod input;
@@ -49,13 +51,3 @@ pub mod rules;
 pub mod source;
 #[cfg(feature = "commands")]
 pub mod theory;
-
-#[cfg(feature = "commands")]
-/// Why a command did not do what it was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RunError {
-    /// It cannot be meant so.
-    Usage(String),
-    /// A file or the system does not allow it.
-    Data(String),
-}

@@ -1,13 +1,13 @@
 //! The megaflow cache: what the classifier found, for all packets that it holds for.
 //!
-//! A megaflow is a mask and a key under it. Megaflows of one mask share a hash table; a lookup asks
-//! one table after the other, the one that was hit most lately first, and is done with the first hit:
+//! A megaflow is a mask and a key under it. Megaflows of one mask share a hash table; a lookup
+//! searches one table after the other, the one with the most recent hits first, and ends with the first hit:
 //! megaflows may overlap, but those that do say the same (the classifier's invariant).
 //!
 //! A megaflow has a number for as long as it lives, which is what the microflow cache in front keeps.
-//! When there is no room, one that was not used lately goes (CLOCK), and its number names the new
-//! one. Whoever kept the number notices: [`Megaflows::holds`] compares the packet with what the
-//! number means now.
+//! When the cache is full, CLOCK evicts one that was not used recently, and its number names the new
+//! one. A stale number does no harm: [`Megaflows::holds`] compares the packet with what the number
+//! means now.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ pub struct Megaflows {
     places: HashMap<Mask, u32>,
     /// Tables without megaflows, to be used again: there are never more tables than megaflows.
     free: Vec<u32>,
-    /// The tables that hold a megaflow, in the order in which they are asked.
+    /// The tables that hold a megaflow, in the order in which they are searched.
     order: Vec<u32>,
     flows: Vec<Megaflow>,
     limit: usize,
@@ -64,14 +64,14 @@ pub struct MegaflowStats {
     pub lookups: u64,
     /// Lookups that found one.
     pub hits: u64,
-    /// Tables asked, all lookups together.
-    pub tables_asked: u64,
-    /// Megaflows that went to make room.
+    /// Tables searched, in all lookups.
+    pub tables_searched: u64,
+    /// Megaflows that were evicted.
     pub evictions: u64,
 }
 
 impl Megaflows {
-    /// Room for `limit` megaflows, at least 1.
+    /// For `limit` megaflows, at least 1.
     pub fn new(limit: usize) -> Self {
         Self {
             tables: Vec::new(),
@@ -97,7 +97,7 @@ impl Megaflows {
         self.flows.is_empty()
     }
 
-    /// How many masks there are: the most that a lookup asks.
+    /// How many masks there are: the most that a lookup searches.
     pub fn masks(&self) -> usize {
         self.order.len()
     }
@@ -127,7 +127,7 @@ impl Megaflows {
             self.sort();
         }
         for &place in &self.order {
-            self.stats.tables_asked += 1;
+            self.stats.tables_searched += 1;
             let table = &mut self.tables[place as usize];
             if let Some(&number) = table.numbers.get(&key.masked(&table.mask)) {
                 table.hits += 1;
@@ -149,7 +149,7 @@ impl Megaflows {
         {
             return number;
         }
-        // Room first: it may be the last megaflow of this mask that goes.
+        // Evict first: it may take the last megaflow of this mask.
         let evicted = (self.flows.len() == self.limit).then(|| self.evict());
         let place = self.place(found.mask);
         let flow = Megaflow {
@@ -199,8 +199,8 @@ impl Megaflows {
         place
     }
 
-    /// Takes away a megaflow that was not used since the hand last came by; its number. The hand
-    /// passes each megaflow at most twice: the first time it takes the marks away.
+    /// Evicts a megaflow that was not used since the hand last passed it, and returns its number. The
+    /// hand passes each megaflow at most twice: the first time it clears the `used` flags.
     fn evict(&mut self) -> usize {
         loop {
             let number = self.hand;
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unused_go_and_their_numbers_mean_the_new() {
+    fn unused_megaflows_are_evicted_and_their_numbers_reused() {
         let mut flows = Megaflows::new(4);
         for number in 0..4 {
             assert_eq!(
@@ -281,7 +281,7 @@ mod tests {
                 u32::from(number)
             );
         }
-        // The hand takes all marks away, comes round, and takes the first.
+        // The hand clears all `used` flags, wraps around, and evicts the first.
         assert_eq!(flows.insert(&port(4), &found(BY_PORT, 4)), 0);
         assert!(flows.find(&port(0)).is_none());
         assert_eq!(flows.holds(0, &port(0)), None);
@@ -292,25 +292,25 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_without_megaflows_is_not_asked() {
+    fn a_mask_without_megaflows_is_not_searched() {
         let mut flows = Megaflows::new(1);
         flows.insert(&port(1), &found(BY_PORT, 1));
         flows.insert(&port(1), &found(Mask::ALL, 1));
         assert_eq!(flows.masks(), 1);
         flows.find(&port(1)).unwrap();
-        assert_eq!(flows.stats().tables_asked, 1);
+        assert_eq!(flows.stats().tables_searched, 1);
     }
 
     #[test]
-    fn the_mask_that_is_hit_most_is_asked_first() {
+    fn the_mask_that_is_hit_most_is_searched_first() {
         let mut flows = Megaflows::new(8);
         flows.insert(&port(1), &found(Mask::ALL, 1));
         flows.insert(&port(2), &found(BY_PORT, 2));
         for _ in 0..SORT_INTERVAL {
             flows.find(&port(2)).unwrap();
         }
-        let before = flows.stats().tables_asked;
+        let before = flows.stats().tables_searched;
         flows.find(&port(2)).unwrap();
-        assert_eq!(flows.stats().tables_asked, before + 1);
+        assert_eq!(flows.stats().tables_searched, before + 1);
     }
 }

@@ -6,7 +6,7 @@ use nuthatch_workload::Seed;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-/// What stands first in the pipeline: values by the hash of a key, forgotten as it likes.
+/// The first stage of the pipeline: a cache of values under the hashes of keys.
 pub trait FlowCache {
     /// Looks keys up by their hashes. For key `i`, bit `i % 64` of `hits[i / 64]` says whether it was
     /// found, and `values[i]` is its value if it was. `values` is as long as `hashes`, and `hits` has
@@ -27,7 +27,7 @@ impl FlowCache for nuthatch_flow::FlowCache {
 
     fn insert(&mut self, hash: u64, value: u64) {
         let inserted = self.insert(hash, value);
-        debug_assert!(inserted.is_ok(), "a value that the entry has no room for");
+        debug_assert!(inserted.is_ok(), "a value that is too wide for the entry");
     }
 
     fn value_max(&self) -> u64 {
@@ -71,17 +71,17 @@ impl FlowCache for NoCache {
 #[derive(Clone, Debug)]
 pub struct MapCache {
     /// Value, and place in `keys`, by hash. The hash is random enough to be hashed no more.
-    map: HashMap<u64, (u64, usize), KnownHash>,
+    map: HashMap<u64, (u64, usize), PassHash>,
     keys: Vec<u64>,
     limit: usize,
     random: SmallRng,
 }
 
 impl MapCache {
-    /// Room for `limit` keys, at least 1.
+    /// For `limit` keys, at least 1.
     pub fn new(limit: usize, seed: u64) -> Result<Self, OutOfMemory> {
         let mut cache = Self {
-            map: HashMap::with_hasher(KnownHash),
+            map: HashMap::with_hasher(PassHash),
             keys: Vec::new(),
             limit: limit.max(1),
             random: Seed(seed).thread(0),
@@ -150,20 +150,20 @@ impl FlowCache for MapCache {
 
 /// Takes a `u64` for its own hash.
 #[derive(Clone, Copy, Debug, Default)]
-struct KnownHash;
+struct PassHash;
 
-impl std::hash::BuildHasher for KnownHash {
-    type Hasher = Known;
+impl std::hash::BuildHasher for PassHash {
+    type Hasher = PassHasher;
 
-    fn build_hasher(&self) -> Known {
-        Known(0)
+    fn build_hasher(&self) -> PassHasher {
+        PassHasher(0)
     }
 }
 
-/// See [`KnownHash`].
-struct Known(u64);
+/// See [`PassHash`].
+struct PassHasher(u64);
 
-impl std::hash::Hasher for Known {
+impl std::hash::Hasher for PassHasher {
     fn finish(&self) -> u64 {
         self.0
     }

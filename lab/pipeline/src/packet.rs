@@ -8,7 +8,7 @@ use pcap_file::DataLink;
 
 use crate::key::{FlowKey, Fragment, Header, TAGGED};
 
-/// What stands in front of a frame's IP header.
+/// The link layer: what precedes a frame's IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// Ethernet II.
@@ -105,7 +105,7 @@ fn key(packet: &LaxSlicedPacket<'_>) -> Result<FlowKey, Skip> {
     let (source, destination, fragment, payload) = match &packet.net {
         Some(LaxNetSlice::Arp(_)) => return Err(Skip::NotIp),
         None => return Err(why_not_ip(packet)),
-        // Before anything is asked of its headers: etherparse 0.20 reads beyond the frame when it goes
+        // Before its headers are read: etherparse 0.20 reads beyond the frame when it goes
         // through IPv6's extensions behind which one more was announced that is not whole.
         Some(_) if stopped_below_transport(packet) => return Err(why_not_ip(packet)),
         Some(LaxNetSlice::Ipv4(ip)) => {
@@ -156,8 +156,8 @@ fn tags(packet: &LaxSlicedPacket<'_>) -> [u16; 3] {
         LaxLinkExtSlice::Vlan(vlan) => Some(vlan.vlan_identifier().value()),
         LaxLinkExtSlice::Macsec(_) => None,
     });
-    for (room, number) in tags.iter_mut().zip(vlans) {
-        *room = TAGGED | number;
+    for (tag, number) in tags.iter_mut().zip(vlans) {
+        *tag = TAGGED | number;
     }
     tags
 }

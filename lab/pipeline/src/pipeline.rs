@@ -6,9 +6,9 @@
 //!             +-------------------+----------------+-----------+
 //! ```
 //!
-//! Each stage takes what the one before it left of the burst. The microflow cache is any flow cache:
+//! Each stage takes the packets of the burst that the one before it did not decide. The microflow cache is any flow cache:
 //! its values are numbers of megaflows, and a hit counts only if that megaflow holds for the packet,
-//! so that no tag that two flows share, and no megaflow that went, ever decides wrongly.
+//! so that no tag that two flows share, and no evicted megaflow, ever decides a packet.
 
 use std::ops::AddAssign;
 
@@ -20,7 +20,7 @@ use crate::key::FlowKey;
 use crate::megaflow::Megaflows;
 use crate::microflow::FlowCache;
 
-/// Who decided a packet.
+/// The stage that decided a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Stage {
@@ -32,12 +32,12 @@ pub enum Stage {
     Classifier,
 }
 
-/// What was decided for a packet, and by whom.
+/// The decision for a packet, and the stage it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// What is done with it.
     pub verdict: Verdict,
-    /// Who said so.
+    /// The stage that decided.
     pub stage: Stage,
 }
 
@@ -138,7 +138,7 @@ impl Tally {
     }
 }
 
-/// The stages, one behind the other.
+/// The stages in a row.
 pub struct Pipeline<'a> {
     microflows: Box<dyn FlowCache>,
     megaflows: Megaflows,
@@ -150,16 +150,16 @@ pub struct Pipeline<'a> {
     burst: Burst,
 }
 
-/// Room for what is known of a burst while it passes.
+/// Buffers for a burst on its way through the stages.
 #[derive(Debug, Default)]
 struct Burst {
     hashes: Vec<u64>,
     values: Vec<u64>,
     hits: Vec<u64>,
     /// Packets that are not decided yet.
-    left: Vec<u32>,
-    /// Packets that the microflow cache is told of, each with its megaflow.
-    learnt: Vec<(u32, u32)>,
+    undecided: Vec<u32>,
+    /// Packets to insert into the microflow cache, each with its megaflow.
+    to_insert: Vec<(u32, u32)>,
 }
 
 impl<'a> Pipeline<'a> {
@@ -184,17 +184,17 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Takes a burst. `outcomes` has room for as many as there are keys.
+    /// Takes a burst. `outcomes` is at least as long as `keys`.
     pub fn process(&mut self, keys: &[FlowKey], outcomes: &mut [Outcome]) {
         let outcomes = &mut outcomes[..keys.len()];
         let start = cycles::now();
-        self.ask_microflows(keys, outcomes);
+        self.look_up_microflows(keys, outcomes);
         let microflow = cycles::now();
-        self.ask_megaflows(keys, outcomes);
+        self.look_up_megaflows(keys, outcomes);
         let megaflow = cycles::now();
         self.classify(keys, outcomes);
         let classifier = cycles::now();
-        for &(packet, number) in &self.burst.learnt {
+        for &(packet, number) in &self.burst.to_insert {
             let hash = self.burst.hashes[packet as usize];
             self.microflows.insert(hash, u64::from(number));
         }
@@ -223,7 +223,7 @@ impl<'a> Pipeline<'a> {
         &self.megaflows
     }
 
-    fn ask_microflows(&mut self, keys: &[FlowKey], outcomes: &mut [Outcome]) {
+    fn look_up_microflows(&mut self, keys: &[FlowKey], outcomes: &mut [Outcome]) {
         let burst = &mut self.burst;
         burst.hashes.clear();
         burst
@@ -233,8 +233,8 @@ impl<'a> Pipeline<'a> {
         burst.hits.resize(keys.len().div_ceil(64), 0);
         self.microflows
             .lookup_many(&burst.hashes, &mut burst.values, &mut burst.hits);
-        burst.left.clear();
-        burst.learnt.clear();
+        burst.undecided.clear();
+        burst.to_insert.clear();
         for (packet, (key, outcome)) in keys.iter().zip(outcomes).enumerate() {
             if burst.hits[packet / 64] >> (packet % 64) & 1 == 1 {
                 if let Some(verdict) = self.megaflows.holds(burst.values[packet], key) {
@@ -246,15 +246,15 @@ impl<'a> Pipeline<'a> {
                 }
                 self.tally.false_hits += 1;
             }
-            burst.left.push(packet as u32);
+            burst.undecided.push(packet as u32);
         }
     }
 
-    fn ask_megaflows(&mut self, keys: &[FlowKey], outcomes: &mut [Outcome]) {
+    fn look_up_megaflows(&mut self, keys: &[FlowKey], outcomes: &mut [Outcome]) {
         let Self {
             megaflows, burst, ..
         } = self;
-        burst.left.retain(|&packet| {
+        burst.undecided.retain(|&packet| {
             let Some((number, verdict)) = megaflows.find(&keys[packet as usize]) else {
                 return true;
             };
@@ -262,13 +262,13 @@ impl<'a> Pipeline<'a> {
                 verdict,
                 stage: Stage::Megaflow,
             };
-            burst.learnt.push((packet, number));
+            burst.to_insert.push((packet, number));
             false
         });
     }
 
     fn classify(&mut self, keys: &[FlowKey], outcomes: &mut [Outcome]) {
-        for &packet in &self.burst.left {
+        for &packet in &self.burst.undecided {
             let key = &keys[packet as usize];
             let found = self.classifier.classify(key);
             let number = self.megaflows.insert(key, &found);
@@ -276,7 +276,7 @@ impl<'a> Pipeline<'a> {
                 verdict: found.verdict,
                 stage: Stage::Classifier,
             };
-            self.burst.learnt.push((packet, number));
+            self.burst.to_insert.push((packet, number));
         }
     }
 

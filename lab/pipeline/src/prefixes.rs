@@ -3,7 +3,7 @@
 
 use crate::key::{End, Field, FlowKey, Mask};
 
-/// A field of which rules ask for prefixes.
+/// A field that rules match by prefixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// An address.
@@ -68,7 +68,7 @@ impl Prefixes {
     pub(crate) fn absence(&self, key: &FlowKey) -> Option<(u8, Mask)> {
         let value = self.value(key);
         let place = self.values.binary_search(&value).err()?;
-        // Nobody has more in common with it than its neighbours in the order.
+        // In sorted order the longest common prefix is that with a neighbour.
         let neighbours = self.values[..place]
             .last()
             .into_iter()

@@ -1,4 +1,4 @@
-//! `nuthatch flow replay`: packets through the pipeline, once for each design of the microflow cache.
+//! `nuthatch-lab flow replay`: packets through the pipeline, once for each design of the microflow cache.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,26 +8,27 @@ use clap::Args;
 use nuthatch_bench::report::Spread;
 use nuthatch_flow::{Config, Vector, theory};
 use nuthatch_hash::KeyHasher;
-use nuthatch_plot::{Axis, Bars, Chart};
 use serde::Serialize;
 
-use crate::RunError;
 use crate::arguments::{self, Skew, flow_count, positive_count, probability};
 use crate::classifier::Classifier;
 use crate::cycles::{self, Rate};
 use crate::design::{self, Design, DesignOptions};
+use crate::figures;
 use crate::generate::{Shape, Traffic};
 use crate::input::{load_frames, load_rules};
 use crate::pipeline::{Pipeline, Stage, Tally};
 use crate::report::{self, Row};
-use crate::rounds::{Round, Side};
+use crate::rounds::{Candidate, Round};
 use crate::rules::Rules;
 use crate::source::{Frames, Replay, Source};
+use nuthatch_program::progress::Progress;
+use nuthatch_program::{Failure, output};
 
 /// Packets of a round at least, so that a small capture is not over before the clock has moved.
 const PACKETS_MIN: u64 = 1 << 18;
 
-/// Packets of a round at most, unless more are asked for.
+/// Packets of a round at most, unless more are requested.
 const PACKETS_MAX: u64 = 1 << 24;
 
 /// What a replay takes.
@@ -36,7 +37,7 @@ pub struct Options {
     /// Captures, pcap or pcapng, one behind the other
     #[arg(value_name = "FILE", required_unless_present = "generate")]
     pub files: Vec<PathBuf>,
-    /// Copies of the captures' flows between other hosts, which take turns
+    /// Copies of the captures' flows between other hosts, one packet of each in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = flow_count)]
     pub flows_times: u64,
     /// Instead of captures: packets of so many generated flows
@@ -83,24 +84,24 @@ pub struct Options {
     pub svg: Option<PathBuf>,
 }
 
-/// What was found of a design.
+/// What was measured of a design.
 #[derive(Clone, Debug, Serialize)]
-pub struct Found {
+pub struct Measurement {
     /// Which slots may hold a key, or `none`.
     pub layout: String,
-    /// Who leaves.
+    /// The eviction policy.
     pub eviction: String,
     /// Slots.
     pub entries: u64,
     /// Flows of the packets.
     pub flows: u64,
-    /// Packets that the microflow cache decided, by packets.
+    /// Packets that the microflow cache decided / packets.
     pub hit_rate: f64,
     /// What the analysis expects of it, if flows are equally likely and stay.
     pub theory: Option<f64>,
-    /// Packets that the megaflow cache decided, by those that reached it.
+    /// Packets that the megaflow cache decided / those that reached it.
     pub megaflow_hit_rate: f64,
-    /// Hits of the microflow cache that did not hold for the packet, by packets.
+    /// Hits of the microflow cache that did not hold for the packet / packets.
     pub false_hit_rate: f64,
     /// Megaflows at the end.
     pub megaflows: usize,
@@ -120,17 +121,17 @@ pub struct Found {
     pub mpps: f64,
     /// The same with its spread.
     pub mpps_spread: Spread,
-    /// Packets a second from key to action by those of the first design, round by round. Parsing is
+    /// Packets a second from key to action / those of the first design, round by round. Parsing is
     /// left out: it costs all designs the same.
     pub speedup: Spread,
-    /// Packets by what was done with them.
+    /// Packets for each action.
     pub actions: BTreeMap<String, u64>,
 }
 
-impl Row for Found {
+impl Row for Measurement {
     const COLUMNS: &'static [&'static str] = &[
         "layout", "eviction", "hit rate", "theory", "megaflow", "parse", "micro", "mega",
-        "classify", "insert", "action", "packet", "Mpps", "by first",
+        "classify", "insert", "action", "packet", "Mpps", "/ first",
     ];
 
     fn cells(&self) -> Vec<String> {
@@ -156,23 +157,23 @@ impl Row for Found {
 }
 
 /// Replays, prints and draws.
-pub fn run(options: &Options) -> Result<(), RunError> {
+pub fn run(options: &Options) -> Result<(), Failure> {
     let rules = load_rules(options.rules.as_deref())?;
-    let classifier = Classifier::new(&rules).map_err(|error| RunError::Data(error.to_string()))?;
+    let classifier = Classifier::new(&rules).map_err(|error| Failure::Run(error.to_string()))?;
     let frames = match options.generate {
         Some(_) => None,
         None => Some(load_frames(&options.files)?),
     };
     let plan = Plan::new(options, frames.as_ref())?;
-    let found = plan.measure(&rules, &classifier)?;
+    let rows = plan.measure(&rules, &classifier)?;
     if let Some(path) = &options.svg {
-        report::save(path, draw(&found))?;
+        report::save(path, figures::stages(&rows))?;
     }
-    report::print(&plan.title(&classifier), &found, options.json)?;
+    report::print(&plan.title(&classifier), &rows, options.json)?;
     if options.json {
         return Ok(());
     }
-    report::write(&advice(&found))
+    output::print(&advice(&rows))
 }
 
 /// What is measured: packets, sizes and designs.
@@ -186,7 +187,7 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(options: &'a Options, frames: Option<&'a Frames>) -> Result<Self, RunError> {
+    fn new(options: &'a Options, frames: Option<&'a Frames>) -> Result<Self, Failure> {
         let mut designs = options.designs.designs()?;
         designs.push(Design::None);
         let (flows, all) = match frames {
@@ -200,9 +201,9 @@ impl<'a> Plan<'a> {
             }
         };
         if let Some(entries) = options.entries {
-            design::say_rounding(entries);
+            design::note_rounding(entries);
         }
-        let asked = options
+        let requested = options
             .entries
             .unwrap_or_else(|| nearest_power_of_two(flows));
         // Whole replays: as many as make a round.
@@ -212,7 +213,7 @@ impl<'a> Plan<'a> {
             options,
             frames,
             flows,
-            entries: Config::new(asked).rounded_entries(),
+            entries: Config::new(requested).rounded_entries(),
             packets: options.packets.unwrap_or(packets),
             designs,
         })
@@ -232,15 +233,15 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// One round of each design to warm up, and then rounds in turn.
-    fn measure(&self, rules: &Rules, classifier: &Classifier) -> Result<Vec<Found>, RunError> {
+    /// One round of each design to warm up, then rounds of all designs alternately.
+    fn measure(&self, rules: &Rules, classifier: &Classifier) -> Result<Vec<Measurement>, Failure> {
         let options = self.options;
-        let mut sides = Vec::new();
+        let mut candidates = Vec::new();
         for &design in &self.designs {
             let cache = design.build(self.entries, Vector::detect(), options.seed)?;
             let limit = usize::try_from(options.megaflows).unwrap_or(usize::MAX);
             let hasher = KeyHasher::seeded(options.seed);
-            sides.push(Side {
+            candidates.push(Candidate {
                 design,
                 pipeline: Pipeline::new(cache, limit, classifier, hasher),
                 source: self.source(),
@@ -248,27 +249,34 @@ impl<'a> Plan<'a> {
             });
         }
         let rate = Rate::start();
-        let bar = report::progress(sides.len() * (options.rounds as usize + 1));
+        let bar = Progress::steps(candidates.len() * (options.rounds as usize + 1));
         for round in 0..=options.rounds {
-            for side in &mut sides {
-                bar.set_message(side.design.name());
-                side.round(self.packets, options.batch as usize);
-                bar.inc(1);
+            for candidate in &mut candidates {
+                bar.step(candidate.design.name());
+                candidate.round(self.packets, options.batch as usize);
+                bar.add(1);
             }
             if round == 0 {
-                sides.iter_mut().for_each(|side| side.rounds.clear());
+                candidates
+                    .iter_mut()
+                    .for_each(|candidate| candidate.rounds.clear());
             }
         }
-        bar.finish_and_clear();
-        let first = packets_a_tick(&sides[0].rounds);
-        Ok(sides
+        let first = packets_a_tick(&candidates[0].rounds);
+        Ok(candidates
             .iter()
-            .map(|side| self.found(side, &first, rules, &rate))
+            .map(|candidate| self.measurement(candidate, &first, rules, &rate))
             .collect())
     }
 
-    fn found(&self, side: &Side<'_>, first: &[f64], rules: &Rules, rate: &Rate) -> Found {
-        let rounds = &side.rounds;
+    fn measurement(
+        &self,
+        candidate: &Candidate<'_>,
+        first: &[f64],
+        rules: &Rules,
+        rate: &Rate,
+    ) -> Measurement {
+        let rounds = &candidate.rounds;
         let total = Tally::sum(rounds.iter().map(|round| &round.tally));
         let packets = total.packets() as f64;
         let cycles_spread = Spread::of(rounds.iter().map(|round| round.packet));
@@ -282,28 +290,28 @@ impl<'a> Plan<'a> {
                 )
             })
             .collect();
-        let entries = match side.design {
+        let entries = match candidate.design {
             Design::None => 0,
             design => design.entries(self.entries),
         };
         let uniform = self.frames.is_none() && self.options.skew.is_uniform();
-        let theory = match side.design {
+        let theory = match candidate.design {
             Design::Table { layout, .. } if uniform && self.options.churn == 0.0 => {
                 Some(theory::hit_rate(layout, self.flows as f64 / entries as f64))
             }
             _ => None,
         };
-        Found {
-            layout: side.design.layout(),
-            eviction: side.design.eviction(),
+        Measurement {
+            layout: candidate.design.layout(),
+            eviction: candidate.design.eviction(),
             entries,
             flows: self.flows,
             hit_rate: total.hit_rate(Stage::Microflow),
             theory,
             megaflow_hit_rate: total.hit_rate(Stage::Megaflow),
             false_hit_rate: total.false_hits as f64 / packets,
-            megaflows: side.pipeline.megaflows().len(),
-            masks: side.pipeline.megaflows().masks(),
+            megaflows: candidate.pipeline.megaflows().len(),
+            masks: candidate.pipeline.megaflows().masks(),
             cycles_per_lookup: stages["microflow"],
             cycles_per_packet: cycles_spread.median,
             cycles_spread,
@@ -312,7 +320,7 @@ impl<'a> Plan<'a> {
             mpps: mpps_spread.median,
             mpps_spread,
             speedup: Spread::of_ratios(&packets_a_tick(rounds), first),
-            actions: actions(rules, side.pipeline.counters()),
+            actions: actions(rules, candidate.pipeline.counters()),
         }
     }
 
@@ -339,7 +347,7 @@ impl<'a> Plan<'a> {
             title,
             "; {} entries; {} rules in {} tuples; rounds of {} packets in bursts of {}.\n\
              {} a packet in each stage and from key to action; million packets a second, parsing \
-             included; key to action by the first:",
+             included; key to action / the first:",
             self.entries,
             classifier.rules(),
             classifier.tuples(),
@@ -356,7 +364,7 @@ fn packets_a_tick(rounds: &[Round]) -> Vec<f64> {
     rounds.iter().map(|round| 1.0 / round.packet).collect()
 }
 
-/// Packets by what the rules say of them.
+/// Packets for each action of the rules.
 fn actions(rules: &Rules, counters: &[u64]) -> BTreeMap<String, u64> {
     let of_rules = rules.iter().map(|rule| rule.action.to_string());
     let mut actions = BTreeMap::new();
@@ -369,48 +377,24 @@ fn actions(rules: &Rules, counters: &[u64]) -> BTreeMap<String, u64> {
 }
 
 /// Which design suits these packets.
-fn advice(found: &[Found]) -> String {
-    let by_speed = |row: &&Found| row.speedup.median;
-    let fastest = found
+fn advice(rows: &[Measurement]) -> String {
+    let by_speed = |row: &&Measurement| row.speedup.median;
+    let fastest = rows
         .iter()
         .max_by(|one, other| by_speed(one).total_cmp(&by_speed(other)));
-    let name = |row: &Found| match &row.layout[..] {
+    let name = |row: &Measurement| match &row.layout[..] {
         "none" => "no microflow cache at all".to_owned(),
         layout => format!("{layout} with {}", row.eviction),
     };
     fastest.map_or(String::new(), |row| {
         format!(
-            "Fastest here: {}, {:.2} times the first (rounds from {:.2} to {:.2}).\n",
+            "Fastest here: {}; packets a second / the first: {:.2} (rounds from {:.2} to {:.2}).\n",
             name(row),
             row.speedup.median,
             row.speedup.min,
             row.speedup.max
         )
     })
-}
-
-fn draw(found: &[Found]) -> Result<String, nuthatch_plot::PlotError> {
-    let names: Vec<String> = found
-        .iter()
-        .map(|row| format!("{} {}", row.layout, row.eviction))
-        .collect();
-    let stages: Vec<&str> = found
-        .first()
-        .map_or(Vec::new(), |row| row.stages.keys().copied().collect());
-    let series: Vec<Bars> = stages
-        .into_iter()
-        .filter(|stage| found.iter().any(|row| row.stages[stage] >= 0.05))
-        .map(|stage| Bars {
-            name: stage.to_owned(),
-            heights: found.iter().map(|row| row.stages[stage]).collect(),
-        })
-        .collect();
-    let chart = Chart {
-        title: format!("{} a packet in each stage", cycles::UNIT),
-        x: Axis::linear("microflow cache"),
-        y: Axis::linear(format!("{} a packet", cycles::UNIT)),
-    };
-    nuthatch_plot::bars(&chart, &names, &series)
 }
 
 /// The power of two that is nearest by ratio, up to 2^32.

@@ -1,12 +1,11 @@
 //! Results: a table for people, or one JSON object a row for programs.
 
-use std::io::{self, Write};
 use std::path::Path;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::RunError;
+use nuthatch_program::Failure;
+use nuthatch_program::output::{print as print_text, save as save_file};
 
 /// A row of a table.
 pub trait Row {
@@ -18,7 +17,7 @@ pub trait Row {
 }
 
 /// Prints rows: `title` and a table, or with `json` one line of JSON a row.
-pub fn print<R: Row + Serialize>(title: &str, rows: &[R], json: bool) -> Result<(), RunError> {
+pub fn print<R: Row + Serialize>(title: &str, rows: &[R], json: bool) -> Result<(), Failure> {
     if json {
         print_json(rows)
     } else {
@@ -27,30 +26,19 @@ pub fn print<R: Row + Serialize>(title: &str, rows: &[R], json: bool) -> Result<
 }
 
 /// Prints a line of JSON a row.
-pub fn print_json<R: Serialize>(rows: &[R]) -> Result<(), RunError> {
-    write(&json_lines(rows)?)
+pub fn print_json<R: Serialize>(rows: &[R]) -> Result<(), Failure> {
+    print_text(&json_lines(rows)?)
 }
 
 /// Prints a title and a table.
-pub fn print_table<R: Row>(title: &str, rows: &[R]) -> Result<(), RunError> {
-    write(&format!("{title}\n{}", table(rows)))
+pub fn print_table<R: Row>(title: &str, rows: &[R]) -> Result<(), Failure> {
+    print_text(&format!("{title}\n{}", table(rows)))
 }
 
-/// Prints text. A closed pipe is no error.
-pub fn write(text: &str) -> Result<(), RunError> {
-    nuthatch_bench::report::write(text.as_bytes()).map_err(RunError::Data)
-}
-
-/// Writes a message to standard error. Not `eprintln!`, which panics if that is a closed pipe.
-pub fn note(words: &str) {
-    // There is no other place for the message.
-    let _ = writeln!(io::stderr(), "nuthatch: {words}");
-}
-
-fn json_lines<R: Serialize>(rows: &[R]) -> Result<String, RunError> {
+fn json_lines<R: Serialize>(rows: &[R]) -> Result<String, Failure> {
     let mut text = String::new();
     for row in rows {
-        let line = serde_json::to_string(row).map_err(|error| RunError::Data(error.to_string()))?;
+        let line = serde_json::to_string(row).map_err(|error| Failure::Run(error.to_string()))?;
         text += &line;
         text.push('\n');
     }
@@ -83,20 +71,11 @@ fn table<R: Row>(rows: &[R]) -> String {
     text
 }
 
-/// Writes a chart where it was asked for.
-pub fn save(path: &Path, svg: Result<String, nuthatch_plot::PlotError>) -> Result<(), RunError> {
+/// Writes a chart into a file.
+pub fn save(path: &Path, svg: Result<String, nuthatch_plot::PlotError>) -> Result<(), Failure> {
     let name = path.display();
-    let svg = svg.map_err(|error| RunError::Data(format!("{name}: {error}")))?;
-    nuthatch_plot::save(path, &svg).map_err(|error| RunError::Data(format!("{name}: {error}")))
-}
-
-/// Progress on standard error, for people: if that is no terminal nothing is shown.
-pub fn progress(steps: usize) -> ProgressBar {
-    let bar = ProgressBar::new(steps as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {eta}") {
-        bar.set_style(style);
-    }
-    bar
+    let svg = svg.map_err(|error| Failure::Run(format!("{name}: {error}")))?;
+    save_file(path, svg.as_bytes())
 }
 
 #[cfg(test)]

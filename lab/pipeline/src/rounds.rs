@@ -14,14 +14,14 @@ use crate::source::Source;
 const CHUNK: u64 = 1024;
 
 /// One design under measurement.
-pub(crate) struct Side<'a> {
+pub(crate) struct Candidate<'a> {
     pub(crate) design: Design,
     pub(crate) pipeline: Pipeline<'a>,
     pub(crate) source: Source<'a>,
     pub(crate) rounds: Vec<Round>,
 }
 
-/// What a round gave: counts of all of it, and ticks of a packet in the chunk in the middle, which
+/// What a round gave: counts of all of it, and ticks of a packet in the median chunk, which
 /// the system's interruptions hardly move.
 pub(crate) struct Round {
     pub(crate) tally: Tally,
@@ -40,24 +40,24 @@ struct Chunk {
 
 impl Round {
     fn of(chunks: &[Chunk]) -> Self {
-        let middle = |ticks: &dyn Fn(&Chunk) -> u64| {
+        let median = |ticks: &dyn Fn(&Chunk) -> u64| {
             let a_packet = |chunk: &Chunk| ticks(chunk) as f64 / chunk.tally.packets() as f64;
             Spread::of(chunks.iter().map(a_packet)).median
         };
-        let mut stages = BTreeMap::from([("parse", middle(&|chunk| chunk.parse))]);
+        let mut stages = BTreeMap::from([("parse", median(&|chunk| chunk.parse))]);
         for (index, (name, _)) in Ticks::default().by_stage().into_iter().enumerate() {
-            stages.insert(name, middle(&|chunk| chunk.tally.ticks.by_stage()[index].1));
+            stages.insert(name, median(&|chunk| chunk.tally.ticks.by_stage()[index].1));
         }
         Self {
             tally: Tally::sum(chunks.iter().map(|chunk| &chunk.tally)),
             stages,
-            packet: middle(&|chunk| chunk.tally.ticks.total()),
-            parsed: middle(&|chunk| chunk.tally.ticks.total() + chunk.parse),
+            packet: median(&|chunk| chunk.tally.ticks.total()),
+            parsed: median(&|chunk| chunk.tally.ticks.total() + chunk.parse),
         }
     }
 }
 
-impl Side<'_> {
+impl Candidate<'_> {
     /// Takes so many packets in bursts of `batch`, and keeps what they gave.
     pub(crate) fn round(&mut self, packets: u64, batch: usize) {
         let mut keys = vec![FlowKey::default(); batch];

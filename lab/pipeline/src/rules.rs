@@ -42,7 +42,7 @@ use crate::key::{End, Field, FlowKey, Fragment, TAGGED};
 /// Rules of a file at most.
 pub const RULES_MAX: usize = 1 << 20;
 
-/// Errors of a file that are told at most.
+/// Errors of a file that are reported at most.
 const ERRORS_MAX: usize = 10;
 
 /// What is done with a packet.
@@ -64,7 +64,7 @@ impl Display for Action {
     }
 }
 
-/// What `vlan` asks of the outermost tag.
+/// What `vlan` requires of the outermost tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
     /// There is none.
@@ -75,7 +75,7 @@ pub enum Tag {
     Number(u16),
 }
 
-/// What `frag` asks.
+/// What `frag` requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FragmentMatch {
     /// It is this part.
@@ -215,18 +215,20 @@ impl Match {
         let tag = key.get(Field::OuterTag) as u16;
         in_prefix(&self.source, End::Source)
             && in_prefix(&self.destination, End::Destination)
-            && self.version.is_none_or(|asked| u64::from(asked) == version)
+            && self
+                .version
+                .is_none_or(|wanted| u64::from(wanted) == version)
             && self
                 .protocol
-                .is_none_or(|asked| u64::from(asked) == key.get(Field::Protocol))
+                .is_none_or(|wanted| u64::from(wanted) == key.get(Field::Protocol))
             && in_range(&self.source_port, Field::SourcePort)
             && in_range(&self.destination_port, Field::DestinationPort)
-            && self.tag.is_none_or(|asked| match asked {
+            && self.tag.is_none_or(|wanted| match wanted {
                 Tag::None => tag == 0,
                 Tag::Any => tag != 0,
                 Tag::Number(number) => tag == TAGGED | number,
             })
-            && self.fragment.is_none_or(|asked| match asked {
+            && self.fragment.is_none_or(|wanted| match wanted {
                 FragmentMatch::Is(part) => fragment == part as u64,
                 FragmentMatch::Any => fragment != Fragment::Whole as u64,
             })
@@ -255,7 +257,7 @@ impl Match {
         Ok(())
     }
 
-    /// Looks that the fields can be meant together.
+    /// Checks that the fields fit together.
     fn check(&self, fields: &[&str]) -> Result<(), String> {
         let has = |names: [&'static str; 2]| names.into_iter().find(|name| fields.contains(name));
         let is_one_of = |numbers: &[etherparse::IpNumber]| {

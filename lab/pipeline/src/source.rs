@@ -7,7 +7,7 @@ use crate::packet::{self, Skip};
 
 /// Packets in bursts.
 pub enum Source<'a> {
-    /// From captures: parsed when they are asked for.
+    /// From captures: parsed when they are drawn.
     Capture(Replay<'a>),
     /// Generated: nothing to parse.
     Generated(Box<Traffic>),
@@ -22,7 +22,7 @@ impl Source<'_> {
         }
     }
 
-    /// Turns the packets that were drawn into keys: what is measured.
+    /// Parses the packets that were drawn into keys: this part is measured.
     #[inline]
     pub fn parse(&self, keys: &mut [FlowKey]) {
         match self {
@@ -98,12 +98,12 @@ impl Frames {
 }
 
 /// Frames again and again, in several copies: each copy has the capture's packets in their order
-/// between other hosts ([`FlowKey::copy`]), and begins somewhere else in it. The copies take turns.
+/// between other hosts ([`FlowKey::copy`]), and begins at another packet of it. Packets of the copies alternate.
 pub struct Replay<'a> {
     frames: &'a Frames,
     copies: u64,
     round: u64,
-    turn: u64,
+    next_copy: u64,
     /// Frame and copy of each packet of the burst.
     drawn: Vec<(u32, u64)>,
 }
@@ -116,7 +116,7 @@ impl<'a> Replay<'a> {
             frames,
             copies,
             round: 0,
-            turn: 0,
+            next_copy: 0,
             drawn: Vec::new(),
         }
     }
@@ -125,23 +125,23 @@ impl<'a> Replay<'a> {
         let frames = self.frames.len() as u64;
         self.drawn.clear();
         for _ in 0..count {
-            let ahead = u128::from(self.turn) * u128::from(frames) / u128::from(self.copies);
+            let ahead = u128::from(self.next_copy) * u128::from(frames) / u128::from(self.copies);
             let frame = (self.round + ahead as u64) % frames;
             self.drawn
-                .push((self.frames.usable[frame as usize], self.turn));
-            self.turn += 1;
-            if self.turn == self.copies {
-                self.turn = 0;
+                .push((self.frames.usable[frame as usize], self.next_copy));
+            self.next_copy += 1;
+            if self.next_copy == self.copies {
+                self.next_copy = 0;
                 self.round = (self.round + 1) % frames;
             }
         }
     }
 
     fn parse(&self, keys: &mut [FlowKey]) {
-        for (room, &(frame, copy)) in keys.iter_mut().zip(&self.drawn) {
+        for (key, &(frame, copy)) in keys.iter_mut().zip(&self.drawn) {
             let (link, frame) = self.frames.capture.frame(frame as usize);
             // Only frames that have a key were drawn.
-            *room = packet::parse(link, frame).unwrap_or_default().copy(copy);
+            *key = packet::parse(link, frame).unwrap_or_default().copy(copy);
         }
     }
 }

@@ -1,19 +1,19 @@
-//! `nuthatch flow theory`: the hit rates that the paper's analysis expects of each layout.
+//! `nuthatch-lab flow theory`: the hit rates that the paper's analysis expects of each layout.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use nuthatch_flow::{Eviction, Layout, theory};
-use nuthatch_plot::{Axis, Chart, Curve};
 use serde::Serialize;
 
-use crate::RunError;
+use crate::figures;
 use crate::report::{self, Row};
+use nuthatch_program::{Failure, output};
 
 /// What is computed.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Oversubscription factors, by comma: keys by entries
+    /// Oversubscription factors (keys / entry), separated by commas
     #[arg(
         long,
         value_name = "FACTORS",
@@ -42,19 +42,19 @@ struct Expected {
     hit_rate: Option<f64>,
     cycles_per_lookup: Option<f64>,
     mpps: Option<f64>,
-    /// Lookups by keys until the hit rate is within .005 of it, at a factor of 0.95.
+    /// Lookups / keys until the hit rate is within .005 of it, at a factor of 0.95.
     warm_up_rounds: Option<u32>,
 }
 
 /// A factor, and what is expected of each layout there.
-struct AtFactor {
+struct RatesAtFactor {
     oversubscription: f64,
     rates: Vec<f64>,
 }
 
-impl Row for AtFactor {
+impl Row for RatesAtFactor {
     const COLUMNS: &'static [&'static str] = &[
-        "keys by entries",
+        "keys / entry",
         "",
         "4-way",
         "8-way",
@@ -75,17 +75,17 @@ impl Row for AtFactor {
 }
 
 /// Computes and prints.
-pub fn run(options: &Options) -> Result<(), RunError> {
+pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(path) = &options.svg {
-        report::save(path, draw(&options.oversubscription))?;
+        report::save(path, figures::expected(&options.oversubscription))?;
     }
     if options.json {
         return report::print_json(&expected(&options.oversubscription));
     }
-    let rows: Vec<AtFactor> = options
+    let rows: Vec<RatesAtFactor> = options
         .oversubscription
         .iter()
-        .map(|&factor| AtFactor {
+        .map(|&factor| RatesAtFactor {
             oversubscription: factor,
             rates: Layout::ALL
                 .iter()
@@ -100,9 +100,9 @@ pub fn run(options: &Options) -> Result<(), RunError> {
     )?;
     let warm_up = |eviction| {
         let rounds = theory::warm_up_rounds(Layout::Blp2x4, eviction);
-        format!("{rounds} x the keys with {}", eviction.name())
+        format!("{rounds} lookups / key with {}", eviction.name())
     };
-    report::write(&format!(
+    output::print(&format!(
         "Warm-up of blp-2-4 at 0.95 until within .005: {}, {}.\n",
         warm_up(Eviction::Random),
         warm_up(Eviction::RandomSecond),
@@ -138,33 +138,6 @@ fn expected(factors: &[f64]) -> Vec<Expected> {
     rows
 }
 
-fn draw(factors: &[f64]) -> Result<String, nuthatch_plot::PlotError> {
-    let (from, to) = factors
-        .iter()
-        .fold((f64::INFINITY, 0.0_f64), |(low, high), &x| {
-            (low.min(x), high.max(x))
-        });
-    let steps = 30;
-    let xs: Vec<f64> = (0..=steps)
-        .map(|step| from + (to - from) * f64::from(step) / f64::from(steps))
-        .collect();
-    let curve = |name: String, rate: &dyn Fn(f64) -> f64| Curve {
-        name,
-        points: xs.iter().map(|&x| (x, rate(x))).collect(),
-    };
-    let mut curves: Vec<Curve> = Layout::ALL
-        .iter()
-        .map(|&layout| curve(layout.to_string(), &|x| theory::hit_rate(layout, x)))
-        .collect();
-    curves.push(curve("ideal".to_owned(), &theory::ideal));
-    let chart = Chart {
-        title: "Expected hit rate, equally likely keys".to_owned(),
-        x: Axis::linear("keys by entries"),
-        y: Axis::linear("hit rate"),
-    };
-    nuthatch_plot::lines(&chart, &curves)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,6 +145,6 @@ mod tests {
     #[test]
     fn columns_are_the_layouts_in_their_order() {
         let names = Layout::ALL.map(Layout::name);
-        assert_eq!(AtFactor::COLUMNS[2..2 + names.len()], names);
+        assert_eq!(RatesAtFactor::COLUMNS[2..2 + names.len()], names);
     }
 }

@@ -90,7 +90,7 @@ fn both_formats_in_both_byte_orders() {
 }
 
 #[test]
-fn a_capture_cut_anywhere_gives_what_stands_before() {
+fn a_capture_cut_anywhere_gives_the_frames_before() {
     let frames = [frame(1, 8), frame(2, 8), frame(3, 8)];
     let numbered: Vec<_> = frames.iter().map(|frame| (0, frame.clone())).collect();
     let plain = pcap(&frames, DataLink::ETHERNET, Endianness::Little);
@@ -107,9 +107,13 @@ fn a_capture_cut_anywhere_gives_what_stands_before() {
                     for (number, frame) in frames.iter().enumerate().take(most) {
                         assert_eq!(capture.frame(number).1, &frame[..]);
                     }
-                    let told = &capture.faults().broken_off;
-                    assert!(told.len() <= 1);
-                    assert!(told.iter().all(|why| why.contains("ends in the middle")));
+                    let reported = &capture.faults().broken_off;
+                    assert!(reported.len() <= 1);
+                    assert!(
+                        reported
+                            .iter()
+                            .all(|why| why.contains("ends in the middle"))
+                    );
                 }
             }
         }
@@ -197,7 +201,7 @@ fn packets_longer_than_the_snap_length_are_read() {
     let mut writer = PcapWriter::with_header(Vec::new(), header).unwrap();
     let packet = RawPcapPacket {
         ts_sec: 0,
-        // No such number of microseconds either: times are nobody's business here.
+        // No such number of microseconds either: times are not used.
         ts_frac: u32::MAX,
         incl_len: 50,
         orig_len: frame.len() as u32,
@@ -247,7 +251,7 @@ fn captures_follow_one_another() {
 }
 
 #[test]
-fn copies_take_turns_each_from_its_own_place() {
+fn copies_alternate_each_from_its_own_start() {
     let frames: Vec<_> = (0..10).map(|port| frame(port, 0)).collect();
     let bytes = pcap(&frames, DataLink::ETHERNET, Endianness::Little);
     let frames = Frames::new(read(&bytes).unwrap());

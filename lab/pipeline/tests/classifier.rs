@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 /// The first rule that matches, looked for in a list.
-fn plainly(rules: &Rules, key: &FlowKey) -> Verdict {
+fn by_linear_search(rules: &Rules, key: &FlowKey) -> Verdict {
     let found = rules
         .iter()
         .enumerate()
@@ -138,7 +138,7 @@ proptest! {
         let rules: Rules = lines.concat().parse().unwrap();
         let classifier = Classifier::new(&rules).unwrap();
         for key in &packets {
-            prop_assert_eq!(classifier.classify(key).verdict, plainly(&rules, key), "{:?}", key);
+            prop_assert_eq!(classifier.classify(key).verdict, by_linear_search(&rules, key), "{:?}", key);
         }
     }
 
@@ -153,7 +153,7 @@ proptest! {
             let found = classifier.classify(one);
             for other in &packets {
                 if other.masked(&found.mask) == one.masked(&found.mask) {
-                    prop_assert_eq!(plainly(&rules, other), found.verdict, "{:?} and {:?}", one, other);
+                    prop_assert_eq!(by_linear_search(&rules, other), found.verdict, "{:?} and {:?}", one, other);
                 }
             }
         }
@@ -180,12 +180,12 @@ proptest! {
                     found.verdict
                 }
             };
-            prop_assert_eq!(verdict, plainly(&rules, key), "{:?}", key);
+            prop_assert_eq!(verdict, by_linear_search(&rules, key), "{:?}", key);
             prop_assert!(megaflows.len() <= limit);
             // Numbers that were kept too long are found out, or say the same.
             for number in 0..limit as u64 {
                 if let Some(verdict) = megaflows.holds(number, key) {
-                    prop_assert_eq!(verdict, plainly(&rules, key));
+                    prop_assert_eq!(verdict, by_linear_search(&rules, key));
                 }
             }
         }

@@ -17,7 +17,7 @@ const SHAPE: Shape = Shape {
     churn: 0.01,
 };
 
-fn plainly(rules: &Rules, key: &FlowKey) -> Verdict {
+fn by_linear_search(rules: &Rules, key: &FlowKey) -> Verdict {
     let found = rules
         .iter()
         .enumerate()
@@ -70,7 +70,7 @@ fn every_design_decides_as_the_list_does() {
                 for (key, outcome) in keys.iter().zip(&outcomes) {
                     assert_eq!(
                         outcome.verdict,
-                        plainly(&rules, key),
+                        by_linear_search(&rules, key),
                         "{}: {key:?}",
                         design.name()
                     );
@@ -107,7 +107,7 @@ fn a_flow_is_decided_by_the_first_stage_that_knows_it() {
     let key = Traffic::new(&SHAPE, 1).next_key();
     assert_eq!(stage(key), Stage::Classifier);
     assert_eq!(stage(key), Stage::Microflow);
-    // Another flow, which the rules do not tell from the first.
+    // Another flow, which the rules do not distinguish from the first.
     assert_eq!(stage(key.copy(1)), Stage::Megaflow);
     assert_eq!(stage(key.copy(1)), Stage::Microflow);
 }

@@ -1,29 +1,49 @@
-//! Figures as SVG: [`bars`] for histograms and comparisons, [`lines`] for curves.
+//! Figures as SVG. Each question has its chart:
+//!
+//! | question | chart |
+//! |---|---|
+//! | which design is better, and is the difference more than noise | [`DotChart`]: a row a design, a zoomed axis |
+//! | how does a value change with another | [`LineChart`]: each line is named at its end |
+//! | does each of several cases look like its reference | [`PanelChart`]: small multiples, shared axes |
+//! | what is a whole made of | [`BarChart`]: bars from zero, in parts |
 //!
 //! ```
-//! use nuthatch_plot::{Axis, Chart, Curve, lines};
+//! use nuthatch_plot::{Axis, Curve, LineChart};
 //!
-//! let chart = Chart {
-//!     title: "Lookups".into(),
-//!     x: Axis::logarithmic("buckets"),
-//!     y: Axis::linear("million a second"),
-//! };
 //! let points = vec![(1024.0, 4.0), (4096.0, 9.5), (16384.0, 12.0)];
-//! let svg = lines(&chart, &[Curve { name: "mult-11".into(), points }])?;
+//! let chart = LineChart {
+//!     title: "Lookups".into(),
+//!     note: "one thread".into(),
+//!     x: Axis::binary("buckets"),
+//!     y: Axis::linear("million lookups / s"),
+//!     curves: vec![Curve { name: "mult-11".into(), points }],
+//! };
+//! let svg = chart.svg()?;
 //! assert!(svg.starts_with("<svg"));
 //! # Ok::<(), nuthatch_plot::PlotError>(())
 //! ```
 //!
-//! A figure follows the reader's colour scheme: the style sheet inside the SVG exchanges paper and
-//! ink where the scheme is dark, and series have colours that show on both.
+//! Guarantees: a figure is 700 pixels wide and as high as its content needs; no text is cut, turned, or laid over
+//! another; a figure follows the reader's colour scheme by a style sheet inside the SVG; the colours of series show
+//! on light and dark, and can be told apart by readers with any of the three colour deficiencies.
 
 #![forbid(unsafe_code)]
 
 mod axis;
-mod chart;
-mod save;
+mod bars;
+mod canvas;
+mod dots;
+mod error;
+mod frame;
+mod lines;
+mod panels;
+mod spacing;
+mod text;
 mod theme;
 
 pub use axis::{Axis, Scale};
-pub use chart::{Bars, Chart, Curve, PlotError, bars, lines};
-pub use save::{save, save_bytes};
+pub use bars::{Bar, BarChart};
+pub use dots::{DotChart, DotGroup, DotRow, Estimate};
+pub use error::PlotError;
+pub use lines::{Curve, LineChart};
+pub use panels::{Layer, Mark, Panel, PanelChart, PanelX, Tone};

@@ -7,8 +7,7 @@
 //! Everything but the declarations needs the feature `rte-hash`, which links libdpdk. Without it
 //! [`RteHash::new`] is [`Error::NotBuilt`], so that callers need no `cfg`.
 
-use std::error;
-use std::fmt;
+use std::{error, fmt};
 
 #[cfg(feature = "rte-hash")]
 mod dpdk;

@@ -1,10 +1,12 @@
-//! The binary under test: run to its end, or as a server that is ended by its process id.
+//! The server's binary: run to its end, or as a server that is ended by its process id. For the tests of the
+//! laboratory's binary too.
 
 #![allow(dead_code)] // Each test program uses some of it.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -13,11 +15,20 @@ use nix::unistd::Pid;
 pub const SET_AND_GET: &str = "set k 5 0 3\r\nabc\r\nget k\r\nquit\r\n";
 pub const SET_AND_GOT: &str = "STORED\r\nVALUE k 5 3\r\nabc\r\nEND\r\n";
 
-pub const NUTHATCH: &str = env!("CARGO_BIN_EXE_nuthatch");
+/// The binary `nuthatch`, which a build of the whole workspace puts one folder above the tests' programs.
+pub fn nuthatch() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.ancestors().nth(2).unwrap().join("nuthatch");
+    assert!(
+        path.is_file(),
+        "{path:?} is not built: cargo build -p nuthatch-cli"
+    );
+    path
+}
 
 pub fn run(line: &str) -> Output {
     let words = line.split_whitespace();
-    Command::new(NUTHATCH).args(words).output().unwrap()
+    Command::new(nuthatch()).args(words).output().unwrap()
 }
 
 pub fn stdout(line: &str) -> String {
@@ -43,7 +54,7 @@ impl Running {
     }
 
     pub fn start_with(line: &str, more: impl FnOnce(&mut Command)) -> Self {
-        let mut command = Command::new(NUTHATCH);
+        let mut command = Command::new(nuthatch());
         command.args(line.split_whitespace());
         more(&mut command);
         Self::spawn(command)

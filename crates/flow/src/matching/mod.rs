@@ -1,10 +1,9 @@
 //! Compares a tag with all candidates of a key at once.
 //!
-//! Slots of a shared table are memory that other threads change, so their words must be loaded
-//! atomically: by atomics in the scalar version, which is also what loom, Miri and ThreadSanitizer run,
-//! and by single instructions in the vector versions. The order of these loads does not matter. In a
-//! shared table what they say is a hint: a slot that matched is read again by [`Slot::load`], and
-//! where none did it is looked at closely.
+//! Other threads change the slots of a shared table, so words must be loaded atomically: by atomics in
+//! the scalar version, which loom, Miri and ThreadSanitizer run, and by single instructions in the
+//! vector versions. The order of these loads does not matter. In a shared table the result is a hint: a
+//! slot that matched is read again by [`Slot::load`], and a miss is validated.
 
 #[cfg(all(target_arch = "aarch64", not(any(loom, miri, tsan))))]
 mod neon;
@@ -17,10 +16,10 @@ use std::str::FromStr;
 use crate::entry::Slot;
 use crate::name::{UnknownName, by_name};
 
-/// Which comparison a table runs, chosen once when it is made.
+/// Which comparison a table runs, chosen once when it is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Vector {
-    /// One slot after the other: every machine.
+    /// One slot after the other: any processor.
     Scalar,
     /// 16 bytes at a time: every x86-64.
     Sse2,
@@ -33,7 +32,7 @@ pub enum Vector {
 }
 
 impl Vector {
-    /// All of them, the plainest first.
+    /// All of them, the simplest first.
     pub const ALL: [Vector; 5] = [
         Vector::Scalar,
         Vector::Sse2,
@@ -42,7 +41,7 @@ impl Vector {
         Vector::Neon,
     ];
 
-    /// The one that measures best of those that this machine has.
+    /// The fastest one, as measured, that this machine has.
     pub fn detect() -> Self {
         [Vector::Neon, Vector::Avx2, Vector::Sse2]
             .into_iter()
@@ -50,7 +49,7 @@ impl Vector {
             .unwrap_or(Vector::Scalar)
     }
 
-    /// Those that this machine has, the plainest first.
+    /// Those that this machine has, the simplest first.
     pub fn available() -> impl Iterator<Item = Vector> {
         Self::ALL.into_iter().filter(|one| one.is_available())
     }
@@ -103,29 +102,28 @@ impl FromStr for Vector {
     }
 }
 
-/// A way to compare: a type, so that the loop around it is compiled for it.
+/// A comparison as a type, so that the loop around it is compiled for it.
 pub(crate) trait Matcher: Copy {
     /// Bit `i` is set if slot `i` has this tag. There are 4, 8 or 16 slots.
     fn matches<T: Slot>(slots: &[T], tag: u64) -> u32;
 }
 
-/// What to do once the comparison is chosen.
+/// An operation that is generic over the comparison.
 pub(crate) trait Job {
-    /// What comes out of it.
+    /// The result.
     type Output;
 
-    /// Does it. Must be inlined into the function that was compiled for the machine.
+    /// Runs it. Must be inlined into the function that is compiled for the processor.
     fn run<M: Matcher>(self) -> Self::Output;
 }
 
-/// Does a job with the chosen comparison: the one place that asks which one it is. One that this
-/// machine does not have is the scalar one; no table is made with such.
+/// Runs a job with the chosen comparison: the only place that branches on it.
 #[inline(always)]
 pub(crate) fn dispatch<J: Job>(vector: Checked, job: J) -> J::Output {
     match vector.0 {
         #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
         Vector::Sse2 => job.run::<x86::Sse2>(),
-        // SAFETY: `Checked` was made where the machine has it.
+        // SAFETY: a `Checked` is only created if the machine has it.
         #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
         Vector::Avx2 => unsafe { x86::with_avx2(job) },
         // SAFETY: as above.
@@ -142,7 +140,7 @@ pub(crate) fn dispatch<J: Job>(vector: Checked, job: J) -> J::Output {
 pub(crate) struct Checked(Vector);
 
 impl Checked {
-    /// The scalar one instead of one that this machine does not have.
+    /// The scalar one if this machine does not have `vector`.
     pub fn new(vector: Vector) -> Self {
         if vector.is_available() {
             Self(vector)
@@ -172,13 +170,16 @@ impl Matcher for Scalar {
     }
 }
 
-/// What every machine of this kind has: for where choosing would cost more than it gains.
+/// The comparison that every processor of this architecture has, for operations where dispatching
+/// costs more than it gains.
 #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
 pub(crate) type Baseline = x86::Sse2;
-/// What every machine of this kind has: for where choosing would cost more than it gains.
+/// The comparison that every processor of this architecture has, for operations where dispatching
+/// costs more than it gains.
 #[cfg(all(target_arch = "aarch64", not(any(loom, miri, tsan))))]
 pub(crate) type Baseline = neon::Neon;
-/// What every machine of this kind has: for where choosing would cost more than it gains.
+/// The comparison that every processor of this architecture has, for operations where dispatching
+/// costs more than it gains.
 #[cfg(any(
     loom,
     miri,
@@ -206,7 +207,7 @@ mod tests {
         }
     }
 
-    /// All comparisons of this machine, on runs of all lengths that start anywhere.
+    /// All comparisons of this machine agree, on runs of all lengths at all starts.
     fn agree<T: Slot>(contents: &[(u64, u64)], tag: u64) {
         let slots: Vec<T> = contents
             .iter()
@@ -228,7 +229,7 @@ mod tests {
         }
     }
 
-    /// Few numbers, at the edges of all widths, so that tags and values meet.
+    /// Few different numbers, at the edges of all widths, so that tags and values are often equal.
     fn part() -> impl Strategy<Value = u64> {
         let edges = [
             0,

@@ -1,9 +1,9 @@
-//! Comparisons by NEON, which every aarch64 has. Run by an emulator (`scripts/aarch64.sh`), and measured
-//! nowhere.
+//! Comparisons by NEON, which every aarch64 has. Tested in an emulator (`scripts/aarch64.sh`); not
+//! measured.
 //!
 //! Each load is one `asm!` instruction, as on x86-64; the architecture loads each aligned element of
-//! a vector whole. Elements are of 32 bits: all of a tag, but for [`Entry::Hash64`], and no threads share
-//! tables of that.
+//! a vector atomically. Elements have 32 bits: a whole tag, except for [`Entry::Hash64`], of which there
+//! are no shared tables.
 
 use std::arch::aarch64::*;
 use std::arch::asm;
@@ -43,7 +43,7 @@ impl Matcher for Neon {
 #[target_feature(enable = "neon")]
 unsafe fn load(at: *const u8) -> uint32x4_t {
     let loaded;
-    // SAFETY: reads the 16 bytes that the caller vouches for, writes a register.
+    // SAFETY: reads the 16 bytes that the caller promises, writes a register.
     unsafe {
         asm!(
             "ld1 {{{loaded:v}.4s}}, [{at}]",

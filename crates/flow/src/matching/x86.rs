@@ -1,8 +1,7 @@
 //! Comparisons by SSE2, which every x86-64 has, by AVX2, and by AVX-512.
 //!
-//! Each load is one `asm!` instruction: it stands for one load of each aligned word that it covers,
-//! which the compiler can neither split nor repeat. Every x86-64 with these instructions loads
-//! aligned words of up to 64 bits whole, also as parts of a vector.
+//! Each load is one `asm!` instruction, which the compiler can neither split nor repeat. Every x86-64
+//! processor with these instructions loads each aligned word of up to 64 bits in a vector atomically.
 //!
 //! ```text
 //! Tag16, AVX2, 2-4 BLP: both buckets, 32 bytes, by one load
@@ -31,14 +30,14 @@ impl Matcher for Sse2 {
             Entry::Tag16 => in_fours(slots, |at| unsafe { sse2_tag16(at, tag) }),
             // SAFETY: as above.
             Entry::Tag32 => in_fours(slots, |at| unsafe { sse2_tag32(at, tag) }),
-            // SSE2 compares 32 bits at most: two halves to bring together took 3 to 19 % longer
-            // than comparing one hash after the other (batches of 32, all layouts, 2^20 entries).
+            // SSE2 compares at most 32 bits: comparing both halves and combining them took 3 to 19 %
+            // longer than one hash after the other (batches of 32, all layouts, 2^20 entries).
             Entry::Hash64 => Scalar::matches(slots, tag),
         }
     }
 }
 
-/// The masks of four slots each, side by side. All numbers of slots are multiples of four
+/// The masks of four slots each, combined. All numbers of slots are multiples of four
 /// (`Matcher::matches`), so `compare` gets the addresses of four slots that are inside `slots`.
 #[inline(always)]
 fn in_fours<T: Slot>(slots: &[T], compare: impl Fn(*const u8) -> u32) -> u32 {
@@ -54,7 +53,7 @@ fn in_fours<T: Slot>(slots: &[T], compare: impl Fn(*const u8) -> u32) -> u32 {
 #[inline]
 unsafe fn load128(at: *const u8) -> __m128i {
     let loaded;
-    // SAFETY: reads the 16 bytes that the caller vouches for, of any alignment, writes a register.
+    // SAFETY: reads the 16 bytes that the caller promises, of any alignment, writes a register.
     unsafe {
         asm!(
             "movdqu {loaded}, [{at}]",
@@ -109,7 +108,7 @@ impl Matcher for Avx2 {
         for first in (0..slots.len()).step_by(step) {
             // SAFETY: AVX2 was detected before this type was chosen (`super::dispatch`).
             // There are `step` slots from `first` on: numbers of slots are 4, 8 or 16, and four
-            // slots of Tag16 were sent elsewhere.
+            // slots of Tag16 are handled above.
             mask |= unsafe {
                 let at = bytes.add(first * size_of::<T>());
                 match T::ENTRY {
@@ -129,7 +128,7 @@ impl Matcher for Avx2 {
 #[target_feature(enable = "avx2")]
 unsafe fn load256(at: *const u8) -> __m256i {
     let loaded;
-    // SAFETY: reads the 32 bytes that the caller vouches for, of any alignment, writes a register.
+    // SAFETY: reads the 32 bytes that the caller promises, of any alignment, writes a register.
     unsafe {
         asm!(
             "vmovdqu {loaded}, [{at}]",
@@ -147,8 +146,8 @@ unsafe fn load256(at: *const u8) -> __m256i {
 #[target_feature(enable = "avx2")]
 unsafe fn avx2_tag16_four(at: *const u8, tag: u64) -> u32 {
     let loaded: __m128i;
-    // SAFETY: as in `load256`, 16 bytes. Not `load128`: beside AVX, instructions of SSE's own
-    // encoding are slow on some machines.
+    // SAFETY: as in `load256`, 16 bytes. Not `load128`: among AVX instructions those in SSE's
+    // encoding are slow on some processors.
     unsafe {
         asm!(
             "vmovdqu {loaded}, [{at}]",
@@ -213,8 +212,9 @@ impl Matcher for Avx512 {
         let step = 64 / size_of::<T>();
         let mut mask = 0;
         for first in (0..slots.len()).step_by(step) {
-            // SAFETY: AVX-512F was detected before this type was chosen (`super::dispatch`). Runs of 64 bytes or more are multiples of 64 bytes: 4, 8 or 16 slots of a power
-            // of two of bytes.
+            // SAFETY: AVX-512F was detected before this type was chosen (`super::dispatch`). Runs of
+            // 64 bytes or more are multiples of 64 bytes: the number and the size of slots are powers
+            // of two.
             mask |= unsafe {
                 let at = bytes.add(first * size_of::<T>());
                 match T::ENTRY {
@@ -234,7 +234,7 @@ impl Matcher for Avx512 {
 #[target_feature(enable = "avx512f")]
 unsafe fn load512(at: *const u8) -> __m512i {
     let loaded;
-    // SAFETY: reads the 64 bytes that the caller vouches for, of any alignment, writes a register.
+    // SAFETY: reads the 64 bytes that the caller promises, of any alignment, writes a register.
     unsafe {
         asm!(
             "vmovdqu64 {loaded}, [{at}]",

@@ -1,5 +1,5 @@
-//! What must hold for any sequence of operations on a flow cache and on a flow table. Also the body of the
-//! fuzz target.
+//! Invariants of any sequence of operations on a flow cache and on a flow table. Also the body of the fuzz
+//! target.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,14 +9,14 @@ use nuthatch_flow::{
     KeyHasher, Layout, Probability,
 };
 
-/// Checks the sequence that bytes make: two say what the table is, and every three are an operation.
+/// Checks the sequence that these bytes encode: two for the configuration, and three for each operation.
 pub fn check(bytes: &[u8]) {
     let Some((&[shape, entry], operations)) = bytes.split_first_chunk() else {
         return;
     };
     let config = config(shape, entry);
     let (operations, _) = operations.as_chunks();
-    // Values are the operations' numbers; of those that a slot holds, so many.
+    // Values are the numbers of the operations, as many as fit an entry.
     let operations = &operations[..operations.len().min(1 << 12)];
     check_cache(&config, operations);
     check_flows(&config, operations);
@@ -38,13 +38,13 @@ fn config(shape: u8, entry: u8) -> Config {
         .seed(1)
 }
 
-/// A hash whose parts, wherever they are cut, are like those of many others.
+/// A hash whose parts are equal to those of many others, for all ways to cut it.
 fn hash(a: u8, b: u8) -> u64 {
     u64::from_le_bytes([a, a, b, b, a, a, b, b])
 }
 
-/// A cache beside the values that are in it. It tells who left, but not of those that shared a tag with
-/// the one that was stored; entries with all of the hash share none.
+/// A cache and a model of its values. The cache reports which value is evicted, but not the removed ones
+/// with the tag of the stored key; with 64-bit tags there are none.
 fn check_cache(config: &Config, operations: &[[u8; 3]]) {
     let mut cache = config.build().expect("it suits");
     let exact = config.entry == Entry::Hash64;
@@ -92,7 +92,7 @@ fn check_cache(config: &Config, operations: &[[u8; 3]]) {
     check_batch(cache, operations);
 }
 
-/// A batch of lookups finds what single ones find.
+/// A batch of lookups finds the same as single ones.
 fn check_batch(mut cache: FlowCache, operations: &[[u8; 3]]) {
     let hashes: Vec<u64> = operations.iter().map(|&[_, a, b]| hash(a, b)).collect();
     let singly: Vec<_> = hashes.iter().map(|&hash| cache.peek(hash)).collect();
@@ -100,7 +100,7 @@ fn check_batch(mut cache: FlowCache, operations: &[[u8; 3]]) {
     let mut hits = vec![u64::MAX; hashes.len().div_ceil(64)];
     let found = cache.lookup_many(&hashes, &mut values, &mut hits);
     assert_eq!(found, singly.iter().flatten().count());
-    // A hit may move its entry, but not its value.
+    // A hit may move an entry, but not change its value.
     for (index, single) in singly.into_iter().enumerate() {
         let hit = hits[index / 64] >> (index % 64) & 1 == 1;
         assert_eq!(hit.then_some(values[index]), single);
@@ -122,7 +122,7 @@ fn flow(a: u8, b: u8) -> FiveTuple {
     }
 }
 
-/// A table of flows beside a map that is told who left.
+/// A table of flows, compared with a map from which evicted flows are removed.
 fn check_flows(config: &Config, operations: &[[u8; 3]]) {
     let mut table = FlowTable::new(config, KeyHasher::seeded(1)).expect("it suits");
     let mut model: HashMap<FiveTuple, u64> = HashMap::new();

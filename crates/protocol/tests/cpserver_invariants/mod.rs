@@ -1,7 +1,7 @@
 //! What holds of CPServer's protocol for every input, however bad: asked by the property tests and
 //! by the fuzzer.
 
-use nuthatch_protocol::cpserver::{Announced, HEADER, KEY_LEN, Parsed, awaited, parse};
+use nuthatch_protocol::cpserver::{HEADER, KEY_LEN, Parsed, StoreHeader, awaited, parse};
 use nuthatch_protocol::{Awaited, Limits};
 
 pub const LIMITS: Limits = Limits { value_max: 64 };
@@ -22,12 +22,12 @@ fn check_front(input: &[u8]) {
     let parsed = parse(input, &LIMITS);
     match parsed {
         Parsed::Incomplete => assert!(input.len() < HEADER),
-        Parsed::Body(Announced { key, value_len, .. }) => {
+        Parsed::Body(StoreHeader { key, value_len, .. }) => {
             assert_eq!(key.len(), KEY_LEN);
             assert!(value_len <= LIMITS.value_max && input.len() < HEADER + value_len);
         }
         Parsed::Unknown { op } => assert_eq!(input[..4], op.to_le_bytes()),
-        Parsed::TooLarge(Announced { key, value_len, .. }) => {
+        Parsed::TooLarge(StoreHeader { key, value_len, .. }) => {
             assert_eq!(key.len(), KEY_LEN);
             assert!(value_len > LIMITS.value_max);
         }

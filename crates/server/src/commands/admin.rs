@@ -4,13 +4,12 @@
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
 
-use nuthatch::{Engine, Handle};
 use nuthatch_protocol::{Words, encode};
 
 use crate::commands::Stage;
 use crate::commands::dump::{Classes, Dump, DumpStyle};
 use crate::connection::Phase;
-use crate::turn::TurnOf;
+use crate::slice::Slice;
 
 const ERROR: &[u8] = b"ERROR\r\n";
 const BAD_FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
@@ -105,13 +104,13 @@ pub(crate) fn lru(text: Words<'_>) -> (&'static [u8], bool) {
 }
 
 /// lru_crawler: the sweep of expired items always runs; what can be had of it are the dumps.
-pub(crate) fn lru_crawler<E: Engine>(
-    stage: &mut Stage<'_, '_, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut Phase<<E::Handle as Handle>::Reservation>,
+pub(crate) fn lru_crawler(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
     text: Words<'_>,
 ) {
-    let out = turn.output.text();
+    let out = slice.output.text();
     let arguments = Arguments::of(text);
     // Relaxed: a switch that only this command sets and reads.
     let enabled = &stage.shared.crawler_enabled;

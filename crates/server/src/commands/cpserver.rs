@@ -1,36 +1,33 @@
 //! CPServer's requests. LOOKUP and INSERT are a get and a set of the batch, like memcached's; only
 //! their answers look different. The items are the same: a key is its 8 bytes.
 
-use nuthatch::engine::Reservation;
-use nuthatch::{Engine, Handle, Op, Reply, Store};
+use nuthatch_engine::{Handle, Op, Reply, Reservation, Store};
 use nuthatch_protocol::Awaited;
-use nuthatch_protocol::cpserver::{self, Announced, HEADER, Parsed, parse};
+use nuthatch_protocol::cpserver::{self, HEADER, Parsed, StoreHeader, parse};
 
 use crate::batch::Style;
 use crate::commands::requests::{may_be_refused, push};
 use crate::commands::{Flow, Stage, immediate};
 use crate::connection::{Insertion, Phase};
 use crate::replies::insert_status;
-use crate::turn::{TurnOf, key};
-
-type PhaseOf<E> = Phase<<<E as Engine>::Handle as Handle>::Reservation>;
+use crate::slice::{Slice, key};
 
 /// Understands what stands at the front of the unused input.
 #[inline]
-pub(crate) fn request<'a, E: Engine>(
-    stage: &mut Stage<'_, 'a, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut PhaseOf<E>,
+pub(crate) fn request<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
     input: &'a [u8],
 ) -> Flow {
-    let parsed = parse(&input[turn.position..], &stage.limits);
+    let parsed = parse(&input[slice.position..], &stage.limits);
     match parsed {
         Parsed::Incomplete => {
-            turn.awaited = cpserver::awaited(&input[turn.position..]);
+            slice.awaited = cpserver::awaited(&input[slice.position..]);
             return Flow::Starved;
         }
         Parsed::Lookup { key, dialect } => {
-            push(stage, turn, key, Op::Get, Style::Lookup(dialect), false);
+            push(stage, slice, key, Op::Get, Style::Lookup(dialect), false);
         }
         Parsed::Insert {
             key,
@@ -38,47 +35,47 @@ pub(crate) fn request<'a, E: Engine>(
             dialect,
         } => {
             let alone = may_be_refused(stage, key, value);
-            if alone && turn.in_batch > 0 {
+            if alone && slice.in_batch > 0 {
                 return Flow::Barrier;
             }
             let op = Op::Store(Store::set(value));
-            push(stage, turn, key, op, Style::Insert(dialect), false);
-            turn.position += value.len();
+            push(stage, slice, key, op, Style::Insert(dialect), false);
+            slice.position += value.len();
             if alone {
-                turn.position += HEADER;
-                turn.commands_left -= 1;
+                slice.position += HEADER;
+                slice.commands_left -= 1;
                 return Flow::Barrier;
             }
         }
-        Parsed::Body(announced) if announced.value_len <= turn.terms.awaited_max => {
-            turn.awaited = Awaited::bytes(HEADER + announced.value_len);
+        Parsed::Body(announced) if announced.value_len <= slice.terms.awaited_max => {
+            slice.awaited = Awaited::bytes(HEADER + announced.value_len);
             return Flow::Starved;
         }
         // What is done on the spot comes behind what was asked before.
-        _ if turn.in_batch > 0 => return Flow::Barrier,
-        Parsed::Body(announced) => begin(stage, turn, phase, &announced),
+        _ if slice.in_batch > 0 => return Flow::Barrier,
+        Parsed::Body(announced) => begin(stage, slice, phase, &announced),
         Parsed::TooLarge(announced) => {
-            refuse(stage, turn, phase, &announced, &Reply::TooLarge);
+            refuse(stage, slice, phase, &announced, &Reply::TooLarge);
         }
         Parsed::Unknown { op } => {
             tracing::debug!(op, "no operation of CPServer's");
-            cpserver::unknown(turn.output.text());
-            turn.position = input.len();
-            turn.closing = true;
+            cpserver::unknown(slice.output.text());
+            slice.position = input.len();
+            slice.closing = true;
             return Flow::Next;
         }
     }
-    turn.position += HEADER;
-    turn.commands_left -= 1;
+    slice.position += HEADER;
+    slice.commands_left -= 1;
     Flow::Next
 }
 
 /// Begins with a value that is too long to await in a buffer.
-fn begin<E: Engine>(
-    stage: &mut Stage<'_, '_, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut PhaseOf<E>,
-    announced: &Announced<'_>,
+fn begin(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    announced: &StoreHeader<'_>,
 ) {
     let key = key(stage, announced.key);
     match stage.handle.reserve(stage.now, key, announced.value_len) {
@@ -88,39 +85,39 @@ fn begin<E: Engine>(
                 dialect: announced.dialect,
             }));
         }
-        Err(reply) => refuse(stage, turn, phase, announced, &reply),
+        Err(reply) => refuse(stage, slice, phase, announced, &reply),
     }
 }
 
 /// Drops a value that cannot be stored, and the one that it was to replace.
 #[cold]
-fn refuse<E: Engine>(
-    stage: &mut Stage<'_, '_, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut PhaseOf<E>,
-    announced: &Announced<'_>,
+fn refuse(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    announced: &StoreHeader<'_>,
     reply: &Reply,
 ) {
     immediate::forget(stage, announced.key);
     let status = insert_status(stage.counters, reply);
-    cpserver::stored(turn.output.text(), announced.dialect, status);
+    cpserver::stored(slice.output.text(), announced.dialect, status);
     *phase = Phase::Swallow(announced.value_len as u64);
 }
 
 /// Hands on what has come of a large value, and stores it when all has.
-pub(crate) fn go_on<E: Engine>(
-    stage: &mut Stage<'_, '_, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut PhaseOf<E>,
+pub(crate) fn go_on(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
     input: &[u8],
 ) -> Flow {
     let Phase::Insertion(insertion) = phase else {
         return Flow::Next;
     };
-    let here = &input[turn.position..];
+    let here = &input[slice.position..];
     let of_value = here.len().min(insertion.reservation.missing());
     insertion.reservation.write(&here[..of_value]);
-    turn.position += of_value;
+    slice.position += of_value;
     if insertion.reservation.missing() > 0 {
         return Flow::Starved;
     }
@@ -133,7 +130,7 @@ pub(crate) fn go_on<E: Engine>(
         let reply = stage.handle.commit(stage.now, reservation, &store);
         stage.counters.cmd_set.bump();
         let status = insert_status(stage.counters, &reply);
-        cpserver::stored(turn.output.text(), dialect, status);
+        cpserver::stored(slice.output.text(), dialect, status);
     }
     Flow::Next
 }

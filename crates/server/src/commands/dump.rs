@@ -1,22 +1,21 @@
-//! Replies longer than a turn: metadump, mgdump, cachedump. They come in slices, each only when
+//! Replies longer than a slice: metadump, mgdump, cachedump. They come in slices, each only when
 //! the client has taken enough of those before, and block nobody meanwhile.
 
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nuthatch::engine::{Cursor, Footprint, Visit};
-use nuthatch::request::KEY_LEN_MAX;
-use nuthatch::{Engine, Expiry, Handle, Time};
+use nuthatch_engine::request::KEY_LEN_MAX;
+use nuthatch_engine::{Cursor, Expiry, Footprint, Handle, Time, Visit};
 use nuthatch_protocol::encode;
 
 use crate::commands::Stage;
 use crate::commands::admin::number;
 use crate::commands::expiry::seconds_left;
 use crate::shared::Shared;
-use crate::turn::TurnOf;
+use crate::slice::Slice;
 
-/// Places looked at in a slice, where the turn has room for what is found there.
+/// Places looked at in a slice, where the slice has room for what is found there.
 const SLICE: std::ops::RangeInclusive<usize> = 8..=256;
 
 /// The longest line: a key of 250 bytes, all escaped, and the numbers.
@@ -98,7 +97,7 @@ impl Dump {
     }
 
     /// The right to dump, if nobody has it.
-    pub(crate) fn alone<E: Engine>(shared: &Shared<E>) -> Option<Permit> {
+    pub(crate) fn alone(shared: &Shared) -> Option<Permit> {
         let dumping = &shared.dumping;
         // Acquire: pairs with the release of the one before.
         let taken = dumping.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
@@ -106,17 +105,13 @@ impl Dump {
     }
 
     /// Tells one more slice. True if it was the last.
-    pub(crate) fn go_on<E: Engine>(
-        &mut self,
-        stage: &mut Stage<'_, '_, E>,
-        turn: &mut TurnOf<E>,
-    ) -> bool {
-        let room = turn.terms.output_cap.saturating_sub(turn.output.len());
-        let slice = (room / LINE).clamp(*SLICE.start(), *SLICE.end());
-        let out = turn.output.text();
+    pub(crate) fn go_on(&mut self, stage: &mut Stage<'_, '_>, slice: &mut Slice) -> bool {
+        let room = slice.terms.output_cap.saturating_sub(slice.output.len());
+        let items = (room / LINE).clamp(*SLICE.start(), *SLICE.end());
+        let out = slice.output.text();
         let (classes, clock, now) = (self.classes, stage.shared.clock, stage.now);
         let style = &mut self.style;
-        let next = stage.handle.visit(now, self.cursor, slice, &mut |visit| {
+        let next = stage.handle.visit(now, self.cursor, items, &mut |visit| {
             if !classes.contains(visit.footprint.class) {
                 return;
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuthatch::{Clock, Expiry, Time};
+use nuthatch_engine::{Clock, Expiry, Time};
 use nuthatch_protocol::Exptime;
 
 /// A moment that never comes.

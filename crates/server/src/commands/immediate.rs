@@ -1,26 +1,24 @@
 //! Commands that are done on the spot, and lines that are refused. Everything their connection
 //! asked for before has been answered when they come here.
 
-use nuthatch::{Engine, Handle, Item, Op, Removal, Replies, Reply, Request, Value};
+use nuthatch_engine::{Engine, Handle, Item, Op, Removal, Replies, Reply, Request, Value};
 use nuthatch_protocol::{Command, Exptime, KEY_ROOM, Refusal, Words, binary, decode_key, encode};
 
 use crate::commands::expiry::flush_time;
 use crate::commands::{Stage, admin};
 use crate::connection::Phase;
+use crate::slice::{Slice, key};
 use crate::stats;
-use crate::turn::{Turn, TurnOf, key};
-
-type PhaseOf<E> = Phase<<<E as Engine>::Handle as Handle>::Reservation>;
 
 /// Carries out a command that is not about keys.
 #[cold]
-pub(crate) fn command<E: Engine>(
-    stage: &mut Stage<'_, '_, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut PhaseOf<E>,
+pub(crate) fn command(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
     command: Command<'_>,
 ) {
-    let out = turn.output.text();
+    let out = slice.output.text();
     let (words, noreply): (&[u8], bool) = match command {
         Command::FlushAll { delay, noreply } => (flush_all(stage, delay), noreply),
         Command::Version => return encode::version(out, &stage.shared.config.version),
@@ -29,14 +27,14 @@ pub(crate) fn command<E: Engine>(
             (encode::OK, noreply)
         }
         Command::MemoryLimit { megabytes, noreply } => (memory_limit(stage, megabytes), noreply),
-        Command::Stats(words) => return stats::command(stage, turn, phase, words),
+        Command::Stats(words) => return stats::command(stage, slice, phase, words),
         Command::Slabs(words) => admin::slabs(words),
         Command::Lru(words) => admin::lru(words),
-        Command::LruCrawler(words) => return admin::lru_crawler(stage, turn, phase, words),
+        Command::LruCrawler(words) => return admin::lru_crawler(stage, slice, phase, words),
         Command::Watch(_) => (b"CLIENT_ERROR watch commands not allowed\r\n", false),
-        Command::Shutdown(words) => return shutdown(stage, turn, words),
+        Command::Shutdown(words) => return shutdown(stage, slice, words),
         Command::Quit => {
-            turn.closing = true;
+            slice.closing = true;
             return;
         }
         Command::Get(_)
@@ -51,7 +49,7 @@ pub(crate) fn command<E: Engine>(
     }
 }
 
-fn flush_all<E: Engine>(stage: &Stage<'_, '_, E>, delay: Exptime) -> &'static [u8] {
+fn flush_all(stage: &Stage<'_, '_>, delay: Exptime) -> &'static [u8] {
     stage.counters.cmd_flush.bump();
     if !stage.shared.live.allow_flush() {
         return b"CLIENT_ERROR flush_all not allowed\r\n";
@@ -61,7 +59,7 @@ fn flush_all<E: Engine>(stage: &Stage<'_, '_, E>, delay: Exptime) -> &'static [u
     encode::OK
 }
 
-fn memory_limit<E: Engine>(stage: &Stage<'_, '_, E>, megabytes: u64) -> &'static [u8] {
+fn memory_limit(stage: &Stage<'_, '_>, megabytes: u64) -> &'static [u8] {
     if megabytes < 8 {
         return b"MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n";
     }
@@ -82,7 +80,7 @@ fn memory_limit<E: Engine>(stage: &Stage<'_, '_, E>, megabytes: u64) -> &'static
 }
 
 /// `shutdown` and `shutdown graceful`: both stop the same way here, gracefully.
-fn shutdown<E: Engine>(stage: &Stage<'_, '_, E>, turn: &mut TurnOf<E>, words: Words<'_>) {
+fn shutdown(stage: &Stage<'_, '_>, slice: &mut Slice, words: Words<'_>) {
     let mut after = words.iter();
     let known = matches!(
         (after.next(), after.next()),
@@ -90,7 +88,7 @@ fn shutdown<E: Engine>(stage: &Stage<'_, '_, E>, turn: &mut TurnOf<E>, words: Wo
     );
     let allowed = stage.shared.live.allow_shutdown();
     if allowed && known {
-        turn.closing = true;
+        slice.closing = true;
         stage.shared.shutdown.request();
     } else if words.iter().last() != Some(b"noreply") {
         let words: &[u8] = if allowed {
@@ -98,16 +96,16 @@ fn shutdown<E: Engine>(stage: &Stage<'_, '_, E>, turn: &mut TurnOf<E>, words: Wo
         } else {
             b"SERVER_ERROR: shutdown not enabled\r\n"
         };
-        turn.output.text().extend_from_slice(words);
+        slice.output.text().extend_from_slice(words);
     }
 }
 
 /// Answers what cannot be carried out. `front` is the input from that line on.
 #[cold]
-pub(crate) fn refuse<E: Engine>(
-    stage: &mut Stage<'_, '_, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut PhaseOf<E>,
+pub(crate) fn refuse(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
     front: &[u8],
     refusal: &Refusal,
 ) {
@@ -124,10 +122,10 @@ pub(crate) fn refuse<E: Engine>(
         }
     }
     if !refusal.quiet {
-        encode::error(turn.output.text(), refusal.error);
+        encode::error(slice.output.text(), refusal.error);
     }
-    turn.position += refusal.consumed;
-    turn.closing |= refusal.close;
+    slice.position += refusal.consumed;
+    slice.closing |= refusal.close;
     if refusal.swallow > 0 {
         *phase = Phase::Swallow(refusal.swallow);
     }
@@ -137,16 +135,16 @@ pub(crate) fn refuse<E: Engine>(
 /// and those that are here behind it: a client may have sent several before it read. Then the connection
 /// closes; what is incomplete, or no such request, is dropped.
 #[cold]
-pub(crate) fn refuse_binary<V>(turn: &mut Turn<V>, front: &[u8], request: &binary::Request) {
-    binary::refuse(turn.output.text(), request);
+pub(crate) fn refuse_binary(slice: &mut Slice, front: &[u8], request: &binary::Request) {
+    binary::refuse(slice.output.text(), request);
     let end = usize::try_from(request.length).unwrap_or(usize::MAX);
     let rest = front.get(end..).unwrap_or_default();
-    turn.closing = binary::parse(rest).is_none();
-    turn.position += front.len() - rest.len();
+    slice.closing = binary::parse(rest).is_none();
+    slice.position += front.len() - rest.len();
 }
 
 /// Removes a key's item: a set of it failed, and readers must not take its old value for the new.
-pub(crate) fn forget<E: Engine>(stage: &mut Stage<'_, '_, E>, bytes: &[u8]) {
+pub(crate) fn forget(stage: &mut Stage<'_, '_>, bytes: &[u8]) {
     let request = Request {
         key: key(stage, bytes),
         op: Op::Remove(Removal::default()),

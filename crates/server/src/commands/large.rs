@@ -1,7 +1,7 @@
 //! Stores whose value is too long to await in a buffer: the engine reserves an item, and its bytes
 //! go there as they come. The key keeps its old value until the last one has come.
 
-use nuthatch::{Engine, Handle, Reply, engine::Reservation};
+use nuthatch_engine::{Handle, Reply, Reservation};
 use nuthatch_protocol::{Error, Parsed, Store, encode, parse};
 
 use crate::batch::{AnsweredVerb, MetaTicket};
@@ -9,28 +9,26 @@ use crate::commands::requests::{is_plain_set, store_op, store_style};
 use crate::commands::{Flow, Stage, immediate};
 use crate::connection::{Incoming, Phase};
 use crate::replies::{MetaAnswer, answer_meta, answer_store};
+use crate::slice::{Slice, key};
 use crate::stats::prefixes::Event;
-use crate::turn::{TurnOf, key};
-
-type PhaseOf<E> = Phase<<<E as Engine>::Handle as Handle>::Reservation>;
 
 const BLOCK_END: &[u8] = b"\r\n";
 
 /// Begins with the command's line.
-pub(crate) fn begin<'a, E: Engine>(
-    stage: &mut Stage<'_, 'a, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut PhaseOf<E>,
+pub(crate) fn begin<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
     line: &'a [u8],
     store: &Store<'a>,
     value_len: usize,
 ) -> Flow {
-    if turn.in_batch > 0 {
+    if slice.in_batch > 0 {
         // Should there be no room, the old value goes: not before the requests that may see it.
         return Flow::Barrier;
     }
-    turn.commands_left -= 1;
-    turn.position += line.len();
+    slice.commands_left -= 1;
+    slice.position += line.len();
     let base64 = store.meta.is_some_and(|flags| flags.base64);
     let bytes = stage
         .key_bytes(store.key, base64)
@@ -64,7 +62,7 @@ pub(crate) fn begin<'a, E: Engine>(
                 immediate::forget(stage, bytes);
             }
             if !store.noreply {
-                encode::error(turn.output.text(), error);
+                encode::error(slice.output.text(), error);
             }
             *phase = Phase::Swallow((value_len + BLOCK_END.len()) as u64);
         }
@@ -73,16 +71,16 @@ pub(crate) fn begin<'a, E: Engine>(
 }
 
 /// Hands on what has come, and stores when all has.
-pub(crate) fn go_on<E: Engine>(
-    stage: &mut Stage<'_, '_, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut PhaseOf<E>,
+pub(crate) fn go_on(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
     input: &[u8],
 ) -> Flow {
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    let here = &input[turn.position..];
+    let here = &input[slice.position..];
     let of_value = here.len().min(incoming.reservation.missing());
     incoming.reservation.write(&here[..of_value]);
     let here = &here[of_value..];
@@ -90,30 +88,26 @@ pub(crate) fn go_on<E: Engine>(
     let expected = &BLOCK_END[incoming.end_seen..][..of_end];
     incoming.end_good &= &here[..of_end] == expected;
     incoming.end_seen += of_end;
-    turn.position += of_value + of_end;
+    slice.position += of_value + of_end;
     if incoming.reservation.missing() > 0 || incoming.end_seen < BLOCK_END.len() {
         return Flow::Starved;
     }
     if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Commands) {
-        finish(stage, turn, *incoming);
+        finish(stage, slice, *incoming);
     }
     Flow::Next
 }
 
-/// All bytes are there. Nothing of this connection is in the batch: the value's turn began behind
+/// All bytes are there. Nothing of this connection is in the batch: the value's slice began behind
 /// a barrier, and nothing was understood since.
-fn finish<E: Engine>(
-    stage: &mut Stage<'_, '_, E>,
-    turn: &mut TurnOf<E>,
-    incoming: Incoming<<E::Handle as Handle>::Reservation>,
-) {
+fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, incoming: Incoming) {
     // The line was understood once; it says the same again.
     let Parsed::Body { store, .. } = parse(&incoming.line, &stage.limits) else {
         return;
     };
     if !incoming.end_good {
         if !store.noreply {
-            encode::error(turn.output.text(), Error::BAD_DATA_CHUNK);
+            encode::error(slice.output.text(), Error::BAD_DATA_CHUNK);
         }
         return;
     }
@@ -126,7 +120,7 @@ fn finish<E: Engine>(
     stage.counters.cmd_set.bump();
     match &store.meta {
         None => answer_store(
-            turn.output.text(),
+            slice.output.text(),
             stage.counters,
             store_style(store.verb),
             store.noreply,
@@ -142,7 +136,7 @@ fn finish<E: Engine>(
             };
             stage.counters.cmd_meta.bump();
             answer_meta(
-                turn.output.text(),
+                slice.output.text(),
                 MetaAnswer {
                     ticket: &ticket,
                     counters: stage.counters,

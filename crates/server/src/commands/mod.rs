@@ -5,7 +5,7 @@
 //! * [`cpserver`]: CPServer's requests, small and large.
 //! * [`immediate`]: everything done on the spot: flush_all, version, stats, refusals...
 //! * [`admin`]: commands about memcached's inside: slabs, lru, lru_crawler, watch.
-//! * [`dump`]: metadump, mgdump, cachedump: replies longer than a turn.
+//! * [`dump`]: metadump, mgdump, cachedump: replies longer than a slice.
 //! * [`expiry`]: how clients write the end of an item's life.
 
 pub(crate) mod admin;
@@ -17,7 +17,7 @@ pub(crate) mod large;
 pub(crate) mod requests;
 
 use bumpalo::Bump;
-use nuthatch::{Engine, Expiry, KeyHasher, Time};
+use nuthatch_engine::{AnyHandle, Expiry, KeyHasher, Time};
 use nuthatch_protocol::{Exptime, KEY_ROOM, Limits, decode_key};
 
 use crate::batch::Batch;
@@ -25,10 +25,10 @@ use crate::shared::Shared;
 use crate::stats::connections::Info;
 use crate::stats::counters::WorkerCounters;
 
-/// What a command can reach. `'a` is how long the inputs of the round live.
-pub(crate) struct Stage<'w, 'a, E: Engine> {
-    pub(crate) shared: &'w Shared<E>,
-    pub(crate) handle: &'w mut E::Handle,
+/// What a command can reach. `'a` is how long the inputs of the iteration live.
+pub(crate) struct Stage<'w, 'a> {
+    pub(crate) shared: &'w Shared,
+    pub(crate) handle: &'w mut AnyHandle,
     pub(crate) batch: &'w mut Batch<'a>,
     /// Keys that came in base64, decoded.
     pub(crate) decoded: &'a Bump,
@@ -36,12 +36,12 @@ pub(crate) struct Stage<'w, 'a, E: Engine> {
     pub(crate) counters: &'w WorkerCounters,
     pub(crate) limits: Limits,
     pub(crate) now: Time,
-    /// The turn that is running, and whose it is.
-    pub(crate) turn: u32,
+    /// The slice that is running, and whose it is.
+    pub(crate) slice: u32,
     pub(crate) info: &'w Info,
 }
 
-/// How a turn goes on after a step.
+/// How a slice goes on after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
     /// With what stands next in the input.
@@ -52,7 +52,7 @@ pub(crate) enum Flow {
     Starved,
 }
 
-impl<'a, E: Engine> Stage<'_, 'a, E> {
+impl<'a> Stage<'_, 'a> {
     pub(crate) fn expiry(&self, exptime: Exptime) -> Expiry {
         expiry::expiry(exptime, self.now, &self.shared.clock)
     }

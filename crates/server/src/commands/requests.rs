@@ -1,8 +1,8 @@
 //! Commands about keys, as requests of the batch.
 
-use nuthatch::{
+use nuthatch_engine::request::Leave;
+use nuthatch_engine::{
     Condition, Delta, Engine, Expiry, Handle, Op, Read, Removal, Store as StoreOp, StoreMode,
-    request::Leave,
 };
 use nuthatch_protocol::{
     Command, Exptime, Get, Meta, MetaFlags, MetaMode, MetaVerb, Store, StoreVerb, Words, encode,
@@ -12,42 +12,40 @@ use crate::batch::{After, AnsweredVerb, MetaTicket, StoreStyle, Style, Ticket};
 use crate::commands::expiry::seconds_left;
 use crate::commands::{Flow, Stage, immediate};
 use crate::connection::{Keys, Phase};
-use crate::turn::{TurnOf, key};
+use crate::slice::{Slice, key};
 
 /// No engine's item has a longer header.
 const ITEM_HEADER_MAX: usize = 64;
 
-type PhaseOf<E> = Phase<<<E as Engine>::Handle as Handle>::Reservation>;
-
 /// Takes a complete command of `consumed` bytes: into the batch, or to where it is done at once.
 #[inline]
-pub(crate) fn command<'a, E: Engine>(
-    stage: &mut Stage<'_, 'a, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut PhaseOf<E>,
+pub(crate) fn command<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
     input: &'a [u8],
     command: Command<'a>,
     consumed: usize,
 ) -> Flow {
     match command {
         Command::Get(get) => {
-            begin_get(stage, turn, phase, input, &get, consumed);
-            turn.commands_left -= 1;
+            begin_get(stage, slice, phase, input, &get, consumed);
+            slice.commands_left -= 1;
             return Flow::Next;
         }
         Command::Store(command) if set_may_be_refused(stage, &command) => {
-            if turn.in_batch > 0 {
+            if slice.in_batch > 0 {
                 return Flow::Barrier;
             }
-            store(stage, turn, &command);
-            turn.position += consumed;
-            turn.commands_left -= 1;
+            store(stage, slice, &command);
+            slice.position += consumed;
+            slice.commands_left -= 1;
             return Flow::Barrier;
         }
-        Command::Store(command) => store(stage, turn, &command),
+        Command::Store(command) => store(stage, slice, &command),
         Command::Delete { key, noreply } => {
             let op = Op::Remove(Removal::default());
-            push(stage, turn, key, op, Style::Delete, noreply);
+            push(stage, slice, key, op, Style::Delete, noreply);
         }
         Command::Delta {
             key,
@@ -58,7 +56,7 @@ pub(crate) fn command<'a, E: Engine>(
             let delta = if down { Delta::down(by) } else { Delta::up(by) };
             push(
                 stage,
-                turn,
+                slice,
                 key,
                 Op::Delta(delta),
                 Style::Delta { down },
@@ -75,35 +73,35 @@ pub(crate) fn command<'a, E: Engine>(
                 touch: Some(stage.expiry(exptime)),
                 ..Read::default()
             };
-            push(stage, turn, key, Op::Read(read), Style::Touch, noreply);
+            push(stage, slice, key, Op::Read(read), Style::Touch, noreply);
         }
-        Command::Meta(command) if command.verb != MetaVerb::Noop => meta(stage, turn, &command),
+        Command::Meta(command) if command.verb != MetaVerb::Noop => meta(stage, slice, &command),
         Command::Meta(_) => {
-            if !noop(stage, turn) {
+            if !noop(stage, slice) {
                 return Flow::Barrier;
             }
             stage.counters.cmd_meta.bump();
         }
-        _ if turn.in_batch > 0 => return Flow::Barrier,
-        command => immediate::command(stage, turn, phase, command),
+        _ if slice.in_batch > 0 => return Flow::Barrier,
+        command => immediate::command(stage, slice, phase, command),
     }
-    turn.position += consumed;
-    turn.commands_left -= 1;
+    slice.position += consumed;
+    slice.commands_left -= 1;
     Flow::Next
 }
 
-/// Adds one request of the running turn.
+/// Adds one request of the running slice.
 #[inline]
-pub(crate) fn push<'a, E: Engine>(
-    stage: &mut Stage<'_, 'a, E>,
-    turn: &mut TurnOf<E>,
+pub(crate) fn push<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
     bytes: &'a [u8],
     op: Op<'a>,
     style: Style,
     noreply: bool,
 ) {
     let ticket = Ticket {
-        turn: stage.turn,
+        slice: stage.slice,
         style,
         noreply,
         after: After::Nothing,
@@ -111,14 +109,14 @@ pub(crate) fn push<'a, E: Engine>(
     let key = key(stage, bytes);
     stage.handle.prefetch(&key);
     stage.batch.push(key, op, ticket);
-    turn.in_batch += 1;
+    slice.in_batch += 1;
 }
 
-/// mn answers in order: behind the turn's last request, or at once if there is none. False if
+/// mn answers in order: behind the slice's last request, or at once if there is none. False if
 /// something follows that request already.
-fn noop<E: Engine>(stage: &mut Stage<'_, '_, E>, turn: &mut TurnOf<E>) -> bool {
-    if turn.in_batch == 0 {
-        turn.output.text().extend_from_slice(encode::MN);
+fn noop(stage: &mut Stage<'_, '_>, slice: &mut Slice) -> bool {
+    if slice.in_batch == 0 {
+        slice.output.text().extend_from_slice(encode::MN);
         return true;
     }
     match stage.batch.tickets.last_mut() {
@@ -130,34 +128,34 @@ fn noop<E: Engine>(stage: &mut Stage<'_, '_, E>, turn: &mut TurnOf<E>) -> bool {
     }
 }
 
-fn begin_get<'a, E: Engine>(
-    stage: &mut Stage<'_, 'a, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut PhaseOf<E>,
+fn begin_get<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
     input: &'a [u8],
     command: &Get<'a>,
     consumed: usize,
 ) {
     let text = command.keys.0;
     let start = offset(input, text);
-    let end = turn.position + consumed;
+    let end = slice.position + consumed;
     let keys = Keys {
         len: text.len(),
         tail: end - start - text.len(),
         with_cas: command.with_cas,
         touch: command.touch,
     };
-    turn.position = start;
-    get(stage, turn, phase, input, text, keys);
+    slice.position = start;
+    get(stage, slice, phase, input, text, keys);
 }
 
-/// Asks for the keys in `text`, which stands at the turn's position. If the batch gets full before
+/// Asks for the keys in `text`, which stands at the slice's position. If the batch gets full before
 /// the last, the phase remembers the rest.
 #[inline]
-pub(crate) fn get<'a, E: Engine>(
-    stage: &mut Stage<'_, 'a, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut PhaseOf<E>,
+pub(crate) fn get<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
     input: &'a [u8],
     text: &'a [u8],
     keys: Keys,
@@ -173,20 +171,20 @@ pub(crate) fn get<'a, E: Engine>(
         with_cas: keys.with_cas,
         touched: keys.touch.is_some(),
     };
-    let end = turn.position + keys.len;
+    let end = slice.position + keys.len;
     for word in Words(text) {
-        if turn.batch_is_full(stage) {
-            turn.position = offset(input, word);
-            let len = end - turn.position;
+        if slice.batch_is_full(stage) {
+            slice.position = offset(input, word);
+            let len = end - slice.position;
             *phase = Phase::Keys(Keys { len, ..keys });
             return;
         }
-        push(stage, turn, word, op, style, false);
+        push(stage, slice, word, op, style, false);
     }
     if let Some(last) = stage.batch.tickets.last_mut() {
         last.after = After::End;
     }
-    turn.position = end + keys.tail;
+    slice.position = end + keys.tail;
 }
 
 /// Where `part`, a piece of `input`, begins in it.
@@ -197,17 +195,17 @@ fn offset(input: &[u8], part: &[u8]) -> usize {
 
 /// A store with its whole value.
 #[inline]
-fn store<'a, E: Engine>(stage: &mut Stage<'_, 'a, E>, turn: &mut TurnOf<E>, command: &Store<'a>) {
+fn store<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Store<'a>) {
     if let Some(flags) = &command.meta {
         let verb = AnsweredVerb::Store {
             plain_set: is_plain_set(flags),
         };
         let op = Op::Store(store_op(stage, command));
-        return push_meta(stage, turn, command.key, flags, verb, op);
+        return push_meta(stage, slice, command.key, flags, verb, op);
     }
     let style = Style::Store(store_style(command.verb));
     let op = Op::Store(store_op(stage, command));
-    push(stage, turn, command.key, op, style, command.noreply);
+    push(stage, slice, command.key, op, style, command.noreply);
 }
 
 /// True if an engine could refuse a value that replaces whatever is there: then the old value must
@@ -215,18 +213,14 @@ fn store<'a, E: Engine>(stage: &mut Stage<'_, 'a, E>, turn: &mut TurnOf<E>, comm
 /// the engine evicts, a store finds no memory only if readers hold all of it; the old value goes
 /// then when the batch is over, and requests in between may still see it.
 #[inline]
-pub(crate) fn may_be_refused<E: Engine>(
-    stage: &Stage<'_, '_, E>,
-    key: &[u8],
-    value: &[u8],
-) -> bool {
+pub(crate) fn may_be_refused(stage: &Stage<'_, '_>, key: &[u8], value: &[u8]) -> bool {
     let len = key.len() + value.len() + ITEM_HEADER_MAX;
     len > stage.limits.value_max || !stage.shared.engine.evicts()
 }
 
 /// The same of a command that may not replace anything.
 #[inline]
-fn set_may_be_refused<E: Engine>(stage: &Stage<'_, '_, E>, command: &Store<'_>) -> bool {
+fn set_may_be_refused(stage: &Stage<'_, '_>, command: &Store<'_>) -> bool {
     may_be_refused(stage, command.key, command.value)
         && match &command.meta {
             Some(flags) => is_plain_set(flags),
@@ -249,10 +243,7 @@ pub(crate) fn is_plain_set(flags: &MetaFlags<'_>) -> bool {
 
 /// What a storage command asks of the engine.
 #[inline]
-pub(crate) fn store_op<'v, E: Engine>(
-    stage: &Stage<'_, '_, E>,
-    command: &Store<'v>,
-) -> StoreOp<'v> {
+pub(crate) fn store_op<'v>(stage: &Stage<'_, '_>, command: &Store<'v>) -> StoreOp<'v> {
     let mut op = StoreOp::set(command.value);
     op.flags = command.flags;
     op.expiry = stage.expiry(command.exptime);
@@ -288,7 +279,7 @@ pub(crate) fn store_op<'v, E: Engine>(
 }
 
 /// mg, md, ma, me.
-fn meta<'a, E: Engine>(stage: &mut Stage<'_, 'a, E>, turn: &mut TurnOf<E>, command: &Meta<'a>) {
+fn meta<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Meta<'a>) {
     let flags = &command.flags;
     let expiry = |exptime: Option<Exptime>| exptime.map(|exptime| stage.expiry(exptime));
     let op = match command.verb {
@@ -328,7 +319,7 @@ fn meta<'a, E: Engine>(stage: &mut Stage<'_, 'a, E>, turn: &mut TurnOf<E>, comma
         }),
     };
     let verb = AnsweredVerb::Other(command.verb);
-    push_meta(stage, turn, command.key, flags, verb, op);
+    push_meta(stage, slice, command.key, flags, verb, op);
 }
 
 fn removal(flags: &MetaFlags<'_>, expiry: Option<Expiry>) -> Removal {
@@ -351,9 +342,9 @@ fn removal(flags: &MetaFlags<'_>, expiry: Option<Expiry>) -> Removal {
     }
 }
 
-fn push_meta<'a, E: Engine>(
-    stage: &mut Stage<'_, 'a, E>,
-    turn: &mut TurnOf<E>,
+fn push_meta<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
     written: &'a [u8],
     flags: &MetaFlags<'a>,
     verb: AnsweredVerb,
@@ -370,5 +361,5 @@ fn push_meta<'a, E: Engine>(
     let bytes = stage
         .key_bytes(written, flags.base64)
         .unwrap_or(&written[..1]);
-    push(stage, turn, bytes, op, style, flags.quiet);
+    push(stage, slice, bytes, op, style, flags.quiet);
 }

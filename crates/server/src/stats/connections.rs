@@ -1,11 +1,11 @@
-//! Who is connected: `stats conns`.
+//! Which clients are connected: `stats conns`.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nuthatch::Time;
+use nuthatch_engine::Time;
 use slab::Slab;
 
 use crate::listen::Address;

@@ -2,21 +2,21 @@
 
 use std::process;
 
-use nuthatch::{Engine, Time};
+use nuthatch_engine::{Engine, Inspect, Time};
 
 use crate::shared::Shared;
 use crate::stats::Report;
 use crate::system;
 
 /// Writes all lines, in memcached's order.
-pub(crate) fn report<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>, now: Time) {
+pub(crate) fn report(report: &mut Report<'_>, shared: &Shared, now: Time) {
     process_lines(report, shared, now);
     connection_lines(report, shared);
     command_lines(report, shared);
     engine_lines(report, shared);
 }
 
-fn process_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>, now: Time) {
+fn process_lines(report: &mut Report<'_>, shared: &Shared, now: Time) {
     report.line("pid", process::id());
     report.line("uptime", now.seconds());
     report.line("time", shared.clock.unix(now));
@@ -28,7 +28,7 @@ fn process_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>, now: Ti
     }
 }
 
-fn connection_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
+fn connection_lines(report: &mut Report<'_>, shared: &Shared) {
     let accepting = &shared.accepting;
     let open = shared.connections();
     report.line("max_connections", shared.live.connections_max());
@@ -41,7 +41,7 @@ fn connection_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
     report.line("read_buf_oom", shared.totals().read_buf_oom);
 }
 
-fn command_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
+fn command_lines(report: &mut Report<'_>, shared: &Shared) {
     let totals = shared.totals();
     report.line("cmd_get", totals.cmd_get);
     report.line("cmd_set", totals.cmd_set);
@@ -82,7 +82,7 @@ fn command_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
     report.line("conn_yields", totals.conn_yields);
 }
 
-fn engine_lines<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
+fn engine_lines(report: &mut Report<'_>, shared: &Shared) {
     let stats = shared.engine.stats();
     report.line("hash_power_level", stats.index_slots.max(1).ilog2());
     report.line("hash_bytes", stats.index_bytes);

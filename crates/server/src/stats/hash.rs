@@ -4,10 +4,10 @@
 //! Work and words are bounded: of a large index some buckets are looked at, and sizes have so many
 //! lines at most.
 
-use nuthatch::Engine;
-use nuthatch::index_stats::{BucketKind, IndexHistogram};
-use nuthatch::stats::EngineStats;
-use nuthatch_hash::distribution::{Histogram, Perfect};
+use nuthatch_engine::index_stats::{BucketKind, IndexHistogram};
+use nuthatch_engine::stats::EngineStats;
+use nuthatch_engine::{Engine, Inspect};
+use nuthatch_spread::{Histogram, Perfect};
 
 use crate::shared::Shared;
 use crate::stats::Report;
@@ -23,7 +23,7 @@ const DENSE_MAX: u64 = 15;
 const SIZES_MAX: usize = 64;
 
 /// Writes all lines.
-pub(crate) fn report<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
+pub(crate) fn report(report: &mut Report<'_>, shared: &Shared) {
     let stats = shared.engine.stats();
     report.line("engine", shared.engine.name());
     report.line("items", stats.items);

@@ -11,7 +11,7 @@ mod slabs;
 use std::fmt::Display;
 use std::io::Write;
 
-use nuthatch::{Engine, Handle};
+use nuthatch_engine::Engine;
 use nuthatch_protocol::{Words, encode};
 
 use crate::account::Level;
@@ -19,7 +19,7 @@ use crate::commands::Stage;
 use crate::commands::admin::number;
 use crate::commands::dump::{CLASSES_MAX, Classes, Dump, DumpStyle};
 use crate::connection::Phase;
-use crate::turn::TurnOf;
+use crate::slice::Slice;
 
 /// Instead of a report whose length nothing bounds, while buffers are many.
 const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory writing stats\r\n";
@@ -52,14 +52,14 @@ impl Report<'_> {
 }
 
 /// Answers `stats` with these words behind it.
-pub(crate) fn command<E: Engine>(
-    stage: &mut Stage<'_, '_, E>,
-    turn: &mut TurnOf<E>,
-    phase: &mut Phase<<E::Handle as Handle>::Reservation>,
+pub(crate) fn command(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
     words: Words<'_>,
 ) {
     let shared = stage.shared;
-    let out = turn.output.text();
+    let out = slice.output.text();
     let mut words = words.iter();
     let Some(topic) = words.next() else {
         let mut report = Report { out };
@@ -98,7 +98,7 @@ pub(crate) fn command<E: Engine>(
 }
 
 /// `stats detail on|off|dump`
-fn detail<E: Engine>(stage: &Stage<'_, '_, E>, out: &mut Vec<u8>, word: Option<&[u8]>) {
+fn detail(stage: &Stage<'_, '_>, out: &mut Vec<u8>, word: Option<&[u8]>) {
     let prefixes = &stage.shared.prefixes;
     let answer: &[u8] = match word {
         _ if !stage.shared.live.allow_dump() => b"CLIENT_ERROR stats detail not allowed\r\n",
@@ -118,8 +118,8 @@ fn detail<E: Engine>(stage: &Stage<'_, '_, E>, out: &mut Vec<u8>, word: Option<&
 }
 
 /// `stats cachedump <class> <limit>`, where limit 0 is none.
-fn cachedump<E: Engine>(
-    stage: &Stage<'_, '_, E>,
+fn cachedump(
+    stage: &Stage<'_, '_>,
     class: Option<&[u8]>,
     limit: Option<&[u8]>,
 ) -> Result<Dump, &'static [u8]> {

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
-use nuthatch::Engine;
+use nuthatch_engine::Engine;
 
 use crate::config::Listen;
 use crate::listen::Address;
 use crate::shared::Shared;
 use crate::stats::Report;
 
-pub(crate) fn report<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
+pub(crate) fn report(report: &mut Report<'_>, shared: &Shared) {
     let (config, live) = (&shared.config, &shared.live);
     let tcp: Vec<SocketAddr> = shared
         .memcached_addresses()
@@ -51,7 +51,7 @@ pub(crate) fn report<E: Engine>(report: &mut Report<'_>, shared: &Shared<E>) {
     report.line("num_threads", config.threads);
     report.line("stat_key_prefix", ":");
     report.line("detail_enabled", yes_no(shared.prefixes.is_enabled()));
-    report.line("reqs_per_event", live.commands_per_turn());
+    report.line("reqs_per_event", live.commands_per_slice());
     report.line("cas_enabled", yes_no(live.cas()));
     report.line("tcp_backlog", config.backlog);
     report.line("binding_protocol", "ascii");

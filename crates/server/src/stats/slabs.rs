@@ -1,6 +1,6 @@
 //! `stats items` and `stats slabs`: the engine's size classes.
 
-use nuthatch::stats::EngineStats;
+use nuthatch_engine::stats::EngineStats;
 
 use crate::stats::Report;
 

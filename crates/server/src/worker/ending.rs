@@ -10,8 +10,6 @@ use std::mem;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use nuthatch::Engine;
-
 use super::Worker;
 use crate::connection::{Ending, Phase};
 use crate::system;
@@ -22,7 +20,7 @@ const LINGER: Duration = Duration::from_secs(5);
 /// Bytes that it may send meanwhile.
 const LINGER_BYTES: usize = 64 << 20;
 
-impl<E: Engine> Worker<E> {
+impl Worker {
     /// All output is sent: ends the connection if it was to end then. False if it was closed.
     #[inline]
     pub(super) fn end(&mut self, id: usize) -> bool {
@@ -72,7 +70,7 @@ impl<E: Engine> Worker<E> {
         match connection.stream.read(room) {
             Ok(count) if 0 < count && count < *left => {
                 *left -= count;
-                self.desk.counters.bytes_read.add(count as u64);
+                self.inbox.counters.bytes_read.add(count as u64);
                 connection.readable = count == room.len() || connection.hung;
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -128,7 +126,7 @@ impl<E: Engine> Worker<E> {
             connection.untaken = untaken;
         }
         for id in silent {
-            self.desk.counters.idle_kicks.bump();
+            self.inbox.counters.idle_kicks.bump();
             self.close(id);
         }
     }

@@ -1,11 +1,11 @@
 //! A worker's loop: wait for events, and serve all connections that have something.
 //!
-//! * [`round`]: serving goes in rounds.
+//! * [`iteration`]: serving goes in iterations.
 //! * [`shed`]: who holds too much is closed.
 //! * [`ending`]: how a connection ends that the server closes, and which are closed for their silence.
 
 mod ending;
-mod round;
+mod iteration;
 mod shed;
 
 use std::io::{self, ErrorKind};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use bumpalo::Bump;
 use mio::{Events, Poll, Token};
-use nuthatch::{Engine, Time};
+use nuthatch_engine::{AnyHandle, Engine, Time};
 use nuthatch_protocol::Limits;
 use slab::Slab;
 
@@ -25,9 +25,9 @@ use crate::batch::BatchBuffers;
 use crate::connection::Connection;
 use crate::holders::Holders;
 use crate::output::Written;
-use crate::shared::{Desk, Shared};
+use crate::shared::{Inbox, Shared};
+use crate::slice::Slice;
 use crate::spare::Spare;
-use crate::turn::TurnOf;
 
 /// The token of the waker, which no connection has.
 pub(crate) const WAKE: Token = Token(usize::MAX);
@@ -36,26 +36,26 @@ pub(crate) const WAKE: Token = Token(usize::MAX);
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// How long a stopping worker tries to send what is unsent.
-const FAREWELL: Duration = Duration::from_millis(700);
+const DRAIN: Duration = Duration::from_millis(700);
 
 /// How often it looks whether it may go.
-const FAREWELL_STEP: Duration = Duration::from_millis(20);
+const DRAIN_STEP: Duration = Duration::from_millis(20);
 
 /// One thread's connections and memory.
-pub(crate) struct Worker<E: Engine> {
-    shared: Arc<Shared<E>>,
-    desk: Arc<Desk>,
-    handle: E::Handle,
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    inbox: Arc<Inbox>,
+    handle: AnyHandle,
     poll: Poll,
-    connections: Slab<Connection<E::Handle>>,
-    /// Whose turn is next.
+    connections: Slab<Connection>,
+    /// Whose slice is next.
     ready: Vec<usize>,
-    /// Where this round's input is read to, and how much of it is used.
+    /// Where this iteration's input is read to, and how much of it is used.
     buffer: Box<[u8]>,
     used: usize,
-    /// Inputs of this round that their connections had kept.
+    /// Inputs of this iteration that their connections had kept.
     kept: Vec<Vec<u8>>,
-    turns: Vec<TurnOf<E>>,
+    slices: Vec<Slice>,
     batch: BatchBuffers,
     decoded: Bump,
     spare: Spare,
@@ -69,13 +69,13 @@ pub(crate) struct Worker<E: Engine> {
     now: Time,
     swept: Time,
     /// When a stopping worker goes in any case.
-    farewell: Option<Instant>,
-    /// False when everybody had the last turn that reads.
+    draining: Option<Instant>,
+    /// False when everybody had the last slice that reads.
     reading: bool,
 }
 
-impl<E: Engine> Worker<E> {
-    pub(crate) fn new(shared: Arc<Shared<E>>, desk: Arc<Desk>, poll: Poll) -> Self {
+impl Worker {
+    pub(crate) fn new(shared: Arc<Shared>, inbox: Arc<Inbox>, poll: Poll) -> Self {
         let handle = shared.engine.handle();
         let spare = Spare::shared_by(shared.config.threads.get());
         let limits = Limits {
@@ -83,15 +83,15 @@ impl<E: Engine> Worker<E> {
         };
         Self {
             shared,
-            desk,
+            inbox,
             handle,
             poll,
             connections: Slab::new(),
             ready: Vec::new(),
-            buffer: vec![0; round::BUFFER].into_boxed_slice(),
+            buffer: vec![0; iteration::BUFFER].into_boxed_slice(),
             used: 0,
             kept: Vec::new(),
-            turns: Vec::new(),
+            slices: Vec::new(),
             batch: BatchBuffers::default(),
             decoded: Bump::new(),
             spare,
@@ -101,7 +101,7 @@ impl<E: Engine> Worker<E> {
             lingering: 0,
             now: Time(0),
             swept: Time(0),
-            farewell: None,
+            draining: None,
             reading: true,
         }
     }
@@ -131,7 +131,7 @@ impl<E: Engine> Worker<E> {
             self.publish();
             self.shed_any();
             self.sweep();
-            if let Some(latest) = self.farewell {
+            if let Some(latest) = self.draining {
                 self.reading = false;
                 self.part();
                 if self.connections.is_empty() || Instant::now() >= latest {
@@ -145,8 +145,8 @@ impl<E: Engine> Worker<E> {
     fn patience(&self) -> Option<Duration> {
         if !self.ready.is_empty() {
             Some(Duration::ZERO)
-        } else if self.farewell.is_some() {
-            Some(FAREWELL_STEP)
+        } else if self.draining.is_some() {
+            Some(DRAIN_STEP)
         } else if self.has_to_sweep() {
             Some(SWEEP)
         } else {
@@ -175,9 +175,9 @@ impl<E: Engine> Worker<E> {
 
     /// Takes in new connections, or begins to stop.
     fn welcome(&mut self, now: Time) {
-        if self.shared.shutdown.is_requested() && self.farewell.is_none() {
-            self.farewell = Some(Instant::now() + FAREWELL);
-            // What has arrived by now is read and answered: one last turn for everybody.
+        if self.shared.shutdown.is_requested() && self.draining.is_none() {
+            self.draining = Some(Instant::now() + DRAIN);
+            // What has arrived by now is read and answered: one last slice for everybody.
             for (id, connection) in &mut self.connections {
                 connection.readable = true;
                 if !connection.queued {
@@ -186,16 +186,16 @@ impl<E: Engine> Worker<E> {
                 }
             }
         }
-        for arrival in self.desk.take() {
+        for arrival in self.inbox.take() {
             let mut connection = Connection::new(arrival, now);
             let slot = self.connections.vacant_entry();
             let token = Token(slot.key());
             let registered = connection.stream.register(self.poll.registry(), token);
-            if registered.is_ok() && self.farewell.is_none() {
+            if registered.is_ok() && self.draining.is_none() {
                 slot.insert(connection);
             } else {
                 self.shared.registry.leave(&connection.info);
-                self.desk.closed_one();
+                self.inbox.closed_one();
             }
         }
     }
@@ -211,7 +211,7 @@ impl<E: Engine> Worker<E> {
         } else {
             Ok(Written::Blocked)
         };
-        self.desk.counters.bytes_written.add(sent);
+        self.inbox.counters.bytes_written.add(sent);
         let written = match written {
             Ok(written) => written,
             Err(_) => {
@@ -292,7 +292,7 @@ impl<E: Engine> Worker<E> {
             self.connections = Slab::new();
         }
         self.shared.registry.leave(&connection.info);
-        self.desk.closed_one();
+        self.inbox.closed_one();
     }
 
     /// True if time that passes may make it close a connection.

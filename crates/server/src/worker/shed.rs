@@ -1,11 +1,11 @@
-//! Who holds too much of the connections' buffers is closed, so that the others keep their terms. When,
+//! A connection that holds too much of the buffers is closed, so that the others keep their terms. When,
 //! [`account`](crate::account) says.
 //!
-//! Each worker judges its own connections; the acceptor spreads them evenly. Who raised the account's
+//! Each worker judges its own connections; the acceptor spreads them evenly. The worker that raised the account's
 //! level woke the others to do the same. What a connection costs the others is what it holds and for how
 //! long: who has just begun with a long line goes after those who have held less for longer.
 
-use nuthatch::{Engine, Time};
+use nuthatch_engine::Time;
 use nuthatch_protocol::{Error, encode};
 
 use super::Worker;
@@ -13,7 +13,7 @@ use crate::account::Level;
 use crate::connection::{Connection, Ending, Phase};
 use crate::listen::Protocol;
 
-impl<E: Engine> Worker<E> {
+impl Worker {
     /// While the account is full, closes those of its connections that hold more than a fair share.
     #[inline]
     pub(super) fn shed_any(&mut self) {
@@ -32,7 +32,7 @@ impl<E: Engine> Worker<E> {
     /// Closes connections that hold more than a fair share, and may be closed, until there is relief from
     /// this level: first those that cost most.
     #[cold]
-    fn shed(&mut self, level: Level, may: impl Fn(&Connection<E::Handle>, Time) -> bool) {
+    fn shed(&mut self, level: Level, may: impl Fn(&Connection, Time) -> bool) {
         let now = self.now;
         let share = self.shared.account.share(level, self.shared.connections());
         let mut costs: Vec<(u64, usize)> = self
@@ -47,13 +47,13 @@ impl<E: Engine> Worker<E> {
             if self.shared.account.is_relieved_of(level) {
                 return;
             }
-            self.turn_out(id);
+            self.close_for_memory(id);
         }
     }
 
     /// Closes a connection for what it holds. It is told so where no reply is under way.
-    fn turn_out(&mut self, id: usize) {
-        self.desk.counters.read_buf_oom.bump();
+    fn close_for_memory(&mut self, id: usize) {
+        self.inbox.counters.read_buf_oom.bump();
         let connection = &mut self.connections[id];
         tracing::warn!(
             peer = %connection.info.peer(),

@@ -344,7 +344,7 @@ fn only_one_dump_runs_and_it_waits_for_its_client() {
     other.ask("get none\r\n", "END\r\n");
     assert_eq!(slow.lines_until("END").len() + 1, ITEMS);
     assert!(first.starts_with("key=a-rather"));
-    // Who leaves in the middle of a dump gives the right to it back.
+    // A client that leaves in the middle of a dump gives the right to it back.
     slow.send("lru_crawler metadump all\r\n");
     slow.line();
     drop(slow);

@@ -1,5 +1,5 @@
 //! What of the server's tests asks something of the engine: for those engines on which the whole of
-//! it would be repetition. Who includes this brings the engine, as for the whole.
+//! it would be repetition. A test that includes this brings the engine, as for the whole.
 
 // Not every way to talk is used here.
 #[allow(dead_code)]

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use nuthatch::Engine;
+use nuthatch_engine::{AnyEngine, Audit};
 use nuthatch_server::{Address, Config, Listen, Server, ServerHandle};
 
 use super::client::Client;
@@ -66,7 +66,7 @@ impl Fixture {
     pub fn with(config: Config, wants: Wants) -> Self {
         let engine = engine(wants);
         Self {
-            handle: Some(Server::start(config, Arc::clone(&engine)).unwrap()),
+            handle: Some(Server::start(config, AnyEngine::new(Arc::clone(&engine))).unwrap()),
             engine,
         }
     }

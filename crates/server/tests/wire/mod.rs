@@ -1,4 +1,4 @@
-//! The server over real sockets, by feature. Who includes this brings the engine: a module
+//! The server over real sockets, by feature. A test that includes this brings the engine: a module
 //! `engine` with `TestEngine` and `engine(Wants)`.
 //!
 //! * [`text`]: the text commands, their replies byte by byte

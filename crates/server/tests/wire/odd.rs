@@ -354,7 +354,7 @@ fn everything_still_works_beside_clients_who_fill_the_buffers() {
             reader.expect_end();
         });
     }
-    // Who begins to read gets the replies that were asked for, and nothing else. Some were closed for what
+    // A client that begins to read gets the replies that were asked for, and nothing else. Some were closed for what
     // they held, as long as the others had not enough.
     let value = "v".repeat(8000);
     let reply = value_reply("deaf", &value) + "END\r\n";

@@ -21,8 +21,8 @@
 
 use std::sync::Arc;
 
-use super::line::{Slot, WORDS};
-use super::{Counts, Design, Full, Line, Message, Receiver, Sender, Word};
+use super::line::{SharedLine, WORDS};
+use super::{Counts, Full, Line, Message, Receiver, RingKind, Sender, Word};
 
 /// Message lines of a ring. (The paper's code has 4; it reports more of them to be better.)
 pub const MESSAGE_LINES: usize = if cfg!(loom) { 2 } else { 8 };
@@ -34,15 +34,15 @@ pub const ANSWER_LINES: usize = if cfg!(loom) { 2 } else { 8 };
 #[derive(Debug)]
 pub struct Array;
 
-impl Design for Array {
+impl RingKind for Array {
     const NAME: &'static str = "array";
     type Sender = ArraySender;
     type Receiver = ArrayReceiver;
 
     fn ring() -> (ArraySender, ArrayReceiver) {
         let lines = Arc::new(Lines {
-            messages: std::array::from_fn(|_| Slot::free()),
-            answers: std::array::from_fn(|_| Slot::free()),
+            messages: std::array::from_fn(|_| SharedLine::free()),
+            answers: std::array::from_fn(|_| SharedLine::free()),
         });
         let sender = ArraySender {
             lines: Arc::clone(&lines),
@@ -70,8 +70,8 @@ impl Design for Array {
 }
 
 struct Lines {
-    messages: [Slot; MESSAGE_LINES],
-    answers: [Slot; ANSWER_LINES],
+    messages: [SharedLine; MESSAGE_LINES],
+    answers: [SharedLine; ANSWER_LINES],
 }
 
 /// The client's end.
@@ -95,7 +95,7 @@ pub struct ArraySender {
 impl ArraySender {
     /// Notes that so many answers have come, for the oldest lines.
     #[inline]
-    fn settle(&mut self, mut answers: usize) {
+    fn acknowledge(&mut self, mut answers: usize) {
         while answers > 0 {
             debug_assert!(self.lines_owed > 0, "an answer that nobody waits for");
             let owed = &mut self.owed[self.oldest];
@@ -157,7 +157,7 @@ impl Sender for ArraySender {
             self.received = self.lines.answers[self.next_answer].take()?;
             self.next_answer = (self.next_answer + 1) % ANSWER_LINES;
             self.handed_out = 0;
-            self.settle(self.received.len());
+            self.acknowledge(self.received.len());
             self.counts.lines_received += 1;
             self.counts.answers_received += self.received.len() as u64;
         }
@@ -183,7 +183,7 @@ impl Sender for ArraySender {
     }
 
     fn is_taken(&self) -> bool {
-        self.lines.messages.iter().all(Slot::is_free)
+        self.lines.messages.iter().all(SharedLine::is_free)
     }
 
     fn counts(&self) -> Counts {

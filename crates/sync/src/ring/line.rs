@@ -82,11 +82,11 @@ impl Line {
 
 /// A line in shared memory.
 #[repr(align(64))]
-pub(super) struct Slot([AtomicU64; WORDS]);
+pub(super) struct SharedLine([AtomicU64; WORDS]);
 
-const _: () = assert!(cfg!(loom) || size_of::<Slot>() == 64);
+const _: () = assert!(cfg!(loom) || size_of::<SharedLine>() == 64);
 
-impl Slot {
+impl SharedLine {
     pub(super) fn free() -> Self {
         Self(std::array::from_fn(|_| AtomicU64::new(0)))
     }

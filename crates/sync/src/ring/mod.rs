@@ -12,7 +12,7 @@
 //! * [`single`]: one buffer for a pair of threads. One message is under way; its answer comes back
 //!   in the same cache line.
 //!
-//! Neither side of a ring ever waits: what cannot be sent is refused ([`Full`]), and whoever wants
+//! Neither side of a ring ever waits: what cannot be sent is refused ([`Full`]), and a thread that wants
 //! to wait does so at an [`Event`](crate::wait::Event).
 
 pub mod array;
@@ -64,7 +64,7 @@ pub struct Counts {
 }
 
 /// A way to lay messages in shared memory.
-pub trait Design: Send + Sync + 'static {
+pub trait RingKind: Send + Sync + 'static {
     /// Its name.
     const NAME: &'static str;
     /// The client's end.

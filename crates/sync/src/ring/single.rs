@@ -18,14 +18,14 @@
 
 use std::sync::Arc;
 
-use super::{Counts, Design, Full, Line, Message, Receiver, Sender, Word};
+use super::{Counts, Full, Line, Message, Receiver, RingKind, Sender, Word};
 use crate::shim::{AtomicU64, Ordering};
 
 /// The single buffer.
 #[derive(Debug)]
 pub struct Single;
 
-impl Design for Single {
+impl RingKind for Single {
     const NAME: &'static str = "single";
     type Sender = SingleSender;
     type Receiver = SingleReceiver;

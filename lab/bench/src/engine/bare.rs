@@ -5,7 +5,7 @@
 use std::sync::{PoisonError, RwLock};
 
 use memmap2::MmapMut;
-use nuthatch::KeyHasher;
+use nuthatch_engine::KeyHasher;
 
 use crate::engine::operations::Operations;
 use crate::engine::subject::{Subject, Tally, Worker};

@@ -18,7 +18,7 @@ impl Library {
     pub fn new(room: Room, batch: usize) -> Result<Self, String> {
         let builder = Cache::builder().memory_limit(room.memory);
         let builder = match room.items {
-            Some(items) => builder.initial_items(items),
+            Some(items) => builder.initial_capacity(items),
             None => builder,
         };
         let cache = builder.build().map_err(|error| error.to_string())?;
@@ -50,13 +50,11 @@ impl LibraryWorker<'_> {
         let cache = &self.library.cache;
         tally.operations += 1;
         match one.set {
-            Some(value) => tally.wrong += u64::from(cache.set(one.key, value).is_err()),
+            Some(value) => tally.wrong += u64::from(cache.insert(one.key, value).is_err()),
             None => {
                 tally.gets += 1;
-                match cache.get_into(one.key, &mut self.value) {
-                    Ok(true) => tally.hit(&self.value, one.key, value_size),
-                    Ok(false) => {}
-                    Err(_) => tally.wrong += 1,
+                if cache.get_into(one.key, &mut self.value) {
+                    tally.hit(&self.value, one.key, value_size);
                 }
             }
         }
@@ -64,10 +62,7 @@ impl LibraryWorker<'_> {
 
     /// Gets in one call.
     fn gets(&self, keys: &[&[u8]], value_size: usize, tally: &mut Tally) {
-        let Ok(values) = self.library.cache.multi_get(keys) else {
-            tally.wrong += 1;
-            return;
-        };
+        let values = self.library.cache.get_many(keys);
         tally.operations += keys.len() as u64;
         tally.gets += keys.len() as u64;
         for (key, value) in keys.iter().zip(&values) {

@@ -10,16 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use nuthatch::Engine;
+use nuthatch_engine::Engine;
 use nuthatch_workload::KeyMaker;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
 use crate::host::Host;
 use crate::limit::{Limits, Memory, WayReport};
-use crate::os;
 use crate::report::Spread;
-use crate::working_set;
+use crate::{os, working_set};
+use nuthatch_program::Failure;
 
 mod bare;
 mod library;
@@ -116,7 +115,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: usize,
     /// Memory for the engine, as 64M or 1G [default: enough for all items]
-    #[arg(long, value_name = "BYTES", value_parser = crate::size::parse)]
+    #[arg(long, value_name = "BYTES", value_parser = nuthatch_program::size::parse)]
     pub memory: Option<usize>,
     /// Measure the longest request while so many items become so many, instead: 1000000:16000000
     #[arg(long, value_name = "FROM:TO", conflicts_with_all = ["rivals", "items"])]
@@ -455,11 +454,15 @@ impl Display for Report {
             self.engine, self.mops_spread, self.hit_ratio
         )?;
         if let Some(ratio) = &self.ratio_one_thread {
-            writeln!(out, "  {:<22} engine by it {ratio:.2}", "one thread alone")?;
+            writeln!(
+                out,
+                "  {:<22} all threads / one: {ratio:.2}",
+                "one thread alone"
+            )?;
         }
         write!(
             out,
-            "  {:<22} {:.2} Mop/s; engine by limit {:.2}",
+            "  {:<22} {:.2} Mop/s; engine / limit: {:.2}",
             "limit", self.limit_spread, self.ratio_limit
         )?;
         match self.limit_ways.first() {
@@ -478,7 +481,7 @@ impl Display for Report {
             let name = format!("{name} {}", rival.version);
             writeln!(
                 out,
-                "  {name:<22} {:.2} Mop/s, hit ratio {:.4}; engine by rival {:.2}",
+                "  {name:<22} {:.2} Mop/s, hit ratio {:.4}; engine / rival: {:.2}",
                 rival.mops_spread, rival.hit_ratio, rival.ratio
             )?;
         }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use nuthatch::{
+use nuthatch_engine::{
     Clock, Engine, Handle, Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time, Value,
 };
 
@@ -294,7 +294,7 @@ fn judge_get(answer: Answer, value: &[MaybeUninit<u8>], key: &[u8], tally: &mut 
     tally.gets += 1;
     match answer {
         Answer::Hit => {
-            // SAFETY: each byte was initialised when the room was made, and whoever wrote
+            // SAFETY: each byte was initialised when the room was made, and the thread that wrote
             // there since (see `Replies::begin`) laid down bytes.
             let value = unsafe { value.assume_init_ref() };
             tally.hit(value, key, value.len());

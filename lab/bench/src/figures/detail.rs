@@ -59,7 +59,7 @@ fn engine(report: &engine::Report) -> String {
         );
     }
     text.push_str(".\n\n");
-    let mut table = Table::new(["side", "million/s", "engine by it", "hit ratio"]);
+    let mut table = Table::new(["side", "million/s", "engine / it", "hit ratio"]);
     table.row([
         report.engine.clone(),
         spread(&report.mops_spread),
@@ -134,8 +134,8 @@ fn servers(reports: &[versus::Report]) -> Table {
         "thousand keys/s",
         "CPU us a key",
         "p99 us",
-        "ours by it: keys/s",
-        "ours by it: CPU",
+        "ours / it: keys/s",
+        "ours / it: CPU",
     ]);
     for report in reports {
         let row = |name: String, side: &versus::Side, ratios: [String; 2]| {

@@ -28,8 +28,8 @@ fn engines(found: &Found) -> Option<Table> {
     let rivals = found.rivals();
     let by = rivals
         .iter()
-        .map(|(name, version)| format!("by {name} {version}"));
-    let head = ["in process, of", "million/s", "by the memory's limit"].map(str::to_owned);
+        .map(|(name, version)| format!("/ {name} {version}"));
+    let head = ["in process, of", "million/s", "/ the memory's limit"].map(str::to_owned);
     let mut table = Table::new(head.into_iter().chain(by));
     for (report, form) in found.beside_rivals() {
         let ours = [
@@ -50,7 +50,7 @@ fn engines(found: &Found) -> Option<Table> {
 fn servers(found: &Found) -> Option<Table> {
     found.versus.first()?;
     let servers = found.servers();
-    let by = servers.iter().map(|name| format!("by {name}"));
+    let by = servers.iter().map(|name| format!("/ {name}"));
     let head = ["the server's CPU time for a key", "us"].map(str::to_owned);
     let mut table = Table::new(head.into_iter().chain(by));
     for report in &found.versus {
@@ -72,7 +72,7 @@ fn others(found: &Found) -> Option<Table> {
     for report in found.without_rivals() {
         match &report.ratio_one_thread {
             Some(ratio) => table.row([
-                format!("{} threads by one alone: {}", report.threads, work(report)),
+                format!("{} threads / one alone: {}", report.threads, work(report)),
                 format!(
                     "{}; {} million/s",
                     spread(ratio),
@@ -81,7 +81,7 @@ fn others(found: &Found) -> Option<Table> {
             ]),
             None => table.row([
                 format!(
-                    "engine {} by the memory's limit: {}",
+                    "engine {} / the memory's limit: {}",
                     report.engine,
                     work(report)
                 ),

@@ -132,19 +132,19 @@ fn the_summary_has_a_row_for_each_run_and_a_column_for_each_rival() {
 nuthatch 1.2.3 (abc), rustc 1.95.0, on 2 cores of Processor X with 32768K of last-level cache, Linux 6.18, \
 huge pages: madvise. Medians of the rounds, with the least and the greatest.
 
-| in process, of | million/s | by the memory's limit | by moka 0.12.16 | by papaya 0.2.5 |
+| in process, of | million/s | / the memory's limit | / moka 0.12.16 | / papaya 0.2.5 |
 |---|---|---|---|---|
 | byte strings: GET, 32 at a time | 18.0 (9.0 to 36.0) | 0.80 (0.40 to 1.60) | 30 (15 to 60) | 3.00 (1.50 to 6.00) |
 | arrays: GET, one at a time | 18.0 (9.0 to 36.0) | 0.80 (0.40 to 1.60) | 30 (15 to 60) | 3.00 (1.50 to 6.00) |
 
-| the server's CPU time for a key | us | by memcached 1.6.45 | by memcached 1.6.18 |
+| the server's CPU time for a key | us | / memcached 1.6.45 | / memcached 1.6.18 |
 |---|---|---|---|
 | GET, pipelines of 100 | 0.125 (0.062 to 0.250) | 0.180 (0.090 to 0.360) | 0.180 (0.090 to 0.360) |
 | SET, one at a time | 0.125 (0.062 to 0.250) | 0.180 (0.090 to 0.360) | 0.180 (0.090 to 0.360) |
 
 | and | measured |
 |---|---|
-| 2 threads by one alone: GET, 32 at a time | 1.90 (0.95 to 3.80); 18.0 (9.0 to 36.0) million/s |
+| 2 threads / one alone: GET, 32 at a time | 1.90 (0.95 to 3.80); 18.0 (9.0 to 36.0) million/s |
 
 it is old.
 ";

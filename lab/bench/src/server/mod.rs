@@ -15,8 +15,8 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::engine::{Distribution, Items, Sizes};
-use crate::failure::Failure;
 use crate::os;
+use nuthatch_program::Failure;
 
 mod client;
 mod connection;

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::failure::Failure;
+use nuthatch_program::Failure;
 
 /// Bytes of statistics that are read, at most.
 const STATS_MAX: u64 = 1 << 20;

@@ -1,13 +1,13 @@
 //! Batches: order, duplicates, and reading one's own writes.
 
-use nuthatch::{Delta, Engine, Op, Read, Removal, Reply, Store, StoreMode};
+use nuthatch_engine::{Delta, Op, Read, Removal, Reply, Store, StoreMode};
 
 use super::Case;
 use super::client::Client;
 use crate::answer::Answer;
 use crate::values::bytes;
 
-pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
+pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::new("batch_of_none", none),
         Case::new("batch_of_every_size", every_size),
@@ -19,13 +19,13 @@ pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
     ]
 }
 
-fn none<E: Engine>(client: &mut Client<E>) {
+fn none(client: &mut Client) {
     assert_eq!(client.ask_all(&[]), []);
 }
 
 const SIZES: [usize; 12] = [1, 2, 3, 7, 8, 9, 31, 32, 33, 64, 100, 1000];
 
-fn every_size<E: Engine>(client: &mut Client<E>) {
+fn every_size(client: &mut Client) {
     for size in SIZES {
         let keys: Vec<_> = (0..size)
             .map(|n| format!("{size} {n}").into_bytes())
@@ -50,7 +50,7 @@ fn every_size<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn duplicates<E: Engine>(client: &mut Client<E>) {
+fn duplicates(client: &mut Client) {
     client.set(b"key", b"value");
     client.set(b"number", b"0");
     for size in SIZES {
@@ -69,7 +69,7 @@ fn duplicates<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn order<E: Engine>(client: &mut Client<E>) {
+fn order(client: &mut Client) {
     let values: Vec<_> = (0..1000).map(|n| bytes(n, n * 7 % 500)).collect();
     let pairs = values.iter().flat_map(|value| {
         [
@@ -86,7 +86,7 @@ fn order<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key").as_ref(), values.last());
 }
 
-fn own_writes<E: Engine>(client: &mut Client<E>) {
+fn own_writes(client: &mut Client) {
     let add = |value| Store {
         mode: StoreMode::Add,
         ..Store::set(value)
@@ -124,7 +124,7 @@ fn own_writes<E: Engine>(client: &mut Client<E>) {
     assert_eq!(answers[11].value(), Some(&b"15"[..]));
 }
 
-fn mixture<E: Engine>(client: &mut Client<E>) {
+fn mixture(client: &mut Client) {
     let lens = [0, 1, 100, 8192, 8193, 50_000, 300_000];
     for len in lens {
         client.set(format!("{len}").as_bytes(), &bytes(len, len));
@@ -148,7 +148,7 @@ fn mixture<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn handles<E: Engine>(client: &mut Client<E>) {
+fn handles(client: &mut Client) {
     let mut other = Client::new(client.engine.clone());
     for round in 0..100_u8 {
         client.set(b"key", &[round]);

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuthatch::{Delta, Engine, Expiry, Item, Key, Op, Read, Removal, Reply, Request, Store, Time};
+use nuthatch_engine::{
+    AnyEngine, AnyHandle, Audit, Delta, Engine, Expiry, Item, Key, Op, Read, Removal, Reply,
+    Request, Store, Time,
+};
 
 use crate::answer::{self, Answer};
 
 /// An engine, a handle, and a clock that a case sets by hand.
-pub struct Client<E: Engine> {
+pub struct Client {
     /// The engine.
-    pub engine: Arc<E>,
-    /// The client's own door to it.
-    pub handle: E::Handle,
+    pub engine: Arc<AnyEngine>,
+    /// The client's own handle to it.
+    pub handle: AnyHandle,
     /// The moment at which the next requests happen.
     pub now: Time,
 }
@@ -30,9 +33,9 @@ pub(super) const PEEK: Read = Read {
     idle: false,
 };
 
-impl<E: Engine> Client<E> {
+impl Client {
     /// A client with a handle of its own.
-    pub fn new(engine: Arc<E>) -> Self {
+    pub fn new(engine: Arc<AnyEngine>) -> Self {
         Self {
             handle: engine.handle(),
             engine,

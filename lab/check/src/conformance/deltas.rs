@@ -1,11 +1,11 @@
 //! incr, decr, and `ma`.
 
-use nuthatch::{Condition, Delta, Engine, Expiry, Read, Reply, Store};
+use nuthatch_engine::{Condition, Delta, Expiry, Read, Reply, Store};
 
 use super::Case;
 use super::client::{Client, PEEK};
 
-pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
+pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::new("delta_up_and_down", up_and_down),
         Case::new("delta_up_wraps_and_down_saturates", ends),
@@ -18,7 +18,7 @@ pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
     ]
 }
 
-fn up_and_down<E: Engine>(client: &mut Client<E>) {
+fn up_and_down(client: &mut Client) {
     client.set(b"key", b"9");
     assert_eq!(client.number(b"key", Delta::up(1)), 10);
     assert_eq!(client.get(b"key").as_deref(), Some(&b"10"[..]));
@@ -38,7 +38,7 @@ fn up_and_down<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"zeros").as_deref(), Some(&b"8"[..]));
 }
 
-fn ends<E: Engine>(client: &mut Client<E>) {
+fn ends(client: &mut Client) {
     client.set(b"key", b"18446744073709551615");
     assert_eq!(client.number(b"key", Delta::up(1)), 0);
     assert_eq!(client.number(b"key", Delta::up(5)), 5);
@@ -49,7 +49,7 @@ fn ends<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key").as_deref(), Some(&b"0"[..]));
 }
 
-fn not_numeric<E: Engine>(client: &mut Client<E>) {
+fn not_numeric(client: &mut Client) {
     let values: [&[u8]; 9] = [
         b"",
         b"abc",
@@ -73,7 +73,7 @@ fn not_numeric<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.delta(b"key", Delta::up(1)), Reply::NotNumeric);
 }
 
-fn missing<E: Engine>(client: &mut Client<E>) {
+fn missing(client: &mut Client) {
     for condition in [Condition::None, Condition::Cas(1)] {
         let delta = Delta {
             condition,
@@ -86,7 +86,7 @@ fn missing<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn vivify<E: Engine>(client: &mut Client<E>) {
+fn vivify(client: &mut Client) {
     let expiry = client.in_seconds(10);
     let delta = Delta {
         vivify: Some((1234, expiry)),
@@ -110,7 +110,7 @@ fn vivify<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.number(b"other", demanding), 1234);
 }
 
-fn touch_and_new_cas<E: Engine>(client: &mut Client<E>) {
+fn touch_and_new_cas(client: &mut Client) {
     client.set(b"key", b"1");
     let expiry = client.in_seconds(10);
     let delta = Delta {
@@ -127,7 +127,7 @@ fn touch_and_new_cas<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.delta(b"key", Delta::up(1)), Reply::NotFound);
 }
 
-fn condition<E: Engine>(client: &mut Client<E>) {
+fn condition(client: &mut Client) {
     let cas = client.set(b"key", b"5").cas;
     let delta = |condition| Delta {
         condition,
@@ -150,7 +150,7 @@ fn condition<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.delta(b"key", delta), Reply::Exists);
 }
 
-fn keeps<E: Engine>(client: &mut Client<E>) {
+fn keeps(client: &mut Client) {
     let expiry = client.in_seconds(10);
     client.must_store(
         b"key",

@@ -1,6 +1,6 @@
 //! Expiry and flush.
 
-use nuthatch::{
+use nuthatch_engine::{
     Condition, Delta, Engine, Expiry, Handle, Read, Removal, Reply, Store, StoreMode, Time,
 };
 
@@ -8,7 +8,7 @@ use super::Case;
 use super::client::Client;
 use crate::answer::Answer;
 
-pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
+pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::new("expiry_is_exact_to_the_tick", exact),
         Case::new("expiry_dead_on_arrival", dead_on_arrival),
@@ -28,7 +28,7 @@ fn expiring(value: &[u8], at: u32) -> Store<'_> {
     }
 }
 
-fn exact<E: Engine>(client: &mut Client<E>) {
+fn exact(client: &mut Client) {
     client.must_store(b"key", expiring(b"value", 200));
     for tick in [101, 150, 199] {
         client.now = Time(tick);
@@ -44,7 +44,7 @@ fn exact<E: Engine>(client: &mut Client<E>) {
     assert!(client.get(b"last").is_some());
 }
 
-fn dead_on_arrival<E: Engine>(client: &mut Client<E>) {
+fn dead_on_arrival(client: &mut Client) {
     for at in [100, 99, 1, 0] {
         client.set(b"key", b"old");
         client.must_store(b"key", expiring(b"value", at));
@@ -61,8 +61,8 @@ fn dead_on_arrival<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"ghost"), None);
 }
 
-fn miss_for_all<E: Engine>(client: &mut Client<E>) {
-    let die = |client: &mut Client<E>| {
+fn miss_for_all(client: &mut Client) {
+    let die = |client: &mut Client| {
         let at = client.now.0 + 1;
         let cas = client.must_store(b"key", expiring(b"5", at)).cas;
         client.now = Time(at);
@@ -114,7 +114,7 @@ fn miss_for_all<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.number(b"key", vivify), 1);
 }
 
-fn swept<E: Engine>(client: &mut Client<E>) {
+fn swept(client: &mut Client) {
     const DYING: usize = 2000;
     for number in 0..DYING {
         let key = format!("dying {number}");
@@ -144,7 +144,7 @@ fn swept<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn flush_now<E: Engine>(client: &mut Client<E>) {
+fn flush_now(client: &mut Client) {
     for number in 0..1000 {
         client.set(format!("key {number}").as_bytes(), b"value");
     }
@@ -164,7 +164,7 @@ fn flush_now<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key 1").as_deref(), Some(&b"new"[..]));
 }
 
-fn flush_delayed<E: Engine>(client: &mut Client<E>) {
+fn flush_delayed(client: &mut Client) {
     client.set(b"before", b"value");
     client.engine.flush(client.now, Time(200));
     client.set(b"after", b"value");
@@ -182,7 +182,7 @@ fn flush_delayed<E: Engine>(client: &mut Client<E>) {
     assert!(client.get(b"key").is_some(), "stored at 200, not before");
 }
 
-fn flush_replaced<E: Engine>(client: &mut Client<E>) {
+fn flush_replaced(client: &mut Client) {
     client.set(b"key", b"value");
     client.engine.flush(client.now, Time(200));
     client.engine.flush(client.now, Time(300));
@@ -207,7 +207,7 @@ fn flush_replaced<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key"), None);
 }
 
-fn flush_past<E: Engine>(client: &mut Client<E>) {
+fn flush_past(client: &mut Client) {
     client.set(b"key", b"value");
     client.engine.flush(client.now, Time(0));
     assert_eq!(client.get(b"key"), None);

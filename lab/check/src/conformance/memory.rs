@@ -1,6 +1,6 @@
 //! The memory limit, what happens at it, and what is counted.
 
-use nuthatch::{Engine, Handle, Op, Reply, Store};
+use nuthatch_engine::{Engine, Handle, Inspect, Op, Reply, Store};
 use nuthatch_workload::value;
 
 use super::client::Client;
@@ -13,7 +13,7 @@ const REFUSING: Setup = Setup {
     ..Setup::TIGHT
 };
 
-pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
+pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::on(Setup::TIGHT, "memory_full_evicts_and_stores", evicts),
         Case::on(Setup::TIGHT, "memory_sizes_drift", drift),
@@ -30,7 +30,7 @@ pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
 }
 
 /// Stores a self-checking value, which must succeed, and checks the books.
-fn put<E: Engine>(client: &mut Client<E>, number: usize, len: usize) {
+fn put(client: &mut Client, number: usize, len: usize) {
     let key = format!("key {number}");
     let len = len.max(value::len_min(key.len()));
     client.set(
@@ -40,7 +40,7 @@ fn put<E: Engine>(client: &mut Client<E>, number: usize, len: usize) {
 }
 
 /// Reads it: a miss is lawful, a wrong value is not. True if it was there.
-fn look<E: Engine>(client: &mut Client<E>, number: usize) -> bool {
+fn look(client: &mut Client, number: usize) -> bool {
     let key = format!("key {number}");
     let Some(found) = client.get(key.as_bytes()) else {
         return false;
@@ -49,7 +49,7 @@ fn look<E: Engine>(client: &mut Client<E>, number: usize) -> bool {
     true
 }
 
-fn within_limit<E: Engine>(client: &Client<E>) {
+fn within_limit(client: &Client) {
     let stats = client.engine.stats();
     assert!(
         stats.memory_used <= stats.memory_limit,
@@ -59,7 +59,7 @@ fn within_limit<E: Engine>(client: &Client<E>) {
     );
 }
 
-fn evicts<E: Engine>(client: &mut Client<E>) {
+fn evicts(client: &mut Client) {
     const LEN: usize = 1000;
     let count = 4 * Setup::TIGHT.memory_limit / LEN;
     for number in 0..count {
@@ -83,7 +83,7 @@ fn evicts<E: Engine>(client: &mut Client<E>) {
     );
 }
 
-fn drift<E: Engine>(client: &mut Client<E>) {
+fn drift(client: &mut Client) {
     // From a few hundred bytes to a hundred thousand and back, each for more than fits.
     let lens = [300, 1000, 3000, 10_000, 30_000, 100_000];
     let mut number = 0;
@@ -109,7 +109,7 @@ fn drift<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.engine.stats().out_of_memory, 0);
 }
 
-fn mix<E: Engine>(client: &mut Client<E>) {
+fn mix(client: &mut Client) {
     let lens = [40, 900_000, 64, 5000, 200, 120_000, 8192, 8193, 1000];
     let mut hits = 0;
     for number in 0..3000 {
@@ -126,7 +126,7 @@ fn mix<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.engine.stats().out_of_memory, 0);
 }
 
-fn recent<E: Engine>(client: &mut Client<E>) {
+fn recent(client: &mut Client) {
     const LEN: usize = 1000;
     const HOT: usize = 100;
     for number in 0..HOT {
@@ -147,7 +147,7 @@ fn recent<E: Engine>(client: &mut Client<E>) {
 }
 
 /// Hits keep large values in memory like small ones: also values that are not copied out, and values in segments.
-fn recent_large<E: Engine>(client: &mut Client<E>) {
+fn recent_large(client: &mut Client) {
     // How many times the memory is filled by other items.
     const ROUNDS: usize = 10;
     const SMALL: usize = 4000;
@@ -173,13 +173,8 @@ fn recent_large<E: Engine>(client: &mut Client<E>) {
 }
 
 /// How often a value is missed that is hit three times between any two stores of others.
-fn misses_of_hot<E: Engine>(
-    client: &mut Client<E>,
-    hot: usize,
-    stores: usize,
-    others: usize,
-) -> usize {
-    let store = |client: &mut Client<E>| {
+fn misses_of_hot(client: &mut Client, hot: usize, stores: usize, others: usize) -> usize {
+    let store = |client: &mut Client| {
         put(client, 0, hot);
         assert!(look(client, 0), "the newest is there");
     };
@@ -201,7 +196,7 @@ fn misses_of_hot<E: Engine>(
     misses
 }
 
-fn refuses<E: Engine>(client: &mut Client<E>) {
+fn refuses(client: &mut Client) {
     const LEN: usize = 1000;
     assert!(!client.engine.evicts());
     let value = bytes(1, LEN);
@@ -236,7 +231,7 @@ fn refuses<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn limit_changes<E: Engine>(client: &mut Client<E>) {
+fn limit_changes(client: &mut Client) {
     const LEN: usize = 1000;
     let limit = Setup::TIGHT.memory_limit;
     let refused = client.engine.set_memory_limit(0);
@@ -268,7 +263,7 @@ fn limit_changes<E: Engine>(client: &mut Client<E>) {
 }
 
 /// Stores values of this length for a whole limit; returns how many were there at the end.
-fn fill<E: Engine>(client: &mut Client<E>, len: usize) -> usize {
+fn fill(client: &mut Client, len: usize) -> usize {
     let count = Setup::TIGHT.memory_limit / len;
     for number in 0..count {
         put(client, number, len);
@@ -276,7 +271,7 @@ fn fill<E: Engine>(client: &mut Client<E>, len: usize) -> usize {
     (0..count).filter(|&number| look(client, number)).count()
 }
 
-fn stats<E: Engine>(client: &mut Client<E>) {
+fn stats(client: &mut Client) {
     let empty = client.engine.stats();
     assert_eq!(
         (empty.items, empty.total_items, empty.item_bytes),
@@ -314,7 +309,7 @@ fn stats<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.engine.stats().total_items, 1);
 }
 
-fn index<E: Engine>(client: &mut Client<E>) {
+fn index(client: &mut Client) {
     const ITEMS: usize = 5000;
     for number in 0..ITEMS {
         client.set(format!("key {number}").as_bytes(), b"value");
@@ -334,7 +329,7 @@ fn index<E: Engine>(client: &mut Client<E>) {
     assert!((mean / ITEMS as f64 - 1.0).abs() < 0.2, "{mean} of {ITEMS}");
 }
 
-fn searches<E: Engine>(client: &mut Client<E>) {
+fn searches(client: &mut Client) {
     const ITEMS: u64 = 500;
     let keys: Vec<String> = (0..ITEMS).map(|number| format!("key {number}")).collect();
     for key in &keys {
@@ -364,7 +359,7 @@ fn searches<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.engine.stats().lookups, 0);
 }
 
-fn describes<E: Engine>(client: &mut Client<E>) {
+fn describes(client: &mut Client) {
     assert_eq!(client.engine.item_size_max(), Setup::AMPLE.item_size_max);
     assert_eq!(
         client.engine.stats().memory_limit,

@@ -2,7 +2,7 @@
 //!
 //! A case asserts what the seam's documentation says, with plain values: no oracle. It runs on an
 //! engine of its own with ample memory, unless its setup says otherwise, and ends with
-//! [`Engine::audit`]. Each runs in a thread named after it, so a failure has a name.
+//! [`Audit::audit`](nuthatch_engine::Audit::audit). Each runs in a thread named after it, so a failure has a name.
 
 mod batches;
 mod client;
@@ -18,7 +18,7 @@ mod visits;
 
 use std::sync::Arc;
 
-use nuthatch::Engine;
+use nuthatch_engine::AnyEngine;
 
 pub use client::Client;
 
@@ -56,27 +56,27 @@ impl Setup {
 }
 
 /// One thing that an engine must do.
-pub struct Case<E: Engine> {
+pub struct Case {
     /// Its name.
     pub name: &'static str,
     /// The engine it wants.
     pub setup: Setup,
     /// Panics if the engine does not.
-    pub check: fn(&mut Client<E>),
+    pub check: fn(&mut Client),
 }
 
-impl<E: Engine> Case<E> {
-    const fn new(name: &'static str, check: fn(&mut Client<E>)) -> Self {
+impl Case {
+    const fn new(name: &'static str, check: fn(&mut Client)) -> Self {
         Self::on(Setup::AMPLE, name, check)
     }
 
-    const fn on(setup: Setup, name: &'static str, check: fn(&mut Client<E>)) -> Self {
+    const fn on(setup: Setup, name: &'static str, check: fn(&mut Client)) -> Self {
         Self { name, setup, check }
     }
 }
 
 /// All cases.
-pub fn cases<E: Engine>() -> Vec<Case<E>> {
+pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     all.extend(reads::cases());
     all.extend(stores::cases());
@@ -93,7 +93,7 @@ pub fn cases<E: Engine>() -> Vec<Case<E>> {
 
 /// Runs the cases with one of `parts` in their names, and panics at the end with the names of those
 /// that failed.
-pub fn run<E: Engine>(parts: &[&str], make: impl Fn(Setup) -> Arc<E>) {
+pub fn run(parts: &[&str], make: &dyn Fn(Setup) -> Arc<AnyEngine>) {
     let (passed, failed) = judge(parts, make);
     assert!(
         failed.is_empty(),
@@ -106,12 +106,12 @@ pub fn run<E: Engine>(parts: &[&str], make: impl Fn(Setup) -> Arc<E>) {
 
 /// Runs the cases with one of `parts` in their names: the names of those that passed, and of those
 /// that failed.
-pub fn judge<E: Engine>(
+pub fn judge(
     parts: &[&str],
-    make: impl Fn(Setup) -> Arc<E>,
+    make: &dyn Fn(Setup) -> Arc<AnyEngine>,
 ) -> (Vec<&'static str>, Vec<&'static str>) {
-    let wanted = |case: &Case<E>| parts.iter().any(|part| case.name.contains(part));
-    let chosen: Vec<_> = cases::<E>().into_iter().filter(wanted).collect();
+    let wanted = |case: &Case| parts.iter().any(|part| case.name.contains(part));
+    let chosen: Vec<_> = cases().into_iter().filter(wanted).collect();
     assert!(
         !chosen.is_empty(),
         "no case has one of {parts:?} in its name"
@@ -125,7 +125,7 @@ pub fn judge<E: Engine>(
 }
 
 /// Runs one case in a thread of its name; the panic of a failure is printed by that thread.
-fn passes<E: Engine>(case: &Case<E>, engine: Arc<E>) -> bool {
+fn passes(case: &Case, engine: Arc<AnyEngine>) -> bool {
     let check = case.check;
     let body = move || {
         let mut client = Client::new(engine);

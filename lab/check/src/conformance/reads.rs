@@ -1,15 +1,14 @@
 //! Gets, touches, and what `mg` can ask for.
 
+use nuthatch_engine::request::Leave;
+use nuthatch_engine::{Expiry, Read, Removal, Reply, Store};
 use std::time::Duration;
-
-use nuthatch::request::Leave;
-use nuthatch::{Engine, Expiry, Read, Removal, Reply, Store};
 
 use super::Case;
 use super::client::{Client, PEEK};
 use crate::answer::Answer;
 
-pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
+pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::new("read_missing", missing),
         Case::new("read_hit", hit),
@@ -35,7 +34,7 @@ const WIN: Read = Read {
     ..PEEK
 };
 
-fn missing<E: Engine>(client: &mut Client<E>) {
+fn missing(client: &mut Client) {
     assert_eq!(client.get(b"key"), None);
     let options = [
         PEEK,
@@ -54,7 +53,7 @@ fn missing<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key"), None);
 }
 
-fn hit<E: Engine>(client: &mut Client<E>) {
+fn hit(client: &mut Client) {
     client.set(b"key", b"value");
     client.set(b"other", b"another");
     assert_eq!(client.get(b"key").as_deref(), Some(&b"value"[..]));
@@ -62,7 +61,7 @@ fn hit<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"kez"), None);
 }
 
-fn keys_of_all_lengths<E: Engine>(client: &mut Client<E>) {
+fn keys_of_all_lengths(client: &mut Client) {
     // Each is a prefix of the next.
     let longest = [b'k'; 250];
     for len in 1..=250 {
@@ -74,7 +73,7 @@ fn keys_of_all_lengths<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn keys_of_any_bytes<E: Engine>(client: &mut Client<E>) {
+fn keys_of_any_bytes(client: &mut Client) {
     for byte in 0..=255_u8 {
         client.set(&[byte], &[byte, 1]);
         client.set(&[byte, 0], &[byte, 2]);
@@ -89,7 +88,7 @@ fn keys_of_any_bytes<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn metadata<E: Engine>(client: &mut Client<E>) {
+fn metadata(client: &mut Client) {
     let expiry = client.in_seconds(60);
     let stored = client.must_store(
         b"key",
@@ -116,7 +115,7 @@ fn metadata<E: Engine>(client: &mut Client<E>) {
     assert_eq!((seen.expiry, seen.cas), (expiry, stored.cas));
 }
 
-fn fetched<E: Engine>(client: &mut Client<E>) {
+fn fetched(client: &mut Client) {
     client.set(b"key", b"value");
     assert!(!client.peek(b"key").fetched);
     assert!(!client.peek(b"key").fetched, "a peek leaves no trace");
@@ -129,7 +128,7 @@ fn fetched<E: Engine>(client: &mut Client<E>) {
     assert!(client.peek(b"key").fetched, "a plain get is a hit");
 }
 
-fn idle<E: Engine>(client: &mut Client<E>) {
+fn idle(client: &mut Client) {
     let asking = Read { idle: true, ..PEEK };
     for round in 0..5 {
         client.set(b"key", b"value");
@@ -144,7 +143,7 @@ fn idle<E: Engine>(client: &mut Client<E>) {
     assert_eq!(first.idle.as_secs(), 35);
 }
 
-fn touch<E: Engine>(client: &mut Client<E>) {
+fn touch(client: &mut Client) {
     let cas = client.set(b"key", b"value").cas;
     let soon = client.in_seconds(10);
     let touched = client.meta(
@@ -178,7 +177,7 @@ fn touch<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.peek(b"key").cas, cas, "a touch is no change");
 }
 
-fn touch_dead_on_arrival<E: Engine>(client: &mut Client<E>) {
+fn touch_dead_on_arrival(client: &mut Client) {
     client.set(b"key", b"value");
     let answer = client.read(
         b"key",
@@ -191,7 +190,7 @@ fn touch_dead_on_arrival<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key"), None);
 }
 
-fn vivify<E: Engine>(client: &mut Client<E>) {
+fn vivify(client: &mut Client) {
     let expiry = client.in_seconds(30);
     let read = Read {
         value: true,
@@ -227,7 +226,7 @@ fn vivify<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"second"), Some(vec![]));
 }
 
-fn vivify_of_a_hit<E: Engine>(client: &mut Client<E>) {
+fn vivify_of_a_hit(client: &mut Client) {
     let before = client.set(b"key", b"value");
     let after = client.meta(
         b"key",
@@ -242,7 +241,7 @@ fn vivify_of_a_hit<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key").as_deref(), Some(&b"value"[..]));
 }
 
-fn recache<E: Engine>(client: &mut Client<E>) {
+fn recache(client: &mut Client) {
     let expiry = client.in_seconds(100);
     client.must_store(
         b"key",
@@ -265,7 +264,7 @@ fn recache<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key").as_deref(), Some(&b"value"[..]));
 }
 
-fn recache_without<E: Engine>(client: &mut Client<E>) {
+fn recache_without(client: &mut Client) {
     let below = Read {
         recache_below: Some(u32::MAX),
         ..WIN
@@ -289,7 +288,7 @@ fn recache_without<E: Engine>(client: &mut Client<E>) {
     assert!(client.meta(b"mortal", bystander).won_before);
 }
 
-fn recache_and_touch<E: Engine>(client: &mut Client<E>) {
+fn recache_and_touch(client: &mut Client) {
     let expiry = client.in_seconds(10);
     client.must_store(
         b"key",
@@ -311,7 +310,7 @@ fn recache_and_touch<E: Engine>(client: &mut Client<E>) {
     assert_eq!(item.expiry, late);
 }
 
-fn unless_cas<E: Engine>(client: &mut Client<E>) {
+fn unless_cas(client: &mut Client) {
     let cas = client.set(b"key", b"value").cas;
     let unless = |cas| Read {
         unless_cas: Some(cas),
@@ -331,7 +330,7 @@ fn unless_cas<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.read(b"key", unless(changed)).value(), None);
 }
 
-fn stale<E: Engine>(client: &mut Client<E>) {
+fn stale(client: &mut Client) {
     client.set(b"key", b"value");
     let leave = Leave::Stale {
         expiry: None,

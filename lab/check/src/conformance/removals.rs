@@ -1,12 +1,12 @@
 //! delete, and `md`'s ways of leaving something behind.
 
-use nuthatch::request::Leave;
-use nuthatch::{Condition, Engine, Expiry, Read, Removal, Reply, Store, StoreMode};
+use nuthatch_engine::request::Leave;
+use nuthatch_engine::{Condition, Expiry, Read, Removal, Reply, Store, StoreMode};
 
 use super::Case;
 use super::client::{Client, PEEK};
 
-pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
+pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::new("remove_leaves_nothing", nothing),
         Case::new("remove_demands_a_cas", condition),
@@ -42,7 +42,7 @@ const WIN: Read = Read {
     ..PEEK
 };
 
-fn nothing<E: Engine>(client: &mut Client<E>) {
+fn nothing(client: &mut Client) {
     client.set(b"key", b"value");
     client.set(b"other", b"value");
     assert_eq!(client.delete(b"key"), Reply::Removed);
@@ -57,7 +57,7 @@ fn nothing<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key").as_deref(), Some(&b"again"[..]));
 }
 
-fn condition<E: Engine>(client: &mut Client<E>) {
+fn condition(client: &mut Client) {
     for leave in ALL {
         let cas = client.set(b"key", b"value").cas;
         let removal = |condition| Removal { condition, leave };
@@ -75,7 +75,7 @@ fn condition<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn stale<E: Engine>(client: &mut Client<E>) {
+fn stale(client: &mut Client) {
     let expiry = client.in_seconds(50);
     let before = client.must_store(
         b"key",
@@ -103,7 +103,7 @@ fn stale<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key"), None);
 }
 
-fn empty<E: Engine>(client: &mut Client<E>) {
+fn empty(client: &mut Client) {
     let expiry = client.in_seconds(50);
     let before = client.must_store(
         b"key",
@@ -122,7 +122,7 @@ fn empty<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key"), Some(vec![]));
 }
 
-fn empty_and_stale<E: Engine>(client: &mut Client<E>) {
+fn empty_and_stale(client: &mut Client) {
     client.set(b"key", b"value");
     let soon = client.in_seconds(5);
     let leave = |stale| Leave::Empty {
@@ -147,7 +147,7 @@ fn empty_and_stale<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key"), Some(vec![]));
 }
 
-fn missing<E: Engine>(client: &mut Client<E>) {
+fn missing(client: &mut Client) {
     for leave in ALL {
         for condition in [Condition::None, Condition::Cas(1), Condition::CasOrStale(1)] {
             let removal = Removal { condition, leave };

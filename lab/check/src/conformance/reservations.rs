@@ -2,14 +2,15 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use nuthatch::engine::Reservation;
-use nuthatch::{Condition, Engine, Handle, Key, Reply, Store, StoreMode};
+use nuthatch_engine::{
+    AnyReservation, Condition, Engine, Handle, Key, Reply, Reservation, Store, StoreMode,
+};
 
 use super::client::Client;
 use super::{Case, Setup};
 use crate::values::bytes;
 
-pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
+pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::new("reserve_commits_pieces", pieces),
         Case::new("reserve_shows_nothing_before_commit", invisible),
@@ -20,9 +21,9 @@ pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
     ]
 }
 
-type Pending<E> = <<E as Engine>::Handle as Handle>::Reservation;
+type Pending = AnyReservation;
 
-fn reserve<E: Engine>(client: &mut Client<E>, key: &[u8], len: usize) -> Pending<E> {
+fn reserve(client: &mut Client, key: &[u8], len: usize) -> Pending {
     let key = Key::new(key, client.engine.hasher());
     match client.handle.reserve(client.now, key, len) {
         Ok(reservation) => reservation,
@@ -31,17 +32,17 @@ fn reserve<E: Engine>(client: &mut Client<E>, key: &[u8], len: usize) -> Pending
 }
 
 /// Reserves and writes all of `value`.
-fn filled<E: Engine>(client: &mut Client<E>, key: &[u8], value: &[u8]) -> Pending<E> {
+fn filled(client: &mut Client, key: &[u8], value: &[u8]) -> Pending {
     let mut reservation = reserve(client, key, value.len());
     reservation.write(value);
     reservation
 }
 
-fn commit<E: Engine>(client: &mut Client<E>, pending: Pending<E>, store: Store<'_>) -> Reply {
+fn commit(client: &mut Client, pending: Pending, store: Store<'_>) -> Reply {
     client.handle.commit(client.now, pending, &store)
 }
 
-fn pieces<E: Engine>(client: &mut Client<E>) {
+fn pieces(client: &mut Client) {
     let lens = [0, 1, 100, 8192, 8193, 100_000, 600_000, 1_000_000];
     for (seed, len) in lens.into_iter().enumerate() {
         for piece in [1000, 16_384, usize::MAX] {
@@ -69,7 +70,7 @@ fn pieces<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn invisible<E: Engine>(client: &mut Client<E>) {
+fn invisible(client: &mut Client) {
     let reservation = filled(client, b"new", b"value");
     assert_eq!(client.get(b"new"), None);
     drop(reservation);
@@ -84,7 +85,7 @@ fn invisible<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key").as_deref(), Some(&b"new"[..]));
 }
 
-fn conditions<E: Engine>(client: &mut Client<E>) {
+fn conditions(client: &mut Client) {
     let with = |mode, condition| Store {
         mode,
         condition,
@@ -124,7 +125,7 @@ fn conditions<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key").as_deref(), Some(&b"third"[..]));
 }
 
-fn any_order<E: Engine>(client: &mut Client<E>) {
+fn any_order(client: &mut Client) {
     let first = filled(client, b"key", &bytes(1, 9000));
     let second = filled(client, b"key", &bytes(2, 9000));
     let other = filled(client, b"other", b"other");
@@ -136,7 +137,7 @@ fn any_order<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"other").as_deref(), Some(&b"other"[..]));
 }
 
-fn panics<E: Engine>(client: &mut Client<E>) {
+fn panics(client: &mut Client) {
     let mut reservation = reserve(client, b"key", 5);
     reservation.write(b"123");
     let too_much = catch_unwind(AssertUnwindSafe(|| reservation.write(b"456")));
@@ -149,7 +150,7 @@ fn panics<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key"), None);
 }
 
-fn dropped<E: Engine>(client: &mut Client<E>) {
+fn dropped(client: &mut Client) {
     // Ten times the memory, in reservations that come to nothing.
     for round in 0..160 {
         let mut reservation = reserve(client, b"key", 1_000_000);

@@ -2,8 +2,9 @@
 
 use std::mem::MaybeUninit;
 
-use nuthatch::{
-    Delta, Engine, Handle, Item, Key, Op, Replies, Reply, Request, Store, StoreMode, Value,
+use nuthatch_engine::{
+    AnyHandle, AnyValue, Delta, Engine, Handle, Item, Key, Op, Replies, Reply, Request, Store,
+    StoreMode, Value,
 };
 
 use super::client::Client;
@@ -20,7 +21,7 @@ const WIDE: Setup = Setup {
 /// No engine has an item header this large.
 const HEADER_MAX: usize = 512;
 
-pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
+pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::new("size_every_small_one", every_small_one),
         Case::on(WIDE, "size_around_every_border", around_borders),
@@ -33,7 +34,7 @@ pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
     ]
 }
 
-fn every_small_one<E: Engine>(client: &mut Client<E>) {
+fn every_small_one(client: &mut Client) {
     for len in 0..1100 {
         client.set(format!("key {len}").as_bytes(), &bytes(len, len));
     }
@@ -44,9 +45,9 @@ fn every_small_one<E: Engine>(client: &mut Client<E>) {
 }
 
 /// Lengths around those at which an engine changes its ways.
-fn borders<E: Engine>(client: &Client<E>) -> Vec<usize> {
+fn borders(client: &Client) -> Vec<usize> {
     let middles = [
-        E::Handle::COPY_MAX,
+        AnyHandle::COPY_MAX,
         64 << 10,
         512 << 10,
         1 << 20,
@@ -57,7 +58,7 @@ fn borders<E: Engine>(client: &Client<E>) -> Vec<usize> {
     middles.into_iter().flat_map(around).collect()
 }
 
-fn around_borders<E: Engine>(client: &mut Client<E>) {
+fn around_borders(client: &mut Client) {
     for (seed, len) in borders(client).into_iter().enumerate() {
         let key = format!("key {len}");
         let item = client.set(key.as_bytes(), &bytes(seed, len));
@@ -71,7 +72,7 @@ fn around_borders<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn grows_and_shrinks<E: Engine>(client: &mut Client<E>) {
+fn grows_and_shrinks(client: &mut Client) {
     let up = borders(client);
     let down = up.iter().rev();
     for (seed, &len) in up.iter().chain(down).enumerate() {
@@ -83,7 +84,7 @@ fn grows_and_shrinks<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn too_large<E: Engine>(client: &mut Client<E>) {
+fn too_large(client: &mut Client) {
     let limit = client.engine.item_size_max();
     let cas = client.set(b"key", b"value").cas;
     for len in [limit, limit + 1, 2 * limit] {
@@ -103,7 +104,7 @@ fn too_large<E: Engine>(client: &mut Client<E>) {
     assert!(client.get(&[b'k'; 250]) == Some(longest));
 }
 
-fn too_large_first<E: Engine>(client: &mut Client<E>) {
+fn too_large_first(client: &mut Client) {
     let value = vec![b'x'; client.engine.item_size_max()];
     let store = |mode| Store {
         mode,
@@ -116,7 +117,7 @@ fn too_large_first<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn append_past_limit<E: Engine>(client: &mut Client<E>) {
+fn append_past_limit(client: &mut Client) {
     let limit = client.engine.item_size_max();
     let first = bytes(1, limit - HEADER_MAX);
     let cas = client.set(b"key", &first).cas;
@@ -132,7 +133,7 @@ fn append_past_limit<E: Engine>(client: &mut Client<E>) {
     assert!(client.get(b"key") == Some(first));
 }
 
-fn append_across_borders<E: Engine>(client: &mut Client<E>) {
+fn append_across_borders(client: &mut Client) {
     for (seed, len) in borders(client).into_iter().enumerate() {
         let whole = bytes(seed, len);
         let (start, rest) = whole.split_at(len / 3);
@@ -174,7 +175,7 @@ impl<V: Value> Replies<V> for Keeper<V> {
     }
 }
 
-fn keep<E: Engine>(client: &mut Client<E>, key: &[u8]) -> <E::Handle as Handle>::Value {
+fn keep(client: &mut Client, key: &[u8]) -> AnyValue {
     let mut keeper = Keeper(None);
     let key = Key::new(key, client.engine.hasher());
     let get = Request { key, op: Op::Get };
@@ -182,8 +183,8 @@ fn keep<E: Engine>(client: &mut Client<E>, key: &[u8]) -> <E::Handle as Handle>:
     keeper.0.expect("a large value is handed out")
 }
 
-fn held<E: Engine>(client: &mut Client<E>) {
-    let lens = [E::Handle::COPY_MAX + 1, 100 << 10, 600 << 10, 3 << 20];
+fn held(client: &mut Client) {
+    let lens = [AnyHandle::COPY_MAX + 1, 100 << 10, 600 << 10, 3 << 20];
     let mut values = Vec::new();
     for (seed, len) in lens.into_iter().enumerate() {
         client.set(b"key", &bytes(seed, len));

@@ -1,14 +1,13 @@
 //! set, add, replace, append, prepend, and cas.
 
+use nuthatch_engine::request::Leave;
+use nuthatch_engine::{Condition, Delta, Engine, Expiry, Read, Removal, Reply, Store, StoreMode};
 use std::sync::Arc;
-
-use nuthatch::request::Leave;
-use nuthatch::{Condition, Delta, Engine, Expiry, Read, Removal, Reply, Store, StoreMode};
 
 use super::Case;
 use super::client::{Client, PEEK};
 
-pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
+pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::new("store_set_replaces_all", set),
         Case::new("store_add", add),
@@ -45,7 +44,7 @@ fn demanding(mode: StoreMode, value: &[u8], condition: Condition) -> Store<'_> {
     }
 }
 
-fn set<E: Engine>(client: &mut Client<E>) {
+fn set(client: &mut Client) {
     let expiry = client.in_seconds(10);
     let first = client.must_store(
         b"key",
@@ -66,7 +65,7 @@ fn set<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key"), Some(vec![]));
 }
 
-fn add<E: Engine>(client: &mut Client<E>) {
+fn add(client: &mut Client) {
     let add = |value| with(StoreMode::Add, value);
     let item = client.must_store(b"key", add(b"first"));
     assert_eq!(client.store(b"key", add(b"second")), Reply::NotStored);
@@ -79,7 +78,7 @@ fn add<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"other").as_deref(), Some(&b"fourth"[..]));
 }
 
-fn replace<E: Engine>(client: &mut Client<E>) {
+fn replace(client: &mut Client) {
     let replace = |value| with(StoreMode::Replace, value);
     assert_eq!(client.store(b"key", replace(b"first")), Reply::NotStored);
     assert_eq!(client.get(b"key"), None);
@@ -95,7 +94,7 @@ fn replace<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.peek(b"key").flags, 3);
 }
 
-fn append_and_prepend<E: Engine>(client: &mut Client<E>) {
+fn append_and_prepend(client: &mut Client) {
     for mode in [StoreMode::Append, StoreMode::Prepend] {
         assert_eq!(client.store(b"none", with(mode, b"x")), Reply::NotStored);
         assert_eq!(client.get(b"none"), None);
@@ -120,7 +119,7 @@ fn append_and_prepend<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key"), Some(expected));
 }
 
-fn append_keeps<E: Engine>(client: &mut Client<E>) {
+fn append_keeps(client: &mut Client) {
     let expiry = client.in_seconds(10);
     let first = client.must_store(
         b"key",
@@ -147,7 +146,7 @@ fn append_keeps<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.get(b"key"), None);
 }
 
-fn append_vivify<E: Engine>(client: &mut Client<E>) {
+fn append_vivify(client: &mut Client) {
     let vivified = client.in_seconds(20);
     for (key, mode) in [(b"a", StoreMode::Append), (b"p", StoreMode::Prepend)] {
         let store = |value| Store {
@@ -170,7 +169,7 @@ fn append_vivify<E: Engine>(client: &mut Client<E>) {
     client.must_store(b"new", store);
 }
 
-fn cas<E: Engine>(client: &mut Client<E>) {
+fn cas(client: &mut Client) {
     for mode in [StoreMode::Set, StoreMode::Replace] {
         let first = client.set(b"key", b"first").cas;
         let cas = |value, cas| demanding(mode, value, Condition::Cas(cas));
@@ -186,7 +185,7 @@ fn cas<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn cas_of_missing<E: Engine>(client: &mut Client<E>) {
+fn cas_of_missing(client: &mut Client) {
     for condition in [Condition::Cas(1), Condition::CasOrStale(1)] {
         for (mode, refusal) in [
             (StoreMode::Set, Reply::NotFound),
@@ -208,7 +207,7 @@ fn cas_of_missing<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.store(b"key", store), Reply::Exists);
 }
 
-fn cas_of_append<E: Engine>(client: &mut Client<E>) {
+fn cas_of_append(client: &mut Client) {
     for mode in [StoreMode::Append, StoreMode::Prepend] {
         let cas = client.set(b"key", b"value").cas;
         let wrong = demanding(mode, b"x", Condition::Cas(cas + 1));
@@ -219,7 +218,7 @@ fn cas_of_append<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn cas_or_stale<E: Engine>(client: &mut Client<E>) {
+fn cas_or_stale(client: &mut Client) {
     for mode in [StoreMode::Set, StoreMode::Replace] {
         let older = client.set(b"key", b"first").cas;
         let expiry = client.in_seconds(100);
@@ -247,7 +246,7 @@ fn cas_or_stale<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn cas_or_stale_winner<E: Engine>(client: &mut Client<E>) {
+fn cas_or_stale_winner(client: &mut Client) {
     let older = client.set(b"key", b"first").cas;
     let leave = Leave::Stale {
         expiry: None,
@@ -276,7 +275,7 @@ fn cas_or_stale_winner<E: Engine>(client: &mut Client<E>) {
     assert!(client.meta(b"key", win).won);
 }
 
-fn cas_or_stale_append<E: Engine>(client: &mut Client<E>) {
+fn cas_or_stale_append(client: &mut Client) {
     let older = client.set(b"key", b"first").cas;
     let current = client.set(b"key", b"second").cas;
     for mode in [StoreMode::Append, StoreMode::Prepend] {
@@ -287,7 +286,7 @@ fn cas_or_stale_append<E: Engine>(client: &mut Client<E>) {
     assert!(!client.must_store(b"key", store).stale);
 }
 
-fn new_cas<E: Engine>(client: &mut Client<E>) {
+fn new_cas(client: &mut Client) {
     let mut last = None;
     for (mode, value) in [
         (StoreMode::Set, 0),
@@ -313,9 +312,9 @@ fn new_cas<E: Engine>(client: &mut Client<E>) {
     assert_eq!(client.must_store(b"added", store).cas, 99);
 }
 
-fn cas_rises<E: Engine>(client: &mut Client<E>) {
+fn cas_rises(client: &mut Client) {
     let mut last = client.set(b"key", b"1").cas;
-    let mut rises = |item: nuthatch::Item| {
+    let mut rises = |item: nuthatch_engine::Item| {
         assert!(item.cas > last, "{} is not above {last}", item.cas);
         last = item.cas;
     };
@@ -324,7 +323,7 @@ fn cas_rises<E: Engine>(client: &mut Client<E>) {
         rises(client.must_store(b"key", with(StoreMode::Replace, b"1")));
         rises(client.must_store(b"key", with(StoreMode::Append, b"1")));
         rises(client.must_store(b"key", with(StoreMode::Prepend, b"1")));
-        client.delta(b"key", nuthatch::Delta::up(1));
+        client.delta(b"key", nuthatch_engine::Delta::up(1));
         rises(client.peek(b"key"));
         for leave in [
             Leave::Stale {
@@ -351,7 +350,7 @@ fn cas_rises<E: Engine>(client: &mut Client<E>) {
 
 /// Two clients change one key in turn: its cas never repeats and always rises, by not much more than one for each
 /// change. Engines have a limited number of them.
-fn cas_is_not_wasted<E: Engine>(client: &mut Client<E>) {
+fn cas_is_not_wasted(client: &mut Client) {
     const CHANGES: u64 = 2000;
     let mut other = Client::new(Arc::clone(&client.engine));
     let first = client.set(b"key", b"0").cas;

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use nuthatch::engine::Cursor;
-use nuthatch::{Engine, Handle, Op, Removal, Reply, Store};
+use nuthatch_engine::{AnyHandle, Cursor, Engine, Handle, Inspect, Op, Removal, Reply, Store};
 
 use super::Case;
 use super::client::Client;
 use crate::answer::Answer;
 use crate::values::bytes;
 
-pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
+pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::new("visit_of_none", none),
         Case::new("visit_meets_each_exactly_once", once),
@@ -22,15 +21,15 @@ pub(super) fn cases<E: Engine>() -> Vec<Case<E>> {
 
 /// Walks from the start to the end, with `between` called after each step; returns how often each
 /// key was met.
-fn walk<E: Engine>(
-    client: &mut Client<E>,
+fn walk(
+    client: &mut Client,
     budget: usize,
-    mut between: impl FnMut(&mut Client<E>),
+    mut between: impl FnMut(&mut Client),
 ) -> BTreeMap<Vec<u8>, usize> {
     let mut met = BTreeMap::new();
     let mut cursor = Cursor::default();
     for _ in 0..10_000_000 {
-        let mut note = |visit: nuthatch::engine::Visit<'_>| {
+        let mut note = |visit: nuthatch_engine::Visit<'_>| {
             *met.entry(visit.key.to_vec()).or_insert(0) += 1;
         };
         match client.handle.visit(client.now, cursor, budget, &mut note) {
@@ -42,12 +41,12 @@ fn walk<E: Engine>(
     panic!("the walk has no end");
 }
 
-fn none<E: Engine>(client: &mut Client<E>) {
+fn none(client: &mut Client) {
     assert!(walk(client, 1, |_| ()).is_empty());
     assert!(walk(client, 1000, |_| ()).is_empty());
 }
 
-fn once<E: Engine>(client: &mut Client<E>) {
+fn once(client: &mut Client) {
     const ITEMS: usize = 3000;
     for number in 0..ITEMS {
         let key = format!("key {number}");
@@ -60,7 +59,7 @@ fn once<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn churn<E: Engine>(client: &mut Client<E>) {
+fn churn(client: &mut Client) {
     const STAYING: usize = 2000;
     for number in 0..STAYING {
         client.set(format!("stays {number}").as_bytes(), b"value");
@@ -98,8 +97,8 @@ fn churn<E: Engine>(client: &mut Client<E>) {
     }
 }
 
-fn shows<E: Engine>(client: &mut Client<E>) {
-    let long = bytes(1, E::Handle::COPY_MAX + 1);
+fn shows(client: &mut Client) {
+    let long = bytes(1, AnyHandle::COPY_MAX + 1);
     let values = [&b""[..], b"short", &long];
     let expiry = client.in_seconds(10);
     for (number, value) in values.into_iter().enumerate() {
@@ -112,7 +111,7 @@ fn shows<E: Engine>(client: &mut Client<E>) {
     }
     let mut met = Vec::new();
     let engine = &client.engine;
-    let mut note = |visit: nuthatch::engine::Visit<'_>| {
+    let mut note = |visit: nuthatch_engine::Visit<'_>| {
         let lens = (visit.key.len(), visit.item.value_len);
         assert!(visit.footprint.size >= lens.0 + lens.1);
         assert_eq!(visit.footprint, engine.footprint(lens.0, lens.1));
@@ -129,12 +128,12 @@ fn shows<E: Engine>(client: &mut Client<E>) {
         assert_eq!((item.flags, item.expiry), (number as u32, expiry));
         assert_eq!((item.cas, item.value_len), (seen.cas, seen.value_len));
         assert_eq!((item.fetched, item.stale), (false, false));
-        let copied = values[number].len() <= E::Handle::COPY_MAX;
+        let copied = values[number].len() <= AnyHandle::COPY_MAX;
         assert!(value == if copied { values[number] } else { b"" });
     }
 }
 
-fn expired<E: Engine>(client: &mut Client<E>) {
+fn expired(client: &mut Client) {
     for number in 0..100 {
         let store = Store {
             expiry: client.in_seconds(1 + number % 2),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use nuthatch::{Condition, Delta, Op, Read, Removal, Reply, Store, StoreMode, Time};
+use nuthatch_engine::{Condition, Delta, Op, Read, Removal, Reply, Store, StoreMode, Time};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
@@ -192,7 +192,7 @@ impl Act {
             }),
             Act::Up(by) => Op::Delta(Delta::up(by.into())),
             Act::Vivify => Op::Read(Read {
-                vivify: Some(nuthatch::Expiry::Never),
+                vivify: Some(nuthatch_engine::Expiry::Never),
                 may_win: true,
                 ..look
             }),

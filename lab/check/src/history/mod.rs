@@ -18,8 +18,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nuthatch::engine::Reservation;
-use nuthatch::{Engine, Handle, Key, Op, Reply, Request, Store};
+use nuthatch_engine::{
+    AnyEngine, AnyHandle, Audit, Engine, Handle, Key, Op, Reply, Request, Reservation, Store,
+};
 use nuthatch_workload::Seed;
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -102,7 +103,7 @@ const ROUNDS_AT_ONCE: usize = 1000;
 
 /// Records histories of an engine and judges them; panics with the least that cannot be explained,
 /// then audits.
-pub fn linearizable<E: Engine>(engine: &Arc<E>, plan: &Plan) -> Seen {
+pub fn linearizable(engine: &Arc<AnyEngine>, plan: &Plan) -> Seen {
     let mut seen = Seen::default();
     for first in (0..plan.rounds).step_by(ROUNDS_AT_ONCE) {
         let part = Plan {
@@ -155,7 +156,7 @@ fn explain(histories: &Histories, misses: Misses, seen: &mut Seen) -> Result<(),
 }
 
 /// All threads' rounds on one engine. The keys of later ones are others than those of earlier ones.
-fn record<E: Engine>(engine: &Arc<E>, plan: &Plan, first: usize) -> Histories {
+fn record(engine: &Arc<AnyEngine>, plan: &Plan, first: usize) -> Histories {
     let clock = AtomicUsize::new(0);
     let meeting = Meeting::default();
     let recorded = on_threads(plan.threads, |thread| {
@@ -213,9 +214,9 @@ impl Drop for Gone<'_> {
 }
 
 /// One thread.
-struct Recorder<'a, E: Engine> {
-    engine: &'a Arc<E>,
-    handle: E::Handle,
+struct Recorder<'a> {
+    engine: &'a Arc<AnyEngine>,
+    handle: AnyHandle,
     plan: &'a Plan,
     clock: &'a AtomicUsize,
     thread: usize,
@@ -235,8 +236,13 @@ struct Deed {
     value: Vec<u8>,
 }
 
-impl<'a, E: Engine> Recorder<'a, E> {
-    fn new(engine: &'a Arc<E>, plan: &'a Plan, clock: &'a AtomicUsize, thread: usize) -> Self {
+impl<'a> Recorder<'a> {
+    fn new(
+        engine: &'a Arc<AnyEngine>,
+        plan: &'a Plan,
+        clock: &'a AtomicUsize,
+        thread: usize,
+    ) -> Self {
         Self {
             engine,
             handle: engine.handle(),
@@ -364,7 +370,7 @@ impl<'a, E: Engine> Recorder<'a, E> {
 
 #[cfg(test)]
 mod tests {
-    use nuthatch::StoreMode;
+    use nuthatch_engine::StoreMode;
 
     use super::*;
 

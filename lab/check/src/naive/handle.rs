@@ -1,14 +1,15 @@
-//! A thread's door to the oracle.
+//! A thread's handle to the oracle.
 
 use std::sync::Arc;
 
-use nuthatch::engine::{Cursor, Reservation, Visit};
-use nuthatch::{Handle, Key, Op, Replies, Reply, Request, Store, Time, Value};
+use nuthatch_engine::{
+    Cursor, Handle, Key, Op, Replies, Reply, Request, Reservation, Store, Time, Value, Visit,
+};
 
 use super::transition::{HEADER, Outcome};
 use super::{Naive, footprint};
 
-/// A thread's door to a [`Naive`].
+/// A thread's handle to a [`Naive`].
 #[derive(Debug)]
 pub struct NaiveHandle {
     engine: Arc<Naive>,

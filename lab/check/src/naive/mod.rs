@@ -21,9 +21,8 @@ pub mod transition;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nuthatch::engine::Footprint;
-use nuthatch::stats::{ClassStats, EngineStats};
-use nuthatch::{Engine, KeyHasher, Op, Reply, Time};
+use nuthatch_engine::stats::{ClassStats, EngineStats};
+use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher, Op, Reply, Time};
 
 pub use handle::{NaiveHandle, NaiveReservation, NaiveValue};
 use transition::{Circumstances, HEADER, Outcome, StoredItem, apply};
@@ -182,14 +181,18 @@ impl Engine for Naive {
         self.item_size_max
     }
 
-    fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
-        footprint(key_len, value_len)
-    }
-
     fn evicts(&self) -> bool {
         self.evicts
     }
+}
 
+impl Inspect for Naive {
+    fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
+        footprint(key_len, value_len)
+    }
+}
+
+impl Audit for Naive {
     fn audit(&self) -> Result<(), String> {
         let table = self.table();
         let mut bytes = 0;

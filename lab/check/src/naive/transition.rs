@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuthatch::request::Leave;
-use nuthatch::{Condition, Delta, Expiry, Item, Op, Read, Removal, Reply, Store, StoreMode, Time};
+use nuthatch_engine::request::Leave;
+use nuthatch_engine::{
+    Condition, Delta, Expiry, Item, Op, Read, Removal, Reply, Store, StoreMode, Time,
+};
 
 /// Bytes that an item takes beside its key and its value.
 pub const HEADER: usize = 16;

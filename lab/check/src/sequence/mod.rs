@@ -15,11 +15,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use arbitrary::Unstructured;
-use nuthatch::engine::{Cursor, Reservation};
-use nuthatch::request::Leave;
-use nuthatch::{
-    Condition, Delta, Engine, Handle, Key, Op, Read, Removal, Reply, Request, Store, StoreMode,
-    Time,
+use nuthatch_engine::request::Leave;
+use nuthatch_engine::{
+    AnyEngine, AnyHandle, Audit, Condition, Cursor, Delta, Engine, Handle, Key, Op, Read, Removal,
+    Reply, Request, Reservation, Store, StoreMode, Time,
 };
 use proptest::prelude::any;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
@@ -33,7 +32,7 @@ use step::{
 
 /// Carries out `cases` random sequences, each on a new engine, and panics with the least sequence
 /// that convicts it. An engine that may forget must not do so with every second item.
-pub fn property<E: Engine>(cases: usize, misses: Misses, make: impl Fn() -> Arc<E>) {
+pub fn property(cases: usize, misses: Misses, make: impl Fn() -> Arc<AnyEngine>) {
     let config = Config {
         cases: cases as u32,
         max_shrink_iters: 20_000,
@@ -98,7 +97,7 @@ impl Room {
 
 /// Carries out the sequence that `bytes` make, and panics if an answer is wrong: what a fuzz target
 /// calls. The engine is new.
-pub fn run_bytes<E: Engine>(engine: &Arc<E>, bytes: &[u8], misses: Misses) {
+pub fn run_bytes(engine: &Arc<AnyEngine>, bytes: &[u8], misses: Misses) {
     let mut source = Unstructured::new(bytes);
     let steps = source.arbitrary_iter::<Step>().into_iter().flatten();
     let steps: Vec<_> = steps.map_while(Result::ok).collect();
@@ -125,7 +124,7 @@ fn listing(steps: &[Step]) -> String {
 
 /// Carries out a sequence on an engine that is new, or under memory pressure has been filled with
 /// other keys; an error says what was answered wrongly, or which invariant does not hold at the end.
-pub fn run<E: Engine>(engine: &Arc<E>, steps: &[Step], misses: Misses) -> Result<Tally, String> {
+pub fn run(engine: &Arc<AnyEngine>, steps: &[Step], misses: Misses) -> Result<Tally, String> {
     let mut driver = Driver {
         handle: engine.handle(),
         engine: Arc::clone(engine),
@@ -142,9 +141,9 @@ pub fn run<E: Engine>(engine: &Arc<E>, steps: &[Step], misses: Misses) -> Result
     Ok(driver.model.tally)
 }
 
-struct Driver<E: Engine> {
-    engine: Arc<E>,
-    handle: E::Handle,
+struct Driver {
+    engine: Arc<AnyEngine>,
+    handle: AnyHandle,
     model: Model,
     misses: Misses,
     now: Time,
@@ -160,7 +159,7 @@ struct Asked {
     cas: (u64, u64),
 }
 
-impl<E: Engine> Driver<E> {
+impl Driver {
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::Batch(asks) => self.batch(asks),
@@ -283,7 +282,7 @@ impl<E: Engine> Driver<E> {
             .map(|key| KeyNumber(key as u8).bytes())
             .collect();
         while let Some(from) = cursor {
-            let mut note = |visit: nuthatch::engine::Visit<'_>| {
+            let mut note = |visit: nuthatch_engine::Visit<'_>| {
                 let key = names.iter().position(|name| name == visit.key);
                 met.push((key, visit.item, visit.value.to_vec()));
             };
@@ -295,7 +294,7 @@ impl<E: Engine> Driver<E> {
         let known = met.into_iter();
         let known = known.filter_map(|(key, item, value)| Some((key?, item, value)));
         let known: Vec<_> = known.collect();
-        self.model.judge_walk(self.now, E::Handle::COPY_MAX, &known)
+        self.model.judge_walk(self.now, AnyHandle::COPY_MAX, &known)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nuthatch::{Item, Op, Reply, Time};
+use nuthatch_engine::{Item, Op, Reply, Time};
 
 use super::step::{KEYS, OWN_CAS_MIN};
 use crate::answer::Answer;

@@ -2,7 +2,7 @@
 //! shrinks well and any bytes make one.
 
 use arbitrary::Arbitrary;
-use nuthatch::{Expiry, Time};
+use nuthatch_engine::{Expiry, Time};
 use proptest_derive::Arbitrary as Generate;
 
 use crate::values::bytes;
@@ -22,7 +22,7 @@ pub enum Step {
     /// A store whose value arrives in pieces.
     #[proptest(weight = 4)]
     Reserve {
-        /// Whom it is about.
+        /// The key that it is about.
         key: KeyNumber,
         /// What is committed.
         store: StoreSpec,
@@ -47,7 +47,7 @@ pub enum Step {
 /// One request.
 #[derive(Clone, Debug, Arbitrary, Generate)]
 pub struct Ask {
-    /// Whom it is about.
+    /// The key that it is about.
     pub key: KeyNumber,
     /// What to do.
     pub op: OpSpec,
@@ -124,7 +124,7 @@ pub enum OpSpec {
 /// Options of a read.
 #[derive(Clone, Debug, Arbitrary, Generate)]
 pub struct ReadSpec {
-    /// See [`nuthatch::Read`], as for all of them.
+    /// See [`nuthatch_engine::Read`], as for all of them.
     pub value: bool,
     /// A new expiry.
     pub touch: Option<ExpirySpec>,
@@ -163,7 +163,7 @@ pub struct StoreSpec {
 
 /// A store's mode.
 #[derive(Clone, Copy, Debug, Arbitrary, Generate)]
-#[expect(missing_docs, reason = "they are those of nuthatch::StoreMode")]
+#[expect(missing_docs, reason = "they are those of nuthatch_engine::StoreMode")]
 pub enum ModeSpec {
     Set,
     Add,

@@ -5,15 +5,14 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nuthatch::engine::{Cursor, Footprint, Visit};
-use nuthatch::stats::EngineStats;
-use nuthatch::{
-    Condition, Delta, Engine, Handle, Item, Key, KeyHasher, Op, Read, Removal, Replies, Reply,
-    Request, Store, StoreMode, Time, Value,
-};
 use nuthatch_check::answer::{Answer, ask};
 use nuthatch_check::conformance::Setup;
 use nuthatch_check::naive::{Naive, NaiveHandle, NaiveReservation, Options};
+use nuthatch_engine::stats::EngineStats;
+use nuthatch_engine::{
+    AnyEngine, Audit, Condition, Cursor, Delta, Engine, Footprint, Handle, Inspect, Item, Key,
+    KeyHasher, Op, Read, Removal, Replies, Reply, Request, Store, StoreMode, Time, Value, Visit,
+};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +51,7 @@ pub struct Faulty {
 
 impl Faulty {
     /// Makes them for a suite.
-    pub fn maker(fault: Fault) -> impl Fn(Setup) -> Arc<Self> {
+    pub fn maker(fault: Fault) -> impl Fn(Setup) -> Arc<AnyEngine> {
         move |setup| {
             let inner = Naive::new(Options {
                 memory_limit: setup.memory_limit,
@@ -60,12 +59,12 @@ impl Faulty {
                 evicts: setup.evicts,
                 ..Options::default()
             });
-            Arc::new(Self {
+            AnyEngine::new(Arc::new(Self {
                 inner,
                 fault,
                 chances: AtomicUsize::new(0),
                 old: Mutex::default(),
-            })
+            }))
         }
     }
 
@@ -127,20 +126,24 @@ impl Engine for Faulty {
         self.inner.item_size_max()
     }
 
-    fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
-        self.inner.footprint(key_len, value_len)
-    }
-
     fn evicts(&self) -> bool {
         self.inner.evicts()
     }
+}
 
+impl Inspect for Faulty {
+    fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
+        self.inner.footprint(key_len, value_len)
+    }
+}
+
+impl Audit for Faulty {
     fn audit(&self) -> Result<(), String> {
         self.inner.audit()
     }
 }
 
-/// A thread's door to it.
+/// A thread's handle to it.
 pub struct FaultyHandle {
     inner: NaiveHandle,
     engine: Arc<Faulty>,

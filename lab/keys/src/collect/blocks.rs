@@ -1,39 +1,44 @@
-//! Blocks of files and directories, as the file system tells them.
+//! Blocks of files and directories, as the file system reports them.
 
 use std::fs::File;
 use std::io::ErrorKind;
+use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 
-use nuthatch_hash::key::Block;
+use nuthatch_functions::key::Block;
 use rustix::fs::{major, minor};
 
+use super::Sink;
 use super::extents::{Extents, ExtentsError};
-use super::walk::{Found, Walk};
-use super::{Go, Sink};
-use crate::Failure;
+use super::walk::{Visited, Walk};
+use nuthatch_program::Failure;
 
 /// One key for each block that holds a part of a file or directory: blocks are as large as the file
 /// system's.
 pub fn blocks(walk: &mut Walk, sink: Sink<'_, Block>) -> Result<(), Failure> {
-    while let Some(found) = walk.next() {
-        if !found.has_blocks() {
+    while let Some(visited) = walk.next() {
+        if !visited.has_blocks() {
             continue;
         }
-        if of_file(walk, &found, sink)? == Go::Stop {
+        if of_file(walk, &visited, sink)?.is_break() {
             return Ok(());
         }
     }
     Ok(())
 }
 
-fn of_file(walk: &mut Walk, found: &Found, sink: Sink<'_, Block>) -> Result<Go, Failure> {
-    let opened = File::open(found.path()).and_then(|file| Ok((file.metadata()?, file)));
+fn of_file(
+    walk: &mut Walk,
+    visited: &Visited,
+    sink: Sink<'_, Block>,
+) -> Result<ControlFlow<()>, Failure> {
+    let opened = File::open(visited.path()).and_then(|file| Ok((file.metadata()?, file)));
     let (about, file) = match opened {
         Ok(opened) => opened,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Go::On),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ControlFlow::Continue(())),
         Err(error) => {
-            walk.left_out(&format!("{}: {error}", found.path().display()));
-            return Ok(Go::On);
+            walk.left_out(&format!("{}: {error}", visited.path().display()));
+            return Ok(ControlFlow::Continue(()));
         }
     };
     let device = device_1999(about.dev());
@@ -42,25 +47,25 @@ fn of_file(walk: &mut Walk, found: &Found, sink: Sink<'_, Block>) -> Result<Go, 
         let extent = match extent {
             Ok(extent) => extent,
             Err(ExtentsError::Unsupported) => {
-                return Err(Failure::data(format!(
-                    "{}: its file system does not tell where its blocks are (FIEMAP); ext4, xfs and \
+                return Err(Failure::run(format!(
+                    "{}: its file system does not report where its blocks are (FIEMAP); ext4, xfs and \
                      btrfs do",
-                    found.path().display()
+                    visited.path().display()
                 )));
             }
             Err(ExtentsError::Failed(error)) => {
-                walk.left_out(&format!("{}: {error}", found.path().display()));
-                return Ok(Go::On);
+                walk.left_out(&format!("{}: {error}", visited.path().display()));
+                return Ok(ControlFlow::Continue(()));
             }
         };
         let first = extent.physical / block_bytes;
         for block in first..first + extent.length.div_ceil(block_bytes) {
-            if sink(Block { device, block })? == Go::Stop {
-                return Ok(Go::Stop);
+            if sink(Block { device, block })?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
         }
     }
-    Ok(Go::On)
+    Ok(ControlFlow::Continue(()))
 }
 
 /// A device number as it was in the paper's time: 8 bits each.

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 
-/// Extents asked for at a time.
+/// Extents requested at a time.
 const BATCH: usize = 64;
 
 /// `struct fiemap` without its extents.
@@ -65,7 +65,7 @@ pub struct Extent {
 /// Why there are no extents.
 #[derive(Debug)]
 pub enum ExtentsError {
-    /// The file system does not tell.
+    /// The file system does not support it.
     Unsupported,
     /// The system's answer.
     Failed(Errno),
@@ -95,7 +95,7 @@ impl<'a> Extents<'a> {
         }
     }
 
-    /// Asks for the next batch.
+    /// Requests the next batch.
     fn ask(&mut self) -> Result<(), ExtentsError> {
         self.request.header = Header {
             start: self.from,
@@ -106,9 +106,9 @@ impl<'a> Extents<'a> {
         // SAFETY: `Fiemap` says truly what FS_IOC_FIEMAP does: it reads the header, and writes the
         // header and at most `extent_count` extents behind it, all inside the `Request` that the
         // pointer is to and that lives, mutably borrowed, until the call returns.
-        let asked = unsafe { ioctl(self.file, Fiemap(&mut self.request)) };
+        let result = unsafe { ioctl(self.file, Fiemap(&mut self.request)) };
         self.next = 0;
-        asked.map_err(|error| match error {
+        result.map_err(|error| match error {
             Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL => ExtentsError::Unsupported,
             error => ExtentsError::Failed(error),
         })
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(FIEMAP, 0xc020_660b);
     }
 
-    /// A file of several blocks covers its bytes; a file system that does not tell says so.
+    /// A file of several blocks covers its bytes; a file system without support says so.
     #[test]
     fn a_file_lies_somewhere() {
         let mut file = tempfile::tempfile().unwrap();

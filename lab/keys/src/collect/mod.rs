@@ -1,4 +1,4 @@
-//! `nuthatch hash collect`: keys of this machine's file systems, as the tables of the Linux paper have
+//! `nuthatch-lab hash collect`: keys of this machine's file systems, as the tables of the Linux paper have
 //! them. The walk stays on one file system and takes memory for the depth of the tree only.
 
 mod blocks;
@@ -6,17 +6,18 @@ mod blocks;
 mod extents;
 mod walk;
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use nuthatch_hash::functions::dentry::name_hash;
-use nuthatch_hash::key::{Dentry, Inode, Page};
+use nuthatch_functions::functions::dentry::name_hash;
+use nuthatch_functions::key::{Dentry, Inode, Page};
 
 use crate::format::{Line, header, trailer};
-use crate::output::{Output, Reader};
-use crate::progress::Progress;
 use crate::{Failure, address};
 pub use blocks::blocks;
+use nuthatch_program::output::{Output, Reader};
+use nuthatch_program::progress::Progress;
 pub use walk::Walk;
 
 /// Which keys.
@@ -59,34 +60,32 @@ pub fn run(collect: &Collect) -> Result<(), Failure> {
     }
 }
 
-/// Gathers up to `limit` keys, for whoever needs them in memory.
+/// Collects up to `limit` keys in memory.
 pub fn gather<K>(
     options: &Options,
-    collect: impl FnOnce(&mut Walk, &mut dyn FnMut(K) -> Result<Go, Failure>) -> Result<(), Failure>,
+    collect: impl FnOnce(
+        &mut Walk,
+        &mut dyn FnMut(K) -> Result<ControlFlow<()>, Failure>,
+    ) -> Result<(), Failure>,
 ) -> Result<Vec<K>, Failure> {
     let mut keys = Vec::new();
     let mut walk = Walk::begin(&options.root, options.skip_unreadable)?;
     let limit = options.limit.unwrap_or(u64::MAX) as usize;
     collect(&mut walk, &mut |key| {
         keys.push(key);
-        Ok(if keys.len() < limit { Go::On } else { Go::Stop })
+        Ok(if keys.len() < limit {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        })
     })?;
     Ok(keys)
 }
 
-/// Whether a collector goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Go {
-    /// More, please.
-    On,
-    /// That is enough.
-    Stop,
-}
+/// Where a collector puts its keys; it breaks when no more are wanted.
+pub type Sink<'a, K> = &'a mut dyn FnMut(K) -> Result<ControlFlow<()>, Failure>;
 
-/// Where a collector puts its keys.
-pub type Sink<'a, K> = &'a mut dyn FnMut(K) -> Result<Go, Failure>;
-
-/// Keys between two words about progress.
+/// Keys between two reports of progress.
 const PROGRESS_EVERY: u64 = 1 << 12;
 
 fn stream<K: Line>(
@@ -108,18 +107,22 @@ fn stream<K: Line>(
             progress.add(PROGRESS_EVERY);
         }
         let enough = count == limit || reader == Reader::Left;
-        Ok(if enough { Go::Stop } else { Go::On })
+        Ok(if enough {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
     })?;
     drop(progress);
     if reader == Reader::Left {
         return Ok(());
     }
     // Not before it is known that nothing was missing: a file with keys left out is not put in place,
-    // and a pipe that ends without its last line tells its reader.
+    // and a pipe that ends without its last line is noticed by its reader.
     walk.finish()?;
     if count == 0 {
         let root = options.root.display();
-        return Err(Failure::data(format!(
+        return Err(Failure::run(format!(
             "{root}: there is no such key below it"
         )));
     }
@@ -127,16 +130,16 @@ fn stream<K: Line>(
     output.finish()
 }
 
-/// One key for each name. A directory's dentry lies where its turn in the walk put it.
+/// One key for each name. Dentries have addresses in the order of the walk.
 pub fn dentries(walk: &mut Walk, sink: Sink<'_, Dentry>) -> Result<(), Failure> {
     // The dentries of the directories above, the root's first.
     let mut parents = Vec::new();
-    for (seen, found) in walk.by_ref().enumerate() {
-        parents.truncate(found.depth());
+    for (seen, visited) in walk.by_ref().enumerate() {
+        parents.truncate(visited.depth());
         let own = address::dentry(seen as u64);
         if let Some(&parent) = parents.last() {
-            let name_hash = u64::from(name_hash(found.name()));
-            if sink(Dentry { parent, name_hash })? == Go::Stop {
+            let name_hash = u64::from(name_hash(visited.name()));
+            if sink(Dentry { parent, name_hash })?.is_break() {
                 return Ok(());
             }
         }
@@ -148,9 +151,9 @@ pub fn dentries(walk: &mut Walk, sink: Sink<'_, Dentry>) -> Result<(), Failure> 
 /// One key for each name's inode; a file with several names comes as often.
 pub fn inodes(walk: &mut Walk, sink: Sink<'_, Inode>) -> Result<(), Failure> {
     let superblock = address::superblock();
-    for found in walk.by_ref() {
-        let number = found.inode();
-        if sink(Inode { superblock, number })? == Go::Stop {
+    for visited in walk.by_ref() {
+        let number = visited.inode();
+        if sink(Inode { superblock, number })?.is_break() {
             return Ok(());
         }
     }
@@ -160,15 +163,15 @@ pub fn inodes(walk: &mut Walk, sink: Sink<'_, Inode>) -> Result<(), Failure> {
 /// One key for each page of each file that has blocks: its holes are in no cache.
 pub fn pages(walk: &mut Walk, sink: Sink<'_, Page>) -> Result<(), Failure> {
     let mut files = 0;
-    while let Some(found) = walk.next() {
-        let Some(bytes) = walk.stored_bytes(&found) else {
+    while let Some(visited) = walk.next() {
+        let Some(bytes) = walk.stored_bytes(&visited) else {
             continue;
         };
         let inode = address::inode(files);
         files += 1;
         for page in 0..bytes.div_ceil(address::PAGE) {
             let offset = page * address::PAGE;
-            if sink(Page { inode, offset })? == Go::Stop {
+            if sink(Page { inode, offset })?.is_break() {
                 return Ok(());
             }
         }

@@ -1,4 +1,4 @@
-//! The walk over a directory's tree: what cannot be read is said, counted, and in the end an error.
+//! The walk over a directory's tree: what cannot be read is reported, counted, and in the end an error.
 
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
@@ -7,24 +7,24 @@ use std::path::Path;
 
 use walkdir::{DirEntry, DirEntryExt, IntoIter, WalkDir};
 
-use crate::Failure;
+use nuthatch_program::Failure;
 
 /// Unreadable places that are named one by one.
 const NAMED_MAX: u64 = 10;
 /// Bytes of the blocks that `st_blocks` counts.
 const STAT_BLOCK: u64 = 512;
 
-/// A walk under way.
+/// A walk.
 pub struct Walk {
     entries: IntoIter,
     unreadable: u64,
     skip_unreadable: bool,
 }
 
-/// A name that was met.
-pub struct Found(DirEntry);
+/// A name in the tree.
+pub struct Visited(DirEntry);
 
-impl Found {
+impl Visited {
     /// Directories between it and the root; the root's is 0.
     pub fn depth(&self) -> usize {
         self.0.depth()
@@ -54,7 +54,7 @@ impl Found {
 impl Walk {
     /// Begins. Errors: the root is no directory, or cannot be read.
     pub fn begin(root: &Path, skip_unreadable: bool) -> Result<Self, Failure> {
-        let failed = |words: String| Failure::data(format!("{}: {words}", root.display()));
+        let failed = |words: String| Failure::run(format!("{}: {words}", root.display()));
         // Read here, so that a wrong root is an error whatever may be left out below it.
         std::fs::read_dir(root).map_err(|error| failed(error.to_string()))?;
         Ok(Self {
@@ -64,13 +64,13 @@ impl Walk {
         })
     }
 
-    /// Bytes of a file that are stored somewhere; `None` for what is no file, or cannot be asked.
-    pub fn stored_bytes(&mut self, found: &Found) -> Option<u64> {
-        if !found.0.file_type().is_file() {
+    /// Bytes of a file that are stored somewhere; `None` for what is no file, or cannot be examined.
+    pub fn stored_bytes(&mut self, visited: &Visited) -> Option<u64> {
+        if !visited.0.file_type().is_file() {
             return None;
         }
         let stored = |about: Metadata| about.len().min(about.blocks() * STAT_BLOCK);
-        match found.0.metadata() {
+        match visited.0.metadata() {
             Ok(about) => Some(stored(about)),
             Err(error) if is_gone(error.io_error()) => None,
             Err(error) => {
@@ -84,9 +84,9 @@ impl Walk {
     pub fn left_out(&mut self, words: &str) {
         self.unreadable += 1;
         if self.unreadable <= NAMED_MAX {
-            crate::output::note(words);
+            nuthatch_program::output::note(words);
         } else if self.unreadable == NAMED_MAX + 1 {
-            crate::output::note("and more");
+            nuthatch_program::output::note("and more");
         }
     }
 
@@ -95,7 +95,7 @@ impl Walk {
         match self.unreadable {
             0 => Ok(()),
             _ if self.skip_unreadable => Ok(()),
-            count => Err(Failure::data(format!(
+            count => Err(Failure::run(format!(
                 "{count} could not be read; with --skip-unreadable the keys of the others do"
             ))),
         }
@@ -104,12 +104,12 @@ impl Walk {
 
 /// The names, a directory's before those in it.
 impl Iterator for Walk {
-    type Item = Found;
+    type Item = Visited;
 
-    fn next(&mut self) -> Option<Found> {
+    fn next(&mut self) -> Option<Visited> {
         loop {
             match self.entries.next()? {
-                Ok(entry) => return Some(Found(entry)),
+                Ok(entry) => return Some(Visited(entry)),
                 Err(error) if is_gone(error.io_error()) => {}
                 Err(error) => self.left_out(&error.to_string()),
             }
@@ -117,7 +117,7 @@ impl Iterator for Walk {
     }
 }
 
-/// A file that was deleted while the walk was on its way to it.
+/// True for a file that was deleted during the walk.
 fn is_gone(error: Option<&std::io::Error>) -> bool {
     error.is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }

@@ -2,22 +2,22 @@
 //! best.
 //!
 //! What kernels A to D of its Table 6 were is in no text that is left. Those here are ours, put together
-//! from the winners of the single tables. The caches are searched in turns of a few lookups, so that each
+//! from the winners of the single tables. The caches are searched alternately, a few lookups at a time, so that each
 //! finds in the processor's caches what the others left there.
 
 use std::fmt::Write;
 
-use nuthatch_hash::functions::Registry;
-use nuthatch_hash::table::Table;
+use nuthatch_functions::functions::Registry;
+use nuthatch_functions::table::Table;
 
-use super::Loads;
+use super::Workloads;
 use super::searchable::Searchable;
 use super::tables::spread;
-use crate::Failure;
 use crate::measure::{CpuTime, median};
+use nuthatch_program::Failure;
 
 /// Lookups in each cache at a time: page, buffer, dentry, inode. The paper says of the inode cache that
-/// it is asked an order of magnitude less often; the rest is ours.
+/// it is searched an order of magnitude less often; the rest is ours.
 const MIX: [usize; 4] = [40, 12, 40, 4];
 
 /// A function and log2 of the buckets.
@@ -103,9 +103,9 @@ const KERNELS: [Kernel; 7] = [
     },
 ];
 
-/// Measures all kernels in turns and returns a table of a document.
-pub fn run(registry: &Registry, loads: &Loads, turns: usize) -> Result<String, Failure> {
-    let shrunk = loads.dentries.shrunk();
+/// Measures all kernels alternately, round by round, and returns a table of Markdown.
+pub fn run(registry: &Registry, workloads: &Workloads, rounds: usize) -> Result<String, Failure> {
+    let shrunk = workloads.dentries.shrunk();
     let built: Vec<[Box<dyn Searchable + '_>; 4]> = KERNELS
         .iter()
         .map(|kernel| {
@@ -113,24 +113,24 @@ pub fn run(registry: &Registry, loads: &Loads, turns: usize) -> Result<String, F
             let dentries = if kernel.shrunk {
                 &shrunk
             } else {
-                &loads.dentries
+                &workloads.dentries
             };
             let of = Table::of_bits;
             Ok([
-                loads.pages.table(registry, page.0, of(page.1))?,
-                loads.blocks.table(registry, buffer.0, of(buffer.1))?,
+                workloads.pages.table(registry, page.0, of(page.1))?,
+                workloads.blocks.table(registry, buffer.0, of(buffer.1))?,
                 dentries.table(registry, dentry.0, of(dentry.1))?,
-                loads.inodes.table(registry, inode.0, of(inode.1))?,
+                workloads.inodes.table(registry, inode.0, of(inode.1))?,
             ])
         })
         .collect::<Result<_, Failure>>()?;
     let mut times = vec![Vec::new(); built.len()];
     let mut lookups = 0;
-    for turn in 0..=turns {
+    for round in 0..=rounds {
         for (caches, times) in built.iter().zip(&mut times) {
             let start = CpuTime::now();
             lookups = search_mixed(caches);
-            if turn > 0 {
+            if round > 0 {
                 times.push(start.elapsed_ns());
             }
         }
@@ -138,17 +138,17 @@ pub fn run(registry: &Registry, loads: &Loads, turns: usize) -> Result<String, F
     Ok(markdown(&times, lookups))
 }
 
-/// Goes through the searches of all caches, a few of each at a time, and returns how many it made.
+/// Goes through the searches of all caches, some of each at a time, and returns their number.
 fn search_mixed(caches: &[Box<dyn Searchable + '_>; 4]) -> usize {
     let steps = caches
         .iter()
         .zip(MIX)
-        .map(|(cache, few)| cache.searches() / few)
+        .map(|(cache, count)| cache.searches() / count)
         .min();
     let steps = steps.unwrap_or(0);
     for step in 0..steps {
-        for (cache, few) in caches.iter().zip(MIX) {
-            std::hint::black_box(cache.search(step * few..(step + 1) * few));
+        for (cache, count) in caches.iter().zip(MIX) {
+            std::hint::black_box(cache.search(step * count..(step + 1) * count));
         }
     }
     steps * MIX.iter().sum::<usize>()
@@ -156,7 +156,7 @@ fn search_mixed(caches: &[Box<dyn Searchable + '_>; 4]) -> usize {
 
 fn markdown(times: &[Vec<f64>], lookups: usize) -> String {
     let mut text = "### Section 4: all four caches together\n\n\
-        | kernel | page, buffer, dentry, inode | million lookups a second | by the reference |\n\
+        | kernel | page, buffer, dentry, inode | million lookups a second | / the reference |\n\
         |---|---|---|---|\n"
         .to_owned();
     for (kernel, own) in KERNELS.iter().zip(times) {

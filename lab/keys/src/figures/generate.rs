@@ -6,12 +6,12 @@
 //! densely a group is cached falls with the distance; the two rates of that fall are ours, chosen so
 //! that the counts of Histograms 1 and 2 (items, empty buckets, the largest) come out in kind.
 
-use nuthatch_hash::key::Block;
+use nuthatch_functions::key::Block;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
-/// Blocks of a group: as many as a bitmap of one block can tell of.
+/// Blocks of a group: as many as a bitmap of one block has bits.
 const GROUP: u64 = 8192;
 /// Groups of the disk: 3.6 GB.
 const GROUPS: u64 = 464;
@@ -55,7 +55,7 @@ pub fn after(full: &[Block], seed: u64) -> Vec<Block> {
     left
 }
 
-/// Blocks that are asked for and are not there: of the same disk, likewise.
+/// Absent blocks to search for, of the same disk.
 pub fn absent(full: &[Block], count: usize, seed: u64) -> Vec<Block> {
     let mut random = SmallRng::seed_from_u64(seed);
     let mut absent = Vec::with_capacity(count);
@@ -64,9 +64,9 @@ pub fn absent(full: &[Block], count: usize, seed: u64) -> Vec<Block> {
             random.random_range(0..GROUPS),
             random.random_range(0..REACH),
         );
-        let asked = block(group, distance);
-        if random.random_bool(density(distance)) && full.binary_search(&asked).is_err() {
-            absent.push(asked);
+        let candidate = block(group, distance);
+        if random.random_bool(density(distance)) && full.binary_search(&candidate).is_err() {
+            absent.push(candidate);
         }
     }
     absent
@@ -101,8 +101,8 @@ fn choose(mut blocks: Vec<Block>, count: usize, random: &mut SmallRng) -> Vec<Bl
 mod tests {
     use super::*;
     use crate::analyze::histogram;
-    use nuthatch_hash::functions::Registry;
-    use nuthatch_hash::table::Table;
+    use nuthatch_functions::functions::Registry;
+    use nuthatch_functions::table::Table;
 
     /// Histograms 1 and 3 in kind: the figures that the paper draws its conclusion from.
     #[test]

@@ -3,16 +3,16 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use nuthatch_hash::distribution::Histogram;
-use nuthatch_hash::functions::{HashedKey, Registry};
-use nuthatch_hash::key::{Block, Inode};
-use nuthatch_hash::table::Table;
-use nuthatch_plot::{Axis, Chart, Curve, lines};
+use nuthatch_functions::functions::{HashedKey, Registry};
+use nuthatch_functions::key::{Block, Inode};
+use nuthatch_functions::table::Table;
+use nuthatch_plot::{Axis, Curve, LineChart};
+use nuthatch_spread::Histogram;
 
 use super::{generate, save};
-use crate::Failure;
 use crate::analyze::histogram;
-use crate::report::plot_histograms;
+use crate::bucket_sizes;
+use nuthatch_program::Failure;
 
 /// The paper's table of buffers.
 const BUFFERS: Table = Table::of_bits(14);
@@ -40,7 +40,7 @@ pub fn buffers(
             &after,
         ),
         (
-            "The same table with block numbers of a real file system",
+            "The buffer cache with block numbers of a real file system",
             "histograms-real-blocks",
             real,
         ),
@@ -52,12 +52,12 @@ pub fn buffers(
         let seen = of_functions(registry, keys, BUFFERS, &COMPARED)?;
         let shown: Vec<(&str, &Histogram)> =
             seen.iter().map(|(name, seen)| (*name, seen)).collect();
+        save(folder, name, &bucket_sizes::figure(title, &shown)?)?;
         let title = format!(
             "{title}: {} keys in {} buckets",
             keys.len(),
             BUFFERS.buckets()
         );
-        save(folder, name, &plot_histograms(&title, &shown)?)?;
         text += &summary(&title, &shown);
         if name == "histograms-1-3" {
             for (name, seen) in &shown[..2] {
@@ -81,7 +81,8 @@ pub fn inodes(registry: &Registry, folder: &Path, keys: &[Inode]) -> Result<Stri
             keys.len(),
             table.buckets()
         );
-        save(folder, name, &plot_histograms(&title, &shown)?)?;
+        let figure = bucket_sizes::figure("Histogram 5: inodes", &shown)?;
+        save(folder, name, &figure)?;
         text += &summary(&title, &shown);
     }
     Ok(text)
@@ -101,7 +102,7 @@ pub fn search_lengths(registry: &Registry, folder: &Path, full: &[Block]) -> Res
     let curve = |name: &&str| {
         let entry = registry
             .find(name)
-            .ok_or_else(|| Failure::data(format!("no {name}")))?;
+            .ok_or_else(|| Failure::run(format!("no {name}")))?;
         let point = |bits| {
             let table = Table::of_bits(bits);
             let miss = histogram(entry, full, table).searched_miss();
@@ -116,15 +117,16 @@ pub fn search_lengths(registry: &Registry, folder: &Path, full: &[Block]) -> Res
         .iter()
         .map(curve)
         .collect::<Result<Vec<_>, Failure>>()?;
-    let chart = Chart {
-        title: format!(
-            "{} generated block numbers: what a miss searches",
-            full.len()
-        ),
-        x: Axis::logarithmic("buckets"),
-        y: Axis::logarithmic("objects searched for a miss"),
+    let chart = LineChart {
+        title: "Objects searched for a miss, over the size of the table".to_owned(),
+        note: format!("{} generated block numbers", full.len()),
+        x: Axis::binary("buckets"),
+        y: Axis::logarithmic("objects searched"),
+        curves,
     };
-    let svg = lines(&chart, &curves).map_err(|error| Failure::data(error.to_string()))?;
+    let svg = chart
+        .svg()
+        .map_err(|error| Failure::run(error.to_string()))?;
     save(folder, "search-lengths", &svg)
 }
 
@@ -137,7 +139,7 @@ fn of_functions<K: HashedKey>(
     let one = |&name: &&'static str| {
         let entry = registry
             .find(name)
-            .ok_or_else(|| Failure::data(format!("no {name}")))?;
+            .ok_or_else(|| Failure::run(format!("no {name}")))?;
         Ok((name, histogram(entry, keys, table)))
     };
     names.iter().map(one).collect()

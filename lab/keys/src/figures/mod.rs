@@ -1,4 +1,4 @@
-//! `nuthatch hash figures`: the Linux paper's histograms and tables, in kind.
+//! `nuthatch-lab hash figures`: the Linux paper's histograms and tables, in kind.
 //!
 //! Block numbers are generated with the regularity of the paper's file system ([`generate`]) and
 //! collected from a real one; dentries, inodes and pages are collected. The figures go into a folder, the
@@ -13,17 +13,17 @@ mod tables;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nuthatch_hash::functions::{Entry, HashedKey, Registry, Sizes};
-use nuthatch_hash::key::{Block, Dentry, Inode, Kind, Page};
-use nuthatch_plot::{Axis, Bars, Chart, bars};
+use nuthatch_functions::functions::{Entry, HashedKey, Registry, Sizes};
+use nuthatch_functions::key::{Block, Dentry, Inode, Kind, Page};
+use nuthatch_plot::{Axis, DotChart, DotGroup, DotRow, Estimate};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
 use crate::analyze::SEED;
 use crate::collect::{self, Options as Collecting};
-use crate::{Failure, output};
-use searchable::Load;
+use nuthatch_program::{Failure, output};
+use searchable::Workload;
 use tables::{Kernel, Measured};
 
 /// What to draw, from what, and where to.
@@ -35,7 +35,7 @@ pub struct Options {
     /// Where dentries, inodes, pages and real blocks are collected
     #[arg(long, value_name = "DIR", default_value = "/usr")]
     pub root: PathBuf,
-    /// Fewer searches: shows that it works, and measures little
+    /// Fewer searches: a trial that measures little
     #[arg(long)]
     pub quick: bool,
 }
@@ -47,63 +47,66 @@ const DENTRIES: usize = 32_768;
 const INODES: usize = 9_785;
 /// Pages of the machine with 512 MB (Table 2).
 const ALL_PAGES: usize = 131_072;
-/// Share of the lookups that find: the buffers' and inodes' are the paper's (Histograms 1 and 5), the
+/// Share of the lookups that hit: the buffers' and inodes' are the paper's (Histograms 1 and 5), the
 /// others ours.
 const PAGES_HIT: f64 = 0.9;
 const BLOCKS_HIT: f64 = 0.54;
 const DENTRIES_HIT: f64 = 0.9;
 const INODES_HIT: f64 = 0.03;
 
-/// The four caches under load.
-pub struct Loads {
-    pages: Load<Page>,
-    blocks: Load<Block>,
-    dentries: Load<Dentry>,
-    inodes: Load<Inode>,
+/// The workloads of the four caches.
+pub struct Workloads {
+    pages: Workload<Page>,
+    blocks: Workload<Block>,
+    dentries: Workload<Dentry>,
+    inodes: Workload<Inode>,
 }
 
 /// Collects, measures, draws, and prints the tables.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let (searches, turns) = if options.quick {
+    let (searches, rounds) = if options.quick {
         (1 << 12, 3)
     } else {
         (1 << 17, 9)
     };
     let folder = &options.output;
     std::fs::create_dir_all(folder)
-        .map_err(|error| Failure::data(format!("{}: {error}", folder.display())))?;
+        .map_err(|error| Failure::run(format!("{}: {error}", folder.display())))?;
     let registry = Registry::new(SEED);
     let full = generate::full(1);
-    let inodes = some(gather(options, collect::inodes, usize::MAX)?, 2 * INODES);
+    let inodes = random_sample(gather(options, collect::inodes, usize::MAX)?, 2 * INODES);
     let mut text = functions(&registry);
     text += &histograms::buffers(&registry, folder, &full, &real_blocks(options)?)?;
     text += &histograms::inodes(&registry, folder, &inodes[..inodes.len().min(INODES)])?;
     histograms::search_lengths(&registry, folder, &full)?;
 
     let pages = gather(options, collect::pages, 2 * ALL_PAGES)?;
-    let (many_pages, fewer) = (some(pages.clone(), 2 * ALL_PAGES), some(pages, 2 * PAGES));
-    let dentries = some(
+    let (many_pages, fewer) = (
+        random_sample(pages.clone(), 2 * ALL_PAGES),
+        random_sample(pages, 2 * PAGES),
+    );
+    let dentries = random_sample(
         gather(options, collect::dentries, usize::MAX)?,
         2 * DENTRIES,
     );
     let absent = generate::absent(&full, searches, 3);
-    let loads = Loads {
-        pages: load(fewer, PAGES, PAGES_HIT, searches)?,
-        blocks: Load::new(full, &absent, BLOCKS_HIT, searches)?,
-        dentries: load(dentries, DENTRIES, DENTRIES_HIT, searches)?,
-        inodes: load(inodes, INODES, INODES_HIT, searches)?,
+    let workloads = Workloads {
+        pages: workload(fewer, PAGES, PAGES_HIT, searches)?,
+        blocks: Workload::new(full, &absent, BLOCKS_HIT, searches)?,
+        dentries: workload(dentries, DENTRIES, DENTRIES_HIT, searches)?,
+        inodes: workload(inodes, INODES, INODES_HIT, searches)?,
     };
-    let many_pages = load(many_pages, ALL_PAGES, PAGES_HIT, searches)?;
+    let many_pages = workload(many_pages, ALL_PAGES, PAGES_HIT, searches)?;
     let run = Run {
         registry: &registry,
         folder,
-        turns,
+        rounds,
     };
     text += &run.table(
         "Table 1: the page cache",
         "table-1",
         &tables::TABLE_1,
-        &loads.pages,
+        &workloads.pages,
     )?;
     text += &run.table(
         "Table 2: 512 MB of pages",
@@ -115,25 +118,25 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         "Table 3: the buffer cache",
         "table-3",
         &tables::TABLE_3,
-        &loads.blocks,
+        &workloads.blocks,
     )?;
     text += &run.table(
         "Table 4: the dentry cache",
         "table-4",
         &tables::TABLE_4,
-        &loads.dentries,
+        &workloads.dentries,
     )?;
     text += &run.table(
         "Table 5: the inode cache",
         "table-5",
         &tables::TABLE_5,
-        &loads.inodes,
+        &workloads.inodes,
     )?;
-    text += &combined::run(&registry, &loads, turns)?;
+    text += &combined::run(&registry, &workloads, rounds)?;
     output::print(&text)
 }
 
-/// What functions there are: a table of a document.
+/// The functions, as a table of Markdown.
 fn functions(registry: &Registry) -> String {
     let mut text =
         "| function | computes | takes | tables | from |\n|---|---|---|---|---|\n".to_owned();
@@ -167,7 +170,7 @@ fn functions(registry: &Registry) -> String {
 struct Run<'a> {
     registry: &'a Registry,
     folder: &'a Path,
-    turns: usize,
+    rounds: usize,
 }
 
 impl Run<'_> {
@@ -176,44 +179,64 @@ impl Run<'_> {
         title: &str,
         name: &str,
         kernels: &[Kernel],
-        load: &Load<K>,
+        workload: &Workload<K>,
     ) -> Result<String, Failure> {
-        let rows = tables::measure(self.registry, kernels, load, self.turns)?;
-        save(self.folder, name, &draw(title, &rows)?)?;
-        let title = format!("### {title}: {} objects", load.items());
-        Ok(tables::markdown(&title, &rows))
+        let rows = tables::measure(self.registry, kernels, workload, self.rounds)?;
+        let title = format!("{title}: {} objects", workload.items());
+        save(self.folder, name, &draw(&title, &rows)?)?;
+        Ok(tables::markdown(&format!("### {title}"), &rows))
     }
 }
 
+/// A dot for each kernel, grouped by the size of its table: which function, which size?
 fn draw(title: &str, rows: &[Measured]) -> Result<String, Failure> {
-    let place = |row: &Measured| format!("{} {}", row.kernel.function, 1_u64 << row.kernel.bits);
-    let places: Vec<String> = rows.iter().map(place).collect();
-    let heights = rows.iter().map(|row| row.mops).collect();
-    let chart = Chart {
+    let mut groups: Vec<DotGroup> = Vec::new();
+    for (number, Measured { kernel, ratio, .. }) in rows.iter().enumerate() {
+        let mut name = kernel.function.to_owned();
+        if kernel.shrunk {
+            name += ", pruned";
+        }
+        if number == 0 {
+            name += " (reference)";
+        }
+        let [median, least, most] = *ratio;
+        let row = DotRow {
+            name,
+            estimates: vec![Estimate::spread(median, least, most)],
+        };
+        let buckets = format!("2^{} buckets", kernel.bits);
+        match groups.iter_mut().find(|group| group.name == buckets) {
+            Some(group) => group.rows.push(row),
+            None => groups.push(DotGroup {
+                name: buckets,
+                rows: vec![row],
+            }),
+        }
+    }
+    let chart = DotChart {
         title: title.to_owned(),
-        x: Axis::linear(""),
-        y: Axis::linear("million lookups a second"),
+        note: "dot: median of the rounds, line: least to greatest".to_owned(),
+        axis: Axis::logarithmic("lookups a second / the reference's"),
+        digits: 1,
+        panels: vec![String::new()],
+        groups,
     };
-    let series = Bars {
-        name: "median of the turns".into(),
-        heights,
-    };
-    bars(&chart, &places, &[series]).map_err(|error| Failure::data(error.to_string()))
+    chart.svg().map_err(|error| Failure::run(error.to_string()))
 }
 
-/// The first half of the keys is stored, the rest is asked for in vain.
-fn load<K: HashedKey + 'static>(
+/// The first half of the keys is stored, the rest is absent.
+fn workload<K: HashedKey + 'static>(
     mut keys: Vec<K>,
     stored: usize,
     hit_rate: f64,
     searches: usize,
-) -> Result<Load<K>, Failure> {
+) -> Result<Workload<K>, Failure> {
     let absent = keys.split_off(stored.min(keys.len() / 2));
-    Load::new(keys, &absent, hit_rate, searches)
+    Workload::new(keys, &absent, hit_rate, searches)
 }
 
-/// So many of the keys, each once, in an order by chance.
-fn some<K: HashedKey>(mut keys: Vec<K>, count: usize) -> Vec<K> {
+/// Up to `count` different keys, in random order.
+fn random_sample<K: HashedKey>(mut keys: Vec<K>, count: usize) -> Vec<K> {
     keys.sort_unstable();
     keys.dedup();
     keys.shuffle(&mut SmallRng::seed_from_u64(5));
@@ -235,12 +258,12 @@ fn gather<K>(
     collect::gather(&collecting, collector)
 }
 
-/// Real block numbers, as many as the generated; none where the file system does not tell them.
+/// Real block numbers, as many as the generated; none where the file system does not report them.
 fn real_blocks(options: &Options) -> Result<Vec<Block>, Failure> {
     match gather(options, collect::blocks, 20 * generate::FULL) {
-        Ok(blocks) => Ok(some(blocks, generate::FULL)),
-        Err(Failure::Data(words)) => {
-            crate::output::note(&format!("no figure of real blocks: {words}"));
+        Ok(blocks) => Ok(random_sample(blocks, generate::FULL)),
+        Err(Failure::Run(words)) => {
+            nuthatch_program::output::note(&format!("no figure of real blocks: {words}"));
             Ok(Vec::new())
         }
         Err(failure) => Err(failure),
@@ -249,6 +272,5 @@ fn real_blocks(options: &Options) -> Result<Vec<Block>, Failure> {
 
 fn save(folder: &Path, name: &str, svg: &str) -> Result<(), Failure> {
     let path = folder.join(format!("{name}.svg"));
-    nuthatch_plot::save(&path, svg)
-        .map_err(|error| Failure::data(format!("{}: {error}", path.display())))
+    output::save(&path, svg.as_bytes())
 }

@@ -1,26 +1,25 @@
-//! One of a kernel's tables under load: keys stored, and keys asked for.
+//! One of a kernel's tables under load: the keys that it stores, and the searches.
 
 use std::ops::Range;
 
-use nuthatch_hash::distribution::chained::{Chained, Searched};
-use nuthatch_hash::functions::{Function, HashedKey, Registry};
-use nuthatch_hash::table::Table;
+use nuthatch_functions::distribution::chained::{Chained, Searched};
+use nuthatch_functions::functions::{Function, HashedKey, Registry};
+use nuthatch_functions::table::Table;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-use crate::Failure;
+use nuthatch_program::Failure;
 
-/// Keys stored, and those that are asked for.
+/// Keys to store, and keys to search.
 #[derive(Clone, Debug)]
-pub struct Load<K> {
+pub struct Workload<K> {
     stored: Vec<K>,
     searches: Vec<K>,
 }
 
-impl<K: HashedKey + 'static> Load<K> {
-    /// Stores keys, and asks for `searches`: each by chance one of those that are there, with a chance
-    /// of `hit_rate`, else one of those that are not.
+impl<K: HashedKey + 'static> Workload<K> {
+    /// `searches` random keys to search: a stored one with the probability `hit_rate`, else an absent one.
     pub fn new(
         stored: Vec<K>,
         absent: &[K],
@@ -34,7 +33,7 @@ impl<K: HashedKey + 'static> Load<K> {
         };
         let searches: Option<Vec<K>> = (0..searches).map(one).collect();
         let searches = searches.ok_or_else(|| {
-            Failure::data(format!(
+            Failure::run(format!(
                 "too few {} keys for a table; choose a larger --root",
                 K::KIND.name()
             ))
@@ -55,7 +54,7 @@ impl<K: HashedKey + 'static> Load<K> {
         self.stored.len()
     }
 
-    /// A table of this size under the function of this name, with this load.
+    /// A table of this size under the function of this name, filled with the stored keys.
     pub fn table<'a>(
         &'a self,
         registry: &'a Registry,
@@ -65,12 +64,12 @@ impl<K: HashedKey + 'static> Load<K> {
         let function = registry
             .find(name)
             .and_then(K::function)
-            .ok_or_else(|| Failure::data(format!("{name} takes no {} keys", K::KIND.name())))?;
+            .ok_or_else(|| Failure::run(format!("{name} takes no {} keys", K::KIND.name())))?;
         let bucketed = self
             .stored
             .iter()
             .map(|&key| (function.bucket(key, table), key));
-        Ok(Box::new(Loaded {
+        Ok(Box::new(LoadedTable {
             chained: Chained::new(table, bucketed),
             searches: &self.searches,
             function,
@@ -78,7 +77,7 @@ impl<K: HashedKey + 'static> Load<K> {
     }
 }
 
-/// A table that can be searched, whatever its keys are.
+/// A table that can be searched, independent of the type of its keys.
 pub trait Searchable {
     /// Makes some of the searches.
     fn search(&self, range: Range<usize>) -> Searched;
@@ -87,13 +86,13 @@ pub trait Searchable {
     fn searches(&self) -> usize;
 }
 
-struct Loaded<'a, K> {
+struct LoadedTable<'a, K> {
     chained: Chained<K>,
     searches: &'a [K],
     function: &'a dyn Function<K>,
 }
 
-impl<K: HashedKey> Searchable for Loaded<'_, K> {
+impl<K: HashedKey> Searchable for LoadedTable<'_, K> {
     fn search(&self, range: Range<usize>) -> Searched {
         self.function.look_up(&self.searches[range], &self.chained)
     }

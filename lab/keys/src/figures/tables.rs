@@ -2,17 +2,17 @@
 //!
 //! The paper ran a whole benchmark on each kernel and counted scripts an hour; here the tables alone
 //! are searched, so differences are larger than theirs and the order is what can be compared. All
-//! kernels of a table are searched in turns, in one run.
+//! kernels of a table are searched alternately, round by round, in one run.
 
 use std::fmt::Write;
 
-use nuthatch_hash::distribution::chained::Searched;
-use nuthatch_hash::functions::{HashedKey, Registry};
-use nuthatch_hash::table::Table;
+use nuthatch_functions::distribution::chained::Searched;
+use nuthatch_functions::functions::{HashedKey, Registry};
+use nuthatch_functions::table::Table;
 
-use super::searchable::{Load, Searchable};
-use crate::Failure;
+use super::searchable::{Searchable, Workload};
 use crate::measure::{CpuTime, median};
+use nuthatch_program::Failure;
 
 /// A kernel of the paper: one row of a table.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ const fn kernel(name: &'static str, function: &'static str, bits: u32, paper: f6
     }
 }
 
-const fn ours(function: &'static str, bits: u32) -> Kernel {
+const fn modern(function: &'static str, bits: u32) -> Kernel {
     let (name, shrunk, paper) = ("(today)", false, None);
     Kernel {
         name,
@@ -65,8 +65,8 @@ pub const TABLE_1: [Kernel; 8] = [
     kernel("15-bit", "page-shift-add", 15, 1770.3),
     kernel("offset", "page-shift-add-offset", 14, 1774.5),
     kernel("mult", "mult-top", 14, 1773.7),
-    ours("hash_64", 14),
-    ours("rapidhash-seeded", 14),
+    modern("hash_64", 14),
+    modern("rapidhash-seeded", 14),
 ];
 
 /// Table 2: the page cache on the machine with 512 MB (averages without the first run).
@@ -87,8 +87,8 @@ pub const TABLE_3: [Kernel; 11] = [
     kernel("shift-add", "steiner", 14, 4399.6),
     kernel("mult, shift 18", "mult-18", 13, 4333.7),
     kernel("shift-add", "steiner", 13, 4362.8),
-    ours("hash_64", 14),
-    ours("rapidhash-seeded", 14),
+    modern("hash_64", 14),
+    modern("rapidhash-seeded", 14),
 ];
 
 /// Table 4: the dentry cache.
@@ -100,8 +100,8 @@ pub const TABLE_4: [Kernel; 9] = [
     shrunk(kernel("shrink", "dentry-shift-add", 14, 4368.7)),
     shrunk(kernel("shrink + mult 11", "mult-11", 14, 4380.4)),
     shrunk(kernel("shrink + mult 17", "mult-17", 14, 4368.5)),
-    ours("hash_64", 14),
-    ours("rapidhash-seeded", 14),
+    modern("hash_64", 14),
+    modern("rapidhash-seeded", 14),
 ];
 
 /// Table 5: the inode cache.
@@ -110,8 +110,8 @@ pub const TABLE_5: [Kernel; 6] = [
     kernel("12 bit", "inode-shift-add", 12, 4361.3),
     kernel("mult", "mult-top", 12, 4346.0),
     kernel("14 bit", "inode-shift-add", 14, 4368.3),
-    ours("hash_64", 12),
-    ours("rapidhash-seeded", 12),
+    modern("hash_64", 12),
+    modern("rapidhash-seeded", 12),
 ];
 
 /// What was measured of a kernel.
@@ -119,37 +119,37 @@ pub const TABLE_5: [Kernel; 6] = [
 pub struct Measured {
     /// Which.
     pub kernel: Kernel,
-    /// Million lookups a second of CPU time, the median of the turns.
+    /// Million lookups a second of CPU time, the median of the rounds.
     pub mops: f64,
-    /// By the first kernel of the table: the median of the turns' ratios, the least, the greatest.
+    /// Lookups a second / those of the table's first kernel: the median of the rounds, the least, the greatest.
     pub ratio: [f64; 3],
-    /// What one turn looked at.
+    /// Objects that one round looked at.
     pub searched: Searched,
 }
 
-/// Searches all kernels in turns.
+/// Searches all kernels alternately, round by round.
 pub fn measure<K: HashedKey + 'static>(
     registry: &Registry,
     kernels: &[Kernel],
-    load: &Load<K>,
-    turns: usize,
+    workload: &Workload<K>,
+    rounds: usize,
 ) -> Result<Vec<Measured>, Failure> {
-    let pruned = load.shrunk();
+    let pruned = workload.shrunk();
     let table = |kernel: &Kernel| {
-        let load = if kernel.shrunk { &pruned } else { load };
-        load.table(registry, kernel.function, Table::of_bits(kernel.bits))
+        let workload = if kernel.shrunk { &pruned } else { workload };
+        workload.table(registry, kernel.function, Table::of_bits(kernel.bits))
     };
     let tables: Vec<Box<dyn Searchable + '_>> =
         kernels.iter().map(table).collect::<Result<_, _>>()?;
     let mut times = vec![Vec::new(); tables.len()];
     let mut searched = vec![Searched::default(); tables.len()];
-    for turn in 0..=turns {
+    for round in 0..=rounds {
         for (number, table) in tables.iter().enumerate() {
             let start = CpuTime::now();
             searched[number] = table.search(0..table.searches());
             let time = start.elapsed_ns();
-            // The first turn warms caches and clocks.
-            if turn > 0 {
+            // The first round warms caches and clocks.
+            if round > 0 {
                 times[number].push(time);
             }
         }
@@ -181,8 +181,8 @@ pub fn spread(values: Vec<f64>) -> [f64; 3] {
 /// A table of a document.
 pub fn markdown(title: &str, rows: &[Measured]) -> String {
     let mut text = format!(
-        "{title}\n\n| kernel | function | buckets | objects a search | million lookups a second | by \
-         the first | rank | paper: scripts an hour | paper's rank |\n\
+        "{title}\n\n| kernel | function | buckets | objects a search | million lookups a second | / the \
+         first | rank | paper: scripts an hour | paper's rank |\n\
          |---|---|---|---|---|---|---|---|---|\n"
     );
     let of_paper: Vec<f64> = rows.iter().filter_map(|row| row.kernel.paper).collect();
@@ -208,8 +208,8 @@ pub fn markdown(title: &str, rows: &[Measured]) -> String {
             Some(paper) => writeln!(
                 text,
                 "| {} | {paper:.1} | {} |",
-                place(row.mops, &of_ours),
-                place(paper, &of_paper)
+                rank_of(row.mops, &of_ours),
+                rank_of(paper, &of_paper)
             ),
             None => writeln!(text, "| - | - | - |"),
         };
@@ -218,8 +218,8 @@ pub fn markdown(title: &str, rows: &[Measured]) -> String {
     text
 }
 
-/// One more than how many are greater.
-fn place(value: f64, all: &[f64]) -> usize {
+/// The value's rank among all, the greatest first.
+fn rank_of(value: f64, all: &[f64]) -> usize {
     1 + all.iter().filter(|&&other| other > value).count()
 }
 
@@ -228,8 +228,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_and_spreads() {
-        assert_eq!(place(4.0, &[4.0, 5.0, 3.0, 5.0]), 3);
+    fn ranks_and_spreads() {
+        assert_eq!(rank_of(4.0, &[4.0, 5.0, 3.0, 5.0]), 3);
         assert_eq!(spread(vec![3.0, 1.0, 2.0]), [2.0, 1.0, 3.0]);
     }
 
@@ -240,7 +240,7 @@ mod tests {
             let entry = |kernel: &Kernel| registry.find(kernel.function).unwrap();
             kernels.iter().all(|kernel| entry(kernel).takes(kind))
         };
-        use nuthatch_hash::key::Kind;
+        use nuthatch_functions::key::Kind;
         assert!(takes(&TABLE_1, Kind::Page) && takes(&TABLE_2, Kind::Page));
         assert!(takes(&TABLE_3, Kind::Block) && takes(&TABLE_4, Kind::Dentry));
         assert!(takes(&TABLE_5, Kind::Inode));

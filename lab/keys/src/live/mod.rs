@@ -1,4 +1,4 @@
-//! `nuthatch hash live`: the histogram of a running server's index, and what its searches cost.
+//! `nuthatch-lab hash live`: the histogram of a running server's index, and what its searches cost.
 //!
 //! * [`target`]: which server, and one question to it.
 //! * [`view`]: what the server answered, read and checked.
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::Failure;
-use crate::output::{Output, Reader};
+use nuthatch_program::Failure;
+use nuthatch_program::output::{Output, Reader};
 use target::{Connection, Target};
 use view::View;
 
@@ -44,7 +44,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Looks, prints, and looks again if asked to. Errors: no server, one that is no Nuthatch.
+/// Queries, prints, and repeats if an interval is set. Errors: no server, one that is no Nuthatch.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let target = &options.target;
     let mut connection = Connection::open(target)?;
@@ -59,7 +59,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             thread::sleep(interval);
         }
         let at = Instant::now();
-        let view = View::read(&connection.ask()?, target)?;
+        let view = View::read(&connection.query()?, target)?;
         let since = before.as_ref().map(|(then, view)| (at - *then, view));
         let text = match options.json {
             true => show::json(target, &view)?,

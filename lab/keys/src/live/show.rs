@@ -3,13 +3,13 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use nuthatch_hash::distribution::Report;
+use nuthatch_spread::Report;
 use serde::Serialize;
 
 use super::target::Target;
 use super::view::{Buckets, Searches, View};
-use crate::Failure;
 use crate::report::{Bar, Perfect, histogram_rows};
+use nuthatch_program::Failure;
 
 /// For people: the report of `hash analyze`, with searches as they were counted. `since` is how long ago
 /// the last look was, and what it saw.
@@ -52,7 +52,7 @@ fn about_buckets(text: &mut String, buckets: &Buckets, searches: &Searches) {
     if buckets.slots.is_none() {
         let _ = writeln!(
             text,
-            "if all keys were asked for alike: {:.3} objects for a hit, {:.3} for a miss",
+            "if all keys were equally likely: {:.3} objects for a hit, {:.3} for a miss",
             seen.searched_hit(),
             seen.searched_miss()
         );
@@ -66,8 +66,7 @@ fn about_searches(text: &mut String, view: &View) {
     let Searches { hits, misses, .. } = view.searches;
     let _ = writeln!(
         text,
-        "{hits} hits and {misses} misses; {} tags matched in vain, {} reads began again, {} items \
-         were displaced",
+        "{hits} hits and {misses} misses; {} false tag matches, {} reads retried, {} items displaced",
         view.false_tags, view.read_retries, view.displacements
     );
     if view.path_lengths.iter().any(|&paths| paths > 0) {
@@ -168,5 +167,5 @@ pub fn json(target: &Target, view: &View) -> Result<String, Failure> {
     };
     let line = serde_json::to_string(&line);
     line.map(|line| line + "\n")
-        .map_err(|error| Failure::data(error.to_string()))
+        .map_err(|error| Failure::run(error.to_string()))
 }

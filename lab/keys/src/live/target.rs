@@ -1,4 +1,4 @@
-//! Which server, and one question to it.
+//! A server's address, a connection to it, and the request for its hash statistics.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::Failure;
+use nuthatch_program::Failure;
 
-/// How long a server may take to accept, and to say something.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a server may take to accept, and to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of an answer at most. A real one has less than a twentieth of it.
 const ANSWER_MAX: u64 = 1 << 18;
 
@@ -62,25 +62,25 @@ pub struct Connection<'t> {
 }
 
 impl<'t> Connection<'t> {
-    /// Connects. Errors: nobody there.
+    /// Connects. Errors: no server.
     pub fn open(target: &'t Target) -> Result<Self, Failure> {
         let stream = connect(target)
-            .map_err(|error| Failure::data(format!("no server at {target}: {error}")))?;
+            .map_err(|error| Failure::run(format!("no server at {target}: {error}")))?;
         let stream = BufReader::new(stream);
         Ok(Self { target, stream })
     }
 
-    /// The names and values of `stats hash`. Errors: the connection ends, or what comes is no answer.
-    pub fn ask(&mut self) -> Result<Vec<(String, String)>, Failure> {
+    /// The names and values of `stats hash`. Errors: the connection ends, or the answer is malformed.
+    pub fn query(&mut self) -> Result<Vec<(String, String)>, Failure> {
         let target = self.target;
         let lost = |error: io::Error| {
             let words = match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                    format!("does not answer within {} s", PATIENCE.as_secs())
+                    format!("does not answer within {} s", TIMEOUT.as_secs())
                 }
                 _ => error.to_string(),
             };
-            Failure::data(format!("{target}: {words}"))
+            Failure::run(format!("{target}: {words}"))
         };
         let request = b"stats hash\r\n";
         let sent = self.stream.get_mut().write_all(request);
@@ -92,7 +92,7 @@ impl<'t> Connection<'t> {
             let mut line = Vec::new();
             answer.read_until(b'\n', &mut line).map_err(lost)?;
             let Some(line) = line.strip_suffix(b"\n") else {
-                return Err(Failure::data(match answer.limit() {
+                return Err(Failure::run(match answer.limit() {
                     0 => format!("{target}: more than {ANSWER_MAX} bytes for `stats hash`"),
                     _ => format!("{target}: the server closed the connection"),
                 }));
@@ -116,7 +116,7 @@ impl<'t> Connection<'t> {
 /// What a server says that is no Nuthatch, in a form fit to be shown.
 fn unknown(target: &Target, line: &str) -> Failure {
     let shown: String = line.chars().take(60).collect();
-    Failure::data(format!(
+    Failure::run(format!(
         "{target} does not know `stats hash`, as a Nuthatch server does; it said: {}",
         shown.escape_debug()
     ))
@@ -126,17 +126,17 @@ fn connect(target: &Target) -> io::Result<Box<dyn Stream>> {
     match target {
         Target::Unix(path) => {
             let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
+            stream.set_write_timeout(Some(TIMEOUT))?;
             Ok(Box::new(stream))
         }
         Target::Tcp(address) => {
             let mut failed = io::Error::new(io::ErrorKind::NotFound, "no address of that name");
             for address in address.to_socket_addrs()? {
-                match TcpStream::connect_timeout(&address, PATIENCE) {
+                match TcpStream::connect_timeout(&address, TIMEOUT) {
                     Ok(stream) => {
-                        stream.set_read_timeout(Some(PATIENCE))?;
-                        stream.set_write_timeout(Some(PATIENCE))?;
+                        stream.set_read_timeout(Some(TIMEOUT))?;
+                        stream.set_write_timeout(Some(TIMEOUT))?;
                         stream.set_nodelay(true)?;
                         return Ok(Box::new(stream));
                     }

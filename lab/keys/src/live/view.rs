@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use nuthatch_hash::distribution::{Histogram, Perfect};
+use nuthatch_spread::{Histogram, Perfect};
 
 use super::target::Target;
-use crate::Failure;
+use nuthatch_program::Failure;
 
 /// Slots of a bucket and bits of a tag that an index can have.
 const SLOTS_MAX: u64 = 64;
@@ -79,9 +79,9 @@ pub struct View {
     pub searches: Searches,
     /// Tags that matched though the key did not.
     pub false_tags: u64,
-    /// Reads that met a change and began again.
+    /// Reads that were retried after a concurrent change.
     pub read_retries: u64,
-    /// Items moved to make room.
+    /// Items moved by inserts.
     pub displacements: u64,
     /// At `n`, inserts that moved `n + 1` items; at the end also more.
     pub path_lengths: Vec<u64>,
@@ -132,7 +132,7 @@ struct Stats<'a> {
 impl Stats<'_> {
     fn wrong(&self, words: &str) -> Failure {
         let target = self.target;
-        Failure::data(format!("{target}: `stats hash` {words}: another version?"))
+        Failure::run(format!("{target}: `stats hash` {words}: another version?"))
     }
 
     fn text(&self, name: &str) -> Result<&str, Failure> {
@@ -249,7 +249,7 @@ mod tests {
             let answer = ANSWER.replace(from, to);
             match read(&answer) {
                 Ok(_) => assert!(why.is_empty(), "{to}"),
-                Err(Failure::Data(words)) => assert!(words.contains(why), "{to}: {words}"),
+                Err(Failure::Run(words)) => assert!(words.contains(why), "{to}: {words}"),
                 Err(other) => panic!("{other:?}"),
             }
         }

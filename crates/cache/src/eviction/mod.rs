@@ -1,3 +1,0 @@
-//! Who has to go when memory is short.
-
-pub mod clock;

@@ -1,0 +1,99 @@
+//! Recomputes every numbered invariant from the bytes. Nothing else may run meanwhile.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Chained;
+use super::layout::NEXT;
+use nuthatch_store::count;
+use nuthatch_store::item::Header;
+use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::table::Table;
+
+/// What an audit has met so far.
+#[derive(Default)]
+struct Met {
+    /// All chunks of items, pieces included.
+    chunks: HashSet<Chunk>,
+    /// The bucket of each key.
+    keys: HashMap<Vec<u8>, u64>,
+    /// The class of each item, as its header tells.
+    classes: HashMap<Chunk, usize>,
+}
+
+impl Chained {
+    pub(super) fn audit_all(&self) -> Result<(), String> {
+        self.store.audit()?;
+        let mut met = Met::default();
+        let geometry = self.index.geometry();
+        for bucket in 0..geometry.live_buckets() {
+            self.audit_chain(bucket, &mut met)?;
+        }
+        for bucket in geometry.live_buckets()..geometry.allocated_buckets() {
+            if self.index.lock_bucket(bucket).first().is_some() {
+                return Err(format!(
+                    "chained 5: bucket {bucket} is in use before its time"
+                ));
+            }
+        }
+        self.policy.audit(&self.store, &met.classes)?;
+        self.audit_counts(&met)
+    }
+
+    fn audit_chain(&self, bucket: u64, met: &mut Met) -> Result<(), String> {
+        let mut at = self.index.lock_bucket(bucket).first();
+        while let Some(chunk) = at {
+            self.audit_item(bucket, chunk, met)?;
+            at = NEXT.load(&self.store.arena, chunk);
+        }
+        Ok(())
+    }
+
+    fn audit_item(&self, bucket: u64, chunk: Chunk, met: &mut Met) -> Result<(), String> {
+        let header = Header::load(&self.store.arena, chunk);
+        let Some(key) = self.store.copy_key(chunk) else {
+            return Err(format!(
+                "store 1: a chain leads to {chunk:?}, which holds no item"
+            ));
+        };
+        if !met.chunks.insert(chunk) {
+            return Err(format!(
+                "chained 1: {chunk:?} is in two chains, or twice in one"
+            ));
+        }
+        met.classes.insert(chunk, self.store.class_of_item(&header));
+        let shape = self.shape_of(&header);
+        for index in 0..shape.segments() {
+            let segment = self.store.segment(chunk, &shape, index);
+            if Header::load(&self.store.arena, segment).segment_of() != Some(chunk) {
+                return Err(format!(
+                    "store 1: segment {index} of {chunk:?} does not know it"
+                ));
+            }
+            if !met.chunks.insert(segment) {
+                return Err(format!("store 1: {segment:?} is used twice"));
+            }
+        }
+        let home = self.index.geometry().locate(self.hasher.hash(key.bytes()));
+        if home != bucket {
+            return Err(format!(
+                "chained 1: {chunk:?} is in bucket {bucket}, not in {home}"
+            ));
+        }
+        match met.keys.insert(key.bytes().to_vec(), bucket) {
+            Some(_) => Err(format!(
+                "chained 2: two items of bucket {bucket} have one key"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn audit_counts(&self, met: &Met) -> Result<(), String> {
+        let (items, counted) = (met.keys.len() as u64, count::items(&self.counters.sums()));
+        if counted != items {
+            return Err(format!(
+                "statistics: {items} items in the table, {counted} counted"
+            ));
+        }
+        self.store.audit_linked(met.chunks.len())
+    }
+}

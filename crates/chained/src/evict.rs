@@ -1,0 +1,42 @@
+//! What the chained table adds to [`Reclaim`]: how an item is taken out of its chain.
+
+use super::Chained;
+use super::local::Local;
+use nuthatch_store::eviction::Policy;
+use nuthatch_store::eviction::reclaim::Reclaim;
+use nuthatch_store::item::Header;
+use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::slab::unlinked::Unlinked;
+use nuthatch_store::timestamps::Timestamps;
+
+impl Reclaim for Chained {
+    type Local = Local;
+
+    fn timestamps(&self) -> &Timestamps {
+        &self.timestamps
+    }
+
+    fn policy(&self) -> &dyn Policy {
+        &*self.policy
+    }
+
+    fn remove_from_index(
+        &self,
+        local: &mut Local,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<Unlinked> {
+        let key = self.store.copy_key(chunk)?;
+        let locked = self.index.lock(self.hasher.hash(key.bytes()));
+        // The key may have been torn, or the chunk reused: only that it is in this very chain
+        // proves that an item is there.
+        let found = self.find_chunk(&locked, chunk)?;
+        if !doomed(&found.header) {
+            return None;
+        }
+        let item = self.leave(&locked, &found);
+        drop(locked);
+        local.went(&self.population);
+        Some(item)
+    }
+}

@@ -1,0 +1,117 @@
+//! Finding an item in its chain, and taking it in and out: the parts that every operation shares.
+
+use super::Chained;
+use super::index::LockedBucket;
+use super::layout::NEXT;
+use super::local::Local;
+use nuthatch_engine::reply::Item;
+use nuthatch_engine::request::Key;
+use nuthatch_store::count::Count;
+use nuthatch_store::eviction::reclaim::Reclaim;
+use nuthatch_store::item::{Header, plain_item};
+use nuthatch_store::slab::arena::{Chunk, WORD};
+use nuthatch_store::slab::unlinked::Unlinked;
+use nuthatch_store::table::Lookup;
+
+/// An item found in a locked chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    /// Where it lies.
+    pub chunk: Chunk,
+    /// Its header.
+    pub header: Header,
+    /// The item before it in the chain; `None` if it is the first.
+    pub before: Option<Chunk>,
+}
+
+impl Found {
+    /// What a client is told of it.
+    pub fn item(&self) -> Item {
+        plain_item(&self.header)
+    }
+}
+
+impl Chained {
+    /// Looks for a key's item, dead or alive.
+    #[inline]
+    pub(super) fn find(
+        &self,
+        local: &Local,
+        locked: &LockedBucket<'_>,
+        key: &Key<'_>,
+    ) -> Option<Found> {
+        let (mut searched, mut before, mut at) = (0, None, locked.first());
+        while let Some(chunk) = at {
+            searched += 1;
+            let header = Header::load(&self.store.arena, chunk);
+            if self.is_key(chunk, &header, key) {
+                local.counters.one(Count::Lookups);
+                local.counters.one(Count::Hits);
+                local.counters.add(Count::SearchedHit as usize, searched);
+                return Some(Found {
+                    chunk,
+                    header,
+                    before,
+                });
+            }
+            before = at;
+            at = NEXT.load(&self.store.arena, chunk);
+        }
+        local.counters.one(Count::Lookups);
+        local.counters.add(Count::SearchedMiss as usize, searched);
+        None
+    }
+
+    /// The same, without the dead.
+    #[inline]
+    pub(super) fn find_live(
+        &self,
+        local: &Local,
+        locked: &LockedBucket<'_>,
+        lookup: &Lookup<'_>,
+    ) -> Option<Found> {
+        let found = self.find(local, locked, &lookup.key);
+        found.filter(|found| self.is_live(&found.header, lookup.now))
+    }
+
+    fn is_key(&self, chunk: Chunk, header: &Header, key: &Key<'_>) -> bool {
+        header.key_len() == key.bytes().len()
+            && self
+                .store
+                .arena
+                .equals(chunk, header.key_start() / WORD, key.bytes())
+    }
+
+    /// Looks for a very chunk in a locked chain.
+    pub(super) fn find_chunk(&self, locked: &LockedBucket<'_>, wanted: Chunk) -> Option<Found> {
+        let (mut before, mut at) = (None, locked.first());
+        while at.is_some_and(|chunk| chunk != wanted) {
+            before = at;
+            at = at.and_then(|chunk| NEXT.load(&self.store.arena, chunk));
+        }
+        at.map(|chunk| Found {
+            chunk,
+            header: Header::load(&self.store.arena, chunk),
+            before,
+        })
+    }
+
+    /// Makes a complete item the first of its chain, and the newest of its class.
+    pub(super) fn enter(&self, locked: &LockedBucket<'_>, chunk: Chunk, header: &Header) {
+        NEXT.store(&self.store.arena, chunk, locked.first());
+        locked.set_first(Some(chunk));
+        self.policy.add(&self.store, chunk, header);
+    }
+
+    /// Takes an item out of its chain and of its class's list.
+    pub(super) fn leave(&self, locked: &LockedBucket<'_>, found: &Found) -> Unlinked {
+        let arena = &self.store.arena;
+        let next = NEXT.load(arena, found.chunk);
+        match found.before {
+            Some(before) => NEXT.store(arena, before, next),
+            None => locked.set_first(next),
+        }
+        self.policy.remove(&self.store, found.chunk, &found.header);
+        Unlinked::new(found.chunk, found.header)
+    }
+}

@@ -1,0 +1,18 @@
+//! How long the chains of the running table are.
+
+use super::Chained;
+use super::layout::NEXT;
+use nuthatch_engine::index_stats::IndexHistogram;
+
+impl Chained {
+    /// Locks each bucket that it looks at, one after the other: no request waits for longer than for
+    /// another request. Of a table that is doubling, those are the buckets that hold items now.
+    pub(super) fn histogram(&self, sample: u64) -> IndexHistogram {
+        let buckets = self.index.geometry().live_buckets();
+        IndexHistogram::take(buckets, sample, 0, |bucket| {
+            let locked = self.index.lock_bucket(bucket);
+            let next = |&chunk: &_| NEXT.load(&self.store.arena, chunk);
+            std::iter::successors(locked.first(), next).count()
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! What a CPHash engine is made from.
+
+use nuthatch_engine::KeyHasher;
+use nuthatch_partition::Eviction;
+use nuthatch_store::slab::sizes::PAGE;
+
+/// How many server threads there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerThreads {
+    /// Always so many, and nobody else ever serves (CPHash section 3).
+    Fixed(usize),
+    /// From `min` to `max` of them own partitions, as the load asks for; the others sleep (section
+    /// 8.1). While the load is so small that an owner sleeps too, clients serve themselves.
+    Adaptive {
+        /// At least.
+        min: usize,
+        /// At most.
+        max: usize,
+    },
+}
+
+/// What a CPHash engine is made from.
+#[derive(Clone)]
+pub struct CpHashConfig {
+    /// Bytes for elements and buckets together. At least [`MEMORY_MIN`].
+    pub memory_limit: usize,
+    /// Bytes up to which the limit may be raised while running, and so the address space that is reserved.
+    /// Only what is used of it becomes memory. 0, or less than the limit: the limit.
+    pub memory_limit_max: usize,
+    /// The largest item in bytes (header, key, value), 1 KiB to 1 GiB.
+    pub item_size_max: usize,
+    /// False: a full store is refused instead of evicting.
+    pub evicts: bool,
+    /// Which item leaves when a partition is full.
+    pub eviction: Eviction,
+    /// Partitions: a power of two from 2 to [`PARTITIONS_MAX`]. 0: as many as there may be server
+    /// threads, but so that each can hold several of the largest items.
+    pub partitions: usize,
+    /// Server threads: 1 to the number of partitions.
+    pub server_threads: ServerThreads,
+    /// The core of the first server thread; the others have those that follow. `None`: the system
+    /// chooses.
+    pub pin: Option<usize>,
+    /// The hash function; a random seed by default.
+    pub hasher: KeyHasher,
+    /// Items the index has room for at the start. `None`: by the rule of
+    /// [`nuthatch_hash::sizing::index`].
+    pub initial_items: Option<usize>,
+}
+
+/// The smallest memory limit, in bytes.
+pub const MEMORY_MIN: usize = 1 << 20;
+/// The most partitions: a client has a ring for each.
+pub const PARTITIONS_MAX: usize = 1024;
+/// The largest item limit.
+pub const ITEM_SIZE_LIMIT: usize = 1 << 30;
+/// Of the largest items a partition holds at least so many, if their number is left to us.
+const ITEMS_A_PARTITION: usize = 4;
+
+impl Default for CpHashConfig {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            memory_limit: 64 * PAGE,
+            memory_limit_max: 0,
+            item_size_max: PAGE,
+            evicts: true,
+            eviction: Eviction::Lru,
+            partitions: 0,
+            server_threads: ServerThreads::Adaptive { min: 1, max: cores },
+            pin: None,
+            hasher: KeyHasher::random(),
+            initial_items: None,
+        }
+    }
+}
+
+impl CpHashConfig {
+    /// The fewest and the most server threads.
+    pub fn threads(&self) -> (usize, usize) {
+        match self.server_threads {
+            ServerThreads::Fixed(threads) => (threads, threads),
+            ServerThreads::Adaptive { min, max } => (min, max),
+        }
+    }
+
+    /// Whether clients serve themselves while a partition's owner sleeps.
+    pub fn self_service(&self) -> bool {
+        matches!(self.server_threads, ServerThreads::Adaptive { .. })
+    }
+
+    /// How many partitions there will be.
+    pub fn partition_count(&self) -> usize {
+        if self.partitions != 0 {
+            return self.partitions;
+        }
+        let (_, threads) = self.threads();
+        let largest = self.memory_limit / self.item_size_max.max(1) / ITEMS_A_PARTITION;
+        let most = 1 << largest.max(2).ilog2();
+        threads
+            .next_power_of_two()
+            .clamp(2, most.min(PARTITIONS_MAX))
+    }
+
+    /// An error in words, or nothing.
+    pub fn check(&self) -> Result<(), String> {
+        if self.memory_limit < MEMORY_MIN {
+            let (least, asked) = (MEMORY_MIN >> 10, self.memory_limit >> 10);
+            return Err(format!(
+                "memory limit: at least {least} KiB, not {asked} KiB"
+            ));
+        }
+        if !(1024..=ITEM_SIZE_LIMIT).contains(&self.item_size_max) {
+            return Err("item size limit: from 1 KiB to 1 GiB".into());
+        }
+        let partitions = self.partition_count();
+        if !partitions.is_power_of_two() || !(2..=PARTITIONS_MAX).contains(&partitions) {
+            return Err(format!(
+                "partitions: a power of two from 2 to {PARTITIONS_MAX}, not {partitions}"
+            ));
+        }
+        if self.item_size_max > self.memory_limit / partitions / 2 {
+            return Err(format!(
+                "item size limit: at most half of a partition's memory, which is {} KiB; \
+                 fewer partitions have more each",
+                self.memory_limit / partitions / 1024
+            ));
+        }
+        let (least, most) = self.threads();
+        if least == 0 || least > most {
+            return Err("server threads: at least 1, and no fewer at most than at least".into());
+        }
+        if self.partitions != 0
+            && most > partitions
+            && matches!(self.server_threads, ServerThreads::Fixed(_))
+        {
+            return Err(format!(
+                "server threads: {most} cannot share {partitions} partitions"
+            ));
+        }
+        Ok(())
+    }
+}

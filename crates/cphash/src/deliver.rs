@@ -1,0 +1,199 @@
+//! The end of a batch's way: replies go out in the order of the batch, and references come back.
+
+use nuthatch_sync::ring::RingKind;
+
+use super::batch::{Batch, COPY_MAX, Step};
+use super::lane::{Plan, ReplyState, answered, partition_of, value_of};
+use super::message::Message;
+use super::value::CpValue;
+use nuthatch_engine::reply::{Item, Replies, Reply};
+use nuthatch_partition::{Element, Outcome};
+
+impl<D: RingKind, R: Replies<CpValue<D>>> Batch<'_, '_, D, R> {
+    /// Copies what this batch has pinned, and gives the references back.
+    pub(super) fn copy_out(&mut self) {
+        for index in self.delivered..self.requests.len() {
+            let ReplyState::Hit(element) = self.scratch.slots[index] else {
+                continue;
+            };
+            let key = self.requests[index].key.bytes();
+            let memory = &self.client.shared.memory;
+            self.scratch.slots[index] = if memory.has_key(element, key) {
+                let item = memory.item(element, self.now);
+                let value = memory.to_vec(element, key.len(), item.value_len);
+                ReplyState::Copied(Box::new((item, value)))
+            } else {
+                ReplyState::Miss
+            };
+            self.release(index, element);
+        }
+    }
+
+    fn release(&mut self, index: usize, element: Element) {
+        let number = partition_of(&self.requests[index], self.client.channels.len());
+        let message = Message::Release { element };
+        self.client.put_waiting(number, self.now, message);
+    }
+
+    /// Delivers the replies that are next in the order of the batch.
+    pub(super) fn deliver(&mut self) -> Step {
+        let before = self.delivered;
+        while self.delivered < self.requests.len() && self.deliver_one(self.delivered) {
+            self.delivered += 1;
+            self.attempts = 0;
+        }
+        if self.delivered > before {
+            Step::Moved
+        } else {
+            Step::Stuck
+        }
+    }
+
+    /// Delivers one reply; false if it is not there yet. A slot is gone when its reference has
+    /// another owner, so that none is lost if the caller's code panics.
+    fn deliver_one(&mut self, index: usize) -> bool {
+        match &mut self.scratch.slots[index] {
+            ReplyState::Open
+            | ReplyState::Room(_)
+            | ReplyState::Filled(_)
+            | ReplyState::Refused
+            | ReplyState::Short => {
+                return false;
+            }
+            &mut ReplyState::Hit(element) => self.deliver_hit(index, element),
+            ReplyState::Several(elements) => {
+                let elements = std::mem::take(elements);
+                self.choose(index, elements);
+                return false;
+            }
+            ReplyState::Copied(copied) => {
+                let (item, value) = std::mem::take(&mut **copied);
+                self.deliver_copy(index, &item, value);
+            }
+            &mut ReplyState::Stored(cas) => {
+                let value_len = value_of(&self.requests[index]).len();
+                let item = Item {
+                    value_len,
+                    cas,
+                    ..Item::default()
+                };
+                self.replies.done(index, Reply::Stored(item));
+            }
+            ReplyState::Called => self.deliver_outcome(index),
+            ReplyState::Miss | ReplyState::Delivered => self.replies.done(index, Reply::Miss),
+            ReplyState::TooLarge => self.replies.done(index, Reply::TooLarge),
+            ReplyState::OutOfMemory => self.replies.done(index, Reply::OutOfMemory),
+        }
+        self.scratch.slots[index] = ReplyState::Delivered;
+        true
+    }
+
+    /// A lookup's element: the key decides whether it is a hit.
+    fn deliver_hit(&mut self, index: usize, element: Element) {
+        let memory = &self.client.shared.memory;
+        if memory.has_key(element, self.requests[index].key.bytes()) {
+            let item = memory.item(element, self.now);
+            self.give(index, element, &item);
+        } else {
+            self.replies.done(index, Reply::Miss);
+            self.release(index, element);
+        }
+    }
+
+    fn deliver_outcome(&mut self, index: usize) {
+        let (Plan::Execute(call) | Plan::Publish(call)) = self.scratch.plans[index] else {
+            return;
+        };
+        // SAFETY: it was answered.
+        match unsafe { self.calls.outcome(call) } {
+            Outcome::Done(reply) => self.replies.done(index, reply),
+            Outcome::Value(element, item) => self.give(index, element, &item),
+        }
+    }
+
+    /// Hands out the value of a pinned element.
+    fn give(&mut self, index: usize, element: Element, item: &Item) {
+        let key_len = self.requests[index].key.bytes().len();
+        let shared = &self.client.shared;
+        if item.value_len > COPY_MAX {
+            let number = partition_of(&self.requests[index], shared.partitions.len());
+            let value = CpValue::pinned(shared, number, element, key_len, item.value_len);
+            self.scratch.slots[index] = ReplyState::Delivered;
+            return self.replies.large(index, item, value);
+        }
+        let room = self.replies.begin(index, item);
+        shared.memory.read(element, key_len, room);
+        self.replies.commit(index);
+        self.release(index, element);
+    }
+
+    fn deliver_copy(&mut self, index: usize, item: &Item, value: Vec<u8>) {
+        if value.len() > COPY_MAX {
+            return self.replies.large(index, item, CpValue::copied(value));
+        }
+        self.replies.begin(index, item).write_copy_of_slice(&value);
+        self.replies.commit(index);
+    }
+
+    /// Two keys have this request's hash: keeps the one that is its own.
+    #[cold]
+    fn choose(&mut self, index: usize, elements: Vec<Element>) {
+        self.scratch.slots[index] = ReplyState::Miss;
+        for element in elements {
+            let memory = &self.client.shared.memory;
+            if memory.has_key(element, self.requests[index].key.bytes()) {
+                self.scratch.slots[index] = ReplyState::Hit(element);
+            } else {
+                self.release(index, element);
+            }
+        }
+    }
+}
+
+/// Whatever happened, nothing is under way behind this: no call's address, no reference.
+impl<D: RingKind, R> Drop for Batch<'_, '_, D, R> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.abandon();
+        }
+        self.scratch.clear();
+    }
+}
+
+impl<D: RingKind, R> Batch<'_, '_, D, R> {
+    /// The caller's code panicked: waits for all that is under way, and drops what came of it.
+    #[cold]
+    fn abandon(&mut self) {
+        let active = self.scratch.active.clone();
+        for &number in &active {
+            while let Some((awaited, index)) = self.scratch.lanes[number].awaited.pop_front() {
+                let Some(word) = self.client.receive_waiting(number) else {
+                    // Its owner panicked: nobody looks at the calls any more.
+                    self.scratch.lanes[number].awaited.clear();
+                    break;
+                };
+                self.scratch.slots[index as usize] = answered(awaited, word);
+            }
+        }
+        for index in self.delivered..self.requests.len() {
+            let element = match (&self.scratch.slots[index], self.scratch.plans[index]) {
+                (
+                    &(ReplyState::Room(element)
+                    | ReplyState::Filled(element)
+                    | ReplyState::Hit(element)),
+                    _,
+                ) => element,
+                (ReplyState::Called, Plan::Execute(call) | Plan::Publish(call)) => {
+                    // SAFETY: it was answered.
+                    match unsafe { self.calls.outcome(call) } {
+                        Outcome::Value(element, _) => element,
+                        Outcome::Done(_) => continue,
+                    }
+                }
+                _ => continue,
+            };
+            let number = partition_of(&self.requests[index], self.client.channels.len());
+            self.client.shared.partitions[number].give_back(element);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! A thread's handle to the engine.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use nuthatch_hash::split;
+use nuthatch_sync::clock::Time;
+
+use super::batch::{ATTEMPTS, Batch, COPY_MAX};
+use super::client::Client;
+use super::lane::Scratch;
+use super::room::Reclaimed;
+use super::{CpHash, CpValue, Rings};
+use nuthatch_engine::reply::{Item, Replies, Reply};
+use nuthatch_engine::request::{Key, Op, Request, Store, StoreMode};
+use nuthatch_engine::{Cursor, Handle, Reservation, Visit};
+use nuthatch_partition::visit::visit_all;
+use nuthatch_partition::{Element, Partition};
+
+/// A thread's handle to a CPHash engine: its rings to all partitions.
+pub struct CpHashHandle<D: Rings> {
+    // Before the engine, so that it finds the server threads at work.
+    client: Client<D>,
+    scratch: Scratch,
+    engine: Arc<CpHash<D>>,
+}
+
+impl<D: Rings> CpHashHandle<D> {
+    pub(super) fn new(engine: &Arc<CpHash<D>>) -> Self {
+        Self {
+            client: Client::join(&engine.shared),
+            scratch: Scratch::default(),
+            engine: Arc::clone(engine),
+        }
+    }
+
+    /// The engine behind the handle.
+    pub fn engine(&self) -> &Arc<CpHash<D>> {
+        &self.engine
+    }
+
+    fn partition_of(&self, hash: u64) -> usize {
+        split::partition(hash, self.client.channels.len() as u32) as usize
+    }
+}
+
+impl<D: Rings> Handle for CpHashHandle<D> {
+    type Value = CpValue<D>;
+    type Reservation = CpHashReservation<D>;
+    const COPY_MAX: usize = COPY_MAX;
+
+    #[inline]
+    fn execute<R: Replies<Self::Value>>(
+        &mut self,
+        now: Time,
+        batch: &[Request<'_>],
+        replies: &mut R,
+    ) {
+        Batch::run(&mut self.client, &mut self.scratch, now, batch, replies);
+    }
+
+    fn reserve(
+        &mut self,
+        now: Time,
+        key: Key<'_>,
+        value_len: usize,
+    ) -> Result<Self::Reservation, Reply> {
+        let partition = self.partition_of(key.hash());
+        let (hash, key_len) = (key.hash(), key.bytes().len());
+        let mut attempts = 0;
+        let element = loop {
+            let made = self.client.run(partition, now, |partition| {
+                partition.insert(now, hash, key_len, value_len)
+            });
+            match made {
+                Err(Reply::OutOfMemory) if attempts < ATTEMPTS => attempts += 1,
+                Err(Reply::OutOfMemory) => {
+                    self.client
+                        .run(partition, now, Partition::count_out_of_memory);
+                    return Err(Reply::OutOfMemory);
+                }
+                made => break made?,
+            }
+            match self.client.reclaim(partition, now) {
+                Reclaimed::Some => {}
+                Reclaimed::Nothing if !self.client.shared.evicts => attempts = ATTEMPTS,
+                Reclaimed::Nothing | Reclaimed::NotWanted => std::thread::yield_now(),
+            }
+        };
+        self.client.shared.memory.write(element, 0, key.bytes());
+        Ok(CpHashReservation {
+            engine: Arc::clone(&self.engine),
+            partition,
+            element: Some(element),
+            key_len,
+            value_len,
+            written: 0,
+        })
+    }
+
+    fn commit(
+        &mut self,
+        now: Time,
+        mut reservation: Self::Reservation,
+        store: &Store<'_>,
+    ) -> Reply {
+        assert_eq!(
+            reservation.missing(),
+            0,
+            "a reservation is committed when it is complete"
+        );
+        assert!(
+            Arc::ptr_eq(&reservation.engine, &self.engine),
+            "a reservation is committed to the engine that made it"
+        );
+        if !matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
+            let Some(element) = reservation.element.take() else {
+                return Reply::OutOfMemory;
+            };
+            return self.client.run(reservation.partition, now, |partition| {
+                partition.publish(now, element, store)
+            });
+        }
+        // What is there must be copied in any case, so the bytes come out of their place once.
+        let data = reservation.to_vec();
+        let (key, value) = data.split_at(reservation.key_len);
+        drop(reservation);
+        let request = Request {
+            key: Key::new(key, &self.engine.hasher),
+            op: Op::Store(Store { value, ..*store }),
+        };
+        let mut reply = OneReply(Reply::OutOfMemory);
+        self.execute(now, &[request], &mut reply);
+        reply.0
+    }
+
+    fn maintain(&mut self, now: Time, budget: usize) -> bool {
+        let shrinking = self.client.shrink(now, budget.max(1));
+        self.client.sweep(now, budget);
+        self.client.balance(now, budget);
+        shrinking
+    }
+
+    fn visit(
+        &mut self,
+        now: Time,
+        from: Cursor,
+        budget: usize,
+        visit: &mut dyn FnMut(Visit<'_>),
+    ) -> Option<Cursor> {
+        let count = self.client.channels.len();
+        let copies = |number, position, step| {
+            self.client.run(number, now, |partition| {
+                partition.copies(now, position, step, COPY_MAX)
+            })
+        };
+        visit_all(count, from, budget, copies, visit)
+    }
+}
+
+/// The one reply of a store.
+struct OneReply(Reply);
+
+impl<V> Replies<V> for OneReply {
+    fn begin(&mut self, _index: usize, _item: &Item) -> &mut [MaybeUninit<u8>] {
+        &mut []
+    }
+
+    fn commit(&mut self, _index: usize) {}
+
+    fn retract(&mut self, _index: usize) {}
+
+    fn large(&mut self, _index: usize, _item: &Item, _value: V) {}
+
+    fn done(&mut self, _index: usize, reply: Reply) {
+        self.0 = reply;
+    }
+}
+
+/// An element whose value is still on its way.
+pub struct CpHashReservation<D: Rings> {
+    engine: Arc<CpHash<D>>,
+    partition: usize,
+    element: Option<Element>,
+    key_len: usize,
+    value_len: usize,
+    written: usize,
+}
+
+impl<D: Rings> CpHashReservation<D> {
+    /// Key and value.
+    fn to_vec(&self) -> Vec<u8> {
+        let memory = &self.engine.shared.memory;
+        let len = self.key_len + self.value_len;
+        self.element
+            .map_or_else(Vec::new, |element| memory.to_vec(element, 0, len))
+    }
+}
+
+impl<D: Rings> Reservation for CpHashReservation<D> {
+    fn write(&mut self, bytes: &[u8]) {
+        assert!(
+            bytes.len() <= self.missing(),
+            "more bytes than were reserved"
+        );
+        if let Some(element) = self.element {
+            let offset = self.key_len + self.written;
+            self.engine.shared.memory.write(element, offset, bytes);
+        }
+        self.written += bytes.len();
+    }
+
+    fn missing(&self) -> usize {
+        self.value_len - self.written
+    }
+}
+
+impl<D: Rings> Drop for CpHashReservation<D> {
+    fn drop(&mut self) {
+        if let Some(element) = self.element.take() {
+            self.engine.shared.partitions[self.partition].give_back(element);
+        }
+    }
+}

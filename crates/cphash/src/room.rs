@@ -1,0 +1,106 @@
+//! Memory that moves between partitions: for a store that needs it now, and in the background.
+//!
+//! Clients do it, by calls to the owners of the partitions: an owner knows its own partitions only,
+//! and never waits for another.
+
+use std::sync::Arc;
+
+use nuthatch_sync::clock::Time;
+use nuthatch_sync::ring::RingKind;
+
+use super::client::Client;
+use nuthatch_partition::reclaim::{Age, balance};
+
+/// Partitions compared before one of them gives a block.
+const SAMPLES: usize = 8;
+
+/// What came of looking for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reclaimed {
+    /// The partition has more blocks than before.
+    Some,
+    /// Others have none to give: theirs are being read, or may not be evicted.
+    Nothing,
+    /// The partition wants none any more: another client, whose store it refused too, is getting them.
+    NotWanted,
+}
+
+impl<D: RingKind> Client<D> {
+    /// Gets blocks for a partition that has just refused a store from the others.
+    pub fn reclaim(&mut self, home: usize, now: Time) -> Reclaimed {
+        let wanted = self.run(home, now, |partition| partition.take_wanted());
+        if wanted == 0 {
+            return Reclaimed::NotWanted;
+        }
+        let mut got = Reclaimed::Nothing;
+        for _ in 0..wanted {
+            let room = self.shared.memory.blocks_left() > 0 || self.reclaim_one(Some(home), now);
+            if !room || !self.run(home, now, |partition| partition.receive()) {
+                break;
+            }
+            got = Reclaimed::Some;
+        }
+        got
+    }
+
+    /// How cold some partitions are, from `start` on.
+    fn ages(&mut self, start: usize, now: Time) -> Vec<Age> {
+        let count = self.channels.len();
+        let numbers = (start..start + SAMPLES.min(count)).map(|number| number % count);
+        numbers
+            .filter_map(|number| self.run(number, now, |partition| partition.age(number, now)))
+            .collect()
+    }
+
+    /// Makes one partition, the coldest of a few if it can, give a block to the pool.
+    fn reclaim_one(&mut self, except: Option<usize>, now: Time) -> bool {
+        let count = self.channels.len();
+        let start = self.shared.next_sample(SAMPLES);
+        let mut samples = self.ages(start, now);
+        samples.retain(|sample| Some(sample.partition) != except);
+        let coldest = samples.iter().max_by_key(|sample| sample.idle);
+        let coldest = coldest.map(|sample| sample.partition);
+        let others = (start..start + count)
+            .map(|number| number % count)
+            .filter(|&number| Some(number) != except);
+        coldest
+            .into_iter()
+            .chain(others)
+            .any(|number| self.run(number, now, |partition| partition.reclaim(now)))
+    }
+
+    /// Comes below a lowered limit, `budget` blocks at most. True if there is more to do.
+    pub fn shrink(&mut self, now: Time, budget: usize) -> bool {
+        for _ in 0..budget {
+            if self.shared.memory.blocks_over() == 0 || !self.reclaim_one(None, now) {
+                return false;
+            }
+        }
+        self.shared.memory.blocks_over() > 0
+    }
+
+    /// Lets the next partitions forget what has expired, looking at about `budget` partitions in all.
+    pub fn sweep(&mut self, now: Time, budget: usize) {
+        let count = self.channels.len();
+        let steps = count.min(budget.max(1));
+        let start = self.shared.next_sample(steps);
+        let each = (budget / steps).max(1);
+        for number in start..start + steps {
+            self.run(number % count, now, |partition| {
+                partition.sweep(now, each);
+                partition.trim();
+            });
+        }
+    }
+
+    /// Lets a cold partition give some blocks to the pool, where hot ones take what they need, if a
+    /// few that are looked at differ enough.
+    pub fn balance(&mut self, now: Time, budget: usize) {
+        let start = self.shared.next_sample(SAMPLES);
+        let samples = self.ages(start, now);
+        let memory = Arc::clone(&self.shared.memory);
+        balance(&memory, &samples, budget, |cold| {
+            self.run(cold, now, |partition| partition.reclaim(now))
+        });
+    }
+}

@@ -1,0 +1,312 @@
+//! What server threads and clients share.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use nuthatch_sync::clock::Time;
+use nuthatch_sync::lease::Lease;
+use nuthatch_sync::mutex::{Mutex, MutexGuard};
+use nuthatch_sync::ring::{Receiver, RingKind};
+use nuthatch_sync::shim::{AtomicU32, AtomicUsize, Ordering};
+use nuthatch_sync::wait::{Event, fence_before_wake};
+
+use nuthatch_engine::counters::Registry;
+use nuthatch_partition::{BlockMemory, Element, Partition};
+
+use super::control::{self, Controller, EPOCH, Sample};
+use super::count::{COUNTS, Count};
+
+/// What the engine, its server threads and its clients share.
+pub(super) struct Shared<D: RingKind> {
+    pub memory: Arc<BlockMemory>,
+    pub partitions: Box<[SharedPartition<D>]>,
+    pub servers: Box<[Inbox]>,
+    /// Server threads that may own partitions now: the first so many.
+    pub active: AtomicUsize,
+    /// 1: the server threads end.
+    pub stop: AtomicU32,
+    /// 1: a server thread panicked, and its partitions are nobody's.
+    pub broken: AtomicU32,
+    /// False: nothing is evicted to make room.
+    pub evicts: bool,
+    /// Clients serve themselves while a partition's owner sleeps.
+    pub self_service: bool,
+    pub counters: Registry<COUNTS>,
+    /// Where each client sleeps.
+    clients: Mutex<Vec<Arc<Event>>>,
+    adaptation: Mutex<Adaptation>,
+    /// The partition that maintenance looks at next.
+    next: AtomicUsize,
+}
+
+/// A server thread as others see it.
+#[derive(Default)]
+#[repr(align(64))]
+pub(super) struct Inbox {
+    /// Where it sleeps.
+    pub event: Event,
+    /// 1: it has panicked.
+    dead: AtomicU32,
+}
+
+/// What decides how many server threads own partitions.
+struct Adaptation {
+    controller: Controller,
+    /// When the epoch began, and what the counters said then.
+    since: Instant,
+    sums: [u64; COUNTS],
+}
+
+/// A partition's place.
+#[repr(align(64))]
+pub(super) struct SharedPartition<D: RingKind> {
+    pub lease: Lease<Served<D>>,
+    /// What the owner has to look at besides rings: joining clients and returned references, counted.
+    requests: AtomicU32,
+    joining: Mutex<Vec<ClientRing<D>>>,
+    /// References that were dropped where there was no ring.
+    returns: Mutex<Vec<Element>>,
+}
+
+/// A partition and the rings of its clients: its owner's alone.
+pub(super) struct Served<D: RingKind> {
+    pub partition: Partition,
+    pub clients: Vec<ClientRing<D>>,
+    requests_taken: u32,
+}
+
+/// A client as a partition sees it.
+pub(super) struct ClientRing<D: RingKind> {
+    pub receiver: D::Receiver,
+    /// The moment of its messages.
+    pub now: Time,
+    /// Where it waits.
+    pub event: Arc<Event>,
+    /// It was served since it was last woken.
+    pub called: bool,
+    /// It has disconnected.
+    pub left: bool,
+}
+
+impl<D: RingKind> ClientRing<D> {
+    /// A client that waits at `event`.
+    pub fn new(receiver: D::Receiver, event: Arc<Event>) -> Self {
+        Self {
+            receiver,
+            now: Time::default(),
+            event,
+            called: false,
+            left: false,
+        }
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
+}
+
+impl<D: RingKind> SharedPartition<D> {
+    pub fn new(owner: u32, partition: Partition) -> Self {
+        let served = Served {
+            partition,
+            clients: Vec::new(),
+            requests_taken: 0,
+        };
+        Self {
+            lease: Lease::new(owner, served),
+            requests: AtomicU32::new(0),
+            joining: Mutex::new(Vec::new()),
+            returns: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// A client comes. It is served once it has sent something and woken the owner.
+    pub fn welcome(&self, client_ring: ClientRing<D>) {
+        lock(&self.joining).push(client_ring);
+        self.post();
+    }
+
+    /// A reference is dropped. The owner need not hurry, so it is not woken.
+    pub fn give_back(&self, element: Element) {
+        lock(&self.returns).push(element);
+        self.post();
+    }
+
+    fn post(&self) {
+        // Release: pairs with the Acquire in `has_requests`; what is posted lies under locks anyway.
+        self.requests.fetch_add(1, Ordering::Release);
+    }
+
+    /// Owner: true if there is requests.
+    #[inline]
+    pub fn has_requests(&self, served: &Served<D>) -> bool {
+        // Acquire: pairs with the Release in `post`.
+        self.requests.load(Ordering::Acquire) != served.requests_taken
+    }
+
+    /// Owner: reads it.
+    #[cold]
+    pub fn take_requests(&self, served: &mut Served<D>) {
+        // Acquire: as above. What is posted after this is read next time.
+        served.requests_taken = self.requests.load(Ordering::Acquire);
+        served.clients.append(&mut lock(&self.joining));
+        for element in lock(&self.returns).drain(..) {
+            served.partition.decref(element);
+        }
+    }
+
+    /// Owner: true if there is something to do.
+    #[inline]
+    pub fn has_work(&self, served: &Served<D>) -> bool {
+        self.has_requests(served)
+            || served
+                .clients
+                .iter()
+                .any(|client_ring| client_ring.receiver.has_line())
+    }
+}
+
+impl<D: RingKind> Shared<D> {
+    /// What `partitions` and `min` to `max` server threads will share.
+    pub fn new(
+        memory: Arc<BlockMemory>,
+        partitions: impl ExactSizeIterator<Item = Partition>,
+        (min, max): (usize, usize),
+        evicts: bool,
+        self_service: bool,
+    ) -> Self {
+        let count = partitions.len();
+        let place = |(number, partition)| {
+            SharedPartition::new(control::owner(number, count, min), partition)
+        };
+        Self {
+            memory,
+            partitions: partitions.enumerate().map(place).collect(),
+            servers: (0..max).map(|_| Inbox::default()).collect(),
+            active: AtomicUsize::new(min),
+            stop: AtomicU32::new(0),
+            broken: AtomicU32::new(0),
+            evicts,
+            self_service,
+            counters: Registry::default(),
+            clients: Mutex::new(Vec::new()),
+            adaptation: Mutex::new(Adaptation {
+                controller: Controller::new(min, max.min(count)),
+                since: Instant::now(),
+                sums: [0; COUNTS],
+            }),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// True if a partition has the upper half of all hashes, or a part of it.
+    #[inline]
+    pub fn is_upper(&self, partition: usize) -> bool {
+        partition >= self.partitions.len() / 2
+    }
+
+    /// Wakes a server thread, if it sleeps, to see what was announced.
+    pub fn wake(&self, server: u32) {
+        self.servers[server as usize].event.wake();
+    }
+
+    fn wake_all(&self) {
+        fence_before_wake();
+        for server in &self.servers {
+            server.event.wake();
+        }
+    }
+
+    /// Ends all server threads.
+    pub fn stop(&self) {
+        self.stop.store(1, Ordering::Relaxed);
+        self.wake_all();
+    }
+
+    /// A server thread, or a client that served in its place, has panicked: nobody may wait for it.
+    pub fn raise_alarm(&self, server: Option<u32>) {
+        if let Some(server) = server {
+            self.servers[server as usize]
+                .dead
+                .store(1, Ordering::Relaxed);
+        }
+        self.broken.store(1, Ordering::Relaxed);
+        fence_before_wake();
+        for client in &*lock(&self.clients) {
+            client.wake();
+        }
+    }
+
+    /// A client joins.
+    pub fn register(&self, event: &Arc<Event>) {
+        lock(&self.clients).push(Arc::clone(event));
+    }
+
+    /// A client leaves.
+    pub fn unregister(&self, event: &Arc<Event>) {
+        lock(&self.clients).retain(|other| !Arc::ptr_eq(other, event));
+    }
+
+    #[inline]
+    pub fn is_stopping(&self) -> bool {
+        // Relaxed: the flag is all there is to see.
+        self.stop.load(Ordering::Relaxed) != 0
+    }
+
+    #[inline]
+    pub fn is_broken(&self) -> bool {
+        // Relaxed: as above.
+        self.broken.load(Ordering::Relaxed) != 0
+    }
+
+    /// True if the owner of a partition has panicked, or the client that served in its place.
+    pub fn is_abandoned(&self, partition: usize) -> bool {
+        let lease = &self.partitions[partition].lease;
+        let dead = |server: u32| self.servers[server as usize].dead.load(Ordering::Relaxed) != 0;
+        self.is_broken() && (lease.is_abandoned() || dead(lease.owner()))
+    }
+
+    /// Where to look next for partitions to compare.
+    pub fn next_sample(&self, count: usize) -> usize {
+        // Relaxed: where to begin does not matter.
+        self.next.fetch_add(count, Ordering::Relaxed) % self.partitions.len()
+    }
+
+    /// If an epoch is over, decides how many server threads own partitions.
+    pub fn control(&self, now: Instant) {
+        let Some(mut adaptation) = self.adaptation.try_lock() else {
+            return;
+        };
+        let elapsed = now.duration_since(adaptation.since);
+        if elapsed < EPOCH {
+            return;
+        }
+        let sums = self.counters.sums();
+        let before = std::mem::replace(&mut adaptation.sums, sums);
+        adaptation.since = now;
+        // There was a rest in between: nothing can be learnt from it.
+        if elapsed > 3 * EPOCH {
+            return;
+        }
+        let rise = |count: Count| (sums[count as usize] - before[count as usize]) as f64;
+        let active = self.active.load(Ordering::Relaxed);
+        let threads = adaptation.controller.decide(Sample {
+            rate: rise(Count::Served) / elapsed.as_secs_f64(),
+            busy: rise(Count::BusyNanos) / elapsed.as_nanos() as f64 / active as f64,
+        });
+        if threads != active {
+            self.share_out(threads);
+        }
+    }
+
+    /// Makes the first so many server threads the owners of all partitions.
+    pub fn share_out(&self, threads: usize) {
+        // Relaxed: a statistic.
+        self.active.store(threads, Ordering::Relaxed);
+        for (number, place) in self.partitions.iter().enumerate() {
+            let owner = control::owner(number, self.partitions.len(), threads);
+            place.lease.assign(owner);
+        }
+        self.wake_all();
+    }
+}

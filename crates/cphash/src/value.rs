@@ -1,0 +1,89 @@
+//! A large value, read in place by a client that has a reference to its element.
+
+use std::sync::Arc;
+
+use nuthatch_sync::ring::RingKind;
+
+use super::shared::Shared;
+use nuthatch_engine::Value;
+use nuthatch_partition::Element;
+
+/// A value in place. Its bytes stay where and what they are until it is dropped.
+pub struct CpValue<D: RingKind>(Bytes<D>);
+
+enum Bytes<D: RingKind> {
+    Pinned {
+        shared: Arc<Shared<D>>,
+        partition: usize,
+        element: Element,
+        key_len: usize,
+        len: usize,
+    },
+    /// What had to be copied to make room.
+    Copied(Vec<u8>),
+}
+
+impl<D: RingKind> CpValue<D> {
+    /// Takes over a reference that the caller has.
+    pub(super) fn pinned(
+        shared: &Arc<Shared<D>>,
+        partition: usize,
+        element: Element,
+        key_len: usize,
+        len: usize,
+    ) -> Self {
+        Self(Bytes::Pinned {
+            shared: Arc::clone(shared),
+            partition,
+            element,
+            key_len,
+            len,
+        })
+    }
+
+    pub(super) fn copied(value: Vec<u8>) -> Self {
+        Self(Bytes::Copied(value))
+    }
+}
+
+impl<D: RingKind> Value for CpValue<D> {
+    fn len(&self) -> usize {
+        match &self.0 {
+            Bytes::Pinned { len, .. } => *len,
+            Bytes::Copied(value) => value.len(),
+        }
+    }
+
+    fn chunk(&self, offset: usize) -> &[u8] {
+        match &self.0 {
+            Bytes::Pinned {
+                shared,
+                element,
+                key_len,
+                len,
+                ..
+            } => {
+                let rest = len.saturating_sub(offset);
+                // SAFETY: self has a reference to the element, which is READY: neither its bytes
+                // nor its lines change before the reference is given back, when self is dropped.
+                unsafe { shared.memory.stretch(*element, key_len + offset, rest) }
+            }
+            Bytes::Copied(value) => value.get(offset..).unwrap_or_default(),
+        }
+    }
+}
+
+impl<D: RingKind> Drop for CpValue<D> {
+    fn drop(&mut self) {
+        // On any thread, at any time: there is no ring to send a release on.
+        if let Bytes::Pinned {
+            shared,
+            partition,
+            element,
+            ..
+        } = &self.0
+        {
+            shared.partitions[*partition].give_back(*element);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Recomputes every numbered invariant from the bytes. Nothing else may run meanwhile.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Cuckoo;
+use super::index::Position;
+use super::layout::Variant;
+use nuthatch_store::count::Count;
+use nuthatch_store::item::Header;
+use nuthatch_store::slab::arena::Chunk;
+
+impl<D: Variant> Cuckoo<D> {
+    pub(super) fn audit_all(&self) -> Result<(), String> {
+        self.store.audit()?;
+        let mut used = HashSet::new();
+        let mut keys = HashMap::new();
+        let buckets = self.index.geometry().live_buckets();
+        for bucket in 0..buckets {
+            for slot in 0..D::SLOTS {
+                self.audit_slot(Position { bucket, slot }, &mut used, &mut keys)?;
+            }
+        }
+        self.audit_counts(keys.len(), &used)
+    }
+
+    fn audit_slot(
+        &self,
+        at: Position,
+        used: &mut HashSet<Chunk>,
+        keys: &mut HashMap<Vec<u8>, Position>,
+    ) -> Result<(), String> {
+        let slot = self.index.load(at);
+        if slot.is_empty() {
+            return Ok(());
+        }
+        let chunk = slot.chunk::<D>();
+        let header = Header::load(&self.store.arena, chunk);
+        if !header.is_item() {
+            return Err(format!(
+                "store 1: {at:?} refers to {chunk:?}, which holds no item"
+            ));
+        }
+        if !used.insert(chunk) {
+            return Err(format!("cuckoo 1: two slots refer to {chunk:?}"));
+        }
+        let shape = header.shape(self.store.chunk_max());
+        for index in 0..shape.segments() {
+            let segment = self.store.segment(chunk, &shape, index);
+            if Header::load(&self.store.arena, segment).segment_of() != Some(chunk) {
+                return Err(format!(
+                    "store 1: segment {index} of {chunk:?} does not know it"
+                ));
+            }
+            if !used.insert(segment) {
+                return Err(format!("store 1: {segment:?} is used twice"));
+            }
+        }
+        let Some(place) = self.candidates_of(chunk) else {
+            return Err(format!("store 1: the item in {at:?} has no key"));
+        };
+        let geometry = self.index.geometry();
+        let homes = [geometry.locate(place.first), geometry.locate(place.second)];
+        if !homes.contains(&at.bucket) || place.tag != slot.tag::<D>() {
+            return Err(format!(
+                "cuckoo 1: the item in {at:?} belongs into {homes:?}"
+            ));
+        }
+        let mut key = vec![std::mem::MaybeUninit::new(0); header.key_len()];
+        self.store.arena.read(chunk, header.key_start(), &mut key);
+        // SAFETY: made initialised, written over since.
+        let key = unsafe { key.assume_init_ref() }.to_vec();
+        match keys.insert(key, at) {
+            Some(other) => Err(format!("cuckoo 2: {at:?} and {other:?} hold the same key")),
+            None => Ok(()),
+        }
+    }
+
+    fn audit_counts(&self, items: usize, used: &HashSet<Chunk>) -> Result<(), String> {
+        let sums = self.counters.sums();
+        let counted = sums[Count::Linked as usize].wrapping_sub(sums[Count::Unlinked as usize]);
+        if counted != items as u64 {
+            return Err(format!(
+                "statistics: {items} items in the index, {counted} counted"
+            ));
+        }
+        self.store.audit_linked(used.len())
+    }
+}

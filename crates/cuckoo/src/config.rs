@@ -1,0 +1,62 @@
+//! What a cuckoo engine is made from.
+
+use nuthatch_engine::KeyHasher;
+pub use nuthatch_store::eviction::removals::{Listener, RemovalCause};
+use nuthatch_store::slab::limits::Limits;
+pub use nuthatch_store::slab::limits::{ITEM_SIZE_LIMIT, MEMORY_MIN};
+use nuthatch_store::slab::sizes::{CHUNK_MIN, PAGE};
+
+/// What a cuckoo engine is made from.
+#[derive(Clone)]
+pub struct CuckooConfig {
+    /// Bytes for items, index and recency bits together. At least [`MEMORY_MIN`].
+    pub memory_limit: usize,
+    /// Bytes up to which the limit may be raised while running, and so the address space that is reserved. Only
+    /// what is used of it becomes memory. 0, or less than the limit: the limit. Of a limit below 64 MiB at most
+    /// 16,384 of its small pages, which is 256 MiB of a limit of 1 MiB.
+    pub memory_limit_max: usize,
+    /// The largest item in bytes (header, key, value), 1 KiB to 1 GiB.
+    pub item_size_max: usize,
+    /// False: a full store is refused instead of evicting.
+    pub evicts: bool,
+    /// Bytes of the smallest chunk.
+    pub chunk_min: usize,
+    /// Ratio of neighbouring classes' chunks, over 1.
+    pub growth_factor: f64,
+    /// Items the index has room for at the start. `None`: one for each KiB of memory; see
+    /// [`nuthatch_hash::sizing::index`].
+    pub initial_items: Option<usize>,
+    /// The hash function; a random seed by default.
+    pub hasher: KeyHasher,
+    /// Told of evictions.
+    pub listener: Option<Listener>,
+}
+
+impl Default for CuckooConfig {
+    fn default() -> Self {
+        Self {
+            memory_limit: 64 * PAGE,
+            memory_limit_max: 0,
+            item_size_max: PAGE,
+            evicts: true,
+            chunk_min: CHUNK_MIN,
+            growth_factor: 1.25,
+            initial_items: None,
+            hasher: KeyHasher::random(),
+            listener: None,
+        }
+    }
+}
+
+impl CuckooConfig {
+    /// An error in words, or nothing.
+    pub fn check(&self) -> Result<(), String> {
+        let limits = Limits {
+            memory_limit: self.memory_limit,
+            item_size_max: self.item_size_max,
+            chunk_min: self.chunk_min,
+            growth_factor: self.growth_factor,
+        };
+        limits.check()
+    }
+}

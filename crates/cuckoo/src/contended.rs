@@ -1,0 +1,296 @@
+//! Readers and rewriters beside a writer that is always faster. It runs in the middle of what they do, whenever
+//! their key is not locked, so each test knows how often it spoiled an attempt.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::config::CuckooConfig;
+use super::get::ATTEMPTS;
+use super::handle::CuckooHandle;
+use super::index::Candidates;
+use super::layout::EightWay;
+use super::*;
+use nuthatch_engine::reply::{Item, Replies, Reply};
+use nuthatch_engine::request::{Key, Leave, Op, Read, Removal, Request, Store as Put, StoreMode};
+use nuthatch_engine::{Cursor, Handle, Value};
+use nuthatch_store::slab::watch::{Meddling, meddle};
+
+const NOW: Time = Time(16);
+const KEY: &[u8] = b"contended";
+
+/// More than that many times nobody is to be spoiled.
+const ENOUGH: usize = 4 * ATTEMPTS;
+
+type Engine8 = Cuckoo<EightWay>;
+
+fn engine() -> Arc<Engine8> {
+    Arc::new(Cuckoo::new(CuckooConfig::default()).unwrap())
+}
+
+fn place(engine: &Engine8) -> Candidates {
+    engine.index.place(engine.hasher.hash(KEY))
+}
+
+/// What one request was answered.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    Value(Vec<u8>),
+    Found,
+    Stored,
+    Removed,
+    Other,
+}
+
+/// The answer to one request; `meddler` is called each time that room for a value is asked for.
+struct One<F> {
+    meddler: F,
+    room: Vec<MaybeUninit<u8>>,
+    answer: Answer,
+}
+
+impl<F> One<F> {
+    fn new(meddler: F) -> Self {
+        Self {
+            meddler,
+            room: Vec::new(),
+            answer: Answer::Other,
+        }
+    }
+}
+
+impl<V: Value, F: FnMut()> Replies<V> for One<F> {
+    fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        (self.meddler)();
+        self.room = vec![MaybeUninit::new(0); item.value_len];
+        &mut self.room
+    }
+    fn commit(&mut self, _: usize) {
+        // SAFETY: made initialised, and only ever written.
+        let bytes = self.room.iter().map(|byte| unsafe { byte.assume_init() });
+        self.answer = Answer::Value(bytes.collect());
+    }
+    fn retract(&mut self, _: usize) {}
+    fn large(&mut self, _: usize, _: &Item, value: V) {
+        let mut bytes = Vec::new();
+        while bytes.len() < value.len() {
+            bytes.extend_from_slice(value.chunk(bytes.len()));
+        }
+        self.answer = Answer::Value(bytes);
+    }
+    fn done(&mut self, _: usize, reply: Reply) {
+        self.answer = match reply {
+            Reply::Stored(_) => Answer::Stored,
+            Reply::Found(_) => Answer::Found,
+            Reply::Removed => Answer::Removed,
+            _ => Answer::Other,
+        };
+    }
+}
+
+fn ask(handle: &mut CuckooHandle<EightWay>, op: Op<'_>, meddler: impl FnMut()) -> Answer {
+    let key = Key::new(KEY, &handle.engine().hasher.clone());
+    let mut one = One::new(meddler);
+    handle.execute(NOW, &[Request { key, op }], &mut one);
+    one.answer
+}
+
+fn set(handle: &mut CuckooHandle<EightWay>, value: &[u8]) {
+    assert_eq!(
+        ask(handle, Op::Store(Put::set(value)), || {}),
+        Answer::Stored
+    );
+}
+
+fn get(engine: &Arc<Engine8>) -> Vec<u8> {
+    match ask(&mut engine.handle(), Op::Get, || {}) {
+        Answer::Value(value) => value,
+        answer => panic!("{answer:?}"),
+    }
+}
+
+/// Stores a new value of `len` bytes whenever the key is not locked, up to `turns` times.
+fn writer(
+    engine: &Arc<Engine8>,
+    len: usize,
+    turns: usize,
+) -> (impl FnMut() + use<>, Arc<AtomicUsize>) {
+    let written = Arc::new(AtomicUsize::new(0));
+    let (engine, count) = (Arc::clone(engine), Arc::clone(&written));
+    let mut handle = engine.handle();
+    let meddler = move || {
+        if engine.index.begin_at_rest(&place(&engine)).is_some()
+            && count.load(Ordering::Relaxed) < turns
+        {
+            let turn = 1 + count.fetch_add(1, Ordering::Relaxed);
+            set(&mut handle, &value(turn, len));
+        }
+    };
+    (meddler, written)
+}
+
+/// The value of a turn.
+fn value(turn: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (turn + at / 100) as u8).collect()
+}
+
+#[test]
+fn a_read_that_is_spoiled_each_time_takes_the_lock() {
+    for op in [Op::Get, Op::Read(Read::default())] {
+        let engine = engine();
+        let mut handle = engine.handle();
+        set(&mut handle, &value(0, 500));
+        let (meddler, written) = writer(&engine, 500, ENOUGH);
+        let answer = ask(&mut handle, op, meddler);
+        let written = written.load(Ordering::Relaxed);
+        // A plain get has its usual way before these.
+        assert!(
+            (ATTEMPTS..=ATTEMPTS + 1).contains(&written),
+            "{written} attempts"
+        );
+        assert_eq!(answer, Answer::Value(value(written, 500)));
+        assert!(engine.stats().read_retries >= ATTEMPTS as u64);
+        engine.audit().unwrap();
+    }
+}
+
+#[test]
+fn a_visit_that_is_spoiled_each_time_takes_the_lock() {
+    let engine = engine();
+    let mut handle = engine.handle();
+    // Numbers are changed where they lie, so the walk does not lose the item.
+    set(&mut handle, b"100");
+    let (seen, turns) = (Arc::clone(&engine), Arc::new(AtomicUsize::new(0)));
+    let (count, mut writer) = (Arc::clone(&turns), engine.handle());
+    let meddling: Meddling = meddle(move || {
+        if seen.index.begin_at_rest(&place(&seen)).is_some()
+            && count.load(Ordering::Relaxed) < ENOUGH
+        {
+            count.fetch_add(1, Ordering::Relaxed);
+            let up = Op::Delta(nuthatch_engine::request::Delta::up(1));
+            ask(&mut writer, up, || {});
+        }
+    });
+    let mut met = Vec::new();
+    let mut from = Some(Cursor::default());
+    while let Some(cursor) = from {
+        from = handle.visit(NOW, cursor, 1000, &mut |visit| {
+            met.push(visit.value.to_vec())
+        });
+    }
+    drop(meddling);
+    let turns = turns.load(Ordering::Relaxed);
+    assert_eq!(turns, ATTEMPTS);
+    assert_eq!(met, [(100 + turns).to_string().into_bytes()]);
+}
+
+/// A rewrite that keeps a long value, and what comes of it.
+struct Case {
+    op: Op<'static>,
+    answer: Answer,
+    after: fn(Vec<u8>) -> Vec<u8>,
+}
+
+fn cases() -> [Case; 3] {
+    let store = |mode| {
+        Op::Store(Put {
+            mode,
+            ..Put::set(b"more")
+        })
+    };
+    let stale = Removal {
+        leave: Leave::Stale {
+            expiry: None,
+            new_cas: None,
+        },
+        ..Removal::default()
+    };
+    [
+        Case {
+            op: store(StoreMode::Append),
+            answer: Answer::Stored,
+            after: |value| [&value, &b"more"[..]].concat(),
+        },
+        Case {
+            op: store(StoreMode::Prepend),
+            answer: Answer::Stored,
+            after: |value| [&b"more"[..], &value].concat(),
+        },
+        Case {
+            op: Op::Remove(stale),
+            answer: Answer::Removed,
+            after: |value| value,
+        },
+    ]
+}
+
+/// Lengths in one chunk and in segments.
+const LONG: [usize; 2] = [100_000, 900_000];
+
+#[test]
+fn a_long_value_is_not_copied_under_the_lock() {
+    for len in LONG {
+        for Case { op, answer, after } in cases() {
+            let engine = engine();
+            let mut handle = engine.handle();
+            set(&mut handle, &value(0, len));
+            let seen = Arc::clone(&engine);
+            let reads = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&reads);
+            let meddling = meddle(move || {
+                let free = seen.index.begin_at_rest(&place(&seen)).is_some();
+                assert!(free, "copied under the lock");
+                count.fetch_add(1, Ordering::Relaxed);
+            });
+            assert_eq!(ask(&mut handle, op, || {}), answer);
+            drop(meddling);
+            assert!(reads.load(Ordering::Relaxed) > 0);
+            assert_eq!(get(&engine), after(value(0, len)));
+            drop(handle);
+            engine.audit().unwrap();
+        }
+    }
+}
+
+/// What was copied is not stored if the item is another by now: the new one is what is appended to.
+#[test]
+fn a_value_that_is_replaced_while_it_is_copied_is_copied_again() {
+    for len in LONG {
+        for turns in [1, 2] {
+            for Case { op, answer, after } in cases() {
+                let engine = engine();
+                let mut handle = engine.handle();
+                set(&mut handle, &value(0, len));
+                let (meddler, written) = writer(&engine, len, turns);
+                let meddling = meddle(meddler);
+                assert_eq!(ask(&mut handle, op, || {}), answer);
+                drop(meddling);
+                assert_eq!(written.load(Ordering::Relaxed), turns);
+                assert_eq!(get(&engine), after(value(turns, len)));
+                drop(handle);
+                engine.audit().unwrap();
+            }
+        }
+    }
+}
+
+/// One that is replaced each time is copied under the lock in the end, and whole.
+#[test]
+fn a_value_that_is_replaced_each_time_is_copied_under_the_lock() {
+    const LEN: usize = 20_000;
+    for Case { op, answer, after } in cases() {
+        let engine = engine();
+        let mut handle = engine.handle();
+        set(&mut handle, &value(0, LEN));
+        let (meddler, written) = writer(&engine, LEN, usize::MAX);
+        let meddling = meddle(meddler);
+        assert_eq!(ask(&mut handle, op, || {}), answer);
+        drop(meddling);
+        let written = written.load(Ordering::Relaxed);
+        // At each piece of each copy but the last.
+        assert!(written > ENOUGH, "{written}");
+        assert_eq!(get(&engine), after(value(written, LEN)));
+        drop(handle);
+        engine.audit().unwrap();
+    }
+}

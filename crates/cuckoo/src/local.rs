@@ -1,0 +1,53 @@
+//! What each thread has for itself.
+
+use super::search::Searcher;
+use nuthatch_store::count::{Count, Counted};
+use nuthatch_store::eviction::reclaim::PerThread;
+use nuthatch_store::eviction::removals::Queue;
+use nuthatch_store::timestamps::SequenceBlock;
+use std::cell::RefCell;
+
+/// A thread's own: counters, search buffers, unused sequences.
+pub struct Local {
+    /// Its counters.
+    pub counters: Counted,
+    /// Its search for cuckoo paths.
+    pub searcher: Searcher,
+    /// Its unused sequences.
+    pub sequences: SequenceBlock,
+    /// What its operation has removed and not told yet; never borrowed while the listener is called.
+    pub removed: RefCell<Queue>,
+}
+
+impl Local {
+    /// A new thread's.
+    pub fn new(counters: Counted, seed: u64) -> Self {
+        Self {
+            counters,
+            searcher: Searcher::new(seed),
+            sequences: SequenceBlock::default(),
+            removed: RefCell::default(),
+        }
+    }
+
+    /// Counts plain gets that went the usual way: a hit looked at one item, a miss at none.
+    #[inline(always)]
+    pub fn count_fast(&self, hits: u64, misses: u64) {
+        self.counters.add(Count::FastHits as usize, hits);
+        self.counters.add(Count::FastMisses as usize, misses);
+    }
+}
+
+impl PerThread for Local {
+    fn counters(&self) -> &Counted {
+        &self.counters
+    }
+
+    fn sequences(&mut self) -> &mut SequenceBlock {
+        &mut self.sequences
+    }
+
+    fn removed(&self) -> Option<&RefCell<Queue>> {
+        Some(&self.removed)
+    }
+}

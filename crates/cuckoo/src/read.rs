@@ -1,0 +1,231 @@
+//! Reads that look at more than the value, or change the item: gat, touch, and the meta commands'.
+
+use std::sync::Arc;
+
+use nuthatch_sync::clock::Time;
+
+use super::get::{ATTEMPTS, Attempt};
+use super::handle::{COPY_MAX, CuckooValue};
+use super::index::LockedBuckets;
+use super::layout::Variant;
+use super::local::Local;
+use super::{Cuckoo, Found, plain_item};
+use nuthatch_engine::reply::{Item, Replies, Reply};
+use nuthatch_engine::request::{Expiry, Read};
+use nuthatch_engine::semantics::wins;
+use nuthatch_store::count::Count;
+use nuthatch_store::eviction::reclaim::Reclaim;
+use nuthatch_store::item::Header;
+use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::slab::fresh::Fresh;
+use nuthatch_store::table::{Lookup, Step, Table, answer_vivified};
+
+impl<D: Variant> Cuckoo<D> {
+    /// Answers with the value of an item whose lock is held, and releases it.
+    pub(super) fn hand_out(
+        self: &Arc<Self>,
+        locked: LockedBuckets<'_, D>,
+        chunk: Chunk,
+        header: &Header,
+        item: Item,
+        index: usize,
+        replies: &mut dyn Replies<CuckooValue<D>>,
+    ) {
+        let shape = header.shape(self.store.chunk_max());
+        if item.value_len > COPY_MAX {
+            self.store.pins.pin(chunk);
+            drop(locked);
+            let value = CuckooValue::new(Arc::clone(self), chunk, header);
+            replies.large(index, &item, value);
+        } else {
+            // Copied under the lock: what was changed and what is answered are one.
+            let into = replies.begin(index, &item);
+            self.store.read_value(chunk, &shape, 0, into);
+            drop(locked);
+            replies.commit(index);
+        }
+    }
+
+    /// A read with options.
+    pub(super) fn read(
+        self: &Arc<Self>,
+        local: &mut Local,
+        lookup: &Lookup<'_>,
+        read: &Read,
+        replies: &mut dyn Replies<CuckooValue<D>>,
+    ) {
+        if !self.read_unchanged(local, lookup, read, replies) {
+            self.read_changing(local, lookup, read, replies);
+        }
+    }
+
+    /// Answers a read that changes nothing, without a lock. False if it may have to change
+    /// something, must hold a large value in place, or is left no other way by writers.
+    fn read_unchanged(
+        &self,
+        local: &Local,
+        lookup: &Lookup<'_>,
+        read: &Read,
+        replies: &mut dyn Replies<CuckooValue<D>>,
+    ) -> bool {
+        let Lookup {
+            now,
+            ref key,
+            index,
+        } = *lookup;
+        let place = &self.index.place(key.hash());
+        if read.touch.is_some() {
+            return false;
+        }
+        for _ in 0..ATTEMPTS {
+            let (snapshot, buckets) = self.index.begin(place);
+            let found = self.find(local, place.tag, buckets, key);
+            let Some(found) = found.filter(|found| self.is_live(&found.header, now)) else {
+                if read.vivify.is_some() {
+                    return false;
+                }
+                match self.settle(&snapshot, || replies.done(index, Reply::Miss)) {
+                    Attempt::Done => return true,
+                    _ => continue,
+                }
+            };
+            let item = self.item(found.chunk, &found.header, read.idle.then_some(now));
+            let value = read.value && read.unless_cas != Some(item.cas);
+            if wins(read, &item, now) || (value && item.value_len > COPY_MAX) {
+                return false;
+            }
+            if value {
+                let shape = found.header.shape(self.store.chunk_max());
+                self.store
+                    .read_value(found.chunk, &shape, 0, replies.begin(index, &item));
+            }
+            match (self.index.unchanged(&snapshot), value) {
+                (true, true) => replies.commit(index),
+                (true, false) => replies.done(index, Reply::Found(item)),
+                (false, laid_down) => {
+                    if laid_down {
+                        replies.retract(index);
+                    }
+                    local.counters.one(Count::Retries);
+                    continue;
+                }
+            }
+            if read.bump {
+                self.store.hit(found.chunk, &found.header);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// A read that changes the item, or creates it, under its lock.
+    fn read_changing(
+        self: &Arc<Self>,
+        local: &mut Local,
+        lookup: &Lookup<'_>,
+        read: &Read,
+        replies: &mut dyn Replies<CuckooValue<D>>,
+    ) {
+        let Lookup {
+            now,
+            ref key,
+            index,
+        } = *lookup;
+        let place = &self.index.place(key.hash());
+        let turn = |local: &mut Local, spare: &mut Option<Fresh>| {
+            let locked = self.index.lock(place);
+            let found = self.find_locked(local, &locked, key);
+            if let Some(found) = found.filter(|found| self.is_live(&found.header, now)) {
+                self.read_hit(locked, now, found, read, index, replies);
+                return Step::Done(());
+            }
+            let Some(expiry) = read.vivify else {
+                locked.release_unmodified();
+                replies.done(index, Reply::Miss);
+                return Step::Done(());
+            };
+            let shape = self.shape(key.bytes().len(), 0, read.new_cas.is_some());
+            let Some(fresh) = spare.take() else {
+                locked.release_unmodified();
+                return Step::Wants(shape);
+            };
+            let above = found.map_or(0, |found| found.header.sequence());
+            let fields = self.vivified(local, now, above, expiry, read);
+            self.store.start(&fresh);
+            match self.link(local, locked, found, fresh, &fields) {
+                Ok(header) => answer_vivified(&header, read, index, replies),
+                Err(unlinked) => {
+                    *spare = Some(unlinked);
+                    if self.make_room(local, now, place) {
+                        return Step::Wants(shape);
+                    }
+                    local.counters.one(Count::OutOfMemory);
+                    replies.done(index, Reply::OutOfMemory);
+                }
+            }
+            Step::Done(())
+        };
+        if let Err(refusal) = self.with_memory(local, lookup, turn) {
+            replies.done(index, refusal);
+        }
+        self.help_growth();
+    }
+
+    /// A hit under the lock: everything that the read decides and changes.
+    fn read_hit(
+        self: &Arc<Self>,
+        locked: LockedBuckets<'_, D>,
+        now: Time,
+        mut found: Found,
+        read: &Read,
+        index: usize,
+        replies: &mut dyn Replies<CuckooValue<D>>,
+    ) {
+        let mut item = self.item(found.chunk, &found.header, read.idle.then_some(now));
+        let changed = self.mark(found.chunk, &mut found.header, &mut item, now, read);
+        if read.bump {
+            self.store.hit(found.chunk, &found.header);
+        }
+        if read.value && read.unless_cas != Some(item.cas) {
+            self.hand_out(locked, found.chunk, &found.header, item, index, replies);
+        } else if changed {
+            drop(locked);
+            replies.done(index, Reply::Found(item));
+        } else {
+            locked.release_unmodified();
+            replies.done(index, Reply::Found(item));
+        }
+    }
+
+    /// Gives the key's item a new expiry if it still has this cas. True if it did.
+    pub(super) fn touch_if(
+        &self,
+        local: &Local,
+        lookup: &Lookup<'_>,
+        cas: u64,
+        expiry: Expiry,
+    ) -> bool {
+        let locked = self.index.lock(&self.index.place(lookup.key.hash()));
+        let same =
+            |found: &Found| self.is_live(&found.header, lookup.now) && found.header.cas() == cas;
+        let found = self.find_locked(local, &locked, &lookup.key);
+        let Some(mut found) = found.filter(same) else {
+            locked.release_unmodified();
+            return false;
+        };
+        let touch = Read {
+            touch: Some(expiry),
+            ..Read::default()
+        };
+        let mut item = plain_item(&found.header);
+        self.mark(
+            found.chunk,
+            &mut found.header,
+            &mut item,
+            lookup.now,
+            &touch,
+        );
+        drop(locked);
+        true
+    }
+}

@@ -1,0 +1,197 @@
+//! Writing: stores and removals.
+//!
+//! A store fills its chunk first, while nobody else knows of it, and takes the lock only to look at
+//! what is there and to swap one word. Stores that depend on what is there:
+//! see [`table`].
+
+use nuthatch_sync::clock::Time;
+
+use super::index::{LockedBuckets, Position};
+use super::layout::{Slot, Variant};
+use super::local::Local;
+use super::{Cuckoo, Found, plain_item};
+use nuthatch_engine::reply::Reply;
+use nuthatch_engine::request::{Condition, Store};
+use nuthatch_engine::semantics::{allows, permit};
+use nuthatch_store::count::Count;
+use nuthatch_store::eviction::reclaim::Reclaim;
+use nuthatch_store::item::{Fields, Header, Shape};
+use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::slab::fresh::Fresh;
+use nuthatch_store::slab::unlinked::Unlinked;
+use nuthatch_store::table;
+use nuthatch_store::table::{Lookup, Table};
+
+impl<D: Variant> Cuckoo<D> {
+    /// Puts a filled item into the table: in the place of `found`, or into a free slot; gives it back
+    /// if there is none.
+    pub(super) fn link(
+        &self,
+        local: &mut Local,
+        locked: LockedBuckets<'_, D>,
+        found: Option<Found>,
+        fresh: Fresh,
+        fields: &Fields,
+    ) -> Result<Header, Fresh> {
+        match found.map(|found| found.at).or_else(|| locked.free_slot()) {
+            Some(at) => Ok(self.link_at(at, local, locked, found, fresh, fields)),
+            None => {
+                locked.release_unmodified();
+                Err(fresh)
+            }
+        }
+    }
+
+    /// Finishes the header and stores the slot: the moment from which readers find the item.
+    fn link_at(
+        &self,
+        at: Position,
+        local: &mut Local,
+        locked: LockedBuckets<'_, D>,
+        found: Option<Found>,
+        fresh: Fresh,
+        fields: &Fields,
+    ) -> Header {
+        let header = Header::new(&fresh.shape, fields);
+        header.store(&self.store.arena, fresh.chunk);
+        locked.store(at, Slot::new::<D>(locked.place.tag, fresh.chunk));
+        drop(locked);
+        match found {
+            Some(found) => {
+                local
+                    .counters
+                    .item_swapped(&self.store, &found.header, &header);
+                // The slot refers to another item now.
+                self.store.retire(Unlinked::new(found.chunk, found.header));
+            }
+            None => local.counters.item_in(&self.store, &header),
+        }
+        header
+    }
+}
+
+/// A live item under its key's two locks.
+pub struct LockedItem<'t, D: Variant> {
+    locked: LockedBuckets<'t, D>,
+    found: Found,
+}
+
+impl<D: Variant> table::LockedItem for LockedItem<'_, D> {
+    #[inline]
+    fn chunk(&self) -> Chunk {
+        self.found.chunk
+    }
+
+    #[inline]
+    fn header(&self) -> &Header {
+        &self.found.header
+    }
+
+    #[inline]
+    fn release(self) {
+        self.locked.release_unmodified();
+    }
+}
+
+impl<D: Variant> Table for Cuckoo<D> {
+    type LockedItem<'t> = LockedItem<'t, D>;
+
+    fn shape(&self, key_len: usize, value_len: usize, wide: bool) -> Shape {
+        Shape::new(key_len, value_len, wide, self.store.chunk_max())
+    }
+
+    #[inline(always)]
+    fn hold(&self, local: &Local, lookup: &Lookup<'_>) -> Option<LockedItem<'_, D>> {
+        let locked = self.index.lock(&self.index.place(lookup.key.hash()));
+        let found = self.find_locked(local, &locked, &lookup.key);
+        match found.filter(|found| self.is_live(&found.header, lookup.now)) {
+            Some(found) => Some(LockedItem { locked, found }),
+            None => {
+                locked.release_unmodified();
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn used(&self, held: &LockedItem<'_, D>) {
+        self.store.hit(held.found.chunk, &held.found.header);
+    }
+
+    #[inline]
+    fn replace(
+        &self,
+        local: &mut Local,
+        _now: Time,
+        held: LockedItem<'_, D>,
+        fresh: Fresh,
+        fields: &Fields,
+    ) -> Header {
+        let LockedItem { locked, found } = held;
+        self.link_at(found.at, local, locked, Some(found), fresh, fields)
+    }
+
+    fn publish(
+        &self,
+        local: &mut Local,
+        lookup: &Lookup<'_>,
+        mut fresh: Fresh,
+        store: &Store<'_>,
+    ) -> Reply {
+        let Lookup { now, ref key, .. } = *lookup;
+        let place = &self.index.place(key.hash());
+        self.timestamps.note_expiry(store.expiry);
+        // Ends when there is room: each turn either finds a slot or makes one.
+        loop {
+            let locked = self.index.lock(place);
+            let found = self.find_locked(local, &locked, key);
+            let live = found.filter(|found| self.is_live(&found.header, now));
+            let stale = match allows(store, live.as_ref().map(|found| &found.header)) {
+                Ok(stale) => stale,
+                Err(refusal) => {
+                    locked.release_unmodified();
+                    self.store.discard(fresh);
+                    return refusal;
+                }
+            };
+            let fields = self.stored(local, now, store, found.map(|found| found.header), stale);
+            self.store.start(&fresh);
+            match self.link(local, locked, found, fresh, &fields) {
+                Ok(header) => {
+                    local.counters.one(Count::Stored);
+                    return Reply::Stored(plain_item(&header));
+                }
+                Err(unlinked) => fresh = unlinked,
+            }
+            if !self.make_room(local, now, place) {
+                self.store.discard(fresh);
+                local.counters.one(Count::OutOfMemory);
+                return Reply::OutOfMemory;
+            }
+        }
+    }
+
+    fn delete(&self, local: &mut Local, lookup: &Lookup<'_>, condition: Condition) -> Reply {
+        let Lookup { now, ref key, .. } = *lookup;
+        let place = &self.index.place(key.hash());
+        let locked = self.index.lock(place);
+        let Some(found) = self.find_locked(local, &locked, key) else {
+            locked.release_unmodified();
+            return Reply::NotFound;
+        };
+        let live = self.is_live(&found.header, now);
+        if live && permit(condition, &found.header).is_err() {
+            locked.release_unmodified();
+            return Reply::Exists;
+        }
+        // A dead item is taken out as well: its memory comes back at once.
+        let gone = locked.take_out(found.at, found.header);
+        local.counters.item_out(&self.store, gone.header());
+        self.store.retire(gone);
+        if live {
+            Reply::Removed
+        } else {
+            Reply::NotFound
+        }
+    }
+}

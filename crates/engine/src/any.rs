@@ -1,0 +1,313 @@
+//! An engine whose type is chosen while the program runs: what drives engines is compiled once, not once for each.
+//!
+//! Each call is one more through a table of functions: one for a batch, one for each reply, and one for each key that
+//! is hinted. A large value and a reservation are boxed. (Measured: docs/notebook.md.)
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::index_stats::IndexHistogram;
+use crate::stats::{EngineStats, MessageStats};
+use crate::{
+    Audit, Cursor, Engine, Footprint, Handle, Inspect, Item, Key, KeyHasher, Replies, Reply,
+    Request, Reservation, Store, Time, Value, Visit,
+};
+
+/// Any engine.
+pub struct AnyEngine(Arc<dyn DynEngine>);
+
+impl AnyEngine {
+    /// An engine without its type.
+    pub fn new<E: Engine>(engine: Arc<E>) -> Arc<Self> {
+        Arc::new(Self(engine))
+    }
+}
+
+/// [`Engine`] without its associated types.
+trait DynEngine: Inspect + Audit + Send + Sync {
+    fn handle(self: Arc<Self>) -> Box<dyn DynHandle>;
+    fn hasher(&self) -> &KeyHasher;
+    fn name(&self) -> &'static str;
+    fn stats(&self) -> EngineStats;
+    fn reset_stats(&self);
+    fn flush(&self, now: Time, at: Time);
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), String>;
+    fn item_size_max(&self) -> usize;
+    fn evicts(&self) -> bool;
+}
+
+impl<E: Engine> DynEngine for E {
+    fn handle(self: Arc<Self>) -> Box<dyn DynHandle> {
+        const { assert!(E::Handle::COPY_MAX == AnyHandle::COPY_MAX) };
+        Box::new(Engine::handle(&self))
+    }
+
+    fn hasher(&self) -> &KeyHasher {
+        Engine::hasher(self)
+    }
+
+    fn name(&self) -> &'static str {
+        Engine::name(self)
+    }
+
+    fn stats(&self) -> EngineStats {
+        Engine::stats(self)
+    }
+
+    fn reset_stats(&self) {
+        Engine::reset_stats(self);
+    }
+
+    fn flush(&self, now: Time, at: Time) {
+        Engine::flush(self, now, at);
+    }
+
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+        Engine::set_memory_limit(self, bytes)
+    }
+
+    fn item_size_max(&self) -> usize {
+        Engine::item_size_max(self)
+    }
+
+    fn evicts(&self) -> bool {
+        Engine::evicts(self)
+    }
+}
+
+impl Engine for AnyEngine {
+    type Handle = AnyHandle;
+
+    fn handle(self: &Arc<Self>) -> AnyHandle {
+        AnyHandle(Arc::clone(&self.0).handle())
+    }
+
+    fn hasher(&self) -> &KeyHasher {
+        self.0.hasher()
+    }
+
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn stats(&self) -> EngineStats {
+        self.0.stats()
+    }
+
+    fn reset_stats(&self) {
+        self.0.reset_stats();
+    }
+
+    fn flush(&self, now: Time, at: Time) {
+        self.0.flush(now, at);
+    }
+
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+        self.0.set_memory_limit(bytes)
+    }
+
+    fn item_size_max(&self) -> usize {
+        self.0.item_size_max()
+    }
+
+    fn evicts(&self) -> bool {
+        self.0.evicts()
+    }
+}
+
+impl Inspect for AnyEngine {
+    fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
+        self.0.footprint(key_len, value_len)
+    }
+
+    fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
+        self.0.index_histogram(sample)
+    }
+
+    fn message_stats(&self) -> Option<MessageStats> {
+        self.0.message_stats()
+    }
+}
+
+impl Audit for AnyEngine {
+    fn audit(&self) -> Result<(), String> {
+        self.0.audit()
+    }
+}
+
+/// A thread's handle to any engine.
+pub struct AnyHandle(Box<dyn DynHandle>);
+
+/// A large value of any engine's.
+pub struct AnyValue(Box<dyn Value>);
+
+/// An item under construction, of any engine's.
+pub struct AnyReservation(Box<dyn DynReservation>);
+
+/// [`Handle`] without its associated types.
+trait DynHandle: Send {
+    fn prefetch(&mut self, key: &Key<'_>);
+    fn execute(&mut self, now: Time, batch: &[Request<'_>], replies: &mut dyn Replies<AnyValue>);
+    fn reserve(
+        &mut self,
+        now: Time,
+        key: Key<'_>,
+        value_len: usize,
+    ) -> Result<AnyReservation, Reply>;
+    fn commit(&mut self, now: Time, reservation: AnyReservation, store: &Store<'_>) -> Reply;
+    fn maintain(&mut self, now: Time, budget: usize) -> bool;
+    fn visit(
+        &mut self,
+        now: Time,
+        from: Cursor,
+        budget: usize,
+        visit: &mut dyn FnMut(Visit<'_>),
+    ) -> Option<Cursor>;
+}
+
+/// [`Reservation`] that can be given back to the engine that made it.
+trait DynReservation: Reservation {
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+impl<R: Reservation + 'static> DynReservation for R {
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// Where one engine's replies go on to.
+struct Boxing<'a>(&'a mut dyn Replies<AnyValue>);
+
+impl<V: Value + 'static> Replies<V> for Boxing<'_> {
+    #[inline(always)]
+    fn begin(&mut self, index: usize, item: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
+        self.0.begin(index, item)
+    }
+
+    #[inline(always)]
+    fn commit(&mut self, index: usize) {
+        self.0.commit(index);
+    }
+
+    fn retract(&mut self, index: usize) {
+        self.0.retract(index);
+    }
+
+    fn large(&mut self, index: usize, item: &Item, value: V) {
+        self.0.large(index, item, AnyValue(Box::new(value)));
+    }
+
+    #[inline(always)]
+    fn done(&mut self, index: usize, reply: Reply) {
+        self.0.done(index, reply);
+    }
+}
+
+impl<H> DynHandle for H
+where
+    H: Handle<Value: 'static, Reservation: 'static>,
+{
+    fn prefetch(&mut self, key: &Key<'_>) {
+        Handle::prefetch(self, key);
+    }
+
+    fn execute(&mut self, now: Time, batch: &[Request<'_>], replies: &mut dyn Replies<AnyValue>) {
+        Handle::execute(self, now, batch, &mut Boxing(replies));
+    }
+
+    fn reserve(
+        &mut self,
+        now: Time,
+        key: Key<'_>,
+        value_len: usize,
+    ) -> Result<AnyReservation, Reply> {
+        let reserved = Handle::reserve(self, now, key, value_len)?;
+        Ok(AnyReservation(Box::new(reserved)))
+    }
+
+    fn commit(&mut self, now: Time, reservation: AnyReservation, store: &Store<'_>) -> Reply {
+        let Ok(reservation) = reservation.0.into_any().downcast::<H::Reservation>() else {
+            panic!("a reservation is committed to the engine that made it");
+        };
+        Handle::commit(self, now, *reservation, store)
+    }
+
+    fn maintain(&mut self, now: Time, budget: usize) -> bool {
+        Handle::maintain(self, now, budget)
+    }
+
+    fn visit(
+        &mut self,
+        now: Time,
+        from: Cursor,
+        budget: usize,
+        visit: &mut dyn FnMut(Visit<'_>),
+    ) -> Option<Cursor> {
+        Handle::visit(self, now, from, budget, visit)
+    }
+}
+
+impl Handle for AnyHandle {
+    type Value = AnyValue;
+    type Reservation = AnyReservation;
+
+    const COPY_MAX: usize = 8192;
+
+    #[inline]
+    fn prefetch(&mut self, key: &Key<'_>) {
+        self.0.prefetch(key);
+    }
+
+    #[inline]
+    fn execute<R: Replies<AnyValue>>(&mut self, now: Time, batch: &[Request<'_>], replies: &mut R) {
+        self.0.execute(now, batch, replies);
+    }
+
+    fn reserve(
+        &mut self,
+        now: Time,
+        key: Key<'_>,
+        value_len: usize,
+    ) -> Result<AnyReservation, Reply> {
+        self.0.reserve(now, key, value_len)
+    }
+
+    fn commit(&mut self, now: Time, reservation: AnyReservation, store: &Store<'_>) -> Reply {
+        self.0.commit(now, reservation, store)
+    }
+
+    fn maintain(&mut self, now: Time, budget: usize) -> bool {
+        self.0.maintain(now, budget)
+    }
+
+    fn visit(
+        &mut self,
+        now: Time,
+        from: Cursor,
+        budget: usize,
+        visit: &mut dyn FnMut(Visit<'_>),
+    ) -> Option<Cursor> {
+        self.0.visit(now, from, budget, visit)
+    }
+}
+
+impl Value for AnyValue {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn chunk(&self, offset: usize) -> &[u8] {
+        self.0.chunk(offset)
+    }
+}
+
+impl Reservation for AnyReservation {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    fn missing(&self) -> usize {
+        self.0.missing()
+    }
+}

@@ -1,0 +1,150 @@
+//! The seam that everything hangs on: batch in, batch out.
+
+use std::sync::Arc;
+
+use nuthatch_hash::KeyHasher;
+use nuthatch_sync::clock::Time;
+
+use crate::inspect::{Audit, Footprint, Inspect};
+use crate::reply::{Item, Replies, Reply};
+use crate::request::{Key, Request, Store};
+use crate::stats::EngineStats;
+
+/// A table with its memory, shared between threads. Chosen once, at the top.
+///
+/// Engines number their stores, and panic at the next one when they have no number left: after 2^50 stores, or 2^48 in
+/// one partition (lockhash, cphash). That is years away at millions of stores a second.
+pub trait Engine: Inspect + Audit + Send + Sync + Sized + 'static {
+    /// A thread's handle to the engine.
+    type Handle: Handle;
+
+    /// A new handle. Handles are cheap to hold and not free to make: one a thread.
+    fn handle(self: &Arc<Self>) -> Self::Handle;
+
+    /// The function that hashes this engine's keys.
+    fn hasher(&self) -> &KeyHasher;
+
+    /// The engine's name, as `--engine` takes it.
+    fn name(&self) -> &'static str;
+
+    /// Counters and sizes, summed over all handles.
+    fn stats(&self) -> EngineStats;
+
+    /// Sets the counters of [`EngineStats`] that only ever rise back to zero.
+    fn reset_stats(&self);
+
+    /// Every item stored before `at` stops being returned from `at` on (flush_all). A moment not
+    /// after `now` takes effect before this returns, on everything stored before this call. A later
+    /// call replaces a delayed one.
+    fn flush(&self, now: Time, at: Time);
+
+    /// Changes the memory limit, in bytes (cache_memlimit). Shrinking evicts gradually, in
+    /// [`Handle::maintain`]. Errors say what is possible.
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), String>;
+
+    /// The largest item (header, key and value), in bytes.
+    fn item_size_max(&self) -> usize;
+
+    /// False: a full engine answers [`Reply::OutOfMemory`] instead of evicting (`-M`).
+    fn evicts(&self) -> bool;
+}
+
+/// A thread's handle to an engine: it holds the thread's statistics and random state.
+pub trait Handle: Send {
+    /// A large value, held in place for as long as its reader needs it.
+    type Value: Value;
+
+    /// An item under construction, whose bytes arrive piece by piece. Dropping it frees it.
+    type Reservation: Reservation;
+
+    /// Values longer than this are handed out by [`Replies::large`] instead of being copied.
+    const COPY_MAX: usize;
+
+    /// A hint: a request about this key will be in the next batch. To be given for each key in its order,
+    /// as soon as it is known and before the next is read, which then happens while the first lines that
+    /// the requests will need are on their way. An engine may pass over any number of them.
+    fn prefetch(&mut self, key: &Key<'_>) {
+        let _ = key;
+    }
+
+    /// Carries out a batch: requests take effect in order, each atomically for its key, and are
+    /// answered in order. `now` is the moment at which all of them happen.
+    fn execute<R: Replies<Self::Value>>(
+        &mut self,
+        now: Time,
+        batch: &[Request<'_>],
+        replies: &mut R,
+    );
+
+    /// Begins a store whose value (`value_len` bytes) is still on its way. The key has no new
+    /// value before [`Handle::commit`]. Any length may be asked for; fails with [`Reply::TooLarge`] or
+    /// [`Reply::OutOfMemory`].
+    fn reserve(
+        &mut self,
+        now: Time,
+        key: Key<'_>,
+        value_len: usize,
+    ) -> Result<Self::Reservation, Reply>;
+
+    /// Carries out the store of a complete reservation; `store.value` is ignored. The reply is that
+    /// of the same store in a batch. Panics if bytes are missing, or if a handle of another engine made
+    /// the reservation; it is freed then.
+    fn commit(&mut self, now: Time, reservation: Self::Reservation, store: &Store<'_>) -> Reply;
+
+    /// Background work, bounded by `budget` (about so many items are looked at): frees expired
+    /// items, moves memory to where it is needed, grows the index. Returns true if there is
+    /// more to do at once.
+    fn maintain(&mut self, now: Time, budget: usize) -> bool;
+
+    /// Visits items: calls `visit` for up to about `budget` places and returns where to go on, or
+    /// `None` at the end. Blocks nobody. An item that is neither changed nor evicted between the
+    /// first call and the last is visited exactly once; one that has expired or was flushed is not
+    /// visited. Start with `Cursor::default()`.
+    fn visit(
+        &mut self,
+        now: Time,
+        from: Cursor,
+        budget: usize,
+        visit: &mut dyn FnMut(Visit<'_>),
+    ) -> Option<Cursor>;
+}
+
+/// Where a visit goes on. Only an engine knows what is in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor(pub u64);
+
+/// One item met by [`Handle::visit`].
+pub struct Visit<'a> {
+    /// Its key.
+    pub key: &'a [u8],
+    /// Its metadata.
+    pub item: Item,
+    /// Its value. Empty for values over [`Handle::COPY_MAX`]; get those by key.
+    pub value: &'a [u8],
+    /// What it takes.
+    pub footprint: Footprint,
+}
+
+/// A value held in place: its bytes do not change and are not reused before it is dropped. It is
+/// not always contiguous.
+pub trait Value: Send {
+    /// Bytes in all.
+    fn len(&self) -> usize;
+
+    /// True if it has none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The longest contiguous piece that starts at `offset`: empty only at the end.
+    fn chunk(&self, offset: usize) -> &[u8];
+}
+
+/// An item under construction.
+pub trait Reservation: Send {
+    /// Appends bytes to the value. Panics if they are more than were reserved.
+    fn write(&mut self, bytes: &[u8]);
+
+    /// Bytes still missing.
+    fn missing(&self) -> usize;
+}

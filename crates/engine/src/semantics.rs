@@ -1,0 +1,194 @@
+//! What requests mean to the item that is there: the rules that every engine shares, free of any
+//! table.
+
+use nuthatch_sync::clock::Time;
+
+use crate::reply::{Item, Reply};
+use crate::request::{Condition, Delta, Expiry, Leave, Read, Removal, Store, StoreMode};
+
+/// What the rules look at in the item that is there.
+pub trait Existing {
+    /// The cas that clients see.
+    fn cas(&self) -> u64;
+    /// The client's flags.
+    fn flags(&self) -> u32;
+    /// When it expires.
+    fn expiry(&self) -> Expiry;
+    /// Bytes of the value.
+    fn value_len(&self) -> usize;
+}
+
+impl Existing for Item {
+    fn cas(&self) -> u64 {
+        self.cas
+    }
+
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn expiry(&self) -> Expiry {
+        self.expiry
+    }
+
+    fn value_len(&self) -> usize {
+        self.value_len
+    }
+}
+
+/// What an item is to become, told from what it is.
+pub struct Rewrite<'v> {
+    /// Bytes before what is kept of the value.
+    pub before: &'v [u8],
+    /// Whether the value is kept.
+    pub keep: bool,
+    /// Bytes behind it.
+    pub after: &'v [u8],
+    /// The client's flags.
+    pub flags: u32,
+    /// When it expires.
+    pub expiry: Expiry,
+    /// A cas of the client's choice.
+    pub new_cas: Option<u64>,
+    /// Marked stale.
+    pub stale: bool,
+    /// Won by a reader.
+    pub won: bool,
+}
+
+impl<'v> Rewrite<'v> {
+    /// The same flags and expiry, another value.
+    pub fn of(old: &impl Existing, before: &'v [u8], keep: bool, after: &'v [u8]) -> Self {
+        Self {
+            before,
+            keep,
+            after,
+            flags: old.flags(),
+            expiry: old.expiry(),
+            new_cas: None,
+            stale: false,
+            won: false,
+        }
+    }
+
+    /// Bytes of the value that comes out.
+    pub fn value_len(&self, old: &impl Existing) -> usize {
+        self.before.len() + if self.keep { old.value_len() } else { 0 } + self.after.len()
+    }
+}
+
+/// A condition's verdict on an item.
+enum Verdict {
+    Met,
+    /// Met by an older cas: the new item is stale.
+    Older,
+    Refused,
+}
+
+fn judge(condition: Condition, item: &impl Existing) -> Verdict {
+    match condition {
+        Condition::None => Verdict::Met,
+        Condition::Cas(cas) | Condition::CasOrStale(cas) if cas == item.cas() => Verdict::Met,
+        Condition::CasOrStale(cas) if cas < item.cas() => Verdict::Older,
+        _ => Verdict::Refused,
+    }
+}
+
+/// What a store's mode and condition say to the live item that is there: whether the new item is
+/// stale, or the refusal.
+pub fn allows(store: &Store<'_>, live: Option<&impl Existing>) -> Result<bool, Reply> {
+    match (store.mode, live) {
+        (StoreMode::Add, Some(_)) => Err(Reply::NotStored),
+        (StoreMode::Replace, None) if store.condition == Condition::None => Err(Reply::NotStored),
+        (StoreMode::Add, None) => Ok(false),
+        (_, None) if store.condition != Condition::None => Err(Reply::NotFound),
+        (_, None) => Ok(false),
+        (_, Some(item)) => match judge(store.condition, item) {
+            Verdict::Met => Ok(false),
+            Verdict::Older => Ok(true),
+            Verdict::Refused => Err(Reply::Exists),
+        },
+    }
+}
+
+/// A condition that knows only yes or no.
+pub fn permit(condition: Condition, item: &impl Existing) -> Result<(), Reply> {
+    match judge(condition, item) {
+        Verdict::Met => Ok(()),
+        Verdict::Older | Verdict::Refused => Err(Reply::Exists),
+    }
+}
+
+/// The number after incr or decr.
+pub fn apply(number: u64, delta: &Delta) -> u64 {
+    if delta.down {
+        number.saturating_sub(delta.by)
+    } else {
+        number.wrapping_add(delta.by)
+    }
+}
+
+/// What a removal that leaves something makes of the item, or the refusal. (Where nothing is to be
+/// left, an engine takes the item out instead of emptying it.)
+pub fn left(removal: &Removal, old: &impl Existing) -> Result<Rewrite<'static>, Reply> {
+    permit(removal.condition, old)?;
+    let (keep, stale, expiry, new_cas) = match removal.leave {
+        Leave::Nothing => (false, false, None, None),
+        Leave::Stale { expiry, new_cas } => (true, true, expiry, new_cas),
+        Leave::Empty {
+            stale,
+            expiry,
+            new_cas,
+        } => (false, stale, expiry, new_cas),
+    };
+    Ok(Rewrite {
+        flags: if keep { old.flags() } else { 0 },
+        expiry: expiry.unwrap_or(old.expiry()),
+        new_cas,
+        stale,
+        ..Rewrite::of(old, b"", keep, b"")
+    })
+}
+
+/// What became of an append or prepend.
+pub enum Concatenated<'a> {
+    /// It is done; the new item.
+    Stored(Item),
+    /// There is no item, but one may be made: by this store.
+    AddInstead(Store<'a>),
+    /// The answer.
+    Refused(Reply),
+}
+
+/// What an append or prepend comes to whose rewrite ended so.
+pub fn concatenated<'a>(rewritten: Result<Item, Reply>, store: &Store<'a>) -> Concatenated<'a> {
+    match (rewritten, store.vivify) {
+        (Ok(item), _) => Concatenated::Stored(item),
+        (Err(Reply::NotFound), Some(expiry)) => Concatenated::AddInstead(Store {
+            mode: StoreMode::Add,
+            expiry,
+            condition: Condition::None,
+            ..*store
+        }),
+        (Err(Reply::NotFound), None) => Concatenated::Refused(Reply::NotStored),
+        (Err(refusal), _) => Concatenated::Refused(refusal),
+    }
+}
+
+/// True if a read that hits this item is answered with its value.
+pub fn wants_value(read: &Read, item: &Item) -> bool {
+    read.value && read.unless_cas != Some(item.cas)
+}
+
+/// True if a reader wins the right to refresh the item.
+pub fn wins(read: &Read, item: &Item, now: Time) -> bool {
+    read.may_win && !item.won_before && (item.stale || needs_recache(item, read, now))
+}
+
+/// True if the item's remaining life is shorter than the reader bears.
+fn needs_recache(item: &Item, read: &Read, now: Time) -> bool {
+    match (read.recache_below, item.expiry) {
+        (Some(below), Expiry::At(at)) => at.since(now).as_secs() < u64::from(below),
+        _ => false,
+    }
+}

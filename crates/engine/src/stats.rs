@@ -1,0 +1,149 @@
+//! What an engine says about itself.
+
+use nuthatch_hash::sizing::IndexRule;
+
+/// The longest path of displaced items that is counted by itself.
+pub const PATH_LENGTH_MAX: usize = 8;
+
+/// Counters and sizes of an engine, summed over all handles at one moment (not atomically).
+#[derive(Clone, Debug, Default)]
+pub struct EngineStats {
+    /// Items in the index now (expired ones not yet swept included).
+    pub items: u64,
+    /// Items stored since the start.
+    pub total_items: u64,
+    /// Bytes that the items occupy: header, key and value, not the rounding to a class.
+    pub item_bytes: u64,
+    /// The limit in bytes, for all that grows with the data.
+    pub memory_limit: u64,
+    /// Bytes taken of it: pages, index, recency bits.
+    pub memory_used: u64,
+    /// Bytes of the index (slots, not items).
+    pub index_bytes: u64,
+    /// Slots of the index.
+    pub index_slots: u64,
+    /// True while the index is growing.
+    pub index_growing: bool,
+    /// What decided the index's size at the start, in an engine that sizes it by a rule.
+    pub index_rule: Option<IndexRule>,
+    /// Live items thrown out to make room.
+    pub evictions: u64,
+    /// Those of them that no get had hit.
+    pub evicted_unfetched: u64,
+    /// Expired items whose memory came back, by the sweep or by an eviction.
+    pub expired: u64,
+    /// Those of them that no get had hit.
+    pub expired_unfetched: u64,
+    /// Evicted and expired items that the listener, if there is one, was not told of.
+    pub untold: u64,
+    /// Stores refused for want of memory.
+    pub out_of_memory: u64,
+    /// Pages moved from one size class to another.
+    pub pages_moved: u64,
+    /// Items looked at by the background sweep.
+    pub swept: u64,
+    /// Searches of the index for a key, on behalf of any request.
+    pub lookups: u64,
+    /// Those of them that found the key's item, dead or alive.
+    pub lookup_hits: u64,
+    /// Items that the searches that hit looked at (the Linux paper's successful searches): at best one
+    /// each. In chains all that were met, in buckets with slots those whose tags matched.
+    pub searched_hit: u64,
+    /// Items that those that missed looked at: at best none.
+    pub searched_miss: u64,
+    /// Reads that met a change under way and read again.
+    pub read_retries: u64,
+    /// Tags that matched though the key did not.
+    pub false_tags: u64,
+    /// Items moved to their other bucket by inserts.
+    pub displacements: u64,
+    /// At `n`, inserts for which `n` items were moved, up to [`PATH_LENGTH_MAX`], and there also the
+    /// longer ones. Inserts that found a free slot at once are not counted.
+    pub path_lengths: [u64; PATH_LENGTH_MAX + 1],
+    /// Size classes that have or had memory, smallest first.
+    pub classes: Vec<ClassStats>,
+}
+
+/// Messages between the threads that ask and the engine's own threads that carry requests out (CPHash,
+/// sections 3.4 and 6.2), summed over all of them since the start or the last reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageStats {
+    /// Requests carried out.
+    pub operations: u64,
+    /// Message lines that clients sent.
+    pub lines_sent: u64,
+    /// Messages in them.
+    pub messages_sent: u64,
+    /// Lines of answers that clients received.
+    pub lines_received: u64,
+    /// Answers in them.
+    pub answers_received: u64,
+    /// Messages that server threads took.
+    pub messages_served: u64,
+    /// Messages that clients took themselves, while a partition's owner slept.
+    pub self_served: u64,
+    /// Nanoseconds that server threads spent serving, summed over them.
+    pub busy_nanos: u64,
+    /// Nanoseconds that they looked for work and found none.
+    pub polling_nanos: u64,
+    /// Nanoseconds that they slept while they owned partitions.
+    pub sleeping_nanos: u64,
+    /// How often a partition changed its owner.
+    pub hand_overs: u64,
+    /// Server threads that own partitions now.
+    pub server_threads: u64,
+}
+
+impl MessageStats {
+    /// Messages in a line that a client sent.
+    pub fn messages_a_line(&self) -> f64 {
+        ratio(self.messages_sent, self.lines_sent)
+    }
+
+    /// Lines an operation, sent and received together.
+    pub fn lines_an_operation(&self) -> f64 {
+        ratio(self.lines_sent + self.lines_received, self.operations)
+    }
+
+    /// Share of the server threads' time, sleep included, that they spent serving: 0 to 1.
+    pub fn busy_share(&self) -> f64 {
+        ratio(
+            self.busy_nanos,
+            self.busy_nanos + self.polling_nanos + self.sleeping_nanos,
+        )
+    }
+
+    /// Nanoseconds of a server thread's serving for each message.
+    pub fn nanos_a_message(&self) -> f64 {
+        ratio(self.busy_nanos, self.messages_served)
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
+}
+
+/// One size class.
+#[derive(Clone, Debug, Default)]
+pub struct ClassStats {
+    /// Its number, from 1.
+    pub class: usize,
+    /// Bytes of a chunk.
+    pub chunk_size: usize,
+    /// Chunks in a page.
+    pub chunks_per_page: usize,
+    /// Pages it has.
+    pub pages: usize,
+    /// Chunks in use.
+    pub used_chunks: usize,
+    /// Chunks free.
+    pub free_chunks: usize,
+    /// Bytes asked for in its used chunks.
+    pub requested_bytes: u64,
+    /// Live items it threw out.
+    pub evictions: u64,
+    /// Live, never fetched items it threw out.
+    pub evicted_unfetched: u64,
+    /// Stores it had to refuse.
+    pub out_of_memory: u64,
+}

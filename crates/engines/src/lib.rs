@@ -1,0 +1,285 @@
+//! The list of engines: their names, what each is built from, and the one place that chooses among them.
+
+mod tuning;
+
+use std::io;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use nuthatch_chained::{Chained, ChainedConfig, ChainedEviction, Locks};
+use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
+use nuthatch_cphash::{CpHash, Rings};
+use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
+use nuthatch_engine::{AnyEngine, Engine};
+use nuthatch_partition::Eviction;
+use nuthatch_partition::lockhash::LockHash;
+use nuthatch_partition::lockhash::config::LockHashConfig;
+use nuthatch_partition::memory::MEMORY_MAX;
+use nuthatch_sync::ring::{Array, Single};
+use serde::{Deserialize, Serialize};
+
+pub use tuning::{EvictionName, ThreadRange, Tuning};
+
+/// The engines there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EngineName {
+    /// Optimistic cuckoo hashing with CLOCK eviction
+    #[default]
+    Cuckoo,
+    /// The same with the constants of the MemC3 paper: 4 slots, 1-byte tags, one writer
+    CuckooPaper,
+    /// Partitions owned by server threads that are sent messages (CPHash)
+    Cphash,
+    /// The same with a single buffer for each client and server: one message at a time
+    CphashSingle,
+    /// The same partitions, each behind a lock (LockHash)
+    Lockhash,
+    /// Classic memcached's table: bucket locks, strict LRU
+    Chained,
+    /// The same with one lock
+    ChainedGlobal,
+    /// The same with bucket locks and CLOCK eviction
+    ChainedClock,
+    /// The same with one lock and CLOCK eviction
+    ChainedGlobalClock,
+}
+
+/// What is done with an engine, whichever it is.
+pub trait Job {
+    /// What comes of it.
+    type Output;
+
+    /// Does it. Below this everything is made for one type of engine.
+    fn run<E: Engine>(self, build: Build<E>) -> Self::Output;
+}
+
+/// Builds an engine. Errors: a configuration that cannot be is an invalid input.
+pub type Build<E> = fn(&EngineSettings) -> io::Result<Arc<E>>;
+
+impl EngineName {
+    /// Does a job with the engine of this name.
+    pub fn choose<J: Job>(self, job: J) -> J::Output {
+        match self {
+            Self::Cuckoo => job.run(cuckoo::<EightWay>),
+            Self::CuckooPaper => job.run(cuckoo::<Paper>),
+            Self::Cphash => job.run(cphash::<Array>),
+            Self::CphashSingle => job.run(cphash::<Single>),
+            Self::Lockhash => job.run(lockhash),
+            Self::Chained | Self::ChainedGlobal | Self::ChainedClock | Self::ChainedGlobalClock => {
+                job.run(chained)
+            }
+        }
+    }
+
+    /// Builds the engine that is named in `settings`. Errors: as [`Build`].
+    pub fn build(settings: &EngineSettings) -> io::Result<Arc<AnyEngine>> {
+        struct Erased<'a>(&'a EngineSettings);
+        impl Job for Erased<'_> {
+            type Output = io::Result<Arc<AnyEngine>>;
+
+            fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
+                Ok(AnyEngine::new(build(self.0)?))
+            }
+        }
+        settings.name.choose(Erased(settings))
+    }
+
+    /// True if it divides its keys among partitions, each with an eviction of its own.
+    pub fn has_partitions(self) -> bool {
+        matches!(self, Self::Cphash | Self::CphashSingle | Self::Lockhash)
+    }
+
+    /// True if it has threads of its own that carry requests out.
+    pub fn has_server_threads(self) -> bool {
+        matches!(self, Self::Cphash | Self::CphashSingle)
+    }
+
+    /// Bytes of the largest item by default: memcached's, or what a small limit allows. With server threads
+    /// there are at least two partitions, which share the memory.
+    pub fn item_size_max(self, memory_limit: usize) -> usize {
+        let parts = if self.has_server_threads() { 2 } else { 1 };
+        let default = CuckooConfig::default().item_size_max;
+        default.min(memory_limit / parts / 2)
+    }
+
+    /// True if its items lie in size classes.
+    pub fn has_size_classes(self) -> bool {
+        !self.has_partitions()
+    }
+}
+
+fn cuckoo<D: Variant>(settings: &EngineSettings) -> io::Result<Arc<Cuckoo<D>>> {
+    let default = CuckooConfig::default();
+    let config = CuckooConfig {
+        memory_limit: settings.memory_limit,
+        memory_limit_max: settings.limit_max(usize::MAX),
+        item_size_max: settings.item_size_max,
+        evicts: settings.evicts,
+        chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
+        growth_factor: settings.growth_factor,
+        initial_items: settings.initial_items,
+        ..default
+    };
+    Cuckoo::new(config).map(Arc::new)
+}
+
+fn cphash<D: Rings>(settings: &EngineSettings) -> io::Result<Arc<CpHash<D>>> {
+    CpHash::new(settings.cphash()).map(Arc::new)
+}
+
+fn lockhash(settings: &EngineSettings) -> io::Result<Arc<LockHash>> {
+    LockHash::new(settings.lockhash()).map(Arc::new)
+}
+
+fn chained(settings: &EngineSettings) -> io::Result<Arc<Chained>> {
+    let default = ChainedConfig::default();
+    let (locks, eviction) = match settings.name {
+        EngineName::ChainedGlobal => (Locks::Global, ChainedEviction::Lru),
+        EngineName::ChainedClock => (Locks::Buckets, ChainedEviction::Clock),
+        EngineName::ChainedGlobalClock => (Locks::Global, ChainedEviction::Clock),
+        _ => (Locks::Buckets, ChainedEviction::Lru),
+    };
+    let config = ChainedConfig {
+        memory_limit: settings.memory_limit,
+        memory_limit_max: settings.limit_max(usize::MAX),
+        item_size_max: settings.item_size_max,
+        evicts: settings.evicts,
+        chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
+        growth_factor: settings.growth_factor,
+        initial_items: settings.initial_items,
+        locks,
+        eviction,
+        ..default
+    };
+    Chained::new(config).map(Arc::new)
+}
+
+/// What an engine is built from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineSettings {
+    /// Which one.
+    pub name: EngineName,
+    /// Bytes for items and index.
+    pub memory_limit: usize,
+    /// Bytes to which that may be raised while it runs; [`LIMIT_RAISED`] times as much if it is not said.
+    pub memory_limit_max: Option<usize>,
+    /// Bytes of the largest item.
+    pub item_size_max: usize,
+    /// False: a full engine refuses instead of evicting.
+    pub evicts: bool,
+    /// Bytes of the smallest chunk, if not the engine's own choice.
+    pub chunk_min: Option<usize>,
+    /// Ratio of neighbouring chunk sizes.
+    pub growth_factor: f64,
+    /// Items the index has room for at the start, if not the engine's own choice.
+    pub initial_items: Option<usize>,
+    /// What only some engines can be told.
+    pub tuning: Tuning,
+}
+
+impl Default for EngineSettings {
+    fn default() -> Self {
+        let default = CuckooConfig::default();
+        Self {
+            name: EngineName::default(),
+            memory_limit: default.memory_limit,
+            memory_limit_max: None,
+            item_size_max: default.item_size_max,
+            evicts: default.evicts,
+            chunk_min: None,
+            growth_factor: default.growth_factor,
+            initial_items: None,
+            tuning: Tuning::default(),
+        }
+    }
+}
+
+/// How many times the memory limit it may be raised to, unless that is said: a memcached raises its limit
+/// as far as it is told to, and what is not used costs address space only.
+const LIMIT_RAISED: usize = 4;
+
+impl EngineSettings {
+    /// Bytes to which the limit may be raised, in an engine that can do with so many.
+    fn limit_max(&self, most: usize) -> usize {
+        let raised = || self.memory_limit.saturating_mul(LIMIT_RAISED).min(most);
+        self.memory_limit_max.unwrap_or_else(raised)
+    }
+
+    fn cphash(&self) -> CpHashConfig {
+        let default = CpHashConfig::default();
+        let tuning = &self.tuning;
+        CpHashConfig {
+            memory_limit: self.memory_limit,
+            memory_limit_max: self.limit_max(MEMORY_MAX),
+            item_size_max: self.item_size_max,
+            evicts: self.evicts,
+            eviction: self.eviction(),
+            initial_items: self.initial_items,
+            partitions: tuning.partitions.unwrap_or(default.partitions),
+            server_threads: match tuning.server_threads {
+                Some(ThreadRange { min, max }) if min == max => ServerThreads::Fixed(min),
+                Some(ThreadRange { min, max }) => ServerThreads::Adaptive { min, max },
+                None => default.server_threads,
+            },
+            pin: tuning.pin,
+            ..default
+        }
+    }
+
+    fn lockhash(&self) -> LockHashConfig {
+        let partitions = self.tuning.partitions;
+        LockHashConfig {
+            memory_limit: self.memory_limit,
+            memory_limit_max: self.limit_max(MEMORY_MAX),
+            item_size_max: self.item_size_max,
+            evicts: self.evicts,
+            eviction: self.eviction(),
+            initial_items: self.initial_items,
+            partitions: partitions.map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
+            ..LockHashConfig::default()
+        }
+    }
+
+    fn eviction(&self) -> Eviction {
+        match self.tuning.eviction {
+            Some(EvictionName::Random) => Eviction::Random,
+            Some(EvictionName::Lru) | None => Eviction::Lru,
+        }
+    }
+
+    /// What `stats settings` shows of it, beside what all engines have.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let mut lines = Vec::new();
+        let most = if self.name.has_partitions() {
+            MEMORY_MAX
+        } else {
+            usize::MAX
+        };
+        lines.push(("maxbytes_max", self.limit_max(most).to_string()));
+        if self.name.has_partitions() {
+            lines.push(("partitions", self.partition_count().to_string()));
+            let eviction = match self.eviction() {
+                Eviction::Lru => "lru",
+                Eviction::Random => "random",
+            };
+            lines.push(("eviction", eviction.to_owned()));
+        }
+        if self.name.has_server_threads() {
+            let (min, max) = self.cphash().threads();
+            let range = ThreadRange { min, max };
+            lines.push(("server_threads", range.to_string()));
+            let pin = self.tuning.pin;
+            lines.push(("pin", pin.map_or("no".to_owned(), |core| core.to_string())));
+        }
+        lines
+    }
+
+    fn partition_count(&self) -> usize {
+        match self.name {
+            EngineName::Lockhash => self.lockhash().partition_count() as usize,
+            _ => self.cphash().partition_count(),
+        }
+    }
+}

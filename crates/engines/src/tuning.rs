@@ -1,0 +1,200 @@
+//! What only some of the engines can be told: flags of the server and of the benches alike.
+
+use std::fmt;
+
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+use crate::EngineName;
+
+/// Partitions of the paper's LockHash (section 6.1).
+const PAPER_PARTITIONS: usize = 4096;
+
+/// Bytes of a partition, at least, if there are as many as that.
+const PARTITION_LEAST: usize = 64 << 10;
+
+/// Which item leaves when a partition is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EvictionName {
+    /// The least recently used item, strictly
+    Lru,
+    /// The first one of a random bucket
+    Random,
+}
+
+/// Server threads as typed: always so many, or from so many to so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ThreadRange {
+    /// At least.
+    pub min: usize,
+    /// At most.
+    pub max: usize,
+}
+
+impl fmt::Display for ThreadRange {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.min == self.max {
+            write!(out, "{}", self.min)
+        } else {
+            write!(out, "{}-{}", self.min, self.max)
+        }
+    }
+}
+
+impl ThreadRange {
+    /// `2`, or `1-4`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (min, max) = text.split_once('-').unwrap_or((text, text));
+        match (min.parse(), max.parse()) {
+            (Ok(min), Ok(max)) if 0 < min && min <= max => Ok(Self { min, max }),
+            _ => Err(format!("`{text}` is neither a number nor a range like 1-4")),
+        }
+    }
+}
+
+/// What only some of the engines can be told.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct Tuning {
+    /// Partitions of cphash and lockhash [default: 4096 for lockhash, two or more for cphash]
+    #[arg(long, value_name = "NUM")]
+    pub partitions: Option<usize>,
+
+    /// Threads of cphash that carry requests out: always so many, or from so many to so many as
+    /// the load asks for, as in 1-4 [default: 1 to the number of cores]
+    #[arg(long, value_name = "NUM", value_parser = ThreadRange::parse)]
+    pub server_threads: Option<ThreadRange>,
+
+    /// Pin the first of these threads to this core, and the others to those that follow
+    #[arg(long, value_name = "CORE")]
+    pub pin: Option<usize>,
+
+    /// Which item leaves when a partition of cphash or lockhash is full [default: lru]
+    #[arg(long, value_enum)]
+    pub eviction: Option<EvictionName>,
+}
+
+impl Tuning {
+    /// An error if something is said that none of these engines can be told.
+    pub fn check(&self, engines: &[EngineName]) -> Result<(), String> {
+        let partitions = engines.iter().any(|engine| engine.has_partitions());
+        let threads = engines.iter().any(|engine| engine.has_server_threads());
+        let (both, one) = ("cphash and lockhash", "cphash");
+        for (flag, is_said, applies, to) in [
+            ("--partitions", self.partitions.is_some(), partitions, both),
+            ("--eviction", self.eviction.is_some(), partitions, both),
+            (
+                "--server-threads",
+                self.server_threads.is_some(),
+                threads,
+                one,
+            ),
+            ("--pin", self.pin.is_some(), threads, one),
+        ] {
+            if is_said && !applies {
+                return Err(format!("{flag}: only for {to}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// LockHash as in the paper: as many partitions as there, where the engine's own choice leaves
+    /// room for the largest of items in each.
+    pub fn for_small_items(&self, engine: EngineName, memory: usize) -> Tuning {
+        let most = (memory / PARTITION_LEAST).max(1);
+        let papers = (engine == EngineName::Lockhash).then(|| PAPER_PARTITIONS.min(most));
+        Tuning {
+            partitions: self.partitions.or(papers),
+            ..self.clone()
+        }
+    }
+
+    /// Divides `threads` between an engine's own and those that ask it, each on a core of its own
+    /// if there are so many: returns the latter, and what the engine is told.
+    pub fn divided(&self, engine: EngineName, threads: usize) -> (usize, Tuning) {
+        if !engine.has_server_threads() {
+            return (threads, self.clone());
+        }
+        let half = (threads / 2).max(1);
+        let range = ThreadRange {
+            min: half,
+            max: half,
+        };
+        let servers = self.server_threads.unwrap_or(range);
+        let clients = threads.saturating_sub(servers.max).max(1);
+        let tuning = Tuning {
+            server_threads: Some(servers),
+            pin: self.pin.or(Some(clients)),
+            ..self.clone()
+        };
+        (clients, tuning)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_threads() {
+        assert_eq!(ThreadRange::parse("3"), Ok(ThreadRange { min: 3, max: 3 }));
+        assert_eq!(
+            ThreadRange::parse("1-4"),
+            Ok(ThreadRange { min: 1, max: 4 })
+        );
+        for text in ["", "0", "0-2", "3-2", "1-", "-1", "1-2-3", "many"] {
+            assert!(ThreadRange::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_no_named_engine_can_be_told_is_refused() {
+        let tuning = Tuning {
+            partitions: Some(2),
+            ..Tuning::default()
+        };
+        let error = tuning.check(&[EngineName::Cuckoo]).unwrap_err();
+        assert_eq!(error, "--partitions: only for cphash and lockhash");
+        let both = [EngineName::Cuckoo, EngineName::Lockhash];
+        assert_eq!(tuning.check(&both), Ok(()));
+        let tuning = Tuning {
+            pin: Some(0),
+            ..Tuning::default()
+        };
+        assert!(tuning.check(&both).is_err());
+        assert_eq!(tuning.check(&[EngineName::Cphash]), Ok(()));
+        assert_eq!(Tuning::default().check(&[EngineName::Cuckoo]), Ok(()));
+    }
+
+    #[test]
+    fn small_items_have_the_papers_partitions() {
+        let tuning = Tuning::default();
+        let partitions = |engine, memory| tuning.for_small_items(engine, memory).partitions;
+        assert_eq!(partitions(EngineName::Lockhash, 1 << 30), Some(4096));
+        assert_eq!(partitions(EngineName::Lockhash, 32 << 20), Some(512));
+        assert_eq!(partitions(EngineName::Cphash, 1 << 30), None);
+        let told = Tuning {
+            partitions: Some(7),
+            ..Tuning::default()
+        };
+        assert_eq!(told.for_small_items(EngineName::Lockhash, 1 << 30), told);
+    }
+
+    #[test]
+    fn threads_are_divided_where_the_engine_has_its_own() {
+        let tuning = Tuning::default();
+        assert_eq!(tuning.divided(EngineName::Lockhash, 2), (2, tuning.clone()));
+        for (threads, clients) in [(1, 1), (2, 1), (5, 3), (8, 4)] {
+            let (asking, told) = tuning.divided(EngineName::Cphash, threads);
+            assert_eq!((asking, told.pin), (clients, Some(clients)), "{threads}");
+        }
+        let range = ThreadRange { min: 1, max: 3 };
+        let tuning = Tuning {
+            server_threads: Some(range),
+            pin: Some(0),
+            ..Tuning::default()
+        };
+        let (asking, told) = tuning.divided(EngineName::Cphash, 4);
+        assert_eq!((asking, told), (1, tuning));
+    }
+}

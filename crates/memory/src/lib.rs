@@ -1,0 +1,298 @@
+//! Zeroed arrays that are reserved at once, touched by need, and on huge pages where there are enough of them.
+
+use std::io;
+use std::ops::{Deref, DerefMut, Range};
+
+/// A type whose zeroed bytes are its [`Default`].
+///
+/// # Safety
+/// All-zero bytes are a valid value, and dropping one does nothing.
+pub unsafe trait Zeroed: Default + 'static {}
+
+// SAFETY: an atomic integer; 0 is one of its values.
+unsafe impl Zeroed for nuthatch_sync::shim::AtomicU64 {}
+
+/// A zeroed array that is never moved. What is never touched costs address space only.
+pub struct Mapped<T> {
+    storage: storage::Storage<T>,
+}
+
+impl<T: Zeroed> Mapped<T> {
+    /// `len` zeroed values, the first at the start of a page of the system, or of a huge page if they fill one.
+    /// Errors: more than there is address space for.
+    pub fn reserve(len: usize) -> io::Result<Self> {
+        Ok(Self {
+            storage: storage::Storage::reserve(len)?,
+        })
+    }
+
+    /// Asks the system to back these values with memory now, so that the thread that stores there first need not
+    /// wait for it. Changes no content; where the system cannot, nothing happens. (Linux 5.14)
+    pub fn populate(&self, range: Range<usize>) {
+        self.storage.populate(range);
+    }
+
+    /// Gives the memory of these values back to the system. Only whole pages of the system inside the range are
+    /// given back, and read as zero from then on; all other values keep what they hold. True if it did so; false
+    /// where mappings are not to be had (loom, Miri) and nothing has changed.
+    ///
+    /// To other threads that is a store of zero to each byte, which only atomic values bear.
+    ///
+    /// # Safety
+    /// All values in the range are atomic, or nobody else accesses them.
+    pub unsafe fn release(&self, range: Range<usize>) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.storage.release(range) }
+    }
+}
+
+impl<T: Zeroed> Deref for Mapped<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        self.storage.values()
+    }
+}
+
+impl<T: Zeroed> DerefMut for Mapped<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.storage.values_mut()
+    }
+}
+
+#[cfg(not(any(loom, miri)))]
+mod storage {
+    use std::io;
+    use std::ops::Range;
+    use std::ptr::NonNull;
+
+    use memmap2::{Advice, MmapMut, MmapOptions, UncheckedAdvice};
+
+    use super::Zeroed;
+
+    const HUGE_PAGE: usize = 2 << 20;
+
+    pub struct Storage<T> {
+        /// Only its range is used: what is in it is accessed by `values` alone.
+        mapping: MmapMut,
+        /// Bytes of the mapping before the first value.
+        skip: usize,
+        values: NonNull<T>,
+        len: usize,
+    }
+
+    // SAFETY: the mapping is owned by this value alone; what it holds may go to another thread.
+    unsafe impl<T: Send> Send for Storage<T> {}
+    // SAFETY: shared access gives out `&T` only.
+    unsafe impl<T: Sync> Sync for Storage<T> {}
+
+    impl<T: Zeroed> Storage<T> {
+        pub fn reserve(len: usize) -> io::Result<Self> {
+            const { assert!(align_of::<T>() <= 4096) };
+            let bytes = len
+                .checked_mul(size_of::<T>())
+                .filter(|&bytes| bytes <= isize::MAX as usize - 2 * HUGE_PAGE)
+                .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?
+                .max(1);
+            // A small array is not worth a huge page: its first touch would take 2 MiB.
+            let align = if bytes < HUGE_PAGE { 1 } else { HUGE_PAGE };
+            let mapped = bytes.next_multiple_of(align) + (align - 1);
+            // What is never touched is never charged.
+            let mut mapping = MmapOptions::new()
+                .len(mapped)
+                .no_reserve_swap()
+                .map_anon()?;
+            let start = mapping.as_mut_ptr();
+            let skip = start.align_offset(align);
+            // SAFETY: `skip` is below `align`, by which the mapping is longer than `bytes`.
+            let values = unsafe { start.add(skip) };
+            let values = NonNull::new(values.cast::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
+            // Huge pages are worth 1.8x on random reads; where the kernel refuses, small pages serve as well,
+            // only slower: the result is of no consequence. Only for what fills them.
+            let whole = bytes / HUGE_PAGE * HUGE_PAGE;
+            if whole > 0 {
+                let _ = mapping.advise_range(Advice::HugePage, skip, whole);
+            }
+            Ok(Self {
+                mapping,
+                skip,
+                values,
+                len,
+            })
+        }
+
+        #[inline(always)]
+        pub fn values(&self) -> &[T] {
+            // SAFETY: `values` points to `len` zeroed values (valid, by `Zeroed`) inside a mapping that lives as
+            // long as self; they are aligned, being at the start of a page (`reserve` asserts that no type needs
+            // more).
+            unsafe { std::slice::from_raw_parts(self.values.as_ptr(), self.len) }
+        }
+
+        #[inline(always)]
+        pub fn values_mut(&mut self) -> &mut [T] {
+            // SAFETY: as above, and `&mut self` makes the access exclusive.
+            unsafe { std::slice::from_raw_parts_mut(self.values.as_ptr(), self.len) }
+        }
+
+        pub fn populate(&self, range: Range<usize>) {
+            let (start, len) = self.bytes(range);
+            // The kernel faults pages in as if each were written with what it holds.
+            let _ = self.mapping.advise_range(Advice::PopulateWrite, start, len);
+        }
+
+        pub unsafe fn release(&self, range: Range<usize>) -> bool {
+            let (start, len) = self.bytes(range);
+            // The kernel refuses a start inside of a page, but an end there it takes for the page's. Values begin
+            // at the start of a page, and the mapping too.
+            let whole = whole_pages(start..start + len, page_bytes());
+            if whole.is_empty() {
+                return true;
+            }
+            // SAFETY: the range is inside our mapping, and the caller's promise.
+            unsafe {
+                self.mapping
+                    .unchecked_advise_range(UncheckedAdvice::DontNeed, whole.start, whole.len())
+                    .is_ok()
+            }
+        }
+
+        /// The bytes of the mapping where these values lie: start and length.
+        fn bytes(&self, range: Range<usize>) -> (usize, usize) {
+            let values = &self.values()[range.clone()];
+            (
+                self.skip + range.start * size_of::<T>(),
+                size_of_val(values),
+            )
+        }
+    }
+
+    /// Bytes of a page of this system: 4 KiB on x86-64, and 4, 16 or 64 KiB on aarch64.
+    pub(super) fn page_bytes() -> usize {
+        rustix::param::page_size()
+    }
+
+    /// The whole pages in a range; an empty one if there are none.
+    pub(super) fn whole_pages(range: Range<usize>, page: usize) -> Range<usize> {
+        let end = range.end / page * page;
+        range.start.next_multiple_of(page).min(end)..end
+    }
+}
+
+/// Loom's atomics must be made one by one, and Miri does not know madvise.
+#[cfg(any(loom, miri))]
+mod storage {
+    use std::io;
+    use std::ops::Range;
+
+    use super::Zeroed;
+
+    pub struct Storage<T>(Box<[T]>);
+
+    impl<T: Zeroed> Storage<T> {
+        pub fn reserve(len: usize) -> io::Result<Self> {
+            Ok(Self((0..len).map(|_| T::default()).collect()))
+        }
+
+        #[inline(always)]
+        pub fn values(&self) -> &[T] {
+            &self.0
+        }
+
+        #[inline(always)]
+        pub fn values_mut(&mut self) -> &mut [T] {
+            &mut self.0
+        }
+
+        pub fn populate(&self, _range: Range<usize>) {}
+
+        pub unsafe fn release(&self, _range: Range<usize>) -> bool {
+            false
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    type Words = Mapped<AtomicU64>;
+
+    #[test]
+    fn memory_is_zeroed_and_aligned() {
+        for len in [0, 1, 1000, 600_000, 1_500_000] {
+            let words = Words::reserve(len).unwrap();
+            assert_eq!(words.len(), len);
+            assert!(words.iter().all(|word| word.load(Ordering::Relaxed) == 0));
+            let align = if cfg!(miri) { 8 } else { 4096 };
+            assert_eq!(words.as_ptr() as usize % align, 0);
+        }
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn released_words_are_zero() {
+        let words = Words::reserve(1 << 20).unwrap();
+        words[1000].store(7, Ordering::Relaxed);
+        words[700_000].store(9, Ordering::Relaxed);
+        // SAFETY: they are atomic.
+        assert!(unsafe { words.release(0..1 << 19) });
+        assert_eq!(words[1000].load(Ordering::Relaxed), 0);
+        assert_eq!(words[700_000].load(Ordering::Relaxed), 9);
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn words_beside_released_pages_stay() {
+        let page = storage::page_bytes() / size_of::<u64>();
+        let words = Words::reserve(4 * page).unwrap();
+        for word in words.iter() {
+            word.store(7, Ordering::Relaxed);
+        }
+        for range in [
+            0..page / 2,
+            page / 2..3 * page / 2,
+            page..2 * page + 1,
+            3 * page - 1..3 * page,
+        ] {
+            // SAFETY: they are atomic.
+            unsafe { words.release(range) };
+        }
+        for (at, word) in words.iter().enumerate() {
+            let released = at / page == 1;
+            assert_eq!(word.load(Ordering::Relaxed) == 0, released, "word {at}");
+        }
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn pages_count_only_if_they_are_whole() {
+        use storage::whole_pages;
+        assert_eq!(whole_pages(4096..8192, 4096), 4096..8192);
+        assert_eq!(whole_pages(4095..8193, 4096), 4096..8192);
+        // A block of 4 KiB where pages are larger, wherever in a page it lies.
+        for block in 0..16 {
+            let bytes = 4096 * block..4096 * (block + 1);
+            assert!(whole_pages(bytes.clone(), 64 << 10).is_empty(), "{block}");
+            assert!(whole_pages(bytes, 16 << 10).is_empty(), "{block}");
+        }
+        assert_eq!(whole_pages(1..(3 << 16) - 1, 1 << 16), 1 << 16..2 << 16);
+    }
+
+    #[test]
+    fn impossible_reservations_are_errors() {
+        for len in [
+            usize::MAX / 4,
+            usize::MAX / 16,
+            usize::MAX / 8,
+            usize::MAX / 8 - (1 << 18),
+            usize::MAX,
+        ] {
+            assert!(Words::reserve(len).is_err(), "{len}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Values that are computed when they are missed.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use nuthatch_engine::request::Key;
+
+use super::Cache;
+use crate::error::{Error, LoadError};
+use crate::flight::{Flight, Leader, Role};
+use crate::lifetime::Lifetime;
+
+/// What a caller finds when it asks for a value that it could compute.
+enum Start<'a> {
+    Found(Vec<u8>),
+    Compute(Leader<'a>),
+    Wait(Arc<Flight>),
+}
+
+impl Cache {
+    /// The key's value, or the one that `compute` returns, which is then stored. Of all callers that miss a key at the
+    /// same time exactly one computes; the others wait for its value. If it panics, one of the others computes.
+    ///
+    /// The computed value is returned to all of them even if it cannot be stored, because it is too large or the cache
+    /// is full and may not evict. The next caller computes it again then.
+    ///
+    /// A `compute` that asks for its own key, by any of these methods, gets [`Error::Recursion`]. But two threads that
+    /// compute two keys, each of which asks for the other's, wait for ever; so does one that hands the same key to
+    /// another thread and waits for that. A task of an executor uses
+    #[cfg_attr(feature = "async", doc = "[`Cache::get_or_insert_async`],")]
+    #[cfg_attr(
+        not(feature = "async"),
+        doc = "`get_or_insert_async` (of the feature `async`),"
+    )]
+    /// for waiting here blocks its thread.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let cache = nuthatch::Cache::new(16 << 20)?;
+    /// let minute = Duration::from_secs(60);
+    /// let page = cache.get_or_insert_with("page:1", minute, || "<h1>rendered once</h1>")?;
+    /// assert_eq!(page, cache.get_or_insert_with("page:1", minute, || "not called")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Errors: [`Error::KeyLength`], and then nothing is computed, and [`Error::Recursion`].
+    pub fn get_or_insert_with<V: Into<Vec<u8>>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        lifetime: impl Into<Lifetime>,
+        compute: impl FnOnce() -> V,
+    ) -> Result<Vec<u8>, Error> {
+        let compute = || Ok::<_, Infallible>(compute());
+        only_the_caches(self.try_get_or_insert_with(key, lifetime, compute))
+    }
+
+    /// As [`Cache::get_or_insert_with`], for computations that may fail. An error is returned to the caller that
+    /// computed; one of those that waited computes next.
+    pub fn try_get_or_insert_with<V: Into<Vec<u8>>, E>(
+        &self,
+        key: impl AsRef<[u8]>,
+        lifetime: impl Into<Lifetime>,
+        compute: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Vec<u8>, LoadError<E>> {
+        let key = self.key(key.as_ref())?;
+        // A turn without a result means that another caller's computation failed.
+        loop {
+            match self.start(&key)? {
+                Start::Found(value) => return Ok(value),
+                Start::Wait(flight) => {
+                    if let Some(value) = flight.wait() {
+                        return Ok(value.to_vec());
+                    }
+                }
+                Start::Compute(leader) => {
+                    let value = leader.run(compute).map_err(LoadError::Load)?;
+                    return Ok(self.finish(&key, lifetime.into(), value.into(), leader));
+                }
+            }
+        }
+    }
+
+    /// As [`Cache::get_or_insert_with`], for tasks: it waits without blocking the thread, in any executor. `compute`
+    /// is polled only by the caller that computes, and meets callers of the blocking methods as well.
+    ///
+    /// It may be dropped at any time. If that was the task that computes, its computation is dropped and one of the
+    /// others computes; a task that waits may leave.
+    ///
+    /// Recursion is seen as far as it happens while `compute` is polled. The error is typed; but a `compute` that
+    /// spawns a task for its own key and waits for it, waits for ever.
+    #[cfg(feature = "async")]
+    pub async fn get_or_insert_async<V: Into<Vec<u8>>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        lifetime: impl Into<Lifetime>,
+        compute: impl Future<Output = V>,
+    ) -> Result<Vec<u8>, Error> {
+        let compute = async { Ok::<_, Infallible>(compute.await) };
+        only_the_caches(self.try_get_or_insert_async(key, lifetime, compute).await)
+    }
+
+    /// As [`Cache::get_or_insert_async`], for computations that may fail. An error is returned to the caller that
+    /// computed; one of those that waited computes next.
+    #[cfg(feature = "async")]
+    pub async fn try_get_or_insert_async<V: Into<Vec<u8>>, E>(
+        &self,
+        key: impl AsRef<[u8]>,
+        lifetime: impl Into<Lifetime>,
+        compute: impl Future<Output = Result<V, E>>,
+    ) -> Result<Vec<u8>, LoadError<E>> {
+        let key = self.key(key.as_ref())?;
+        loop {
+            match self.start(&key)? {
+                Start::Found(value) => return Ok(value),
+                Start::Wait(flight) => {
+                    if let Some(value) = flight.landing().await {
+                        return Ok(value.to_vec());
+                    }
+                }
+                Start::Compute(leader) => {
+                    let mut compute = std::pin::pin!(compute);
+                    let polled = std::future::poll_fn(|context| {
+                        leader.run(|| compute.as_mut().poll(context))
+                    });
+                    let value = polled.await.map_err(LoadError::Load)?;
+                    return Ok(self.finish(&key, lifetime.into(), value.into(), leader));
+                }
+            }
+        }
+    }
+
+    fn start<'a>(&'a self, key: &Key<'a>) -> Result<Start<'a>, Error> {
+        if let Some(value) = self.get(key.bytes()) {
+            return Ok(Start::Found(value));
+        }
+        match self.shared.flights.join(key.bytes(), key.hash()) {
+            Role::Recursive => Err(Error::Recursion),
+            Role::Follower(flight) => Ok(Start::Wait(flight)),
+            Role::Leader(leader) => Ok(match self.get(key.bytes()) {
+                // The last flight landed between the miss and this one's start.
+                Some(value) => {
+                    leader.land(&value);
+                    Start::Found(value)
+                }
+                None => Start::Compute(leader),
+            }),
+        }
+    }
+
+    /// Stores a computed value, if that can be, and hands it to all who wait.
+    fn finish(
+        &self,
+        key: &Key<'_>,
+        lifetime: Lifetime,
+        value: Vec<u8>,
+        leader: Leader<'_>,
+    ) -> Vec<u8> {
+        // Stored first: who misses it then begins a flight of its own.
+        let _refused = self.store(key.bytes(), &value, lifetime);
+        leader.land(&value);
+        value
+    }
+}
+
+fn only_the_caches<T>(result: Result<T, LoadError<Infallible>>) -> Result<T, Error> {
+    result.map_err(|error| match error {
+        LoadError::Cache(error) => error,
+        LoadError::Load(never) => match never {},
+    })
+}

@@ -1,0 +1,248 @@
+//! [`Cache`]: the library's face.
+
+mod copy;
+mod iter;
+mod load;
+mod read;
+mod write;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use thread_local::ThreadLocal;
+
+use nuthatch_cuckoo::Cuckoo;
+use nuthatch_cuckoo::handle::CuckooHandle;
+use nuthatch_cuckoo::layout::EightWay;
+use nuthatch_engine::reply::{Item as Found, Replies, Reply};
+use nuthatch_engine::request::{KEY_LEN_MAX, Key, Op, Request};
+use nuthatch_engine::stats::EngineStats;
+use nuthatch_engine::{Audit, Clock, Engine, Handle, Time};
+use nuthatch_store::eviction::reclaim::Reclaim;
+use nuthatch_store::eviction::removals::{FOLLOW_UP, Removals};
+
+use crate::builder::Builder;
+use crate::error::{BuildError, Error, LimitError};
+use crate::flight::Flights;
+use crate::lifetime::{Defaults, Idle};
+use crate::stats::Stats;
+use copy::LastReply;
+
+pub use iter::Iter;
+pub use read::Item;
+pub use write::CasOutcome;
+
+/// A thread's session with the engine.
+type Session = CuckooHandle<EightWay>;
+
+/// An in-memory cache from byte keys (1 to 250 bytes) to byte values, with a hard memory bound.
+///
+/// Clones share the same cache, and cost as much as those of an [`Arc`]. Every method may be called from any thread;
+/// readers take no lock. Each operation is atomic for its key.
+///
+/// Keys and values are whatever is `AsRef<[u8]>`: `"k"`, `b"k"`, a `String`, a `Vec<u8>`. A key that is empty or over
+/// 250 bytes is refused when it is stored, and is found nowhere.
+///
+/// ```
+/// use nuthatch::Cache;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cache = Cache::builder().memory_limit(64 << 20).build()?;
+/// cache.insert("greeting", "hello")?;
+/// assert_eq!(cache.get("greeting"), Some(b"hello".to_vec()));
+/// assert_eq!(cache.remove("greeting"), Some(b"hello".to_vec()));
+/// assert_eq!(cache.get("greeting"), None);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Cache {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    engine: Arc<Cuckoo<EightWay>>,
+    clock: Clock,
+    sessions: ThreadLocal<RefCell<Session>>,
+    flights: Flights,
+    defaults: Defaults,
+}
+
+/// A cache that may be gone.
+pub(crate) struct WeakCache(Weak<Shared>);
+
+impl WeakCache {
+    pub fn upgrade(&self) -> Option<Cache> {
+        let shared = self.0.upgrade()?;
+        Some(Cache { shared })
+    }
+}
+
+impl Cache {
+    /// A cache of at most so many bytes, with the defaults of [`Builder`] for the rest.
+    pub fn new(memory_limit: usize) -> Result<Self, BuildError> {
+        Self::builder().memory_limit(memory_limit).build()
+    }
+
+    /// A cache to be configured.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn with_engine(engine: Cuckoo<EightWay>, defaults: Defaults) -> Self {
+        let shared = Shared {
+            engine: Arc::new(engine),
+            clock: Clock::start(),
+            sessions: ThreadLocal::new(),
+            flights: Flights::default(),
+            defaults,
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakCache {
+        WeakCache(Arc::downgrade(&self.shared))
+    }
+
+    /// Items in the cache: a sum over all threads, of no single moment. Expired items count until their memory is
+    /// taken back.
+    pub fn entry_count(&self) -> u64 {
+        self.stats().entry_count
+    }
+
+    /// Bytes of the items in the cache: header, key and value. (The memory limit bounds more than these: see
+    /// [`Stats::memory_used`].)
+    pub fn weighted_size(&self) -> u64 {
+        self.stats().weighted_size
+    }
+
+    /// Counters and sizes.
+    pub fn stats(&self) -> Stats {
+        Stats::of(&self.engine_stats())
+    }
+
+    /// Changes the memory limit, in bytes. Shrinking evicts gradually, in [`Cache::maintain`]. Raising goes up to
+    /// [`Builder::memory_limit_max`], lowering down to twice the item limit and what the index takes. The error says
+    /// what is possible.
+    pub fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
+        let changed = self.shared.engine.set_memory_limit(bytes);
+        changed.map_err(|reason| LimitError::new(bytes, reason))
+    }
+
+    /// Frees expired items, moves memory to where it is needed, grows the index: about `budget` items' worth of work.
+    /// True if there is more to do at once. Everything is correct without it; what it saves is memory that expired
+    /// items hold until their room is needed. [`Builder::maintenance_thread`] calls it for you.
+    pub fn maintain(&self, budget: usize) -> bool {
+        let now = self.now();
+        let more = self.with_session(|session| session.maintain(now, budget));
+        self.tell(budget);
+        more
+    }
+
+    /// Checks all that must be true of the cache's insides, while no other thread uses it. For Nuthatch's own tests.
+    #[doc(hidden)]
+    pub fn audit(&self) -> Result<(), String> {
+        self.shared.engine.audit()
+    }
+
+    /// All that the engine counts, which is no promise. For Nuthatch's own tests.
+    #[doc(hidden)]
+    pub fn engine_stats(&self) -> EngineStats {
+        self.shared.engine.stats()
+    }
+
+    fn now(&self) -> Time {
+        self.shared.clock.now()
+    }
+
+    /// The key, if it is one.
+    #[inline(always)]
+    fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Error> {
+        if bytes.is_empty() || bytes.len() > KEY_LEN_MAX {
+            return Err(Error::KeyLength);
+        }
+        Ok(Key::new(bytes, self.shared.engine.hasher()))
+    }
+
+    /// Carries a request out whose answer is no value.
+    #[inline]
+    fn change(&self, now: Time, key: Key<'_>, op: Op<'_>) -> Result<Reply, Error> {
+        let mut last = LastReply(Reply::Miss);
+        self.ask(now, key, op, &mut last);
+        self.tell(FOLLOW_UP);
+        match last.0 {
+            Reply::TooLarge => Err(Error::TooLarge),
+            Reply::OutOfMemory => Err(Error::OutOfMemory),
+            Reply::NotNumeric => Err(Error::NotNumeric),
+            reply => Ok(reply),
+        }
+    }
+
+    #[inline(always)]
+    fn ask(
+        &self,
+        now: Time,
+        key: Key<'_>,
+        op: Op<'_>,
+        replies: &mut impl Replies<<Session as Handle>::Value>,
+    ) {
+        self.with_session(|session| session.execute(now, &[Request { key, op }], replies));
+    }
+
+    /// Notes a use of what was found: in a cache with a time to idle it lives on.
+    #[inline(always)]
+    fn used(&self, now: Time, key: Key<'_>, found: &Option<Found>) {
+        if let (Some(idle), Some(item)) = (&self.shared.defaults.idle, found) {
+            self.prolong(now, key, idle, item);
+        }
+    }
+
+    // Apart, so that caches without a time to idle have nothing of it on their way.
+    #[inline(never)]
+    fn prolong(&self, now: Time, key: Key<'_>, idle: &Idle, item: &Found) {
+        if let Some(expiry) = idle.due(item, now) {
+            // If it is another item by now, that one has been used later.
+            self.with_session(|session| session.touch_if(now, key, item.cas, expiry));
+        }
+    }
+
+    #[inline(always)]
+    fn with_session<T>(&self, work: impl FnOnce(&mut Session) -> T) -> T {
+        let engine = &self.shared.engine;
+        let new = || RefCell::new(Session::deferring(engine));
+        match self.shared.sessions.get_or(new).try_borrow_mut() {
+            Ok(mut session) => work(&mut session),
+            // A listener that is told in the middle of an operation, and calls the cache.
+            Err(_) => work(&mut engine.handle()),
+        }
+    }
+
+    /// Tells the listener, if there is one, of what this thread has removed, now that its session is not in use.
+    #[inline]
+    fn tell(&self, follow_up: usize) {
+        if let Some(removals) = self.shared.engine.removals() {
+            self.tell_of(removals, follow_up);
+        }
+    }
+
+    #[cold]
+    fn tell_of(&self, removals: &Removals, follow_up: usize) {
+        let session = self.shared.sessions.get();
+        let removed = session.and_then(|own| Some(own.try_borrow_mut().ok()?.take_removed()));
+        removals.tell(removed.unwrap_or_default(), follow_up);
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stats = self.stats();
+        out.debug_struct("Cache")
+            .field("entry_count", &stats.entry_count)
+            .field("memory_used", &stats.memory_used)
+            .field("memory_limit", &stats.memory_limit)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,175 @@
+//! Reads.
+
+use std::time::Duration;
+
+use nuthatch_engine::reply::Reply;
+use nuthatch_engine::request::{Expiry, Op, Read, Request};
+use nuthatch_engine::{Handle, Value};
+
+use super::copy::{CopyMany, CopyOut, InPlace};
+use super::{Cache, Found};
+
+/// A value and what is known of it: see [`Cache::get_item`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Item {
+    /// A copy of the value.
+    pub value: Vec<u8>,
+    /// Changes whenever the item is stored or changed, and never comes again; see [`Cache::compare_and_swap`].
+    pub version: u64,
+    /// How long it will be returned from now on, or `None` if it does not expire. With a time to idle, how long if it
+    /// is not used.
+    pub expires_in: Option<Duration>,
+    /// Time since it was stored or changed, to the second.
+    pub age: Duration,
+}
+
+impl Cache {
+    /// A copy of the key's value.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
+        let mut value = Vec::new();
+        self.copy(key.as_ref(), &mut value).then_some(value)
+    }
+
+    /// What `read` makes of the key's value, which it is lent. It is not called if there is none.
+    ///
+    /// Nothing is allocated. A value up to 8 KiB is copied to the stack; a larger one is read where it lies, and is
+    /// not evicted meanwhile (over half a MiB, or less with a memory limit below 64 MiB, it lies in pieces and is
+    /// copied). `read` may use the cache, and what it is lent does not change by that.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let cache = nuthatch::Cache::new(16 << 20)?;
+    /// cache.insert("numbers", "1,2,3")?;
+    /// let count = cache.get_with("numbers", |value| value.split(|byte| *byte == b',').count());
+    /// assert_eq!(count, Some(3));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_with<T>(&self, key: impl AsRef<[u8]>, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let (now, key) = (self.now(), self.key(key.as_ref()).ok()?);
+        let mut place = InPlace::new();
+        self.ask(now, key, Op::Get, &mut place);
+        self.used(now, key, &place.item);
+        place.item.as_ref()?;
+        Some(match &place.large {
+            None => read(place.small()),
+            Some(value) if value.chunk(0).len() == value.len() => read(value.chunk(0)),
+            Some(value) => read(&super::copy::gather(value)),
+        })
+    }
+
+    /// A copy of the key's value as [`Bytes`](bytes::Bytes), which are cheap to clone and to divide.
+    #[cfg(feature = "bytes")]
+    pub fn get_bytes(&self, key: impl AsRef<[u8]>) -> Option<bytes::Bytes> {
+        self.get(key).map(bytes::Bytes::from)
+    }
+
+    /// Puts the key's value into `into`, replacing what is there, and returns true; or empties it and returns false.
+    /// Gets into the same buffer allocate nothing once it is large enough.
+    pub fn get_into(&self, key: impl AsRef<[u8]>, into: &mut Vec<u8>) -> bool {
+        into.clear();
+        self.copy(key.as_ref(), into)
+    }
+
+    /// A copy of the key's value, its version, and its age.
+    pub fn get_item(&self, key: impl AsRef<[u8]>) -> Option<Item> {
+        let (now, key) = (self.now(), self.key(key.as_ref()).ok()?);
+        let read = Read {
+            idle: true,
+            ..Read::default()
+        };
+        let mut value = Vec::new();
+        let mut copy = CopyOut::new(&mut value);
+        self.ask(now, key, Op::Read(read), &mut copy);
+        self.used(now, key, &copy.item);
+        let found = copy.item?;
+        Some(Item {
+            value,
+            version: found.cas,
+            expires_in: match found.expiry {
+                Expiry::Never => None,
+                Expiry::At(time) => Some(time.since(now)),
+            },
+            age: found.idle,
+        })
+    }
+
+    /// The keys' values, in the order of the keys, looked up in one batch, which overlaps their memory misses: several
+    /// times as fast as one by one when the cache is larger than the processor's caches. The lookups are not one
+    /// atomic step.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let cache = nuthatch::Cache::new(16 << 20)?;
+    /// cache.insert("a", "1")?;
+    /// assert_eq!(cache.get_many(&["a", "b"]), [Some(b"1".to_vec()), None]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Option<Vec<u8>>> {
+        let now = self.now();
+        let mut copies = CopyMany::new(keys.len(), self.shared.defaults.idle.is_some());
+        let batch = self.with_session(|session| {
+            let mut batch = Vec::with_capacity(keys.len());
+            for key in keys {
+                if let Ok(key) = self.key(key.as_ref()) {
+                    session.prefetch(&key);
+                    batch.push(Request { key, op: Op::Get });
+                }
+            }
+            session.execute(now, &batch, &mut copies);
+            batch
+        });
+        if let Some(idle) = &self.shared.defaults.idle {
+            for (index, item) in &copies.items {
+                self.prolong(now, batch[*index].key, idle, item);
+            }
+        }
+        if batch.len() == keys.len() {
+            return copies.values;
+        }
+        let mut found = copies.values.into_iter();
+        let answer = |key: &K| self.key(key.as_ref()).ok().and_then(|_| found.next()?);
+        keys.iter().map(answer).collect()
+    }
+
+    /// True if the key has a value. Does not count as a use of it.
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> bool {
+        let read = Read {
+            value: false,
+            bump: false,
+            ..Read::default()
+        };
+        let answer = self
+            .key(key.as_ref())
+            .and_then(|key| self.change(self.now(), key, Op::Read(read)));
+        matches!(answer, Ok(Reply::Found(_)))
+    }
+
+    /// Appends the key's value to `into`. False if there is none.
+    #[inline(always)]
+    pub(super) fn copy(&self, key: &[u8], into: &mut Vec<u8>) -> bool {
+        let Ok(key) = self.key(key) else {
+            return false;
+        };
+        let now = self.now();
+        let mut copy = CopyOut::new(into);
+        self.ask(now, key, Op::Get, &mut copy);
+        self.used(now, key, &copy.item);
+        copy.item.is_some()
+    }
+
+    /// A copy of the key's value and its metadata, without a use.
+    pub(super) fn peek(&self, key: &[u8]) -> Option<(Vec<u8>, Found)> {
+        let read = Read {
+            bump: false,
+            ..Read::default()
+        };
+        let mut value = Vec::new();
+        let mut copy = CopyOut::new(&mut value);
+        self.ask(self.now(), self.key(key).ok()?, Op::Read(read), &mut copy);
+        let item = copy.item?;
+        Some((value, item))
+    }
+}

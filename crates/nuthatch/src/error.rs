@@ -1,0 +1,153 @@
+//! What can go wrong, by operation.
+
+use std::error;
+use std::fmt::{self, Display, Formatter};
+use std::io;
+
+/// Why an operation on a [`Cache`](crate::Cache) could not be carried out. The cache is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Error {
+    /// The key is empty or longer than [`KEY_LEN_MAX`](crate::KEY_LEN_MAX) bytes. Only stores say so: a lookup of
+    /// such a key finds nothing.
+    KeyLength,
+    /// Key, value and header together are over the item limit
+    /// ([`Builder::item_size_max`](crate::Builder::item_size_max)).
+    TooLarge,
+    /// The cache is full and may not evict ([`Builder::evict`](crate::Builder::evict)), or all that could be evicted
+    /// is being read in place.
+    OutOfMemory,
+    /// The value is not a decimal number under 2^64.
+    NotNumeric,
+    /// The computation of a key's value asked the cache to compute the same key.
+    Recursion,
+}
+
+impl Display for Error {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Error::KeyLength => "a key has 1 to 250 bytes",
+            Error::TooLarge => "the item is larger than the cache allows",
+            Error::OutOfMemory => "the cache is full",
+            Error::NotNumeric => "the value is not a decimal number under 2^64",
+            Error::Recursion => "the computation of a key's value waits for itself",
+        })
+    }
+}
+
+impl error::Error for Error {}
+
+/// The error of a computation that may fail itself, as that of
+/// [`Cache::try_get_or_insert_with`](crate::Cache::try_get_or_insert_with).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LoadError<E> {
+    /// The cache refused the key, or the computation waits for itself.
+    Cache(Error),
+    /// The computation failed.
+    Load(E),
+}
+
+impl<E> From<Error> for LoadError<E> {
+    fn from(error: Error) -> Self {
+        LoadError::Cache(error)
+    }
+}
+
+impl<E: Display> Display for LoadError<E> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Cache(error) => error.fmt(out),
+            LoadError::Load(error) => error.fmt(out),
+        }
+    }
+}
+
+/// Shown as the error that it holds.
+impl<E: error::Error> error::Error for LoadError<E> {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            LoadError::Cache(error) => error.source(),
+            LoadError::Load(error) => error.source(),
+        }
+    }
+}
+
+/// Why a [`Builder`](crate::Builder) made no cache. Sizes are in bytes.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The memory limit is too low to hold anything.
+    #[non_exhaustive]
+    MemoryLimit {
+        /// What was asked for.
+        asked: usize,
+        /// The lowest limit.
+        least: usize,
+    },
+    /// The item limit is not within its bounds.
+    #[non_exhaustive]
+    ItemSizeMax {
+        /// What was asked for.
+        asked: usize,
+        /// The lowest item limit.
+        least: usize,
+        /// The highest item limit: half of the memory limit, at most 1 GiB.
+        most: usize,
+    },
+    /// The system does not give so much address space: the memory limit, or how far it may be raised, is too high.
+    AddressSpace(io::Error),
+    /// The maintenance thread cannot be started.
+    Thread(io::Error),
+}
+
+impl Display for BuildError {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::MemoryLimit { asked, least } => {
+                write!(out, "a memory limit of {asked} bytes: at least {least}")
+            }
+            BuildError::ItemSizeMax { asked, least, most } => {
+                write!(out, "an item limit of {asked} bytes: {least} to {most}")
+            }
+            BuildError::AddressSpace(_) => {
+                out.write_str("the system gives no address space for the memory limit")
+            }
+            BuildError::Thread(_) => out.write_str("the system starts no maintenance thread"),
+        }
+    }
+}
+
+impl error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            BuildError::AddressSpace(error) | BuildError::Thread(error) => Some(error),
+            BuildError::MemoryLimit { .. } | BuildError::ItemSizeMax { .. } => None,
+        }
+    }
+}
+
+/// The error of [`Cache::set_memory_limit`](crate::Cache::set_memory_limit). Its message says what is possible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitError {
+    asked: usize,
+    reason: String,
+}
+
+impl LimitError {
+    pub(crate) fn new(asked: usize, reason: String) -> Self {
+        Self { asked, reason }
+    }
+
+    /// The limit that was asked for, in bytes.
+    pub fn asked(&self) -> usize {
+        self.asked
+    }
+}
+
+impl Display for LimitError {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "a limit of {} bytes: {}", self.asked, self.reason)
+    }
+}
+
+impl error::Error for LimitError {}

@@ -1,0 +1,235 @@
+//! An in-memory cache from byte strings to byte strings: many threads, one hard memory limit, reads without locks.
+//!
+//! * [Quick start](#quick-start)
+//! * [Reading](#reading)
+//! * [Lifetimes](#lifetimes)
+//! * [Memory and eviction](#memory-and-eviction)
+//! * [Conditional stores and counters](#conditional-stores-and-counters)
+//! * [Single flight](#single-flight)
+//! * [Listeners](#listeners)
+//! * [Batches](#batches)
+//! * [Threads and tasks](#threads-and-tasks)
+//! * [Errors](#errors)
+//! * [What it does not do](#what-it-does-not-do)
+//! * [Features](#features)
+//!
+//! # Quick start
+//!
+//! ```
+//! use nuthatch::Cache;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // 64 MiB for items, index and everything else.
+//! let cache = Cache::new(64 << 20)?;
+//! cache.insert("user:1", "Ada")?;
+//! assert_eq!(cache.get("user:1"), Some(b"Ada".to_vec()));
+//! assert!(cache.contains_key("user:1"));
+//! assert_eq!(cache.remove("user:1"), Some(b"Ada".to_vec()));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Cache::builder`] sets everything else. A [`Cache`] is a handle: clones share one cache.
+//!
+//! # Reading
+//!
+//! | method | the value is |
+//! |---|---|
+//! | [`Cache::get`] | copied into a new `Vec<u8>` |
+//! | [`Cache::get_into`] | copied into a `Vec<u8>` of yours, which is used again |
+//! | [`Cache::get_with`] | lent to a closure; nothing is allocated |
+//! | `Cache::get_bytes` | copied into [`bytes::Bytes`](https://docs.rs/bytes), with the feature `bytes` |
+//! | [`Cache::get_item`] | copied, with its version, its age, and when it expires |
+//! | [`Cache::get_many`] | copied, for many keys in one batch |
+//! | [`Cache::iter`] | copied, for all keys |
+//!
+//! # Lifetimes
+//!
+//! A cache has a [time to live](Builder::time_to_live) (how long an item lives after it was stored) and a
+//! [time to idle](Builder::time_to_idle) (how long after it was last used), or neither. Each store can say another time
+//! to live by a [`Lifetime`], for which a [`Duration`](std::time::Duration) will do.
+//!
+//! ```
+//! use std::time::Duration;
+//! use nuthatch::{Cache, Lifetime};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let cache = Cache::builder()
+//!     .time_to_live(Duration::from_secs(24 * 3600))
+//!     .time_to_idle(Duration::from_secs(600))
+//!     .build()?;
+//! // A day, and ten minutes from its last use.
+//! cache.insert("page", "<h1>")?;
+//! // A minute.
+//! cache.insert_for("token", "42", Duration::from_secs(60))?;
+//! // Ten minutes from its last use.
+//! cache.insert_for("name", "Ada", Lifetime::Unlimited)?;
+//! cache.touch("token", Duration::from_secs(3600))?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Times are exact to a sixteenth of a second, and an idle item may live a sixteenth of its time to idle longer: so a
+//! use seldom has to write. Without a time to idle a use writes one bit at most. An expired item is never returned; its
+//! memory comes back when its room is needed, or by [maintenance](Builder::maintenance_thread).
+//!
+//! # Memory and eviction
+//!
+//! The [memory limit](Builder::memory_limit) bounds all that grows with the data. Address space for it is reserved when
+//! the cache is made; memory is taken as it is needed, and is given back when [the limit](Cache::set_memory_limit) is
+//! lowered or the cache dropped. An item takes its key, its value, 16 bytes of header and about 8 of the index,
+//! rounded up to a size class (a quarter apart); the largest is set by [`Builder::item_size_max`].
+//!
+//! When memory is full, a store evicts items of its size class that were not used lately (CLOCK, an approximation of
+//! LRU), and memory moves from classes that are little used to those that need it. With
+//! [`evict(false)`](Builder::evict) the store is refused instead.
+//!
+//! [`Cache::stats`] tells what is there and what was evicted.
+//!
+//! # Conditional stores and counters
+//!
+//! Each of these is one atomic step: [`Cache::add`], [`Cache::replace`], [`Cache::append`], [`Cache::prepend`],
+//! [`Cache::compare_and_swap`], [`Cache::incr`] and [`Cache::decr`].
+//!
+//! ```
+//! use nuthatch::{Cache, Lifetime};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let cache = Cache::new(16 << 20)?;
+//! assert!(cache.add("visits", "0", Lifetime::Default)?);
+//! assert_eq!(cache.incr("visits", 5)?, Some(5));
+//! assert_eq!(cache.get("visits"), Some(b"5".to_vec()));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Single flight
+//!
+//! When many callers miss a key at once, [`Cache::get_or_insert_with`] lets one of them compute its value while the
+//! others wait for it. They all get the value, even if it cannot be stored.
+//!
+//! ```
+//! use nuthatch::{Cache, Lifetime};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let cache = Cache::new(16 << 20)?;
+//! let read = || std::fs::read("/proc/version");
+//! let version = cache.try_get_or_insert_with("version", Lifetime::Default, read)?;
+//! assert_eq!(cache.get("version"), Some(version));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A computation that asks for its own key gets [`Error::Recursion`] instead of waiting for itself. A value that is
+//! removed while it is computed is stored nevertheless.
+//!
+//! # Listeners
+//!
+//! [`Builder::eviction_listener`] is called with each item that the cache removes by itself, with the [`RemovalCause`].
+//!
+//! ```
+//! use std::sync::atomic::{AtomicUsize, Ordering};
+//! use nuthatch::{Cache, RemovalCause};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! static EVICTED: AtomicUsize = AtomicUsize::new(0);
+//! let cache = Cache::builder()
+//!     .memory_limit(1 << 20)
+//!     .eviction_listener(|removed| {
+//!         if removed.cause == RemovalCause::Size {
+//!             EVICTED.fetch_add(1, Ordering::Relaxed);
+//!         }
+//!     })
+//!     .build()?;
+//! for number in 0..5000_u32 {
+//!     cache.insert(number.to_le_bytes(), [0; 1000])?;
+//! }
+//! assert_eq!(EVICTED.load(Ordering::Relaxed) as u64, cache.stats().evictions);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Batches
+//!
+//! A get of a key that is in no cache of the processor waits for memory, several times. [`Cache::get_many`] waits for
+//! many keys at once. It is worth it from a handful of keys on, in caches of more than some MiB.
+//!
+//! # Threads and tasks
+//!
+//! Every method takes `&self` and may be called from any thread. Reads take no lock. Writers lock two of thousands of
+//! stripes for a moment. Each thread that calls a cache keeps a small session with it until the cache is dropped.
+//!
+//! No method but single flight waits for another caller, and none does I/O, so tasks of an executor may call them all;
+//! for single flight there are `get_or_insert_async` and `try_get_or_insert_async` behind the feature `async`, for any
+//! executor:
+#![cfg_attr(feature = "async", doc = "```")]
+#![cfg_attr(not(feature = "async"), doc = "```ignore")]
+//! use nuthatch::{Cache, Lifetime};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let cache = Cache::new(16 << 20)?;
+//! let fetch = async { "fetched once" };
+//! let value = cache.get_or_insert_async("k", Lifetime::Default, fetch).await?;
+//! assert_eq!(value, b"fetched once");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Errors
+//!
+//! Only what stores something can fail ([`Error`]): a key that is empty or over [`KEY_LEN_MAX`] bytes, an item over
+//! its limit, no memory in a cache that may not evict. A failed operation changes nothing. A get of a key that no store
+//! would take is a miss. A cache that cannot be made says why by a [`BuildError`].
+//!
+//! # What it does not do
+//!
+//! * It holds bytes, not Rust values: what you store is copied in, and what you read is copied out (or lent).
+//! * It keeps nothing on disk, and nothing after the process.
+//! * Eviction knows how lately items were used, not how often, what they weigh, or what they cost to compute.
+//! * There is no order of keys and no search but by key.
+//! * It is for Linux on little-endian machines (x86-64, aarch64). Elsewhere it does not compile, and says so.
+//!
+//! # Features
+//!
+//! * `async`: single flight for tasks. No dependency.
+//! * `bytes`: `get_bytes`, by the crate `bytes`.
+
+#![deny(missing_debug_implementations)]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "nuthatch runs on Linux only: it reserves address space, asks for huge pages and reads the coarse clock as Linux \
+     offers them"
+);
+
+#[cfg(target_os = "linux")]
+mod builder;
+#[cfg(target_os = "linux")]
+mod cache;
+#[cfg(target_os = "linux")]
+mod error;
+#[cfg(target_os = "linux")]
+mod flight;
+#[cfg(target_os = "linux")]
+mod lifetime;
+#[cfg(target_os = "linux")]
+mod listener;
+#[cfg(target_os = "linux")]
+mod stats;
+
+#[cfg(target_os = "linux")]
+pub use {
+    builder::Builder,
+    cache::{Cache, CasOutcome, Item, Iter},
+    error::{BuildError, Error, LimitError, LoadError},
+    lifetime::Lifetime,
+    listener::{RemovalCause, Removed},
+    nuthatch_engine::request::KEY_LEN_MAX,
+    stats::Stats,
+};
+
+/// The README's examples are run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

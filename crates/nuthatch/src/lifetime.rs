@@ -1,0 +1,253 @@
+//! How long items live: to live, and to idle.
+//!
+//! The engine knows one expiry of each item. In a cache with a time to idle that is the earlier of two moments: the
+//! end of its time to live, the *deadline*, and the end of its time to idle, which each use moves on. The deadline
+//! is kept in the item's flags then. (A deadline above 2^14 ticks, 17 minutes after the cache was made, takes a long
+//! header: 16 bytes more.)
+//!
+//! A use does not move the expiry each time, for that takes a lock. The expiry is set a sixteenth of the time to
+//! idle too late, the *slack*, and moved when the item was not moved for longer than that:
+//!
+//! ```text
+//!   used          used       used: expiry - now < idle, so the expiry moves
+//!    |             |           |
+//!    +-------------+-----------+------------- ... ----------+---------+
+//!    t             t + slack                           t + idle   t + idle + slack: expiry set at t
+//! ```
+//!
+//! So an item lives for its time to idle after its last use, and for at most a sixteenth of it longer; all to a tick
+//! of the clock, which is a sixteenth of a second.
+
+use std::time::Duration;
+
+use nuthatch_engine::{Expiry, Item, Time};
+
+/// How long an item lives after it was stored. A [`Duration`] is one too.
+///
+/// ```
+/// use std::time::Duration;
+/// use nuthatch::{Cache, Lifetime};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cache = Cache::builder().time_to_live(Duration::from_secs(3600)).build()?;
+/// cache.insert("an hour", "1")?;
+/// cache.insert_for("a minute", "2", Duration::from_secs(60))?;
+/// cache.insert_for("as long as there is room", "3", Lifetime::Unlimited)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Times are exact to a sixteenth of a second. In a cache with a [time to idle](crate::Builder::time_to_idle) an item
+/// ends when it was not used for that long, whatever its lifetime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Lifetime {
+    /// The cache's [time to live](crate::Builder::time_to_live); without one, [`Lifetime::Unlimited`].
+    #[default]
+    Default,
+    /// Until it is removed or evicted.
+    Unlimited,
+    /// For this long. One of more than eight years is unlimited; of zero, the item is gone at once.
+    TimeToLive(Duration),
+}
+
+impl From<Duration> for Lifetime {
+    fn from(time_to_live: Duration) -> Self {
+        Lifetime::TimeToLive(time_to_live)
+    }
+}
+
+/// The cache's own times, for the items that say nothing else.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Defaults {
+    pub time_to_live: Option<Duration>,
+    pub idle: Option<Idle>,
+}
+
+/// A time to idle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Idle {
+    time: Duration,
+    /// How much later the expiry is set.
+    slack: Duration,
+}
+
+/// What the engine is told of an item's lifetime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub expiry: Expiry,
+    /// In a cache with a time to idle the tick of the deadline, or 0 if there is none.
+    pub flags: u32,
+}
+
+impl Defaults {
+    /// The terms of an item that is stored now.
+    #[inline]
+    pub fn terms(&self, lifetime: Lifetime, now: Time) -> Terms {
+        let deadline = match (lifetime, self.time_to_live) {
+            (Lifetime::TimeToLive(time), _) | (Lifetime::Default, Some(time)) => at(now, time),
+            (Lifetime::Default, None) | (Lifetime::Unlimited, _) => Expiry::Never,
+        };
+        match &self.idle {
+            None => Terms {
+                expiry: deadline,
+                flags: 0,
+            },
+            Some(idle) => Terms {
+                expiry: idle.expiry(deadline, now),
+                flags: match deadline {
+                    Expiry::Never => 0,
+                    // Never 0: the clock starts at tick 1.
+                    Expiry::At(time) => time.0,
+                },
+            },
+        }
+    }
+}
+
+impl Idle {
+    pub fn new(time: Duration) -> Self {
+        let slack = time / 16;
+        Self { time, slack }
+    }
+
+    pub fn time(&self) -> Duration {
+        self.time
+    }
+
+    /// The expiry to be given to an item that was used at `now`, or `None` if the one it has will do.
+    #[inline]
+    pub fn due(&self, item: &Item, now: Time) -> Option<Expiry> {
+        let Expiry::At(expiry) = item.expiry else {
+            return None;
+        };
+        if expiry >= now.after(self.time) {
+            return None;
+        }
+        let deadline = match item.flags {
+            0 => Expiry::Never,
+            tick => Expiry::At(Time(tick)),
+        };
+        Some(self.expiry(deadline, now)).filter(|moved| *moved != item.expiry)
+    }
+
+    fn expiry(&self, deadline: Expiry, now: Time) -> Expiry {
+        match (deadline, at(now, self.time.saturating_add(self.slack))) {
+            (Expiry::At(deadline), Expiry::At(idle)) => Expiry::At(deadline.min(idle)),
+            (Expiry::Never, other) | (other, Expiry::Never) => other,
+        }
+    }
+}
+
+/// The moment `after` later.
+fn at(now: Time, after: Duration) -> Expiry {
+    match now.after(after) {
+        // Over eight years: the clock does not count so far.
+        Time(u32::MAX) => Expiry::Never,
+        time => Expiry::At(time),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time(1600);
+    const SECOND: u32 = 16;
+
+    fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn item(terms: Terms) -> Item {
+        Item {
+            expiry: terms.expiry,
+            flags: terms.flags,
+            ..Item::default()
+        }
+    }
+
+    #[test]
+    fn without_a_time_to_idle_the_expiry_is_the_deadline() {
+        let defaults = Defaults {
+            time_to_live: Some(secs(10)),
+            idle: None,
+        };
+        let terms = |lifetime| defaults.terms(lifetime, NOW);
+        let plain = |expiry| Terms { expiry, flags: 0 };
+        assert_eq!(
+            terms(Lifetime::Default),
+            plain(Expiry::At(Time(1600 + 10 * SECOND)))
+        );
+        assert_eq!(
+            terms(secs(3).into()),
+            plain(Expiry::At(Time(1600 + 3 * SECOND)))
+        );
+        assert_eq!(terms(Lifetime::Unlimited), plain(Expiry::Never));
+        assert_eq!(terms(Duration::MAX.into()), plain(Expiry::Never));
+        let none = Defaults::default();
+        assert_eq!(none.terms(Lifetime::Default, NOW), plain(Expiry::Never));
+    }
+
+    /// Whenever it is used, an item lives for its time to idle from then, at most a sixteenth longer, and never past
+    /// its deadline.
+    #[test]
+    fn uses_move_the_expiry_within_its_bounds() {
+        for (idle, to_live) in [
+            (16, None),
+            (160, None),
+            (1, None),
+            (16, Some(50)),
+            (100, Some(20)),
+        ] {
+            let defaults = Defaults {
+                time_to_live: None,
+                idle: Some(Idle::new(secs(idle))),
+            };
+            let rule = defaults.idle.unwrap();
+            let lifetime = to_live.map_or(Lifetime::Default, |time| Lifetime::from(secs(time)));
+            let deadline = to_live.map_or(u32::MAX, |time| NOW.0 + time as u32 * SECOND);
+            let mut held = item(defaults.terms(lifetime, NOW));
+            let (mut now, mut moves, mut uses) = (NOW, 0, 0);
+            for step in (0..1000_u32).map(|step| step * 7 % 23) {
+                now = Time(now.0 + step);
+                if held.expiry.is_past(now) {
+                    break;
+                }
+                uses += 1;
+                if let Some(expiry) = rule.due(&held, now) {
+                    assert_ne!(expiry, held.expiry);
+                    held.expiry = expiry;
+                    moves += 1;
+                }
+                let ticks = idle as u32 * SECOND;
+                let Expiry::At(Time(expiry)) = held.expiry else {
+                    panic!("an item without an end")
+                };
+                let (least, most) = (now.0 + ticks, now.0 + ticks + ticks.div_ceil(16));
+                assert!((least.min(deadline)..=most.min(deadline)).contains(&expiry));
+            }
+            match to_live {
+                Some(_) => assert!(now.0 >= deadline && held.expiry == Expiry::At(Time(deadline))),
+                None if idle > 1 => assert!(uses == 1000 && moves > 10 && moves < uses),
+                None => assert!(uses > 1),
+            }
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_clock_is_no_end_of_items() {
+        let idle = Idle::new(Duration::MAX);
+        let held = Item {
+            expiry: Expiry::At(Time(1700)),
+            ..Item::default()
+        };
+        assert_eq!(idle.due(&held, NOW), Some(Expiry::Never));
+        let late = Idle::new(secs(1000));
+        let held = item(Terms {
+            expiry: Expiry::At(Time::LAST),
+            flags: 0,
+        });
+        assert_eq!(late.due(&held, Time(u32::MAX - 5)), Some(Expiry::Never));
+    }
+}

@@ -1,0 +1,53 @@
+//! What a cache tells about itself.
+
+use nuthatch_engine::stats::EngineStats;
+
+/// Counters since the cache was made, and sizes now: sums over all threads, which are not taken at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Items in the cache. Expired ones count until their memory is taken back.
+    pub entry_count: u64,
+    /// Bytes of these items: header, key and value.
+    pub weighted_size: u64,
+    /// The limit in bytes of all that grows with the data.
+    pub memory_limit: u64,
+    /// Bytes taken of it: items with the room between them, index, bookkeeping.
+    pub memory_used: u64,
+    /// Bytes of the index.
+    pub index_bytes: u64,
+    /// Searches for a key, of any operation: a get is one.
+    pub lookups: u64,
+    /// Those of them that found an item, expired ones included.
+    pub lookup_hits: u64,
+    /// Items stored.
+    pub insertions: u64,
+    /// Items removed to make room.
+    pub evictions: u64,
+    /// Expired items whose memory was taken back.
+    pub expirations: u64,
+    /// Stores refused for want of memory.
+    pub out_of_memory: u64,
+    /// Evicted and expired items that the listener was not told of, because too many waited; see
+    /// [`Builder::eviction_listener`](crate::Builder::eviction_listener).
+    pub unheard: u64,
+}
+
+impl Stats {
+    pub(crate) fn of(engine: &EngineStats) -> Self {
+        Self {
+            entry_count: engine.items,
+            weighted_size: engine.item_bytes,
+            memory_limit: engine.memory_limit,
+            memory_used: engine.memory_used,
+            index_bytes: engine.index_bytes,
+            lookups: engine.lookups,
+            lookup_hits: engine.lookup_hits,
+            insertions: engine.total_items,
+            evictions: engine.evictions,
+            expirations: engine.expired,
+            out_of_memory: engine.out_of_memory,
+            unheard: engine.untold,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Limits that cannot be, and limits at their ends.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use nuthatch::{BuildError, Builder, Cache, Error, Lifetime, LoadError};
+
+const MIB: usize = 1 << 20;
+
+/// A cache does what a cache does.
+fn assert_works(builder: Builder) {
+    let cache = builder.build().unwrap();
+    for number in 0..1000_u32 {
+        cache.insert(number.to_le_bytes(), [7; 400]).unwrap();
+        assert_eq!(cache.get(number.to_le_bytes()).unwrap(), [7; 400]);
+    }
+    assert!(cache.stats().memory_used <= cache.stats().memory_limit);
+    cache.audit().unwrap();
+}
+
+#[test]
+fn a_memory_limit_of_nothing_is_refused() {
+    for asked in [0, 1, MIB - 1] {
+        let error = Cache::new(asked).unwrap_err();
+        assert!(
+            matches!(error, BuildError::MemoryLimit { asked: told, least: MIB, .. } if told == asked),
+            "{error:?}"
+        );
+        assert!(error.source().is_none() && error.to_string().contains("at least 1048576"));
+    }
+    assert_works(Cache::builder().memory_limit(MIB));
+}
+
+#[test]
+fn a_memory_limit_of_everything_is_refused() {
+    for builder in [
+        Cache::builder().memory_limit(usize::MAX),
+        Cache::builder().memory_limit(usize::MAX / 2),
+        Cache::builder().memory_limit_max(usize::MAX),
+    ] {
+        let error = builder.build().unwrap_err();
+        assert!(matches!(error, BuildError::AddressSpace(_)), "{error:?}");
+        assert!(error.source().is_some() && error.to_string().contains("address space"));
+    }
+}
+
+#[test]
+fn any_initial_capacity_is_cut_to_what_fits() {
+    for items in [0, 1, usize::MAX] {
+        let builder = Cache::builder().memory_limit(4 * MIB);
+        assert_works(builder.initial_capacity(items));
+    }
+}
+
+#[test]
+fn the_item_limit_is_within_its_bounds() {
+    for asked in [0, 1023, 2 * MIB + 1, usize::MAX] {
+        let builder = Cache::builder().memory_limit(4 * MIB).item_size_max(asked);
+        let error = builder.build().unwrap_err();
+        match error {
+            BuildError::ItemSizeMax {
+                asked: told,
+                least,
+                most,
+                ..
+            } => assert_eq!((told, least, most), (asked, 1024, 2 * MIB)),
+            other => panic!("{other:?}"),
+        }
+    }
+    for least in [1024, 2 * MIB] {
+        assert_works(Cache::builder().memory_limit(4 * MIB).item_size_max(least));
+    }
+    // Not said, it is what the memory limit allows.
+    let small = Cache::new(MIB).unwrap();
+    assert_eq!(small.insert("k", vec![1; MIB / 2]), Err(Error::TooLarge));
+    assert_eq!(small.insert("k", vec![1; MIB / 4]), Ok(()));
+}
+
+#[test]
+fn the_memory_limit_is_changed_to_what_can_be() {
+    let cache = Cache::builder().memory_limit(8 * MIB).build().unwrap();
+    for asked in [0, 1, 9 * MIB, usize::MAX] {
+        let error = cache.set_memory_limit(asked).unwrap_err();
+        assert_eq!(error.asked(), asked);
+        assert!(
+            error
+                .to_string()
+                .starts_with(&format!("a limit of {asked} bytes: "))
+        );
+        assert_eq!(cache.stats().memory_limit, 8 * MIB as u64);
+    }
+    cache.set_memory_limit(6 * MIB).unwrap();
+    assert_eq!(cache.stats().memory_limit, 6 * MIB as u64);
+}
+
+/// A cache never serves what its lifetime forbids, nor panics at one.
+#[test]
+fn times_of_nothing_and_of_everything() {
+    let build = |builder: Builder| builder.memory_limit(4 * MIB).build().unwrap();
+    for time in [Duration::ZERO, Duration::MAX] {
+        let to_live = build(Cache::builder().time_to_live(time));
+        let to_idle = build(Cache::builder().time_to_idle(time));
+        let both = build(Cache::builder().time_to_live(time).time_to_idle(time));
+        for cache in [to_live, to_idle, both] {
+            cache.insert("k", "1").unwrap();
+            assert_eq!(cache.get("k").is_some(), time == Duration::MAX);
+            assert_eq!(cache.get("k").is_some(), time == Duration::MAX);
+            assert_eq!(
+                cache.touch("k", Duration::MAX).unwrap(),
+                time == Duration::MAX
+            );
+            cache.audit().unwrap();
+        }
+    }
+}
+
+/// What an application does with errors: show them, box them, send them.
+#[test]
+fn errors_are_errors() {
+    fn shown(error: impl std::error::Error + Send + Sync + 'static) -> String {
+        let error: Box<dyn std::error::Error + Send + Sync> = Box::new(error);
+        error.to_string()
+    }
+    let cache = Cache::new(4 * MIB).unwrap();
+    assert_eq!(
+        shown(cache.insert("", "").unwrap_err()),
+        "a key has 1 to 250 bytes"
+    );
+    assert!(shown(cache.set_memory_limit(0).unwrap_err()).contains("at least"));
+    assert!(shown(Cache::new(0).unwrap_err()).contains("at least"));
+    let parse = || "x".parse::<u32>().map(|_| "");
+    let failed = cache.try_get_or_insert_with("k", Lifetime::Default, parse);
+    let failed = failed.unwrap_err();
+    assert!(matches!(failed, LoadError::Load(_)));
+    assert!(shown(failed).contains("invalid digit"));
+}
+
+/// All that is public can be shown, and what threads share can be shared.
+#[test]
+fn everything_can_be_shown() {
+    fn shared<T: Send + Sync + std::fmt::Debug>(_: &T) {}
+    let builder = Cache::builder()
+        .memory_limit(4 * MIB)
+        .eviction_listener(|_| ());
+    assert!(format!("{builder:?}").contains("eviction_listener: true"));
+    let cache = builder.build().unwrap();
+    cache.insert("k", "1").unwrap();
+    assert!(format!("{cache:?}").starts_with("Cache { entry_count: 1"));
+    assert!(format!("{:?}", cache.get_item("k")).contains("version"));
+    shared(&cache);
+    shared(&cache.iter());
+    shared(&cache.stats());
+}

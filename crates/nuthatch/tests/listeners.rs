@@ -1,0 +1,297 @@
+//! Eviction listeners that do what they like: of the library's face, and of both designs of the engine that has
+//! them.
+
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use nuthatch::{Cache, RemovalCause};
+use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
+use nuthatch_engine::Audit;
+use nuthatch_engine::{
+    Engine, Handle, Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time,
+};
+
+const MIB: usize = 1 << 20;
+const NOW: Time = Time(16);
+/// What waits to be told at most, in bytes.
+const BACKLOG: usize = MIB;
+
+/// How deep the listener is called on top of itself, at most.
+#[derive(Default)]
+struct Depth {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Depth {
+    fn within<T>(&self, work: impl FnOnce() -> T) -> T {
+        let depth = 1 + self.now.fetch_add(1, Ordering::Relaxed);
+        self.most.fetch_max(depth, Ordering::Relaxed);
+        let done = work();
+        self.now.fetch_sub(1, Ordering::Relaxed);
+        done
+    }
+}
+
+/// Whether a request was stored.
+struct Stored(bool);
+
+impl<V> Replies<V> for Stored {
+    fn begin(&mut self, _: usize, _: &Item) -> &mut [MaybeUninit<u8>] {
+        panic!("nothing is read");
+    }
+    fn commit(&mut self, _: usize) {}
+    fn retract(&mut self, _: usize) {}
+    fn large(&mut self, _: usize, _: &Item, _: V) {}
+    fn done(&mut self, _: usize, reply: Reply) {
+        self.0 = matches!(reply, Reply::Stored(_));
+    }
+}
+
+fn set<D: Variant>(engine: &Arc<Cuckoo<D>>, key: &[u8], value: &[u8]) -> bool {
+    let request = Request {
+        key: Key::new(key, engine.hasher()),
+        op: Op::Store(Store::set(value)),
+    };
+    let mut stored = Stored(false);
+    engine.handle().execute(NOW, &[request], &mut stored);
+    stored.0
+}
+
+/// An engine of so many bytes whose listener is given the engine.
+fn engine<D: Variant>(
+    memory_limit: usize,
+    listener: impl Fn(&Arc<Cuckoo<D>>, &[u8], &[u8]) + Send + Sync + 'static,
+) -> Arc<Cuckoo<D>> {
+    let behind: Arc<OnceLock<std::sync::Weak<Cuckoo<D>>>> = Arc::default();
+    let seen = Arc::clone(&behind);
+    let config = CuckooConfig {
+        memory_limit,
+        hasher: KeyHasher::seeded(1),
+        listener: Some(Arc::new(move |_, key: &[u8], _: &Item, value: &[u8]| {
+            if let Some(engine) = seen.get().and_then(|engine| engine.upgrade()) {
+                listener(&engine, key, value);
+            }
+        })),
+        ..CuckooConfig::default()
+    };
+    let engine = Arc::new(Cuckoo::<D>::new(config).unwrap());
+    assert!(behind.set(Arc::downgrade(&engine)).is_ok());
+    engine
+}
+
+/// As many stores as removals are told: they would go on for ever, on top of each other.
+fn storm<D: Variant>() {
+    let (told, depth) = (Arc::new(AtomicUsize::new(0)), Arc::new(Depth::default()));
+    let (count, within) = (Arc::clone(&told), Arc::clone(&depth));
+    let engine = engine::<D>(4 * MIB, move |engine, _, value| {
+        within.within(|| {
+            let number = count.fetch_add(1, Ordering::Relaxed);
+            assert!(set(engine, format!("again {number}").as_bytes(), value));
+        });
+    });
+    for number in 0..8000_u32 {
+        assert!(set(&engine, &number.to_le_bytes(), &[7; 1000]));
+    }
+    let (stats, told) = (engine.stats(), told.load(Ordering::Relaxed) as u64);
+    assert!(
+        told > 8000 && stats.untold > 0,
+        "{told} told, {} not",
+        stats.untold
+    );
+    // What was neither is waiting.
+    let waiting = stats.evictions - told - stats.untold;
+    assert!(
+        waiting > 0 && waiting < (BACKLOG / 1000) as u64,
+        "{waiting} wait"
+    );
+    assert_eq!(depth.most.load(Ordering::Relaxed), 1);
+    engine.reset_stats();
+    assert_eq!(engine.stats().untold, 0);
+    engine.audit().unwrap();
+}
+
+#[test]
+fn a_listener_that_stores_for_each_removal_ends() {
+    storm::<EightWay>();
+    storm::<Paper>();
+}
+
+#[test]
+fn a_listener_of_the_cache_that_stores_for_each_removal_ends() {
+    let behind: Arc<OnceLock<Cache>> = Arc::default();
+    let told = Arc::new(AtomicUsize::new(0));
+    let (seen, count) = (Arc::clone(&behind), Arc::clone(&told));
+    let cache = Cache::builder()
+        .memory_limit(4 * MIB)
+        .eviction_listener(move |removed| {
+            let number = count.fetch_add(1, Ordering::Relaxed);
+            if let Some(cache) = seen.get() {
+                let key = format!("again {number}");
+                cache.insert(&key, removed.value.unwrap()).unwrap();
+                // The key it was stored under is there, unless that was evicted at once.
+                cache.get(&key);
+            }
+        })
+        .build()
+        .unwrap();
+    assert!(behind.set(cache.clone()).is_ok());
+    std::thread::scope(|scope| {
+        for thread in 0..3_u32 {
+            let cache = &cache;
+            scope.spawn(move || {
+                for number in 0..3000_u32 {
+                    let key = (thread << 16 | number).to_le_bytes();
+                    cache.insert(key, [7; 1000]).unwrap();
+                }
+            });
+        }
+    });
+    assert!(told.load(Ordering::Relaxed) > 9000);
+    cache.audit().unwrap();
+}
+
+/// A second level: what leaves goes in once more, under another key, and then it is gone. Everything is told, though
+/// some of it later.
+#[test]
+fn what_a_listener_removes_is_told_as_well() {
+    fn check<D: Variant>() {
+        let told = Arc::new(Mutex::new(std::collections::HashSet::new()));
+        let heard = Arc::clone(&told);
+        let engine = engine::<D>(4 * MIB, move |engine, key, value| {
+            assert!(heard.lock().unwrap().insert(key.to_vec()), "told twice");
+            if key.len() == 4 {
+                assert!(set(engine, &[key, b" again"].concat(), value));
+            }
+        });
+        let mut waited = 0;
+        for number in 0..8000_u32 {
+            assert!(set(&engine, &number.to_le_bytes(), &[7; 1000]));
+            let evicted = engine.stats().evictions as usize;
+            waited = waited.max(evicted - told.lock().unwrap().len());
+        }
+        engine.handle().maintain(NOW, 10_000);
+        let stats = engine.stats();
+        assert_eq!(told.lock().unwrap().len() as u64, stats.evictions);
+        // Until the first copy comes up, each removal makes another: one more waits after each store.
+        assert!(stats.untold == 0 && waited < 600, "{waited} waited");
+        engine.audit().unwrap();
+    }
+    check::<EightWay>();
+    check::<Paper>();
+}
+
+/// The caller sees the panic, the operation has taken effect, the others are told later, and no memory is lost.
+#[test]
+fn a_listener_that_panics_loses_nothing() {
+    fn check<D: Variant>() {
+        let told = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&told);
+        let engine = engine::<D>(8 * MIB, move |_, _, _| {
+            assert!(
+                !count.fetch_add(1, Ordering::Relaxed).is_multiple_of(7),
+                "as planned"
+            );
+        });
+        let mut panics = 0;
+        let mut last = [0; 4];
+        for number in 0..20_000_u32 {
+            last = number.to_le_bytes();
+            // Some take several others' room, of another class, and some pieces of many.
+            let len = match number % 100 {
+                0 => 600_000,
+                1 => 20_000,
+                _ => 1000,
+            };
+            let value = vec![7; len];
+            let stored = catch_unwind(AssertUnwindSafe(|| set(&engine, &last, &value)));
+            match stored {
+                Ok(stored) => assert!(stored),
+                Err(_) => panics += 1,
+            }
+        }
+        assert!(panics > 1000);
+        let again = catch_unwind(AssertUnwindSafe(|| set(&engine, &last, b"")));
+        assert!(again.is_err() || engine.stats().total_items > 10_000);
+        // Whatever waits is told by now, or panics as well.
+        while catch_unwind(AssertUnwindSafe(|| engine.handle().maintain(NOW, 10_000))).is_err() {}
+        let stats = engine.stats();
+        let heard = told.load(Ordering::Relaxed) as u64 + stats.untold;
+        assert_eq!(heard, stats.evictions);
+        engine.audit().unwrap();
+    }
+    check::<EightWay>();
+    check::<Paper>();
+}
+
+/// An operation that removes very much tells of it on its way: copies of no more than a mebibyte, and what goes in
+/// one step, are held at a time.
+#[test]
+fn a_store_that_removes_much_tells_before_it_ends() {
+    let behind: Arc<OnceLock<Cache>> = Arc::default();
+    let (before, after) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (seen, early, late) = (Arc::clone(&behind), Arc::clone(&before), Arc::clone(&after));
+    let cache = Cache::builder()
+        .memory_limit(64 * MIB)
+        .item_size_max(32 * MIB)
+        .eviction_listener(move |removed| {
+            assert_eq!(removed.cause, RemovalCause::Size);
+            let Some(cache) = seen.get() else { return };
+            let counter = if cache.contains_key("huge") {
+                &late
+            } else {
+                &early
+            };
+            counter.fetch_add(removed.value_len, Ordering::Relaxed);
+        })
+        .build()
+        .unwrap();
+    for number in 0..70_000_u32 {
+        cache.insert(number.to_le_bytes(), [7; 1000]).unwrap();
+    }
+    assert!(behind.set(cache.clone()).is_ok());
+    cache.insert("huge", vec![1; 30 * MIB]).unwrap();
+    let [before, after] = [before, after].map(|bytes| bytes.load(Ordering::Relaxed));
+    assert!(before > 20 * MIB, "{before} bytes are told on the way");
+    assert!(after < 3 * MIB, "{after} bytes are held until the end");
+    cache.audit().unwrap();
+}
+
+/// Whatever a program may do with a cache, its listener may do, and wait for other threads that do it.
+#[test]
+fn a_listener_does_what_it_likes() {
+    fn check<D: Variant>() {
+        let told = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&told);
+        let engine = engine::<D>(4 * MIB, move |engine, key, value| {
+            match count.fetch_add(1, Ordering::Relaxed) % 6 {
+                0 => assert!(set(engine, key, value)),
+                1 => engine.flush(NOW, NOW),
+                2 => {
+                    engine.handle().maintain(NOW, 1000);
+                }
+                3 => {
+                    let mut handle = engine.handle();
+                    let from = nuthatch_engine::Cursor::default();
+                    handle.visit(NOW, from, 100, &mut |_| ());
+                }
+                4 => std::thread::scope(|scope| {
+                    let elsewhere = scope.spawn(|| set(engine, b"elsewhere", value));
+                    assert!(elsewhere.join().unwrap());
+                }),
+                _ => drop(engine.stats()),
+            }
+        });
+        for number in 0..20_000_u32 {
+            assert!(set(&engine, &number.to_le_bytes(), &[7; 1000]));
+        }
+        assert!(told.load(Ordering::Relaxed) > 1000);
+        engine.handle().maintain(NOW, 1000);
+        engine.audit().unwrap();
+    }
+    check::<EightWay>();
+    check::<Paper>();
+}

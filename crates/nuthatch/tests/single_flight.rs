@@ -1,0 +1,144 @@
+//! Computations of missing values: one at a time for each key, by threads.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nuthatch::{Cache, Error, Lifetime, LoadError};
+
+const KEPT: Lifetime = Lifetime::Default;
+
+fn cache() -> Cache {
+    Cache::new(16 << 20).unwrap()
+}
+
+#[test]
+fn exactly_one_caller_computes() {
+    let cache = cache();
+    for round in 0..50_u32 {
+        let (computed, barrier) = (AtomicU32::new(0), Barrier::new(6));
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    let value = cache.get_or_insert_with(round.to_le_bytes(), KEPT, || {
+                        computed.fetch_add(1, Ordering::Relaxed);
+                        "value"
+                    });
+                    assert_eq!(value.unwrap(), b"value");
+                });
+            }
+        });
+        assert_eq!(computed.load(Ordering::Relaxed), 1);
+    }
+}
+
+#[test]
+fn a_failed_computation_lets_another_try() {
+    let cache = cache();
+    let failed = cache.try_get_or_insert_with("k", KEPT, || Err::<Vec<u8>, _>("no"));
+    assert_eq!(failed, Err(LoadError::Load("no")));
+    let (attempts, barrier) = (AtomicU32::new(0), Barrier::new(4));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                barrier.wait();
+                let outcome = catch_unwind(AssertUnwindSafe(|| {
+                    cache.get_or_insert_with("p", KEPT, || {
+                        let earlier = attempts.fetch_add(1, Ordering::Relaxed);
+                        assert!(earlier > 0, "the first panics");
+                        "second"
+                    })
+                }));
+                assert!(outcome.is_err() || outcome.unwrap().unwrap() == b"second");
+            });
+        }
+    });
+    assert_eq!(attempts.load(Ordering::Relaxed), 2);
+}
+
+/// The value is computed, so all who wait for it get it.
+#[test]
+fn a_value_that_cannot_be_stored_is_returned() {
+    let too_large = cache();
+    let full = Cache::builder()
+        .memory_limit(4 << 20)
+        .evict(false)
+        .build()
+        .unwrap();
+    let filled = (0..u32::MAX).find(|number| full.insert(number.to_le_bytes(), [1; 500]).is_err());
+    assert!(filled.is_some());
+    for (cache, value) in [(too_large, vec![7; 2 << 20]), (full, vec![7; 100_000])] {
+        let (computed, barrier) = (AtomicU32::new(0), Barrier::new(4));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    let got = cache.get_or_insert_with("k", KEPT, || {
+                        computed.fetch_add(1, Ordering::Relaxed);
+                        value.clone()
+                    });
+                    assert!(got.is_ok_and(|got| got == value));
+                });
+            }
+        });
+        assert!(!cache.contains_key("k"));
+        assert!((1..=4).contains(&computed.load(Ordering::Relaxed)));
+        cache.audit().unwrap();
+    }
+}
+
+#[test]
+fn a_key_that_cannot_be_stored_is_not_computed() {
+    let cache = cache();
+    for key in [&[][..], &[1; 251]] {
+        let refused = cache.get_or_insert_with(key, KEPT, || -> Vec<u8> { panic!("computed") });
+        assert_eq!(refused, Err(Error::KeyLength));
+    }
+}
+
+/// A computation that asks for its own key is told so, however deep; other keys it may compute.
+#[test]
+fn recursion_is_an_error() {
+    let cache = cache();
+    let outer = cache.get_or_insert_with("a", KEPT, || {
+        let inner = cache.get_or_insert_with("b", KEPT, || {
+            let own = cache.get_or_insert_with("a", KEPT, || "never");
+            assert_eq!(own, Err(Error::Recursion));
+            let own = cache.try_get_or_insert_with("b", KEPT, || Err::<String, _>("never"));
+            assert_eq!(own, Err(LoadError::Cache(Error::Recursion)));
+            // Reads and stores of the key are no recursion.
+            assert_eq!(cache.get("a"), None);
+            cache.insert("a", "early").unwrap();
+            "inner"
+        });
+        [b"outer of ", &inner.unwrap()[..]].concat()
+    });
+    assert_eq!(outer.unwrap(), b"outer of inner");
+    assert_eq!(cache.get("a").unwrap(), b"outer of inner");
+    // It is over: the same thread may compute again.
+    cache.invalidate_all();
+    assert_eq!(
+        cache.get_or_insert_with("a", KEPT, || "again").unwrap(),
+        b"again"
+    );
+}
+
+/// While a thread computes, others that ask for the same key wait, also those that it has started itself.
+#[test]
+fn another_thread_of_the_computation_is_no_recursion() {
+    let cache = cache();
+    let asked = Barrier::new(2);
+    std::thread::scope(|scope| {
+        let follower = scope.spawn(|| {
+            asked.wait();
+            cache.get_or_insert_with("k", KEPT, || "by the follower")
+        });
+        let led = cache.get_or_insert_with("k", KEPT, || {
+            asked.wait();
+            "by the leader"
+        });
+        assert_eq!(led.unwrap(), b"by the leader");
+        assert_eq!(follower.join().unwrap().unwrap(), b"by the leader");
+    });
+}

@@ -1,0 +1,353 @@
+//! A thread's handle to the engine, and the batch.
+//!
+//! A batch is carried out strictly in order, a lock for each request. What runs ahead of it only loads
+//! caches: first the partition with its lock, then, under the lock for a moment, the bucket, the element
+//! that is first in it, and its neighbours in the order of use. So the misses of different requests
+//! overlap. Where partitions have descriptors, it goes another way: see [`read`](super::read).
+
+use std::sync::Arc;
+
+use nuthatch_sync::clock::Time;
+use nuthatch_sync::mutex::MutexGuard;
+
+use super::{LockHash, LockHashValue, PartitionLock};
+use crate::memory::LINE;
+use crate::visit::visit_all;
+use crate::{Element, Outcome, Partition, Searches};
+use nuthatch_engine::counters::Counters;
+use nuthatch_engine::reply::{Item, Replies, Reply};
+use nuthatch_engine::request::{Key, Op, Request, Store, StoreMode};
+use nuthatch_engine::{Cursor, Handle, Reservation, Visit};
+
+/// Longer values are read in place instead of being copied.
+pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
+
+/// How often memory is sought elsewhere for one store before it is refused.
+const RECLAIMS_MAX: usize = 8;
+
+/// How many requests a stage of looking ahead is before the next.
+pub(super) const STAGE: usize = 3;
+
+/// Starts loading what an operation on a hash will need of its partition.
+type Load = fn(&Partition, u64);
+/// What is loaded so many stages ahead of a request, under its partition's lock for a moment.
+const LOADS: [(usize, Load); 3] = [
+    (3, Partition::prefetch_bucket),
+    (2, Partition::prefetch_header),
+    (1, Partition::prefetch_neighbours),
+];
+
+/// A thread's handle to a LockHash engine.
+pub struct LockHashHandle {
+    pub(super) engine: Arc<LockHash>,
+    /// Searches by the descriptors that are not handed in yet.
+    pub(super) searches: Searches,
+    pub(super) counters: Arc<Counters<{ Searches::COUNTS }>>,
+}
+
+impl Drop for LockHashHandle {
+    fn drop(&mut self) {
+        self.engine.searches.unregister(&self.counters);
+    }
+}
+
+impl LockHashHandle {
+    pub(super) fn new(engine: &Arc<LockHash>) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            searches: Searches::default(),
+            counters: engine.searches.register(),
+        }
+    }
+
+    /// The engine behind the handle.
+    pub fn engine(&self) -> &Arc<LockHash> {
+        &self.engine
+    }
+
+    /// One request, by the partition's holder.
+    #[inline(always)]
+    pub(super) fn run(
+        &mut self,
+        now: Time,
+        index: usize,
+        request: &Request<'_>,
+        replies: &mut impl Replies<LockHashValue>,
+    ) {
+        let Request { key, op } = request;
+        let partition = self.engine.partition_of(key.hash());
+        let mut locked = self.engine.lock(partition);
+        match locked.execute(now, key, op) {
+            Outcome::Value(element, item) => {
+                self.hand_out(locked, partition, element, item, index, replies);
+            }
+            Outcome::Done(Reply::OutOfMemory) => {
+                drop(locked);
+                self.run_short_of_memory(now, index, request, replies);
+            }
+            Outcome::Done(reply) => {
+                drop(locked);
+                replies.done(index, reply);
+            }
+        }
+    }
+
+    /// Answers with the value of an element, and releases its partition.
+    #[inline(always)]
+    fn hand_out(
+        &self,
+        mut locked: MutexGuard<'_, Partition>,
+        partition: usize,
+        element: Element,
+        item: Item,
+        index: usize,
+        replies: &mut impl Replies<LockHashValue>,
+    ) {
+        if item.value_len <= COPY_MAX {
+            let into = replies.begin(index, &item);
+            let memory = locked.memory();
+            memory.read(element, memory.key_len(element), into);
+            drop(locked);
+            replies.commit(index);
+        } else if locked.pin(element) {
+            drop(locked);
+            let value = LockHashValue::new(Arc::clone(&self.engine), partition, element);
+            replies.large(index, &item, value);
+        } else {
+            // Sixteen million readers of one value.
+            drop(locked);
+            replies.done(index, Reply::OutOfMemory);
+        }
+    }
+
+    /// A request that found no memory in its partition: gets some from others and tries again.
+    #[cold]
+    fn run_short_of_memory(
+        &mut self,
+        now: Time,
+        index: usize,
+        request: &Request<'_>,
+        replies: &mut dyn Replies<LockHashValue>,
+    ) {
+        let partition = self.engine.partition_of(request.key.hash());
+        let engine = Arc::clone(&self.engine);
+        let outcome = engine.with_room(now, partition, |locked| {
+            match locked.execute(now, &request.key, &request.op) {
+                Outcome::Done(Reply::OutOfMemory) => None,
+                Outcome::Done(reply) => Some((reply, None)),
+                Outcome::Value(element, item) => {
+                    // Only an item made here: it is empty, and there is nothing to copy.
+                    Some((Reply::Found(item), Some(element)))
+                }
+            }
+        });
+        match outcome {
+            Some((Reply::Found(item), Some(_))) => {
+                replies.begin(index, &item);
+                replies.commit(index);
+            }
+            Some((reply, _)) => replies.done(index, reply),
+            None => replies.done(index, Reply::OutOfMemory),
+        }
+    }
+}
+
+impl LockHash {
+    /// Starts loading a key's partition and lock.
+    #[inline]
+    pub(super) fn prefetch(&self, key: &Key<'_>) {
+        let slot: *const PartitionLock = &self.partitions[self.partition_of(key.hash())];
+        nuthatch_store::prefetch::soon(slot);
+        nuthatch_store::prefetch::soon(slot.cast::<u8>().wrapping_add(LINE));
+    }
+
+    /// Looks into a key's partition to load what its operation will need, if nobody is at it.
+    #[inline]
+    fn look_ahead(&self, key: &Key<'_>, load: Load) {
+        let slot = &self.partitions[self.partition_of(key.hash())];
+        if let Some(locked) = slot.0.try_lock() {
+            load(&locked, key.hash());
+        }
+    }
+
+    /// Tries what found no memory again, each time with more blocks for its partition.
+    fn with_room<T>(
+        &self,
+        now: Time,
+        partition: usize,
+        mut attempt: impl FnMut(&mut Partition) -> Option<T>,
+    ) -> Option<T> {
+        for _ in 0..RECLAIMS_MAX {
+            let wanted = self.at(partition, Partition::take_wanted);
+            // None wanted: another thread whose store failed here too has taken the number, and gets the
+            // blocks. So it is only tried again.
+            if wanted > 0 && !self.reclaim(now, partition, wanted) {
+                break;
+            }
+            if let Some(done) = self.at(partition, &mut attempt) {
+                return Some(done);
+            }
+        }
+        self.at(partition, Partition::count_out_of_memory);
+        None
+    }
+}
+
+impl Handle for LockHashHandle {
+    type Value = LockHashValue;
+    type Reservation = LockHashReservation;
+    const COPY_MAX: usize = COPY_MAX;
+
+    #[inline]
+    fn execute<R: Replies<Self::Value>>(
+        &mut self,
+        now: Time,
+        batch: &[Request<'_>],
+        replies: &mut R,
+    ) {
+        if !self.engine.descriptors.is_empty() {
+            return self.execute_by_descriptors(now, batch, replies);
+        }
+        for request in batch.iter().take(4 * STAGE) {
+            self.engine.prefetch(&request.key);
+        }
+        for (index, request) in batch.iter().enumerate() {
+            if let Some(ahead) = batch.get(index + 4 * STAGE) {
+                self.engine.prefetch(&ahead.key);
+            }
+            for (stages, load) in LOADS {
+                if let Some(ahead) = batch.get(index + stages * STAGE) {
+                    self.engine.look_ahead(&ahead.key, load);
+                }
+            }
+            self.run(now, index, request, replies);
+        }
+    }
+
+    fn reserve(
+        &mut self,
+        now: Time,
+        key: Key<'_>,
+        value_len: usize,
+    ) -> Result<Self::Reservation, Reply> {
+        let engine = Arc::clone(&self.engine);
+        let partition = engine.partition_of(key.hash());
+        let key_len = key.bytes().len();
+        let insert = |locked: &mut Partition| locked.insert(now, key.hash(), key_len, value_len);
+        let made = match engine.at(partition, insert) {
+            Err(Reply::OutOfMemory) => engine
+                .with_room(now, partition, |locked| insert(locked).ok())
+                .ok_or(Reply::OutOfMemory),
+            made => made,
+        };
+        let element = made?;
+        engine.memory.write(element, 0, key.bytes());
+        Ok(LockHashReservation {
+            engine,
+            partition,
+            element: Some(element),
+            key_len,
+            value_len,
+            written: 0,
+        })
+    }
+
+    fn commit(
+        &mut self,
+        now: Time,
+        mut reservation: Self::Reservation,
+        store: &Store<'_>,
+    ) -> Reply {
+        assert_eq!(
+            reservation.missing(),
+            0,
+            "a reservation is committed when it is complete"
+        );
+        assert!(
+            Arc::ptr_eq(&reservation.engine, &self.engine),
+            "a reservation is committed to the engine that made it"
+        );
+        let Some(element) = reservation.element.take() else {
+            return Reply::OutOfMemory;
+        };
+        let (engine, partition) = (&self.engine, reservation.partition);
+        if !matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
+            return engine.at(partition, |locked| locked.publish(now, element, store));
+        }
+        // What is there must be copied in any case, so the bytes come out of their place once.
+        let len = reservation.key_len + reservation.value_len;
+        let data = engine.memory.to_vec(element, 0, len);
+        engine.at(partition, |locked| locked.decref(element));
+        let (key, value) = data.split_at(reservation.key_len);
+        let key = Key::new(key, &engine.hasher);
+        let op = Op::Store(Store { value, ..*store });
+        let execute = |locked: &mut Partition| match locked.execute(now, &key, &op) {
+            Outcome::Done(Reply::OutOfMemory) | Outcome::Value(..) => None,
+            Outcome::Done(reply) => Some(reply),
+        };
+        let reply = engine.at(partition, execute);
+        reply
+            .or_else(|| engine.with_room(now, partition, execute))
+            .unwrap_or(Reply::OutOfMemory)
+    }
+
+    fn maintain(&mut self, now: Time, budget: usize) -> bool {
+        let shrinking = self.engine.shrink(now, budget.max(1));
+        self.engine.sweep(now, budget);
+        self.engine.balance(now, budget);
+        shrinking
+    }
+
+    fn visit(
+        &mut self,
+        now: Time,
+        from: Cursor,
+        budget: usize,
+        visit: &mut dyn FnMut(Visit<'_>),
+    ) -> Option<Cursor> {
+        let engine = &*self.engine;
+        let copies = |number, position, step| {
+            engine.at(number, |locked| {
+                locked.copies(now, position, step, COPY_MAX)
+            })
+        };
+        visit_all(engine.partitions.len(), from, budget, copies, visit)
+    }
+}
+
+/// An element whose value is still on its way.
+pub struct LockHashReservation {
+    engine: Arc<LockHash>,
+    partition: usize,
+    element: Option<Element>,
+    key_len: usize,
+    value_len: usize,
+    written: usize,
+}
+
+impl Reservation for LockHashReservation {
+    fn write(&mut self, bytes: &[u8]) {
+        assert!(
+            bytes.len() <= self.missing(),
+            "more bytes than were reserved"
+        );
+        if let Some(element) = self.element {
+            let offset = self.key_len + self.written;
+            self.engine.memory.write(element, offset, bytes);
+        }
+        self.written += bytes.len();
+    }
+
+    fn missing(&self) -> usize {
+        self.value_len - self.written
+    }
+}
+
+impl Drop for LockHashReservation {
+    fn drop(&mut self) {
+        if let Some(element) = self.element.take() {
+            self.engine
+                .at(self.partition, |locked| locked.decref(element));
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! LockHash: the partition table behind locks (CPHash, section 4.2).
+//!
+//! What [`Partition`] does for its owner, any thread does here for itself, while it holds the partition's
+//! lock. With thousands of partitions two threads hardly ever want the same one; what an operation
+//! costs is the lines that it fetches: the lock and the partition beside it, a bucket, the header, key
+//! and value.
+//!
+//! ```text
+//!  hash -> partition:  | lock, partition 0 | lock, partition 1 | ... | lock, partition 4095 |
+//!                                                |      blocks
+//!                                                v
+//!                           one arena, one pool: | 0 | 1 | 2 | 3 | ...
+//! ```
+//!
+//! **A lock a bucket.** With random eviction, as in the paper, a read takes its bucket's lock instead of its
+//! partition's: each partition then has a [descriptor](super::descriptor), which says where its buckets are and which
+//! no hit writes to. A read writes the word of its bucket, and its element's header once a tick; two threads
+//! meet only at one bucket. What changes the table takes the partition's lock, and under it that
+//! of the bucket it changes, because the blocks from which an element's lines come have one owner; the
+//! descriptor's documentation says what is done under which. With LRU there are no descriptors: a hit makes its
+//! element the newest of its partition in any case.
+//!
+//! ```text
+//!  hash -> descriptor:      | descriptor 0 | descriptor 1 | ... | descriptor 4095 |      random eviction, reads
+//!                                     |  buckets
+//!                                     v
+//!                           | L bucket | L bucket | ... -> elements
+//! ```
+//!
+//! Values up to [`COPY_MAX`] are copied under the lock, so no reader is left over. Larger ones are read
+//! where they lie, with a reference that is given back under the partition's lock.
+//!
+//! **Memory.** Partitions take blocks from one pool as they need them. Once it is empty a partition evicts
+//! its own; what it still cannot store (a value larger than all that it has) makes it take blocks from
+//! others, the coldest of a few. [`Handle::maintain`](nuthatch_engine::Handle::maintain) moves blocks from cold
+//! partitions to hot ones.
+//!
+//! Invariants (on top of those of the [partitions](super)):
+//! 1. A partition is touched only by the holder of its lock, but for what readers do by its descriptor.
+//! 2. Nobody holds two partitions' locks. So there is no circle of waiters, and memory is never sought
+//!    elsewhere under a lock.
+//! 3. Every block is one partition's or the pool's.
+//!
+//! Linearization point of every operation: the release of the lock under which it ran (for a large read, of
+//! that under which it took its reference; where there is a descriptor, of the lock of the bucket that it read or
+//! changed).
+
+pub mod config;
+mod handle;
+mod read;
+mod room;
+mod value;
+
+use std::io;
+use std::sync::Arc;
+
+use nuthatch_hash::{sizing, split};
+use nuthatch_sync::clock::Time;
+use nuthatch_sync::mutex::MutexGuard;
+use nuthatch_sync::shim::{AtomicUsize, Ordering};
+use nuthatch_sync::spinlock::SpinLock;
+
+use super::memory::{BLOCK_COST, BlockMemory};
+use super::visit::footprint;
+use super::{Counts, Descriptor, Eviction, Partition, PartitionConfig, Searches, first_buckets};
+use config::LockHashConfig;
+pub use handle::{COPY_MAX, LockHashHandle, LockHashReservation};
+use nuthatch_engine::counters::Registry;
+use nuthatch_engine::index_stats::IndexHistogram;
+use nuthatch_engine::stats::EngineStats;
+use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher};
+pub use value::LockHashValue;
+
+/// Partitions of the paper's LockHash.
+pub const PARTITIONS: u32 = 4096;
+
+/// A partition and its lock, apart from others' by the lines that a processor fetches together.
+#[repr(align(128))]
+struct PartitionLock(SpinLock<Partition>);
+
+/// The LockHash engine.
+pub struct LockHash {
+    memory: Arc<BlockMemory>,
+    partitions: Box<[PartitionLock]>,
+    /// The partitions' descriptors; none with LRU.
+    descriptors: Arc<[Descriptor]>,
+    /// What readers by the descriptors counted.
+    searches: Registry<{ Searches::COUNTS }>,
+    /// What decided the index's size at the start.
+    index_rule: sizing::IndexRule,
+    hasher: KeyHasher,
+    item_size_max: usize,
+    evicts: bool,
+    memory_limit: AtomicUsize,
+    /// Sums at the last reset of the statistics.
+    base: SpinLock<Counts>,
+    /// The partition that maintenance looks at next.
+    next: AtomicUsize,
+}
+
+impl LockHash {
+    /// An engine. Errors: an impossible configuration, or address space that is not to be had.
+    pub fn new(config: LockHashConfig) -> io::Result<Self> {
+        let invalid = |words| io::Error::new(io::ErrorKind::InvalidInput, words);
+        config.check().map_err(invalid)?;
+        let count = config.partition_count();
+        let descriptors: Arc<[Descriptor]> = match config.eviction {
+            Eviction::Lru => Arc::default(),
+            Eviction::Random => (0..count).map(|_| Descriptor::default()).collect(),
+        };
+        let overhead = count as usize * size_of::<PartitionLock>() + size_of_val(&*descriptors);
+        let limit_max = config.memory_limit_max.max(config.memory_limit);
+        let memory = Arc::new(BlockMemory::new(
+            config.memory_limit.saturating_sub(overhead),
+            limit_max.saturating_sub(overhead),
+        )?);
+        let (first, rule) =
+            first_buckets(config.memory_limit, config.initial_items, count as usize);
+        let partition = |number: u32| {
+            let partition = PartitionConfig {
+                eviction: config.eviction,
+                evicts: config.evicts,
+                item_size_max: config.item_size_max,
+                capacity: usize::MAX,
+                seed: u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            };
+            let memory = Arc::clone(&memory);
+            let mut partition = if descriptors.is_empty() {
+                Partition::new(memory, partition)
+            } else {
+                Partition::with_descriptor(
+                    memory,
+                    partition,
+                    Arc::clone(&descriptors),
+                    number as usize,
+                )
+            };
+            partition.begin(first);
+            PartitionLock(SpinLock::new(partition))
+        };
+        let engine = Self {
+            partitions: (0..count).map(partition).collect(),
+            descriptors,
+            searches: Registry::default(),
+            memory,
+            index_rule: rule,
+            hasher: config.hasher,
+            item_size_max: config.item_size_max,
+            evicts: config.evicts,
+            memory_limit: AtomicUsize::new(config.memory_limit),
+            base: SpinLock::default(),
+            next: AtomicUsize::new(0),
+        };
+        engine.limit_claims(config.memory_limit);
+        Ok(engine)
+    }
+
+    /// Bytes of the partitions themselves.
+    fn overhead(&self) -> usize {
+        size_of_val(&*self.partitions) + size_of_val(&*self.descriptors)
+    }
+
+    /// How many partitions there are.
+    pub fn partition_count(&self) -> usize {
+        self.partitions.len()
+    }
+
+    #[inline(always)]
+    fn partition_of(&self, hash: u64) -> usize {
+        split::partition(hash, self.partitions.len() as u32) as usize
+    }
+
+    #[inline(always)]
+    fn lock(&self, partition: usize) -> MutexGuard<'_, Partition> {
+        self.partitions[partition].0.lock()
+    }
+
+    /// Calls `act` with a partition, locked for as long as the call lasts and no longer.
+    #[inline(always)]
+    fn at<T>(&self, partition: usize, act: impl FnOnce(&mut Partition) -> T) -> T {
+        act(&mut self.lock(partition))
+    }
+
+    /// Sums over all partitions, one after the other.
+    fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        for partition in 0..self.partitions.len() {
+            sum.add(&self.at(partition, |locked| locked.counts()));
+        }
+        sum.searches.add(self.searches.sums());
+        sum
+    }
+
+    /// Of a memory limit, what blocks may take, and so what elements may ask for.
+    fn limit_claims(&self, limit: usize) {
+        let blocks = limit.saturating_sub(self.overhead());
+        self.memory.limit_claims(blocks, self.partitions.len());
+    }
+}
+
+impl Engine for LockHash {
+    type Handle = LockHashHandle;
+
+    fn handle(self: &Arc<Self>) -> LockHashHandle {
+        LockHashHandle::new(self)
+    }
+
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    fn name(&self) -> &'static str {
+        "lockhash"
+    }
+
+    fn stats(&self) -> EngineStats {
+        // Before the counting: a reset beside it may only make the base older than what is counted.
+        let base = *self.base.lock();
+        let stats = self.counts().engine_stats(&base);
+        let used = self.memory.used() + self.overhead();
+        EngineStats {
+            // Relaxed: a statistic.
+            memory_limit: self.memory_limit.load(Ordering::Relaxed) as u64,
+            memory_used: used as u64,
+            index_rule: Some(self.index_rule),
+            ..stats
+        }
+    }
+
+    fn reset_stats(&self) {
+        let now = self.counts();
+        *self.base.lock() = now;
+    }
+
+    fn flush(&self, now: Time, at: Time) {
+        for partition in 0..self.partitions.len() {
+            self.at(partition, |locked| locked.flush(now, at));
+        }
+    }
+
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+        let overhead = self.overhead();
+        // A block of buckets for each partition, and the largest item twice.
+        let least = 2 * self.item_size_max + overhead + 2 * BLOCK_COST * self.partitions.len();
+        if bytes < least {
+            let least = least.div_ceil(1 << 20);
+            return Err(format!(
+                "the memory limit can be lowered to {least} MiB at least"
+            ));
+        }
+        self.memory.set_limit(bytes - overhead)?;
+        self.memory_limit.store(bytes, Ordering::Relaxed);
+        self.limit_claims(bytes);
+        Ok(())
+    }
+
+    fn item_size_max(&self) -> usize {
+        self.item_size_max
+    }
+
+    fn evicts(&self) -> bool {
+        self.evicts
+    }
+}
+
+impl Inspect for LockHash {
+    fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
+        footprint(key_len, value_len)
+    }
+
+    fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
+        let count = self.partitions.len() as u64;
+        let mut all = IndexHistogram::default();
+        for partition in 0..self.partitions.len() {
+            all.add(&self.at(partition, |locked| locked.histogram(sample / count)));
+        }
+        Some(all)
+    }
+}
+
+impl Audit for LockHash {
+    fn audit(&self) -> Result<(), String> {
+        let mut owners = std::collections::HashMap::new();
+        for number in 0..self.partitions.len() {
+            let blocks = self.at(number, |locked| locked.audit());
+            let blocks = blocks.map_err(|broken| format!("in partition {number}: {broken}"))?;
+            for block in blocks {
+                if let Some(other) = owners.insert(block, number) {
+                    return Err(format!(
+                        "lockhash 3: block {block} is partition {other}'s and {number}'s"
+                    ));
+                }
+            }
+        }
+        let used = self.memory.used();
+        if owners.len() * BLOCK_COST != used {
+            let owned = owners.len();
+            return Err(format!(
+                "lockhash 3: partitions have {owned} blocks, and {used} bytes are given out"
+            ));
+        }
+        Ok(())
+    }
+}

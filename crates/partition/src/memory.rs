@@ -1,0 +1,404 @@
+//! The bytes that all partitions of an engine share out among themselves.
+//!
+//! ```text
+//!  arena  | block 0: nobody's | block 1: partition 7 | block 2: partition 0 | block 3: pool | ...
+//!              |
+//!              +-> | line 0 | line 1 | ... | line 63 |     64 bytes each; a word of 64 bits says which
+//!                                                          are free
+//! ```
+//!
+//! A block is 4 KiB, 64 lines of 64 bytes. It belongs to one partition or to the pool. Blocks are small
+//! so that capacity moves between partitions in small steps, and all are alike: whatever was in a
+//! block, anything else can be in it next. So resident memory is bounded by the blocks in use, and
+//! no size class can be short of memory while another has some.
+//!
+//! All accesses to the arena are relaxed loads and stores of whole words, but for locks of buckets: a
+//! block's owner is the only one who writes to it, but for an element that is NOT READY, whose bytes
+//! belong to the client that asked for it, and for what readers mark behind a bucket's lock. Which thread may
+//! read is told by the reference counts (see [`table`](super::table)) or a lock, and what orders the
+//! accesses is the lock or the message by which partitions, buckets and elements change hands.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+use nuthatch_sync::mutex::{Mutex, MutexGuard};
+use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering};
+
+use super::element::{Element, HEADER, MORE_HEADER, Piece};
+use nuthatch_store::slab::arena::{Arena, Chunk, WORD};
+use nuthatch_store::slab::words::Words;
+
+/// Bytes of a line: one of the processor's caches.
+pub const LINE: usize = 64;
+/// Words of a line.
+pub const LINE_WORDS: usize = LINE / WORD;
+/// Lines of a block: their free bits fill a word. Loom models each word by itself.
+pub const BLOCK_LINES: u32 = if cfg!(loom) { 16 } else { 64 };
+/// Bytes of a block.
+pub const BLOCK: usize = LINE * BLOCK_LINES as usize;
+/// Words of a block.
+pub const BLOCK_WORDS: usize = BLOCK / WORD;
+/// What a block costs: itself, its free bits, its links, its place in the pool.
+pub const BLOCK_COST: usize = BLOCK + 2 * WORD + size_of::<u32>();
+/// The free bits of a block in which nothing is used.
+pub const ALL_FREE: u64 = u64::MAX >> (64 - BLOCK_LINES);
+/// A line's number has 31 bits, and a bucket's lock the one beside: 128 GiB.
+pub const MEMORY_MAX: usize = (i32::MAX as usize / BLOCK_LINES as usize) * BLOCK;
+
+/// The arena, its blocks, and the pool of those that no partition has.
+pub struct BlockMemory {
+    arena: Arena,
+    /// For each block: a bit for each free line. Its owner's alone.
+    free: Words,
+    /// For each block: its neighbours in its owner's list of blocks with as long a free run.
+    links: Words,
+    shared: Shared,
+}
+
+/// What partitions write to in common, on lines of its own: the addresses above are read all the time.
+#[repr(align(128))]
+struct Shared {
+    pool: Mutex<Pool>,
+    /// Lines that all elements ask for, and how many they may; used only where nothing is evicted.
+    claimed: AtomicUsize,
+    claimable: AtomicUsize,
+}
+
+struct Pool {
+    /// Blocks that may be given out.
+    limit: u32,
+    /// Blocks that are given out.
+    used: u32,
+    /// Blocks that came back.
+    returned: Vec<u32>,
+    /// The first block never used; block 0 is nobody's, so that line 0 can stand for none.
+    fresh: u32,
+    /// Blocks that the arena has.
+    blocks: u32,
+}
+
+impl BlockMemory {
+    /// Memory of `limit` bytes, that can be raised to `limit_max` while it is used. Errors: no address
+    /// space, or more than [`MEMORY_MAX`].
+    pub fn new(limit: usize, limit_max: usize) -> io::Result<Self> {
+        let most = limit_max.max(limit);
+        if most > MEMORY_MAX {
+            let words = format!("memory: at most {} GiB", MEMORY_MAX >> 30);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+        }
+        let blocks = most / BLOCK_COST + 1;
+        Ok(Self {
+            arena: Arena::reserve(blocks * BLOCK_WORDS)?,
+            free: Words::reserve(blocks)?,
+            links: Words::reserve(blocks)?,
+            shared: Shared {
+                pool: Mutex::new(Pool {
+                    limit: (limit / BLOCK_COST) as u32,
+                    used: 0,
+                    returned: Vec::new(),
+                    fresh: 1,
+                    blocks: blocks as u32,
+                }),
+                claimed: AtomicUsize::new(0),
+                claimable: AtomicUsize::new(usize::MAX),
+            },
+        })
+    }
+
+    /// Where nothing is evicted: what elements may ask for together, so that all of it always fits.
+    ///
+    /// A partition has up to a block of lines that are of no use to another. So what still fits would
+    /// depend on which keys come, and a store could be refused although as much was stored before.
+    /// A limit on the sum leaves the rest as room to move.
+    ///
+    /// `bytes` are what all blocks may take. Set aside are, for each partition, a block of buckets, one
+    /// that is partly used and half a one to move in, and a sixteenth of all for more buckets (at most a
+    /// thirty-second: 4 bytes for two lines at least) and for elements in pieces.
+    pub fn limit_claims(&self, bytes: usize, partitions: usize) {
+        let lines = bytes / BLOCK_COST * BLOCK_LINES as usize;
+        let aside = partitions * (BLOCK_LINES as usize * 5 / 2) + lines / 16;
+        let claimable = lines.saturating_sub(aside);
+        self.shared.claimable.store(claimable, Ordering::Relaxed);
+    }
+
+    pub(crate) fn claim(&self, lines: usize) -> bool {
+        // Relaxed, here and below: a sum; the memory itself is handed out under other orders.
+        let most = self.shared.claimable.load(Ordering::Relaxed);
+        let fits = |claimed: usize| claimed.checked_add(lines).filter(|&sum| sum <= most);
+        self.shared
+            .claimed
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
+            .is_ok()
+    }
+
+    pub(crate) fn unclaim(&self, lines: usize) {
+        self.shared.claimed.fetch_sub(lines, Ordering::Relaxed);
+    }
+
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        // Nothing panics under this lock between two changes that belong together.
+        self.shared.pool.lock()
+    }
+
+    /// A block for a partition, unless that would pass the limit.
+    pub fn take(&self) -> Option<u32> {
+        let mut pool = self.pool();
+        if pool.used >= pool.limit {
+            return None;
+        }
+        let block = pool.returned.pop().or_else(|| {
+            (pool.fresh < pool.blocks).then(|| {
+                pool.fresh += 1;
+                pool.fresh - 1
+            })
+        })?;
+        pool.used += 1;
+        Some(block)
+    }
+
+    /// A block comes back. Its last owner has no use for a single line of it.
+    pub fn give_back(&self, block: u32) {
+        let mut pool = self.pool();
+        if pool.used > pool.limit {
+            // Under the lock: nobody may take the block, and write to it, before it is released. Where
+            // the system's pages are larger than a block (16 or 64 KiB, on aarch64) it stays.
+            self.arena
+                .release(block as usize * BLOCK_WORDS, BLOCK_WORDS);
+        }
+        pool.used -= 1;
+        pool.returned.push(block);
+    }
+
+    /// Blocks that are free for any partition to take.
+    pub fn blocks_left(&self) -> usize {
+        let pool = self.pool();
+        pool.limit.saturating_sub(pool.used) as usize
+    }
+
+    /// Blocks that partitions must give back, because the limit was lowered.
+    pub fn blocks_over(&self) -> usize {
+        let pool = self.pool();
+        pool.used.saturating_sub(pool.limit) as usize
+    }
+
+    /// Bytes taken, with all that a block costs.
+    pub fn used(&self) -> usize {
+        self.pool().used as usize * BLOCK_COST
+    }
+
+    /// Changes the limit, in bytes. Errors say what is possible.
+    pub fn set_limit(&self, bytes: usize) -> Result<(), String> {
+        let mut pool = self.pool();
+        let most = (pool.blocks as usize - 1) * BLOCK_COST;
+        // What is lost by rounding to whole blocks does not matter to a caller that asks for all of it.
+        if bytes / BLOCK_COST > pool.blocks as usize - 1 {
+            let most = most.div_ceil(1 << 20);
+            return Err(format!(
+                "the memory limit can be raised to {most} MiB at most"
+            ));
+        }
+        pool.limit = (bytes / BLOCK_COST) as u32;
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub(crate) fn free_bits(&self, block: u32) -> u64 {
+        // Relaxed, here and below: the block's owner is the only one who looks, and it changes hands
+        // under the pool's lock.
+        self.free[block as usize].load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_free_bits(&self, block: u32, bits: u64) {
+        self.free[block as usize].store(bits, Ordering::Relaxed);
+    }
+
+    /// The blocks before and behind this one in its list; 0 is none.
+    #[inline(always)]
+    pub fn links(&self, block: u32) -> (u32, u32) {
+        let word = self.links[block as usize].load(Ordering::Relaxed);
+        (word as u32, (word >> 32) as u32)
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_links(&self, block: u32, before: u32, behind: u32) {
+        let word = u64::from(before) | u64::from(behind) << 32;
+        self.links[block as usize].store(word, Ordering::Relaxed);
+    }
+
+    /// Loads a word of a line.
+    #[inline(always)]
+    pub fn load(&self, line: u32, word: usize) -> u64 {
+        self.arena.load(chunk(line), word)
+    }
+
+    /// Stores a word of a line that the caller owns.
+    #[inline(always)]
+    pub fn store(&self, line: u32, word: usize, value: u64) {
+        self.arena.store(chunk(line), word, value);
+    }
+
+    /// A word of a line, which several threads change.
+    #[inline(always)]
+    pub fn word(&self, line: u32, word: usize) -> &AtomicU64 {
+        self.arena.word(chunk(line), word)
+    }
+
+    /// Starts loading a line into the caches.
+    #[inline(always)]
+    pub fn prefetch(&self, line: u32) {
+        nuthatch_store::prefetch::soon(self.arena.address(chunk(line)));
+    }
+
+    /// Starts loading an element's key and the beginning of its value.
+    #[inline(always)]
+    pub fn prefetch_data(&self, element: Element) {
+        self.prefetch(element.line().wrapping_add(1));
+    }
+
+    /// The pieces of an element's data (key, then value without a gap) from byte `offset` on: where each
+    /// lies, as line, byte in it and length.
+    fn pieces(&self, element: Element, offset: usize, len: usize) -> Pieces<'_> {
+        Pieces {
+            memory: self,
+            line: element.line(),
+            header: HEADER,
+            offset,
+            len,
+        }
+    }
+
+    /// Writes into the data of an element: the key at 0, the value behind it. The caller owns it: it is
+    /// NOT READY and the caller's, or the caller is the partition's owner and nobody reads it. `offset +
+    /// bytes.len()` is within what was asked for.
+    pub fn write(&self, element: Element, offset: usize, mut bytes: &[u8]) {
+        for (line, at, len) in self.pieces(element, offset, bytes.len()) {
+            let (now, later) = bytes.split_at(len);
+            self.arena.write(chunk(line), at, now);
+            bytes = later;
+        }
+    }
+
+    /// Reads from the data of an element that cannot go away meanwhile.
+    #[inline(always)]
+    pub fn read(&self, element: Element, offset: usize, into: &mut [MaybeUninit<u8>]) {
+        let mut rest = into;
+        for (line, at, len) in self.pieces(element, offset, rest.len()) {
+            let (now, later) = rest.split_at_mut(len);
+            self.arena.read(chunk(line), at, now);
+            rest = later;
+        }
+        // Only a broken chain of pieces is too short.
+        rest.fill(MaybeUninit::new(0));
+    }
+
+    /// A copy of some of an element's data.
+    pub fn to_vec(&self, element: Element, offset: usize, len: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(len);
+        self.read(element, offset, &mut bytes.spare_capacity_mut()[..len]);
+        // SAFETY: `read` fills all of the slice.
+        unsafe { bytes.set_len(len) };
+        bytes
+    }
+
+    /// Copies data from one element to another that the caller owns: from and to which byte, and how
+    /// many.
+    pub fn copy(&self, from: (Element, usize), to: (Element, usize), len: usize) {
+        const PIECE: usize = 1024;
+        let mut buffer = [MaybeUninit::new(0); PIECE];
+        let mut done = 0;
+        while done < len {
+            let piece = &mut buffer[..(len - done).min(PIECE)];
+            self.read(from.0, from.1 + done, piece);
+            // SAFETY: the buffer started initialised, and `read` only writes.
+            self.write(to.0, to.1 + done, unsafe { piece.assume_init_ref() });
+            done += piece.len();
+        }
+    }
+
+    /// True if two elements have one key.
+    #[inline]
+    pub fn same_key(&self, one: Element, other: Element) -> bool {
+        // Usual keys take one turn.
+        const PIECE: usize = 64;
+        let key_len = self.key_len(one);
+        if key_len != self.key_len(other) {
+            return false;
+        }
+        let mut buffer = [MaybeUninit::new(0); PIECE];
+        (0..key_len).step_by(PIECE).all(|done| {
+            let piece = &mut buffer[..(key_len - done).min(PIECE)];
+            self.read(one, done, piece);
+            // SAFETY: the buffer started initialised, and `read` only writes.
+            self.has_at(other, done, unsafe { piece.assume_init_ref() })
+        })
+    }
+
+    /// True if the data of an element have these bytes at `offset`, which is that of a word.
+    #[inline(always)]
+    pub fn has_at(&self, element: Element, offset: usize, mut bytes: &[u8]) -> bool {
+        for (line, at, len) in self.pieces(element, offset, bytes.len()) {
+            let (now, later) = bytes.split_at(len);
+            // Data begin at a word in each piece, and full pieces end at one.
+            if !self.arena.equals(chunk(line), at / WORD, now) {
+                return false;
+            }
+            bytes = later;
+        }
+        bytes.is_empty()
+    }
+
+    /// The longest contiguous stretch of an element's data from `offset` on, and at most `len` bytes.
+    ///
+    /// # Safety
+    /// Until the returned slice is dropped nothing may write these bytes: the caller holds a reference
+    /// to the element, which is READY; such are neither changed nor freed.
+    #[cfg(not(loom))]
+    pub unsafe fn stretch(&self, element: Element, offset: usize, len: usize) -> &[u8] {
+        match self.pieces(element, offset, len).next() {
+            // SAFETY: the caller promises that nobody writes.
+            Some((line, at, len)) => unsafe { self.arena.bytes(chunk(line), at, len) },
+            None => &[],
+        }
+    }
+}
+
+/// The stretches of an element's data.
+struct Pieces<'m> {
+    memory: &'m BlockMemory,
+    line: u32,
+    header: usize,
+    /// Bytes still to be skipped.
+    offset: usize,
+    /// Bytes still wanted.
+    len: usize,
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = (u32, usize, usize);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u32, usize, usize)> {
+        while self.len > 0 && self.line != 0 {
+            let (line, header) = (self.line, self.header);
+            let piece = Piece::load(self.memory, line);
+            let room = (piece.lines as usize * LINE).saturating_sub(header);
+            (self.line, self.header) = (piece.next, MORE_HEADER);
+            if self.offset >= room {
+                self.offset -= room;
+                continue;
+            }
+            let at = header + self.offset;
+            let len = self.len.min(room - self.offset);
+            self.offset = 0;
+            self.len -= len;
+            return Some((line, at, len));
+        }
+        None
+    }
+}
+
+#[inline(always)]
+fn chunk(line: u32) -> Chunk {
+    Chunk(u64::from(line) * LINE_WORDS as u64)
+}

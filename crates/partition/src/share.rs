@@ -1,0 +1,81 @@
+//! What a partition's owner does about readers that are beside it: see [`descriptor`](super::descriptor).
+
+use std::sync::Arc;
+
+use super::bucket::Bucket;
+use super::descriptor::Descriptor;
+use super::table::Partition;
+
+/// One of many descriptors.
+pub(super) struct OwnDescriptor {
+    pub descriptors: Arc<[Descriptor]>,
+    pub number: usize,
+}
+
+impl Partition {
+    /// What readers see of it, if there are any besides its owner.
+    pub(super) fn descriptor(&self) -> Option<&Descriptor> {
+        let of = self.descriptor.as_ref()?;
+        of.descriptors.get(of.number)
+    }
+
+    /// Calls `act` while no reader is at the bucket of a hash. It locks no other bucket (bucket 3), divides
+    /// none but this one, and panics only if an invariant is broken. There are buckets.
+    #[inline(always)]
+    pub(super) fn holding<T>(&mut self, hash: u64, act: impl FnOnce(&mut Self) -> T) -> T {
+        let held = self.hold(hash);
+        let done = act(self);
+        self.release(held);
+        done
+    }
+
+    /// Keeps readers from the bucket of a hash, if there are any: what [`Partition::holding`] begins with.
+    /// To be [released](Partition::release).
+    #[inline(always)]
+    pub(super) fn hold(&self, hash: u64) -> Option<Bucket> {
+        let shared = self.index.is_shared();
+        let bucket = shared.then(|| self.index.place(self.index.bucket_of(hash)));
+        if let Some(bucket) = bucket {
+            bucket.lock(self.memory());
+        }
+        bucket
+    }
+
+    /// Lets readers to a bucket again.
+    #[inline(always)]
+    pub(super) fn release(&self, held: Option<Bucket>) {
+        if let Some(bucket) = held {
+            bucket.unlock(self.memory());
+        }
+    }
+
+    /// Tells readers of flushes.
+    pub(super) fn tell_flush(&self) {
+        if let Some(descriptor) = self.descriptor() {
+            descriptor.set_flush(self.flush_before, self.flush_at);
+        }
+    }
+
+    /// Tells readers in which block the next buckets lie.
+    pub(super) fn tell_block(&self, block: u32) {
+        if let Some(descriptor) = self.descriptor() {
+            descriptor.name_block(self.index.blocks().len(), block);
+        }
+    }
+
+    /// Tells readers how many buckets there are.
+    pub(super) fn tell_buckets(&self) {
+        if let Some(descriptor) = self.descriptor() {
+            descriptor.set_buckets(self.index.buckets());
+        }
+    }
+
+    /// Recomputes what the descriptor must say.
+    pub(super) fn audit_descriptor(&self) -> Result<(), String> {
+        let flush = (self.flush_before, self.flush_at);
+        let (blocks, buckets) = (self.index.blocks(), self.index.buckets());
+        self.descriptor().map_or(Ok(()), |descriptor| {
+            descriptor.audit(blocks, buckets, flush)
+        })
+    }
+}

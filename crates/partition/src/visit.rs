@@ -1,0 +1,101 @@
+//! A visit of all partitions, one after the other, whichever thread owns them.
+
+use nuthatch_sync::clock::Time;
+
+use super::element::Element;
+use super::memory::{BlockMemory, LINE};
+use super::table::Partition;
+use nuthatch_engine::reply::Item;
+use nuthatch_engine::{Cursor, Footprint, Visit};
+
+/// Places looked at in one stay with a partition, so that nobody waits long for it.
+const STEP: usize = 64;
+
+/// An element as a visit met it: copied at its owner, and shown elsewhere, where the visitor may use the
+/// engine.
+pub struct Met {
+    item: Item,
+    key_len: usize,
+    data: Vec<u8>,
+}
+
+impl Met {
+    /// Values longer than `copy_max` are left out.
+    fn copy(memory: &BlockMemory, element: Element, item: Item, copy_max: usize) -> Self {
+        let key_len = memory.key_len(element);
+        let value_len = match item.value_len {
+            len if len > copy_max => 0,
+            len => len,
+        };
+        Self {
+            item,
+            key_len,
+            data: memory.to_vec(element, 0, key_len + value_len),
+        }
+    }
+
+    fn show(&self) -> Visit<'_> {
+        let (key, value) = self.data.split_at(self.key_len);
+        Visit {
+            key,
+            item: self.item,
+            value,
+            footprint: footprint(self.key_len, self.item.value_len),
+        }
+    }
+}
+
+/// What an element takes: there are no size classes.
+pub fn footprint(key_len: usize, value_len: usize) -> Footprint {
+    Footprint {
+        class: 1,
+        size: (LINE + key_len + value_len).next_multiple_of(LINE),
+    }
+}
+
+impl Partition {
+    /// What [`Partition::visit`] meets, copied.
+    pub fn copies(
+        &mut self,
+        now: Time,
+        from: u32,
+        budget: usize,
+        copy_max: usize,
+    ) -> (Vec<Met>, Option<u32>) {
+        let mut met = Vec::new();
+        let mut copy = |memory: &BlockMemory, element, item| {
+            met.push(Met::copy(memory, element, item, copy_max));
+        };
+        let next = self.visit(now, from, budget, &mut copy);
+        (met, next)
+    }
+}
+
+/// Visits `partitions` from a cursor on, about `budget` places; where to go on, or `None` at the end.
+/// `copies` has [`Partition::copies`] called on one of them, from a position on, with a budget.
+pub fn visit_all(
+    partitions: usize,
+    from: Cursor,
+    budget: usize,
+    mut copies: impl FnMut(usize, u32, usize) -> (Vec<Met>, Option<u32>),
+    visit: &mut dyn FnMut(Visit<'_>),
+) -> Option<Cursor> {
+    let (mut partition, mut position) = ((from.0 >> 32) as usize, from.0 as u32);
+    let mut left = budget.max(1);
+    while partition < partitions {
+        if left == 0 {
+            return Some(Cursor((partition as u64) << 32 | u64::from(position)));
+        }
+        let step = left.min(STEP);
+        let (met, next) = copies(partition, position, step);
+        for met in &met {
+            visit(met.show());
+        }
+        left -= step;
+        match next {
+            Some(next) => position = next,
+            None => (partition, position) = (partition + 1, 0),
+        }
+    }
+    None
+}

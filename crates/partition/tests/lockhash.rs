@@ -1,0 +1,338 @@
+//! LockHash where partitions meet: memory that moves between them, readers that take their time.
+#![cfg(not(loom))]
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use nuthatch_engine::{
+    Audit, Engine, Expiry, Handle, Item, Key, KeyHasher, Op, Read, Replies, Reply, Request, Store,
+    Time, Value,
+};
+use nuthatch_hash::split;
+use nuthatch_partition::lockhash::{COPY_MAX, LockHashHandle, LockHashValue};
+use nuthatch_partition::{Eviction, LockHash, LockHashConfig};
+
+const MIB: usize = 1 << 20;
+
+fn engine(memory: usize, item: usize, partitions: u32) -> Arc<LockHash> {
+    engine_of(Eviction::Lru, memory, item, partitions)
+}
+
+fn engine_of(eviction: Eviction, memory: usize, item: usize, partitions: u32) -> Arc<LockHash> {
+    let config = LockHashConfig {
+        memory_limit: memory,
+        item_size_max: item,
+        eviction,
+        partitions: Some(partitions),
+        hasher: KeyHasher::seeded(1),
+        ..LockHashConfig::default()
+    };
+    Arc::new(LockHash::new(config).unwrap())
+}
+
+/// The answer to one request.
+enum Answer {
+    Value,
+    Large(LockHashValue),
+    Done(Reply),
+}
+
+#[derive(Default)]
+struct One {
+    begun: Vec<u8>,
+    answer: Option<Answer>,
+}
+
+impl Replies<LockHashValue> for One {
+    fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        self.begun = Vec::with_capacity(item.value_len);
+        &mut self.begun.spare_capacity_mut()[..item.value_len]
+    }
+
+    fn commit(&mut self, _: usize) {
+        self.answer = Some(Answer::Value);
+    }
+
+    fn retract(&mut self, _: usize) {
+        panic!("nothing moves under a lock");
+    }
+
+    fn large(&mut self, _: usize, _: &Item, value: LockHashValue) {
+        self.answer = Some(Answer::Large(value));
+    }
+
+    fn done(&mut self, _: usize, reply: Reply) {
+        self.answer = Some(Answer::Done(reply));
+    }
+}
+
+fn ask(handle: &mut LockHashHandle, now: Time, key: &[u8], op: Op<'_>) -> Answer {
+    let engine = Arc::clone(handle.engine());
+    let key = Key::new(key, engine.hasher());
+    let mut one = One::default();
+    handle.execute(now, &[Request { key, op }], &mut one);
+    one.answer.expect("each request is answered")
+}
+
+fn set(handle: &mut LockHashHandle, now: Time, key: &[u8], value: &[u8]) -> Reply {
+    match ask(handle, now, key, Op::Store(Store::set(value))) {
+        Answer::Done(reply) => reply,
+        _ => panic!("a set is not answered with a value"),
+    }
+}
+
+fn hits(handle: &mut LockHashHandle, now: Time, key: &[u8]) -> bool {
+    matches!(ask(handle, now, key, Op::Get), Answer::Value)
+}
+
+/// Keys of one partition.
+fn keys_of(engine: &LockHash, partition: u32) -> impl Iterator<Item = Vec<u8>> {
+    let count = engine.partition_count() as u32;
+    let hasher = engine.hasher().clone();
+    let keys = (0_u64..).map(|number| format!("key {number}").into_bytes());
+    keys.filter(move |key| split::partition(hasher.hash(key), count) == partition)
+}
+
+/// The weakness of sharding that MemC3 reports: skewed keys waste the memory of cold partitions. Here
+/// the working set lies in one partition of eight and needs three times its share.
+#[test]
+fn capacity_moves_from_cold_partitions_to_a_hot_one() {
+    let engine = engine(8 * MIB, 100_000, 8);
+    let mut handle = engine.handle();
+    let value = [7; 900];
+    for number in 0..9000 {
+        let reply = set(
+            &mut handle,
+            Time(1),
+            format!("cold {number}").as_bytes(),
+            &value,
+        );
+        assert!(matches!(reply, Reply::Stored(_)));
+    }
+    assert!(engine.stats().evictions > 0, "the memory is full");
+    let hot: Vec<_> = keys_of(&engine, 3).take(3000).collect();
+    let mut rates = Vec::new();
+    for round in 1..80 {
+        let now = Time(round * 16);
+        let mut hit = 0;
+        for key in &hot {
+            if hits(&mut handle, now, key) {
+                hit += 1;
+            } else {
+                set(&mut handle, now, key, &value);
+            }
+        }
+        for _ in 0..20 {
+            handle.maintain(now, 100);
+        }
+        rates.push(hit);
+        if hit == hot.len() {
+            break;
+        }
+    }
+    let stats = engine.stats();
+    assert!(stats.memory_used <= stats.memory_limit);
+    assert_eq!(rates.last(), Some(&hot.len()), "hits a round: {rates:?}");
+    engine.audit().unwrap();
+}
+
+#[test]
+fn slow_readers_of_everything_make_an_insert_fail_and_nothing_else() {
+    for eviction in [Eviction::Lru, Eviction::Random] {
+        everything_is_read(&engine_of(eviction, 4 * MIB, MIB, 4));
+    }
+}
+
+fn everything_is_read(engine: &Arc<LockHash>) {
+    let mut handle = engine.handle();
+    let now = Time(1);
+    let mut held = Vec::new();
+    let value = vec![9; 100_000];
+    let refused = loop {
+        let key = format!("key {}", held.len());
+        match set(&mut handle, now, key.as_bytes(), &value) {
+            Reply::Stored(_) => match ask(&mut handle, now, key.as_bytes(), Op::Get) {
+                Answer::Large(value) => held.push(value),
+                _ => panic!("over the copy limit"),
+            },
+            reply => break reply,
+        }
+        assert!(held.len() < 42, "more than there is memory");
+    };
+    assert_eq!(refused, Reply::OutOfMemory);
+    assert!(held.len() > 30, "{} values fit", held.len());
+    assert_eq!(engine.stats().out_of_memory, 1);
+    for value in &held {
+        let mut seen = 0;
+        while seen < value.len() {
+            let piece = value.chunk(seen);
+            assert!(piece.iter().all(|&byte| byte == 9));
+            seen += piece.len();
+        }
+        assert!(value.chunk(seen).is_empty());
+    }
+    // One of them is done: there is room again.
+    held.pop();
+    assert!(matches!(
+        set(&mut handle, now, b"more", &value),
+        Reply::Stored(_)
+    ));
+    drop(held);
+    engine.audit().unwrap();
+}
+
+/// With random eviction readers go by the partition's descriptor. What the partition would have counted and noted
+/// of them must come out all the same.
+#[test]
+fn reads_at_the_bucket_are_counted_and_their_touches_heard_of() {
+    let engine = engine_of(Eviction::Random, 4 * MIB, MIB, 4);
+    let mut handle = engine.handle();
+    for number in 0..100 {
+        set(
+            &mut handle,
+            Time(1),
+            format!("key {number}").as_bytes(),
+            b"v",
+        );
+    }
+    engine.reset_stats();
+    let touch = Read {
+        touch: Some(Expiry::At(Time(50))),
+        ..Read::default()
+    };
+    for number in 0..200 {
+        let key = format!("key {number}");
+        let found = ask(&mut handle, Time(2), key.as_bytes(), Op::Read(touch));
+        assert_eq!(matches!(found, Answer::Value), number < 100);
+    }
+    let stats = engine.stats();
+    assert_eq!((stats.lookups, stats.lookup_hits), (200, 100));
+    assert!(stats.searched_hit >= 100);
+    // What a handle counted stays when it goes.
+    let mut other = engine.handle();
+    drop(handle);
+    assert_eq!(engine.stats().lookups, 200);
+    // They were stored to live for ever: only the readers know better.
+    while engine.stats().expired < 100 {
+        other.maintain(Time(60), 1000);
+    }
+    assert_eq!(engine.stats().items, 0);
+    engine.audit().unwrap();
+}
+
+#[test]
+fn a_value_larger_than_its_partition_takes_from_others_and_the_largest_is_refused() {
+    let engine = engine(4 * MIB, MIB, 64);
+    let mut handle = engine.handle();
+    for number in 0..5000 {
+        set(
+            &mut handle,
+            Time(1),
+            format!("small {number}").as_bytes(),
+            &[1; 1000],
+        );
+    }
+    let large = vec![2; MIB - 1000];
+    for number in 0..20 {
+        let key = format!("large {number}");
+        let reply = set(&mut handle, Time(2), key.as_bytes(), &large);
+        assert!(matches!(reply, Reply::Stored(_)), "{reply:?}");
+        let found = ask(&mut handle, Time(2), key.as_bytes(), Op::Get);
+        assert!(matches!(found, Answer::Large(value) if value.len() > COPY_MAX));
+    }
+    assert_eq!(
+        set(&mut handle, Time(2), b"key", &vec![2; MIB]),
+        Reply::TooLarge
+    );
+    let stats = engine.stats();
+    assert!(stats.memory_used <= stats.memory_limit);
+    assert_eq!(stats.out_of_memory, 0);
+    engine.audit().unwrap();
+}
+
+#[test]
+fn impossible_configurations_are_refused_in_words() {
+    let refused = |config: LockHashConfig| match LockHash::new(config) {
+        Ok(_) => panic!("an impossible engine was made"),
+        Err(error) => error.to_string(),
+    };
+    let base = LockHashConfig::default();
+    let small = LockHashConfig {
+        memory_limit: 1000,
+        ..base.clone()
+    };
+    assert!(refused(small).contains("memory limit"));
+    let items = LockHashConfig {
+        item_size_max: 40 * MIB,
+        ..base.clone()
+    };
+    assert!(refused(items).contains("half"));
+    let many = LockHashConfig {
+        partitions: Some(1 << 20),
+        ..base.clone()
+    };
+    assert!(refused(many).contains("partitions: from 1 to 4096"));
+    let none = LockHashConfig {
+        partitions: Some(0),
+        ..base
+    };
+    assert!(refused(none).contains("partitions"));
+}
+
+#[test]
+fn the_limit_can_be_raised_and_lowered_while_items_stay() {
+    let config = LockHashConfig {
+        memory_limit: 4 * MIB,
+        memory_limit_max: 16 * MIB,
+        item_size_max: 10_000,
+        ..LockHashConfig::default()
+    };
+    let engine = Arc::new(LockHash::new(config).unwrap());
+    let mut handle = engine.handle();
+    let mut fill = |engine: &LockHash| {
+        for number in 0..20_000 {
+            set(
+                &mut handle,
+                Time(1),
+                format!("key {number}").as_bytes(),
+                &[1; 1000],
+            );
+        }
+        engine.stats().items
+    };
+    let few = fill(&engine);
+    engine.set_memory_limit(16 * MIB).unwrap();
+    let many = fill(&engine);
+    assert!(many > 3 * few, "{few} and {many} items");
+    assert!(
+        engine
+            .set_memory_limit(20 * MIB)
+            .is_err_and(|words| words.contains("16 MiB"))
+    );
+    assert!(engine.set_memory_limit(1000).is_err());
+    engine.set_memory_limit(4 * MIB).unwrap();
+    while handle.maintain(Time(2), 1000) {}
+    let stats = engine.stats();
+    assert!(stats.memory_used <= stats.memory_limit);
+    assert!(
+        stats.items * 10 > few * 9,
+        "{few} and {} items",
+        stats.items
+    );
+    engine.audit().unwrap();
+}
+
+#[test]
+fn small_memory_has_fewer_partitions() {
+    let count = |memory_limit, item_size_max| {
+        let config = LockHashConfig {
+            memory_limit,
+            item_size_max,
+            ..LockHashConfig::default()
+        };
+        config.partition_count()
+    };
+    assert_eq!(count(64 * MIB, MIB), 64);
+    assert_eq!(count(64 * MIB, 8 * MIB), 8);
+    assert_eq!(count(8 << 30, MIB), 4096);
+}

@@ -1,0 +1,61 @@
+//! Why a command ended early, and the exit code that says so.
+
+use std::fmt::{self, Display};
+use std::io;
+use std::process::ExitCode;
+
+/// Why a command ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The command line or its file cannot be meant so: exit code 2, as clap's own errors.
+    Usage(String),
+    /// It was meant well, and did not work (a file, the data in it, a server, the system): exit code 1.
+    Run(String),
+}
+
+impl Failure {
+    /// Something about the command line.
+    pub fn usage(words: impl Into<String>) -> Self {
+        Self::Usage(words.into())
+    }
+
+    /// Something that did not work.
+    pub fn run(words: impl Into<String>) -> Self {
+        Self::Run(words.into())
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Usage(_) => ExitCode::from(2),
+            Self::Run(_) => ExitCode::from(1),
+        }
+    }
+}
+
+/// What was said without more is about the run.
+impl From<String> for Failure {
+    fn from(words: String) -> Self {
+        Self::Run(words)
+    }
+}
+
+/// Engines call a configuration that cannot be an invalid input; it came from the command line.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::InvalidInput => Self::Usage(error.to_string()),
+            _ => Self::Run(error.to_string()),
+        }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(words) | Self::Run(words) => out.write_str(words),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

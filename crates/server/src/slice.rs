@@ -1,0 +1,223 @@
+//! A connection's slice in an iteration: its input is understood command by command, requests join the
+//! iteration's batch, and everything else is done on the spot.
+//!
+//! What is done on the spot must come after the requests before it. So a command of that kind
+//! stops the slice while the batch holds requests of its connection; after the batch it is looked
+//! at again, and then nothing stands before it. That costs such commands a second parse, and the
+//! others nothing.
+
+use nuthatch_engine::{AnyValue, Key};
+use nuthatch_protocol::{Awaited, Parsed, awaited, awaited_block, parse};
+
+use crate::account::Terms;
+use crate::commands::{Flow, Stage, cpserver, immediate, large, requests};
+use crate::connection::Phase;
+use crate::listen::Protocol;
+use crate::output::Output;
+
+/// A slice of a dump looks at so many items that it counts as this many commands.
+const DUMP_SLICE_COST: u32 = 64;
+
+/// Where the input of a slice lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source {
+    /// In the worker's read buffer, from here to there.
+    Buffer(usize, usize),
+    /// In what the connection had kept: an index into the iteration's kept inputs, and where it begins there.
+    Kept(usize, usize),
+}
+
+/// One connection's part in an iteration.
+pub(crate) struct Slice {
+    pub(crate) id: usize,
+    pub(crate) protocol: Protocol,
+    pub(crate) source: Source,
+    /// Bytes of the input that are used up.
+    pub(crate) position: usize,
+    pub(crate) output: Output<AnyValue>,
+    /// Where the output begins that no log has seen, if there is one.
+    pub(crate) logged: usize,
+    /// What it may take.
+    pub(crate) terms: Terms,
+    /// Requests that it has in the batch now.
+    pub(crate) in_batch: usize,
+    /// Requests that it may have in a batch. How long replies will be is not known before; so this
+    /// begins low and follows what they were, and one batch never asks for much more than
+    /// the terms' cap.
+    pub(crate) in_batch_max: usize,
+    /// Commands that it may still run before others get their slice.
+    pub(crate) commands_left: u32,
+    pub(crate) stop: Stop,
+    /// What must come if it stopped with an incomplete request.
+    pub(crate) awaited: Awaited,
+    /// Close when the output is sent.
+    pub(crate) closing: bool,
+}
+
+/// Why a slice stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Goes on when the batch has been executed.
+    Batch,
+    /// Needs more input.
+    Starved,
+    /// Ran its share of commands.
+    Yielded,
+    /// The client must take some output first.
+    Full,
+    /// The connection will be closed.
+    Closing,
+}
+
+impl Slice {
+    /// The batch was executed: lets the next hold more or less of this slice's requests.
+    #[inline]
+    pub(crate) fn adapt(&mut self) {
+        let cap = self.terms.output_cap;
+        if self.output.len() > cap {
+            self.in_batch_max = (self.in_batch_max / 4).max(1);
+        } else if self.in_batch >= self.in_batch_max && self.output.len() <= cap / 2 {
+            self.in_batch_max = (self.in_batch_max * 2).min(self.terms.requests_max);
+        }
+        self.in_batch = 0;
+    }
+
+    /// No room for another request of this slice.
+    #[inline]
+    pub(crate) fn batch_is_full(&self, stage: &Stage<'_, '_>) -> bool {
+        stage.batch.is_full() || self.in_batch >= self.in_batch_max
+    }
+}
+
+/// Understands as much of `input` as it may, and says why it stopped.
+pub(crate) fn run<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Stop {
+    loop {
+        if let Some(stop) = step(stage, slice, phase, input) {
+            return stop;
+        }
+    }
+}
+
+/// One step of [`run`]: a command, or a piece of what belongs to one. Says why the slice stops, if it does.
+#[inline(always)]
+pub(crate) fn step<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Option<Stop> {
+    if slice.closing {
+        return Some(Stop::Closing);
+    }
+    if slice.output.len() >= slice.terms.output_cap {
+        return Some(if slice.in_batch > 0 {
+            Stop::Batch
+        } else {
+            Stop::Full
+        });
+    }
+    if slice.batch_is_full(stage) {
+        return Some(Stop::Batch);
+    }
+    if slice.commands_left == 0 {
+        return Some(Stop::Yielded);
+    }
+    let flow = match phase {
+        Phase::Commands => match slice.protocol {
+            Protocol::Memcached => command(stage, slice, phase, input),
+            Protocol::CpServer => cpserver::request(stage, slice, phase, input),
+        },
+        Phase::Swallow(left) => {
+            let here = (input.len() - slice.position) as u64;
+            let dropped = here.min(*left);
+            *left -= dropped;
+            slice.position += dropped as usize;
+            if *left == 0 {
+                *phase = Phase::Commands;
+            }
+            if dropped == here {
+                Flow::Starved
+            } else {
+                Flow::Next
+            }
+        }
+        Phase::Keys(keys) => {
+            let keys = *keys;
+            *phase = Phase::Commands;
+            let text = &input[slice.position..][..keys.len];
+            requests::get(stage, slice, phase, input, text, keys);
+            Flow::Next
+        }
+        Phase::Value(_) => large::go_on(stage, slice, phase, input),
+        Phase::Insertion(_) => cpserver::go_on(stage, slice, phase, input),
+        Phase::Dump(dump) => {
+            // Nothing else of this connection runs beside a dump.
+            if dump.go_on(stage, slice) {
+                *phase = Phase::Commands;
+            }
+            slice.commands_left = slice.commands_left.saturating_sub(DUMP_SLICE_COST);
+            Flow::Next
+        }
+    };
+    match flow {
+        Flow::Next => None,
+        Flow::Barrier => Some(Stop::Batch),
+        Flow::Starved => Some(Stop::Starved),
+    }
+}
+
+/// Understands what stands at the front of the unused input.
+#[inline]
+fn command<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Flow {
+    let front = &input[slice.position..];
+    if front.is_empty() {
+        return Flow::Starved;
+    }
+    match parse(front, &stage.limits) {
+        Parsed::Incomplete => {
+            slice.awaited = awaited(front);
+            Flow::Starved
+        }
+        Parsed::Command { command, consumed } => {
+            requests::command(stage, slice, phase, input, command, consumed)
+        }
+        Parsed::Body {
+            line, value_len, ..
+        } if value_len <= slice.terms.awaited_max => {
+            slice.awaited = awaited_block(line, value_len);
+            Flow::Starved
+        }
+        Parsed::Body {
+            store,
+            line,
+            value_len,
+        } => large::begin(stage, slice, phase, &front[..line], &store, value_len),
+        Parsed::Refused(_) | Parsed::Binary(_) if slice.in_batch > 0 => Flow::Barrier,
+        Parsed::Refused(refusal) => {
+            slice.commands_left -= 1;
+            immediate::refuse(stage, slice, phase, front, &refusal);
+            Flow::Next
+        }
+        Parsed::Binary(request) => {
+            slice.commands_left -= 1;
+            immediate::refuse_binary(slice, front, &request);
+            Flow::Next
+        }
+    }
+}
+
+/// A key of the engine's.
+#[inline]
+pub(crate) fn key<'k>(stage: &Stage<'_, '_>, bytes: &'k [u8]) -> Key<'k> {
+    Key::new(bytes, stage.hasher)
+}

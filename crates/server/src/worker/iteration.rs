@@ -1,0 +1,413 @@
+//! An iteration: one read, one slice and one write for each ready connection.
+//!
+//! It seats as many ready connections as its read buffer has room for, and reads once for each;
+//! then all their requests go to the engine in one batch (or a few), and the replies are written:
+//!
+//! ```text
+//!  ready    3 17 4 ...
+//!             | read, one after the other
+//!  buffer   |get a\r\nget b\r\n|set c 0 0 2\r\nhi\r\n|get a\r\ng|
+//!             | parse                                        \ kept by its connection
+//!  batch     a  b  c  a
+//!             | execute
+//!  outputs  |VALUE a..VALUE b..|STORED\r\n|VALUE a ..|
+//!             | write, one after the other
+//! ```
+//!
+//! Without pipelining that is one epoll_wait, one read and one write a request; a read that came
+//! back short is not repeated to see the socket empty, because new bytes make a new event.
+
+use std::io::{ErrorKind, Read};
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd};
+
+use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
+use nuthatch_protocol::{Awaited, GET_LINE_MAX, LINE_MAX};
+
+use super::Worker;
+use crate::account::{AWAITED_MAX, Terms};
+use crate::batch::Batch;
+use crate::commands::Stage;
+use crate::commands::immediate::Unheard;
+use crate::connection::Ending;
+use crate::conversation;
+use crate::output::Output;
+use crate::replies::Answering;
+use crate::shared::{Inbox, Shared};
+use crate::slice::{self, Slice, Source, Stop};
+use crate::waiting::{Joined, Waiting};
+
+/// Bytes of the read buffer.
+pub(super) const BUFFER: usize = 512 << 10;
+
+/// With less room than this for a read, the next connection waits for the next iteration.
+const READ_MIN: usize = 16 << 10;
+
+/// An iteration that has read so much admits no other connection: what was read first is still in the cache.
+const ITERATION_BYTES: usize = 128 << 10;
+
+/// An iteration that has made so much output begins no other batch: first that goes to the sockets. So
+/// replies that wait for their iteration's end take a bounded memory, whatever was asked for.
+const ITERATION_OUTPUT: usize = 1 << 20;
+
+/// The longest incomplete command that a connection keeps.
+const WAITING_MAX: usize = if GET_LINE_MAX > LINE_MAX + AWAITED_MAX {
+    GET_LINE_MAX
+} else {
+    LINE_MAX + AWAITED_MAX
+};
+
+const _: () = assert!(
+    WAITING_MAX + READ_MIN <= BUFFER,
+    "an empty buffer has room for what any connection keeps, and to read more"
+);
+
+impl Worker {
+    /// Gives every ready connection one slice. One that has more to do is ready again afterwards, for
+    /// the next loop, so that events are seen in between.
+    pub(super) fn serve(&mut self, now: Time) {
+        if self.ready.is_empty() {
+            return;
+        }
+        let mut ready = mem::take(&mut self.ready);
+        let mut next = 0;
+        while next < ready.len() {
+            let batch_max = self.shared.config.batch_max.get();
+            let terms = self.shared.account.terms(batch_max);
+            self.used = 0;
+            while let Some(&id) = ready.get(next) {
+                if !self.has_room_for(id) {
+                    break;
+                }
+                next += 1;
+                self.admit(id, terms);
+            }
+            if !self.slices.is_empty() {
+                self.run_slices(now);
+                self.finish(now, &terms);
+            }
+            self.publish();
+            self.shed_any();
+        }
+        ready.clear();
+        // What was queued meanwhile is behind, in the vector that took its place.
+        if self.ready.is_empty() {
+            self.ready = ready;
+        }
+    }
+
+    /// True if the iteration can read for this connection.
+    fn has_room_for(&self, id: usize) -> bool {
+        let waiting = match self.connections.get(id) {
+            Some(connection) if !connection.unfinished => connection.waiting.len(),
+            _ => 0,
+        };
+        self.used < ITERATION_BYTES && self.used + waiting + READ_MIN <= BUFFER
+    }
+
+    /// Gives a connection a slice in this iteration, if there is something to do.
+    fn admit(&mut self, id: usize, terms: Terms) {
+        let Some(connection) = self.connections.get_mut(id) else {
+            return;
+        };
+        // Not queued: it closed and this one came in its place, or it had its slice already.
+        if !mem::replace(&mut connection.queued, false) {
+            return;
+        }
+        if !connection.output.is_empty() && connection.writable && !self.flush(id) {
+            return;
+        }
+        let connection = &mut self.connections[id];
+        match connection.ending {
+            Ending::Open => {}
+            Ending::Lingering { .. } => return self.drop_input(id),
+            Ending::Finished | Ending::Parting => return,
+        }
+        if connection.output.len() >= terms.output_cap {
+            return;
+        }
+        let source = if connection.unfinished {
+            let (bytes, start) = connection.waiting.take();
+            self.keep(bytes, start)
+        } else {
+            match self.read(id, &terms) {
+                Some(source) => source,
+                None => return,
+            }
+        };
+        let position = match source {
+            Source::Buffer(..) => 0,
+            Source::Kept(_, start) => start,
+        };
+        let connection = &mut self.connections[id];
+        let output = if connection.output.is_empty() {
+            Output::with_buffer(self.spare.take())
+        } else {
+            mem::take(&mut connection.output)
+        };
+        self.slices.push(Slice {
+            id,
+            protocol: connection.protocol,
+            source,
+            position,
+            terms,
+            logged: output.end(),
+            output,
+            in_batch: 0,
+            in_batch_max: connection.in_batch_max.min(terms.requests_max),
+            commands_left: self.shared.live.commands_per_slice().get(),
+            stop: Stop::Batch,
+            awaited: Awaited::default(),
+            closing: false,
+        });
+    }
+
+    /// Keeps an input for this iteration.
+    fn keep(&mut self, bytes: Vec<u8>, start: usize) -> Source {
+        self.kept.push(bytes);
+        Source::Kept(self.kept.len() - 1, start)
+    }
+
+    /// Reads once. `None` if nothing came that is worth a slice; then the connection may have been closed.
+    #[inline]
+    fn read(&mut self, id: usize, terms: &Terms) -> Option<Source> {
+        let connection = &mut self.connections[id];
+        if !connection.readable || !self.reading {
+            return None;
+        }
+        // What waits may have to stand before what comes.
+        let start = self.used;
+        let from = start + connection.waiting.len();
+        let to = (from + connection.read_max(terms)).min(BUFFER);
+        let count = loop {
+            match connection.stream.read(&mut self.buffer[from..to]) {
+                Ok(count) => break count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    connection.readable = false;
+                    return None;
+                }
+                Err(_) => {
+                    self.close(id);
+                    return None;
+                }
+            }
+        };
+        if count == 0 {
+            connection.readable = false;
+            connection.ending = Ending::Finished;
+            self.flush(id);
+            return None;
+        }
+        // Short: the socket was empty then, and what comes later makes an event. The end of the
+        // stream may have come before, though, and would make none.
+        connection.readable = count == to - from || connection.hung;
+        self.inbox.counters.bytes_read.add(count as u64);
+        if from > start {
+            return self.join(id, from, from + count, terms);
+        }
+        self.used = from + count;
+        Some(Source::Buffer(start, self.used))
+    }
+
+    /// Joins what was read to the buffer, from there to there, with what its connection had waiting.
+    /// `None` if all of it waits on.
+    fn join(&mut self, id: usize, from: usize, to: usize, terms: &Terms) -> Option<Source> {
+        let connection = &mut self.connections[id];
+        let start = self.used;
+        let (place, arrived) = self.buffer[start..to].split_at_mut(from - start);
+        match connection.waiting.join(place, arrived) {
+            Joined::Incomplete => {
+                connection.active = self.now;
+                self.enter(id);
+                self.queue_again(id, terms);
+                None
+            }
+            Joined::Before(buffer) => {
+                self.spare.give(buffer);
+                self.used = to;
+                Some(Source::Buffer(start, to))
+            }
+            Joined::Behind(bytes, start) => Some(self.keep(bytes, start)),
+        }
+    }
+
+    /// Understands, executes and answers the inputs of all slices.
+    fn run_slices(&mut self, now: Time) {
+        let Self {
+            shared,
+            inbox,
+            handle,
+            connections,
+            buffer,
+            kept,
+            slices,
+            decoded,
+            limits,
+            ..
+        } = self;
+        let mut batch = self.batch.take(shared.config.batch_max.get());
+        let hasher = shared.engine.hasher();
+        // Copied output of all slices.
+        let mut written = 0;
+        let logged = conversation::is_logged();
+        loop {
+            for (index, slice) in slices.iter_mut().enumerate() {
+                if slice.stop != Stop::Batch || batch.is_full() {
+                    continue;
+                }
+                if written >= ITERATION_OUTPUT {
+                    slice.stop = Stop::Yielded;
+                    continue;
+                }
+                let connection = &mut connections[slice.id];
+                let before = slice.output.copied();
+                let input = match slice.source {
+                    Source::Buffer(start, end) => &buffer[start..end],
+                    Source::Kept(place, _) => &kept[place],
+                };
+                let mut stage = Stage {
+                    shared,
+                    handle,
+                    batch: &mut batch,
+                    decoded,
+                    hasher,
+                    counters: &inbox.counters,
+                    limits: *limits,
+                    now,
+                    slice: index as u32,
+                    info: &connection.info,
+                };
+                let phase = &mut connection.phase;
+                slice.stop = if logged {
+                    let fd = connection.stream.as_fd().as_raw_fd();
+                    conversation::run(&mut stage, slice, phase, input, fd)
+                } else {
+                    slice::run(&mut stage, slice, phase, input)
+                };
+                written += slice.output.copied() - before;
+            }
+            if !batch.is_empty() {
+                execute(shared, inbox, handle, slices, &batch, now);
+                if logged {
+                    conversation::executed(batch.requests.len(), slices.len());
+                }
+                batch.clear();
+            }
+            if logged {
+                for slice in slices.iter_mut() {
+                    let fd = connections[slice.id].stream.as_fd().as_raw_fd();
+                    conversation::answered(&slice.output, slice.logged, slice.protocol, fd);
+                    slice.logged = slice.output.end();
+                }
+            }
+            let mut unfinished = false;
+            written = 0;
+            for slice in slices.iter_mut() {
+                written += slice.output.copied();
+                slice.adapt();
+                unfinished |= slice.stop == Stop::Batch;
+            }
+            if !unfinished {
+                break;
+            }
+        }
+        self.batch.give(batch);
+        self.decoded.reset();
+    }
+
+    /// Ends the iteration: keeps unused input, sends output.
+    fn finish(&mut self, now: Time, terms: &Terms) {
+        let mut slices = mem::take(&mut self.slices);
+        for slice in slices.drain(..) {
+            let id = slice.id;
+            self.keep_input(&slice);
+            let connection = &mut self.connections[id];
+            connection.touch(now);
+            connection.in_batch_max = slice.in_batch_max;
+            connection.unfinished = matches!(slice.stop, Stop::Yielded | Stop::Full);
+            connection.output = slice.output;
+            if slice.closing {
+                connection.ending = Ending::Parting;
+            }
+            if slice.stop == Stop::Yielded {
+                self.inbox.counters.conn_yields.bump();
+            }
+            if connection.output.is_empty() {
+                let output = mem::take(&mut connection.output);
+                self.spare.give(output.into_buffer());
+                if !self.end(id) {
+                    continue;
+                }
+                self.enter(id);
+            } else if !self.flush(id) {
+                continue;
+            }
+            self.queue_again(id, terms);
+        }
+        self.slices = slices;
+        self.kept.clear();
+    }
+
+    /// Leaves a slice's unused input with its connection.
+    #[inline]
+    fn keep_input(&mut self, slice: &Slice) {
+        let connection = &mut self.connections[slice.id];
+        match slice.source {
+            Source::Buffer(start, end) => {
+                connection.has_moved(slice.position);
+                let rest = &self.buffer[start + slice.position..end];
+                if !rest.is_empty() {
+                    connection.waiting = Waiting::new(rest.to_vec(), 0, slice.awaited);
+                }
+            }
+            Source::Kept(place, start) => {
+                connection.has_moved(slice.position - start);
+                let input = mem::take(&mut self.kept[place]);
+                let rest = input.len() - slice.position;
+                if rest * 2 > input.capacity() {
+                    connection.waiting = Waiting::new(input, slice.position, slice.awaited);
+                } else {
+                    // Little of it is left: it is not worth so large a buffer.
+                    let rest = input[slice.position..].to_vec();
+                    connection.waiting = Waiting::new(rest, 0, slice.awaited);
+                    self.spare.give(input);
+                }
+            }
+        }
+    }
+
+    /// Puts a connection that need not wait for an event on the list again.
+    fn queue_again(&mut self, id: usize, terms: &Terms) {
+        let connection = &mut self.connections[id];
+        let more = connection.unfinished || connection.readable;
+        let may = connection.output.len() < terms.output_cap && connection.ending == Ending::Open;
+        if more && may && !mem::replace(&mut connection.queued, true) {
+            self.ready.push(id);
+        }
+    }
+}
+
+/// Has the engine carry out a batch, and answers it.
+#[inline]
+fn execute(
+    shared: &Shared,
+    inbox: &Inbox,
+    handle: &mut AnyHandle,
+    slices: &mut [Slice],
+    batch: &Batch<'_>,
+    now: Time,
+) {
+    let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
+    let prefixes = &shared.prefixes;
+    let mut answering = Answering::new(slices, batch, &inbox.counters, now, prefixes, &footprint);
+    handle.execute(now, &batch.requests, &mut answering);
+    // Readers must not take the old value for the one that could not be stored.
+    for index in answering.failed_sets {
+        let forget = Request {
+            key: batch.requests[index].key,
+            op: Op::Remove(Removal::default()),
+        };
+        handle.execute(now, &[forget], &mut Unheard);
+    }
+}

@@ -1,0 +1,275 @@
+//! What the engines on the slab store count.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::item::Header;
+use crate::slab::Store;
+use crate::slab::arena::Chunk;
+use crate::slab::sizes::CLASSES_MAX;
+use nuthatch_engine::counters::{Counters, Registry};
+use nuthatch_engine::stats::{ClassStats, EngineStats, PATH_LENGTH_MAX};
+
+/// The engine-wide counters.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub enum Count {
+    /// Items linked.
+    Linked,
+    /// Items unlinked.
+    Unlinked,
+    /// Stores.
+    Stored,
+    /// Bytes asked for by linked items (goes down when they leave).
+    Bytes,
+    /// Live items thrown out.
+    Evicted,
+    /// Of these, never fetched.
+    EvictedUnfetched,
+    /// Expired or flushed items whose memory came back.
+    Expired,
+    /// Of these, never fetched.
+    ExpiredUnfetched,
+    /// Stores refused for want of memory.
+    OutOfMemory,
+    /// Chunks the sweep looked at.
+    Swept,
+    /// Reads begun again.
+    Retries,
+    /// Tags that lied.
+    FalseTags,
+    /// Items moved to their other bucket.
+    Displaced,
+    /// Searches for a key.
+    Lookups,
+    /// Of these, those that found it.
+    Hits,
+    /// Items looked at by searches that found their key.
+    SearchedHit,
+    /// Items looked at by those that did not.
+    SearchedMiss,
+    /// Gets that found their key at the first item looked at: counted here alone, though each is a
+    /// search, a hit and an item looked at as well.
+    FastHits,
+    /// Gets that looked at no item: counted here alone, though each is a search as well.
+    FastMisses,
+}
+
+const ENGINE_COUNTS: usize = Count::FastMisses as usize + 1;
+
+/// Counters of a size class.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub enum ClassCount {
+    /// Bytes asked for in its chunks.
+    Bytes,
+    /// Live items thrown out.
+    Evicted,
+    /// Of these, never fetched.
+    EvictedUnfetched,
+    /// Stores refused.
+    OutOfMemory,
+}
+
+const CLASS_COUNTS: usize = ClassCount::OutOfMemory as usize + 1;
+
+const CLASS_START: usize = ENGINE_COUNTS + PATH_LENGTH_MAX + 1;
+
+/// How many counters a thread has.
+pub const COUNTS: usize = CLASS_START + CLASS_COUNTS * CLASSES_MAX;
+
+/// A thread's counters. They stay in the sums when the thread has left.
+pub struct Counted(Arc<Counters<COUNTS>>);
+
+/// Where a class's counter stands.
+pub const fn class_count(class: usize, count: ClassCount) -> usize {
+    CLASS_START + CLASS_COUNTS * class + count as usize
+}
+
+impl Deref for Counted {
+    type Target = Counters<COUNTS>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Counters<COUNTS> {
+        &self.0
+    }
+}
+
+impl Counted {
+    /// A new thread's.
+    pub fn register(registry: &Registry<COUNTS>) -> Self {
+        Self(registry.register())
+    }
+
+    /// The thread leaves.
+    pub fn unregister(&self, registry: &Registry<COUNTS>) {
+        registry.unregister(&self.0);
+    }
+
+    /// One more.
+    #[inline(always)]
+    pub fn one(&self, count: Count) {
+        self.add(count as usize, 1);
+    }
+
+    /// One more in a class.
+    #[inline(always)]
+    pub fn one_in(&self, class: usize, count: ClassCount) {
+        self.add(class_count(class, count), 1);
+    }
+    /// So many items were displaced to make a slot free.
+    pub fn path(&self, length: usize) {
+        self.add(ENGINE_COUNTS + length.min(PATH_LENGTH_MAX), 1);
+    }
+
+    /// An item came into the index.
+    pub fn item_in(&self, store: &Store, header: &Header) {
+        self.one(Count::Linked);
+        self.bytes(store, header, 1);
+    }
+
+    /// An item left it.
+    pub fn item_out(&self, store: &Store, header: &Header) {
+        self.one(Count::Unlinked);
+        self.bytes(store, header, u64::MAX);
+    }
+
+    /// One item in the place of another: usually of the same size, which changes no sum.
+    #[inline]
+    pub fn item_swapped(&self, store: &Store, old: &Header, new: &Header) {
+        let chunk_max = store.chunk_max();
+        if old.shape(chunk_max) != new.shape(chunk_max) {
+            self.item_out(store, old);
+            self.item_in(store, new);
+        }
+    }
+
+    /// An item left without being asked to: evicted if it was live, expired if not.
+    pub fn removed(&self, store: &Store, chunk: Chunk, header: &Header, live: bool) {
+        let fetched = store.recency.was_fetched(chunk);
+        if live {
+            let class = store.class_of(header.shape(store.chunk_max()).head_bytes());
+            self.one(Count::Evicted);
+            self.one_in(class, ClassCount::Evicted);
+            if !fetched {
+                self.one(Count::EvictedUnfetched);
+                self.one_in(class, ClassCount::EvictedUnfetched);
+            }
+        } else {
+            self.one(Count::Expired);
+            if !fetched {
+                self.one(Count::ExpiredUnfetched);
+            }
+        }
+    }
+
+    /// Adds an item's bytes `times` (1 or, wrapping, minus 1) to the engine's and the class's.
+    fn bytes(&self, store: &Store, header: &Header, times: u64) {
+        let shape = header.shape(store.chunk_max());
+        let bytes = (shape.total_bytes() as u64).wrapping_mul(times);
+        self.add(Count::Bytes as usize, bytes);
+        let class = store.class_of(shape.head_bytes());
+        let head = (shape.head_bytes() as u64).wrapping_mul(times);
+        self.add(class_count(class, ClassCount::Bytes), head);
+        for index in 0..shape.segments() {
+            let bytes = shape.segment_bytes(index);
+            let class = store.class_of(bytes);
+            let bytes = (bytes as u64).wrapping_mul(times);
+            self.add(class_count(class, ClassCount::Bytes), bytes);
+        }
+    }
+}
+
+/// Items in the table, from the counters since the start.
+pub fn items(live: &[u64; COUNTS]) -> u64 {
+    standing(live[Count::Linked as usize].wrapping_sub(live[Count::Unlinked as usize]))
+}
+
+/// What goes up and down, summed one thread after the other: what one took in may be missed of which
+/// another's taking out is counted. Never less than nothing is shown.
+fn standing(sum: u64) -> u64 {
+    if sum > u64::MAX / 2 { 0 } else { sum }
+}
+
+/// All that can be said of an engine without its index.
+pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
+    let (sums, live) = (counters.sums_since_reset(), counters.sums());
+    let count = |count: Count| sums[count as usize];
+    let usual_hits = count(Count::FastHits);
+    let (memory_limit, memory_used) = {
+        let pool = store.pool();
+        (pool.limit() as u64, pool.used() as u64)
+    };
+    EngineStats {
+        items: items(&live),
+        total_items: count(Count::Stored),
+        item_bytes: standing(live[Count::Bytes as usize]),
+        memory_limit,
+        memory_used,
+        evictions: count(Count::Evicted),
+        evicted_unfetched: count(Count::EvictedUnfetched),
+        expired: count(Count::Expired),
+        expired_unfetched: count(Count::ExpiredUnfetched),
+        out_of_memory: count(Count::OutOfMemory),
+        pages_moved: store.pages_moved(),
+        swept: count(Count::Swept),
+        lookups: count(Count::Lookups) + usual_hits + count(Count::FastMisses),
+        lookup_hits: count(Count::Hits) + usual_hits,
+        searched_hit: count(Count::SearchedHit) + usual_hits,
+        searched_miss: count(Count::SearchedMiss),
+        read_retries: count(Count::Retries),
+        false_tags: count(Count::FalseTags),
+        displacements: count(Count::Displaced),
+        path_lengths: std::array::from_fn(|length| sums[ENGINE_COUNTS + length]),
+        classes: (0..store.sizes.count())
+            .map(|class| class_stats(&sums, &live, store, class))
+            .filter(|class| class.pages > 0 || class.evictions > 0 || class.out_of_memory > 0)
+            .collect(),
+        ..EngineStats::default()
+    }
+}
+
+fn class_stats(
+    sums: &[u64; COUNTS],
+    live: &[u64; COUNTS],
+    store: &Store,
+    class: usize,
+) -> ClassStats {
+    let inner = store.class(class);
+    let count = |count| sums[class_count(class, count)];
+    ClassStats {
+        class: class + 1,
+        chunk_size: inner.chunk_bytes,
+        chunks_per_page: inner.per_page as usize,
+        pages: inner.pages.len(),
+        used_chunks: inner.used,
+        free_chunks: inner.free_chunks(),
+        requested_bytes: standing(live[class_count(class, ClassCount::Bytes)]),
+        evictions: count(ClassCount::Evicted),
+        evicted_unfetched: count(ClassCount::EvictedUnfetched),
+        out_of_memory: count(ClassCount::OutOfMemory),
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::slab::sizes::{CHUNK_MIN, PAGE, Sizes};
+
+    /// One thread took an item in after it was summed, and another took it out before.
+    #[test]
+    fn what_is_summed_too_late_is_nothing_and_not_everything() {
+        let registry = Registry::<COUNTS>::default();
+        let counted = Counted::register(&registry);
+        counted.one(Count::Unlinked);
+        counted.add(Count::Bytes as usize, 100_u64.wrapping_neg());
+        counted.add(class_count(0, ClassCount::Bytes), 100_u64.wrapping_neg());
+        let sizes = Sizes::new(4 * PAGE, CHUNK_MIN, 1.25);
+        let store = Store::new(4 * PAGE, 4 * PAGE, sizes).unwrap();
+        // So that the class is shown.
+        store.allocate(0).unwrap();
+        let stats = engine_stats(&registry, &store);
+        assert_eq!((stats.items, stats.item_bytes), (0, 0));
+        assert_eq!(stats.classes[0].requested_bytes, 0);
+    }
+}

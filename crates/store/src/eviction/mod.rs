@@ -1,0 +1,104 @@
+//! Which items leave when memory is short: the policies, and what every engine does with what they choose.
+//!
+//! * [`clock`]: one recency bit an item, one hand a class (MemC3 section 4)
+//! * [`lru`]: a list a class, strictly by last use (memcached before 1.5)
+//! * [`reclaim`]: making room by evicting, by moving pages between classes, and by taking expired items back
+//! * [`removals`]: listeners that are told of what left
+//!
+//! A policy is a file here that implements [`Policy`], and one line of [`PolicyName::build`].
+
+pub mod clock;
+pub mod lru;
+pub mod reclaim;
+pub mod removals;
+
+use std::collections::HashMap;
+
+use crate::item::Header;
+use crate::slab::Store;
+use crate::slab::arena::Chunk;
+use crate::slab::unlinked::Unlinked;
+
+/// The policies there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyName {
+    /// CLOCK, by the store's recency bits.
+    Clock,
+    /// Strict LRU.
+    Lru,
+}
+
+impl PolicyName {
+    /// The policy of this name for so many classes, whose items have `front` words of the engine's in front of
+    /// their headers.
+    pub fn build(self, classes: usize, front: usize) -> Box<dyn Policy> {
+        match self {
+            Self::Clock => Box::new(clock::Clock),
+            Self::Lru => Box::new(lru::Lru::new(classes, front)),
+        }
+    }
+
+    /// Words in front of each item that the policy has for itself.
+    pub fn words(self) -> usize {
+        match self {
+            Self::Clock => 0,
+            Self::Lru => lru::WORDS,
+        }
+    }
+}
+
+/// An item that is to leave next, as far as the policy knows without the lock of its bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Victim {
+    /// Where it lies.
+    pub chunk: Chunk,
+    /// The class in whose order it is.
+    pub class: usize,
+}
+
+/// In which order the items of a class leave.
+///
+/// The recency bits of the store are set by every hit in any case. A policy that is told of items and hits beyond
+/// that is for engines whose hits take a lock.
+pub trait Policy: Send + Sync {
+    /// An item came into the index. Its bucket is locked.
+    fn add(&self, store: &Store, chunk: Chunk, header: &Header) {
+        let _ = (store, chunk, header);
+    }
+
+    /// An item leaves it. Its bucket is locked.
+    fn remove(&self, store: &Store, chunk: Chunk, header: &Header) {
+        let _ = (store, chunk, header);
+    }
+
+    /// An item was used. Its bucket is locked.
+    fn hit(&self, store: &Store, chunk: Chunk, header: &Header) {
+        let _ = (store, chunk, header);
+    }
+
+    /// The item that is to make room for one of this class. `None` if there is none now.
+    fn victim(&self, store: &Store, class: usize) -> Option<Victim>;
+
+    /// True if that has not changed. The item's bucket is locked.
+    fn is_still(&self, victim: &Victim) -> bool {
+        let _ = victim;
+        true
+    }
+
+    /// True if the policy has no victim to offer to the class, so that it needs a page at once.
+    fn is_starving(&self, store: &Store, class: usize) -> bool {
+        let _ = (store, class);
+        false
+    }
+
+    /// A victim has left for the sake of a class, and its memory is still the caller's.
+    fn evicted(&self, store: &Store, class: usize, item: &Unlinked) {
+        let _ = (store, class, item);
+    }
+
+    /// Recomputes what the policy keeps from the items that are in the index, with the class of each.
+    fn audit(&self, store: &Store, items: &HashMap<Chunk, usize>) -> Result<(), String> {
+        let _ = (store, items);
+        Ok(())
+    }
+}

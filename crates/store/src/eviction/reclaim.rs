@@ -1,0 +1,289 @@
+//! Making room: evicting, moving pages between classes, taking expired items back.
+//!
+//! A victim is chosen without its bucket's lock, because a policy's lock is not a bucket's, and looked at again
+//! under it: it is evicted only if it is still in the index, and still the policy's choice. Then it is taken out of
+//! the index like any removed item. Nobody waits for an eviction.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use nuthatch_engine::Engine;
+use nuthatch_engine::reply::Item;
+use nuthatch_sync::clock::Time;
+
+use super::Policy;
+use super::removals::{Queue, RemovalCause, Removals, Removed};
+use crate::count::{Count, Counted};
+use crate::item::{Header, plain_item};
+use crate::slab::HasStore;
+use crate::slab::arena::Chunk;
+use crate::slab::unlinked::Unlinked;
+use crate::timestamps::{SequenceBlock, Timestamps};
+
+/// Victims that are tried at least before a store is refused: each of them turned out to be in use by
+/// another thread, or freed already, or held by a slow reader.
+const VICTIMS_MAX: usize = 256;
+
+/// The index may take one part in so many of the memory if pages must be taken from items for it.
+const INDEX_SHARE: usize = 8;
+
+/// Chunks that a store empties for an index that waits for memory.
+const DRAINED_A_STORE: usize = 32;
+
+/// What each thread has for itself in every engine.
+pub trait PerThread {
+    /// Its counters.
+    fn counters(&self) -> &Counted;
+
+    /// Its unused sequences.
+    fn sequences(&mut self) -> &mut SequenceBlock;
+
+    /// What its operation has removed and not told yet, in an engine that may have a listener. Never borrowed while
+    /// the listener is called.
+    fn removed(&self) -> Option<&RefCell<Queue>> {
+        None
+    }
+}
+
+/// An engine whose items can be taken out by the chunk that they lie in.
+pub trait Reclaim: Engine + HasStore {
+    /// A thread's own.
+    type Local: PerThread;
+
+    /// Sequences and expiry of its items.
+    fn timestamps(&self) -> &Timestamps;
+
+    /// The order in which they leave.
+    fn policy(&self) -> &dyn Policy;
+
+    /// Takes the item in a chunk out of the index, if there is one and `doomed` says so under the lock of its key.
+    fn remove_from_index(
+        &self,
+        local: &mut Self::Local,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<Unlinked>;
+
+    /// The listener, if there is one, and what it is to be told of.
+    fn removals(&self) -> Option<&Removals> {
+        None
+    }
+
+    /// True if the listener may be called while an operation makes room: no lock is held then.
+    fn may_tell_between(&self) -> bool {
+        true
+    }
+
+    /// True if an item may still be returned.
+    #[inline(always)]
+    fn is_live(&self, header: &Header, now: Time) -> bool {
+        self.timestamps().is_live(header, now)
+    }
+
+    /// The metadata that clients see; of the age only what it is at the moment for which it is asked.
+    #[inline]
+    fn item(&self, chunk: Chunk, header: &Header, age_at: Option<Time>) -> Item {
+        let age = |now| self.timestamps().age(header, now);
+        Item {
+            fetched: self.store().recency.was_fetched(chunk),
+            idle: age_at.map_or(Duration::ZERO, age),
+            ..plain_item(header)
+        }
+    }
+
+    /// A chunk of a class; evicts if it must.
+    #[inline]
+    fn allocate_chunk(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+        let free = self.store().allocate(class).ok();
+        free.or_else(|| self.reclaim_chunk(local, now, class))
+    }
+
+    /// A chunk of a class that has none free.
+    #[inline(never)]
+    fn reclaim_chunk(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+        for attempt in 0.. {
+            self.tell_if_many(local);
+            // In the first attempt the caller has just tried that.
+            if attempt > 0
+                && let Ok(chunk) = self.store().allocate(class)
+            {
+                return Some(chunk);
+            }
+            if !self.evicts() {
+                return self.reclaim_expired(local, now, class);
+            }
+            // A large value on its way has all its pieces side by side in the largest classes: so
+            // many are tried there that the hand passes all of them.
+            if attempt >= VICTIMS_MAX && attempt >= 4 * self.store().class(class).pages.len() {
+                break;
+            }
+            if let Some(chunk) = self.evict(local, now, class) {
+                return Some(chunk);
+            }
+        }
+        None
+    }
+
+    /// Without eviction, only expired items make room.
+    fn reclaim_expired(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+        for _ in 0..VICTIMS_MAX {
+            self.tell_if_many(local);
+            let candidate = self.store().victim(class)?;
+            self.remove_expired(local, now, candidate);
+            if let Ok(chunk) = self.store().allocate(class) {
+                return Some(chunk);
+            }
+        }
+        None
+    }
+
+    /// Evicts the policy's choice. Returns its chunk if it is now the caller's; what else was freed is allocated
+    /// by the next attempt.
+    fn evict(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+        let (store, policy) = (self.store(), self.policy());
+        let starving = policy.is_starving(store, class);
+        store.move_pages(class, starving, |chunk| self.drain_chunk(local, now, chunk));
+        let victim = policy.victim(store, class)?;
+        if self.remove_whole(local, now, victim.chunk) {
+            return None;
+        }
+        let item = self.take_out(local, now, victim.chunk, |_| policy.is_still(&victim))?;
+        policy.evicted(store, class, &item);
+        store.reuse(item, class)
+    }
+
+    /// Takes an item out of the index, if `doomed`, and counts it among those that left without being asked to.
+    fn take_out(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<Unlinked> {
+        let item = self.remove_from_index(local, chunk, doomed)?;
+        self.note_removal(local, now, &item);
+        Some(item)
+    }
+
+    /// The same, and frees its memory.
+    fn remove_chunk(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) {
+        if let Some(item) = self.take_out(local, now, chunk, doomed) {
+            self.store().retire(item);
+        }
+    }
+
+    /// Removes the item in a chunk if it has expired or was flushed.
+    fn remove_expired(&self, local: &mut Self::Local, now: Time, chunk: Chunk) {
+        let header = Header::load(&self.store().arena, chunk);
+        if header.is_item() && !self.is_live(&header, now) {
+            self.remove_chunk(local, now, chunk, |header| !self.is_live(header, now));
+        }
+    }
+
+    /// If the chunk is a piece of a large value, removes all of that. False if it is not.
+    fn remove_whole(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> bool {
+        let Some(head) = Header::load(&self.store().arena, chunk).segment_of() else {
+            return false;
+        };
+        if self.store().arena.contains(head) {
+            self.remove_chunk(local, now, head, |header| header.is_large());
+        }
+        true
+    }
+
+    /// Removes whatever lies in a chunk.
+    fn drain_chunk(&self, local: &mut Self::Local, now: Time, chunk: Chunk) {
+        if !self.remove_whole(local, now, chunk) {
+            self.remove_chunk(local, now, chunk, |_| true);
+        }
+    }
+
+    /// Gives pages back while the limit is exceeded. True if there is more to do.
+    fn shrink(&self, local: &mut Self::Local, now: Time, budget: usize) -> bool {
+        self.store()
+            .shrink(budget, |chunk| self.drain_chunk(local, now, chunk))
+    }
+
+    /// Looks at about `budget` chunks for expired and flushed items, where the last call stopped.
+    fn sweep(&self, local: &mut Self::Local, now: Time, budget: usize) {
+        if !self.timestamps().may_have_dead() {
+            return;
+        }
+        let looked = self.store().sweep(budget, |chunk| {
+            self.remove_expired(local, now, chunk);
+            self.tell_if_many(local);
+        });
+        local.counters().add(Count::Swept as usize, looked as u64);
+    }
+
+    /// Empties pages for an index that waits for so many bytes, step by step, while it is small beside the items.
+    fn reclaim_for_index(&self, local: &mut Self::Local, now: Time, bytes: usize) {
+        if self.evicts() && 2 * bytes <= self.store().pool().limit() / INDEX_SHARE {
+            self.store().pool().earmark(bytes);
+            self.shrink(local, now, DRAINED_A_STORE);
+        }
+    }
+
+    /// Counts an item that left without being asked to, and keeps a copy for the listener.
+    fn note_removal(&self, local: &Self::Local, now: Time, item: &Unlinked) {
+        let (store, header, counters) = (self.store(), item.header(), local.counters());
+        counters.item_out(store, header);
+        let live = self.is_live(header, now);
+        counters.removed(store, item.chunk(), header, live);
+        if let (Some(removals), Some(queue)) = (self.removals(), local.removed()) {
+            let cause = if live {
+                RemovalCause::Size
+            } else {
+                RemovalCause::Expired
+            };
+            if let Some(removed) = self.copy_removed(cause, item, now)
+                && !queue.borrow_mut().push(removed)
+            {
+                removals.count_untold(1);
+            }
+        }
+    }
+
+    /// Copies an item that has left the index, and whose chunks are still the caller's.
+    #[cold]
+    fn copy_removed(&self, cause: RemovalCause, gone: &Unlinked, now: Time) -> Option<Removed> {
+        let (chunk, header) = (gone.chunk(), *gone.header());
+        let key = self.store().copy_key(chunk)?;
+        let key = key.bytes();
+        let item = self.item(chunk, &header, Some(now));
+        let shape = header.shape(self.store().chunk_max());
+        let value_len = if header.is_large() { 0 } else { item.value_len };
+        let mut data = Vec::with_capacity(key.len() + value_len);
+        data.extend_from_slice(key);
+        if value_len > 0 {
+            self.store()
+                .each_piece(chunk, &shape, &mut |piece| data.extend_from_slice(piece));
+        }
+        Some(Removed::new(cause, item, key.len(), data))
+    }
+
+    /// Tells of what this thread's operation has removed, if that is much, before it goes on. No lock is held and
+    /// no memory gathered that a panic of the listener would lose.
+    fn tell_if_many(&self, local: &Self::Local) {
+        if let Some(queue) = local.removed()
+            && self.may_tell_between()
+            && queue.borrow().is_long()
+        {
+            self.tell(local, 0);
+        }
+    }
+
+    /// Tells of what this thread's operation has removed, and of up to `follow_up` removals that were left to later
+    /// operations.
+    fn tell(&self, local: &Self::Local, follow_up: usize) {
+        if let (Some(removals), Some(queue)) = (self.removals(), local.removed()) {
+            removals.tell(queue.take(), follow_up);
+        }
+    }
+}

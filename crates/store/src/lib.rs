@@ -1,0 +1,27 @@
+//! Where items lie, how long they live, and which of them leave.
+//!
+//! For engines alone. They are believed in what they tell of chunks: one that writes to a chunk that it does not own,
+//! or frees it twice, overwrites items that are read in place. So a program uses the library `nuthatch`, which shows
+//! nothing of this crate, and no version promises these names to others.
+//!
+//! * [`slab`]: the arena, its pages, size classes and chunks
+//! * [`item`]: an item's bytes
+//! * [`timestamps`]: sequences, expiry and flushes
+//! * [`eviction`]: which items leave, and the reclaiming of their memory
+//! * [`table`]: what tables of items in a store do alike
+//! * [`growth`], [`geometry`]: how an index doubles in place
+//! * [`ages`], [`links`]: when sequences were taken; words in front of items
+//! * [`count`]: what engines on a store count
+//! * [`prefetch`]: cache lines asked for ahead
+
+pub mod ages;
+pub mod count;
+pub mod eviction;
+pub mod geometry;
+pub mod growth;
+pub mod item;
+pub mod links;
+pub mod prefetch;
+pub mod slab;
+pub mod table;
+pub mod timestamps;

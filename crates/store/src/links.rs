@@ -1,0 +1,33 @@
+//! Words in front of an item that refer to other items: of its chain, of its class's list.
+
+use crate::slab::arena::{Arena, Chunk};
+
+/// One of an item's links: how many words in front of its header it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link(pub u64);
+
+impl Link {
+    /// Where it leads. The caller holds the lock that guards it, or takes it for a hint.
+    #[inline(always)]
+    pub fn load(self, arena: &Arena, chunk: Chunk) -> Option<Chunk> {
+        unpack(arena.load(Chunk(chunk.0 - self.0), 0))
+    }
+
+    /// Lets it lead elsewhere. The caller holds the lock that guards it.
+    #[inline(always)]
+    pub fn store(self, arena: &Arena, chunk: Chunk, to: Option<Chunk>) {
+        arena.store(Chunk(chunk.0 - self.0), 0, pack(to));
+    }
+}
+
+/// A reference as a word: 0 is none.
+#[inline(always)]
+pub fn pack(to: Option<Chunk>) -> u64 {
+    to.map_or(0, |chunk| chunk.0 + 1)
+}
+
+/// A word as a reference.
+#[inline(always)]
+pub fn unpack(word: u64) -> Option<Chunk> {
+    word.checked_sub(1).map(Chunk)
+}

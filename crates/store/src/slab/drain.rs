@@ -1,0 +1,246 @@
+//! Pages on their way from one class to another, or back to the system.
+
+use nuthatch_sync::shim::{Ordering, spin};
+
+use super::Store;
+use super::arena::Chunk;
+use super::class::ANY;
+
+/// The page on its way back to the pool, and who is at it.
+#[derive(Default)]
+pub(super) struct Draining {
+    work: Option<Drain>,
+    /// A thread unlinks its items right now, without the lock.
+    at_work: bool,
+}
+
+/// How a call of [`Store::drain`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// A page is in the pool.
+    Page,
+    /// There is more to do.
+    More,
+    /// There is no page to be had.
+    Nothing,
+    /// Another thread is at it: that is as good.
+    Elsewhere,
+}
+
+/// A page being emptied.
+#[derive(Clone, Copy)]
+pub(super) struct Drain {
+    page: u32,
+    class: usize,
+    next: u32,
+    /// Passes over the page that left something in use.
+    passes: u32,
+}
+
+/// Passes after which a drain is given up: what is left is pinned by slow readers.
+const DRAIN_PASSES_MAX: u32 = 64;
+
+/// How many classes are looked at if a page must move, before the coldest page is taken in any case.
+const LOOKS_MAX: usize = 4;
+
+impl Store {
+    /// True if a class has no page to allocate or evict in.
+    pub fn has_no_pages(&self, class: usize) -> bool {
+        self.classes[class].lock().has_no_pages(&self.pages)
+    }
+
+    /// True if a page should move to this class rather than that it evicts its own items for ever:
+    /// it has none, or it has evicted a page's worth and another class's coldest page went
+    /// unvisited more than twice as long as its own. Returns the moment, by the store's eviction clock, before which
+    /// such a page must have been visited last.
+    fn wants_page(&self, class: usize) -> Option<u64> {
+        let mut inner = self.classes[class].lock();
+        if inner.has_no_pages(&self.pages) {
+            return Some(ANY);
+        }
+        if inner.evicted_since_move < inner.per_page {
+            return None;
+        }
+        inner.evicted_since_move = 0;
+        let now = self.eviction_clock.load(Ordering::Relaxed);
+        let own = inner.last_visit(&self.pages).unwrap_or(now);
+        Some(now.saturating_sub(2 * now.saturating_sub(own)))
+    }
+
+    /// A page that was visited before `before` and is hardly used; if `before` is [`ANY`], else the coldest.
+    fn page_to_drain(&self, except: Option<usize>, before: u64) -> Option<(usize, u32)> {
+        let now = self.eviction_clock.load(Ordering::Relaxed);
+        // A page that may move, but need not, gets one look for each page's worth of evictions.
+        let looks = if before == ANY { LOOKS_MAX } else { 1 };
+        for _ in 0..looks {
+            let class = self.coldest_class(except, before)?;
+            let inner = self.classes[class].lock();
+            if let Some(page) = inner.idlest(&self.pages, &self.recency, before, now) {
+                return Some((class, page));
+            }
+        }
+        let any = self
+            .coldest_class(except, before)
+            .filter(|_| before == ANY)?;
+        let page = self.classes[any].lock().coldest_page(&self.pages)?;
+        Some((any, page))
+    }
+
+    /// The class with the page that went longest without a visit of its hand.
+    fn coldest_class(&self, except: Option<usize>, before: u64) -> Option<usize> {
+        let others = (0..self.classes.len()).filter(|&class| Some(class) != except);
+        let coldest = others
+            .filter_map(|class| Some((self.classes[class].lock().coldest(&self.pages)?, class)))
+            .filter(|(cold, _)| cold.is_before(before));
+        coldest.min().map(|(_, class)| class)
+    }
+
+    /// Empties about `budget` chunks of a page on its way back to the pool, choosing a page visited before
+    /// `before` first if none is on its way. `unlink` takes an item out of the index and frees it.
+    fn drain(
+        &self,
+        except: Option<usize>,
+        before: u64,
+        budget: usize,
+        mut unlink: impl FnMut(Chunk),
+    ) -> Drained {
+        let mut work = match self.start_drain(except, before) {
+            Ok(work) => work,
+            Err(outcome) => return outcome,
+        };
+        // Also if there is a panic: then the same chunks are looked at again.
+        let at_work = AtWork(self);
+        let end = self.classes[work.class]
+            .lock()
+            .drain_end(&self.pages, work.page);
+        for _ in 0..budget {
+            if work.next >= end {
+                break;
+            }
+            let chunk = self.classes[work.class].lock().chunk(work.page, work.next);
+            work.next += 1;
+            unlink(chunk);
+        }
+        let outcome = if work.next >= end {
+            self.finish_drain(&mut work)
+        } else {
+            Drained::More
+        };
+        self.drain.lock().work = (outcome == Drained::More).then_some(work);
+        drop(at_work);
+        outcome
+    }
+
+    /// Makes this thread the one that empties a page.
+    fn start_drain(&self, except: Option<usize>, before: u64) -> Result<Drain, Drained> {
+        let mut drain = self.drain.lock();
+        if drain.at_work {
+            return Err(Drained::Elsewhere);
+        }
+        let work = match drain.work {
+            Some(work) => work,
+            None => {
+                let Some((class, page)) = self.page_to_drain(except, before) else {
+                    if before == ANY {
+                        for class in &self.classes {
+                            class.lock().retry_stuck(&self.pages);
+                        }
+                    }
+                    return Err(Drained::Nothing);
+                };
+                self.classes[class].lock().start_drain(&self.pages, page);
+                Drain {
+                    page,
+                    class,
+                    next: 0,
+                    passes: 0,
+                }
+            }
+        };
+        drain.work = Some(work);
+        drain.at_work = true;
+        Ok(work)
+    }
+
+    /// A pass over the page is over: gives it to the pool if nothing in it is in use any more.
+    fn finish_drain(&self, work: &mut Drain) -> Drained {
+        let mut class = self.classes[work.class].lock();
+        if class.finish_drain(&self.pages, work.page) {
+            drop(class);
+            // The next class has chunks of another size.
+            self.recency.pass_page(work.page, self.sizes.page_words());
+            self.pages_moved.fetch_add(1, Ordering::Relaxed);
+            let mut pool = self.pool.lock();
+            pool.give_back(work.page);
+            if pool.is_over() {
+                // Under the lock: nobody may take the page, and write to it, before it is released.
+                self.release_page(work.page);
+            }
+            return Drained::Page;
+        }
+        work.next = 0;
+        work.passes += 1;
+        if work.passes > DRAIN_PASSES_MAX {
+            class.cancel_drain(&self.pages, work.page);
+            return Drained::Nothing;
+        }
+        Drained::More
+    }
+
+    /// True while a page is being emptied.
+    pub fn is_draining(&self) -> bool {
+        self.drain.lock().work.is_some()
+    }
+
+    fn release_page(&self, page: u32) {
+        let words = self.sizes.page_words();
+        self.arena.release(page as usize * words, words);
+    }
+
+    /// Moves pages towards a class that has too few. Work of one call is bounded, except that a
+    /// class that can do nothing else (it has no page, or is `starving`: nothing in its pages can
+    /// go) must wait for one. `unlink` as for [`Store::drain`].
+    pub fn move_pages(&self, class: usize, starving: bool, mut unlink: impl FnMut(Chunk)) {
+        let wanted = if starving {
+            Some(ANY)
+        } else {
+            self.wants_page(class)
+        };
+        if wanted.is_none() && !self.is_draining() {
+            return;
+        }
+        let without_pages = starving || self.has_no_pages(class);
+        // In proportion to the bytes wanted, so that a page arrives about when the class has evicted
+        // another page's worth by itself.
+        let budget = (self.sizes.chunk(class) / 64).clamp(16, 1024);
+        let mut turn = 0;
+        loop {
+            match self.drain(Some(class), wanted.unwrap_or(0), budget, &mut unlink) {
+                Drained::More if without_pages => {}
+                Drained::Elsewhere if without_pages => {
+                    spin(turn);
+                    turn += 1;
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// Gives pages back while the limit is exceeded. True if there is more to do.
+    pub fn shrink(&self, budget: usize, unlink: impl FnMut(Chunk)) -> bool {
+        if !self.pool().is_over() && !self.is_draining() {
+            return false;
+        }
+        self.drain(None, ANY, budget, unlink);
+        self.pool().is_over()
+    }
+}
+
+/// Lets the next thread empty the page.
+struct AtWork<'a>(&'a Store);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.0.drain.lock().at_work = false;
+    }
+}

@@ -1,0 +1,282 @@
+//! Items that nobody else knows of yet: memory taken, bytes on their way.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use nuthatch_sync::shim::Ordering;
+
+use super::arena::{Chunk, WORD};
+use super::limits::ITEM_SIZE_LIMIT;
+use super::{HasStore, Store};
+use crate::item::{Header, Shape};
+use nuthatch_engine::Reservation;
+
+/// An item that no index refers to yet: all its memory, its key written, its value to come.
+#[derive(Debug)]
+pub struct Fresh {
+    /// Its head.
+    pub chunk: Chunk,
+    /// Its bytes.
+    pub shape: Shape,
+}
+
+/// The chunks of an item so far: freed if there are not enough, or if who is asked for the next one panics.
+struct Gathered<'a> {
+    store: &'a Store,
+    shape: &'a Shape,
+    head: Chunk,
+    segments: usize,
+}
+
+impl Drop for Gathered<'_> {
+    fn drop(&mut self) {
+        let Self {
+            store, shape, head, ..
+        } = *self;
+        for taken in 0..self.segments {
+            store.free_chunk(store.segment(head, shape, taken));
+        }
+        store.free_chunk(head);
+    }
+}
+
+impl Store {
+    /// Memory for an item of this shape, by chunks that `chunk_of` finds in a class. The error is
+    /// the class in which there was none; nothing is held then.
+    pub fn allocate_item(
+        &self,
+        shape: &Shape,
+        mut chunk_of: impl FnMut(usize) -> Option<Chunk>,
+    ) -> Result<Chunk, usize> {
+        let class = self.class_of(shape.head_bytes());
+        let head = chunk_of(class).ok_or(class)?;
+        let mut gathered = Gathered {
+            store: self,
+            shape,
+            head,
+            segments: 0,
+        };
+        for index in 0..shape.segments() {
+            let class = self.class_of(shape.segment_bytes(index));
+            let segment = chunk_of(class).ok_or(class)?;
+            self.begin_fill();
+            Header::store_segment(&self.arena, segment, head);
+            let at = shape.segments_start() / WORD + index;
+            self.arena.store(head, at, segment.0);
+            gathered.segments += 1;
+        }
+        std::mem::forget(gathered);
+        if shape.segment.is_some() {
+            self.pages.head_in(self.page_of(head));
+        }
+        Ok(head)
+    }
+
+    /// True if all chunks of an item that was never linked are as large as its shape says.
+    fn has_room(&self, fresh: &Fresh) -> bool {
+        let Fresh { chunk, shape } = fresh;
+        let fits = |chunk, bytes| self.chunk_bytes(chunk).is_some_and(|room| bytes <= room);
+        shape.value_len <= ITEM_SIZE_LIMIT
+            && fits(*chunk, shape.head_bytes())
+            && (0..shape.segments()).all(|index| {
+                fits(
+                    self.segment(*chunk, shape, index),
+                    shape.segment_bytes(index),
+                )
+            })
+    }
+
+    /// Frees an item that was never linked.
+    pub fn discard(&self, fresh: Fresh) {
+        if fresh.shape.segment.is_some() {
+            self.free_segments(fresh.chunk, &fresh.shape);
+        }
+        self.free_chunk(fresh.chunk);
+    }
+
+    /// Frees the segments of an item that no index refers to, before its head.
+    #[cold]
+    pub(super) fn free_segments(&self, head: Chunk, shape: &Shape) {
+        for index in 0..shape.segments() {
+            self.free_chunk(self.segment(head, shape, index));
+        }
+        self.pages.head_out(self.page_of(head));
+    }
+
+    /// The value of an item that nobody may change meanwhile, piece by piece.
+    pub fn each_piece(&self, chunk: Chunk, shape: &Shape, put: &mut impl FnMut(&[u8])) {
+        const PIECE: usize = 1024;
+        let mut buffer = [MaybeUninit::new(0); PIECE];
+        let mut offset = 0;
+        while offset < shape.value_len {
+            let piece = &mut buffer[..(shape.value_len - offset).min(PIECE)];
+            self.read_value(chunk, shape, offset, piece);
+            // SAFETY: the buffer started initialised, and `read_value` only writes.
+            put(unsafe { piece.assume_init_ref() });
+            offset += piece.len();
+        }
+    }
+}
+
+/// An item whose value is still on its way. Dropping it frees it.
+pub struct Reserved<E: HasStore> {
+    engine: Arc<E>,
+    key: Box<[u8]>,
+    shape: Shape,
+    fresh: Option<Fresh>,
+    written: usize,
+}
+
+impl<E: HasStore> Reserved<E> {
+    /// Takes over memory for an item of this key. Panics if it is too little for its shape: what is written
+    /// later is bounded by the shape alone.
+    pub fn new(engine: Arc<E>, key: &[u8], fresh: Fresh) -> Self {
+        assert!(
+            engine.store().has_room(&fresh),
+            "an item's chunks have room for its shape"
+        );
+        // Relaxed: a statistic.
+        engine.store().reserved.fetch_add(1, Ordering::Relaxed);
+        Self {
+            engine,
+            key: key.into(),
+            shape: fresh.shape,
+            fresh: Some(fresh),
+            written: 0,
+        }
+    }
+
+    /// True if this engine made it.
+    pub fn belongs_to(&self, engine: &E) -> bool {
+        std::ptr::eq(&*self.engine, engine)
+    }
+
+    /// Its key, once.
+    pub fn take_key(&mut self) -> Box<[u8]> {
+        std::mem::take(&mut self.key)
+    }
+
+    /// The item itself, once.
+    pub fn take(&mut self) -> Option<Fresh> {
+        self.fresh.take()
+    }
+
+    /// A copy of the bytes written.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut value = Vec::with_capacity(self.shape.value_len);
+        if let Some(fresh) = &self.fresh {
+            let store = self.engine.store();
+            store.each_piece(fresh.chunk, &fresh.shape, &mut |piece: &[u8]| {
+                value.extend_from_slice(piece);
+            });
+        }
+        value
+    }
+}
+
+impl<E: HasStore> Reservation for Reserved<E> {
+    fn write(&mut self, bytes: &[u8]) {
+        assert!(
+            bytes.len() <= self.missing(),
+            "more bytes than were reserved"
+        );
+        if let Some(fresh) = &self.fresh {
+            let store = self.engine.store();
+            // Again: this may be another thread than the one that reserved.
+            store.begin_fill();
+            store.write_value(fresh.chunk, &fresh.shape, self.written, bytes);
+        }
+        self.written += bytes.len();
+    }
+
+    fn missing(&self) -> usize {
+        self.shape.value_len - self.written
+    }
+}
+
+impl<E: HasStore> Drop for Reserved<E> {
+    fn drop(&mut self) {
+        let store = self.engine.store();
+        store.reserved.fetch_sub(1, Ordering::Relaxed);
+        if let Some(fresh) = self.fresh.take() {
+            store.discard(fresh);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::sizes::{CHUNK_MIN, PAGE, Sizes};
+    use super::*;
+
+    struct House(Store);
+
+    impl HasStore for House {
+        fn store(&self) -> &Store {
+            &self.0
+        }
+    }
+
+    fn house() -> Arc<House> {
+        let sizes = Sizes::new(16 * PAGE, CHUNK_MIN, 1.25);
+        Arc::new(House(Store::new(16 * PAGE, 16 * PAGE, sizes).unwrap()))
+    }
+
+    fn fresh(house: &House, shape: Shape) -> Fresh {
+        let store = house.store();
+        let chunk = store.allocate_item(&shape, |class| store.allocate(class).ok());
+        Fresh {
+            chunk: chunk.unwrap(),
+            shape,
+        }
+    }
+
+    #[test]
+    fn what_fits_its_chunks_is_reserved_and_given_back() {
+        let house = house();
+        let max = house.store().chunk_max();
+        for value_len in [0, 20, 5000, max - 100, max, 2 * max + 7] {
+            let fresh = fresh(&house, Shape::new(3, value_len, true, max));
+            let mut reserved = Reserved::new(Arc::clone(&house), b"key", fresh);
+            reserved.write(&vec![7; value_len]);
+            assert_eq!(reserved.missing(), 0);
+            assert!(reserved.to_bytes().iter().all(|&byte| byte == 7));
+        }
+        house.store().audit().unwrap();
+        house.store().audit_linked(0).unwrap();
+    }
+
+    /// Or else a write would go on into the items behind.
+    #[test]
+    fn what_does_not_fit_its_chunks_is_not_reserved() {
+        let house = house();
+        let max = house.store().chunk_max();
+        let small = Shape::new(3, 100, true, max);
+        let large = Shape::new(3, 2 * max, true, max);
+        for (made, shape) in [
+            (small, Shape::new(3, 200, true, max)),
+            (small, large),
+            (
+                small,
+                Shape {
+                    value_len: usize::MAX,
+                    ..small
+                },
+            ),
+            (large, Shape::new(3, 3 * max, true, max)),
+            (
+                large,
+                Shape {
+                    value_len: usize::MAX,
+                    ..large
+                },
+            ),
+        ] {
+            let chunk = fresh(&house, made).chunk;
+            let claimed = Fresh { chunk, shape };
+            let reserve = || Reserved::new(Arc::clone(&house), b"key", claimed);
+            let reserve = std::panic::AssertUnwindSafe(reserve);
+            assert!(std::panic::catch_unwind(reserve).is_err(), "{shape:?}");
+        }
+    }
+}

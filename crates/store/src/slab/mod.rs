@@ -1,0 +1,396 @@
+//! The store: where items live.
+//!
+//! One arena is reserved at the start and cut into pages of 1 MiB, or of a 64th of a smaller limit. A page
+//! belongs to a size class, which cuts it into chunks, or to the pool. Pages move between classes when sizes
+//! drift: the page whose items have gone longest without a visit of the clock hand is emptied, whichever
+//! class has it, unless many of them were used meanwhile; so all classes together evict about what one
+//! global clock would.
+//!
+//! ```text
+//!  arena  | page 0: class 4 | page 1: class 11 | page 2: class 4 | page 3: pool | ...
+//!              |
+//!              +-> | chunk 0 | chunk 1 | ... | chunk 16383 |      64 bytes each
+//! ```
+//!
+//! Invariants:
+//! 1. A chunk is free (chained in its page, or never used), *private* to one thread, or *linked*:
+//!    exactly one slot of the index (or the segment table of one linked item) refers to it.
+//! 2. Linked becomes private only by emptying the slot under the lock of its buckets; the thread that
+//!    emptied the slot owns the chunk: that is what an [`Unlinked`] stands for. It goes to the last reader who
+//!    has the item pinned, or is given back at once.
+//! 3. Bytes of a chunk are written only by its owner, or, if it is linked, under the lock of its
+//!    buckets. Before an owner writes, it makes a Release fence: a late reader that sees the new
+//!    bytes also sees the version that was bumped when the chunk left the index.
+//! 4. Pages, recency bits and the index together never pass the limit (after it was lowered, as
+//!    soon as enough pages are drained).
+//!
+//! Locks here (pool, class, pins, drain) are leaves: none is taken under another, except that a class
+//! may be looked at under the drain lock. The index's locks are never taken under any of them, and
+//! a listener is never called under one.
+
+pub mod arena;
+pub mod bytes;
+pub mod class;
+pub mod drain;
+pub mod fresh;
+pub mod key;
+pub mod limits;
+pub mod pinned;
+pub mod pins;
+pub mod pool;
+pub mod sizes;
+pub mod unlinked;
+mod uses;
+pub mod walk;
+#[cfg(all(debug_assertions, not(loom)))]
+pub mod watch;
+pub mod words;
+
+use std::io;
+
+use nuthatch_sync::mutex::{Mutex, MutexGuard};
+use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering, fence};
+
+use crate::eviction::clock::Recency;
+use crate::item::{Header, SEGMENT_HEADER, Shape};
+use arena::{Arena, Chunk, WORD};
+use class::{Class, PageState, Pages};
+use pins::Pins;
+use pool::Pool;
+use sizes::Sizes;
+use unlinked::Unlinked;
+
+/// Chunks, classes, recency and pins.
+pub struct Store {
+    /// The bytes.
+    pub arena: Arena,
+    /// The sizes of pages and classes.
+    pub sizes: Sizes,
+    /// A chunk's page is its address shifted by so much.
+    page_shift: u32,
+    /// CLOCK's bits.
+    pub recency: Recency,
+    /// Large values being read in place.
+    pub pins: Pins<Unlinked>,
+    /// Reservations under way, so that an audit knows whose the private chunks are.
+    pub reserved: AtomicUsize,
+    /// Words that an engine has for itself in front of each chunk it is given.
+    front: usize,
+    sweep: walk::Sweep,
+    pool: Mutex<Pool>,
+    classes: Box<[Mutex<Class>]>,
+    pages: Pages,
+    /// Bytes evicted so far: the clock by which pages of different classes are compared.
+    eviction_clock: AtomicU64,
+    drain: Mutex<drain::Draining>,
+    pages_moved: AtomicU64,
+}
+
+/// An engine whose items live in a store.
+pub trait HasStore: Send + Sync + 'static {
+    /// The store.
+    fn store(&self) -> &Store;
+}
+
+/// Pages kept warm ahead of the one in use.
+const WARM_PAGES: u32 = 16;
+
+/// Why no chunk was to be had without evicting.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl Store {
+    /// A store of `limit` bytes that can be raised to `limit_max` while it runs.
+    pub fn new(limit: usize, limit_max: usize, sizes: Sizes) -> io::Result<Self> {
+        Self::with_link_words(limit, limit_max, sizes, 0)
+    }
+
+    /// The same, with `front` words of each chunk left to the engine: a [`Chunk`] is where they end
+    /// and the header begins, and may hold so much less.
+    pub fn with_link_words(
+        limit: usize,
+        limit_max: usize,
+        sizes: Sizes,
+        front: usize,
+    ) -> io::Result<Self> {
+        let (page, page_words) = (sizes.page(), sizes.page_words());
+        let pages = limit_max.max(limit) / page;
+        let words = pages * page_words;
+        let page_cost = page + Recency::bytes_for(page_words) + size_of::<PageState>();
+        let class = |class| Mutex::new(Class::new(page_words, sizes.chunk(class), front));
+        let classes = (0..sizes.count()).map(class);
+        Ok(Self {
+            arena: Arena::reserve(words)?,
+            recency: Recency::reserve(words)?,
+            pins: Pins::default(),
+            reserved: AtomicUsize::new(0),
+            front,
+            sweep: walk::Sweep::default(),
+            pool: Mutex::new(Pool::new(limit, pages as u32, page_cost)),
+            classes: classes.collect(),
+            pages: Pages::reserve(pages)?,
+            eviction_clock: AtomicU64::new(0),
+            drain: Mutex::default(),
+            pages_moved: AtomicU64::new(0),
+            page_shift: page_words.ilog2(),
+            sizes,
+        })
+    }
+
+    /// Bytes of the largest chunk that header, key and value may take.
+    #[inline(always)]
+    pub fn chunk_max(&self) -> usize {
+        self.sizes.largest() - self.front * WORD
+    }
+
+    /// The smallest class whose chunks hold so many bytes of header, key and value.
+    #[inline(always)]
+    pub fn class_of(&self, bytes: usize) -> usize {
+        self.sizes.class_of(bytes + self.front * WORD)
+    }
+
+    /// The class whose chunks an item holds: of a large one the largest.
+    pub fn class_of_item(&self, header: &Header) -> usize {
+        if header.is_large() {
+            return self.sizes.count() - 1;
+        }
+        self.class_of(header.shape(self.chunk_max()).head_bytes())
+    }
+
+    /// A chunk of a class: a free one, or one of a new page if the pool has one.
+    #[inline]
+    pub fn allocate(&self, class: usize) -> Result<Chunk, Full> {
+        let mut inner = self.classes[class].lock();
+        if let Some(chunk) = inner.allocate(&self.pages, &self.arena) {
+            return Ok(chunk);
+        }
+        drop(inner);
+        let page = self.pool.lock().take().ok_or(Full)?;
+        let visited = self.eviction_clock.load(Ordering::Relaxed);
+        let mut inner = self.classes[class].lock();
+        inner.add_page(&self.pages, page, class as u32, visited);
+        inner.allocate(&self.pages, &self.arena).ok_or(Full)
+    }
+
+    /// Before an owner writes into its chunk (invariant 3).
+    #[inline(always)]
+    pub fn begin_fill(&self) {
+        // Release fence: pairs with the Acquire fence in `Stripes::unchanged`.
+        fence(Ordering::Release);
+    }
+
+    /// Takes a chunk back from its owner.
+    #[inline]
+    pub fn free_chunk(&self, chunk: Chunk) {
+        self.begin_fill();
+        let page = self.page_of(chunk);
+        // The page cannot change its class while one of its chunks is in use.
+        let class = self.pages.class_of(page);
+        let class = class.expect("store 1: a chunk in use lies in a page of a class");
+        self.classes[class]
+            .lock()
+            .free(&self.pages, &self.arena, page, chunk);
+    }
+
+    /// Bytes that a chunk of the caller's has for header, key and value. `None` if no class has its page.
+    pub fn chunk_bytes(&self, chunk: Chunk) -> Option<usize> {
+        // The page cannot change its class while one of its chunks is in use.
+        let class = self.pages.class_of(self.page_of(chunk))?;
+        Some(self.sizes.chunk(class) - self.front * WORD)
+    }
+
+    /// The chunk of segment `index` of a large item.
+    pub fn segment(&self, head: Chunk, shape: &Shape, index: usize) -> Chunk {
+        Chunk(self.arena.load(head, shape.segments_start() / WORD + index))
+    }
+
+    /// Writes into the value of an item that the caller owns.
+    #[inline(always)]
+    pub fn write_value(&self, chunk: Chunk, shape: &Shape, offset: usize, bytes: &[u8]) {
+        match shape.segment {
+            None => self.arena.write(chunk, shape.value_start() + offset, bytes),
+            Some(segment) => self.write_segments(chunk, shape, segment, offset, bytes),
+        }
+    }
+
+    fn write_segments(
+        &self,
+        head: Chunk,
+        shape: &Shape,
+        segment: usize,
+        mut offset: usize,
+        mut bytes: &[u8],
+    ) {
+        while !bytes.is_empty() {
+            let within = offset % segment;
+            let (now, later) = bytes.split_at(bytes.len().min(segment - within));
+            let chunk = self.segment(head, shape, offset / segment);
+            self.arena.write(chunk, SEGMENT_HEADER + within, now);
+            offset += now.len();
+            bytes = later;
+        }
+    }
+
+    /// Reads from the value of an item. False if a length led beyond the arena.
+    #[inline(always)]
+    pub fn read_value(
+        &self,
+        chunk: Chunk,
+        shape: &Shape,
+        offset: usize,
+        into: &mut [std::mem::MaybeUninit<u8>],
+    ) -> bool {
+        #[cfg(all(debug_assertions, not(loom)))]
+        watch::reading();
+        match shape.segment {
+            None => self.arena.read(chunk, shape.value_start() + offset, into),
+            Some(segment) => self.read_segments(chunk, shape, segment, offset, into),
+        }
+    }
+
+    fn read_segments(
+        &self,
+        head: Chunk,
+        shape: &Shape,
+        segment: usize,
+        mut offset: usize,
+        into: &mut [std::mem::MaybeUninit<u8>],
+    ) -> bool {
+        let mut whole = true;
+        let mut rest = into;
+        while !rest.is_empty() {
+            let within = offset % segment;
+            let (now, later) = rest.split_at_mut(rest.len().min(segment - within));
+            let chunk = self.segment(head, shape, offset / segment);
+            whole &= self.arena.read(chunk, SEGMENT_HEADER + within, now);
+            offset += now.len();
+            rest = later;
+        }
+        whole
+    }
+
+    /// The chunk that CLOCK would evict next in a class.
+    pub fn victim(&self, class: usize) -> Option<Chunk> {
+        let bytes = self.sizes.chunk(class) as u64;
+        // Relaxed: a statistic by which pages are compared roughly.
+        let now = self.eviction_clock.fetch_add(bytes, Ordering::Relaxed);
+        let mut inner = self.classes[class].lock();
+        inner.evicted_since_move += 1;
+        let victim = inner.victim(&self.pages, &self.recency, now)?;
+        if let Some(ahead) = inner.ahead(&self.pages, 2) {
+            crate::prefetch::soon(self.arena.address(ahead));
+        }
+        Some(victim)
+    }
+
+    /// Backs up to `budget` of the pages that will be taken next with memory: a page fault that
+    /// zeroes a huge page is the longest wait a store can meet. True if there are more.
+    pub fn warm(&self, budget: usize) -> bool {
+        for _ in 0..budget {
+            let Some(page) = self.pool.lock().next_to_warm(WARM_PAGES) else {
+                return false;
+            };
+            let words = self.sizes.page_words();
+            self.arena.populate(page as usize * words, words);
+        }
+        true
+    }
+
+    /// The account of memory.
+    pub fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock()
+    }
+
+    /// An engine with an order of its own has taken a victim, whose memory it still owns, for the
+    /// sake of a class: what [`Store::victim`] notes when the hand chooses.
+    pub fn note_victim(&self, class: usize, victim: &Unlinked) {
+        let bytes = self.sizes.chunk(class) as u64;
+        // Relaxed: statistics by which pages are compared roughly.
+        let now = self.eviction_clock.fetch_add(bytes, Ordering::Relaxed);
+        let visit = |chunk| self.pages.visit(self.page_of(chunk), now);
+        visit(victim.chunk());
+        let shape = victim.header().shape(self.chunk_max());
+        for index in 0..shape.segments() {
+            visit(self.segment(victim.chunk(), &shape, index));
+        }
+        self.classes[class].lock().evicted_since_move += 1;
+    }
+
+    /// Looks at a class under its lock.
+    pub fn class(&self, class: usize) -> MutexGuard<'_, Class> {
+        self.classes[class].lock()
+    }
+
+    /// How many pages were ever taken from the pool: those from the first on.
+    pub fn pages_taken(&self) -> u32 {
+        self.pool.lock().taken()
+    }
+
+    /// Pages moved so far.
+    pub fn pages_moved(&self) -> u64 {
+        self.pages_moved.load(Ordering::Relaxed)
+    }
+
+    /// Chunk `number` of a page, and the class, if a class has the page and ever used the chunk.
+    pub fn chunk_of_page(&self, page: u32, number: u32) -> Option<(usize, Chunk)> {
+        let class = self.pages.class_of(page)?;
+        let inner = self.classes[class].lock();
+        // Again under the lock: the page may have moved.
+        let same = self.pages.class_of(page) == Some(class);
+        (same && number < inner.drain_end(&self.pages, page))
+            .then(|| (class, inner.chunk(page, number)))
+    }
+
+    /// The page that a chunk lies in.
+    #[inline(always)]
+    fn page_of(&self, chunk: Chunk) -> u32 {
+        (chunk.0 >> self.page_shift) as u32
+    }
+
+    /// Recounts everything that can be recounted without the index.
+    pub fn audit(&self) -> Result<(), String> {
+        let mut pages = 0;
+        for (number, class) in self.classes.iter().enumerate() {
+            let class = class.lock();
+            pages += class.pages.len();
+            class.audit(&self.pages, &self.arena, number as u32)?;
+        }
+        let pool = self.pool.lock();
+        if pages != pool.used_pages() {
+            let counted = pool.used_pages();
+            return Err(format!(
+                "store: classes have {pages} pages, the pool counts {counted}"
+            ));
+        }
+        if !pool.keeps_limit() {
+            return Err(format!(
+                "store 4: {} bytes used of {}",
+                pool.used(),
+                pool.limit()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that as many chunks are given out as the index refers to, directly or by a large
+    /// value's head.
+    pub fn audit_linked(&self, linked: usize) -> Result<(), String> {
+        // Chunks that are neither free nor referred to are private: held by reservations or by
+        // readers of removed large values. At rest there are none.
+        let given_out: usize = (0..self.sizes.count())
+            .map(|class| self.class(class).used)
+            .sum();
+        if given_out < linked {
+            return Err(format!(
+                "store 1: {linked} chunks are linked, {given_out} given out"
+            ));
+        }
+        if given_out > linked && self.pins.is_idle() && self.reserved.load(Ordering::Relaxed) == 0 {
+            let lost = given_out - linked;
+            return Err(format!(
+                "store 1: {lost} chunks are neither free nor linked"
+            ));
+        }
+        Ok(())
+    }
+}

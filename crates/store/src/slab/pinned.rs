@@ -1,0 +1,115 @@
+//! A large value, read in place while it is pinned.
+
+use std::sync::Arc;
+
+use super::arena::Chunk;
+use super::{HasStore, Store};
+#[cfg(not(loom))]
+use crate::item::SEGMENT_HEADER;
+use crate::item::{Header, Shape};
+use nuthatch_engine::Value;
+
+/// A pinned value. Its bytes stay where and what they are until it is dropped.
+pub struct Pinned<E: HasStore> {
+    engine: Arc<E>,
+    chunk: Chunk,
+    shape: Shape,
+}
+
+impl<E: HasStore> Pinned<E> {
+    /// Takes over a pin that the caller made under the lock of the item's bucket.
+    pub fn new(engine: Arc<E>, chunk: Chunk, header: &Header) -> Self {
+        let shape = header.shape(engine.store().chunk_max());
+        Self {
+            engine,
+            chunk,
+            shape,
+        }
+    }
+}
+
+impl<E: HasStore> Value for Pinned<E> {
+    fn len(&self) -> usize {
+        self.shape.value_len
+    }
+
+    #[cfg(not(loom))]
+    fn chunk(&self, offset: usize) -> &[u8] {
+        let rest = self.shape.value_len.saturating_sub(offset);
+        let store = self.engine.store();
+        let (chunk, start, len) = match self.shape.segment {
+            None => (self.chunk, self.shape.value_start() + offset, rest),
+            Some(_) if rest == 0 => (self.chunk, 0, 0),
+            Some(segment) => {
+                let within = offset % segment;
+                let chunk = store.segment(self.chunk, &self.shape, offset / segment);
+                (chunk, SEGMENT_HEADER + within, rest.min(segment - within))
+            }
+        };
+        // SAFETY: the item is pinned, so its chunks are not freed before self is dropped, and items
+        // over the copy limit are never changed in place except for their headers (numbers are
+        // far shorter); the header is not part of the slice.
+        unsafe { store.arena.bytes(chunk, start, len) }
+    }
+
+    /// Loom's atomics are not the bytes they stand for: a copy, leaked, since a model is short.
+    #[cfg(loom)]
+    fn chunk(&self, offset: usize) -> &[u8] {
+        let mut bytes = vec![std::mem::MaybeUninit::new(0); self.len() - offset];
+        let store = self.engine.store();
+        store.read_value(self.chunk, &self.shape, offset, &mut bytes);
+        // SAFETY: initialised when made, and `read_value` only writes.
+        unsafe { Box::leak(bytes.into_boxed_slice()).assume_init_ref() }
+    }
+}
+
+impl<E: HasStore> Drop for Pinned<E> {
+    fn drop(&mut self) {
+        self.engine.store().unpin(self.chunk);
+    }
+}
+
+/// An item that the store itself goes on reading without its lock: like [`Pinned`], for as long as an operation
+/// lasts.
+pub struct Kept<'s> {
+    store: &'s Store,
+    chunk: Chunk,
+    header: Header,
+}
+
+impl<'s> Kept<'s> {
+    /// Pins an item whose bucket's lock the caller holds.
+    pub fn new(store: &'s Store, chunk: Chunk, header: &Header) -> Self {
+        store.pins.pin(chunk);
+        Self {
+            store,
+            chunk,
+            header: *header,
+        }
+    }
+
+    /// Its head. No other item begins there before this is dropped.
+    pub fn chunk(&self) -> Chunk {
+        self.chunk
+    }
+
+    /// Its header when it was pinned: where its value lies.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.store.unpin(self.chunk);
+    }
+}
+
+impl Store {
+    /// Gives a pin of an item back; the last reader of one that has left the index frees it.
+    fn unpin(&self, chunk: Chunk) {
+        if let Some(item) = self.pins.unpin(chunk) {
+            self.free_item(item);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Large values that somebody is still sending.
+//!
+//! A value over the copy limit is not copied to its reader but held in place. It is pinned under
+//! the lock of its buckets, while it is still in the index. A thread that takes a pinned item out of the
+//! index leaves the right to free its memory to the last reader.
+
+use std::collections::HashMap;
+
+use nuthatch_sync::mutex::{Mutex, MutexGuard};
+use nuthatch_sync::shim::{AtomicUsize, Ordering};
+
+use super::arena::Chunk;
+
+/// The pinned items of a store. `T` is the right to free one.
+pub struct Pins<T> {
+    /// How many items are pinned, so that the common case costs one load.
+    count: AtomicUsize,
+    pinned: Mutex<HashMap<Chunk, Pin<T>>>,
+}
+
+struct Pin<T> {
+    readers: usize,
+    /// Out of the index: for the last reader.
+    orphan: Option<T>,
+}
+
+impl<T> Default for Pins<T> {
+    fn default() -> Self {
+        Self {
+            count: AtomicUsize::new(0),
+            pinned: Mutex::default(),
+        }
+    }
+}
+
+impl<T> Pins<T> {
+    /// Pins an item. The caller holds the lock of its buckets and found it in the index.
+    pub fn pin(&self, chunk: Chunk) {
+        let mut pinned = self.lock();
+        let unread = Pin {
+            readers: 0,
+            orphan: None,
+        };
+        pinned.entry(chunk).or_insert(unread).readers += 1;
+        // Relaxed: ordered by the stripe lock that both pinning and unlinking take.
+        self.count.store(pinned.len(), Ordering::Relaxed);
+    }
+
+    /// Drops one reader's pin. Returns the item if it is the caller's to free now.
+    pub fn unpin(&self, chunk: Chunk) -> Option<T> {
+        let mut pinned = self.lock();
+        let pin = pinned.get_mut(&chunk)?;
+        pin.readers -= 1;
+        if pin.readers > 0 {
+            return None;
+        }
+        let orphan = pinned.remove(&chunk).and_then(|pin| pin.orphan);
+        // Release: pairs with the Acquire in `release`. A thread that reads that nothing is pinned writes after
+        // all these readers have read; of those before this one, the lock tells.
+        self.count.store(pinned.len(), Ordering::Release);
+        orphan
+    }
+
+    /// The caller has taken the item out of the index. Returns it if it may be freed at once; otherwise its
+    /// last reader gets it.
+    #[inline]
+    pub fn release(&self, chunk: Chunk, item: T) -> Option<T> {
+        // Acquire: pairs with the Release in `unpin`. A pin of this item was made under the same stripe lock
+        // before it left the index, so a 0 comes from an `unpin` of its last reader, or a later one.
+        if self.count.load(Ordering::Acquire) == 0 {
+            return Some(item);
+        }
+        match self.lock().get_mut(&chunk) {
+            Some(pin) => {
+                pin.orphan = Some(item);
+                None
+            }
+            None => Some(item),
+        }
+    }
+
+    /// True if nothing is pinned.
+    pub fn is_idle(&self) -> bool {
+        // Relaxed: the number is all there is to see.
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Chunk, Pin<T>>> {
+        self.pinned.lock()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_reader_frees_an_orphan() {
+        let pins = Pins::default();
+        let chunk = Chunk(8);
+        assert_eq!(pins.release(chunk, "first"), Some("first"));
+        pins.pin(chunk);
+        pins.pin(chunk);
+        assert!(!pins.is_idle());
+        assert_eq!(pins.release(chunk, "second"), None);
+        assert_eq!(pins.unpin(chunk), None);
+        assert_eq!(pins.unpin(chunk), Some("second"));
+        assert!(pins.is_idle());
+        pins.pin(chunk);
+        assert_eq!(pins.unpin(chunk), None);
+    }
+}

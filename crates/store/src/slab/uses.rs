@@ -1,0 +1,113 @@
+//! How CLOCK counts uses of whole items.
+//!
+//! The hand looks at chunks, each with a bit of its own. So a use of an item sets the bits of all its chunks: the
+//! head's, and those of the segments if its value lies in segments.
+
+use super::Store;
+use super::arena::Chunk;
+use super::fresh::Fresh;
+use crate::item::Header;
+
+impl Store {
+    /// A read or a change hit an item.
+    #[inline]
+    pub fn hit(&self, chunk: Chunk, header: &Header) {
+        self.recency.hit(chunk);
+        if header.is_large() {
+            self.hit_segments(chunk, header);
+        }
+    }
+
+    #[cold]
+    fn hit_segments(&self, head: Chunk, header: &Header) {
+        let shape = header.shape(self.chunk_max());
+        for index in 0..shape.segments() {
+            let segment = self.segment(head, &shape, index);
+            // A read without a lock may find bytes of another item here: the chunk may have been reused.
+            if self.arena.contains(segment) {
+                self.recency.hit(segment);
+            }
+        }
+    }
+
+    /// A new item: not used yet.
+    #[inline]
+    pub fn start(&self, fresh: &Fresh) {
+        self.recency.start(fresh.chunk);
+        if fresh.shape.segment.is_some() {
+            self.start_segments(fresh);
+        }
+    }
+
+    #[cold]
+    fn start_segments(&self, fresh: &Fresh) {
+        for index in 0..fresh.shape.segments() {
+            let segment = self.segment(fresh.chunk, &fresh.shape, index);
+            self.recency.start(segment);
+        }
+    }
+
+    /// A new item replaces a locked one that it was made from: it inherits the uses.
+    pub fn carry(&self, old: Chunk, header: &Header, fresh: &Fresh) {
+        self.recency.carry(old, fresh.chunk);
+        let shape = header.shape(self.chunk_max());
+        for index in 0..fresh.shape.segments() {
+            // A longer value has more segments: they inherit from the last one.
+            let from = match shape.segments() {
+                0 => old,
+                pieces => self.segment(old, &shape, index.min(pieces - 1)),
+            };
+            let segment = self.segment(fresh.chunk, &fresh.shape, index);
+            self.recency.carry(from, segment);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::item::{Fields, Shape};
+    use crate::slab::sizes::{PAGE, Sizes};
+    use nuthatch_engine::request::Expiry;
+
+    /// An item of a value of so many bytes, and all its chunks.
+    fn item(store: &Store, value_len: usize) -> (Fresh, Header, Vec<Chunk>) {
+        let shape = Shape::new(5, value_len, false, store.chunk_max());
+        let chunk_of = |class| store.allocate(class).ok();
+        let chunk = store
+            .allocate_item(&shape, chunk_of)
+            .expect("there is room");
+        let fields = Fields {
+            flags: 0,
+            expiry: Expiry::Never,
+            sequence: 1,
+            cas: None,
+            stale: false,
+            won: false,
+        };
+        let segments = (0..shape.segments()).map(|index| store.segment(chunk, &shape, index));
+        let chunks = std::iter::once(chunk).chain(segments).collect();
+        let fresh = Fresh { chunk, shape };
+        (fresh, Header::new(&shape, &fields), chunks)
+    }
+
+    #[test]
+    fn a_use_of_a_large_value_counts_for_each_of_its_segments() {
+        let store = Store::new(16 * PAGE, 16 * PAGE, Sizes::new(64 * PAGE, 64, 1.25))
+            .expect("there is room");
+        let (one, header, chunks) = item(&store, PAGE);
+        assert_eq!(chunks.len(), 4);
+        let (more, _, more_chunks) = item(&store, 2 * PAGE);
+        let passed = |chunks: &[Chunk]| {
+            let passed = chunks.iter().filter(|&&chunk| store.recency.pass(chunk));
+            passed.count()
+        };
+        store.hit(one.chunk, &header);
+        assert_eq!((passed(&chunks), passed(&chunks)), (4, 0));
+        store.hit(one.chunk, &header);
+        store.carry(one.chunk, &header, &more);
+        assert_eq!(passed(&more_chunks), more_chunks.len());
+        store.start(&one);
+        assert_eq!(passed(&chunks), 0);
+    }
+}

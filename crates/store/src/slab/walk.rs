@@ -1,0 +1,93 @@
+//! Walks over the arena, not over an index: whatever an index does to its slots or chains, an item
+//! stays where it lies. So one that is neither rewritten nor evicted is met exactly once.
+
+use nuthatch_sync::mutex::{Mutex, MutexGuard};
+
+use super::Store;
+use super::arena::{Chunk, WORD};
+use crate::prefetch;
+use nuthatch_engine::Cursor;
+
+/// Chunks that a sweep looks at before it shares out more.
+const RUN: usize = 64;
+
+/// Where the background sweep stands: page, and chunk in the page.
+#[derive(Default)]
+pub struct Sweep(Mutex<u64>);
+
+impl Sweep {
+    fn lock(&self) -> MutexGuard<'_, u64> {
+        self.0.lock()
+    }
+}
+
+impl Store {
+    /// Looks at about `budget` chunks, where the last call stopped; how many they were.
+    pub fn sweep(&self, budget: usize, mut look: impl FnMut(Chunk)) -> usize {
+        let mut looked = 0;
+        while looked < budget {
+            // Locked only to share the work out: a listener that is told of an expired item may call back.
+            let mut place = self.sweep.lock();
+            let (page, number) = ((*place >> 32) as u32, *place as u32);
+            let Some((class, chunk)) = self.chunk_of_page(page, number) else {
+                // The end of a page, or a page of no class, which costs one look, too.
+                let next = u64::from(page) + 1;
+                *place = if next < u64::from(self.pages_taken()) {
+                    next << 32
+                } else {
+                    0
+                };
+                looked += 1;
+                continue;
+            };
+            let words = (self.sizes.chunk(class) / WORD) as u64;
+            let run = (budget - looked).min(RUN);
+            looked += run;
+            *place += run as u64;
+            drop(place);
+            self.sweep_run(page, chunk, words, run, &mut look);
+        }
+        looked
+    }
+
+    /// Looks at up to `run` neighbouring chunks of a page.
+    fn sweep_run(
+        &self,
+        page: u32,
+        first: Chunk,
+        words: u64,
+        run: usize,
+        look: &mut impl FnMut(Chunk),
+    ) {
+        for number in 0..run as u64 {
+            let chunk = Chunk(first.0 + number * words);
+            if self.page_of(Chunk(chunk.0 + words - 1 - self.front as u64)) != page {
+                return;
+            }
+            prefetch::soon(self.arena.address(Chunk(chunk.0 + 8 * words)));
+            look(chunk);
+        }
+    }
+
+    /// Shows about `budget` chunks, and tells where to go on, or `None` at the end. See [`Handle::visit`](nuthatch_engine::Handle::visit).
+    pub fn walk(&self, from: Cursor, budget: usize, mut show: impl FnMut(Chunk)) -> Option<Cursor> {
+        let (mut page, mut number) = ((from.0 >> 32) as u32, from.0 as u32);
+        let end = self.pages_taken();
+        for _ in 0..budget.max(1) {
+            if page >= end {
+                return None;
+            }
+            match self.chunk_of_page(page, number) {
+                Some((_, chunk)) => {
+                    show(chunk);
+                    number += 1;
+                }
+                None => {
+                    page += 1;
+                    number = 0;
+                }
+            }
+        }
+        Some(Cursor(u64::from(page) << 32 | u64::from(number)))
+    }
+}

@@ -1,0 +1,34 @@
+//! Tests look on while a value is being read, and meddle: in the middle of an operation, on its own thread. Only in
+//! builds with debug assertions.
+
+use std::cell::RefCell;
+
+type Meddler = Box<dyn FnMut()>;
+
+thread_local! {
+    static MEDDLER: RefCell<Option<Meddler>> = const { RefCell::new(None) };
+}
+
+/// Calls `meddler` whenever this thread begins to read a value, but not for what it reads itself, until the
+/// guard is dropped.
+pub fn meddle(meddler: impl FnMut() + 'static) -> Meddling {
+    MEDDLER.set(Some(Box::new(meddler)));
+    Meddling
+}
+
+/// Ends the meddling.
+pub struct Meddling;
+
+impl Drop for Meddling {
+    fn drop(&mut self) {
+        MEDDLER.take();
+    }
+}
+
+/// A value is about to be read.
+pub fn reading() {
+    if let Some(mut meddler) = MEDDLER.take() {
+        meddler();
+        MEDDLER.set(Some(meddler));
+    }
+}

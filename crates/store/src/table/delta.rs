@@ -1,0 +1,143 @@
+//! Numbers: incr and decr.
+//!
+//! A number is written over the old one, under the lock, if its digits fit the chunk; late readers
+//! read again. Otherwise its item takes the place of the old one.
+
+use std::mem::MaybeUninit;
+
+use nuthatch_sync::clock::Time;
+
+use super::{LockedItem, Lookup, PerThread, Step, Table};
+use crate::item::{Fields, Header, Shape, plain_item};
+use crate::slab::fresh::Fresh;
+use nuthatch_engine::number;
+use nuthatch_engine::reply::Reply;
+use nuthatch_engine::request::{Delta, Store, StoreMode};
+use nuthatch_engine::semantics::{apply, permit};
+
+/// incr and decr.
+pub fn delta<T: Table>(
+    table: &T,
+    local: &mut T::Local,
+    lookup: &Lookup<'_>,
+    delta: &Delta,
+) -> Reply {
+    loop {
+        let reply = delta_existing(table, local, lookup, delta);
+        let (Reply::NotFound, Some((initial, expiry))) = (reply, delta.vivify) else {
+            return reply;
+        };
+        let mut digits = number::Digits::default();
+        let add = Store {
+            mode: StoreMode::Add,
+            expiry,
+            new_cas: delta.new_cas,
+            ..Store::set(digits.write(initial))
+        };
+        match table.put(local, lookup, &add) {
+            Reply::Stored(item) => return Reply::Number(initial, item),
+            // Another client was faster: count on from its number.
+            Reply::NotStored => continue,
+            refusal => return refusal,
+        }
+    }
+}
+
+/// Changes the number that is there, or refuses.
+fn delta_existing<T: Table>(
+    table: &T,
+    local: &mut T::Local,
+    lookup: &Lookup<'_>,
+    delta: &Delta,
+) -> Reply {
+    let turn = |local: &mut T::Local, spare: &mut Option<Fresh>| {
+        let Some(held) = table.hold(local, lookup) else {
+            return Step::Done(Reply::NotFound);
+        };
+        let old = *held.header();
+        let number = permit(delta.condition, &old).and_then(|()| number_in(table, &held));
+        let number = match number {
+            Ok(number) => apply(number, delta),
+            Err(refusal) => {
+                held.release();
+                return Step::Done(refusal);
+            }
+        };
+        let mut digits = number::Digits::default();
+        let digits = digits.write(number);
+        let shape = table.shape_of(&old);
+        let changed = Shape {
+            value_len: digits.len(),
+            ..shape
+        };
+        let class = |shape: &Shape| table.store().class_of(shape.head_bytes());
+        if class(&changed) == class(&shape) && (shape.wide || delta.new_cas.is_none()) {
+            let header = overwrite(table, local, lookup.now, held, &changed, digits, delta);
+            return Step::Done(Reply::Number(number, plain_item(&header)));
+        }
+        let wide = Shape::needs_wide(old.flags(), delta.new_cas);
+        let wanted = table.shape(shape.key_len, digits.len(), wide);
+        let Some(fresh) = spare.take_if(|fresh| fresh.shape == wanted) else {
+            held.release();
+            return Step::Wants(wanted);
+        };
+        table.store().write_value(fresh.chunk, &wanted, 0, digits);
+        table.store().carry(held.chunk(), &old, &fresh);
+        let fields = fields_after(table, local, lookup.now, &old, delta);
+        let header = table.replace(local, lookup.now, held, fresh, &fields);
+        Step::Done(Reply::Number(number, plain_item(&header)))
+    };
+    let (Ok(reply) | Err(reply)) = table.with_memory(local, lookup, turn);
+    reply
+}
+
+/// Writes a number over the one in a locked item, and unlocks it.
+fn overwrite<T: Table>(
+    table: &T,
+    local: &mut T::Local,
+    now: Time,
+    held: T::LockedItem<'_>,
+    shape: &Shape,
+    digits: &[u8],
+    delta: &Delta,
+) -> Header {
+    let (store, old) = (table.store(), *held.header());
+    let fields = fields_after(table, local, now, &old, delta);
+    store.write_value(held.chunk(), shape, 0, digits);
+    let header = Header::new(shape, &fields);
+    header.store(&store.arena, held.chunk());
+    table.used(&held);
+    drop(held);
+    local.counters().item_swapped(store, &old, &header);
+    header
+}
+
+/// The fields of a changed number: flags and marks stay.
+fn fields_after<T: Table>(
+    table: &T,
+    local: &mut T::Local,
+    now: Time,
+    old: &Header,
+    delta: &Delta,
+) -> Fields {
+    let expiry = delta.touch.unwrap_or(old.expiry());
+    table.timestamps().note_expiry(expiry);
+    Fields {
+        expiry,
+        sequence: table.sequence_after(local, now, old.sequence()),
+        cas: delta.new_cas,
+        ..old.fields()
+    }
+}
+
+/// The number in an item, or why there is none.
+fn number_in<T: Table>(table: &T, held: &T::LockedItem<'_>) -> Result<u64, Reply> {
+    let shape = table.shape_of(held.header());
+    let mut buffer = [MaybeUninit::new(0); number::DIGITS_MAX];
+    let Some(text) = buffer.get_mut(..shape.value_len) else {
+        return Err(Reply::NotNumeric);
+    };
+    table.store().read_value(held.chunk(), &shape, 0, text);
+    // SAFETY: the buffer started initialised, and `read_value` only writes.
+    number::parse(unsafe { text.assume_init_ref() }).ok_or(Reply::NotNumeric)
+}

@@ -1,0 +1,497 @@
+//! What tables of items in a slab store have in common, however they find a key: changes of an item
+//! that depend on what is there.
+//!
+//! What the new item's size depends on is looked at under the key's lock, memory is fetched without
+//! it, and then it is looked at again: no memory is ever allocated, and so nothing evicted, under a
+//! lock.
+
+mod delta;
+
+use nuthatch_sync::clock::Time;
+
+use crate::count::{ClassCount, Count};
+use crate::eviction::reclaim::{PerThread, Reclaim};
+use crate::item::{Fields, Header, Shape, plain_item};
+use crate::slab::arena::Chunk;
+use crate::slab::fresh::{Fresh, Reserved};
+use crate::slab::pinned::Kept;
+pub use delta::delta;
+use nuthatch_engine::reply::{Item, Replies, Reply};
+use nuthatch_engine::request::{Condition, Expiry, Key, Leave, Read, Removal, Store, StoreMode};
+use nuthatch_engine::semantics::{Concatenated, Rewrite, concatenated, left, permit, wins};
+use nuthatch_engine::{Footprint, Reservation, Value};
+
+/// Of the value of an item that is being changed, so many bytes at most are copied while its key's lock is held.
+const COPY_LOCKED_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
+
+/// How often a longer value is copied before the lock is taken, and found replaced, before it is copied under
+/// the lock after all.
+const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 16 };
+
+/// One request of a batch.
+#[derive(Clone, Copy)]
+pub struct Lookup<'a> {
+    /// The batch's moment.
+    pub now: Time,
+    /// The key that it is about.
+    pub key: Key<'a>,
+    /// Its number in the batch.
+    pub index: usize,
+}
+
+/// A live item, under the lock that keeps it as it is. Dropping it unlocks it as changed.
+pub trait LockedItem {
+    /// Where it lies.
+    fn chunk(&self) -> Chunk;
+    /// Its header.
+    fn header(&self) -> &Header;
+    /// Unlocks it as it was.
+    fn release(self);
+}
+
+/// An item to be made from another, which is copied without its lock.
+struct Draft<'s, 'v> {
+    source: Kept<'s>,
+    rewrite: Rewrite<'v>,
+}
+
+/// A turn of [`Table::with_memory`].
+pub enum Step<T> {
+    /// The last.
+    Done(T),
+    /// It takes memory for an item of this shape to go on: what is there already, or new.
+    Wants(Shape),
+}
+
+/// A table of items in a store, and all that it does in the same way as others.
+///
+/// What hands items and memory from one step to the next is always inlined: they are structures of a
+/// dozen words, which calls would copy.
+pub trait Table: Reclaim {
+    /// A live item, locked.
+    type LockedItem<'t>: LockedItem;
+
+    /// The shape of an item to be made; with `wide` its header has to be the wide one.
+    fn shape(&self, key_len: usize, value_len: usize, wide: bool) -> Shape;
+
+    /// Locks the key's live item. `None` if there is none, and then nothing is locked.
+    fn hold(&self, local: &Self::Local, lookup: &Lookup<'_>) -> Option<Self::LockedItem<'_>>;
+
+    /// Removes the key's item, if it is there and the condition is met.
+    fn delete(&self, local: &mut Self::Local, lookup: &Lookup<'_>, condition: Condition) -> Reply;
+
+    /// Counts a use of a locked item for eviction.
+    fn used(&self, held: &Self::LockedItem<'_>);
+
+    /// Puts a filled item in the place of a locked one, and unlocks. Returns its header.
+    fn replace(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        held: Self::LockedItem<'_>,
+        fresh: Fresh,
+        fields: &Fields,
+    ) -> Header;
+
+    /// Makes a complete item the key's item, if the store's mode and condition allow it.
+    fn publish(
+        &self,
+        local: &mut Self::Local,
+        lookup: &Lookup<'_>,
+        fresh: Fresh,
+        store: &Store<'_>,
+    ) -> Reply;
+
+    /// The shape that an item was made with.
+    fn shape_of(&self, header: &Header) -> Shape {
+        header.shape(self.store().chunk_max())
+    }
+
+    /// What an item of this shape takes.
+    fn footprint_of(&self, shape: &Shape) -> Footprint {
+        Footprint {
+            class: self.store().class_of(shape.head_bytes()) + 1,
+            size: shape.total_bytes(),
+        }
+    }
+
+    /// The sequence of an item that takes the place of another with this one, or of none with 0.
+    fn sequence_after(&self, local: &mut Self::Local, now: Time, above: u64) -> u64 {
+        self.timestamps()
+            .next_sequence(local.sequences(), now, above)
+    }
+
+    /// The fields of an item that a store puts in the place of `found`, dead or alive.
+    #[inline(always)]
+    fn stored(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        store: &Store<'_>,
+        found: Option<Header>,
+        stale: bool,
+    ) -> Fields {
+        // An older cas stores, but the item stays as mortal, and as won, as it was.
+        let kept = found.filter(|_| stale);
+        let above = found.map_or(0, |found| found.sequence());
+        Fields {
+            flags: store.flags,
+            expiry: kept.map_or(store.expiry, |kept| kept.expiry()),
+            sequence: self.sequence_after(local, now, above),
+            cas: store.new_cas,
+            stale,
+            won: kept.is_some_and(|kept| kept.is_won()),
+        }
+    }
+
+    /// Memory for an item, with its key written. Evicts if it must.
+    #[inline(always)]
+    fn allocate(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        key: &Key<'_>,
+        shape: Shape,
+    ) -> Result<Fresh, Reply> {
+        if shape.total_bytes() > self.item_size_max() {
+            return Err(Reply::TooLarge);
+        }
+        let chunk_of = |class| self.allocate_chunk(local, now, class);
+        let chunk = self.store().allocate_item(&shape, chunk_of);
+        let chunk = chunk.map_err(|class| {
+            local.counters().one(Count::OutOfMemory);
+            local.counters().one_in(class, ClassCount::OutOfMemory);
+            Reply::OutOfMemory
+        })?;
+        self.store().begin_fill();
+        let arena = &self.store().arena;
+        arena.write(chunk, shape.key_start(), key.bytes());
+        Ok(Fresh { chunk, shape })
+    }
+
+    /// Memory for an item whose value is still on its way.
+    fn allocate_unfilled(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        key: &Key<'_>,
+        value_len: usize,
+    ) -> Result<Fresh, Reply> {
+        // Before anything is added to it: any number may be asked for.
+        if value_len > self.item_size_max() {
+            return Err(Reply::TooLarge);
+        }
+        // Flags and cas are not known yet: the wide header has room for any.
+        let shape = self.shape(key.bytes().len(), value_len, true);
+        self.allocate(local, now, key, shape)
+    }
+
+    /// Takes turns until one is the last. Each is shown the memory that the one before it wanted,
+    /// and may take it; what is left at the end is freed.
+    #[inline(always)]
+    fn with_memory<T>(
+        &self,
+        local: &mut Self::Local,
+        lookup: &Lookup<'_>,
+        mut turn: impl FnMut(&mut Self::Local, &mut Option<Fresh>) -> Step<T>,
+    ) -> Result<T, Reply> {
+        let mut spare = None;
+        let end = loop {
+            let shape = match turn(local, &mut spare) {
+                Step::Done(end) => break Ok(end),
+                Step::Wants(shape) => shape,
+            };
+            if let Some(unfit) = spare.take_if(|fresh| fresh.shape != shape) {
+                self.store().discard(unfit);
+            }
+            if spare.is_some() {
+                continue;
+            }
+            match self.allocate(local, lookup.now, &lookup.key, shape) {
+                Ok(fresh) => spare = Some(fresh),
+                Err(refusal) => break Err(refusal),
+            }
+        };
+        if let Some(unused) = spare {
+            self.store().discard(unused);
+        }
+        end
+    }
+
+    /// A store of any mode.
+    fn write(&self, local: &mut Self::Local, lookup: &Lookup<'_>, store: &Store<'_>) -> Reply {
+        match store.mode {
+            StoreMode::Append => self.concatenate(local, lookup, store, b"", store.value),
+            StoreMode::Prepend => self.concatenate(local, lookup, store, store.value, b""),
+            StoreMode::Set | StoreMode::Add | StoreMode::Replace => self.put(local, lookup, store),
+        }
+    }
+
+    /// A store that needs nothing of the item that is there.
+    fn put(&self, local: &mut Self::Local, lookup: &Lookup<'_>, store: &Store<'_>) -> Reply {
+        let wide = Shape::needs_wide(store.flags, store.new_cas);
+        let shape = self.shape(lookup.key.bytes().len(), store.value.len(), wide);
+        match self.allocate(local, lookup.now, &lookup.key, shape) {
+            Ok(fresh) => {
+                self.store()
+                    .write_value(fresh.chunk, &fresh.shape, 0, store.value);
+                self.publish(local, lookup, fresh, store)
+            }
+            Err(refusal) => refusal,
+        }
+    }
+
+    /// A store whose value has arrived in pieces.
+    fn commit(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        mut reservation: Reserved<Self>,
+        store: &Store<'_>,
+    ) -> Reply
+    where
+        Self: Sized,
+    {
+        assert_eq!(
+            reservation.missing(),
+            0,
+            "a reservation is committed when it is complete"
+        );
+        assert!(
+            reservation.belongs_to(self),
+            "a reservation is committed to the engine that made it"
+        );
+        let key = reservation.take_key();
+        let key = Key::new(&key, self.hasher());
+        let lookup = &Lookup { now, key, index: 0 };
+        if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
+            // What is there must be copied in any case, so the bytes come out of their place once.
+            let value = &reservation.to_bytes();
+            return self.write(local, lookup, &Store { value, ..*store });
+        }
+        match reservation.take() {
+            Some(fresh) => self.publish(local, lookup, fresh, store),
+            None => Reply::OutOfMemory,
+        }
+    }
+
+    /// Append and prepend.
+    fn concatenate(
+        &self,
+        local: &mut Self::Local,
+        lookup: &Lookup<'_>,
+        store: &Store<'_>,
+        before: &[u8],
+        after: &[u8],
+    ) -> Reply {
+        let alone = self.shape(lookup.key.bytes().len(), store.value.len(), false);
+        if alone.total_bytes() > self.item_size_max() {
+            return Reply::TooLarge;
+        }
+        loop {
+            let rewritten = self.rewrite(local, lookup, |header| {
+                permit(store.condition, header)?;
+                Ok(Rewrite {
+                    new_cas: store.new_cas,
+                    ..Rewrite::of(header, before, true, after)
+                })
+            });
+            match concatenated(rewritten, store) {
+                Concatenated::Stored(item) => {
+                    local.counters().one(Count::Stored);
+                    return Reply::Stored(item);
+                }
+                Concatenated::AddInstead(add) => match self.put(local, lookup, &add) {
+                    // Between the miss and the add another client has stored: append to that.
+                    Reply::NotStored => {}
+                    reply => return reply,
+                },
+                Concatenated::Refused(refusal) => return refusal,
+            }
+        }
+    }
+
+    /// Replaces the key's item by one made from it. `plan` is asked under the lock and may refuse; how much it
+    /// keeps and puts around that does not depend on the item. Missing items are answered with
+    /// `Reply::NotFound`.
+    ///
+    /// A long value that is kept is copied without the lock, from the item, which stays where and what it is
+    /// because it is pinned. Under the lock it is then looked at again. If it has been replaced meanwhile, the
+    /// same is done with the item that is there now, and after some attempts that one is copied under the lock.
+    fn rewrite<'v>(
+        &self,
+        local: &mut Self::Local,
+        lookup: &Lookup<'_>,
+        plan: impl Fn(&Header) -> Result<Rewrite<'v>, Reply>,
+    ) -> Result<Item, Reply> {
+        let mut attempts = 0;
+        // What the memory is wanted for, if it is to be filled before the lock is taken.
+        let mut draft: Option<Draft<'_, 'v>> = None;
+        let turn = |local: &mut Self::Local, spare: &mut Option<Fresh>| {
+            if let (Some(draft), Some(fresh)) = (&draft, &*spare) {
+                let source = &draft.source;
+                self.fill(fresh, source.chunk(), source.header(), &draft.rewrite);
+            }
+            let Some(held) = self.hold(local, lookup) else {
+                return Step::Done(Err(Reply::NotFound));
+            };
+            let rewrite = match plan(held.header()) {
+                Ok(rewrite) => rewrite,
+                Err(refusal) => {
+                    held.release();
+                    return Step::Done(Err(refusal));
+                }
+            };
+            let wide = Shape::needs_wide(rewrite.flags, rewrite.new_cas);
+            let value_len = rewrite.value_len(held.header());
+            let shape = self.shape(lookup.key.bytes().len(), value_len, wide);
+            // While it is pinned no other item can begin there.
+            let filled = draft
+                .as_ref()
+                .is_some_and(|draft| draft.source.chunk() == held.chunk());
+            let long = rewrite.keep && held.header().value_len() > COPY_LOCKED_MAX;
+            let ahead = long && !filled && attempts < ATTEMPTS;
+            match spare.take_if(|fresh| fresh.shape == shape && !ahead) {
+                Some(fresh) => {
+                    if !filled {
+                        self.fill(&fresh, held.chunk(), held.header(), &rewrite);
+                    }
+                    Step::Done(Ok(
+                        self.put_in_place(local, lookup.now, held, fresh, &rewrite)
+                    ))
+                }
+                None if ahead => {
+                    attempts += 1;
+                    let source = Kept::new(self.store(), held.chunk(), held.header());
+                    held.release();
+                    draft = Some(Draft { source, rewrite });
+                    Step::Wants(shape)
+                }
+                None => {
+                    held.release();
+                    draft = None;
+                    Step::Wants(shape)
+                }
+            }
+        };
+        self.with_memory(local, lookup, turn).flatten()
+    }
+
+    /// Fills an item as planned, from one that stays what it is meanwhile: it is locked or pinned.
+    fn fill(&self, fresh: &Fresh, from: Chunk, header: &Header, rewrite: &Rewrite<'_>) {
+        let store = self.store();
+        let mut offset = 0;
+        let mut put = |bytes: &[u8]| {
+            store.write_value(fresh.chunk, &fresh.shape, offset, bytes);
+            offset += bytes.len();
+        };
+        put(rewrite.before);
+        if rewrite.keep {
+            store.each_piece(from, &self.shape_of(header), &mut put);
+        }
+        put(rewrite.after);
+    }
+
+    /// Puts a filled item in the place of the one that it is made from.
+    fn put_in_place(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        held: Self::LockedItem<'_>,
+        fresh: Fresh,
+        rewrite: &Rewrite<'_>,
+    ) -> Item {
+        let old = *held.header();
+        let fields = Fields {
+            flags: rewrite.flags,
+            expiry: rewrite.expiry,
+            sequence: self.sequence_after(local, now, old.sequence()),
+            cas: rewrite.new_cas,
+            stale: rewrite.stale,
+            won: rewrite.won,
+        };
+        self.timestamps().note_expiry(rewrite.expiry);
+        self.store().carry(held.chunk(), &old, &fresh);
+        plain_item(&self.replace(local, now, held, fresh, &fields))
+    }
+
+    /// A removal of any kind.
+    fn remove(&self, local: &mut Self::Local, lookup: &Lookup<'_>, removal: &Removal) -> Reply {
+        if removal.leave == Leave::Nothing {
+            return self.delete(local, lookup, removal.condition);
+        }
+        match self.rewrite(local, lookup, |header| left(removal, header)) {
+            Ok(_) => Reply::Removed,
+            Err(refusal) => refusal,
+        }
+    }
+
+    /// What a read with options changes of a locked item, and of what is told about it. True if it
+    /// changed the item.
+    fn mark(
+        &self,
+        chunk: Chunk,
+        header: &mut Header,
+        item: &mut Item,
+        now: Time,
+        read: &Read,
+    ) -> bool {
+        let mut fields = header.fields();
+        let won = wins(read, item, now);
+        if won {
+            item.won = true;
+            fields.won = true;
+        }
+        if let Some(expiry) = read.touch {
+            item.expiry = expiry;
+            fields.expiry = expiry;
+            self.timestamps().note_expiry(expiry);
+        }
+        let changed = won || read.touch.is_some();
+        if changed {
+            *header = Header::new(&self.shape_of(header), &fields);
+            header.store(&self.store().arena, chunk);
+        }
+        changed
+    }
+
+    /// The fields of an empty item that a read makes and has won, above the sequence of a dead one.
+    fn vivified(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        above: u64,
+        expiry: Expiry,
+        read: &Read,
+    ) -> Fields {
+        self.timestamps().note_expiry(expiry);
+        Fields {
+            flags: 0,
+            expiry,
+            sequence: self.sequence_after(local, now, above),
+            cas: read.new_cas,
+            stale: false,
+            won: true,
+        }
+    }
+}
+
+/// Answers a read with the empty item that it made.
+pub fn answer_vivified<V: Value>(
+    header: &Header,
+    read: &Read,
+    index: usize,
+    replies: &mut dyn Replies<V>,
+) {
+    let item = Item {
+        won: true,
+        won_before: false,
+        ..plain_item(header)
+    };
+    if read.value {
+        replies.begin(index, &item);
+        replies.commit(index);
+    } else {
+        replies.done(index, Reply::Found(item));
+    }
+}

@@ -1,0 +1,199 @@
+//! `nuthatch-lab bench`: the benches, on the engine that is asked for.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use nuthatch_bench::engine::Room;
+use nuthatch_bench::report::print;
+use nuthatch_bench::working_set::Contender;
+use nuthatch_bench::{engine, figures, fill, growth, server, versus, working_set};
+use nuthatch_engine::Engine;
+use nuthatch_engines::{Build, EngineName, EngineSettings, Job, Tuning};
+use nuthatch_program::{Failure, output};
+
+/// The benches.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Engines in process, beside the memory's limit, other crates, or each other
+    Engine(OnEngines),
+    /// How many items a memory limit holds
+    Fill(OnEngine<fill::Options>),
+    /// Load on a server that speaks memcached's protocol or CPServer's
+    Server(server::Options),
+    /// Servers in turn under the same load
+    Versus(versus::Options),
+    /// Tables in Markdown of what other benches printed with --json
+    Figures(figures::Options),
+}
+
+/// Options of a bench, and the engine that it runs on.
+#[derive(Debug, Args)]
+pub struct OnEngine<O: Args> {
+    /// The engine
+    #[arg(long, value_enum, default_value_t)]
+    engine: EngineName,
+    #[command(flatten)]
+    tuning: Tuning,
+    #[command(flatten)]
+    options: O,
+}
+
+/// The engine bench, and the engines that it runs on.
+#[derive(Debug, Args)]
+pub struct OnEngines {
+    /// The engine; with --working-set also several, with commas between
+    #[arg(
+        long = "engine",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "cuckoo"
+    )]
+    engines: Vec<EngineName>,
+    #[command(flatten)]
+    tuning: Tuning,
+    #[command(flatten)]
+    options: engine::Options,
+}
+
+impl Bench {
+    /// Runs it and prints what it found.
+    pub fn run(self) -> Result<(), Failure> {
+        match self {
+            Bench::Engine(bench) => bench.run(),
+            Bench::Fill(bench) => {
+                let checked = bench.tuning.check(&[bench.engine]);
+                checked.map_err(Failure::Usage)?;
+                bench.engine.choose(bench)
+            }
+            Bench::Server(options) => print("server", &server::run(&options)?, options.json),
+            Bench::Versus(options) => {
+                let program = server_program()?;
+                let report = versus::run(&program, &options)?;
+                for warning in report
+                    .rivals
+                    .iter()
+                    .filter_map(|rival| rival.warning.as_ref())
+                {
+                    output::note(&format!("warning: {warning}"));
+                }
+                print("versus", &report, options.json)
+            }
+            Bench::Figures(options) => Ok(figures::run(&options)?),
+        }
+    }
+}
+
+impl OnEngines {
+    fn run(self) -> Result<(), Failure> {
+        let checked = self.tuning.check(&self.engines);
+        checked.map_err(Failure::Usage)?;
+        let Self {
+            engines,
+            tuning,
+            options,
+        } = self;
+        if !options.paper.working_set.is_empty() {
+            let contenders: Vec<Contender> = engines
+                .iter()
+                .map(|&engine| {
+                    let (clients, tuning) = tuning.divided(engine, options.threads);
+                    engine.choose(Contending {
+                        engine,
+                        tuning,
+                        clients,
+                    })
+                })
+                .collect();
+            let report = working_set::run(&contenders, &options)?;
+            return print("working_set", &report, options.json);
+        }
+        match engines[..] {
+            [engine] => engine.choose(OnEngine {
+                engine,
+                tuning,
+                options,
+            }),
+            _ => {
+                let words = "--engine: one; several are compared with --working-set";
+                Err(Failure::usage(words))
+            }
+        }
+    }
+}
+
+/// An engine's part in a comparison.
+struct Contending {
+    engine: EngineName,
+    tuning: Tuning,
+    clients: usize,
+}
+
+impl Job for Contending {
+    type Output = Contender;
+
+    fn run<E: Engine>(self, build: Build<E>) -> Contender {
+        let Self {
+            engine,
+            tuning,
+            clients,
+        } = self;
+        Contender::new(clients, move |room| {
+            let tuning = tuning.for_small_items(engine, room.memory);
+            build(&for_bench(engine, &tuning, room))
+        })
+    }
+}
+
+impl Job for OnEngine<engine::Options> {
+    type Output = Result<(), Failure>;
+
+    fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
+        let Self {
+            engine,
+            tuning,
+            options,
+        } = self;
+        let build = |room| build(&for_bench(engine, &tuning, room));
+        match options.grow {
+            Some(grow) => print("growth", &growth::run(build, grow, &options)?, options.json),
+            None => print("engine", &engine::run(build, &options)?, options.json),
+        }?;
+        Ok(())
+    }
+}
+
+impl Job for OnEngine<fill::Options> {
+    type Output = Result<(), Failure>;
+
+    fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
+        let Self {
+            engine,
+            tuning,
+            options,
+        } = self;
+        let build = |room| build(&for_bench(engine, &tuning, room));
+        print("fill", &fill::run(build, &options)?, options.json)
+    }
+}
+
+/// The settings of an engine under measurement: as a server has it, but with this room.
+fn for_bench(name: EngineName, tuning: &Tuning, room: Room) -> EngineSettings {
+    EngineSettings {
+        name,
+        memory_limit: room.memory,
+        initial_items: room.items,
+        tuning: tuning.clone(),
+        ..EngineSettings::default()
+    }
+}
+
+/// The server: `nuthatch` beside this program, or else wherever the system finds it.
+fn server_program() -> Result<PathBuf, String> {
+    let this = std::env::current_exe().map_err(|error| error.to_string())?;
+    let beside = this.with_file_name("nuthatch");
+    Ok(if beside.is_file() {
+        beside
+    } else {
+        PathBuf::from("nuthatch")
+    })
+}

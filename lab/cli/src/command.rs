@@ -1,0 +1,89 @@
+//! The command line of the laboratory.
+
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use nuthatch_program::{Failure, output};
+
+use crate::bench::Bench;
+use crate::flow::Flow;
+use crate::hash::Hash;
+
+/// Measures and explains caches: engines, servers, flow caches, hash functions.
+#[derive(Debug, Parser)]
+#[command(name = "nuthatch-lab", version)]
+pub struct CommandLine {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure engines and servers
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Compare flow caches: on captures, on made-up keys, under attack
+    #[command(subcommand)]
+    Flow(Flow),
+    /// Find the hash function and the table size that suit a set of keys
+    #[command(subcommand)]
+    Hash(Hash),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// Prints completions.
+pub fn completions(shell: Shell) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(
+        shell,
+        &mut CommandLine::command(),
+        "nuthatch-lab",
+        &mut text,
+    );
+    output::print_bytes(&text)
+}
+
+/// Prints the manual page.
+pub fn man() -> Result<(), Failure> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(CommandLine::command()).render(&mut text)?;
+    output::print_bytes(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<CommandLine, clap::Error> {
+        CommandLine::try_parse_from(std::iter::once("nuthatch-lab").chain(line.split_whitespace()))
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn benches_take_what_they_are_documented_with() {
+        for line in [
+            "bench engine --engine cuckoo --items 10 --key-size 16 --value-size 32 --threads 1 \
+             --batch 32 --get-ratio 1 --dist zipf --seconds 1 --memory 64M --rivals --json",
+            "bench engine --engine cuckoo-paper --grow 1000000:16000000",
+            "bench fill --memory 64M --key-size 16 --value-size 32",
+            "bench server --target 127.0.0.1:1 --pid 1 --conns 5 --pipeline 100 --multiget 1 \
+             --get-ratio 0.5 --keys 10 --value-size 32 --seconds 1 --threads 1 --json",
+            "bench versus --rival memcached --rounds 3 --ours -t --conns 5",
+        ] {
+            parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+        assert!(parse("bench versus").is_err());
+        assert!(parse("").is_err());
+    }
+}

@@ -1,0 +1,31 @@
+//! `nuthatch-lab flow`: flow caches, judged in front of a packet pipeline.
+
+use clap::Subcommand;
+use nuthatch_pipeline::{attack, bench, replay, theory};
+
+use nuthatch_program::Failure;
+
+/// What to do with flow caches.
+#[derive(Debug, Subcommand)]
+pub enum Flow {
+    /// Send captures or generated packets through the pipeline, once for each design
+    Replay(replay::Options),
+    /// Measure the tables alone, by the parameters of the paper
+    Bench(bench::Options),
+    /// Print the hit rates that the analysis expects
+    Theory(theory::Options),
+    /// Scan beside normal traffic, each packet a new flow
+    Attack(attack::Options),
+}
+
+impl Flow {
+    /// Does it, and prints what it found.
+    pub fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Replay(options) => replay::run(&options),
+            Self::Bench(options) => bench::run(&options),
+            Self::Theory(options) => theory::run(&options),
+            Self::Attack(options) => attack::run(&options),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The binary `nuthatch-lab`: measures and explains.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod command;
+mod flow;
+mod hash;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use nuthatch_program::output;
+
+use command::{Command, CommandLine};
+
+fn main() -> ExitCode {
+    // Ends by itself, with 2, for what is not a command line, and with 0 for help and version.
+    let outcome = match CommandLine::parse().command {
+        Command::Bench(bench) => bench.run(),
+        Command::Flow(flow) => flow.run(),
+        Command::Hash(hash) => hash.run(),
+        Command::Completions { shell } => command::completions(shell),
+        Command::Man => command::man(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::note(&failure.to_string());
+            failure.exit_code()
+        }
+    }
+}

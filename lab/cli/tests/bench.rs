@@ -1,0 +1,310 @@
+//! `nuthatch-lab bench` from outside: what it prints, what it refuses, and what it leaves alone.
+
+use std::net::TcpStream;
+use std::process::{Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+#[path = "../../../crates/cli/tests/running/mod.rs"]
+mod running;
+
+use running::*;
+
+const LAB: &str = env!("CARGO_BIN_EXE_nuthatch-lab");
+
+fn run_lab(line: &str) -> Output {
+    let words = line.split_whitespace();
+    Command::new(LAB).args(words).output().unwrap()
+}
+
+/// What it prints if it succeeds.
+fn lab(line: &str) -> String {
+    let output = run_lab(line);
+    assert!(output.status.success(), "{line}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn values_that_are_refused_end_with_2() {
+    for line in [
+        "bench",
+        "-p 11211",
+        "bench engine --items 0",
+        "bench engine --engine cuckoo,chained",
+        "bench engine --memory 1k",
+        "bench engine --key-size 251",
+        "bench engine --working-set 64k --threads 0",
+        "bench engine --working-set 64k --eviction random",
+        "bench fill --eviction random",
+        "bench fill --memory 1k",
+        "bench fill --value-size 0",
+        "bench server --target nobody",
+        "bench server --seconds nan",
+        "bench server --protocol cpserver --multiget 2",
+        "bench server --protocol cpserver --get-ratio 0",
+        "bench versus --rival true --rounds 0",
+    ] {
+        let output = run_lab(line);
+        assert_eq!(output.status.code(), Some(2), "{line}: {output:?}");
+    }
+}
+
+#[test]
+fn what_does_not_work_ends_with_1() {
+    let output = run_lab("bench server --target 127.0.0.1:1");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn version_completions_and_manual() {
+    assert_eq!(
+        lab("-V"),
+        format!("nuthatch-lab {}\n", env!("CARGO_PKG_VERSION"))
+    );
+    assert!(lab("completions bash").contains("nuthatch-lab"));
+    assert!(lab("man").contains(".TH nuthatch-lab 1"));
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    for line in [
+        "completions bash",
+        "man",
+        "-h",
+        "bench fill --memory 2M --value-size 400",
+        "flow theory",
+        "hash size --memory 1G",
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let words = line.split_whitespace();
+        let mut command = Command::new(LAB);
+        let output = command.args(words).stdout(writer).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*said), (Some(0), ""), "{line}");
+    }
+}
+
+#[test]
+fn cpservers_clients_are_measured() {
+    let running = Running::start("-p 0 -l 127.0.0.1 -t 2 --cpserver 127.0.0.1:0");
+    for (protocol, load) in [
+        ("cpserver", "--get-ratio 0.7 --pipeline 100"),
+        ("cpserver-extended", "--get-ratio 0 --pipeline 3"),
+        ("cpserver-extended", "--get-ratio 0.7 --threads 2"),
+    ] {
+        let report = lab(&format!(
+            "bench server --target {} --protocol {protocol} {load} --conns 4 --keys 1000 \
+             --value-size 8 --seconds 0.1 --json",
+            running.cpserver_address()
+        ));
+        assert!(report.contains("\"misses\":0,"), "{report}");
+        assert!(!report.contains("\"stored\":0,"), "{report}");
+    }
+}
+
+#[test]
+fn an_interrupted_bench_ends_its_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    let rival = format!(
+        "{} -l 127.0.0.1 -p {{port}} -t 1 -P {}",
+        nuthatch().display(),
+        pid.display()
+    );
+    let mut bench = Command::new(LAB)
+        .args(["bench", "versus", "--rival", &rival, "--seconds", "100000"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !pid.exists() {
+        assert!(bench.try_wait().unwrap().is_none(), "it ended at once");
+        std::thread::yield_now();
+    }
+    kill(Pid::from_raw(bench.id() as i32), Signal::SIGTERM).unwrap();
+    let output = bench.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));
+    assert!(!pid.exists(), "the rival still runs");
+}
+
+#[test]
+fn the_server_bench_measures_a_server() {
+    let running = Running::start("-l 127.0.0.1 -p 0 -t 1");
+    let (target, pid) = (running.address(), running.child.id());
+    let report = lab(&format!(
+        "bench server --target {target} --pid {pid} --conns 2 --pipeline 5 --multiget 3 \
+         --get-ratio 0.9 --keys 1000 --value-size 32 --seconds 0.1 --json"
+    ));
+    for name in [
+        "ops_per_s",
+        "p50_us",
+        "p90_us",
+        "p99_us",
+        "p999_us",
+        "max_us",
+        "hits",
+        "misses",
+        "server_cpu_us_per_op",
+    ] {
+        assert!(report.contains(&format!("\"{name}\":")), "{name}: {report}");
+    }
+    assert!(report.contains("\"misses\":0,"), "{report}");
+}
+
+#[test]
+fn versus_compares_servers() {
+    let rival = format!("{} -l 127.0.0.1 -p {{port}} -t 1", nuthatch().display());
+    let output = Command::new(LAB)
+        .args(["bench", "versus", "--rival", &rival, "--rival", &rival])
+        .args(["--rounds", "2", "--json"])
+        .args(["--ours", "-l 127.0.0.1 -p {port} -t 1"])
+        .args(["--conns", "2", "--keys", "500", "--seconds", "0.1"])
+        .output()
+        .unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    for (name, times) in [
+        ("\"ratio_ops_per_s\":{\"median\":", 2),
+        ("\"ratio_server_cpu\":{\"median\":", 2),
+        ("\"version\":\"1.6.45-nuthatch-", 3),
+        ("\"compiler\":\"rustc ", 1),
+        ("\"kernel\":\"Linux ", 1),
+        ("\"processor\":\"", 1),
+    ] {
+        assert_eq!(report.matches(name).count(), times, "{name}: {report}");
+    }
+}
+
+#[test]
+fn figures_are_tables_of_what_benches_found() {
+    let rival = format!(
+        "{} -l 127.0.0.1 -p {{port}} -t 1 -m 8",
+        nuthatch().display()
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let found = folder.path().join("found.jsonl");
+    let mut lines = lab("bench engine --items 2000 --rivals --seconds 0.05 --rounds 2 --json");
+    for words in [
+        &[
+            "versus",
+            "--rounds",
+            "1",
+            "--seconds",
+            "0.05",
+            "--keys",
+            "500",
+        ][..],
+        &["fill", "--memory", "8M"],
+    ] {
+        let output = Command::new(LAB)
+            .arg("bench")
+            .args(words)
+            .args(["--rival", &rival, "--json"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        lines += &String::from_utf8_lossy(&output.stdout);
+    }
+    // A server of ours holds as many items as the engine does in process.
+    let held: Vec<f64> = lines
+        .split("\"items_before_eviction\":")
+        .skip(1)
+        .map(|rest| rest.split([',', '}']).next().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(held.len(), 2, "{lines}");
+    assert!((0.8..1.25).contains(&(held[1] / held[0])), "{held:?}");
+
+    std::fs::write(&found, lines).unwrap();
+    let found = found.display();
+    let tables = lab(&format!("bench figures --from {found} --commit abc"));
+    for part in [
+        "(abc), rustc ",
+        "| / quick_cache ",
+        "| byte strings: GET, 32 at a time |",
+    ] {
+        assert!(tables.contains(part), "{part}: {tables}");
+    }
+    let tables = lab(&format!("bench figures --from {found} --detail"));
+    for part in [
+        "| nuthatch::Cache ",
+        "| GET, one at a time | memcached 1.6.45-nuthatch-",
+    ] {
+        assert!(tables.contains(part), "{part}: {tables}");
+    }
+    let missing = Command::new(LAB)
+        .args(["bench", "figures", "--from", "/no/such/file"])
+        .output()
+        .unwrap();
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("/no/such/file: "));
+}
+
+#[test]
+fn engines_are_compared_over_working_sets() {
+    let engines = ["cphash", "lockhash", "chained", "chained-global", "cuckoo"];
+    let report = lab(&format!(
+        "bench engine --engine {} --working-set 64k,256k --threads 2 --seconds 0.02 --rounds 1 \
+         --server-threads 1 --json",
+        engines.join(",")
+    ));
+    for engine in engines {
+        let name = format!("\"engine\":\"{engine}\"");
+        assert_eq!(report.matches(&name).count(), 2, "{engine}: {report}");
+    }
+    assert_eq!(
+        report.matches("\"lines_sent_per_op\":").count(),
+        2,
+        "{report}"
+    );
+    let report = lab("bench engine --engine chained,cuckoo --working-set 64k --seconds 0.02");
+    assert!(report.contains("working set 64 KiB, 512 keys"), "{report}");
+}
+
+#[test]
+fn engine_benches_measure_the_engine() {
+    for engine in ["cuckoo", "cuckoo-paper", "lockhash", "chained-clock"] {
+        let report = lab(&format!(
+            "bench engine --engine {engine} --items 5000 --seconds 0.05 --rounds 1 --json"
+        ));
+        assert!(
+            report.contains(&format!("\"engine\":\"{engine}\"")),
+            "{report}"
+        );
+        assert!(report.contains("\"hit_ratio\":1.0,"), "{report}");
+        let report = lab(&format!("bench engine --engine {engine} --grow 2000:9000"));
+        assert!(report.contains("2000 to 9000 items"), "{report}");
+        let report = lab(&format!(
+            "bench fill --engine {engine} --memory 8M --value-size 400"
+        ));
+        assert!(report.contains("in 8 MiB"), "{report}");
+    }
+}
+
+#[test]
+fn the_bench_leaves_a_foreign_servers_items_alone() {
+    let running = Running::start("-l 127.0.0.1 -p 0 -t 1");
+    let address = running.address();
+    let load = format!("bench server --target {address} --conns 1 --keys 100 --seconds 0.05");
+    // The very key that the load begins with.
+    let mine = "set kkkkkkkkkkkkkkk0 0 0 4\r\nmine\r\nquit\r\n";
+    assert_eq!(
+        talk(TcpStream::connect(address).unwrap(), mine),
+        "STORED\r\n"
+    );
+    let output = run_lab(&load);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("holds 1 items") && said.contains("--overwrite"),
+        "{said}"
+    );
+    assert_eq!(
+        running.ask("get kkkkkkkkkkkkkkk0\r\nquit\r\n"),
+        "VALUE kkkkkkkkkkkkkkk0 0 4\r\nmine\r\nEND\r\n"
+    );
+    let report = lab(&format!("{load} --overwrite --json"));
+    assert!(report.contains("\"misses\":0,"), "{report}");
+    assert_ne!(running.stat("", "curr_items"), "1");
+}

@@ -1,0 +1,465 @@
+//! `nuthatch-lab hash` from outside: what it prints, what it refuses, what it leaves behind.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const LAB: &str = env!("CARGO_BIN_EXE_nuthatch-lab");
+
+fn run(words: &[&str]) -> Output {
+    Command::new(LAB).arg("hash").args(words).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Ends with this code, and says why in one line on standard error and nothing on standard output.
+fn refused(output: &Output, code: i32, why: &str) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    assert!(said.contains(why), "`{why}` in {said}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+}
+
+/// Analyses keys that come on standard input.
+fn analyze(keys: &[u8], words: &[&str]) -> Output {
+    let mut child = Command::new(LAB)
+        .args(["hash", "analyze", "--keys", "-"])
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that refuses its options does not read; then the pipe may be closed.
+    let _ = child.stdin.take().unwrap().write_all(keys);
+    child.wait_with_output().unwrap()
+}
+
+fn numbers(count: u64) -> Vec<u8> {
+    let lines: String = (0..count).map(|number| format!("{number}\n")).collect();
+    lines.into_bytes()
+}
+
+/// The value of a field in a line of JSON.
+fn field(line: &serde_json::Value, name: &str) -> f64 {
+    line[name]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{name} in {line}"))
+}
+
+fn json(output: &Output) -> Vec<serde_json::Value> {
+    let text = stdout(output);
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn json_has_one_object_a_function() {
+    for buckets in ["auto", "16384"] {
+        let words = ["--format", "u64", "--json", "--buckets", buckets];
+        let lines = json(&analyze(&numbers(10_000), &words));
+        assert!(lines.len() > 10);
+        for line in &lines {
+            assert_eq!(field(line, "buckets"), 16_384.0);
+            assert_eq!(field(line, "items"), 10_000.0);
+            for name in [
+                "searched_hit",
+                "searched_miss",
+                "chi_squared",
+                "ns_per_key",
+                "largest",
+            ] {
+                assert!(field(line, name).is_finite());
+            }
+            let rows = line["histogram"].as_array().unwrap();
+            let sum = |name| {
+                rows.iter()
+                    .map(|row| row[name].as_u64().unwrap())
+                    .sum::<u64>()
+            };
+            assert_eq!((sum("buckets"), sum("items")), (16_384, 10_000));
+            let empty = rows[0]["buckets"].as_u64().unwrap();
+            assert_eq!(line["used_buckets"].as_u64(), Some(16_384 - empty));
+        }
+        let find = |name: &str| lines.iter().find(|line| line["function"] == name).unwrap();
+        // Consecutive numbers: identity keeps them apart, and a 64-bit word wants a larger constant.
+        assert_eq!(field(find("identity"), "largest"), 1.0);
+        assert_eq!(field(find("identity"), "searched_miss"), 0.0);
+        assert!(field(find("mult-top-64"), "largest") > 1000.0);
+        let perfect = 1.0 + 9_999.0 / 32_768.0;
+        assert!((field(find("rapidhash-seeded"), "searched_hit") - perfect).abs() < 0.02);
+        assert_eq!(
+            lines
+                .iter()
+                .filter(|line| line["recommended"] == true)
+                .count(),
+            1
+        );
+        assert_eq!(lines[0]["recommended"], true);
+    }
+}
+
+#[test]
+fn text_has_the_papers_histogram_and_one_line_of_advice() {
+    let text = stdout(&analyze(
+        &numbers(1000),
+        &["--format", "u64", "--functions", "xxh3,identity"],
+    ));
+    assert_eq!(text.matches("hash table histogram:").count(), 2);
+    assert!(
+        text.contains("size    buckets       items sum-pct"),
+        "{text}"
+    );
+    assert!(text.contains("hash table contains 1000 objects"));
+    let advice = text.lines().last().unwrap();
+    assert!(advice.starts_with("take identity: "), "{advice}");
+}
+
+#[test]
+fn a_collector_and_an_analysis_are_joined_by_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut names, mut pages) = (0, 0);
+    for directory in 0..20 {
+        let path = folder.path().join(format!("directory-{directory}"));
+        fs::create_dir(&path).unwrap();
+        names += 1;
+        for file in 0..directory {
+            fs::write(path.join(format!("file\n{file}")), vec![1; file * 3000]).unwrap();
+            names += 1;
+            pages += (file * 3000).div_ceil(4096);
+        }
+    }
+    let root = folder.path().to_str().unwrap();
+    for (kind, keys) in [
+        ("dentries", names),
+        ("inodes", names + 1),
+        ("page-cache", pages),
+    ] {
+        let collected = run(&["collect", kind, root]);
+        let text = stdout(&collected);
+        assert!(
+            text.ends_with(&format!("# end: {keys}\n")),
+            "{kind}: {text}"
+        );
+        // The file says its format itself.
+        let lines = json(&analyze(&collected.stdout, &["--json"]));
+        assert_eq!(field(&lines[0], "items"), keys as f64, "{kind}");
+        // A part of it is analysed, and said to be one.
+        let part = text.lines().take(10).collect::<Vec<_>>().join("\n");
+        let analysed = analyze(part.as_bytes(), &[]);
+        assert!(analysed.status.success());
+        assert!(String::from_utf8_lossy(&analysed.stderr).contains("no end mark after 9 keys"));
+    }
+    let limited = stdout(&run(&["collect", "dentries", root, "--limit", "7"]));
+    assert_eq!(limited.lines().count(), 7 + 2);
+}
+
+#[test]
+fn blocks_come_from_the_file_system_or_it_is_said_to_have_none() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::File::create(folder.path().join("file"))
+        .and_then(|mut file| {
+            file.write_all(&vec![1; 100_000])?;
+            file.sync_all()
+        })
+        .unwrap();
+    let output = run(&["collect", "blocks", folder.path().to_str().unwrap()]);
+    match output.status.code() {
+        Some(0) => {
+            let lines = json(&analyze(&output.stdout, &["--json", "--format", "block"]));
+            assert!(field(&lines[0], "items") >= 25.0, "{lines:?}");
+        }
+        _ => refused_late(&output, "FIEMAP"),
+    }
+}
+
+/// Ends with 1 after it had begun to write.
+fn refused_late(output: &Output, why: &str) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(why), "`{why}` in {said}");
+}
+
+#[test]
+fn bad_keys_end_with_1() {
+    for (keys, words, why) in [
+        (&b""[..], &["--format", "u64"][..], "no keys"),
+        (b"# nothing\n\n", &["--format", "u64"], "no keys"),
+        (b"7\n", &["--format", "u64"], "one key says nothing"),
+        (
+            b"7\n",
+            &["--format", "u64", "--buckets", "8"],
+            "one key says nothing",
+        ),
+        (b"7\n7\n7\n", &["--format", "u64"], "all 3 keys are equal"),
+        (
+            b"7\n7\n7\n",
+            &["--format", "u64", "--buckets", "8"],
+            "all 3 keys are equal",
+        ),
+        (
+            b"7\nseven\n",
+            &["--format", "u64"],
+            "line 2: `seven` is not a number",
+        ),
+        (
+            b"1 2 3\n",
+            &["--format", "inode"],
+            "two numbers are expected, not 3",
+        ),
+        (
+            b"abc\n",
+            &["--format", "hex"],
+            "not an even number of hexadecimal digits",
+        ),
+        (b"123456789", &["--format", "u64le"], "1 bytes into a key"),
+        (
+            b"same\nsame",
+            &["--format", "lines"],
+            "all 2 keys are equal",
+        ),
+    ] {
+        refused(&analyze(keys, words), 1, why);
+    }
+    refused(
+        &run(&["analyze", "--keys", "/no/such/file"]),
+        1,
+        "/no/such/file: No such file",
+    );
+    refused(&run(&["analyze", "--keys", "/"]), 1, "a directory");
+}
+
+#[test]
+fn bad_usage_ends_with_2() {
+    for (words, why) in [
+        (&["--buckets", "0"][..], "holds nothing"),
+        (&["--buckets", "-1"], "unexpected argument"),
+        (&["--buckets", "many"], "a number of buckets, or auto"),
+        (&["--buckets", "8589934592"], "at most"),
+        (&["--buckets", "4294967296"], "name fewer"),
+        (&["--format", "words"], "invalid value"),
+        (&["--functions", "md5"], "no md5; there are: page-shift-add"),
+        (
+            &["--functions", "buffer-xor", "--format", "u64"],
+            "takes no number keys",
+        ),
+        (
+            &[
+                "--functions",
+                "mult-11",
+                "--format",
+                "u64",
+                "--buckets",
+                "1000",
+            ],
+            "1000 buckets: not a power of two (the next are 512 and 1024)",
+        ),
+    ] {
+        refused(&analyze(b"1\n2\n", words), 2, why);
+    }
+    refused(
+        &analyze(b"# nuthatch keys: inode\n1 2\n", &["--format", "block"]),
+        2,
+        "of the format inode",
+    );
+    refused(&run(&["analyze"]), 2, "--keys");
+    refused(&run(&["size", "--memory", "none"]), 2, "a size such as 64M");
+    refused(
+        &run(&["size", "--memory", "64M", "--items", "0"]),
+        2,
+        "--items",
+    );
+}
+
+#[test]
+fn a_table_that_is_no_power_of_two_leaves_the_masks_out() {
+    let output = analyze(&numbers(3000), &["--format", "u64", "--buckets", "1000"]);
+    let text = stdout(&output);
+    assert!(
+        text.contains("left out, since they need a power of two: steiner, mult-11"),
+        "{text}"
+    );
+    assert!(text.contains("3000 number keys in 1000 buckets"));
+}
+
+#[test]
+fn keys_with_any_byte() {
+    let hex: String = (0..300)
+        .map(|number| format!("{number:04x}000a\n"))
+        .collect();
+    let lines = json(&analyze(hex.as_bytes(), &["--format", "hex", "--json"]));
+    assert_eq!(field(&lines[0], "items"), 300.0);
+    let binary: Vec<u8> = (0..300_u64)
+        .flat_map(|number| (number * 10).to_le_bytes())
+        .collect();
+    let lines = json(&analyze(&binary, &["--format", "u64le", "--json"]));
+    assert_eq!(field(&lines[0], "items"), 300.0);
+    // In lines any byte but a newline is part of a key, and a key twice is one.
+    let words = ["--format", "lines", "--json", "--functions", "fnv-1a"];
+    let lines = json(&analyze(b"a\0b\n\n#\na\0b\n\xff", &words));
+    assert_eq!(field(&lines[0], "items"), 4.0);
+}
+
+#[test]
+fn files_appear_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, out) = (folder.path().join("tree"), folder.path().join("out"));
+    for path in [&tree, &tree.join("closed"), &out] {
+        fs::create_dir(path).unwrap();
+    }
+    fs::write(tree.join("seen"), "x").unwrap();
+    let keys = out.join("keys");
+    let collect = |more: &[&str]| {
+        let words = [
+            "collect",
+            "dentries",
+            tree.to_str().unwrap(),
+            "-o",
+            keys.to_str().unwrap(),
+        ];
+        run(&[&words[..], more].concat())
+    };
+    assert!(collect(&[]).status.success());
+    let before = fs::read_to_string(&keys).unwrap();
+    assert!(before.ends_with("# end: 2\n"), "{before}");
+
+    // A directory that cannot be read: what was there stays, unless it may be left out. Root reads all.
+    fs::set_permissions(tree.join("closed"), PermissionsExt::from_mode(0o000)).unwrap();
+    if fs::read_dir(tree.join("closed")).is_err() {
+        fs::write(tree.join("another"), "x").unwrap();
+        refused(&collect(&[]), 1, "closed");
+        assert_eq!(fs::read_to_string(&keys).unwrap(), before);
+        assert!(collect(&["--skip-unreadable"]).status.success());
+        assert!(fs::read_to_string(&keys).unwrap().ends_with("# end: 3\n"));
+    }
+    fs::set_permissions(tree.join("closed"), PermissionsExt::from_mode(0o755)).unwrap();
+
+    // A figure of keys that turn out to be bad is not begun.
+    let svg = out.join("figure.svg");
+    let words = ["--format", "u64", "--svg", svg.to_str().unwrap()];
+    refused(&analyze(b"1\nx\n", &words), 1, "line 2");
+    assert!(analyze(&numbers(100), &words).status.success());
+    assert!(fs::read_to_string(&svg).unwrap().starts_with("<svg"));
+    // A figure that cannot be written: nothing was printed either.
+    let words = ["--format", "u64", "--svg", "/no/such/folder/figure.svg"];
+    refused(&analyze(&numbers(100), &words), 1, "/no/such/folder");
+    assert_eq!(names(&out), ["figure.svg", "keys"]);
+    refused(
+        &run(&["collect", "inodes", "/no/such/root"]),
+        1,
+        "/no/such/root",
+    );
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+    let mut names: Vec<String> = entries
+        .map(|entry| name(entry).into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn whoever_reads_may_leave() {
+    let folder = tempfile::tempdir().unwrap();
+    for file in 0..2000 {
+        fs::write(
+            folder
+                .path()
+                .join(format!("a-file-with-a-long-name-{file}")),
+            "",
+        )
+        .unwrap();
+    }
+    let mut child = Command::new(LAB)
+        .args(["hash", "collect", "dentries"])
+        .arg(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn sizes_of_the_papers_machine() {
+    let text = stdout(&run(&["size", "--memory", "64M", "--items", "16384"]));
+    assert!(text.contains("Linux 2.2.16 (from pages)"), "{text}");
+    assert!(text.contains("room for one item a KiB of memory"), "{text}");
+    let lines = json(&run(&[
+        "size", "--memory", "64M", "--items", "16384", "--json",
+    ]));
+    let pages = |rule: &str| {
+        let is = |line: &&serde_json::Value| {
+            line["table"] == "page cache" && line["rule"].as_str().unwrap().contains(rule)
+        };
+        lines.iter().find(is).unwrap()["buckets"].as_u64().unwrap()
+    };
+    assert_eq!(pages("2.2.5"), 2048);
+    assert_eq!(pages("from pages"), 16_384);
+    assert_eq!(pages("half"), 8192);
+    assert_eq!(pages("a quarter"), 4096);
+    // This machine's own memory.
+    assert!(stdout(&run(&["size"])).contains("MiB of memory"));
+}
+
+#[test]
+fn figures_are_drawn_from_any_tree() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    for directory in 0..30 {
+        let path = tree.join(format!("directory-{directory}"));
+        fs::create_dir_all(&path).unwrap();
+        for file in 0..10 {
+            fs::write(path.join(format!("file-{file}")), vec![1; 9000]).unwrap();
+        }
+    }
+    let figures = folder.path().join("figures");
+    let (root, to) = (tree.to_str().unwrap(), figures.to_str().unwrap());
+    let text = stdout(&run(&[
+        "figures", "--quick", "--root", root, "--output", to,
+    ]));
+    for title in [
+        "Histograms 1 and 3",
+        "Histogram 5",
+        "Table 1",
+        "Table 5",
+        "Section 4",
+    ] {
+        assert!(text.contains(title), "{title}");
+    }
+    let drawn = names(&figures);
+    for name in [
+        "histograms-1-3.svg",
+        "histograms-2-4.svg",
+        "search-lengths.svg",
+        "table-3.svg",
+    ] {
+        assert!(
+            drawn.iter().any(|other| other == name),
+            "{name} in {drawn:?}"
+        );
+    }
+    let empty = folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let refused = run(&[
+        "figures",
+        "--quick",
+        "--root",
+        empty.to_str().unwrap(),
+        "--output",
+        to,
+    ]);
+    assert_eq!(refused.status.code(), Some(1));
+}

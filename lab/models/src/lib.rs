@@ -1,0 +1,1 @@
+//! The models stand in `tests/loom`: this library is empty.

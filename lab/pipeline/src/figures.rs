@@ -1,0 +1,350 @@
+//! The commands' figures: each question has the chart that answers it.
+
+use nuthatch_bench::report::Spread;
+use nuthatch_flow::{Layout, theory};
+use nuthatch_plot::{
+    Axis, Bar, BarChart, Curve, DotChart, DotGroup, DotRow, Estimate, Layer, LineChart, Mark,
+    Panel, PanelChart, PanelX, PlotError, Tone,
+};
+
+use crate::{attack, bench, cycles, replay};
+
+/// Points of a curve that is computed.
+const STEPS: u32 = 60;
+/// Stages in a packet's order: the name of its cycles, and what a figure calls it.
+const STAGES: [(&str, &str); 6] = [
+    ("parse", "parse"),
+    ("microflow", "microflow cache"),
+    ("megaflow", "megaflow cache"),
+    ("classifier", "classifier"),
+    ("insert", "insert"),
+    ("action", "action"),
+];
+
+/// Lines of the expected hit rates, between the least and the greatest of these factors.
+pub(crate) fn expected(factors: &[f64]) -> Result<String, PlotError> {
+    let steps = steps(factors);
+    let curve = |name: String, rate: &dyn Fn(f64) -> f64| Curve {
+        name,
+        points: steps.iter().map(|&factor| (factor, rate(factor))).collect(),
+    };
+    let mut curves = vec![curve("ideal".to_owned(), &theory::ideal)];
+    curves.extend(Layout::ALL.iter().map(|&layout| {
+        let rate = move |factor| theory::hit_rate(layout, factor);
+        curve(layout.to_string(), &rate)
+    }));
+    LineChart {
+        title: "Expected hit rate of each layout".to_owned(),
+        note: "equally likely keys, after a long warm-up; ideal: every entry is used".to_owned(),
+        x: Axis::linear("keys / entry"),
+        y: Axis::linear("hit rate"),
+        curves,
+    }
+    .svg()
+}
+
+/// The measured hit rates: over the factors, if there are several, otherwise a dot for each design.
+pub(crate) fn hit_rates(
+    rows: &[bench::Measurement],
+    options: &bench::Options,
+) -> Result<String, PlotError> {
+    let designs = Designs::of(rows, options);
+    let title = format!("Hit rate, {} keys", options.skew.name());
+    if options.oversubscription.len() < 2 {
+        return dots_of_designs(rows, &designs, title);
+    }
+    match options.skew.is_uniform() {
+        true => panels_over_factors(&designs, title),
+        false => lines_over_factors(&designs, title),
+    }
+}
+
+/// A design of a bench, and its rows: one for each factor.
+struct Design<'a> {
+    name: String,
+    rows: Vec<&'a bench::Measurement>,
+}
+
+/// The designs of a bench, in their order.
+struct Designs<'a>(Vec<Design<'a>>);
+
+impl<'a> Designs<'a> {
+    fn of(rows: &'a [bench::Measurement], options: &bench::Options) -> Self {
+        let mut designs: Vec<Design<'a>> = Vec::new();
+        for row in rows {
+            let mut name = format!("{}, {}", row.layout, row.eviction);
+            if options.entries.len() > 1 {
+                name += &format!(", {} entries", row.entries);
+            }
+            if options.vector.len() > 1 {
+                name += &format!(", {}", row.vector);
+            }
+            match designs.iter_mut().find(|design| design.name == name) {
+                Some(design) => design.rows.push(row),
+                None => designs.push(Design {
+                    name,
+                    rows: vec![row],
+                }),
+            }
+        }
+        Self(designs)
+    }
+}
+
+fn dots_of_designs(
+    rows: &[bench::Measurement],
+    designs: &Designs<'_>,
+    title: String,
+) -> Result<String, PlotError> {
+    let mut groups: Vec<DotGroup> = Vec::new();
+    for design in &designs.0 {
+        let first = design.rows[0];
+        let prefix = format!("{}, ", first.layout);
+        let name = design.name.strip_prefix(&prefix).unwrap_or(&design.name);
+        let estimate = Estimate {
+            expected: first.theory,
+            ..estimate(&first.hit_rate_spread)
+        };
+        let row = DotRow {
+            name: name.to_owned(),
+            estimates: vec![estimate],
+        };
+        add(&mut groups, &first.layout, row);
+    }
+    let theory = match rows.iter().any(|row| row.theory.is_some()) {
+        true => "; tick: theory",
+        false => "",
+    };
+    // Several sizes are in the names.
+    let sizes = match rows.first() {
+        Some(first) if rows.iter().all(|row| row.entries == first.entries) => format!(
+            "{} keys / entry, {} entries; ",
+            first.oversubscription, first.entries
+        ),
+        _ => String::new(),
+    };
+    DotChart {
+        title,
+        note: format!("{sizes}dot: median of the rounds, line: least to greatest{theory}"),
+        axis: Axis::linear("hit rate"),
+        digits: 4,
+        panels: vec![String::new()],
+        groups,
+    }
+    .svg()
+}
+
+/// A panel for each design: theory as a line, the other designs' grey, what was measured as dots.
+fn panels_over_factors(designs: &Designs<'_>, title: String) -> Result<String, PlotError> {
+    let rows = designs.0.iter().flat_map(|design| &design.rows);
+    let factors: Vec<f64> = rows.map(|row| row.oversubscription).collect();
+    let steps = steps(&factors);
+    let theory = |design: &Design<'_>| -> Vec<(f64, f64)> {
+        let layout: Option<Layout> = design.rows[0].layout.parse().ok();
+        let rate = |factor| match layout {
+            Some(layout) => theory::hit_rate(layout, factor),
+            None => theory::ideal(factor),
+        };
+        steps.iter().map(|&factor| (factor, rate(factor))).collect()
+    };
+    let curves: Vec<Vec<(f64, f64)>> = designs.0.iter().map(theory).collect();
+    let panel = |(number, design): (usize, &Design<'_>)| {
+        let others = curves
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != number);
+        let mut layers: Vec<Layer> = others
+            .map(|(_, points)| layer(Mark::Line, Tone::Context, points.clone()))
+            .collect();
+        layers.push(layer(Mark::Line, Tone::Reference, curves[number].clone()));
+        let measured = design
+            .rows
+            .iter()
+            .map(|row| (row.oversubscription, row.hit_rate));
+        layers.push(layer(Mark::Dots, Tone::Series(0), measured.collect()));
+        Panel {
+            name: design.name.clone(),
+            layers,
+        }
+    };
+    PanelChart {
+        title,
+        note: "dots: measured; line: theory; grey: theory of the other designs".to_owned(),
+        x: PanelX::Numbers(Axis::linear("keys / entry")),
+        y: Axis::linear("hit rate"),
+        panels: designs.0.iter().enumerate().map(panel).collect(),
+    }
+    .svg()
+}
+
+fn lines_over_factors(designs: &Designs<'_>, title: String) -> Result<String, PlotError> {
+    let curve = |design: &Design<'_>| Curve {
+        name: design.name.clone(),
+        points: design
+            .rows
+            .iter()
+            .map(|row| (row.oversubscription, row.hit_rate))
+            .collect(),
+    };
+    LineChart {
+        title,
+        note: String::new(),
+        x: Axis::linear("keys / entry"),
+        y: Axis::linear("hit rate"),
+        curves: designs.0.iter().map(curve).collect(),
+    }
+    .svg()
+}
+
+/// Bars of what each stage of the pipeline costs.
+pub(crate) fn stages(rows: &[replay::Measurement]) -> Result<String, PlotError> {
+    let of_stage = |row: &replay::Measurement, stage| row.stages.get(stage).copied();
+    let shown = STAGES.iter().filter(|(stage, _)| {
+        let mut cycles = rows.iter().filter_map(|row| of_stage(row, stage));
+        cycles.any(|cycles| cycles >= 0.05)
+    });
+    let shown: Vec<&(&str, &str)> = shown.collect();
+    let bar = |row: &replay::Measurement| {
+        let name = match &row.layout[..] {
+            "none" => "no microflow cache".to_owned(),
+            layout => format!("{layout}, {}", row.eviction),
+        };
+        let parts = shown
+            .iter()
+            .map(|(stage, _)| of_stage(row, stage).unwrap_or_default());
+        Bar {
+            name,
+            parts: parts.collect(),
+        }
+    };
+    let unit = cycles::UNIT;
+    BarChart {
+        title: format!("What a packet costs in each stage, in {unit}"),
+        note: "each stage's median over the rounds; beside the bars: their sum".to_owned(),
+        axis: Axis::linear(format!("{unit} / packet")),
+        digits: 0,
+        parts: shown.iter().map(|(_, name)| (*name).to_owned()).collect(),
+        bars: rows.iter().map(bar).collect(),
+    }
+    .svg()
+}
+
+/// Dots of the hit rates before and during a scan.
+pub(crate) fn scan(
+    rows: &[attack::Measurement],
+    options: &attack::Options,
+) -> Result<String, PlotError> {
+    let mut groups: Vec<DotGroup> = Vec::new();
+    for row in rows {
+        let rates = [row.before.hit_rate, row.during.hit_rate];
+        let dots = DotRow {
+            name: format!("{}, {}", row.layout, row.eviction),
+            estimates: rates.map(Estimate::exact).to_vec(),
+        };
+        add(&mut groups, &row.layout, dots);
+    }
+    // The rows say it: most layouts have one.
+    groups.iter_mut().for_each(|group| group.name.clear());
+    let flows = rows.first().map_or(String::new(), |row| {
+        format!("{} flows in {} entries, ", row.flows, row.entries)
+    });
+    DotChart {
+        title: "Hit rate of normal flows, before and during a scan".to_owned(),
+        note: format!(
+            "{flows}{}; scan: {} % of all packets, each a new flow",
+            options.skew.name(),
+            options.share * 100.0
+        ),
+        axis: Axis::linear("hit rate of normal flows"),
+        digits: 3,
+        panels: vec!["before".to_owned(), "during".to_owned()],
+        groups,
+    }
+    .svg()
+}
+
+/// Adds a row to the group of its layout.
+fn add(groups: &mut Vec<DotGroup>, layout: &str, row: DotRow) {
+    match groups.iter_mut().find(|group| group.name == layout) {
+        Some(group) => group.rows.push(row),
+        None => groups.push(DotGroup {
+            name: layout.to_owned(),
+            rows: vec![row],
+        }),
+    }
+}
+
+fn estimate(spread: &Spread) -> Estimate {
+    Estimate::spread(spread.median, spread.min, spread.max)
+}
+
+fn layer(mark: Mark, tone: Tone, points: Vec<(f64, f64)>) -> Layer {
+    Layer { mark, tone, points }
+}
+
+/// Evenly spaced factors from the least to the greatest.
+fn steps(factors: &[f64]) -> Vec<f64> {
+    let low = factors.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = factors.iter().copied().fold(0.0, f64::max);
+    let step = (high - low) / f64::from(STEPS);
+    (0..=STEPS)
+        .map(|number| low + f64::from(number) * step)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        options: bench::Options,
+    }
+
+    /// The figure of a small bench.
+    fn drawn(arguments: &str) -> String {
+        let line = format!("bench --entries 64 --lookups 1k --warm-up 1 --rounds 3 {arguments}");
+        let options = Arguments::parse_from(line.split(' ')).options;
+        let rows = bench::measure(&options).ok().unwrap();
+        hit_rates(&rows, &options).unwrap()
+    }
+
+    fn count(svg: &str, text: &str) -> usize {
+        svg.matches(text).count()
+    }
+
+    #[test]
+    fn one_factor_is_a_dot_for_each_design() {
+        let svg = drawn("--layout 4-way,blp-2-4 --eviction random,pblru");
+        assert_eq!(count(&svg, "<circle"), 4);
+        assert!(svg.contains("theory"));
+        let svg = drawn("--layout blp-2-4 --eviction random,pblru --dist zipf --vector scalar");
+        assert_eq!(count(&svg, "<circle"), 2);
+        assert!(!svg.contains("theory"));
+    }
+
+    #[test]
+    fn several_factors_are_a_panel_for_each_design_or_a_line() {
+        let designs = "--layout 4-way,blp-2-4 --eviction random --oversubscription 0.5,1,2";
+        let uniform = drawn(designs);
+        assert_eq!(count(&uniform, "<circle"), 2 * 3);
+        assert!(uniform.contains("line: theory"));
+        let skewed = drawn(&format!("{designs} --dist zipf"));
+        assert_eq!(count(&skewed, "<circle"), 2 * 3);
+        assert!(!skewed.contains("theory"));
+        for name in ["4-way, random", "blp-2-4, random"] {
+            assert_eq!((count(&uniform, name), count(&skewed, name)), (1, 1));
+        }
+    }
+
+    #[test]
+    fn sizes_of_tables_are_named() {
+        let svg =
+            drawn("--entries 128 --layout blp-2-4 --eviction random --oversubscription 0.5,1");
+        assert_eq!(count(&svg, "blp-2-4, random, 64 entries"), 1);
+        assert_eq!(count(&svg, "blp-2-4, random, 128 entries"), 1);
+    }
+}

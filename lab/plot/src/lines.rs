@@ -1,0 +1,166 @@
+//! Lines: how a value changes with another.
+
+use crate::axis::{Axis, Ruler};
+use crate::canvas::{Anchor, Canvas, LABEL, MARGIN, NOTE, WIDTH, picture};
+use crate::error::{PlotError, finite};
+use crate::frame::{
+    Area, Header, Label, NUMBERS, foot, grid_up, numbers_across, numbers_up, numbers_width,
+};
+use crate::spacing::apart;
+use crate::theme::series;
+
+/// One line through points.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// Its name, which stands at its right end.
+    pub name: String,
+    /// Its points, from left to right. Those at 0 or less are left out of a logarithmic axis.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Lines, each named at its end. Points are marked where they are few.
+#[derive(Clone, Debug)]
+pub struct LineChart {
+    /// What it shows.
+    pub title: String,
+    /// What a reader has to know besides; may be empty.
+    pub note: String,
+    /// The horizontal axis: from the first point to the last.
+    pub x: Axis,
+    /// The vertical axis: zoomed to the values.
+    pub y: Axis,
+    /// The lines.
+    pub curves: Vec<Curve>,
+}
+
+/// Pixels of the plot's height at least.
+const HEIGHT: f64 = 320.0;
+/// Pixels between a line's end and its name.
+const LEADER: f64 = 26.0;
+/// Pixels of a name at most, before it goes on in the next line.
+const NAME_MAX: f64 = 210.0;
+/// A curve of more points is drawn without marks.
+const MARKED_MAX: usize = 16;
+
+impl LineChart {
+    /// The text of an SVG file.
+    ///
+    /// # Errors
+    /// [`PlotError::Empty`] if no curve has a point that the axes can show, [`PlotError::NotFinite`] if a coordinate
+    /// is infinite or no number.
+    pub fn svg(&self) -> Result<String, PlotError> {
+        let curves = self.visible()?;
+        let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
+        if points().next().is_none() {
+            return Err(PlotError::Empty);
+        }
+        let names: Vec<Label> = curves
+            .iter()
+            .map(|curve| Label::new(&curve.name, LABEL, NAME_MAX))
+            .collect();
+        let header = Header::new(&self.title, &self.note);
+        let y_label = Label::new(&self.y.label, NOTE, WIDTH - 2.0 * MARGIN);
+        let x_label = Label::of_axis(&self.x.label);
+
+        let gap = names.iter().map(Label::height).fold(0.0, f64::max);
+        let top = header.end() + y_label.height() + 12.0;
+        let height = HEIGHT.max(gap * names.len() as f64);
+        let ends = self.y.scale.zoomed(points().map(|point| point.1));
+        let y = Ruler::new(self.y.scale, ends, (top + height, top));
+        let ticks_up = y.ticks_up();
+        let names_width = names.iter().map(Label::width).fold(0.0, f64::max);
+        let area = Area {
+            left: MARGIN + numbers_width(&ticks_up),
+            top,
+            right: WIDTH - MARGIN - names_width - LEADER,
+            bottom: top + height,
+        };
+        let ends = self.x.scale.tight(points().map(|point| point.0));
+        let x = Ruler::new(self.x.scale, ends, (area.left, area.right));
+
+        picture(
+            area.bottom + NUMBERS + x_label.height() + MARGIN,
+            |canvas| {
+                header.draw(canvas)?;
+                y_label.below(canvas, (MARGIN, header.end()), Anchor::Start)?;
+                grid_up(canvas, area, &ticks_up)?;
+                numbers_up(canvas, area, &ticks_up)?;
+                foot(canvas, area)?;
+                numbers_across(canvas, area, &x.ticks_across())?;
+                x_label.centred(canvas, (area.middle(), area.bottom + NUMBERS))?;
+                let half = gap / 2.0;
+                let wanted: Vec<f64> = curves.iter().map(|curve| y.at(curve.end().1)).collect();
+                let places = apart(&wanted, gap, top + half - 8.0, area.bottom - half + 8.0);
+                for (number, curve) in curves.iter().enumerate() {
+                    curve.draw(canvas, number, &x, &y)?;
+                    let end = (x.at(curve.end().0), y.at(curve.end().1));
+                    let name = (area.right + LEADER, places[number]);
+                    leader(canvas, end, area.right, name, number)?;
+                    names[number].beside(canvas, name, Anchor::Start)?;
+                }
+                Ok(())
+            },
+        )
+    }
+
+    /// The curves with their visible points; those without are left out.
+    fn visible(&self) -> Result<Vec<Curve>, PlotError> {
+        let mut visible = Vec::new();
+        for curve in &self.curves {
+            let mut points = Vec::new();
+            for &(x, y) in &curve.points {
+                let point = (finite(x, &curve.name)?, finite(y, &curve.name)?);
+                if self.x.scale.shows(point.0) && self.y.scale.shows(point.1) {
+                    points.push(point);
+                }
+            }
+            if !points.is_empty() {
+                let name = curve.name.clone();
+                visible.push(Curve { name, points });
+            }
+        }
+        Ok(visible)
+    }
+}
+
+impl Curve {
+    /// The last point of a curve that has one.
+    fn end(&self) -> (f64, f64) {
+        self.points[self.points.len() - 1]
+    }
+
+    fn draw(
+        &self,
+        canvas: &Canvas<'_>,
+        number: usize,
+        x: &Ruler,
+        y: &Ruler,
+    ) -> Result<(), PlotError> {
+        let at = |&(across, up): &(f64, f64)| (x.at(across), y.at(up));
+        let points: Vec<(f64, f64)> = self.points.iter().map(at).collect();
+        canvas.path(&points, series(number), 2.0)?;
+        if points.len() <= MARKED_MAX {
+            for &point in &points {
+                canvas.circle(point, 3.0, series(number))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A thin line from a curve's end to its name.
+fn leader(
+    canvas: &Canvas<'_>,
+    end: (f64, f64),
+    edge: f64,
+    name: (f64, f64),
+    number: usize,
+) -> Result<(), PlotError> {
+    let points = [
+        end,
+        (edge + 6.0, end.1),
+        (name.0 - 10.0, name.1),
+        (name.0 - 4.0, name.1),
+    ];
+    canvas.path(&points, series(number), 1.0)
+}
