@@ -2,11 +2,12 @@
 //! take, and when who must give memory back.
 //!
 //! ```text
-//!      0 .. 3/4 of the bound     3/4 .. 15/16                   above 15/16
-//!      plenty for all            who holds more than a fair     who holds more than a fair
-//!                                share, and has not turned it   share is closed, until it is
-//!                                over for some seconds, is      7/8
-//!                                closed, until it is 3/4
+//!      0 .. 3/4 of the bound   3/4 .. 15/16                15/16 .. 31/32              above 31/32
+//!      plenty for all          a connection that holds     the same after a quarter    a connection that
+//!                              more than a fair share,     of a second, until it is    holds more than a
+//!                              and has not turned it       7/8                         fair share is closed,
+//!                              over for some seconds, is                               until it is 15/16
+//!                              closed, until it is 3/4
 //! ```
 //!
 //! A slice may leave a part of what is free, so a few connections that hold much take nothing from the
@@ -33,6 +34,9 @@ pub(crate) const SHARE_LEAST: usize = 4 << 10;
 
 /// A connection that has not sent on, or had sent on, as many bytes as it holds for so long makes no progress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The same where there is hardly any room left: the others cannot wait for long.
+pub(crate) const PATIENCE_WHEN_FULL: Duration = Duration::from_millis(250);
 
 /// A slice may leave this part of what is free.
 const SLICE_OF_FREE: usize = 16;
@@ -69,8 +73,10 @@ pub(crate) enum Level {
     Plenty,
     /// Connections that hold much and make no progress must give it back.
     Filling,
-    /// Connections that hold much must give it back.
+    /// Connections that hold much and have not just turned it over must give it back.
     Full,
+    /// Connections that hold much must give it back.
+    Over,
 }
 
 /// What a slice may take.
@@ -145,8 +151,10 @@ impl Account {
             Level::Plenty
         } else if held <= self.mark(Level::Full) {
             Level::Filling
-        } else {
+        } else if held <= self.mark(Level::Over) {
             Level::Full
+        } else {
+            Level::Over
         }
     }
 
@@ -156,6 +164,7 @@ impl Account {
             Level::Plenty => 0,
             Level::Filling => self.bound() / 4 * 3,
             Level::Full => self.bound() / 16 * 15,
+            Level::Over => self.bound() / 32 * 31,
         }
     }
 
@@ -166,6 +175,7 @@ impl Account {
                 Level::Plenty | Level::Filling => self.mark(level),
                 // Below the mark, so that the next byte does not bring it back.
                 Level::Full => self.bound() / 8 * 7,
+                Level::Over => self.mark(Level::Full),
             }
     }
 

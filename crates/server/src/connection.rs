@@ -2,12 +2,13 @@
 //! something is in it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nuthatch_engine::{AnyReservation, AnyValue, Reservation, Time};
 use nuthatch_protocol::Exptime;
 use nuthatch_protocol::cpserver::Dialect;
 
-use crate::account::{PATIENCE, READ_MAX, Terms};
+use crate::account::{READ_MAX, Terms};
 use crate::commands::dump::Dump;
 use crate::listen::Protocol;
 use crate::output::Output;
@@ -190,15 +191,16 @@ impl Connection {
         matches!(self.ending, Ending::Lingering { .. })
     }
 
-    /// What it costs the others: bytes that it holds, for each moment that it has held as many.
+    /// What it costs the others: bytes that it holds and that have not moved, for each moment that it has held as
+    /// many. So of two that hold as much for as long, one whose client reads costs less.
     pub(crate) fn cost(&self, now: Time) -> u64 {
         let moments = now.0.saturating_sub(self.turned_over.0);
-        self.accounted as u64 * (u64::from(moments) + 1)
+        self.accounted.saturating_sub(self.moved) as u64 * (u64::from(moments) + 1)
     }
 
-    /// True if it has held what it holds for long, and little of that has moved.
-    pub(crate) fn is_stuck(&self, now: Time) -> bool {
-        now.since(self.turned_over) >= PATIENCE
+    /// True if it has held what it holds for so long, and little of that has moved.
+    pub(crate) fn is_stuck_for(&self, time: Duration, now: Time) -> bool {
+        now.since(self.turned_over) >= time
     }
 
     /// Notes the time of a command.

@@ -309,6 +309,7 @@ impl Worker {
             return;
         }
         self.swept = self.now;
+        self.shed_any();
         self.shed_stuck();
         self.close_lingering();
         self.close_silent();

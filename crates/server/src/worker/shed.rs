@@ -9,23 +9,32 @@ use nuthatch_engine::Time;
 use nuthatch_protocol::{Error, encode};
 
 use super::Worker;
-use crate::account::Level;
+use crate::account::{Level, PATIENCE, PATIENCE_WHEN_FULL};
 use crate::connection::{Connection, Ending, Phase};
 use crate::listen::Protocol;
 
 impl Worker {
-    /// While the account is full, closes those of its connections that hold more than a fair share.
+    /// While the account is full, closes those of its connections that hold more than a fair share: first such as
+    /// have not just turned that over. Another worker may have those that cost more, so the others are spared as
+    /// long as there is room.
     #[inline]
     pub(super) fn shed_any(&mut self) {
-        if self.shared.account.level() == Level::Full {
-            self.shed(Level::Full, |_, _| true);
+        if self.shared.account.level() >= Level::Full {
+            self.shed(Level::Full, |connection, now| {
+                connection.is_stuck_for(PATIENCE_WHEN_FULL, now)
+            });
+            if self.shared.account.level() == Level::Over {
+                self.shed(Level::Over, |_, _| true);
+            }
         }
     }
 
     /// While the account fills, closes those that make no progress besides.
     pub(super) fn shed_stuck(&mut self) {
         if self.shared.account.level() >= Level::Filling {
-            self.shed(Level::Filling, Connection::is_stuck);
+            self.shed(Level::Filling, |connection, now| {
+                connection.is_stuck_for(PATIENCE, now)
+            });
         }
     }
 
