@@ -270,19 +270,21 @@ mod tests {
         assert!(account.change(1) && account.level() == Level::Filling);
         assert!(!account.change(1));
         assert!(account.change(3 << 20) && account.level() == Level::Full);
+        assert!(account.change(1 << 19) && account.level() == Level::Over);
+        assert!(!account.change(-(1 << 19)) && account.level() == Level::Full);
         assert!(!account.change(-(15 << 20)) && account.level() == Level::Plenty);
         assert!(account.change(15 << 20));
         // A limit that is lowered makes what is held more.
         account.change(-(8 << 20));
         assert_eq!(account.level(), Level::Plenty);
         account.set_bound(4 << 20);
-        assert_eq!(account.level(), Level::Full);
+        assert_eq!(account.level(), Level::Over);
     }
 
     #[test]
     fn above_a_mark_somebody_holds_more_than_a_fair_share() {
         let account = Account::new(16 << 20);
-        for level in [Level::Filling, Level::Full] {
+        for level in [Level::Filling, Level::Full, Level::Over] {
             for connections in [1, 7, 48, 1500, 3000] {
                 let share = account.share(level, connections);
                 assert!(share * connections <= account.mark(level));
