@@ -6,13 +6,9 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nuthatch_chained::Chained;
-use nuthatch_chained::ChainedConfig;
-use nuthatch_chained::ChainedEviction;
-use nuthatch_chained::Locks;
-use nuthatch_check::AnyEngine;
+use nuthatch_chained::{Chained, ChainedConfig, ChainedEviction, Locks};
 use nuthatch_check::sequence::Room;
-use nuthatch_check::sequence::self;
+use nuthatch_check::{AnyEngine, sequence};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&design, bytes)) = bytes.split_first() else {

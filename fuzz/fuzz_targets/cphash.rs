@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nuthatch_partition::Eviction;
-use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
-use nuthatch_cphash::{CpHash, Rings};
 use nuthatch_check::AnyEngine;
 use nuthatch_check::sequence::{self, Room};
+use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
+use nuthatch_cphash::{CpHash, Rings};
+use nuthatch_partition::Eviction;
 use nuthatch_sync::ring::{Array, Single};
 
 fuzz_target!(|bytes: &[u8]| {

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nuthatch_cuckoo::layout::{Variant, EightWay, Paper};
-use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_check::AnyEngine;
 use nuthatch_check::sequence::{self, Room};
+use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&design, bytes)) = bytes.split_first() else {

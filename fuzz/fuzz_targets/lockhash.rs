@@ -6,12 +6,9 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nuthatch_check::AnyEngine;
 use nuthatch_check::sequence::Room;
-use nuthatch_check::sequence::self;
-use nuthatch_partition::Eviction;
-use nuthatch_partition::LockHash;
-use nuthatch_partition::LockHashConfig;
+use nuthatch_check::{AnyEngine, sequence};
+use nuthatch_partition::{Eviction, LockHash, LockHashConfig};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&design, bytes)) = bytes.split_first() else {

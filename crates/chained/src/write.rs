@@ -167,10 +167,9 @@ mod tests {
 
     use super::super::config::ChainedConfig;
     use super::*;
-    use nuthatch_engine::Audit;
     use nuthatch_engine::reply::{Item, Replies};
     use nuthatch_engine::request::{Key, Op, Request, StoreMode};
-    use nuthatch_engine::{Engine, Handle};
+    use nuthatch_engine::{Audit, Engine, Handle};
     use nuthatch_store::slab::watch::meddle;
 
     /// Asserts that all was stored.

@@ -4,10 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use nix::libc::EPROTOTYPE;
 use nix::syslog::{Facility, LogFlags, Priority, Severity, openlog, syslog};
+use nuthatch_sync::mutex::Mutex;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
@@ -151,13 +152,8 @@ impl LogFile {
 
     fn reopen(&self) -> Result<(), String> {
         let file = append_to(&self.path)?;
-        *self.lock() = file;
+        *self.file.lock() = file;
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, File> {
-        // A panic cannot leave a file descriptor half changed.
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -169,11 +165,11 @@ fn append_to(path: &Path) -> Result<File, String> {
 /// A line comes in one call, so lines of different threads do not mix.
 impl Write for &LogFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.lock().write(bytes)
+        self.file.lock().write(bytes)
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.lock().write_all(bytes)
+        self.file.lock().write_all(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -89,7 +89,7 @@ fn what_does_not_work_ends_with_1() {
 }
 
 #[test]
-fn values_that_are_refused_end_with_2_whoever_refuses_them() {
+fn values_that_are_refused_end_with_2() {
     for line in [
         "-l 127.0.0.1 -p 0 -m 512k",
         "-l 127.0.0.1 -p 0 -m 1 -I 1m",

@@ -13,7 +13,7 @@ use super::room::Reclaimed;
 use super::{CpHash, CpValue, Rings};
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Key, Op, Request, Store, StoreMode};
-use nuthatch_engine::{Cursor, Handle, Reservation, Visit};
+use nuthatch_engine::{Cursor, Handle, Reservation, Visit, assert_commits};
 use nuthatch_partition::visit::visit_all;
 use nuthatch_partition::{Element, Partition};
 
@@ -104,15 +104,7 @@ impl<D: Rings> Handle for CpHashHandle<D> {
         mut reservation: Self::Reservation,
         store: &Store<'_>,
     ) -> Reply {
-        assert_eq!(
-            reservation.missing(),
-            0,
-            "a reservation is committed when it is complete"
-        );
-        assert!(
-            Arc::ptr_eq(&reservation.engine, &self.engine),
-            "a reservation is committed to the engine that made it"
-        );
+        assert_commits(&reservation, Arc::ptr_eq(&reservation.engine, &self.engine));
         if !matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
             let Some(element) = reservation.element.take() else {
                 return Reply::OutOfMemory;

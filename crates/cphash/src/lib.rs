@@ -92,7 +92,7 @@ use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher};
 use nuthatch_partition::memory::{BLOCK_COST, BlockMemory};
 use nuthatch_partition::visit::footprint;
 use nuthatch_partition::{Counts, Partition, PartitionConfig, first_buckets};
-use shared::{Shared, SharedPartition, lock};
+use shared::{Shared, SharedPartition};
 pub use value::CpValue;
 
 /// A design of the rings, as an engine.
@@ -214,7 +214,7 @@ impl<D: Rings> CpHash<D> {
 
     /// Has the owners of all partitions do something, one after the other.
     fn each<T: Send>(&self, mut work: impl FnMut(usize, &mut Partition) -> T + Send) -> Vec<T> {
-        let mut control = lock(&self.control);
+        let mut control = self.control.lock();
         let run =
             |number| control.run(number, Time::default(), |partition| work(number, partition));
         (0..self.partition_count()).map(run).collect()
@@ -229,7 +229,7 @@ impl<D: Rings> CpHash<D> {
     }
 
     fn base(&self) -> MutexGuard<'_, Counts> {
-        lock(&self.base)
+        self.base.lock()
     }
 
     /// Of a memory limit, what blocks may take, and so what elements may ask for.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::lease::Lease;
-use nuthatch_sync::mutex::{Mutex, MutexGuard};
+use nuthatch_sync::mutex::Mutex;
 use nuthatch_sync::ring::{Receiver, RingKind};
 use nuthatch_sync::shim::{AtomicU32, AtomicUsize, Ordering};
 use nuthatch_sync::wait::{Event, fence_before_wake};
@@ -101,10 +101,6 @@ impl<D: RingKind> ClientRing<D> {
     }
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
-}
-
 impl<D: RingKind> SharedPartition<D> {
     pub fn new(owner: u32, partition: Partition) -> Self {
         let served = Served {
@@ -122,13 +118,13 @@ impl<D: RingKind> SharedPartition<D> {
 
     /// A client comes. It is served once it has sent something and woken the owner.
     pub fn welcome(&self, client_ring: ClientRing<D>) {
-        lock(&self.joining).push(client_ring);
+        self.joining.lock().push(client_ring);
         self.post();
     }
 
     /// A reference is dropped. The owner need not hurry, so it is not woken.
     pub fn give_back(&self, element: Element) {
-        lock(&self.returns).push(element);
+        self.returns.lock().push(element);
         self.post();
     }
 
@@ -149,8 +145,8 @@ impl<D: RingKind> SharedPartition<D> {
     pub fn take_requests(&self, served: &mut Served<D>) {
         // Acquire: as above. What is posted after this is read next time.
         served.requests_taken = self.requests.load(Ordering::Acquire);
-        served.clients.append(&mut lock(&self.joining));
-        for element in lock(&self.returns).drain(..) {
+        served.clients.append(&mut self.joining.lock());
+        for element in self.returns.lock().drain(..) {
             served.partition.decref(element);
         }
     }
@@ -232,19 +228,21 @@ impl<D: RingKind> Shared<D> {
         }
         self.broken.store(1, Ordering::Relaxed);
         fence_before_wake();
-        for client in &*lock(&self.clients) {
+        for client in &*self.clients.lock() {
             client.wake();
         }
     }
 
     /// A client joins.
     pub fn register(&self, event: &Arc<Event>) {
-        lock(&self.clients).push(Arc::clone(event));
+        self.clients.lock().push(Arc::clone(event));
     }
 
     /// A client leaves.
     pub fn unregister(&self, event: &Arc<Event>) {
-        lock(&self.clients).retain(|other| !Arc::ptr_eq(other, event));
+        self.clients
+            .lock()
+            .retain(|other| !Arc::ptr_eq(other, event));
     }
 
     #[inline]

@@ -15,7 +15,6 @@ use nuthatch_store::count::Count;
 use nuthatch_store::eviction::Policy;
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::eviction::removals::Removals;
-use nuthatch_store::growth::Begun;
 use nuthatch_store::item::Header;
 use nuthatch_store::slab::arena::Chunk;
 use nuthatch_store::slab::unlinked::Unlinked;
@@ -88,7 +87,7 @@ impl<D: Variant> Cuckoo<D> {
             let growing = match local.searcher.search(&self.index, place, candidates_of) {
                 Searched::Near => false,
                 // While there still are paths: so nobody ever waits for a doubling.
-                Searched::Far | Searched::Full => self.start_growth(local, now) == Begun::Yes,
+                Searched::Far | Searched::Full => self.start_growth(local, now),
             };
             if self.follow_path(local) {
                 return true;

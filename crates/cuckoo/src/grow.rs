@@ -14,7 +14,7 @@ use super::Cuckoo;
 use super::index::{Index, Position};
 use super::layout::{Geometry, Slot, Variant};
 use super::local::Local;
-use nuthatch_store::growth::{Begun, Growing};
+use nuthatch_store::growth::Growing;
 use nuthatch_store::prefetch;
 
 /// Buckets that each store splits while the table doubles. Two would do: a doubling starts when 3 %
@@ -78,8 +78,8 @@ impl<D: Variant> Growing for Cuckoo<D> {
 }
 
 impl<D: Variant> Cuckoo<D> {
-    /// Begins a doubling, or helps the one that is under way.
-    pub(super) fn start_growth(&self, local: &mut Local, now: Time) -> Begun {
+    /// Begins a doubling, or helps the one that is under way. False if there is none.
+    pub(super) fn start_growth(&self, local: &mut Local, now: Time) -> bool {
         let begun = self.begin_growth(local, now);
         self.help_growth();
         begun

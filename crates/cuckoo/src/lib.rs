@@ -206,13 +206,7 @@ impl<D: Variant> Engine for Cuckoo<D> {
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
-        if self.item_size_max > bytes / 2 {
-            let least = (2 * self.item_size_max).div_ceil(1 << 20);
-            return Err(format!(
-                "the memory limit is at least twice the item limit: {least} MiB"
-            ));
-        }
-        self.store.pool().set_limit(bytes)
+        self.store.set_limit(bytes, self.item_size_max)
     }
 
     fn item_size_max(&self) -> usize {

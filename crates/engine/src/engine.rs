@@ -140,6 +140,19 @@ pub trait Value: Send {
     fn chunk(&self, offset: usize) -> &[u8];
 }
 
+/// Panics as [`Handle::commit`] does, unless the reservation is complete and of this engine: for engines.
+pub fn assert_commits(reservation: &impl Reservation, is_own: bool) {
+    assert_eq!(
+        reservation.missing(),
+        0,
+        "a reservation is committed when it is complete"
+    );
+    assert!(
+        is_own,
+        "a reservation is committed to the engine that made it"
+    );
+}
+
 /// An item under construction.
 pub trait Reservation: Send {
     /// Appends bytes to the value. Panics if they are more than were reserved.

@@ -19,7 +19,7 @@ pub mod semantics;
 pub mod stats;
 
 pub use any::{AnyEngine, AnyHandle, AnyReservation, AnyValue};
-pub use engine::{Cursor, Engine, Handle, Reservation, Value, Visit};
+pub use engine::{Cursor, Engine, Handle, Reservation, Value, Visit, assert_commits};
 pub use inspect::{Audit, Footprint, Inspect};
 pub use nuthatch_hash::KeyHasher;
 pub use nuthatch_sync::clock::{Clock, Time};

@@ -24,7 +24,7 @@
 
 use std::sync::Arc;
 
-use nuthatch_sync::shim::{Mutex, MutexGuard};
+use nuthatch_sync::mutex::Mutex;
 use nuthatch_sync::stripes::{Pair, Stripes};
 
 use crate::buckets::{Buckets, lowest};
@@ -86,7 +86,7 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
     /// A handle for one thread.
     pub fn handle(self: &Arc<Self>) -> SharedHandle<L, T> {
         let counters = Arc::new(Counters::default());
-        let mut handles = self.handles();
+        let mut handles = self.handles.lock();
         handles.made += 1;
         handles.counters.push(Arc::clone(&counters));
         let seed = self.config.seed.wrapping_add(handles.made);
@@ -102,7 +102,7 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
     /// Counts of all handles, including those that were dropped. Any thread may call this at any time;
     /// each counter is read by itself.
     pub fn stats(&self) -> Stats {
-        let handles = self.handles();
+        let handles = self.handles.lock();
         let mut sum = handles.retired;
         for counters in &handles.counters {
             sum += counters.read();
@@ -114,14 +114,6 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
     pub fn count(&self) -> u64 {
         let taken = |slot: &&T| slot.load().tag != Content::EMPTY.tag;
         self.buckets.slots().iter().filter(taken).count() as u64
-    }
-
-    fn handles(&self) -> MutexGuard<'_, Handles> {
-        match self.handles.lock() {
-            Ok(handles) => handles,
-            // The list is consistent after every step.
-            Err(poisoned) => poisoned.into_inner(),
-        }
     }
 
     /// The locks over a key's candidates.
@@ -320,7 +312,7 @@ impl<L: Shape, T: Slot> SharedHandle<L, T> {
 
 impl<L: Shape, T: Slot> Drop for SharedHandle<L, T> {
     fn drop(&mut self) {
-        let mut handles = self.table.handles();
+        let mut handles = self.table.handles.lock();
         handles.retired += self.counters.read();
         let mine = &self.counters;
         handles.counters.retain(|other| !Arc::ptr_eq(other, mine));

@@ -1,8 +1,7 @@
 //! What can go wrong, by operation.
 
-use std::error;
 use std::fmt::{self, Display, Formatter};
-use std::io;
+use std::{error, io};
 
 /// Why an operation on a [`Cache`](crate::Cache) could not be carried out. The cache is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,9 +4,11 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread, ThreadId};
+
+use nuthatch_sync::mutex::Mutex;
 
 /// Locks, so that flights of different keys seldom meet.
 const SHARDS: usize = 64;
@@ -66,17 +68,10 @@ impl Default for Flights {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No user code runs under these locks, so their data is whole even after a panic.
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
 impl Flights {
     /// Joins the key's flight, or starts it.
     pub fn join<'a>(&'a self, key: &'a [u8], hash: u64) -> Role<'a> {
-        match lock(self.shard(hash)).entry(key.into()) {
+        match self.shard(hash).lock().entry(key.into()) {
             Entry::Occupied(flight) => {
                 if flight.get().runs_here() {
                     Role::Recursive
@@ -116,7 +111,7 @@ impl Flight {
     }
 
     fn runs_here(&self) -> bool {
-        lock(&self.state).runner == Some(thread::current().id())
+        self.state.lock().runner == Some(thread::current().id())
     }
 
     /// Blocks until the flight ends; `None` if the leader gave up.
@@ -144,7 +139,7 @@ impl Flight {
     /// Ends the flight, and wakes all who wait.
     fn end(&self, outcome: Outcome) {
         let waiting = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             state.outcome = outcome;
             std::mem::take(&mut state.waiting)
         };
@@ -165,7 +160,7 @@ impl Future for Landing<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let waker = context.waker().clone();
-        let mut state = lock(&self.flight.state);
+        let mut state = self.flight.state.lock();
         match &state.outcome {
             Outcome::Landed(value) => return Poll::Ready(Some(Arc::clone(value))),
             Outcome::Failed => return Poll::Ready(None),
@@ -184,7 +179,7 @@ impl Future for Landing<'_> {
 impl Drop for Landing<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            let waker = lock(&self.flight.state).waiting.remove(&number);
+            let waker = self.flight.state.lock().waiting.remove(&number);
             drop(waker);
         }
     }
@@ -206,10 +201,10 @@ impl Leader<'_> {
         struct Running<'f>(&'f Flight);
         impl Drop for Running<'_> {
             fn drop(&mut self) {
-                lock(&self.0.state).runner = None;
+                self.0.state.lock().runner = None;
             }
         }
-        lock(&self.flight.state).runner = Some(thread::current().id());
+        self.flight.state.lock().runner = Some(thread::current().id());
         let _running = Running(&self.flight);
         compute()
     }
@@ -227,7 +222,7 @@ impl Leader<'_> {
 
     /// Takes the flight out of the map, so that a caller who misses from now on starts one of his own.
     fn leave(&self) {
-        lock(self.flights.shard(self.hash)).remove(self.key);
+        self.flights.shard(self.hash).lock().remove(self.key);
     }
 }
 

@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use nuthatch::{Cache, RemovalCause};
 use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
-use nuthatch_engine::Audit;
 use nuthatch_engine::{
-    Engine, Handle, Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time,
+    Audit, Engine, Handle, Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time,
 };
 
 const MIB: usize = 1 << 20;

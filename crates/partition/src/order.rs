@@ -1,4 +1,4 @@
-//! The order of use, and who has to go.
+//! The order of use, and which element leaves.
 //!
 //! With [`Eviction::Lru`] all elements of the table are in one list, newest first, whose neighbours are
 //! named in the headers: a hit makes an element the newest, and the oldest that nobody reads goes.

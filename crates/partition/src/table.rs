@@ -27,7 +27,7 @@ pub enum Eviction {
 
 /// How a partition is made.
 ///
-/// In this order, because every hit asks who has to go: it lies with what a lookup needs.
+/// In this order, because every hit asks which element leaves next: it lies with what a lookup needs.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PartitionConfig {

@@ -1,10 +1,11 @@
 //! What all threads of a server share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use mio::Waker;
 use nuthatch_engine::{AnyEngine, Clock, Engine};
+use nuthatch_sync::mutex::Mutex;
 
 use crate::account::{self, Account};
 use crate::config::Config;
@@ -135,10 +136,7 @@ impl Inbox {
     pub(crate) fn leave(&self, arrival: Arrival) {
         // Relaxed: as connections().
         self.connections.fetch_add(1, Ordering::Relaxed);
-        self.arrivals
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(arrival);
+        self.arrivals.lock().push(arrival);
         // Should this fail, the worker takes it with the next one.
         self.wake();
     }
@@ -153,7 +151,7 @@ impl Inbox {
 
     /// Takes what was left. Only the worker calls this.
     pub(crate) fn take(&self) -> Vec<Arrival> {
-        std::mem::take(&mut *self.arrivals.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.arrivals.lock())
     }
 
     /// The worker closed a connection.

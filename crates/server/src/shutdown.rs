@@ -1,11 +1,12 @@
 //! How a server ends: one flag, and everybody who sleeps is woken to see it.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use mio::Waker;
+use nuthatch_sync::mutex::{Condvar, Mutex};
 
 /// Asks a server to stop gracefully: accept no more, answer what was read, close. Cheap to clone,
 /// usable from any thread.
@@ -32,16 +33,12 @@ impl Shutdown {
             return;
         }
         let wakers = self.inner.wakers.lock();
-        for waker in wakers.unwrap_or_else(PoisonError::into_inner).iter() {
+        for waker in wakers.iter() {
             // A poll that cannot be woken has ended already.
             let _ = waker.wake();
         }
         // Under the lock: nobody is between looking at the flag and falling asleep.
-        let _bed = self
-            .inner
-            .bed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _bed = self.inner.bed.lock();
         self.inner.alarm.notify_all();
     }
 
@@ -53,11 +50,7 @@ impl Shutdown {
 
     /// Has `waker` called when the stop is asked for, at once if it was already.
     pub(crate) fn wake_also(&self, waker: Arc<Waker>) -> io::Result<()> {
-        let mut wakers = self
-            .inner
-            .wakers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut wakers = self.inner.wakers.lock();
         if self.is_requested() {
             waker.wake()?;
         }
@@ -67,14 +60,10 @@ impl Shutdown {
 
     /// Sleeps for `pause` or until the stop is asked for.
     pub(crate) fn sleep(&self, pause: Duration) {
-        let bed = self
-            .inner
-            .bed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let bed = self.inner.bed.lock();
         if !self.is_requested() {
             // Waking early is harmless: every caller looks again.
-            let _ = self.inner.alarm.wait_timeout(bed, pause);
+            let _bed = self.inner.alarm.wait_for(bed, pause);
         }
     }
 }

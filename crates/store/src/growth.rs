@@ -11,15 +11,6 @@ use nuthatch_sync::mutex::Mutex;
 use crate::eviction::reclaim::Reclaim;
 use crate::geometry::Geometry;
 
-/// How a doubling may begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begun {
-    /// It has begun, or another thread is at it.
-    Yes,
-    /// Not now: there is no memory yet, or the index has its largest size.
-    No,
-}
-
 /// An engine with such an index.
 pub trait Growing: Reclaim {
     /// How many buckets there are, and how far a doubling has come.
@@ -45,17 +36,18 @@ pub trait Growing: Reclaim {
         let _ = geometry;
     }
 
-    /// Begins a doubling, if memory allows and none is under way.
-    fn begin_growth(&self, local: &mut Self::Local, now: Time) -> Begun {
+    /// Begins a doubling, if memory allows and none is under way. False if there is none afterwards: there is no memory
+    /// yet, or the index has its largest size.
+    fn begin_growth(&self, local: &mut Self::Local, now: Time) -> bool {
         let Some(splitter) = self.splitter().try_lock() else {
-            return Begun::Yes;
+            return true;
         };
         let geometry = self.geometry();
         if geometry.growing {
-            return Begun::Yes;
+            return true;
         }
         if 2 * geometry.buckets() > self.buckets_max() {
-            return Begun::No;
+            return false;
         }
         let added = Self::bucket_bytes(geometry.buckets());
         if self.store().pool().charge(added) {
@@ -64,12 +56,12 @@ pub trait Growing: Reclaim {
                 growing: true,
                 ..geometry
             });
-            return Begun::Yes;
+            return true;
         }
         // What is emptied may have a listener, which may store.
         drop(splitter);
         self.reclaim_for_index(local, now, added);
-        Begun::No
+        false
     }
 
     /// Splits up to `budget` buckets if the index is doubling. True if it still is afterwards.

@@ -1,8 +1,8 @@
 //! The standard mutex without poison.
 //!
-//! A holder that panicked locks nobody out: who holds one of our locks keeps its value whole at every step that
-//! can panic. Two locks call users' code while they are held, and no other does: the paper's one writer and the
-//! turns of a single flight.
+//! A holder that panicked locks nobody out: a holder of one of our locks keeps its value whole at every step that
+//! can panic. Of a caller's code nothing runs under them but the room that replies make for a value, and then the
+//! table is whole.
 
 use std::sync::TryLockError;
 
@@ -43,16 +43,22 @@ impl<T> Mutex<T> {
 pub struct Condvar(shim::Condvar);
 
 impl Condvar {
-    /// Nobody waits.
-    pub fn new() -> Self {
-        Self(shim::Condvar::new())
-    }
-
     /// Opens the lock, sleeps until it is told, or for no reason, and locks again.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.0
             .wait(guard)
             .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The same, for so long at most.
+    #[cfg(not(loom))]
+    pub fn wait_for<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        most: std::time::Duration,
+    ) -> MutexGuard<'a, T> {
+        let waited = self.0.wait_timeout(guard, most);
+        waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0
     }
 
     /// Wakes one of those who sleep.

@@ -84,6 +84,27 @@ impl Extent {
         histories: Plan::GROWTH.rounds,
     };
 
+    /// All cases of conformance but those of large values in use: they may be more than a partition's share, and
+    /// which partition has room is up to the hash's seed.
+    pub const CASES_OF_PARTITIONS: &'static [&'static str] = &[
+        "read",
+        "store",
+        "remove",
+        "delta",
+        "expiry",
+        "flush",
+        "size",
+        "batch",
+        "reserve",
+        "visit",
+        "stats",
+        "engine",
+        "memory_full",
+        "memory_sizes",
+        "memory_recent_hits",
+        "memory_limit",
+    ];
+
     /// All cases of conformance, and the so-manieth part of everything random: for one of several
     /// configurations that share it.
     pub const fn part(&self, of: usize) -> Self {

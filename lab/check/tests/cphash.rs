@@ -53,25 +53,7 @@ fn crowded(setup: Setup) -> Arc<CpHash> {
 
 /// What waits for an answer at each step waits for another thread here, so there is less of it.
 const ARRAY: Extent = Extent {
-    // All but large values in use: see lockhash.rs.
-    cases: &[
-        "read",
-        "store",
-        "remove",
-        "delta",
-        "expiry",
-        "flush",
-        "size",
-        "batch",
-        "reserve",
-        "visit",
-        "stats",
-        "engine",
-        "memory_full",
-        "memory_sizes",
-        "memory_recent_hits",
-        "memory_limit",
-    ],
+    cases: Extent::CASES_OF_PARTITIONS,
     sequences: 70,
     sequences_full: 20,
     sequences_of_bytes: 20,

@@ -44,27 +44,9 @@ fn scattered(setup: Setup) -> Arc<LockHash> {
     make(setup, Eviction::Lru, Some(100))
 }
 
-/// A quarter of what is slow, half of what depends on the locks. Large values in use are not asked for: they may be
-/// more than a partition's share, and which partition has room is up to the hash's seed.
+/// A quarter of what is slow, half of what depends on the locks.
 const EXTENT: Extent = Extent {
-    cases: &[
-        "read",
-        "store",
-        "remove",
-        "delta",
-        "expiry",
-        "flush",
-        "size",
-        "batch",
-        "reserve",
-        "visit",
-        "stats",
-        "engine",
-        "memory_full",
-        "memory_sizes",
-        "memory_recent_hits",
-        "memory_limit",
-    ],
+    cases: Extent::CASES_OF_PARTITIONS,
     batches: Extent::SMOKE.batches / 2,
     batches_mixed: Extent::SMOKE.batches_mixed / 2,
     batches_of_increments: Extent::SMOKE.batches_of_increments,

@@ -368,7 +368,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn whoever_reads_may_leave() {
+fn a_reader_may_leave() {
     let folder = tempfile::tempdir().unwrap();
     for file in 0..2000 {
         fs::write(

@@ -17,7 +17,7 @@ use crate::{Element, Outcome, Partition, Searches};
 use nuthatch_engine::counters::Counters;
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Key, Op, Request, Store, StoreMode};
-use nuthatch_engine::{Cursor, Handle, Reservation, Visit};
+use nuthatch_engine::{Cursor, Handle, Reservation, Visit, assert_commits};
 
 /// Longer values are read in place instead of being copied.
 pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
@@ -258,15 +258,7 @@ impl Handle for LockHashHandle {
         mut reservation: Self::Reservation,
         store: &Store<'_>,
     ) -> Reply {
-        assert_eq!(
-            reservation.missing(),
-            0,
-            "a reservation is committed when it is complete"
-        );
-        assert!(
-            Arc::ptr_eq(&reservation.engine, &self.engine),
-            "a reservation is committed to the engine that made it"
-        );
+        assert_commits(&reservation, Arc::ptr_eq(&reservation.engine, &self.engine));
         let Some(element) = reservation.element.take() else {
             return Reply::OutOfMemory;
         };

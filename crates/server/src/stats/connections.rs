@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use nuthatch_engine::Time;
+use nuthatch_sync::mutex::Mutex;
 use slab::Slab;
 
 use crate::listen::Address;
@@ -66,7 +67,7 @@ pub(crate) struct Registry {
 impl Registry {
     /// Enters a connection that came in by the listener of that number.
     pub(crate) fn enter(&self, peer: Peer, listener: usize, now: Time) -> Arc<Info> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let slot = open.vacant_entry();
         let info = Arc::new(Info {
             id: slot.key(),
@@ -81,7 +82,7 @@ impl Registry {
 
     /// A connection closed.
     pub(crate) fn leave(&self, info: &Info) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.try_remove(info.id);
     }
 
@@ -98,7 +99,7 @@ impl Registry {
             report.line_of(number, "state", "conn_listening");
             report.line_of(number, "secs_since_last_cmd", now.seconds());
         }
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.lock();
         for (slot, info) in open.iter() {
             let number = addresses.len() + slot;
             report.line_of(number, "addr", info.peer);

@@ -74,7 +74,7 @@ pub(crate) fn command(
         b"slabs" => slabs::slabs(&mut report, &shared.engine.stats()),
         // Sizes are not tracked: memcached answers so without -o track_sizes.
         b"sizes" => report.line("sizes_status", "disabled"),
-        b"conns" if shared.account.level() == Level::Full => {
+        b"conns" if shared.account.level() >= Level::Full => {
             return out.extend_from_slice(NO_MEMORY);
         }
         b"conns" => shared
@@ -110,7 +110,7 @@ fn detail(stage: &Stage<'_, '_>, out: &mut Vec<u8>, word: Option<&[u8]>) {
             prefixes.enable(false);
             encode::OK
         }
-        Some(b"dump") if stage.shared.account.level() == Level::Full => NO_MEMORY,
+        Some(b"dump") if stage.shared.account.level() >= Level::Full => NO_MEMORY,
         Some(b"dump") => return prefixes.dump(out),
         _ => b"CLIENT_ERROR usage: stats detail on|off|dump\r\n",
     };

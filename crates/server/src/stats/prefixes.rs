@@ -4,10 +4,10 @@
 //! memcached. They have neither spaces nor control characters, so a prefix can be written into a line
 //! as it is. A key in base64 or one of CPServer's may contain any byte.
 
+use nuthatch_sync::mutex::Mutex;
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Ends a prefix; keys without one are not counted.
 const DELIMITER: u8 = b':';
@@ -59,7 +59,7 @@ impl Prefixes {
             return;
         };
         let prefix = &key[..end];
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         if !counts.contains_key(prefix) {
             if counts.len() == PREFIXES_MAX {
                 return;
@@ -82,13 +82,13 @@ impl Prefixes {
 
     /// `stats reset`.
     pub(crate) fn clear(&self) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         *counts = HashMap::new();
     }
 
     /// Writes `stats detail dump`.
     pub(crate) fn dump(&self, out: &mut Vec<u8>) {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.counts.lock();
         for (prefix, counts) in counts.iter() {
             out.extend_from_slice(b"PREFIX ");
             out.extend_from_slice(prefix);
@@ -131,6 +131,6 @@ mod tests {
         for number in 0..PREFIXES_MAX + 10 {
             prefixes.record(format!("{number}:").as_bytes(), Event::Set);
         }
-        assert_eq!(prefixes.counts.lock().unwrap().len(), PREFIXES_MAX);
+        assert_eq!(prefixes.counts.lock().len(), PREFIXES_MAX);
     }
 }

@@ -178,12 +178,14 @@ pub trait Reclaim: Engine + HasStore {
         }
     }
 
-    /// Removes the item in a chunk if it has expired or was flushed.
-    fn remove_expired(&self, local: &mut Self::Local, now: Time, chunk: Chunk) {
+    /// Removes the item in a chunk if it has expired or was flushed. True if it seemed to be.
+    fn remove_expired(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> bool {
         let header = Header::load(&self.store().arena, chunk);
-        if header.is_item() && !self.is_live(&header, now) {
+        let expired = header.is_item() && !self.is_live(&header, now);
+        if expired {
             self.remove_chunk(local, now, chunk, |header| !self.is_live(header, now));
         }
+        expired
     }
 
     /// If the chunk is a piece of a large value, removes all of that. False if it is not.
@@ -216,8 +218,9 @@ pub trait Reclaim: Engine + HasStore {
             return;
         }
         let looked = self.store().sweep(budget, |chunk| {
-            self.remove_expired(local, now, chunk);
-            self.tell_if_many(local);
+            if self.remove_expired(local, now, chunk) {
+                self.tell_if_many(local);
+            }
         });
         local.counters().add(Count::Swept as usize, looked as u64);
     }

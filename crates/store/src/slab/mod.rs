@@ -296,6 +296,17 @@ impl Store {
         true
     }
 
+    /// Changes the memory limit of an engine with items of up to so many bytes. Errors say what is possible.
+    pub fn set_limit(&self, bytes: usize, item_size_max: usize) -> Result<(), String> {
+        if item_size_max > bytes / 2 {
+            let least = (2 * item_size_max).div_ceil(1 << 20);
+            return Err(format!(
+                "the memory limit is at least twice the item limit: {least} MiB"
+            ));
+        }
+        self.pool().set_limit(bytes)
+    }
+
     /// The account of memory.
     pub fn pool(&self) -> MutexGuard<'_, Pool> {
         self.pool.lock()

@@ -19,7 +19,7 @@ pub use delta::delta;
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Condition, Expiry, Key, Leave, Read, Removal, Store, StoreMode};
 use nuthatch_engine::semantics::{Concatenated, Rewrite, concatenated, left, permit, wins};
-use nuthatch_engine::{Footprint, Reservation, Value};
+use nuthatch_engine::{Footprint, Value, assert_commits};
 
 /// Of the value of an item that is being changed, so many bytes at most are copied while its key's lock is held.
 const COPY_LOCKED_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
@@ -252,15 +252,7 @@ pub trait Table: Reclaim {
     where
         Self: Sized,
     {
-        assert_eq!(
-            reservation.missing(),
-            0,
-            "a reservation is committed when it is complete"
-        );
-        assert!(
-            reservation.belongs_to(self),
-            "a reservation is committed to the engine that made it"
-        );
+        assert_commits(&reservation, reservation.belongs_to(self));
         let key = reservation.take_key();
         let key = Key::new(&key, self.hasher());
         let lookup = &Lookup { now, key, index: 0 };

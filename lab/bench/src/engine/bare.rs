@@ -135,21 +135,21 @@ impl<const K: usize, const V: usize> Table<K, V> {
         line[Self::START..Self::START + K].copy_from_slice(key);
         line[Self::START + K..].copy_from_slice(value);
         let place = self.place(hash);
-        let mut homeless = place.tag << TAG_SHIFT | self.next as u64;
+        let mut displaced = place.tag << TAG_SHIFT | self.next as u64;
         self.next += 1;
         let mut buckets = place.buckets;
         for kick in 0..KICKS {
             for bucket in buckets {
                 if let Some(free) = (0..SLOTS).find(|&slot| self.slot(bucket, slot) == 0) {
-                    self.set_slot(bucket, free, homeless);
+                    self.set_slot(bucket, free, displaced);
                     return true;
                 }
             }
             // The one pushed aside goes to its other bucket; a different slot each time.
-            let (from, slot) = (buckets[1], (homeless as usize + kick) % SLOTS);
+            let (from, slot) = (buckets[1], (displaced as usize + kick) % SLOTS);
             let pushed = self.slot(from, slot);
-            self.set_slot(from, slot, homeless);
-            homeless = pushed;
+            self.set_slot(from, slot, displaced);
+            displaced = pushed;
             buckets = [self.partner(from as u64, pushed >> TAG_SHIFT) as usize; 2];
         }
         false

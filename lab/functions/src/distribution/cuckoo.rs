@@ -97,20 +97,20 @@ impl Cuckoo {
     /// Stores an item, displacing others. False if one, not always this one, is left without a place;
     /// that one is dropped.
     fn store(&mut self, hash: u64) -> bool {
-        let mut homeless = hash;
-        let mut places = self.places(homeless);
+        let mut displaced = hash;
+        let mut places = self.places(displaced);
         for _ in 0..=self.shape.displaced_max {
             let room = |&&at: &&usize| self.buckets[at].len() < self.shape.slots;
             if let Some(&at) = places.iter().find(room) {
-                self.buckets[at].push(homeless);
+                self.buckets[at].push(displaced);
                 return true;
             }
             let random = self.next_random();
             let from = places[(random & 1) as usize];
             let slot = (random >> 1) as usize % self.shape.slots;
-            homeless = std::mem::replace(&mut self.buckets[from][slot], homeless);
+            displaced = std::mem::replace(&mut self.buckets[from][slot], displaced);
             // It must go to its other bucket.
-            let other = self.places(homeless).into_iter().find(|&at| at != from);
+            let other = self.places(displaced).into_iter().find(|&at| at != from);
             places = [other.unwrap_or(from); 2];
         }
         false
