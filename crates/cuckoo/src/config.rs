@@ -19,6 +19,8 @@ pub struct CuckooConfig {
     pub item_size_max: usize,
     /// False: a full store is refused instead of evicting.
     pub evicts: bool,
+    /// Where items lie, and which leave when memory is short.
+    pub eviction: CuckooEviction,
     /// Bytes of the smallest chunk.
     pub chunk_min: usize,
     /// Ratio of neighbouring classes' chunks, over 1.
@@ -32,6 +34,16 @@ pub struct CuckooConfig {
     pub listener: Option<Listener>,
 }
 
+/// Where items lie, and which leave when memory is short. The paper's design has [`CuckooEviction::Clock`] only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CuckooEviction {
+    /// In a log of pages, with two queues and ghosts: see [`nuthatch_store::eviction::s3_fifo`].
+    #[default]
+    S3Fifo,
+    /// In size classes, by CLOCK (MemC3 section 4).
+    Clock,
+}
+
 impl Default for CuckooConfig {
     fn default() -> Self {
         Self {
@@ -39,6 +51,7 @@ impl Default for CuckooConfig {
             memory_limit_max: 0,
             item_size_max: PAGE,
             evicts: true,
+            eviction: CuckooEviction::default(),
             chunk_min: CHUNK_MIN,
             growth_factor: 1.25,
             initial_items: None,

@@ -45,7 +45,20 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Unlinked> {
         let key = self.store.copy_key(chunk)?;
-        let place = self.index.place(self.hasher.hash(key.bytes()));
+        self.remove_hashed(self.hasher.hash(key.bytes()), chunk, doomed)
+    }
+
+    fn prefetch_hash(&self, hash: u64) {
+        self.index.prefetch(&self.index.place(hash));
+    }
+
+    fn remove_hashed(
+        &self,
+        hash: u64,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<Unlinked> {
+        let place = self.index.place(hash);
         let locked = self.index.lock(&place);
         // The key may have been torn, or the chunk reused: only a slot that refers to this very
         // chunk, under this key's tag, in this key's buckets, proves that it is linked.
@@ -58,6 +71,36 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
             return None;
         };
         Some(locked.take_out(at, header))
+    }
+
+    fn relocate(&self, hash: u64, from: Chunk, to: Chunk) -> bool {
+        let place = self.index.place(hash);
+        let locked = self.index.lock(&place);
+        let old = Slot::new::<D>(place.tag, from);
+        // Under the lock: nobody pins an item that is not in the index.
+        let Some(at) = locked
+            .find(old)
+            .filter(|_| !self.store.pins.is_pinned(from))
+        else {
+            locked.release_unmodified();
+            return false;
+        };
+        self.store.finish_move(from, to);
+        locked.store(at, Slot::new::<D>(place.tag, to));
+        true
+    }
+
+    fn relocate_segment(&self, hash: u64, head: Chunk, from: Chunk, to: Chunk) -> bool {
+        let place = self.index.place(hash);
+        let locked = self.index.lock(&place);
+        let linked = locked.find(Slot::new::<D>(place.tag, head)).is_some();
+        let moved = linked
+            && !self.store.pins.is_pinned(head)
+            && self.store.finish_segment_move(head, from, to);
+        if !moved {
+            locked.release_unmodified();
+        }
+        moved
     }
 
     fn removals(&self) -> Option<&Removals> {

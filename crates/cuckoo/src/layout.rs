@@ -25,6 +25,8 @@ pub trait Variant: Send + Sync + Default + 'static {
     const ONE_WRITER: bool;
     /// How an insert looks for a free slot.
     const SEARCH: Search;
+    /// False: items always lie in size classes, whatever is asked for.
+    const MAY_LOG: bool;
 
     /// The tag of a hash, never 0.
     #[inline(always)]
@@ -64,6 +66,7 @@ impl Variant for EightWay {
     const TAG_BITS: u32 = 16;
     const ONE_WRITER: bool = false;
     const SEARCH: Search = Search::BreadthFirst { slots: 2000 };
+    const MAY_LOG: bool = true;
 }
 
 /// MemC3 as printed: 4 slots, one-byte tags, one writer, 500 kicks on two paths.
@@ -79,6 +82,7 @@ impl Variant for Paper {
         width: 2,
         kicks: 500,
     };
+    const MAY_LOG: bool = false;
 }
 
 /// A slot's word.

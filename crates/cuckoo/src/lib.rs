@@ -1,4 +1,4 @@
-//! Optimistic cuckoo hashing with CLOCK eviction (MemC3, NSDI 2013), and what we add to it.
+//! Optimistic cuckoo hashing (MemC3, NSDI 2013), and what we add to it.
 //!
 //! Every key has two candidate buckets, `b1 = HASH(key)` and `b2 = b1 xor HASH(tag)`. A bucket is one
 //! cache line of eight slots, each a 16-bit tag and a 48-bit reference to the item (see
@@ -10,6 +10,9 @@
 //! again. Writers hold the same two counters at odd values while they change a bucket. An insert
 //! into two full buckets first searches a path of items to push aside ([`search`]), without
 //! locking or moving anything, and then moves them from its end backwards, one at a time.
+//!
+//! Items lie in a [log](nuthatch_store::log), whose pages are emptied by two queues and ghosts, or in size classes with
+//! CLOCK, as in the paper.
 //!
 //! Beyond the paper: many writers, a breadth-first search, a set that swaps the reference in its
 //! slot, batches that overlap their memory misses ([`handle`]), and an index that doubles in place
@@ -63,7 +66,7 @@ use nuthatch_sync::mutex::{Mutex, MutexGuard};
 use nuthatch_sync::shim::{AtomicU64, Ordering};
 use nuthatch_sync::stripes::Stripes;
 
-pub use config::CuckooConfig;
+pub use config::{CuckooConfig, CuckooEviction};
 use handle::CuckooHandle;
 use index::{Index, Position};
 use layout::{EightWay, Slot, Variant};
@@ -118,12 +121,16 @@ impl<D: Variant> Cuckoo<D> {
         config
             .check()
             .map_err(|words| io::Error::new(io::ErrorKind::InvalidInput, words))?;
-        let sizes = Sizes::new(config.memory_limit, config.chunk_min, config.growth_factor);
+        let logs = D::MAY_LOG && config.eviction == CuckooEviction::S3Fifo;
+        let sizes = if logs { Sizes::for_log } else { Sizes::new };
+        let sizes = sizes(config.memory_limit, config.chunk_min, config.growth_factor);
         let limit_max = sizes
             .limit_max(config.memory_limit_max)
             .max(config.memory_limit);
+        // Asked only if the items lie in classes.
         let policy = PolicyName::Clock.build(sizes.count(), 0);
-        let store = Store::new(config.memory_limit, limit_max, sizes)?;
+        let store = if logs { Store::log } else { Store::new };
+        let store = store(config.memory_limit, limit_max, sizes)?;
         let memory = config.memory_limit as u64;
         let items = config.initial_items.map(|items| items as u64);
         let shape = sizing::IndexShape::cuckoo(D::SLOTS as u64);

@@ -56,6 +56,7 @@ impl<D: Variant> Cuckoo<D> {
         header.store(&self.store.arena, fresh.chunk);
         locked.store(at, Slot::new::<D>(locked.place.tag, fresh.chunk));
         drop(locked);
+        self.store.note_linked(&fresh);
         match found {
             Some(found) => {
                 local
@@ -156,6 +157,9 @@ impl<D: Variant> Table for Cuckoo<D> {
             };
             let fields = self.stored(local, now, store, found.map(|found| found.header), stale);
             self.store.start(&fresh);
+            if let (Some(log), Some(found)) = (&self.store.log, &live) {
+                self.store.note_overwrite(log, found.chunk, &fresh);
+            }
             match self.link(local, locked, found, fresh, &fields) {
                 Ok(header) => {
                     local.counters.one(Count::Stored);

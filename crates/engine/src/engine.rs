@@ -98,8 +98,9 @@ pub trait Handle: Send {
 
     /// Visits items: calls `visit` for up to about `budget` places and returns where to go on, or
     /// `None` at the end. Blocks nobody. An item that is neither changed nor evicted between the
-    /// first call and the last is visited exactly once; one that has expired or was flushed is not
-    /// visited. Start with `Cursor::default()`.
+    /// first call and the last is visited at least once, and more often only if the engine moved it
+    /// meanwhile to make room; one that has expired or was flushed is not visited. Start with
+    /// `Cursor::default()`.
     fn visit(
         &mut self,
         now: Time,
@@ -111,7 +112,19 @@ pub trait Handle: Send {
 
 /// Where a visit goes on. Only an engine knows what is in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cursor(pub u64);
+pub struct Cursor {
+    /// The place where it stands.
+    pub place: u64,
+    /// Where it ends, in an engine whose items move; 0: not known yet.
+    pub end: u64,
+}
+
+impl Cursor {
+    /// A visit that stands at a place of items that do not move.
+    pub fn at(place: u64) -> Self {
+        Self { place, end: 0 }
+    }
+}
 
 /// One item met by [`Handle::visit`].
 pub struct Visit<'a> {

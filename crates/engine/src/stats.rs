@@ -62,6 +62,31 @@ pub struct EngineStats {
     pub path_lengths: [u64; PATH_LENGTH_MAX + 1],
     /// Size classes that have or had memory, smallest first.
     pub classes: Vec<ClassStats>,
+    /// The log, in an engine whose items lie in one.
+    pub log: Option<LogStats>,
+}
+
+/// A log of items, and the queues of its pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogStats {
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Pages of new items.
+    pub probation_pages: u64,
+    /// Pages of items that were used.
+    pub main_pages: u64,
+    /// Bytes of the table of ghosts.
+    pub ghost_bytes: u64,
+    /// Live items thrown out of the probation queue.
+    pub evicted_probation: u64,
+    /// Live items thrown out of the main queue.
+    pub evicted_main: u64,
+    /// Items stored again a short time after they were thrown out of the probation queue.
+    pub ghost_hits: u64,
+    /// Pages emptied.
+    pub pages_cleaned: u64,
+    /// Bytes of items moved for that.
+    pub bytes_moved: u64,
 }
 
 /// Messages between the threads that ask and the engine's own threads that carry requests out (CPHash,

@@ -10,7 +10,7 @@ use nuthatch_chained::{Chained, ChainedConfig, ChainedEviction, Locks};
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_cphash::{CpHash, Rings};
 use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
-use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
 use nuthatch_engine::{AnyEngine, Engine};
 use nuthatch_partition::Eviction;
 use nuthatch_partition::lockhash::LockHash;
@@ -25,7 +25,7 @@ pub use tuning::{EvictionName, ThreadRange, Tuning};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineName {
-    /// Optimistic cuckoo hashing with CLOCK eviction
+    /// Optimistic cuckoo hashing, items in a log, two queues and ghosts
     #[default]
     Cuckoo,
     /// The same with the constants of the MemC3 paper: 4 slots, 1-byte tags, one writer
@@ -104,7 +104,26 @@ impl EngineName {
         default.min(memory_limit / parts / 2)
     }
 
-    /// True if its items lie in size classes.
+    /// The evictions that it has; the first is its own choice.
+    pub fn evictions(self) -> &'static [EvictionName] {
+        match self {
+            Self::Cuckoo => &[EvictionName::S3Fifo, EvictionName::Clock],
+            Self::CuckooPaper | Self::ChainedClock | Self::ChainedGlobalClock => {
+                &[EvictionName::Clock]
+            }
+            Self::Chained | Self::ChainedGlobal => &[EvictionName::Lru],
+            Self::Cphash | Self::CphashSingle | Self::Lockhash => {
+                &[EvictionName::Lru, EvictionName::Random]
+            }
+        }
+    }
+
+    /// True if it has this one.
+    pub fn has_eviction(self, eviction: EvictionName) -> bool {
+        self.evictions().contains(&eviction)
+    }
+
+    /// True if its items are counted by size classes.
     pub fn has_size_classes(self) -> bool {
         !self.has_partitions()
     }
@@ -117,6 +136,10 @@ fn cuckoo<D: Variant>(settings: &EngineSettings) -> io::Result<Arc<Cuckoo<D>>> {
         memory_limit_max: settings.limit_max(usize::MAX),
         item_size_max: settings.item_size_max,
         evicts: settings.evicts,
+        eviction: match settings.eviction() {
+            EvictionName::S3Fifo => CuckooEviction::S3Fifo,
+            _ => CuckooEviction::Clock,
+        },
         chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
         growth_factor: settings.growth_factor,
         initial_items: settings.initial_items,
@@ -215,7 +238,7 @@ impl EngineSettings {
             memory_limit_max: self.limit_max(MEMORY_MAX),
             item_size_max: self.item_size_max,
             evicts: self.evicts,
-            eviction: self.eviction(),
+            eviction: self.partition_eviction(),
             initial_items: self.initial_items,
             partitions: tuning.partitions.unwrap_or(default.partitions),
             server_threads: match tuning.server_threads {
@@ -235,17 +258,23 @@ impl EngineSettings {
             memory_limit_max: self.limit_max(MEMORY_MAX),
             item_size_max: self.item_size_max,
             evicts: self.evicts,
-            eviction: self.eviction(),
+            eviction: self.partition_eviction(),
             initial_items: self.initial_items,
             partitions: partitions.map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
             ..LockHashConfig::default()
         }
     }
 
-    fn eviction(&self) -> Eviction {
-        match self.tuning.eviction {
-            Some(EvictionName::Random) => Eviction::Random,
-            Some(EvictionName::Lru) | None => Eviction::Lru,
+    /// The eviction that was asked for, or else the engine's own choice.
+    fn eviction(&self) -> EvictionName {
+        let asked = self.tuning.eviction_of(self.name);
+        asked.unwrap_or(self.name.evictions()[0])
+    }
+
+    fn partition_eviction(&self) -> Eviction {
+        match self.eviction() {
+            EvictionName::Random => Eviction::Random,
+            _ => Eviction::Lru,
         }
     }
 
@@ -260,12 +289,8 @@ impl EngineSettings {
         lines.push(("maxbytes_max", self.limit_max(most).to_string()));
         if self.name.has_partitions() {
             lines.push(("partitions", self.partition_count().to_string()));
-            let eviction = match self.eviction() {
-                Eviction::Lru => "lru",
-                Eviction::Random => "random",
-            };
-            lines.push(("eviction", eviction.to_owned()));
         }
+        lines.push(("eviction", self.eviction().name().to_owned()));
         if self.name.has_server_threads() {
             let (min, max) = self.cphash().threads();
             let range = ThreadRange { min, max };

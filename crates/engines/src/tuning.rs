@@ -13,14 +13,38 @@ const PAPER_PARTITIONS: usize = 4096;
 /// Bytes of a partition, at least, if there are as many as that.
 const PARTITION_LEAST: usize = 64 << 10;
 
-/// Which item leaves when a partition is full.
+/// Which item leaves when memory is short. Each engine has some of them: [`EngineName::evictions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvictionName {
-    /// The least recently used item, strictly
+    /// Of cuckoo: two queues and ghosts, in a log without size classes
+    S3Fifo,
+    /// Of cuckoo: one recency bit, in size classes, as MemC3 has it
+    Clock,
+    /// Of cphash and lockhash: the least recently used item, strictly
     Lru,
-    /// The first one of a random bucket
+    /// Of cphash and lockhash: the first one of a random bucket
     Random,
+}
+
+impl EvictionName {
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::S3Fifo => "s3-fifo",
+            Self::Clock => "clock",
+            Self::Lru => "lru",
+            Self::Random => "random",
+        }
+    }
+
+    /// The engines that have it.
+    fn engines(self) -> &'static str {
+        match self {
+            Self::S3Fifo | Self::Clock => "cuckoo",
+            Self::Lru | Self::Random => "cphash and lockhash",
+        }
+    }
 }
 
 /// Server threads as typed: always so many, or from so many to so many.
@@ -69,7 +93,7 @@ pub struct Tuning {
     #[arg(long, value_name = "CORE")]
     pub pin: Option<usize>,
 
-    /// Which item leaves when a partition of cphash or lockhash is full [default: lru]
+    /// Which item leaves when memory is short [default: s3-fifo for cuckoo, lru for cphash and lockhash]
     #[arg(long, value_enum)]
     pub eviction: Option<EvictionName>,
 }
@@ -82,7 +106,6 @@ impl Tuning {
         let (both, one) = ("cphash and lockhash", "cphash");
         for (flag, is_said, applies, to) in [
             ("--partitions", self.partitions.is_some(), partitions, both),
-            ("--eviction", self.eviction.is_some(), partitions, both),
             (
                 "--server-threads",
                 self.server_threads.is_some(),
@@ -95,7 +118,19 @@ impl Tuning {
                 return Err(format!("{flag}: only for {to}"));
             }
         }
-        Ok(())
+        match self.eviction {
+            Some(eviction) if !engines.iter().any(|engine| engine.has_eviction(eviction)) => {
+                let (name, of) = (eviction.name(), eviction.engines());
+                Err(format!("--eviction {name}: only for {of}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What was said of eviction, if this engine has it.
+    pub fn eviction_of(&self, engine: EngineName) -> Option<EvictionName> {
+        self.eviction
+            .filter(|&eviction| engine.has_eviction(eviction))
     }
 
     /// LockHash as in the paper: as many partitions as there, where the engine's own choice leaves
@@ -164,6 +199,29 @@ mod tests {
         assert!(tuning.check(&both).is_err());
         assert_eq!(tuning.check(&[EngineName::Cphash]), Ok(()));
         assert_eq!(Tuning::default().check(&[EngineName::Cuckoo]), Ok(()));
+    }
+
+    #[test]
+    fn an_eviction_that_no_named_engine_has_is_refused() {
+        let checked = |eviction, engine| {
+            let tuning = Tuning {
+                eviction: Some(eviction),
+                ..Tuning::default()
+            };
+            tuning.check(&[engine])
+        };
+        for (eviction, engine) in [
+            (EvictionName::S3Fifo, EngineName::Cuckoo),
+            (EvictionName::Clock, EngineName::CuckooPaper),
+            (EvictionName::Lru, EngineName::Chained),
+            (EvictionName::Random, EngineName::Cphash),
+        ] {
+            assert_eq!(checked(eviction, engine), Ok(()), "{engine:?}");
+        }
+        let error = checked(EvictionName::Random, EngineName::Cuckoo).unwrap_err();
+        assert_eq!(error, "--eviction random: only for cphash and lockhash");
+        let error = checked(EvictionName::S3Fifo, EngineName::CuckooPaper).unwrap_err();
+        assert_eq!(error, "--eviction s3-fifo: only for cuckoo");
     }
 
     #[test]

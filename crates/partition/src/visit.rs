@@ -80,11 +80,11 @@ pub fn visit_all(
     mut copies: impl FnMut(usize, u32, usize) -> (Vec<Met>, Option<u32>),
     visit: &mut dyn FnMut(Visit<'_>),
 ) -> Option<Cursor> {
-    let (mut partition, mut position) = ((from.0 >> 32) as usize, from.0 as u32);
+    let (mut partition, mut position) = ((from.place >> 32) as usize, from.place as u32);
     let mut left = budget.max(1);
     while partition < partitions {
         if left == 0 {
-            return Some(Cursor((partition as u64) << 32 | u64::from(position)));
+            return Some(Cursor::at((partition as u64) << 32 | u64::from(position)));
         }
         let step = left.min(STEP);
         let (met, next) = copies(partition, position, step);

@@ -8,7 +8,7 @@ use crate::slab::Store;
 use crate::slab::arena::Chunk;
 use crate::slab::sizes::CLASSES_MAX;
 use nuthatch_engine::counters::{Counters, Registry};
-use nuthatch_engine::stats::{ClassStats, EngineStats, PATH_LENGTH_MAX};
+use nuthatch_engine::stats::{ClassStats, EngineStats, LogStats, PATH_LENGTH_MAX};
 
 /// The engine-wide counters.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,16 @@ pub enum Count {
     SearchedHit,
     /// Items looked at by those that did not.
     SearchedMiss,
+    /// Items evicted at the end of a log's probation queue.
+    EvictedProbation,
+    /// Items evicted at the end of its main queue.
+    EvictedMain,
+    /// Items stored that were ghosts.
+    GhostHits,
+    /// Pages of a log emptied.
+    PagesCleaned,
+    /// Bytes moved for that.
+    BytesMoved,
     /// Gets that found their key at the first item looked at: counted here alone, though each is a
     /// search, a hit and an item looked at as well.
     FastHits,
@@ -63,6 +73,8 @@ const ENGINE_COUNTS: usize = Count::FastMisses as usize + 1;
 pub enum ClassCount {
     /// Bytes asked for in its chunks.
     Bytes,
+    /// Items and pieces of items of its size.
+    Chunks,
     /// Live items thrown out.
     Evicted,
     /// Of these, never fetched.
@@ -168,15 +180,17 @@ impl Counted {
         let shape = header.shape(store.chunk_max());
         let bytes = (shape.total_bytes() as u64).wrapping_mul(times);
         self.add(Count::Bytes as usize, bytes);
-        let class = store.class_of(shape.head_bytes());
-        let head = (shape.head_bytes() as u64).wrapping_mul(times);
-        self.add(class_count(class, ClassCount::Bytes), head);
+        self.chunk(store, shape.head_bytes(), times);
         for index in 0..shape.segments() {
-            let bytes = shape.segment_bytes(index);
-            let class = store.class_of(bytes);
-            let bytes = (bytes as u64).wrapping_mul(times);
-            self.add(class_count(class, ClassCount::Bytes), bytes);
+            self.chunk(store, shape.segment_bytes(index), times);
         }
+    }
+
+    fn chunk(&self, store: &Store, bytes: usize, times: u64) {
+        let class = store.class_of(bytes);
+        let bytes = (bytes as u64).wrapping_mul(times);
+        self.add(class_count(class, ClassCount::Bytes), bytes);
+        self.add(class_count(class, ClassCount::Chunks), times);
     }
 }
 
@@ -201,6 +215,20 @@ pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
         (pool.limit() as u64, pool.used() as u64)
     };
     EngineStats {
+        log: store.log.as_ref().map(|log| {
+            let [probation_pages, main_pages] = log.queue_lengths();
+            LogStats {
+                page_bytes: log.page_bytes() as u64,
+                probation_pages: probation_pages as u64,
+                main_pages: main_pages as u64,
+                ghost_bytes: log.policy.ghosts.bytes() as u64,
+                evicted_probation: count(Count::EvictedProbation),
+                evicted_main: count(Count::EvictedMain),
+                ghost_hits: count(Count::GhostHits),
+                pages_cleaned: count(Count::PagesCleaned),
+                bytes_moved: count(Count::BytesMoved),
+            }
+        }),
         items: items(&live),
         total_items: count(Count::Stored),
         item_bytes: standing(live[Count::Bytes as usize]),
@@ -237,13 +265,22 @@ fn class_stats(
 ) -> ClassStats {
     let inner = store.class(class);
     let count = |count| sums[class_count(class, count)];
+    let per_page = inner.per_page as usize;
+    // In a log the items of a size have no pages of their own: as many are told as they would fill.
+    let (pages, used, free) = match &store.log {
+        Some(_) => {
+            let used = standing(live[class_count(class, ClassCount::Chunks)]) as usize;
+            (used.div_ceil(per_page), used, 0)
+        }
+        None => (inner.pages.len(), inner.used, inner.free_chunks()),
+    };
     ClassStats {
         class: class + 1,
         chunk_size: inner.chunk_bytes,
-        chunks_per_page: inner.per_page as usize,
-        pages: inner.pages.len(),
-        used_chunks: inner.used,
-        free_chunks: inner.free_chunks(),
+        chunks_per_page: per_page,
+        pages,
+        used_chunks: used,
+        free_chunks: free,
         requested_bytes: standing(live[class_count(class, ClassCount::Bytes)]),
         evictions: count(ClassCount::Evicted),
         evicted_unfetched: count(ClassCount::EvictedUnfetched),

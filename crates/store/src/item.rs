@@ -13,13 +13,18 @@
 //!
 //! Sixteen bytes for nearly every item. State bits: STALE and WON belong to the meta commands, WIDE
 //! and LARGE to the layout. A chunk that holds no item has key length 0: a free chunk is all zero
-//! in word 0, a segment of a large value has LARGE there and its head chunk in word 1.
+//! in word 0, a segment of a large value has LARGE there, its number and its bytes, and its head chunk in word 1.
+//!
+//! In a [log](crate::log) items, segments and gaps lie one behind the other, and the first word tells where the next
+//! one begins; of a wide item, the fourth besides. Neither tells anything else for as long as the record is there:
+//! a gap takes the place of the item with one store.
 
 use std::time::Duration;
 
 use nuthatch_sync::clock::Time;
 
 use crate::slab::arena::{Arena, Chunk, WORD};
+use crate::slab::sizes::CHUNK_MIN;
 use nuthatch_engine::reply::Item;
 use nuthatch_engine::request::Expiry;
 use nuthatch_engine::semantics::Existing;
@@ -142,6 +147,17 @@ impl Shape {
     }
 }
 
+/// Words that a record of so many bytes takes in the log: as many as the granule of a recency bit, at least.
+#[inline(always)]
+pub const fn record_words(bytes: usize) -> usize {
+    let words = bytes.div_ceil(WORD);
+    if words < CHUNK_MIN / WORD {
+        CHUNK_MIN / WORD
+    } else {
+        words
+    }
+}
+
 /// The header of an item as it was read: garbage until the version check says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
@@ -250,10 +266,42 @@ impl Header {
         }
     }
 
-    /// Marks a chunk as segment of the item at `head`.
-    pub fn store_segment(arena: &Arena, chunk: Chunk, head: Chunk) {
-        arena.store(chunk, 0, LARGE);
+    /// Marks a chunk as segment `index` of the item at `head`, which takes so many bytes with its own header.
+    pub fn store_segment(arena: &Arena, chunk: Chunk, head: Chunk, index: usize, bytes: usize) {
+        let word0 = LARGE | (bytes as u64) << KEY_LEN_BITS | (index as u64) << EXPIRY_SHIFT;
+        arena.store(chunk, 0, word0);
         arena.store(chunk, 1, head.0);
+    }
+
+    /// Marks a record of the log as one of so many words that holds nothing.
+    #[inline(always)]
+    pub fn store_gap(arena: &Arena, chunk: Chunk, words: usize) {
+        arena.store(chunk, 0, (words as u64) << KEY_LEN_BITS);
+    }
+
+    /// Lets a gap tell how long it is also while the wide header of an item of this shape is being written over it.
+    #[inline(always)]
+    pub fn store_length(arena: &Arena, chunk: Chunk, shape: &Shape) {
+        if shape.wide {
+            arena.store(chunk, 3, (shape.value_len as u64) << 32);
+        }
+    }
+
+    /// Words of a record of the log, in a store whose longest has `chunk_max` bytes.
+    #[inline(always)]
+    pub fn record_words(&self, chunk_max: usize) -> usize {
+        if self.is_item() {
+            record_words(self.shape(chunk_max).head_bytes())
+        } else if self.word0 & LARGE != 0 {
+            record_words(self.value_len())
+        } else {
+            self.value_len()
+        }
+    }
+
+    /// Which segment of its item it is.
+    pub fn segment_index(&self) -> usize {
+        (self.word0 >> EXPIRY_SHIFT) as usize
     }
 
     /// Marks a chunk as free; `next` is the allocator's.
@@ -504,10 +552,42 @@ mod tests {
     }
 
     #[test]
+    fn a_record_of_the_log_tells_its_length() {
+        let arena = Arena::reserve(64).unwrap();
+        let words = |at| Header::load(&arena, Chunk(at)).record_words(CHUNK_MAX);
+        for (key_len, value_len, wide) in [
+            (1, 0, false),
+            (5, 100, false),
+            (5, 100, true),
+            (9, 5000, true),
+        ] {
+            let shape = Shape::new(key_len, value_len, wide, CHUNK_MAX);
+            let expected = record_words(shape.head_bytes());
+            Header::store_gap(&arena, Chunk(0), expected);
+            Header::store_length(&arena, Chunk(0), &shape);
+            assert_eq!(words(0), expected);
+            // With the first word of the header alone, it is known already.
+            let header = Header::new(&shape, &fields());
+            arena.store(Chunk(0), 0, header.word0);
+            assert_eq!(words(0), expected);
+            header.store(&arena, Chunk(0));
+            assert_eq!(words(0), expected);
+        }
+        Header::store_segment(&arena, Chunk(8), Chunk(0), 7, 101);
+        let segment = Header::load(&arena, Chunk(8));
+        assert_eq!(
+            (segment.segment_index(), segment.segment_of()),
+            (7, Some(Chunk(0)))
+        );
+        assert_eq!(words(8), 13);
+        assert_eq!(record_words(1), CHUNK_MIN / WORD);
+    }
+
+    #[test]
     fn other_chunks_are_not_items() {
         let arena = Arena::reserve(16).unwrap();
         assert!(!Header::load(&arena, Chunk(0)).is_item());
-        Header::store_segment(&arena, Chunk(2), Chunk(7));
+        Header::store_segment(&arena, Chunk(2), Chunk(7), 3, 100);
         assert_eq!(Header::load(&arena, Chunk(2)).segment_of(), Some(Chunk(7)));
         Header::store_free(&arena, Chunk(2), 3);
         assert_eq!(Header::load(&arena, Chunk(2)).segment_of(), None);

@@ -5,6 +5,7 @@
 //! nothing of this crate, and no version promises these names to others.
 //!
 //! * [`slab`]: the arena, its pages, size classes and chunks
+//! * [`log`]: the other way to lay items out: one behind the other, without size classes
 //! * [`item`]: an item's bytes
 //! * [`timestamps`]: sequences, expiry and flushes
 //! * [`eviction`]: which items leave, and the reclaiming of their memory
@@ -21,6 +22,7 @@ pub mod geometry;
 pub mod growth;
 pub mod item;
 pub mod links;
+pub mod log;
 pub mod prefetch;
 pub mod slab;
 pub mod table;

@@ -4,6 +4,7 @@ pub(crate) mod connections;
 pub(crate) mod counters;
 mod general;
 mod hash;
+mod hits;
 pub(crate) mod prefixes;
 mod settings;
 mod slabs;
@@ -70,6 +71,7 @@ pub(crate) fn command(
     match topic {
         b"settings" => settings::report(&mut report, shared),
         b"hash" => hash::report(&mut report, shared),
+        b"hits" => hits::report(&mut report, shared),
         b"items" => slabs::items(&mut report, &shared.engine.stats()),
         b"slabs" => slabs::slabs(&mut report, &shared.engine.stats()),
         // Sizes are not tracked: memcached answers so without -o track_sizes.

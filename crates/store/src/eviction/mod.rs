@@ -1,16 +1,23 @@
 //! Which items leave when memory is short: the policies, and what every engine does with what they choose.
 //!
-//! * [`clock`]: one recency bit an item, one hand a class (MemC3 section 4)
+//! * [`s3_fifo`]: two queues of pages and [`ghosts`], in a [log](crate::log); [`clean`]: emptying its pages
+//! * [`clock`]: one hand a class, in the slab store (MemC3 section 4)
 //! * [`lru`]: a list a class, strictly by last use (memcached before 1.5)
+//! * [`recency`]: the bits that tell which items were used
 //! * [`reclaim`]: making room by evicting, by moving pages between classes, and by taking expired items back
 //! * [`removals`]: listeners that are told of what left
 //!
-//! A policy is a file here that implements [`Policy`], and one line of [`PolicyName::build`].
+//! A policy of the slab store is a file here that implements [`Policy`], and one line of [`PolicyName::build`]. In the log
+//! items leave by the page: there [`s3_fifo`] decides, and nothing else fits.
 
+pub mod clean;
 pub mod clock;
+pub mod ghosts;
 pub mod lru;
+pub mod recency;
 pub mod reclaim;
 pub mod removals;
+pub mod s3_fifo;
 
 use std::collections::HashMap;
 

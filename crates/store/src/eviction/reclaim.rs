@@ -12,10 +12,13 @@ use nuthatch_engine::reply::Item;
 use nuthatch_sync::clock::Time;
 
 use super::Policy;
+use super::clean::Cleans;
 use super::removals::{Queue, RemovalCause, Removals, Removed};
 use crate::count::{Count, Counted};
 use crate::item::{Header, plain_item};
 use crate::slab::HasStore;
+#[cfg(doc)]
+use crate::slab::Store;
 use crate::slab::arena::Chunk;
 use crate::slab::unlinked::Unlinked;
 use crate::timestamps::{SequenceBlock, Timestamps};
@@ -63,6 +66,35 @@ pub trait Reclaim: Engine + HasStore {
         chunk: Chunk,
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Unlinked>;
+
+    /// Starts loading what it takes to find a key with this hash. Here and below: an engine with a log.
+    fn prefetch_hash(&self, hash: u64) {
+        let _ = hash;
+    }
+
+    /// As [`Reclaim::remove_from_index`], for an item whose key has this hash.
+    fn remove_hashed(
+        &self,
+        hash: u64,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<Unlinked> {
+        let _ = (hash, chunk, doomed);
+        None
+    }
+
+    /// Lets the index refer to an item's copy: [`Store::finish_move`] is called under its lock. False if the index no
+    /// longer refers to the item, or somebody has it pinned.
+    fn relocate(&self, hash: u64, from: Chunk, to: Chunk) -> bool {
+        let _ = (hash, from, to);
+        false
+    }
+
+    /// The same for a segment of the item at `head`, whose key has this hash: [`Store::finish_segment_move`].
+    fn relocate_segment(&self, hash: u64, head: Chunk, from: Chunk, to: Chunk) -> bool {
+        let _ = (hash, head, from, to);
+        false
+    }
 
     /// The listener, if there is one, and what it is to be told of.
     fn removals(&self) -> Option<&Removals> {
@@ -208,6 +240,9 @@ pub trait Reclaim: Engine + HasStore {
 
     /// Gives pages back while the limit is exceeded. True if there is more to do.
     fn shrink(&self, local: &mut Self::Local, now: Time, budget: usize) -> bool {
+        if let Some(log) = &self.store().log {
+            return self.shrink_log(log, local, now, budget);
+        }
         self.store()
             .shrink(budget, |chunk| self.drain_chunk(local, now, chunk))
     }

@@ -10,7 +10,7 @@ use nuthatch_sync::shim::{AtomicU64, Ordering};
 
 use super::arena::{Arena, Chunk, WORD};
 use super::words::Words;
-use crate::eviction::clock::Recency;
+use crate::eviction::recency::Recency;
 use crate::item::Header;
 
 /// Chunks the hand passes at most before it takes what it finds (MemC3's code: 640).

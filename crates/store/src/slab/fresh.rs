@@ -18,6 +18,8 @@ pub struct Fresh {
     pub chunk: Chunk,
     /// Its bytes.
     pub shape: Shape,
+    /// Uses that count for it from the start.
+    pub uses: u8,
 }
 
 /// The chunks of an item so far: freed if there are not enough, or if who is asked for the next one panics.
@@ -34,22 +36,22 @@ impl Drop for Gathered<'_> {
             store, shape, head, ..
         } = *self;
         for taken in 0..self.segments {
-            store.free_chunk(store.segment(head, shape, taken));
+            store.free_private(store.segment(head, shape, taken));
         }
-        store.free_chunk(head);
+        store.free_private(head);
     }
 }
 
 impl Store {
-    /// Memory for an item of this shape, by chunks that `chunk_of` finds in a class. The error is
-    /// the class in which there was none; nothing is held then.
+    /// Memory for an item of this shape, by chunks that `chunk_of` finds for so many bytes; it is told the shape for
+    /// the one with the header. The error is the bytes for which there was none; nothing is held then.
     pub fn allocate_item(
         &self,
         shape: &Shape,
-        mut chunk_of: impl FnMut(usize) -> Option<Chunk>,
+        mut chunk_of: impl FnMut(usize, Option<&Shape>) -> Option<Chunk>,
     ) -> Result<Chunk, usize> {
-        let class = self.class_of(shape.head_bytes());
-        let head = chunk_of(class).ok_or(class)?;
+        let bytes = shape.head_bytes();
+        let head = chunk_of(bytes, Some(shape)).ok_or(bytes)?;
         let mut gathered = Gathered {
             store: self,
             shape,
@@ -57,16 +59,16 @@ impl Store {
             segments: 0,
         };
         for index in 0..shape.segments() {
-            let class = self.class_of(shape.segment_bytes(index));
-            let segment = chunk_of(class).ok_or(class)?;
+            let bytes = shape.segment_bytes(index);
+            let segment = chunk_of(bytes, None).ok_or(bytes)?;
             self.begin_fill();
-            Header::store_segment(&self.arena, segment, head);
+            Header::store_segment(&self.arena, segment, head, index, bytes);
             let at = shape.segments_start() / WORD + index;
             self.arena.store(head, at, segment.0);
             gathered.segments += 1;
         }
         std::mem::forget(gathered);
-        if shape.segment.is_some() {
+        if shape.segment.is_some() && self.log.is_none() {
             self.pages.head_in(self.page_of(head));
         }
         Ok(head)
@@ -74,7 +76,7 @@ impl Store {
 
     /// True if all chunks of an item that was never linked are as large as its shape says.
     fn has_room(&self, fresh: &Fresh) -> bool {
-        let Fresh { chunk, shape } = fresh;
+        let Fresh { chunk, shape, .. } = fresh;
         let fits = |chunk, bytes| self.chunk_bytes(chunk).is_some_and(|room| bytes <= room);
         shape.value_len <= ITEM_SIZE_LIMIT
             && fits(*chunk, shape.head_bytes())
@@ -89,18 +91,46 @@ impl Store {
     /// Frees an item that was never linked.
     pub fn discard(&self, fresh: Fresh) {
         if fresh.shape.segment.is_some() {
-            self.free_segments(fresh.chunk, &fresh.shape);
+            self.each_segment(fresh.chunk, &fresh.shape, |segment| {
+                self.free_private(segment)
+            });
+            self.head_leaves(fresh.chunk);
         }
-        self.free_chunk(fresh.chunk);
+        self.free_private(fresh.chunk);
+    }
+
+    /// The index refers to the item now.
+    #[inline]
+    pub fn note_linked(&self, fresh: &Fresh) {
+        if let Some(log) = &self.log {
+            // The head last: until then no page with a piece that is still to be told moves or is used again, and so
+            // neither does the head's table.
+            if fresh.shape.segment.is_some() {
+                self.each_segment(fresh.chunk, &fresh.shape, |segment| log.link(segment));
+            }
+            log.link(fresh.chunk);
+        }
     }
 
     /// Frees the segments of an item that no index refers to, before its head.
     #[cold]
     pub(super) fn free_segments(&self, head: Chunk, shape: &Shape) {
-        for index in 0..shape.segments() {
-            self.free_chunk(self.segment(head, shape, index));
+        self.each_segment(head, shape, |segment| self.free_chunk(segment));
+        self.head_leaves(head);
+    }
+
+    fn head_leaves(&self, head: Chunk) {
+        if self.log.is_none() {
+            self.pages.head_out(self.page_of(head));
         }
-        self.pages.head_out(self.page_of(head));
+    }
+
+    /// All segments of an item that nobody may move meanwhile, before its head is given back.
+    #[cold]
+    fn each_segment(&self, head: Chunk, shape: &Shape, mut each: impl FnMut(Chunk)) {
+        for index in 0..shape.segments() {
+            each(self.segment(head, shape, index));
+        }
     }
 
     /// The value of an item that nobody may change meanwhile, piece by piece.
@@ -224,10 +254,12 @@ mod tests {
 
     fn fresh(house: &House, shape: Shape) -> Fresh {
         let store = house.store();
-        let chunk = store.allocate_item(&shape, |class| store.allocate(class).ok());
+        let chunk_of = |bytes, _: Option<&Shape>| store.allocate(store.class_of(bytes)).ok();
+        let chunk = store.allocate_item(&shape, chunk_of);
         Fresh {
             chunk: chunk.unwrap(),
             shape,
+            uses: 0,
         }
     }
 
@@ -273,7 +305,11 @@ mod tests {
             ),
         ] {
             let chunk = fresh(&house, made).chunk;
-            let claimed = Fresh { chunk, shape };
+            let claimed = Fresh {
+                chunk,
+                shape,
+                uses: 0,
+            };
             let reserve = || Reserved::new(Arc::clone(&house), b"key", claimed);
             let reserve = std::panic::AssertUnwindSafe(reserve);
             assert!(std::panic::catch_unwind(reserve).is_err(), "{shape:?}");

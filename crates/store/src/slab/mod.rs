@@ -51,8 +51,10 @@ use std::io;
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering, fence};
 
-use crate::eviction::clock::Recency;
-use crate::item::{Header, SEGMENT_HEADER, Shape};
+use crate::eviction::recency::Recency;
+use crate::item::{Header, SEGMENT_HEADER, Shape, record_words};
+use crate::log::Log;
+use crate::log::pages::PAGE_STATE;
 use arena::{Arena, Chunk, WORD};
 use class::{Class, PageState, Pages};
 use pins::Pins;
@@ -61,6 +63,9 @@ use sizes::Sizes;
 use unlinked::Unlinked;
 
 /// Chunks, classes, recency and pins.
+///
+/// With a [`Log`], pages belong to it and not to classes: these only count items by their sizes then, and a [`Chunk`] is
+/// a record of the log.
 pub struct Store {
     /// The bytes.
     pub arena: Arena,
@@ -68,12 +73,14 @@ pub struct Store {
     pub sizes: Sizes,
     /// A chunk's page is its address shifted by so much.
     page_shift: u32,
-    /// CLOCK's bits.
+    /// Who was used.
     pub recency: Recency,
     /// Large values being read in place.
     pub pins: Pins<Unlinked>,
     /// Reservations under way, so that an audit knows whose the private chunks are.
     pub reserved: AtomicUsize,
+    /// Where items lie if not in classes.
+    pub log: Option<Log>,
     /// Words that an engine has for itself in front of each chunk it is given.
     front: usize,
     sweep: walk::Sweep,
@@ -114,21 +121,43 @@ impl Store {
         front: usize,
     ) -> io::Result<Self> {
         let (page, page_words) = (sizes.page(), sizes.page_words());
+        let page_cost = page + Recency::bytes_for(page_words, false) + size_of::<PageState>();
         let pages = limit_max.max(limit) / page;
+        Self::reserve(limit, sizes, front, pages, page_cost, None)
+    }
+
+    /// A store of the same limits whose items lie in a log.
+    pub fn log(limit: usize, limit_max: usize, sizes: Sizes) -> io::Result<Self> {
+        let (page, page_words) = (sizes.page(), sizes.page_words());
+        let page_cost = page + Recency::bytes_for(page_words, true) + PAGE_STATE;
+        let pages = limit_max.max(limit) / page;
+        let log = Log::new(limit, pages, page_words)?;
+        Self::reserve(limit, sizes, 0, pages, page_cost, Some(log))
+    }
+
+    fn reserve(
+        limit: usize,
+        sizes: Sizes,
+        front: usize,
+        pages: usize,
+        page_cost: usize,
+        log: Option<Log>,
+    ) -> io::Result<Self> {
+        let page_words = sizes.page_words();
         let words = pages * page_words;
-        let page_cost = page + Recency::bytes_for(page_words) + size_of::<PageState>();
         let class = |class| Mutex::new(Class::new(page_words, sizes.chunk(class), front));
         let classes = (0..sizes.count()).map(class);
         Ok(Self {
             arena: Arena::reserve(words)?,
-            recency: Recency::reserve(words)?,
+            recency: Recency::reserve(words, log.is_some())?,
             pins: Pins::default(),
             reserved: AtomicUsize::new(0),
             front,
             sweep: walk::Sweep::default(),
             pool: Mutex::new(Pool::new(limit, pages as u32, page_cost)),
             classes: classes.collect(),
-            pages: Pages::reserve(pages)?,
+            pages: Pages::reserve(if log.is_some() { 0 } else { pages })?,
+            log,
             eviction_clock: AtomicU64::new(0),
             drain: Mutex::default(),
             pages_moved: AtomicU64::new(0),
@@ -147,6 +176,14 @@ impl Store {
     #[inline(always)]
     pub fn class_of(&self, bytes: usize) -> usize {
         self.sizes.class_of(bytes + self.front * WORD)
+    }
+
+    /// True if what takes so many bytes and what takes so many others fit the same memory.
+    pub fn is_same_room(&self, one: usize, other: usize) -> bool {
+        match self.log {
+            Some(_) => record_words(one) == record_words(other),
+            None => self.class_of(one) == self.class_of(other),
+        }
     }
 
     /// The class whose chunks an item holds: of a large one the largest.
@@ -183,6 +220,10 @@ impl Store {
     #[inline]
     pub fn free_chunk(&self, chunk: Chunk) {
         self.begin_fill();
+        if let Some(log) = &self.log {
+            let words = Header::load(&self.arena, chunk).record_words(self.chunk_max());
+            return log.free(&self.arena, chunk, words, false);
+        }
         let page = self.page_of(chunk);
         // The page cannot change its class while one of its chunks is in use.
         let class = self.pages.class_of(page);
@@ -192,8 +233,24 @@ impl Store {
             .free(&self.pages, &self.arena, page, chunk);
     }
 
+    /// Takes a chunk back that no index ever referred to.
+    pub fn free_private(&self, chunk: Chunk) {
+        match &self.log {
+            Some(log) => {
+                self.begin_fill();
+                let words = Header::load(&self.arena, chunk).record_words(self.chunk_max());
+                log.free(&self.arena, chunk, words, true);
+            }
+            None => self.free_chunk(chunk),
+        }
+    }
+
     /// Bytes that a chunk of the caller's has for header, key and value. `None` if no class has its page.
     pub fn chunk_bytes(&self, chunk: Chunk) -> Option<usize> {
+        if self.log.is_some() {
+            let words = Header::load(&self.arena, chunk).record_words(self.chunk_max());
+            return self.arena.contains(chunk).then_some(words * WORD);
+        }
         // The page cannot change its class while one of its chunks is in use.
         let class = self.pages.class_of(self.page_of(chunk))?;
         Some(self.sizes.chunk(class) - self.front * WORD)
@@ -304,7 +361,12 @@ impl Store {
                 "the memory limit is at least twice the item limit: {least} MiB"
             ));
         }
-        self.pool().set_limit(bytes)
+        let mut pool = self.pool();
+        pool.set_limit(bytes)?;
+        if let Some(log) = &self.log {
+            log.note_free(&pool);
+        }
+        Ok(())
     }
 
     /// The account of memory.
@@ -360,6 +422,22 @@ impl Store {
 
     /// Recounts everything that can be recounted without the index.
     pub fn audit(&self) -> Result<(), String> {
+        match &self.log {
+            Some(log) => log.audit(self)?,
+            None => self.audit_classes()?,
+        }
+        let pool = self.pool.lock();
+        if !pool.keeps_limit() {
+            return Err(format!(
+                "store 4: {} bytes used of {}",
+                pool.used(),
+                pool.limit()
+            ));
+        }
+        Ok(())
+    }
+
+    fn audit_classes(&self) -> Result<(), String> {
         let mut pages = 0;
         for (number, class) in self.classes.iter().enumerate() {
             let class = class.lock();
@@ -373,13 +451,6 @@ impl Store {
                 "store: classes have {pages} pages, the pool counts {counted}"
             ));
         }
-        if !pool.keeps_limit() {
-            return Err(format!(
-                "store 4: {} bytes used of {}",
-                pool.used(),
-                pool.limit()
-            ));
-        }
         Ok(())
     }
 
@@ -388,9 +459,12 @@ impl Store {
     pub fn audit_linked(&self, linked: usize) -> Result<(), String> {
         // Chunks that are neither free nor referred to are private: held by reservations or by
         // readers of removed large values. At rest there are none.
-        let given_out: usize = (0..self.sizes.count())
-            .map(|class| self.class(class).used)
-            .sum();
+        let given_out: usize = match &self.log {
+            Some(log) => log.records_held(self),
+            None => (0..self.sizes.count())
+                .map(|class| self.class(class).used)
+                .sum(),
+        };
         if given_out < linked {
             return Err(format!(
                 "store 1: {linked} chunks are linked, {given_out} given out"

@@ -42,9 +42,27 @@ impl Pool {
 
     /// A page for a class, unless that would pass the limit.
     pub fn take(&mut self) -> Option<u32> {
-        if self.used() + self.earmarked + self.page_cost > self.limit {
+        self.take_sparing(0)
+    }
+
+    /// A page for a log, unless fewer than `reserve` pages would be left.
+    pub fn take_sparing(&mut self, reserve: usize) -> Option<u32> {
+        let wanted = (1 + reserve) * self.page_cost;
+        if self.used() + self.earmarked + wanted > self.limit {
             return None;
         }
+        self.take_any()
+    }
+
+    /// A page into which a log moves what it keeps, whoever else waits for memory: others come back for it.
+    pub fn take_last(&mut self) -> Option<u32> {
+        if self.used() + self.page_cost > self.limit {
+            return None;
+        }
+        self.take_any()
+    }
+
+    fn take_any(&mut self) -> Option<u32> {
         let page = self.returned.pop().or_else(|| {
             (self.fresh < self.pages_max).then(|| {
                 self.fresh += 1;
@@ -53,6 +71,12 @@ impl Pool {
         })?;
         self.used_pages += 1;
         Some(page)
+    }
+
+    /// Pages that could be taken now.
+    pub fn free_pages(&self) -> usize {
+        let room = self.limit.saturating_sub(self.used() + self.earmarked) / self.page_cost;
+        room.min(self.returned.len() + (self.pages_max - self.fresh) as usize)
     }
 
     /// The next page that should be backed with memory before a store needs it: one of the `ahead`
@@ -86,6 +110,12 @@ impl Pool {
             self.earmarked = 0;
         }
         fits
+    }
+
+    /// Takes bytes for what must be there now that memory is short: the limit is kept again once pages came back.
+    pub fn charge_first(&mut self, bytes: usize) {
+        self.charged += bytes;
+        self.shrinking |= self.used() > self.limit;
     }
 
     /// The index waits for so many bytes: pages that come back are kept for it.

@@ -22,10 +22,17 @@ pub const CLASSES_MAX: usize = if cfg!(loom) { 3 } else { 63 };
 /// Sizes looked up by one table access.
 const TABLE_BYTES: usize = 2048;
 
+/// A log is divided into so many pages: one is kept free, and one more is empty by half on average.
+const LOG_PAGES: usize = 256;
+/// A log with less memory is divided into half as many, so that a page has room for the usual values.
+const LOG_SMALL: usize = 16 << 20;
+
 /// The size of pages, and chunk sizes, ascending.
 #[derive(Debug)]
 pub struct Sizes {
     page: usize,
+    /// Bytes of the largest chunk, or the longest record of a log.
+    largest: usize,
     chunks: Vec<usize>,
     table: [u8; TABLE_BYTES / WORD + 1],
 }
@@ -35,11 +42,35 @@ impl Sizes {
     /// `factor` times the one before, up to half a page. Where a page holds few chunks, the size is
     /// rounded up to what the page really gives.
     pub fn new(limit: usize, smallest: usize, factor: f64) -> Self {
-        let share = (limit / PAGES_MIN).max(1);
-        let page = (1 << share.ilog2()).clamp(PAGE_MIN, PAGE);
+        let page = page_of(limit / PAGES_MIN);
+        Self::of_page(page, page / 2, smallest, factor)
+    }
+
+    /// Pages for a log with a memory limit of `limit` bytes, and classes by which its records are counted.
+    ///
+    /// The longest record is a 16th of a page: longer values are cut into pieces, so that little room is left at the
+    /// end of a page. Values of up to 8 KiB are in one piece as far as they take an 8th of a page.
+    pub fn for_log(limit: usize, smallest: usize, factor: f64) -> Self {
+        let pages = if limit < LOG_SMALL {
+            LOG_PAGES / 2
+        } else {
+            LOG_PAGES
+        };
+        let page = page_of(limit / pages);
+        let largest = if cfg!(loom) {
+            page / 2
+        } else {
+            (page / 16).max((page / 8).min(9 << 10))
+        };
+        Self::of_page(page, largest, smallest, factor)
+    }
+
+    fn of_page(page: usize, largest: usize, smallest: usize, factor: f64) -> Self {
         let mut chunks = Vec::new();
-        let mut wanted = smallest.next_multiple_of(WORD).clamp(CHUNK_MIN, page / 4);
-        while wanted < page / 2 && chunks.len() < CLASSES_MAX - 1 {
+        let mut wanted = smallest
+            .next_multiple_of(WORD)
+            .clamp(CHUNK_MIN, largest / 2);
+        while wanted < largest && chunks.len() < CLASSES_MAX - 1 {
             let size = page / (page / wanted) / WORD * WORD;
             chunks.push(size);
             // Rounded down, so that 64 bytes are a class on the way from 32 by 1.25: an item of a
@@ -47,13 +78,16 @@ impl Sizes {
             let next = (size as f64 * factor) as usize / WORD * WORD;
             wanted = next.max(size + WORD);
         }
-        chunks.push(page / 2);
+        chunks.retain(|&size| size < largest);
+        chunks.push(largest);
         let mut table = [0; TABLE_BYTES / WORD + 1];
         for (words, class) in table.iter_mut().enumerate() {
-            *class = chunks.partition_point(|&size| size < words * WORD) as u8;
+            let first = chunks.partition_point(|&size| size < words * WORD);
+            *class = first.min(chunks.len() - 1) as u8;
         }
         Self {
             page,
+            largest,
             chunks,
             table,
         }
@@ -80,12 +114,15 @@ impl Sizes {
         }
     }
 
-    /// The smallest class whose chunks have `bytes` bytes; `bytes` is at most [`Sizes::largest`].
+    /// The smallest class whose chunks have `bytes` bytes; for more than [`Sizes::largest`], the largest.
     #[inline(always)]
     pub fn class_of(&self, bytes: usize) -> usize {
         match self.table.get(bytes.div_ceil(WORD)) {
             Some(&class) => class as usize,
-            None => self.chunks.partition_point(|&size| size < bytes),
+            None => {
+                let class = self.chunks.partition_point(|&size| size < bytes);
+                class.min(self.chunks.len() - 1)
+            }
         }
     }
 
@@ -98,13 +135,18 @@ impl Sizes {
     /// Bytes of the largest chunk.
     #[inline(always)]
     pub fn largest(&self) -> usize {
-        self.page / 2
+        self.largest
     }
 
     /// How many classes there are.
     pub fn count(&self) -> usize {
         self.chunks.len()
     }
+}
+
+/// A page of about so many bytes.
+fn page_of(share: usize) -> usize {
+    (1 << share.max(1).ilog2()).clamp(PAGE_MIN, PAGE)
 }
 
 #[cfg(all(test, not(loom)))]
@@ -127,6 +169,26 @@ mod tests {
         }
         let limit_max = |mib: usize| Sizes::new(mib << 20, CHUNK_MIN, 1.25).limit_max(1 << 40);
         assert_eq!((limit_max(1), limit_max(64)), (256 << 20, 1 << 40));
+    }
+
+    #[test]
+    fn a_log_has_more_pages() {
+        for (mib, page, largest) in [
+            (1, 16, 2 << 10),
+            (4, 32, 4 << 10),
+            (16, 64, 8 << 10),
+            (64, 256, 16 << 10),
+            (1024, 1024, 64 << 10),
+        ] {
+            let sizes = Sizes::for_log(mib << 20, CHUNK_MIN, 1.25);
+            assert_eq!(
+                (sizes.page(), sizes.largest()),
+                (page << 10, largest),
+                "{mib} MiB"
+            );
+            assert_eq!(sizes.class_of(largest + 1), sizes.count() - 1);
+            assert_eq!(sizes.chunk(sizes.count() - 1), largest);
+        }
     }
 
     #[test]

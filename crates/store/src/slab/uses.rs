@@ -1,19 +1,20 @@
 //! How CLOCK counts uses of whole items.
 //!
 //! The hand looks at chunks, each with a bit of its own. So a use of an item sets the bits of all its chunks: the
-//! head's, and those of the segments if its value lies in segments.
+//! head's, and those of the segments if its value lies in segments. In a log the head's alone counts.
 
 use super::Store;
 use super::arena::Chunk;
 use super::fresh::Fresh;
 use crate::item::Header;
+use crate::log::{Log, Queue};
 
 impl Store {
     /// A read or a change hit an item.
     #[inline]
     pub fn hit(&self, chunk: Chunk, header: &Header) {
         self.recency.hit(chunk);
-        if header.is_large() {
+        if header.is_large() && self.log.is_none() {
             self.hit_segments(chunk, header);
         }
     }
@@ -34,7 +35,8 @@ impl Store {
     #[inline]
     pub fn start(&self, fresh: &Fresh) {
         self.recency.start(fresh.chunk);
-        if fresh.shape.segment.is_some() {
+        self.recency.grant(fresh.chunk, fresh.uses);
+        if fresh.shape.segment.is_some() && self.log.is_none() {
             self.start_segments(fresh);
         }
     }
@@ -47,9 +49,19 @@ impl Store {
         }
     }
 
+    /// A store replaces an item of a log: to be overwritten counts as a use if the item has been used before.
+    pub fn note_overwrite(&self, log: &Log, old: Chunk, fresh: &Fresh) {
+        let kept = u8::from(log.queue_of(old) == Queue::Main);
+        let uses = self.recency.uses(old).max(kept);
+        self.recency.grant(fresh.chunk, uses);
+    }
+
     /// A new item replaces a locked one that it was made from: it inherits the uses.
     pub fn carry(&self, old: Chunk, header: &Header, fresh: &Fresh) {
         self.recency.carry(old, fresh.chunk);
+        if self.log.is_some() {
+            return;
+        }
         let shape = header.shape(self.chunk_max());
         for index in 0..fresh.shape.segments() {
             // A longer value has more segments: they inherit from the last one.
@@ -73,7 +85,7 @@ mod tests {
     /// An item of a value of so many bytes, and all its chunks.
     fn item(store: &Store, value_len: usize) -> (Fresh, Header, Vec<Chunk>) {
         let shape = Shape::new(5, value_len, false, store.chunk_max());
-        let chunk_of = |class| store.allocate(class).ok();
+        let chunk_of = |bytes, _: Option<&Shape>| store.allocate(store.class_of(bytes)).ok();
         let chunk = store
             .allocate_item(&shape, chunk_of)
             .expect("there is room");
@@ -87,7 +99,11 @@ mod tests {
         };
         let segments = (0..shape.segments()).map(|index| store.segment(chunk, &shape, index));
         let chunks = std::iter::once(chunk).chain(segments).collect();
-        let fresh = Fresh { chunk, shape };
+        let fresh = Fresh {
+            chunk,
+            shape,
+            uses: 0,
+        };
         (fresh, Header::new(&shape, &fields), chunks)
     }
 

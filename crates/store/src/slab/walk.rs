@@ -1,10 +1,12 @@
 //! Walks over the arena, not over an index: whatever an index does to its slots or chains, an item
-//! stays where it lies. So one that is neither rewritten nor evicted is met exactly once.
+//! stays where it lies. So one that is neither rewritten nor evicted is met exactly once. (In a log it may move: see
+//! [`Log::walk`](crate::log::Log::walk).)
 
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
 use super::Store;
 use super::arena::{Chunk, WORD};
+use crate::log::Log;
 use crate::prefetch;
 use nuthatch_engine::Cursor;
 
@@ -24,6 +26,9 @@ impl Sweep {
 impl Store {
     /// Looks at about `budget` chunks, where the last call stopped; how many they were.
     pub fn sweep(&self, budget: usize, mut look: impl FnMut(Chunk)) -> usize {
+        if let Some(log) = &self.log {
+            return self.sweep_log(log, budget, &mut look);
+        }
         let mut looked = 0;
         while looked < budget {
             // Locked only to share the work out: a listener that is told of an expired item may call back.
@@ -50,6 +55,32 @@ impl Store {
         looked
     }
 
+    fn sweep_log(&self, log: &Log, budget: usize, look: &mut impl FnMut(Chunk)) -> usize {
+        let mut looked = 0;
+        while looked < budget {
+            let place = {
+                let mut place = self.sweep.lock();
+                let (page, word) = match ((*place >> 32) as u32, *place as u32) {
+                    (page, word) if page < self.pages_taken() => (page, word),
+                    _ => (0, 0),
+                };
+                // Others who sweep meanwhile go on with the next page.
+                *place = u64::from(page + 1) << 32;
+                (page, word)
+            };
+            let mut seen = 1;
+            let next = log.sweep(self, place, budget - looked, &mut |chunk| {
+                seen += 1;
+                look(chunk);
+            });
+            looked += seen;
+            if next.0 == place.0 {
+                *self.sweep.lock() = u64::from(next.0) << 32 | u64::from(next.1);
+            }
+        }
+        looked
+    }
+
     /// Looks at up to `run` neighbouring chunks of a page.
     fn sweep_run(
         &self,
@@ -71,7 +102,10 @@ impl Store {
 
     /// Shows about `budget` chunks, and tells where to go on, or `None` at the end. See [`Handle::visit`](nuthatch_engine::Handle::visit).
     pub fn walk(&self, from: Cursor, budget: usize, mut show: impl FnMut(Chunk)) -> Option<Cursor> {
-        let (mut page, mut number) = ((from.0 >> 32) as u32, from.0 as u32);
+        if let Some(log) = &self.log {
+            return log.walk(self, from, budget, show);
+        }
+        let (mut page, mut number) = ((from.place >> 32) as u32, from.place as u32);
         let end = self.pages_taken();
         for _ in 0..budget.max(1) {
             if page >= end {
@@ -88,6 +122,6 @@ impl Store {
                 }
             }
         }
-        Some(Cursor(u64::from(page) << 32 | u64::from(number)))
+        Some(Cursor::at(u64::from(page) << 32 | u64::from(number)))
     }
 }

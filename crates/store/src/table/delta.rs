@@ -70,8 +70,10 @@ fn delta_existing<T: Table>(
             value_len: digits.len(),
             ..shape
         };
-        let class = |shape: &Shape| table.store().class_of(shape.head_bytes());
-        if class(&changed) == class(&shape) && (shape.wide || delta.new_cas.is_none()) {
+        let fits = table
+            .store()
+            .is_same_room(changed.head_bytes(), shape.head_bytes());
+        if fits && (shape.wide || delta.new_cas.is_none()) {
             let header = overwrite(table, local, lookup.now, held, &changed, digits, delta);
             return Step::Done(Reply::Number(number, plain_item(&header)));
         }

@@ -10,6 +10,7 @@ mod delta;
 use nuthatch_sync::clock::Time;
 
 use crate::count::{ClassCount, Count};
+use crate::eviction::clean::Cleans;
 use crate::eviction::reclaim::{PerThread, Reclaim};
 use crate::item::{Fields, Header, Shape, plain_item};
 use crate::slab::arena::Chunk;
@@ -144,7 +145,7 @@ pub trait Table: Reclaim {
         }
     }
 
-    /// Memory for an item, with its key written. Evicts if it must.
+    /// Memory for an item, with its key written. Evicts if it must. `arriving`: its value comes later, in pieces.
     #[inline(always)]
     fn allocate(
         &self,
@@ -152,13 +153,16 @@ pub trait Table: Reclaim {
         now: Time,
         key: &Key<'_>,
         shape: Shape,
+        arriving: bool,
     ) -> Result<Fresh, Reply> {
         if shape.total_bytes() > self.item_size_max() {
             return Err(Reply::TooLarge);
         }
-        let chunk_of = |class| self.allocate_chunk(local, now, class);
+        let (stream, uses) = self.stream_for(local, key.hash(), arriving);
+        let chunk_of = |bytes, whole: Option<&Shape>| self.obtain(local, now, stream, bytes, whole);
         let chunk = self.store().allocate_item(&shape, chunk_of);
-        let chunk = chunk.map_err(|class| {
+        let chunk = chunk.map_err(|bytes| {
+            let class = self.store().class_of(bytes);
             local.counters().one(Count::OutOfMemory);
             local.counters().one_in(class, ClassCount::OutOfMemory);
             Reply::OutOfMemory
@@ -166,7 +170,7 @@ pub trait Table: Reclaim {
         self.store().begin_fill();
         let arena = &self.store().arena;
         arena.write(chunk, shape.key_start(), key.bytes());
-        Ok(Fresh { chunk, shape })
+        Ok(Fresh { chunk, shape, uses })
     }
 
     /// Memory for an item whose value is still on its way.
@@ -183,7 +187,7 @@ pub trait Table: Reclaim {
         }
         // Flags and cas are not known yet: the wide header has room for any.
         let shape = self.shape(key.bytes().len(), value_len, true);
-        self.allocate(local, now, key, shape)
+        self.allocate(local, now, key, shape, true)
     }
 
     /// Takes turns until one is the last. Each is shown the memory that the one before it wanted,
@@ -207,7 +211,7 @@ pub trait Table: Reclaim {
             if spare.is_some() {
                 continue;
             }
-            match self.allocate(local, lookup.now, &lookup.key, shape) {
+            match self.allocate(local, lookup.now, &lookup.key, shape, false) {
                 Ok(fresh) => spare = Some(fresh),
                 Err(refusal) => break Err(refusal),
             }
@@ -231,7 +235,7 @@ pub trait Table: Reclaim {
     fn put(&self, local: &mut Self::Local, lookup: &Lookup<'_>, store: &Store<'_>) -> Reply {
         let wide = Shape::needs_wide(store.flags, store.new_cas);
         let shape = self.shape(lookup.key.bytes().len(), store.value.len(), wide);
-        match self.allocate(local, lookup.now, &lookup.key, shape) {
+        match self.allocate(local, lookup.now, &lookup.key, shape, false) {
             Ok(fresh) => {
                 self.store()
                     .write_value(fresh.chunk, &fresh.shape, 0, store.value);

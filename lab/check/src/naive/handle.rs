@@ -141,13 +141,13 @@ impl Handle for NaiveHandle {
         let met: Vec<_> = {
             let mut table = self.engine.table();
             table.flush_if_due(now);
-            let rest = table.items.range(from.0..);
+            let rest = table.items.range(from.place..);
             let rest = rest.map(|(place, entry)| (*place, entry.clone()));
             rest.take(budget.saturating_add(1)).collect()
         };
         for (index, (place, (key, item))) in met.iter().enumerate() {
             if index == budget {
-                return Some(Cursor(*place));
+                return Some(Cursor::at(*place));
             }
             if item.expiry.is_past(now) {
                 continue;

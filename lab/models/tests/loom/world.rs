@@ -27,6 +27,7 @@ impl Variant for OneSlot {
     const TAG_BITS: u32 = 16;
     const ONE_WRITER: bool = false;
     const SEARCH: Search = Search::BreadthFirst { slots: 8 };
+    const MAY_LOG: bool = false;
 }
 
 pub type Model = Cuckoo<OneSlot>;

@@ -1,0 +1,544 @@
+//! Emptying pages of a log: what stays is moved, what does not leaves.
+//!
+//! ```text
+//!  a page being cleaned, a run of records at a time:
+//!   1. read the records' keys, one behind the other, and start loading their buckets
+//!   2. of each: dead or a gap? -> gone.   to stay? -> append a copy, and change the slot under the lock.
+//!      else -> take it out of the index.
+//! ```
+//!
+//! Who appends cleans, in proportion to what was appended, as soon as pages are short: so no store waits for more than
+//! the cleaning of a few pages, and nearly all for that of a few kilobytes.
+//!
+//! The bytes of a record do not change while it is linked, but for its header, a number's digits, and a large value's
+//! table of segments. So a copy is made without a lock, and what may have changed is copied again under it.
+
+use nuthatch_sync::clock::Time;
+use nuthatch_sync::shim::spin;
+
+use super::reclaim::{PerThread, Reclaim};
+use super::s3_fifo::Rigour;
+use crate::count::Count;
+use crate::item::{HEADER_WIDE, Header, Shape};
+use crate::log::walk::PageWalk;
+use crate::log::{Appended, Cleaning, Full, Idle, Log, Queue, Stream};
+use crate::slab::Store;
+use crate::slab::arena::{Chunk, WORD};
+use nuthatch_engine::number::DIGITS_MAX;
+use nuthatch_engine::request::KEY_LEN_MAX;
+
+/// Words cleaned for each word appended, while a page is free besides the reserve, and while none is.
+const PACE: usize = 3;
+const PACE_HURRIED: usize = 8;
+
+/// Pages that a thread which needs one cleans in the usual way, at least, before it lets all of the next ones leave; and
+/// so many times the largest item, whose pages are all moved if it stays.
+const PATIENCE: usize = 4;
+const PATIENCE_ITEMS: usize = 2;
+
+/// Pages of which all may leave, at most, for one piece of memory.
+const PAGES_MAX: usize = 64;
+
+/// Records whose buckets are loaded side by side.
+const RUN: usize = if cfg!(loom) { 2 } else { 16 };
+
+/// Records that a store which may evict nothing looks at for expired ones.
+const SWEPT_MAX: usize = 1 << 14;
+
+/// Words at a record's start that may change while it is linked: the header, and the digits behind the key.
+const CHANGED_MAX: usize = (HEADER_WIDE + KEY_LEN_MAX + DIGITS_MAX).div_ceil(WORD) + 1;
+
+/// How a step of cleaning ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// So many words were looked at, and a page is free.
+    Freed(usize),
+    /// So many words were looked at.
+    Looked(usize),
+    /// A page was cleaned to its end, and something in it could not be moved.
+    Stuck,
+    /// Other threads are at it.
+    Elsewhere,
+    /// There is no page to clean.
+    Nothing,
+}
+
+/// A record met in a page.
+#[derive(Clone, Copy)]
+struct Met {
+    chunk: Chunk,
+    header: Header,
+    /// Of its key; of a segment, nothing.
+    hash: u64,
+}
+
+impl<E: Reclaim> Cleans for E {}
+
+/// What an engine does with the pages of its log.
+pub trait Cleans: Reclaim {
+    /// Where a new item is appended, and the uses that count for it from the start. One that has left a short time ago
+    /// goes where those are that were used.
+    #[inline]
+    fn stream_for(&self, local: &Self::Local, hash: u64, arriving: bool) -> (Stream, u8) {
+        let missed = match &self.store().log {
+            Some(log) => log.policy.ghosts.take(hash),
+            None => return (Stream::New, 0),
+        };
+        // Without eviction there is one queue, and one stream, so that each gap that is cleaned can be filled.
+        if !self.evicts() {
+            return (Stream::Kept, 0);
+        }
+        if missed {
+            local.counters().one(Count::GhostHits);
+        }
+        match (arriving, missed) {
+            (true, _) => (Stream::Arriving, u8::from(missed)),
+            (false, true) => (Stream::Kept, 0),
+            (false, false) => (Stream::New, 0),
+        }
+    }
+
+    /// Memory for an item, or a piece of one: a record of the log, or a chunk of a class. Evicts if it must. `whole`
+    /// as for [`Log::append`].
+    #[inline]
+    fn obtain(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        stream: Stream,
+        bytes: usize,
+        whole: Option<&Shape>,
+    ) -> Option<Chunk> {
+        match &self.store().log {
+            Some(log) => self.append(log, local, now, stream, bytes, whole),
+            None => self.allocate_chunk(local, now, self.store().class_of(bytes)),
+        }
+    }
+
+    /// A record of the log. Cleans pages if there is no room, and, if pages are short, in proportion to its length.
+    #[inline]
+    fn append(
+        &self,
+        log: &Log,
+        local: &mut Self::Local,
+        now: Time,
+        stream: Stream,
+        bytes: usize,
+        whole: Option<&Shape>,
+    ) -> Option<Chunk> {
+        let appended = match log.append(self.store(), stream, bytes, whole, false) {
+            Ok(appended) => appended,
+            Err(Full) => Cleaner::new(self, log, local, now).append(stream, bytes, whole)?,
+        };
+        if appended.due > 0 && log.is_short() && self.evicts() {
+            Cleaner::new(self, log, local, now).keep_pace(appended.due);
+        }
+        Some(appended.chunk)
+    }
+
+    /// Gives pages back while the limit is exceeded: cleans about `budget` records. True if there is more to do.
+    fn shrink_log(&self, log: &Log, local: &mut Self::Local, now: Time, budget: usize) -> bool {
+        if !self.store().pool().is_over() {
+            return false;
+        }
+        Cleaner::new(self, log, local, now).shrink(budget);
+        self.store().pool().is_over()
+    }
+}
+
+/// A thread that cleans.
+struct Cleaner<'a, E: Reclaim> {
+    engine: &'a E,
+    log: &'a Log,
+    local: &'a mut E::Local,
+    now: Time,
+    rigour: Rigour,
+}
+
+impl<'a, E: Reclaim> Cleaner<'a, E> {
+    fn new(engine: &'a E, log: &'a Log, local: &'a mut E::Local, now: Time) -> Self {
+        Self {
+            engine,
+            log,
+            local,
+            now,
+            rigour: Rigour::Usual,
+        }
+    }
+
+    /// Cleans in proportion to what was appended.
+    #[cold]
+    fn keep_pace(&mut self, appended: usize) {
+        let pace = if self.log.is_out() {
+            PACE_HURRIED
+        } else {
+            PACE
+        };
+        self.clean(pace * appended);
+        self.engine.tell_if_many(self.local);
+    }
+
+    /// A record of a log that has no page free.
+    #[cold]
+    fn append(&mut self, stream: Stream, bytes: usize, whole: Option<&Shape>) -> Option<Appended> {
+        let mut words = 0;
+        let mut in_vain = 0;
+        let mut waited = 0;
+        let largest = self.engine.item_size_max() / WORD;
+        let patience = (PATIENCE * self.log.page_words()).max(PATIENCE_ITEMS * largest);
+        while words < patience + PAGES_MAX * self.log.page_words() {
+            self.engine.tell_if_many(self.local);
+            if let Ok(appended) = self
+                .log
+                .append(self.engine.store(), stream, bytes, whole, false)
+            {
+                return Some(appended);
+            }
+            self.rigour = if words < patience {
+                Rigour::Usual
+            } else {
+                Rigour::AllLeave
+            };
+            match self.clean(self.log.page_words()) {
+                Step::Freed(looked) | Step::Looked(looked) => words += looked.max(1),
+                Step::Stuck => words += self.log.page_words(),
+                Step::Elsewhere => {
+                    spin(waited);
+                    waited += 1;
+                }
+                Step::Nothing => {
+                    in_vain += 1;
+                    if in_vain > 2 {
+                        return None;
+                    }
+                    if self.engine.evicts() {
+                        // All that there is lies in pages that are open.
+                        self.log.close_open();
+                    } else {
+                        self.remove_all_expired();
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Without eviction, only expired items make room.
+    fn remove_all_expired(&mut self) {
+        if self.engine.timestamps().may_have_dead() {
+            self.engine.sweep(self.local, self.now, SWEPT_MAX);
+        }
+    }
+
+    /// Cleans about `budget` words.
+    fn clean(&mut self, budget: usize) -> Step {
+        let plan = self.log.policy.plan(self.engine.evicts());
+        let mut work = match self.log.start_cleaning(&plan) {
+            Ok(work) => work,
+            Err(Idle::Elsewhere) => return Step::Elsewhere,
+            Err(Idle::Nothing) => return Step::Nothing,
+        };
+        let Some(cleaning) = &mut *work else {
+            return Step::Nothing;
+        };
+        let from = cleaning.at;
+        let more = self.clean_page(cleaning, budget);
+        let looked = cleaning.at - from;
+        if more {
+            return Step::Looked(looked);
+        }
+        let cleaning = *cleaning;
+        *work = None;
+        if self.log.finish_cleaning(self.engine.store(), &cleaning) {
+            self.local.counters().one(Count::PagesCleaned);
+            Step::Freed(looked)
+        } else {
+            Step::Stuck
+        }
+    }
+
+    /// Cleans a page from where that stopped, about `budget` words of it. True if there is more to do.
+    fn clean_page(&mut self, cleaning: &mut Cleaning, budget: usize) -> bool {
+        let store = self.engine.store();
+        let sequence = self.log.pages.sequence(cleaning.page);
+        let end = cleaning.at + budget;
+        while cleaning.at < end {
+            let mut run = [None; RUN];
+            let mut met = 0;
+            let (mut items, mut bytes) = (0, 0);
+            let walked = self.log.records(
+                store,
+                cleaning.page,
+                sequence,
+                cleaning.at,
+                RUN,
+                |chunk, header| {
+                    let hash = if header.is_item() {
+                        items += 1;
+                        bytes += header.shape(store.chunk_max()).total_bytes();
+                        store
+                            .copy_key(chunk)
+                            .map(|key| self.engine.hasher().hash(key.bytes()))
+                    } else {
+                        header.segment_of().map(|_| 0)
+                    };
+                    if let Some(hash) = hash {
+                        self.engine.prefetch_hash(hash);
+                        run[met] = Some(Met {
+                            chunk,
+                            header: *header,
+                            hash,
+                        });
+                        met += 1;
+                    }
+                },
+            );
+            self.log.policy.note_sizes(store, items, bytes);
+            for record in run.iter().flatten() {
+                self.clean_record(cleaning, record);
+            }
+            match walked {
+                PageWalk::At(word) => cleaning.at = word,
+                PageWalk::End => {
+                    cleaning.at = self.log.pages.end(cleaning.page);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Keeps a record or lets it leave.
+    #[inline]
+    fn clean_record(&mut self, cleaning: &Cleaning, met: &Met) {
+        if !met.header.is_item() {
+            return self.clean_segment(cleaning, met);
+        }
+        if !self.engine.is_live(&met.header, self.now) {
+            let (engine, now) = (self.engine, self.now);
+            self.remove_met(met, |header| !engine.is_live(header, now));
+            return;
+        }
+        let uses = self.engine.store().recency.uses(met.chunk);
+        let left = if cleaning.compacts {
+            Some(uses)
+        } else {
+            let bytes = met
+                .header
+                .shape(self.engine.store().chunk_max())
+                .total_bytes();
+            self.log
+                .policy
+                .judge(cleaning.queue, uses, bytes, self.rigour)
+        };
+        if let Some(left) = left
+            && self.keep(cleaning, met, left)
+        {
+            return;
+        }
+        if self.engine.evicts() {
+            self.evict_met(cleaning.queue, met);
+        }
+    }
+
+    /// Takes an item out that has to leave its queue.
+    fn evict_met(&mut self, queue: Queue, met: &Met) {
+        if self.remove_met(met, |_| true) {
+            let reason = match queue {
+                Queue::Probation => Count::EvictedProbation,
+                Queue::Main => Count::EvictedMain,
+            };
+            self.local.counters().one(reason);
+            if queue == Queue::Probation {
+                self.log.policy.ghosts.insert(met.hash);
+            }
+        }
+    }
+
+    /// Takes an item out of the index, and frees its memory. True if it was there.
+    fn remove_met(&mut self, met: &Met, doomed: impl Fn(&Header) -> bool) -> bool {
+        let Some(item) = self.engine.remove_hashed(met.hash, met.chunk, doomed) else {
+            return false;
+        };
+        self.engine.note_removal(self.local, self.now, &item);
+        self.engine.store().retire(item);
+        true
+    }
+
+    /// Moves an item to where those are that stay. True if it is moved, or has left meanwhile, or is being read in
+    /// place; false if there is no room for it.
+    fn keep(&self, cleaning: &Cleaning, met: &Met, uses: u8) -> bool {
+        let store = self.engine.store();
+        let shape = met.header.shape(store.chunk_max());
+        let Some(to) = self.room_for_kept(cleaning, shape.head_bytes(), Some(&shape)) else {
+            return false;
+        };
+        let words = met.header.record_words(store.chunk_max());
+        store.copy_constant(met.chunk, to, words);
+        store.recency.relocate(met.chunk, to, uses);
+        let moved = self.engine.relocate(met.hash, met.chunk, to);
+        self.settle_move(met.chunk, to, words, moved);
+        true
+    }
+
+    /// A record was copied: the old place is free now, or the new one, if the index did not take it.
+    fn settle_move(&self, from: Chunk, to: Chunk, words: usize, moved: bool) {
+        let arena = &self.engine.store().arena;
+        if moved {
+            self.log.link(to);
+            self.log.free(arena, from, words, false);
+            let bytes = (words * WORD) as u64;
+            self.local.counters().add(Count::BytesMoved as usize, bytes);
+        } else {
+            self.log.free(arena, to, words, true);
+        }
+    }
+
+    /// A record for what stays. What is moved for the sake of gaps alone stays in its queue, if that has room.
+    fn room_for_kept(
+        &self,
+        cleaning: &Cleaning,
+        bytes: usize,
+        whole: Option<&Shape>,
+    ) -> Option<Chunk> {
+        let store = self.engine.store();
+        let first = match cleaning.queue {
+            Queue::Probation if cleaning.compacts => Stream::New,
+            _ => Stream::Kept,
+        };
+        let appended = self
+            .log
+            .append(store, first, bytes, whole, first == Stream::Kept)
+            .or_else(|Full| self.log.append(store, Stream::Kept, bytes, whole, true));
+        appended.ok().map(|appended| appended.chunk)
+    }
+
+    /// A segment goes where its item goes: behind its head, if that was moved before, or as is decided of the head.
+    #[cold]
+    fn clean_segment(&mut self, cleaning: &Cleaning, met: &Met) {
+        let store = self.engine.store();
+        let Some(head) = self.head_of(met) else {
+            return;
+        };
+        let moved_before = self.log.is_newer(head.chunk, met.chunk);
+        let bytes = head.header.shape(store.chunk_max()).total_bytes();
+        let uses = store.recency.uses(head.chunk);
+        let queue = self.log.queue_of(head.chunk);
+        let stays = cleaning.compacts
+            || (moved_before && self.rigour == Rigour::Usual)
+            || self
+                .log
+                .policy
+                .judge(queue, uses, bytes, self.rigour)
+                .is_some();
+        let words = met.header.record_words(store.chunk_max());
+        if stays
+            && self.engine.is_live(&head.header, self.now)
+            && let Some(to) = self.room_for_kept(cleaning, words * WORD, None)
+        {
+            store.copy_constant(met.chunk, to, words);
+            let moved = self
+                .engine
+                .relocate_segment(head.hash, head.chunk, met.chunk, to);
+            self.settle_move(met.chunk, to, words, moved);
+            return;
+        }
+        if self.engine.evicts() || !self.engine.is_live(&head.header, self.now) {
+            self.evict_met(queue, &head);
+        }
+    }
+
+    /// The head of a segment's item, as far as can be told without its lock.
+    fn head_of(&self, segment: &Met) -> Option<Met> {
+        let store = self.engine.store();
+        let chunk = segment.header.segment_of()?;
+        let header = Header::load(&store.arena, chunk);
+        let is_head = store.arena.contains(chunk) && header.is_item() && header.is_large();
+        let key = store.copy_key(chunk).filter(|_| is_head)?;
+        Some(Met {
+            chunk,
+            header,
+            hash: self.engine.hasher().hash(key.bytes()),
+        })
+    }
+
+    /// Cleans about `budget` records, as long as the limit is exceeded.
+    fn shrink(&mut self, budget: usize) {
+        let mut left = budget * CHANGED_MAX;
+        let mut pages = 0;
+        while left > 0 && self.engine.store().pool().is_over() {
+            if pages >= PATIENCE {
+                self.rigour = Rigour::AllLeave;
+            }
+            match self.clean(left) {
+                Step::Freed(looked) | Step::Looked(looked) => {
+                    left = left.saturating_sub(looked.max(1));
+                }
+                Step::Nothing if self.engine.evicts() => {
+                    self.log.close_open();
+                    left = left.saturating_sub(self.log.page_words());
+                }
+                Step::Stuck | Step::Elsewhere | Step::Nothing => break,
+            }
+            pages += 1;
+            self.engine.tell_if_many(self.local);
+        }
+    }
+}
+
+impl Store {
+    /// Copies what cannot change in a record while it is linked.
+    fn copy_constant(&self, from: Chunk, to: Chunk, words: usize) {
+        self.begin_fill();
+        for at in CHANGED_MAX..words {
+            self.arena.store(to, at, self.arena.load(from, at));
+        }
+    }
+
+    /// Copies the rest of an item's record, whose buckets are locked, and tells a large value's segments where their head
+    /// is now. Returns its header.
+    pub fn finish_move(&self, from: Chunk, to: Chunk) -> Header {
+        let header = Header::load(&self.arena, from);
+        let words = header.record_words(self.chunk_max());
+        // A large value's head is a table, and its entries change when segments move.
+        let changed = if header.is_large() {
+            words
+        } else {
+            words.min(CHANGED_MAX)
+        };
+        // The first word last: until then it tells that nothing is there.
+        for at in (0..changed).rev() {
+            self.arena.store(to, at, self.arena.load(from, at));
+        }
+        if header.is_large() {
+            let shape = header.shape(self.chunk_max());
+            for index in 0..shape.segments() {
+                self.arena.store(self.segment(to, &shape, index), 1, to.0);
+            }
+        }
+        header
+    }
+
+    /// Copies the rest of a segment's record, and puts it into the table of its head, whose buckets are locked. False if
+    /// that has another segment there.
+    pub fn finish_segment_move(&self, head: Chunk, from: Chunk, to: Chunk) -> bool {
+        let header = Header::load(&self.arena, head);
+        let segment = Header::load(&self.arena, from);
+        let shape = header.shape(self.chunk_max());
+        let index = segment.segment_index();
+        if !header.is_large()
+            || segment.segment_of() != Some(head)
+            || index >= shape.segments()
+            || self.segment(head, &shape, index) != from
+        {
+            return false;
+        }
+        let words = segment.record_words(self.chunk_max());
+        for at in (0..words.min(CHANGED_MAX)).rev() {
+            self.arena.store(to, at, self.arena.load(from, at));
+        }
+        self.arena
+            .store(head, shape.segments_start() / WORD + index, to.0);
+        true
+    }
+}

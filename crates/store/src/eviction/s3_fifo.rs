@@ -1,0 +1,161 @@
+//! Two queues and ghosts, on pages (S3-FIFO, SOSP 2023; on segments as Segcache, NSDI 2021, has them).
+//!
+//! What is new goes through a probation queue, a tenth of the memory. What was used there goes to the main queue, what
+//! was not becomes a ghost; a ghost that comes back goes to the main queue at once. At the end of the main queue an
+//! item stays for each use since it came or was passed last. So a scan goes by without pushing out what is used.
+//!
+//! A use pays for an item of the usual size. One that takes several times as much stays only for two uses: in its place
+//! several others would be kept.
+//!
+//! Items are not moved one by one but a page at a time, when a page is cleaned. Where pages have many words that are no
+//! longer in use (of items that were deleted, replaced, or have expired), they are cleaned first, and nothing that is
+//! alive leaves for that.
+
+use std::io;
+
+use nuthatch_sync::shim::{AtomicUsize, Ordering};
+
+use super::ghosts::Ghosts;
+use super::recency::USES_MAX;
+use crate::log::Queue;
+use crate::slab::Store;
+
+/// Shares of the memory are told in 64ths.
+const UNIT: usize = 64;
+
+/// The probation queue's part of all pages.
+const PROBATION: usize = 6;
+
+/// A page is cleaned for its gaps if no more than this part of it is in use.
+const COMPACT_AT: usize = 48;
+
+/// The same in a store that evicts nothing: there is no other way to make room than to fill each gap.
+const COMPACT_AT_FULL: usize = UNIT;
+
+/// One part in so many of the memory is for ghosts, at most.
+const GHOSTS_SHARE: usize = 64;
+
+/// An item of more than so many times the mean must have been used twice.
+const HEAVY: usize = 4;
+
+/// How the queues are to be, and when pages are cleaned.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The whole, of which the others are parts.
+    pub unit: usize,
+    /// The probation queue's part of the pages.
+    pub probation: usize,
+    /// The part of a page that may be in use if it is cleaned for its gaps.
+    pub compact_at: usize,
+    /// False: nothing alive leaves.
+    pub evicts: bool,
+}
+
+/// How strict a cleaning is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rigour {
+    /// What was used stays.
+    Usual,
+    /// Nothing stays: whoever needs a page has cleaned several in vain.
+    AllLeave,
+}
+
+/// Decides which items of a log leave.
+pub struct S3Fifo {
+    /// Items that left the probation queue.
+    pub ghosts: Ghosts,
+    /// Bytes of an item in the pages cleaned lately.
+    mean: AtomicUsize,
+}
+
+impl S3Fifo {
+    /// For a memory limit of so many bytes.
+    pub fn new(limit: usize) -> io::Result<Self> {
+        Ok(Self {
+            ghosts: Ghosts::reserve(limit / GHOSTS_SHARE)?,
+            mean: AtomicUsize::new(0),
+        })
+    }
+
+    /// How the queues are to be.
+    pub fn plan(&self, evicts: bool) -> Plan {
+        Plan {
+            unit: UNIT,
+            probation: PROBATION,
+            compact_at: if evicts { COMPACT_AT } else { COMPACT_AT_FULL },
+            evicts,
+        }
+    }
+
+    /// Uses that an item of so many bytes pays for staying.
+    pub fn rent(&self, bytes: usize) -> u8 {
+        // Relaxed: a statistic.
+        let mean = self.mean.load(Ordering::Relaxed);
+        if bytes > HEAVY * mean { USES_MAX } else { 1 }
+    }
+
+    /// Uses that are left to an item that stays, or `None` if it leaves.
+    pub fn judge(&self, queue: Queue, uses: u8, bytes: usize, rigour: Rigour) -> Option<u8> {
+        let _ = queue;
+        if rigour == Rigour::AllLeave {
+            return None;
+        }
+        uses.checked_sub(self.rent(bytes)).filter(|_| uses > 0)
+    }
+
+    /// A cleaning met so many items of so many bytes together. The first one tells how many ghosts there are to be: as
+    /// many as items.
+    pub fn note_sizes(&self, store: &Store, items: usize, bytes: usize) {
+        if items == 0 {
+            return;
+        }
+        let (old, new) = (self.mean.load(Ordering::Relaxed), bytes / items);
+        let mean = if old == 0 { new } else { (7 * old + new) / 8 };
+        self.mean.store(mean, Ordering::Relaxed);
+        if old == 0 {
+            let mut pool = store.pool();
+            let bytes = self.ghosts.begin(pool.limit() / mean.max(1));
+            pool.charge_first(bytes);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::slab::sizes::{CHUNK_MIN, PAGE, Sizes};
+
+    fn store() -> Store {
+        let sizes = Sizes::for_log(16 * PAGE, CHUNK_MIN, 1.25);
+        Store::log(16 * PAGE, 16 * PAGE, sizes).unwrap()
+    }
+
+    #[test]
+    fn a_use_pays_for_the_usual_item_and_two_for_a_large_one() {
+        let (store, policy) = (store(), S3Fifo::new(1 << 20).unwrap());
+        policy.note_sizes(&store, 10, 1000);
+        let judge = |uses, bytes| policy.judge(Queue::Main, uses, bytes, Rigour::Usual);
+        assert_eq!(
+            [0, 1, 2].map(|uses| judge(uses, 400)),
+            [None, Some(0), Some(1)]
+        );
+        assert_eq!(
+            [0, 1, 2].map(|uses| judge(uses, 401)),
+            [None, None, Some(0)]
+        );
+        assert_eq!(policy.judge(Queue::Main, 2, 1, Rigour::AllLeave), None);
+    }
+
+    #[test]
+    fn the_mean_follows_what_is_cleaned() {
+        let (store, policy) = (store(), S3Fifo::new(1 << 20).unwrap());
+        let used = store.pool().used();
+        for _ in 0..100 {
+            policy.note_sizes(&store, 10, 10_000);
+        }
+        assert_eq!(store.pool().used() - used, policy.ghosts.bytes());
+        assert_eq!(policy.ghosts.bytes(), (1 << 20) / GHOSTS_SHARE);
+        assert_eq!(policy.rent(4000), 1);
+        assert_eq!(policy.rent(4001), USES_MAX);
+    }
+}

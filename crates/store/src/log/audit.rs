@@ -1,0 +1,87 @@
+//! Recounts what a log keeps of its pages. Nothing else may run meanwhile.
+
+use std::collections::HashSet;
+
+use super::Log;
+use super::walk::PageWalk;
+use crate::slab::Store;
+use crate::slab::arena::Chunk;
+
+impl Log {
+    /// Checks the pages' counts, and that as many records are linked as the index refers to, or large values' heads.
+    pub fn audit(&self, store: &Store) -> Result<(), String> {
+        let mut listed = HashSet::new();
+        let queues = self.queues.lock();
+        let cleaned: Vec<u32> = self
+            .cleanings
+            .iter()
+            .filter_map(|cleaning| cleaning.lock().map(|cleaning| cleaning.page))
+            .collect();
+        for &page in queues.pages.iter().flatten().chain(&cleaned) {
+            if !listed.insert(page) {
+                return Err(format!("log: page {page} is in two places"));
+            }
+            if self.pages.sequence(page) == 0 {
+                return Err(format!("log 4: page {page} is listed, but has left"));
+            }
+            self.audit_page(store, page)?;
+        }
+        let counted = store.pool().used_pages();
+        if counted != listed.len() {
+            return Err(format!(
+                "log: {} pages are listed, the pool counts {counted}",
+                listed.len()
+            ));
+        }
+        Ok(())
+    }
+
+    fn audit_page(&self, store: &Store, page: u32) -> Result<(), String> {
+        let held = self.pages.held(page);
+        let mut words = 0;
+        let mut end = 0;
+        let start = u64::from(page) * self.page_words() as u64;
+        let walked = self.records(
+            store,
+            page,
+            self.pages.sequence(page),
+            0,
+            usize::MAX,
+            |chunk, header| {
+                let record = header.record_words(store.chunk_max());
+                end = (chunk.0 - start) as usize + record;
+                if header.is_item() || header.segment_of().is_some() {
+                    words += record;
+                }
+            },
+        );
+        if walked != PageWalk::End || end != self.pages.end(page) {
+            let should = self.pages.end(page);
+            return Err(format!(
+                "log 1: the records of page {page} end at {end}, not at {should}"
+            ));
+        }
+        if held.private() == 0 && held.words() != words {
+            let counted = held.words();
+            return Err(format!(
+                "log 2: page {page} holds {words} words, {counted} counted"
+            ));
+        }
+        Ok(())
+    }
+
+    /// How many records are items, or pieces of them.
+    pub(crate) fn records_held(&self, store: &Store) -> usize {
+        let mut count = 0;
+        for page in 0..store.pages_taken() {
+            let sequence = self.pages.sequence(page);
+            if sequence == 0 {
+                continue;
+            }
+            self.records(store, page, sequence, 0, usize::MAX, |_: Chunk, header| {
+                count += usize::from(header.is_item() || header.segment_of().is_some());
+            });
+        }
+        count
+    }
+}

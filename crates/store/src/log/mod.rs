@@ -1,0 +1,476 @@
+//! The log: items of all sizes one behind the other, without size classes.
+//!
+//! Items are appended to pages. A page that is full is closed, and some time later it is *cleaned*: what is to stay is
+//! appended to another page, the rest leaves, and the page is empty. Which page, and what stays, the
+//! [policy](crate::eviction::s3_fifo) decides; how a record moves while it is read, [`clean`](crate::eviction::clean).
+//!
+//! ```text
+//!  a page:  | item | item | gap | segment | item ... | item |        |
+//!                                                           end      a page's last words may stay unused
+//!
+//!            probation queue                       main queue
+//!  new ---> | open | .. | .. | oldest | --used--> | open | .. | .. | .. | .. | oldest | --used--> main again
+//!                                 |                                             |
+//!                                 +--> ghosts                                   +--> gone
+//! ```
+//!
+//! Three streams append: new items, items that arrive in pieces, and items that are kept. So a client that
+//! sends slowly holds up the pages of its like alone.
+//!
+//! Invariants:
+//! 1. A record is *private* to one thread, *linked* (as store 1 says), or a gap. Its length is told by its first word
+//!    (of a wide item, by the fourth besides) from the moment at which the page's end lies behind it, and never changes.
+//! 2. A page's count of held words is the sum of its private and linked records. It is counted up by the one who
+//!    appends, and down by the owner of what leaves.
+//! 3. Only a closed page without private records is cleaned, by one thread at a time; so nothing becomes private in
+//!    it any more, and its records are complete.
+//! 4. A page is used again only when nothing in it is held. Before, its sequence is taken from it.
+//! 5. A record that is kept is in the index at every moment at which its stripes are even: the slot is changed from the
+//!    old place to the new one under the lock of its buckets, after the copy is complete. Pinned items do not move.
+//!
+//! Order of locks: a stream's, then the pool's or the queues'. A cleaning's lock comes before all of them and before
+//! those of buckets. No listener is called under any.
+
+mod audit;
+pub mod pages;
+pub mod walk;
+
+use std::collections::VecDeque;
+use std::io;
+
+use nuthatch_sync::mutex::{Mutex, MutexGuard};
+use nuthatch_sync::shim::{AtomicUsize, Ordering};
+
+use crate::eviction::s3_fifo::{Plan, S3Fifo};
+use crate::item::{Header, Shape, record_words};
+use crate::slab::Store;
+use crate::slab::arena::{Arena, Chunk, WORD};
+use crate::slab::pool::Pool;
+use pages::Pages;
+
+/// Which of the two queues a page is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// What is new, until it has shown that it is used.
+    Probation = 0,
+    /// What was used.
+    Main = 1,
+}
+
+/// Who appends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// New items whose value is there.
+    New = 0,
+    /// New items whose value is on its way.
+    Arriving = 1,
+    /// What a cleaning keeps, and new items that were missed.
+    Kept = 2,
+}
+
+const STREAMS: usize = 3;
+
+impl Stream {
+    fn queue(self) -> Queue {
+        match self {
+            Self::New | Self::Arriving => Queue::Probation,
+            Self::Kept => Queue::Main,
+        }
+    }
+}
+
+/// Threads that clean at the same time at most.
+const CLEANERS: usize = if cfg!(loom) { 1 } else { 4 };
+
+/// Pages that only a cleaning may take, so that it can go on.
+const RESERVE: usize = 1;
+
+/// Free pages, beyond the reserve, below which those who append clean.
+const FREE_MIN: usize = 1;
+
+/// A thread that appends cleans when so many words were appended since somebody did.
+const QUANTUM: usize = if cfg!(loom) { 1 } else { 64 };
+
+/// No page is free.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// A record's memory.
+#[derive(Debug)]
+pub struct Appended {
+    /// Where it is.
+    pub chunk: Chunk,
+    /// Words that were appended since somebody was told to clean.
+    pub due: usize,
+}
+
+/// Pages, the streams that fill them, and the queues in which they are cleaned.
+pub struct Log {
+    pub(crate) pages: Pages,
+    page_words: usize,
+    streams: [Mutex<Open>; STREAMS],
+    queues: Mutex<Queues>,
+    cleanings: [Mutex<Option<Cleaning>>; CLEANERS],
+    /// Pages that can be taken without cleaning, the reserve included; as it was when somebody looked last.
+    free: AtomicUsize,
+    /// Who decides which items leave.
+    pub policy: S3Fifo,
+}
+
+/// The pages to which a stream appends.
+#[derive(Default)]
+struct Open {
+    /// The one taken last, and the one before it, which still has room for small records.
+    pages: [Option<OpenPage>; 2],
+    due: usize,
+}
+
+#[derive(Clone, Copy)]
+struct OpenPage {
+    page: u32,
+    end: usize,
+}
+
+/// The order of the pages.
+#[derive(Default)]
+struct Queues {
+    /// Of [`Queue::Probation`] and of [`Queue::Main`]: the oldest first.
+    pages: [VecDeque<u32>; 2],
+    sequence: u64,
+    /// False until memory was short for the first time: then the oldest pages become the main queue.
+    divided: bool,
+}
+
+/// Why a thread has no page to clean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// Other threads clean all that there is to clean.
+    Elsewhere,
+    /// No page can be cleaned.
+    Nothing,
+}
+
+/// A page that is being cleaned.
+#[derive(Clone, Copy, Debug)]
+pub struct Cleaning {
+    /// The page.
+    pub page: u32,
+    /// Its queue.
+    pub queue: Queue,
+    /// True if all that is alive stays: the page is cleaned for the sake of its gaps.
+    pub compacts: bool,
+    /// Words up to which it was cleaned.
+    pub at: usize,
+}
+
+impl Log {
+    /// An empty log of up to so many pages, in a store with a memory limit of `limit` bytes at the start.
+    pub fn new(limit: usize, pages: usize, page_words: usize) -> io::Result<Self> {
+        Ok(Self {
+            pages: Pages::reserve(pages)?,
+            page_words,
+            streams: Default::default(),
+            queues: Mutex::default(),
+            cleanings: Default::default(),
+            free: AtomicUsize::new(usize::MAX),
+            policy: S3Fifo::new(limit)?,
+        })
+    }
+
+    /// The page that a record lies in.
+    #[inline(always)]
+    pub(crate) fn page_of(&self, chunk: Chunk) -> u32 {
+        (chunk.0 / self.page_words as u64) as u32
+    }
+
+    /// The queue of the page that a record lies in.
+    pub fn queue_of(&self, chunk: Chunk) -> Queue {
+        self.pages.queue(self.page_of(chunk))
+    }
+
+    /// True if the page of one record came into the log after that of another.
+    pub fn is_newer(&self, one: Chunk, other: Chunk) -> bool {
+        let sequence = |chunk| self.pages.sequence(self.page_of(chunk));
+        sequence(one) > sequence(other)
+    }
+
+    /// True if those who append are to clean.
+    #[inline]
+    pub fn is_short(&self) -> bool {
+        // Relaxed, here and below: a hint.
+        self.free.load(Ordering::Relaxed) < RESERVE + FREE_MIN
+    }
+
+    /// True if nothing can be appended before a page was cleaned.
+    pub fn is_out(&self) -> bool {
+        self.free.load(Ordering::Relaxed) <= RESERVE
+    }
+
+    /// Takes note of how many pages are free.
+    pub fn note_free(&self, pool: &Pool) {
+        self.free.store(pool.free_pages(), Ordering::Relaxed);
+    }
+
+    /// Appends a gap for an item, or a piece of one, of so many bytes, which is the caller's. `whole` is the item's shape
+    /// if its header comes into it. A cleaning may take the `last` pages.
+    pub fn append(
+        &self,
+        store: &Store,
+        stream: Stream,
+        bytes: usize,
+        whole: Option<&Shape>,
+        last: bool,
+    ) -> Result<Appended, Full> {
+        let words = record_words(bytes);
+        debug_assert!(words <= self.page_words);
+        let mut open = self.streams[stream as usize].lock();
+        let room =
+            |open: &Option<OpenPage>| open.is_some_and(|open| open.end + words <= self.page_words);
+        // The older page first: it gets no other chance.
+        let number = match open.pages.each_ref().map(room) {
+            [_, true] => 1,
+            [true, false] => 0,
+            [false, false] => {
+                self.open_page(store, stream, &mut open, last)?;
+                0
+            }
+        };
+        open.due += words;
+        let due = if open.due >= QUANTUM {
+            std::mem::take(&mut open.due)
+        } else {
+            0
+        };
+        let Some(place) = &mut open.pages[number] else {
+            return Err(Full);
+        };
+        let chunk = Chunk(u64::from(place.page) * self.page_words as u64 + place.end as u64);
+        place.end += words;
+        // Before an owner writes (store 3).
+        store.begin_fill();
+        Header::store_gap(&store.arena, chunk, words);
+        if let Some(shape) = whole {
+            Header::store_length(&store.arena, chunk, shape);
+        }
+        self.pages.append(place.page, words, place.end);
+        Ok(Appended { chunk, due })
+    }
+
+    /// A new page for a stream, which goes on with the page that had more room beside it.
+    fn open_page(
+        &self,
+        store: &Store,
+        stream: Stream,
+        open: &mut Open,
+        last: bool,
+    ) -> Result<(), Full> {
+        let page = {
+            let mut pool = store.pool();
+            let page = if last {
+                pool.take_last()
+            } else {
+                pool.take_sparing(RESERVE)
+            };
+            self.note_free(&pool);
+            page.ok_or(Full)?
+        };
+        let queue = stream.queue();
+        {
+            let mut queues = self.queues();
+            queues.sequence += 1;
+            self.pages.open(page, queues.sequence, queue);
+            queues.pages[queue as usize].push_back(page);
+        }
+        let fresh = Some(OpenPage { page, end: 0 });
+        let [newer, older] = std::mem::replace(&mut open.pages, [fresh, None]);
+        // The one with more room stays open, the other is closed.
+        let (kept, closed) = match (newer, older) {
+            (Some(newer), Some(older)) if newer.end > older.end => (Some(older), Some(newer)),
+            (newer, older) => (newer, older),
+        };
+        open.pages[1] = kept;
+        if let Some(full) = closed {
+            self.pages.close(full.page);
+        }
+        Ok(())
+    }
+
+    /// Closes the pages that streams append to, so that they can be cleaned.
+    pub fn close_open(&self) {
+        for stream in &self.streams {
+            for open in std::mem::take(&mut stream.lock().pages)
+                .into_iter()
+                .flatten()
+            {
+                self.pages.close(open.page);
+            }
+        }
+    }
+
+    /// A private record is now in the index.
+    #[inline]
+    pub fn link(&self, chunk: Chunk) {
+        self.pages.link(self.page_of(chunk));
+    }
+
+    /// A record of the caller's, private or just unlinked, becomes a gap.
+    #[inline]
+    pub fn free(&self, arena: &Arena, chunk: Chunk, words: usize, private: bool) {
+        Header::store_gap(arena, chunk, words);
+        self.pages.free(self.page_of(chunk), words, private);
+    }
+
+    /// Makes one of the cleanings this thread's: one that is under way, or one that begins.
+    pub fn start_cleaning(&self, plan: &Plan) -> Result<MutexGuard<'_, Option<Cleaning>>, Idle> {
+        let mut idle = None;
+        let mut busy = 0;
+        for cleaning in &self.cleanings {
+            match cleaning.try_lock() {
+                Some(cleaning) if cleaning.is_some() => return Ok(cleaning),
+                free @ Some(_) => idle = idle.or(free),
+                None => busy += 1,
+            }
+        }
+        if let Some(mut idle) = idle {
+            *idle = self.choose(plan);
+            if idle.is_some() {
+                return Ok(idle);
+            }
+        }
+        Err(if busy > 0 {
+            Idle::Elsewhere
+        } else {
+            Idle::Nothing
+        })
+    }
+
+    /// The page to clean next, by the policy. It leaves its queue until it was cleaned.
+    fn choose(&self, plan: &Plan) -> Option<Cleaning> {
+        let mut queues = self.queues();
+        if plan.evicts && !queues.divided {
+            queues.divided = true;
+            self.divide(&mut queues, plan);
+        }
+        if let Some(cleaning) = self.emptiest(&mut queues, plan) {
+            return Some(cleaning);
+        }
+        if !plan.evicts {
+            return None;
+        }
+        let total: usize = queues.pages.iter().map(VecDeque::len).sum();
+        let [probation, main] = [Queue::Probation, Queue::Main];
+        let first = if queues.pages[0].len() * plan.unit > total * plan.probation {
+            [probation, main]
+        } else {
+            [main, probation]
+        };
+        // Pages in which something is read in place are tried again only if there is no other.
+        let tries = [false, true].into_iter();
+        let mut tries = tries.flat_map(|stuck| first.map(|queue| (queue, stuck)));
+        tries.find_map(|(queue, stuck)| self.take_oldest(&mut queues, queue, stuck))
+    }
+
+    /// The page with the fewest words in use, if so few are that it pays to move them.
+    fn emptiest(&self, queues: &mut Queues, plan: &Plan) -> Option<Cleaning> {
+        let limit = self.page_words * plan.compact_at / plan.unit;
+        let mut best: Option<(usize, usize, usize)> = None;
+        for (queue, pages) in queues.pages.iter().enumerate() {
+            for (at, &page) in pages.iter().enumerate() {
+                let held = self.pages.held(page);
+                if held.words() <= limit
+                    && held.words() < self.pages.end(page)
+                    && !self.pages.is_stuck(page)
+                    && best.is_none_or(|(least, ..)| held.words() < least)
+                    && held.private() == 0
+                    && self.pages.is_closed(page)
+                {
+                    best = Some((held.words(), queue, at));
+                }
+            }
+        }
+        let (_, queue, at) = best?;
+        let page = queues.pages[queue].remove(at)?;
+        Some(Cleaning {
+            page,
+            queue: self.pages.queue(page),
+            compacts: true,
+            at: 0,
+        })
+    }
+
+    /// The oldest page of a queue that can be cleaned; of those in which something was left only if `stuck`.
+    fn take_oldest(&self, queues: &mut Queues, queue: Queue, stuck: bool) -> Option<Cleaning> {
+        let pages = &mut queues.pages[queue as usize];
+        let ready = |&page: &u32| {
+            self.pages.is_closed(page)
+                && self.pages.held(page).private() == 0
+                && (stuck || !self.pages.is_stuck(page))
+        };
+        let at = pages.iter().position(ready)?;
+        let page = pages.remove(at)?;
+        Some(Cleaning {
+            page,
+            queue,
+            compacts: false,
+            at: 0,
+        })
+    }
+
+    /// Memory is short for the first time: all pages but the newest become the main queue, as if all items had been
+    /// used.
+    fn divide(&self, queues: &mut Queues, plan: &Plan) {
+        let total = queues.pages[0].len();
+        let old = total - total * plan.probation / plan.unit;
+        for _ in 0..old {
+            let closed = |page: &&u32| self.pages.is_closed(**page);
+            let Some(&page) = queues.pages[0].front().filter(closed) else {
+                return;
+            };
+            queues.pages[0].pop_front();
+            self.pages.promote(page);
+            queues.pages[1].push_back(page);
+        }
+    }
+
+    /// A cleaning has come to the end of its page: the page goes back to the pool if nothing in it is in use. If
+    /// something could not be moved, it stays, as the newest of its queue. True if the page is free.
+    pub fn finish_cleaning(&self, store: &Store, cleaning: &Cleaning) -> bool {
+        let page = cleaning.page;
+        if self.pages.held(page).words() > 0 {
+            let mut queues = self.queues();
+            self.pages.note_stuck(page);
+            queues.pages[cleaning.queue as usize].push_back(page);
+            return false;
+        }
+        self.pages.leave(page);
+        let mut pool = store.pool();
+        pool.give_back(page);
+        if pool.is_over() {
+            // Under the lock: nobody may take the page, and write to it, before it is released.
+            store
+                .arena
+                .release(page as usize * self.page_words, self.page_words);
+        }
+        self.note_free(&pool);
+        true
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock()
+    }
+
+    /// Words of a page.
+    pub fn page_words(&self) -> usize {
+        self.page_words
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.page_words * WORD
+    }
+
+    /// How many pages each queue has: probation, main.
+    pub fn queue_lengths(&self) -> [usize; 2] {
+        self.queues().pages.each_ref().map(VecDeque::len)
+    }
+}

@@ -1,0 +1,177 @@
+//! What a log knows of each of its pages.
+
+use std::io;
+
+use nuthatch_sync::shim::{AtomicU64, Ordering, fence};
+
+use super::Queue;
+use crate::slab::words::Words;
+
+/// What is known of all pages: zeroed, and touched by need.
+pub struct Pages(Words);
+
+/// Its place in the order in which pages were opened, from 1; 0: the log does not have the page.
+const SEQUENCE: usize = 0;
+/// Words up to which records were appended.
+const END: usize = 1;
+/// Words of the records in use, and above them, from [`PRIVATE`] on, how many of these records are private.
+const HELD: usize = 2;
+/// The queue that it is in, and 1 more once nothing is appended any more.
+const STATE: usize = 3;
+/// [`HELD`] and 1 more when a cleaning left something in the page; 0: none did.
+const STUCK: usize = 4;
+const FIELDS: usize = 5;
+
+/// One private record.
+const PRIVATE: u64 = 1 << 32;
+
+/// [`STATE`] of a page to which nothing is appended any more.
+const CLOSED: u64 = 2;
+
+/// Bytes of what is known of a page.
+pub const PAGE_STATE: usize = FIELDS * size_of::<AtomicU64>();
+
+/// A page's records in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held(u64);
+
+impl Held {
+    /// Their words.
+    pub fn words(self) -> usize {
+        (self.0 % PRIVATE) as usize
+    }
+
+    /// How many of them are private to a thread: in no index yet.
+    pub fn private(self) -> u64 {
+        self.0 / PRIVATE
+    }
+}
+
+impl Pages {
+    /// So many pages, none of which the log has.
+    pub fn reserve(count: usize) -> io::Result<Self> {
+        Ok(Self(Words::reserve(count * FIELDS)?))
+    }
+
+    /// A page comes into the log, empty.
+    pub fn open(&self, page: u32, sequence: u64, queue: Queue) {
+        let state = self.of(page);
+        state[END].store(0, Ordering::Relaxed);
+        state[HELD].store(0, Ordering::Relaxed);
+        state[STATE].store(queue as u64, Ordering::Relaxed);
+        state[STUCK].store(0, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `sequence`: who sees it sees the empty page, or a later one.
+        state[SEQUENCE].store(sequence, Ordering::Release);
+    }
+
+    /// A page without a record in use leaves the log.
+    pub fn leave(&self, page: u32) {
+        self.of(page)[SEQUENCE].store(0, Ordering::Relaxed);
+        // Release fence: pairs with the Acquire fence in `is_still`: a walker that sees words of the page's next life
+        // sees that it has left.
+        fence(Ordering::Release);
+    }
+
+    /// Its place in the order in which pages were opened; 0 if the log does not have it.
+    pub fn sequence(&self, page: u32) -> u64 {
+        // Acquire: pairs with the Release in `open`.
+        self.all()
+            .get(page as usize)
+            .map_or(0, |state| state[SEQUENCE].load(Ordering::Acquire))
+    }
+
+    /// True if a page that had this sequence has it still: then the words read since are the log's.
+    pub fn is_still(&self, page: u32, sequence: u64) -> bool {
+        // Acquire fence: pairs with the Release fence in `leave`.
+        fence(Ordering::Acquire);
+        self.of(page)[SEQUENCE].load(Ordering::Relaxed) == sequence
+    }
+
+    /// The words of a page up to which there are records.
+    pub fn end(&self, page: u32) -> usize {
+        // Acquire: pairs with the Release in `append`: each record below it tells its length.
+        self.of(page)[END].load(Ordering::Acquire) as usize
+    }
+
+    /// A private record of so many words was appended, and ends here. The stream's lock is held.
+    #[inline]
+    pub fn append(&self, page: u32, words: usize, end: usize) {
+        let state = self.of(page);
+        // Relaxed: who looks at it once the page is closed has taken the stream's lock, or the queues', after this.
+        state[HELD].fetch_add(PRIVATE + words as u64, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `end`.
+        state[END].store(end as u64, Ordering::Release);
+    }
+
+    /// A private record is now in the index.
+    #[inline]
+    pub fn link(&self, page: u32) {
+        // Release: pairs with the Acquire in `held`: who sees that no record is private sees their headers.
+        self.of(page)[HELD].fetch_sub(PRIVATE, Ordering::Release);
+    }
+
+    /// A record of so many words is no longer in use.
+    #[inline]
+    pub fn free(&self, page: u32, words: usize, private: bool) {
+        let private = if private { PRIVATE } else { 0 };
+        // Release: pairs with the Acquire in `held`: who sees that nothing is in use may let the page be overwritten.
+        let before = self.of(page)[HELD].fetch_sub(private + words as u64, Ordering::Release);
+        debug_assert!(before % PRIVATE >= words as u64, "log: freed twice");
+    }
+
+    /// The records in use.
+    pub fn held(&self, page: u32) -> Held {
+        // Acquire: pairs with the Release in `link` and in `free`.
+        Held(self.of(page)[HELD].load(Ordering::Acquire))
+    }
+
+    /// A cleaning left something in the page. The queues' lock is held.
+    pub fn note_stuck(&self, page: u32) {
+        // Relaxed, here and below: a hint for the choice of a page.
+        let held = self.held(page).0;
+        self.of(page)[STUCK].store(held + 1, Ordering::Relaxed);
+    }
+
+    /// True if a cleaning left something in the page, and nothing of that has been freed since.
+    pub fn is_stuck(&self, page: u32) -> bool {
+        let left = self.of(page)[STUCK].load(Ordering::Relaxed);
+        left != 0 && left == self.held(page).0 + 1
+    }
+
+    /// Nothing is appended to the page from now on. The stream's lock is held.
+    pub fn close(&self, page: u32) {
+        // Release: pairs with the Acquire in `is_closed`, which sees all that was appended.
+        self.of(page)[STATE].fetch_or(CLOSED, Ordering::Release);
+    }
+
+    /// True if nothing is appended to it any more.
+    pub fn is_closed(&self, page: u32) -> bool {
+        // Acquire: pairs with the Release in `close`.
+        self.of(page)[STATE].load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    /// The queue that it is in.
+    pub fn queue(&self, page: u32) -> Queue {
+        // Relaxed: a hint for those who do not hold the queues' lock.
+        match self.of(page)[STATE].load(Ordering::Relaxed) & 1 {
+            0 => Queue::Probation,
+            _ => Queue::Main,
+        }
+    }
+
+    /// The page goes from the probation queue to the main one.
+    pub fn promote(&self, page: u32) {
+        // Relaxed: only changed under the queues' lock, and read as a hint otherwise.
+        self.of(page)[STATE].fetch_or(Queue::Main as u64, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn of(&self, page: u32) -> &[AtomicU64; FIELDS] {
+        &self.all()[page as usize]
+    }
+
+    #[inline(always)]
+    fn all(&self) -> &[[AtomicU64; FIELDS]] {
+        self.0.as_chunks().0
+    }
+}

@@ -1,0 +1,115 @@
+//! Walks over the records of a log.
+//!
+//! A record stays where it is until its page is cleaned, and then it goes to a page that is newer than all others. So a
+//! walk in the order in which pages were opened meets each item that stays in the cache at least once.
+
+use nuthatch_engine::Cursor;
+
+use super::Log;
+use crate::item::Header;
+use crate::slab::Store;
+use crate::slab::arena::Chunk;
+
+/// Bits of a [`Cursor`] that tell the word within a page.
+const WORD_BITS: u32 = 18;
+
+/// Where a walk over one page ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageWalk {
+    /// The number of records has been looked at; the next begins at this word of the page.
+    At(usize),
+    /// There are no more.
+    End,
+}
+
+impl Log {
+    /// Looks at up to `budget` records of a page, from a word of it on. Ends if the page leaves the log.
+    pub fn records(
+        &self,
+        store: &Store,
+        page: u32,
+        sequence: u64,
+        from: usize,
+        budget: usize,
+        mut look: impl FnMut(Chunk, &Header),
+    ) -> PageWalk {
+        let start = u64::from(page) * self.page_words as u64;
+        let mut at = from;
+        for _ in 0..budget {
+            if at >= self.pages.end(page) {
+                return PageWalk::End;
+            }
+            let chunk = Chunk(start + at as u64);
+            let header = Header::load(&store.arena, chunk);
+            if !self.pages.is_still(page, sequence) {
+                return PageWalk::End;
+            }
+            // Of no record it is 0 (log 1), but a walk must end in any case.
+            at += header.record_words(store.chunk_max()).max(1);
+            look(chunk, &header);
+        }
+        PageWalk::At(at)
+    }
+
+    /// Looks at about `budget` records from where the last call stopped: the page, and the word in it.
+    pub fn sweep(
+        &self,
+        store: &Store,
+        place: (u32, u32),
+        budget: usize,
+        look: &mut impl FnMut(Chunk),
+    ) -> (u32, u32) {
+        let (page, from) = place;
+        let next = (page + 1, 0);
+        let sequence = self.pages.sequence(page);
+        if sequence == 0 {
+            return next;
+        }
+        match self.records(store, page, sequence, from as usize, budget, |chunk, _| {
+            look(chunk);
+        }) {
+            PageWalk::At(word) => (page, word as u32),
+            PageWalk::End => next,
+        }
+    }
+
+    /// Shows about `budget` records, and tells where to go on, or `None` at the end.
+    ///
+    /// A walk ends where the log ended twice its length ago, so that it ends also beside those who write faster. Meanwhile
+    /// an item would have to be moved more than once, always just before it is met, not to be seen.
+    pub fn walk(
+        &self,
+        store: &Store,
+        from: Cursor,
+        budget: usize,
+        mut show: impl FnMut(Chunk),
+    ) -> Option<Cursor> {
+        let taken = store.pages_taken();
+        let mut cursor = from;
+        if cursor.end == 0 {
+            cursor.end = self.queues().sequence + u64::from(taken);
+        }
+        let word_mask = (1 << WORD_BITS) - 1;
+        let (sequence, from) = (
+            cursor.place >> WORD_BITS,
+            (cursor.place & word_mask) as usize,
+        );
+        // The page that was opened next; the one that the walk stands in, if it is still there.
+        let pages = (0..taken).map(|page| (self.pages.sequence(page), page));
+        let (found, page) = pages
+            .filter(|&(found, _)| found >= sequence.max(1))
+            .min()
+            .filter(|&(found, _)| found <= cursor.end)?;
+        let from = if found == sequence { from } else { 0 };
+        let shown = self.records(store, page, found, from, budget.max(1), |chunk, header| {
+            if header.is_item() {
+                show(chunk);
+            }
+        });
+        cursor.place = match shown {
+            PageWalk::At(word) => found << WORD_BITS | word as u64,
+            PageWalk::End => (found + 1) << WORD_BITS,
+        };
+        Some(cursor)
+    }
+}
