@@ -27,13 +27,22 @@ count() {
         END { if (lines) print p + 0, f + 0, s + 0 }'
 }
 
+# Seconds after which a check hangs, on any machine: it is ended, so that its log tells what it was at.
+hangs=3600
+
 # run NAME COMMAND...: what it prints and how it ends stay in the logs, and how long it took.
 run() {
     name=$1
     shift
     started=$(date +%s)
-    "$@" 2>&1
-    echo $? >$logs/$name.status
+    # It ends all that the command has started, but is itself out of the terminal's reach.
+    timeout -k 60 $hangs "$@" 2>&1 &
+    job=$!
+    trap 'kill $job; exit 1' INT TERM
+    wait $job
+    status=$?
+    [ $status != 124 ] || echo "$name: has not ended after $hangs s"
+    echo $status >$logs/$name.status
     echo $(($(date +%s) - started)) >$logs/$name.seconds
 }
 
@@ -68,6 +77,7 @@ check setup scripts/setup.sh
 } &
 beside=$!
 trap 'kill $beside 2>/dev/null' EXIT
+trap 'exit 130' INT TERM
 check format scripts/check-format.sh
 check lints scripts/check-lints.sh
 check docs scripts/check-docs.sh

@@ -15,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use client::Client;
+use client::{Client, connect_unix};
 use nuthatch_check::naive::{Naive, Options};
 use nuthatch_engine::AnyEngine;
 use nuthatch_server::{Address, Config, Listen, Server, on_signals, raise_file_limit};
@@ -147,7 +147,7 @@ fn few_descriptors() {
     let mut first = Client::tcp(process.address);
     first.ask("get k\r\n", "END\r\n");
     let mut others: Vec<Client> = (0..80).map(|_| Client::tcp(process.address)).collect();
-    while first.stat("listen_disabled_num") == 0 {}
+    first.until("listen_disabled_num", |times| times > 0);
     first.ask("get k\r\n", "END\r\n");
     // Those who wait are served when others go.
     let last = others.split_off(60);
@@ -156,7 +156,7 @@ fn few_descriptors() {
         client.ask("get k\r\n", "END\r\n");
     }
     // Accepting resumes by a timer, and may have run short once more while the others were going.
-    while first.stat("accepting_conns") == 0 {}
+    first.until("accepting_conns", |accepts| accepts > 0);
     assert_eq!(process.signal("TERM").code(), Some(0));
 }
 
@@ -193,17 +193,18 @@ fn deaf() {
     ] {
         // Unix sockets hold so little by themselves that their clients are soon stuck.
         let path = unix_path(protocol, process.child.id());
-        let clients: Vec<UnixStream> = (0..count)
-            .map(|_| UnixStream::connect(&path).unwrap())
-            .collect();
+        let clients: Vec<UnixStream> = (0..count).map(|_| connect_unix(&path)).collect();
         let requests = request.repeat(20_000 / request.len());
         for mut client in &clients {
             client.set_nonblocking(true).unwrap();
             client.write_all(requests.as_bytes()).unwrap();
         }
-        while good.stat("read_buf_bytes") < held {
-            more(&clients, requests.as_bytes());
-        }
+        good.until("read_buf_bytes", |bytes| {
+            if bytes < held {
+                more(&clients, requests.as_bytes());
+            }
+            bytes >= held
+        });
         more(&clients, requests.as_bytes());
         for _ in 0..100 {
             good.ask("get k10\r\n", "VALUE k10 0 10\r\nvvvvvvvvvv\r\nEND\r\n");
@@ -213,7 +214,8 @@ fn deaf() {
         drop(clients);
         // What was held is for others to use again, so the next round's peak is bounded by the same. (When the
         // allocator gives pages back to the system is its own affair.)
-        while good.stat("curr_connections") > 1 || good.stat("read_buf_bytes") > 1 << 20 {}
+        good.until("curr_connections", |connections| connections == 1);
+        good.until("read_buf_bytes", |bytes| bytes <= 1 << 20);
     }
     assert_eq!(process.signal("TERM").code(), Some(0));
 }

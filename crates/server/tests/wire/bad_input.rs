@@ -184,7 +184,7 @@ fn who_is_closed_hears_why_however_much_it_sends() {
     let mut client = server.client();
     let mut never = server.client();
     never.send("quit\r\n");
-    while client.stat("curr_connections") > 1 {}
+    client.until("curr_connections", |connections| connections == 1);
 }
 
 #[test]
@@ -369,5 +369,5 @@ fn clients_that_close_at_every_point() {
     }
     assert_unharmed(&server);
     let mut client = server.client();
-    while client.stat("curr_connections") != 1 {}
+    client.until("curr_connections", |connections| connections == 1);
 }

@@ -3,8 +3,16 @@
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, SockAddr, Type};
+
+/// What has not come by then never comes, on the slowest machine: the test fails and says what it waited for,
+/// where it would hang. Nothing is measured by it.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 enum Socket {
     Tcp(TcpStream),
@@ -19,7 +27,17 @@ pub struct Client {
     broken: bool,
 }
 
+/// A socket that waits no longer than [`PATIENCE`], for a place among those who are not accepted yet either.
+pub fn connect_unix(path: &Path) -> UnixStream {
+    let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_write_timeout(Some(PATIENCE)).unwrap();
+    socket.connect(&SockAddr::unix(path).unwrap()).unwrap();
+    OwnedFd::from(socket).into()
+}
+
 impl From<UnixStream> for Client {
+    /// Of a socket of [`connect_unix`].
     fn from(socket: UnixStream) -> Self {
         Self {
             socket: Socket::Unix(socket),
@@ -31,8 +49,10 @@ impl From<UnixStream> for Client {
 
 impl Client {
     pub fn tcp(address: SocketAddr) -> Self {
-        let socket = TcpStream::connect(address).unwrap();
+        let socket = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
         socket.set_nodelay(true).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_write_timeout(Some(PATIENCE)).unwrap();
         Self {
             socket: Socket::Tcp(socket),
             received: Vec::new(),
@@ -41,11 +61,7 @@ impl Client {
     }
 
     pub fn unix(path: &Path) -> Self {
-        Self {
-            socket: Socket::Unix(UnixStream::connect(path).unwrap()),
-            received: Vec::new(),
-            broken: false,
-        }
+        connect_unix(path).into()
     }
 
     /// The socket itself, whatever it is, to write from another thread.
@@ -64,11 +80,13 @@ impl Client {
         }
     }
 
+    #[track_caller]
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        match &mut self.socket {
-            Socket::Tcp(socket) => socket.write_all(bytes.as_ref()).unwrap(),
-            Socket::Unix(socket) => socket.write_all(bytes.as_ref()).unwrap(),
-        }
+        let sent = match &mut self.socket {
+            Socket::Tcp(socket) => socket.write_all(bytes.as_ref()),
+            Socket::Unix(socket) => socket.write_all(bytes.as_ref()),
+        };
+        sent.expect("the server takes what is sent");
     }
 
     /// Says that nothing more will be sent; replies still come.
@@ -80,12 +98,18 @@ impl Client {
     }
 
     /// Receives something more; false at the end of the stream.
+    #[track_caller]
     fn receive(&mut self) -> bool {
         let mut buffer = [0; 1 << 16];
         let count = match &mut self.socket {
             Socket::Tcp(socket) => socket.read(&mut buffer),
             Socket::Unix(socket) => socket.read(&mut buffer),
         };
+        if count.as_ref().is_err_and(is_timeout) {
+            let last = &self.received[self.received.len().saturating_sub(200)..];
+            let last = String::from_utf8_lossy(last);
+            panic!("nothing came for {PATIENCE:?} behind {last:?}");
+        }
         // A server that closes with input unread resets the connection: an end like others.
         self.broken |= count.is_err();
         let count = count.unwrap_or(0);
@@ -94,17 +118,20 @@ impl Client {
     }
 
     /// Receives and forgets; false at the end of the stream.
+    #[track_caller]
     pub fn drain_some(&mut self) -> bool {
         self.received.clear();
         self.receive()
     }
 
     /// A line without its end.
+    #[track_caller]
     pub fn line(&mut self) -> String {
         self.next_line().expect("a line, but the server closed")
     }
 
     /// A line without its end, or `None` if the server closed instead.
+    #[track_caller]
     pub fn next_line(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.received.iter().position(|&byte| byte == b'\n') {
@@ -119,6 +146,7 @@ impl Client {
     }
 
     /// Lines up to the one that is `last`, which is left out.
+    #[track_caller]
     pub fn lines_until(&mut self, last: &str) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
@@ -131,6 +159,7 @@ impl Client {
     }
 
     /// The next bytes, which stay where they are.
+    #[track_caller]
     pub fn peek(&mut self, length: usize) -> &[u8] {
         while self.received.len() < length && self.receive() {}
         &self.received[..length]
@@ -191,21 +220,73 @@ impl Client {
     }
 
     /// `stats` with this word behind it, by name.
+    #[track_caller]
     pub fn stats(&mut self, topic: &str) -> HashMap<String, String> {
+        match self.stats_unless_refused(topic) {
+            Ok(stats) => stats,
+            Err(refusal) => panic!("stats {topic}: {refusal}"),
+        }
+    }
+
+    /// `stats conns`. It is refused while there is hardly any room for buffers, and room is made at once: so
+    /// this asks until it is not.
+    #[track_caller]
+    pub fn conns(&mut self) -> HashMap<String, String> {
+        let begun = Instant::now();
+        loop {
+            match self.stats_unless_refused("conns") {
+                Ok(stats) => return stats,
+                Err(refusal) => {
+                    assert_eq!(refusal, "SERVER_ERROR out of memory writing stats");
+                    assert!(begun.elapsed() < PATIENCE, "stats conns: {refusal}");
+                }
+            }
+        }
+    }
+
+    /// `stats` with this word behind it, by name, or the line that was the answer instead.
+    #[track_caller]
+    fn stats_unless_refused(&mut self, topic: &str) -> Result<HashMap<String, String>, String> {
         self.send(format!("stats {topic}\r\n"));
-        self.lines_until("END")
-            .iter()
-            .map(|line| {
-                let mut words = line.splitn(3, ' ');
-                assert_eq!(words.next(), Some("STAT"), "{line}");
-                let name = words.next().unwrap().to_owned();
-                (name, words.next().unwrap_or_default().to_owned())
-            })
-            .collect()
+        let mut stats = HashMap::new();
+        loop {
+            let line = self.line();
+            // No line follows that ends it if it is refused.
+            match line.strip_prefix("STAT ") {
+                Some(stat) => {
+                    let (name, value) = stat.split_once(' ').unwrap_or((stat, ""));
+                    stats.insert(name.to_owned(), value.to_owned());
+                }
+                None if line == "END" => return Ok(stats),
+                None => return Err(line),
+            }
+        }
     }
 
     /// A number of `stats`.
+    #[track_caller]
     pub fn stat(&mut self, name: &str) -> u64 {
         self.stats("")[name].parse().unwrap()
     }
+
+    /// Asks for a number of `stats` until it is as wanted; what brings that about may be done in between.
+    #[track_caller]
+    pub fn until(&mut self, name: &str, mut is_wanted: impl FnMut(u64) -> bool) {
+        let begun = Instant::now();
+        loop {
+            let number = self.stat(name);
+            if is_wanted(number) {
+                return;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{name} is still {number} after {PATIENCE:?}"
+            );
+        }
+    }
+}
+
+/// True of what a socket says that has waited for [`PATIENCE`].
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

@@ -55,7 +55,7 @@ fn all_listeners_lead_to_the_same_cache_and_are_announced() {
     for client in &mut clients {
         client.ask("get k\r\n", "VALUE k 0 1\r\na\r\nEND\r\n");
     }
-    let conns = clients[1].stats("conns");
+    let conns = clients[1].conns();
     assert!(conns.values().any(|value| value.starts_with("tcp6:[::1]:")));
     assert!(
         conns
@@ -119,7 +119,7 @@ fn one_connection_too_many_is_told_so() {
         client.ask("get k\r\n", "END\r\n");
     }
     let mut fourth = server.client();
-    while clients[0].stat("rejected_connections") == 0 {}
+    clients[0].until("rejected_connections", |rejected| rejected > 0);
     // What it says without having listened takes nothing from what it is told.
     for _ in 0..3 {
         fourth.send("get k\r\n");
@@ -129,7 +129,7 @@ fn one_connection_too_many_is_told_so() {
     fourth.expect_orderly_end();
     assert_eq!(clients[0].stat("rejected_connections"), 1);
     clients.pop();
-    while clients[0].stat("curr_connections") == 3 {}
+    clients[0].until("curr_connections", |connections| connections < 3);
     server.client().ask("get k\r\n", "END\r\n");
 }
 
@@ -154,7 +154,7 @@ fn the_silent_are_closed_and_the_busy_are_not() {
     let mut busy = server.client();
     let mut silent = server.client();
     silent.ask("get k\r\n", "END\r\n");
-    while busy.stat("idle_kicks") == 0 {}
+    busy.until("idle_kicks", |kicks| kicks > 0);
     silent.expect_end();
     busy.ask("get k\r\n", "END\r\n");
 }
@@ -192,13 +192,14 @@ fn who_takes_a_long_reply_slowly_is_not_silent() {
         let mut client = server.client();
         client.ask("get none\r\n", "END\r\n");
         silent.push(client);
-        while busy.stat("idle_kicks") <= round {
+        busy.until("idle_kicks", |kicks| {
             if taken < REPLIES / 2 {
                 slow.expect(&reply);
                 taken += 1;
             }
             std::thread::sleep(Duration::from_millis(50));
-        }
+            kicks > round
+        });
     }
     assert_eq!(busy.stat("idle_kicks"), 2);
     for client in &mut silent {

@@ -123,7 +123,7 @@ fn both_protocols_see_the_same_items() {
     // They are counted together; each `ask` has a FIND of its own.
     let (gets, hits) = (memcached.stat("cmd_get"), memcached.stat("get_hits"));
     assert_eq!((gets, hits, memcached.stat("cmd_set")), (6, 3, 4));
-    let conns = memcached.stats("conns");
+    let conns = memcached.conns();
     let address = format!("tcp:{}", server.cpserver_address());
     assert!(conns.values().any(|value| *value == address));
     assert_eq!(memcached.stats("settings")["cpserver"], address);
@@ -276,7 +276,7 @@ fn four_gigabytes_announced_take_no_memory() {
         client.expect(told(Status::TooLarge));
         client.send(vec![0; 100_000]);
     }
-    while memcached.stat("bytes_read") < 50 * 100_000 {}
+    memcached.until("bytes_read", |bytes| bytes >= 50 * 100_000);
     assert!(memcached.stat("read_buf_bytes") < 1 << 20);
     // What follows is still of the value: it is no request.
     clients[0].send(lookup(EXTENDED, 1));
@@ -360,9 +360,10 @@ fn the_silent_are_closed() {
     silent.send([0; 5]);
     let mut busy = server.cpserver_client();
     let mut memcached = server.client();
-    while memcached.stat("idle_kicks") == 0 {
+    memcached.until("idle_kicks", |kicks| {
         ask(&mut busy, &lookup(PAPER, 1), &missed(PAPER));
-    }
+        kicks > 0
+    });
     silent.expect_end();
 }
 

@@ -2,12 +2,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 use nuthatch_engine::{AnyEngine, Audit};
 use nuthatch_server::{Address, Config, Listen, Server, ServerHandle};
 
-use super::client::Client;
+use super::client::{Client, PATIENCE};
 use crate::engine::{TestEngine, engine};
 
 /// What a test may want of its engine.
@@ -50,6 +51,14 @@ fn first_tcp(addresses: &[Address]) -> SocketAddr {
             Address::Unix(_) => None,
         })
         .unwrap()
+}
+
+/// Waits for a server's end, but not for ever.
+fn join(handle: ServerHandle) {
+    let (tell, ended) = mpsc::channel();
+    thread::spawn(move || tell.send(handle.join()));
+    let end = ended.recv_timeout(PATIENCE);
+    end.expect("the server ends").unwrap();
 }
 
 /// A running server that stops when the test ends.
@@ -100,14 +109,14 @@ impl Fixture {
 
     /// Waits for its end, which something else has brought about.
     pub fn join(mut self) {
-        self.handle.take().unwrap().join().unwrap();
+        join(self.handle.take().unwrap());
         self.engine.audit().unwrap();
     }
 
     fn end(&mut self) {
         if let Some(handle) = self.handle.take() {
             handle.shutdown();
-            handle.join().unwrap();
+            join(handle);
             if !std::thread::panicking() {
                 self.engine.audit().unwrap();
             }

@@ -157,7 +157,7 @@ fn a_client_that_closes_within_a_value_leaves_no_trace() {
             [&value_reply("k", b"old")[..], b"END\r\n"].concat(),
         );
     }
-    while reader.stat("curr_connections") != 1 {}
+    reader.until("curr_connections", |connections| connections == 1);
 }
 
 #[test]

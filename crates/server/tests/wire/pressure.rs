@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::client::Client;
 use super::fixture::{Fixture, Wants, any_port, config};
-use nuthatch_server::{Config, Listen};
+use nuthatch_server::{Config, Listen, raise_file_limit};
 
 /// Writes as much of `requests`, over and over, as the sockets take while nobody reads; returns how
 /// many bytes that were. `other` is served all the time.
@@ -150,7 +150,7 @@ fn many_who_do_not_read_stop_nobody() {
         format!("VALUE key 0 4000\r\n{value}\r\nEND\r\n"),
     );
     drop(deaf);
-    while other.stat("curr_connections") != 1 {}
+    other.until("curr_connections", |connections| connections == 1);
 }
 
 /// What the connections' buffers may hold.
@@ -170,7 +170,7 @@ fn small() -> Wants {
 
 /// Nobody is under tight terms: what needs much memory is answered, long lines are kept.
 fn expect_usual_terms(server: &Fixture, client: &mut Client) {
-    assert!(client.stats("conns").contains_key("0:addr"));
+    assert!(client.conns().contains_key("0:addr"));
     let mut newcomer = server.client();
     let line = format!("get{}\r\n", " none".repeat(40_000));
     for piece in line.as_bytes().chunks(50_000) {
@@ -197,7 +197,7 @@ fn silent_lines_without_an_end_cost_those_who_send_them() {
         assert!(client.stat("read_buf_bytes") < bound);
     }
     // Not only as many as there must go: there is room again for those who come.
-    while client.stat("read_buf_bytes") > bound / 4 * 3 {}
+    client.until("read_buf_bytes", |bytes| bytes <= bound / 4 * 3);
     expect_usual_terms(&server, &mut client);
     let closed = client.stat("read_buf_oom");
     let mut heard = 0;
@@ -211,6 +211,39 @@ fn silent_lines_without_an_end_cost_those_who_send_them() {
         closed > 40 && heard == closed,
         "{closed} closed, {heard} told"
     );
+}
+
+/// Class of bug: who waits for the end of a list waits for ever when it is refused.
+#[test]
+fn lists_are_refused_in_one_line_where_there_is_hardly_any_room() {
+    // 4 MB for the buffers, and so many connections that none holds more than it may in any case.
+    const HOLDERS: usize = 1000;
+    raise_file_limit(2 * HOLDERS as u64 + 500).unwrap();
+    let wants = Wants {
+        memory: 16 << 20,
+        ..Wants::default()
+    };
+    let server = Fixture::with(config(), wants);
+    let mut client = server.client();
+    let bound = bound(&mut client);
+    let line = "get ".to_owned() + &"x".repeat(4086);
+    let holders: Vec<Client> = (0..HOLDERS)
+        .map(|_| {
+            let mut one = server.client();
+            one.send(&line);
+            one
+        })
+        .collect();
+    client.until("read_buf_bytes", |bytes| bytes > bound / 32 * 31);
+    for list in ["conns", "detail dump"] {
+        client.ask(
+            format!("stats {list}\r\n"),
+            "SERVER_ERROR out of memory writing stats\r\n",
+        );
+    }
+    assert_eq!(client.stat("read_buf_oom"), 0);
+    drop(holders);
+    assert!(client.conns().contains_key("0:addr"));
 }
 
 #[test]
@@ -255,7 +288,7 @@ fn who_reads_goes_on_beside_many_who_do_not() {
         taken += TAKEN;
         thread::sleep(Duration::from_millis(50));
     }
-    while client.stat("read_buf_bytes") > bound / 4 * 3 {}
+    client.until("read_buf_bytes", |bytes| bytes <= bound / 4 * 3);
     assert!(client.stat("read_buf_oom") > 0);
     while taken < REPLIES {
         slow.expect(&some);

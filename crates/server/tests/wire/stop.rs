@@ -16,7 +16,7 @@ fn what_was_read_is_answered_and_everybody_is_closed() {
     let before = idle.stat("cmd_get");
     client.send(&request);
     // How much of it one read brings is the system's affair, so the server is asked.
-    while idle.stat("cmd_get") < before + REQUESTS as u64 {}
+    idle.until("cmd_get", |gets| gets >= before + REQUESTS as u64);
     server.stop();
     // Whole replies to all of them, and then the end.
     let mut replies = 0;
