@@ -3,7 +3,7 @@
 # shared flow caches: all interleavings and all values that relaxed loads may return, of two or three
 # threads.
 #
-# Cost on two cores: a minute to build (once), and a minute and a half to run. Models of whole operations are
+# Cost on two cores: half a minute to build (once), and a minute to run. Models of whole operations are
 # bounded to 1 to 3 preemptions each (the number stands in the model); LOOM_MAX_PREEMPTIONS=n sets
 # another bound for all of them, and each step multiplies the time by about ten.
 #
@@ -13,9 +13,5 @@ cd "$(dirname "$0")/.."
 export RUSTFLAGS="--cfg loom ${RUSTFLAGS:-}"
 # A build of its own, so that the usual one is not thrown away.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
-# Whole-program optimisation would cost more than it gains here.
-export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
-# Arithmetic on torn words must not pass its bounds, in any interleaving.
-export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
 # A failure hides no other.
-cargo test --release --no-fail-fast -p nuthatch-sync -p nuthatch-models -p nuthatch-flow --test 'loom*' -- "$@"
+cargo test --profile loom --no-fail-fast -p nuthatch-sync -p nuthatch-models -p nuthatch-flow --test 'loom*' -- "$@"

@@ -4,6 +4,8 @@ use super::sizes::PAGE;
 
 /// The smallest memory limit, in bytes.
 pub const MEMORY_MIN: usize = if cfg!(loom) { 4 * PAGE } else { 1 << 20 };
+/// The smallest item limit.
+const ITEM_SIZE_MIN: usize = if cfg!(loom) { 2 * PAGE } else { 1 << 10 };
 /// The largest item limit.
 pub const ITEM_SIZE_LIMIT: usize = 1 << 30;
 /// The largest smallest chunk, in bytes.
@@ -30,7 +32,7 @@ impl Limits {
                 "memory limit: at least {least} KiB, not {asked} KiB"
             ));
         }
-        if !(1024..=ITEM_SIZE_LIMIT).contains(&self.item_size_max) {
+        if !(ITEM_SIZE_MIN..=ITEM_SIZE_LIMIT).contains(&self.item_size_max) {
             return Err("item size limit: from 1 KiB to 1 GiB".into());
         }
         if self.item_size_max > self.memory_limit / 2 {

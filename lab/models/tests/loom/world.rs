@@ -33,12 +33,12 @@ impl Variant for OneSlot {
 pub type Model = Cuckoo<OneSlot>;
 pub type OurHandle = CuckooHandle<OneSlot>;
 
-/// An engine with so many buckets.
+/// An engine with so many buckets. Its memory is the least there is: loom looks through every atomic at every fence.
 pub fn engine(buckets: usize) -> Arc<Model> {
     let config = CuckooConfig {
-        memory_limit: 2048,
-        memory_limit_max: 2048,
-        item_size_max: 1024,
+        memory_limit: 1024,
+        memory_limit_max: 1024,
+        item_size_max: 512,
         chunk_min: 64,
         growth_factor: 2.0,
         initial_items: Some(buckets * 9 / 10),
