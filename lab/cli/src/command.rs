@@ -2,6 +2,7 @@
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use nuthatch_hits::hit_ratio;
 use nuthatch_program::{Failure, output};
 
 use crate::bench::Bench;
@@ -29,6 +30,8 @@ pub enum Command {
     /// Find the hash function and the table size that suit a set of keys
     #[command(subcommand)]
     Hash(Hash),
+    /// Replay traces of requests on policies of eviction, and compare their hits
+    HitRatio(hit_ratio::Options),
     /// Print completions for a shell
     Completions {
         /// Which shell

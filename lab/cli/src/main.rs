@@ -10,6 +10,7 @@ mod hash;
 use std::process::ExitCode;
 
 use clap::Parser;
+use nuthatch_hits::hit_ratio;
 use nuthatch_program::output;
 
 use command::{Command, CommandLine};
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench.run(),
         Command::Flow(flow) => flow.run(),
         Command::Hash(hash) => hash.run(),
+        Command::HitRatio(options) => hit_ratio::run(&options),
         Command::Completions { shell } => command::completions(shell),
         Command::Man => command::man(),
     };

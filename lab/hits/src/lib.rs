@@ -1,9 +1,15 @@
 //! How many requests find their item in a cache: the only thing that a cache is bought for.
 //!
+//! * [`mod@hit_ratio`]: traces on policies at several sizes, as tables, JSON, and pictures.
+//! * [`policy`]: which item leaves, simulated.
 //! * [`trace`]: who asked for what, in order.
 
 #![forbid(unsafe_code)]
 
+pub mod hit_ratio;
+pub mod policy;
+pub mod simulate;
+pub mod size;
 pub mod trace;
 
 pub use nuthatch_program::Failure;

@@ -26,7 +26,7 @@ use clap::{Args, ValueEnum};
 use nuthatch_program::Failure;
 
 pub use csv::Columns;
-pub use keys::Keys;
+pub use keys::{Keys, NO_KEY};
 
 /// Records that cannot be read and are named one by one.
 const NAMED_MAX: usize = 5;

@@ -1,0 +1,341 @@
+//! Results: a table for each trace, the misses of all traces together, JSON.
+
+use std::fmt::Write;
+
+use nuthatch_program::Failure;
+use serde::Serialize;
+
+use crate::simulate::Hits;
+use crate::size::{By, CacheSize, bytes_in_words, whole};
+use crate::trace::Trace;
+
+/// What one contender did at one size.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    pub hits: Hits,
+}
+
+/// What one contender did at each size.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub name: String,
+    /// True for a policy that a cache could have.
+    pub is_online_policy: bool,
+    pub cells: Vec<Cell>,
+}
+
+/// What all did on one trace.
+#[derive(Clone, Debug)]
+pub struct Results {
+    pub trace: String,
+    pub by: By,
+    pub requests: u64,
+    pub keys: u64,
+    /// 100 % of the trace: bytes or items.
+    pub whole: u64,
+    /// As typed, and in bytes or items.
+    pub sizes: Vec<(CacheSize, u64)>,
+    pub rows: Vec<Row>,
+}
+
+/// Width of a column of numbers.
+const COLUMN: usize = 10;
+
+impl Results {
+    pub fn new(trace: &Trace, by: By, sizes: Vec<(CacheSize, u64)>, rows: Vec<Row>) -> Self {
+        Self {
+            trace: trace.name.clone(),
+            by,
+            requests: trace.requests.len() as u64,
+            keys: trace.keys.len() as u64,
+            whole: whole(trace, by),
+            sizes,
+            rows,
+        }
+    }
+
+    /// A size in words.
+    pub fn size_in_words(&self, size: u64) -> String {
+        match self.by {
+            By::Bytes => bytes_in_words(size),
+            By::Items => size.to_string(),
+        }
+    }
+
+    /// For people: percent of the requests, or of the bytes, that hit.
+    pub fn text(&self, bytes: bool) -> String {
+        let mut text = String::new();
+        let each = match self.by {
+            By::Bytes => format!(", {} if each is held once", bytes_in_words(self.whole)),
+            By::Items => String::new(),
+        };
+        let (trace, requests, keys) = (&self.trace, self.requests, self.keys);
+        let what = if bytes { "bytes" } else { "requests" };
+        // Writing to a String does not fail, here and below.
+        let _ = writeln!(
+            text,
+            "{trace}: {requests} requests for {keys} keys{each}; % of the {what} that hit"
+        );
+        let width = self.name_width();
+        let heads = self.sizes.iter().map(|(typed, _)| typed.to_string());
+        line(&mut text, width, "", heads);
+        let heads = self.sizes.iter().map(|(_, size)| self.size_in_words(*size));
+        line(&mut text, width, "", heads);
+        for row in &self.rows {
+            let cells = row.cells.iter().map(|cell| percent(cell.share(bytes)));
+            line(&mut text, width, &row.name, cells);
+        }
+        if let Some(best) = self.best(bytes) {
+            line(&mut text, width, "best online policy", best.into_iter());
+        }
+        text.push('\n');
+        text
+    }
+
+    /// The names and shares of the best simulated policies that do not know the future, if there are several.
+    fn best(&self, bytes: bool) -> Option<Vec<String>> {
+        let online: Vec<&Row> = self
+            .rows
+            .iter()
+            .filter(|row| row.is_online_policy)
+            .collect();
+        if online.len() < 2 {
+            return None;
+        }
+        let best = |column: usize| {
+            let shares = online.iter().map(|row| row.cells[column].share(bytes));
+            percent(shares.fold(0.0, f64::max))
+        };
+        Some((0..self.sizes.len()).map(best).collect())
+    }
+
+    fn name_width(&self) -> usize {
+        let names = self.rows.iter().map(|row| row.name.chars().count());
+        names.max().unwrap_or(0).max("best online policy".len())
+    }
+
+    /// For programs: a line for each row and size.
+    pub fn json(&self) -> Result<String, Failure> {
+        let mut text = String::new();
+        for row in &self.rows {
+            for ((typed, size), cell) in self.sizes.iter().zip(&row.cells) {
+                let line = Line {
+                    trace: &self.trace,
+                    name: &row.name,
+                    size_typed: typed.to_string(),
+                    size: *size,
+                    size_unit: match self.by {
+                        By::Bytes => "bytes",
+                        By::Items => "items",
+                    },
+                    keys: self.keys,
+                    requests: cell.hits.requests,
+                    hits: cell.hits.hits,
+                    hit_ratio: cell.hits.ratio(),
+                    bytes: cell.hits.bytes,
+                    hit_bytes: cell.hits.hit_bytes,
+                    byte_hit_ratio: cell.hits.byte_ratio(),
+                };
+                let line = serde_json::to_string(&line);
+                text += &line.map_err(|error| Failure::run(error.to_string()))?;
+                text.push('\n');
+            }
+        }
+        Ok(text)
+    }
+}
+
+impl Cell {
+    /// The share of the requests, or of the bytes, that hit.
+    pub fn share(&self, bytes: bool) -> f64 {
+        match bytes {
+            true => self.hits.byte_ratio(),
+            false => self.hits.ratio(),
+        }
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2}", 100.0 * share)
+}
+
+fn line(text: &mut String, width: usize, name: &str, cells: impl Iterator<Item = String>) {
+    let _ = write!(text, "  {name:width$}");
+    for cell in cells {
+        let _ = write!(text, " {cell:>COLUMN$}");
+    }
+    text.push('\n');
+}
+
+/// One line of JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    trace: &'a str,
+    name: &'a str,
+    size_typed: String,
+    size: u64,
+    size_unit: &'a str,
+    keys: u64,
+    requests: u64,
+    hits: u64,
+    hit_ratio: f64,
+    bytes: u64,
+    hit_bytes: u64,
+    byte_hit_ratio: f64,
+}
+
+/// Misses of all contenders beside those of one, over traces.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    sizes: Vec<String>,
+    rows: Vec<SummaryRow>,
+    traces: usize,
+}
+
+#[derive(Clone, Debug)]
+struct SummaryRow {
+    name: String,
+    /// For each size the logarithms of its misses by the baseline's, a trace each.
+    ratios: Vec<Vec<f64>>,
+}
+
+impl Summary {
+    /// Adds a trace, if the baseline was among those that it was replayed on.
+    pub fn add(&mut self, results: &Results, baseline: &str) {
+        let Some(base) = results.rows.iter().find(|row| row.name == baseline) else {
+            return;
+        };
+        self.traces += 1;
+        self.sizes = results
+            .sizes
+            .iter()
+            .map(|(typed, _)| typed.to_string())
+            .collect();
+        for row in &results.rows {
+            let at = self.rows.iter().position(|known| known.name == row.name);
+            let at = at.unwrap_or_else(|| {
+                let (name, ratios) = (row.name.clone(), vec![Vec::new(); row.cells.len()]);
+                self.rows.push(SummaryRow { name, ratios });
+                self.rows.len() - 1
+            });
+            let known = &mut self.rows[at];
+            for (ratios, (cell, base)) in known
+                .ratios
+                .iter_mut()
+                .zip(row.cells.iter().zip(&base.cells))
+            {
+                // The first request misses in every cache, so neither is 0.
+                let ratio = cell.hits.miss_ratio() / base.hits.miss_ratio();
+                ratios.push(ratio.ln());
+            }
+        }
+    }
+
+    /// For people; nothing if the baseline was not there.
+    pub fn text(&self, baseline: &str) -> String {
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let traces = self.traces;
+        let mut text =
+            format!("misses / those of {baseline}, in %: geometric mean of {traces} traces\n");
+        let width = self.rows.iter().map(|row| row.name.chars().count());
+        let width = width.max().unwrap_or(0);
+        let heads = self.sizes.iter().cloned().chain(["all".to_owned()]);
+        line(&mut text, width, "", heads);
+        for row in &self.rows {
+            let all: Vec<f64> = row.ratios.concat();
+            let means = row.ratios.iter().chain([&all]).map(|ratios| mean(ratios));
+            line(&mut text, width, &row.name, means);
+        }
+        text
+    }
+}
+
+/// The geometric mean of ratios whose logarithms these are.
+fn mean(logarithms: &[f64]) -> String {
+    match logarithms.len() {
+        0 => "-".to_owned(),
+        count => percent((logarithms.iter().sum::<f64>() / count as f64).exp()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn results(misses: [[u64; 2]; 2]) -> Results {
+        let cell = |misses| Cell {
+            hits: Hits {
+                requests: 100,
+                hits: 100 - misses,
+                bytes: 1000,
+                hit_bytes: 10,
+            },
+        };
+        let row = |name: &str, misses: [u64; 2]| Row {
+            name: name.to_owned(),
+            is_online_policy: true,
+            cells: misses.map(cell).to_vec(),
+        };
+        let size = |text: &str| (text.parse().unwrap(), 2048);
+        Results {
+            trace: "t".to_owned(),
+            by: By::Bytes,
+            requests: 100,
+            keys: 10,
+            whole: 1 << 20,
+            sizes: vec![size("1%"), size("2k")],
+            rows: vec![row("lru", misses[0]), row("arc", misses[1])],
+        }
+    }
+
+    #[test]
+    fn a_table_has_a_row_for_each_contender() {
+        let results = results([[50, 40], [25, 45]]);
+        let expected = "\
+t: 100 requests for 10 keys, 1.00 MiB if each is held once; % of the requests that hit
+                             1%         2k
+                       2.00 KiB   2.00 KiB
+  lru                     50.00      60.00
+  arc                     75.00      55.00
+  best online policy      75.00      60.00
+
+";
+        assert_eq!(results.text(false), expected);
+        assert!(
+            results
+                .text(true)
+                .contains("lru                      1.00       1.00")
+        );
+    }
+
+    #[test]
+    fn json_has_a_line_for_each_cell() {
+        let json = results([[50, 40], [25, 45]]).json().unwrap();
+        assert_eq!(json.lines().count(), 4);
+        let last: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
+        assert_eq!(last["name"], "arc");
+        assert_eq!(last["size_typed"], "2k");
+        assert_eq!(last["size"], 2048);
+        assert_eq!(last["hit_ratio"], 0.55);
+        assert_eq!(last["byte_hit_ratio"], 0.01);
+    }
+
+    #[test]
+    fn misses_of_traces_are_averaged_as_ratios() {
+        let mut summary = Summary::default();
+        summary.add(&results([[50, 40], [25, 40]]), "lru");
+        summary.add(&results([[10, 10], [20, 40]]), "lru");
+        let expected = "\
+misses / those of lru, in %: geometric mean of 2 traces
+              1%         2k        all
+  lru     100.00     100.00     100.00
+  arc     100.00     200.00     141.42
+";
+        assert_eq!(summary.text("lru"), expected);
+        let mut none = Summary::default();
+        none.add(&results([[10, 10], [20, 40]]), "fifo");
+        assert_eq!(none.text("fifo"), "");
+    }
+}

@@ -1,0 +1,64 @@
+//! Policies of eviction, simulated exactly: a request comes, it hits or misses, and what misses is stored.
+//!
+//! A policy counts charges against a capacity: bytes (the value's size and an overhead) or items (1 each). The charge of
+//! an item is that of the request that stored it. What is larger than the capacity is never stored.
+//!
+//! Keys are numbers without gaps, so that what a policy knows of a key lies in arrays.
+
+mod arc;
+mod clock;
+mod fifo;
+mod gdsf;
+mod heap;
+mod lirs;
+mod lru;
+mod name;
+mod optimum;
+mod queue;
+mod s3fifo;
+mod sieve;
+mod sketch;
+mod slru;
+mod twoq;
+mod wtinylfu;
+
+pub use name::{PolicyName, names};
+pub use optimum::Future;
+
+/// A cache without values.
+pub trait Policy: Send {
+    /// A request for a key, whose item takes `charge`, at least 1. True if it was there; otherwise it may be now.
+    fn request(&mut self, key: u32, charge: u32) -> bool;
+
+    /// What the items that are there take together: never more than the capacity.
+    fn used(&self) -> u64;
+
+    /// True if the key's item is there.
+    fn holds(&self, key: u32) -> bool;
+}
+
+/// What a policy is built for.
+#[derive(Clone, Copy)]
+pub struct Room<'a> {
+    /// What all items may take together, at least 1.
+    pub capacity: u64,
+    /// Different keys of the trace.
+    pub keys: usize,
+    /// About how many items the capacity holds.
+    pub items: u64,
+    /// What the trace will ask for, if the policy needs to know.
+    pub future: Option<&'a Future>,
+}
+
+impl Room<'_> {
+    /// A share of the capacity, at least 1, rounded; without bound for an infinite share.
+    fn share(&self, share: f64) -> u64 {
+        match share {
+            0.0 => 0,
+            _ => ((self.capacity as f64 * share).round() as u64).max(1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! Policies by name, as they are typed.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use super::arc::Arc;
+use super::clock::Clock;
+use super::fifo::Fifo;
+use super::gdsf::Gdsf;
+use super::lirs::{Lirs, LirsShape};
+use super::lru::Lru;
+use super::optimum::Optimum;
+use super::s3fifo::{S3Fifo, S3FifoShape};
+use super::sieve::Sieve;
+use super::slru::{Slru, SlruShape};
+use super::twoq::{TwoQ, TwoQShape};
+use super::wtinylfu::{self, WTinyLfu};
+use super::{Policy, Room};
+
+/// A policy and its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyName {
+    /// As it was typed.
+    text: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Fifo,
+    Clock { bits: u32 },
+    Lru,
+    Slru(SlruShape),
+    TwoQ(TwoQShape),
+    Arc,
+    Lirs(LirsShape),
+    Sieve,
+    S3Fifo(S3FifoShape),
+    WTinyLfu { window: f64, climbs: bool },
+    Gdsf,
+    Optimum,
+}
+
+/// The policies, with their parameters and defaults.
+const NAMES: [&str; 15] = [
+    "fifo",
+    "clock",
+    "clock2",
+    "clock3",
+    "lru",
+    "slru[:HOT=0.2[:WARM=0.4]]",
+    "2q[:NEW=0.25[:GHOSTS=0.5]]",
+    "arc",
+    "lirs[:HIR=0.01[:GHOSTS=inf]]",
+    "sieve",
+    "s3-fifo[:SMALL=0.1[:GHOSTS=0.9[:HITS=2]]]",
+    "w-tinylfu[:WINDOW=0.01]",
+    "w-tinylfu-climb[:WINDOW=0.01]",
+    "gdsf",
+    "optimum",
+];
+
+/// The policies in words, for a help text.
+pub fn names() -> String {
+    NAMES.join(", ")
+}
+
+impl PolicyName {
+    /// A cache of this policy. Panics if it must know the future and `room` has none.
+    pub fn build<'a>(&self, room: &Room<'a>) -> Box<dyn Policy + 'a> {
+        match self.kind {
+            Kind::Fifo => Box::new(Fifo::new(room)),
+            Kind::Clock { bits } => Box::new(Clock::new(room, bits)),
+            Kind::Lru => Box::new(Lru::new(room)),
+            Kind::Slru(shape) => Box::new(Slru::new(room, shape)),
+            Kind::TwoQ(shape) => Box::new(TwoQ::new(room, shape)),
+            Kind::Arc => Box::new(Arc::new(room)),
+            Kind::Lirs(shape) => Box::new(Lirs::new(room, shape)),
+            Kind::Sieve => Box::new(Sieve::new(room)),
+            Kind::S3Fifo(shape) => Box::new(S3Fifo::new(room, shape)),
+            Kind::WTinyLfu { window, climbs } => Box::new(WTinyLfu::new(room, window, climbs)),
+            Kind::Gdsf => Box::new(Gdsf::new(room)),
+            Kind::Optimum => {
+                let future = room.future.expect("the optimum is given the future");
+                Box::new(Optimum::new(room, future))
+            }
+        }
+    }
+
+    /// True if it must know the future.
+    pub fn is_offline(&self) -> bool {
+        self.kind == Kind::Optimum
+    }
+}
+
+impl Display for PolicyName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
+    }
+}
+
+impl FromStr for PolicyName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words = text.split(':');
+        let name = words.next().unwrap_or_default();
+        let mut parameters = Parameters { text, words };
+        let kind = match name {
+            "fifo" => Kind::Fifo,
+            "clock" => Kind::Clock { bits: 1 },
+            "clock2" => Kind::Clock { bits: 2 },
+            "clock3" => Kind::Clock { bits: 3 },
+            "lru" => Kind::Lru,
+            "slru" => parameters.slru()?,
+            "2q" => Kind::TwoQ(TwoQShape {
+                new: parameters.share(TwoQShape::default().new)?,
+                ghosts: parameters.ghosts(TwoQShape::default().ghosts)?,
+            }),
+            "arc" => Kind::Arc,
+            "lirs" => Kind::Lirs(LirsShape {
+                high: parameters.share(LirsShape::default().high)?,
+                ghosts: parameters.ghosts(LirsShape::default().ghosts)?,
+            }),
+            "sieve" => Kind::Sieve,
+            "s3-fifo" => Kind::S3Fifo(S3FifoShape {
+                small: parameters.share(S3FifoShape::default().small)?,
+                ghosts: parameters.ghosts(S3FifoShape::default().ghosts)?,
+                promotion: parameters.hits(S3FifoShape::default().promotion)?,
+            }),
+            "w-tinylfu" | "w-tinylfu-climb" => Kind::WTinyLfu {
+                window: parameters.share(wtinylfu::WINDOW)?,
+                climbs: name == "w-tinylfu-climb",
+            },
+            "gdsf" => Kind::Gdsf,
+            "optimum" => Kind::Optimum,
+            _ => return Err(format!("`{text}` is no policy; there are {}", names())),
+        };
+        parameters.end()?;
+        let text = text.to_owned();
+        Ok(Self { text, kind })
+    }
+}
+
+/// Numbers behind a policy's name.
+struct Parameters<'a> {
+    text: &'a str,
+    words: std::str::Split<'a, char>,
+}
+
+impl Parameters<'_> {
+    fn slru(&mut self) -> Result<Kind, String> {
+        let shape = SlruShape {
+            hot: self.share(SlruShape::default().hot)?,
+            warm: self.share(SlruShape::default().warm)?,
+        };
+        if shape.hot + shape.warm >= 1.0 {
+            return Err(self.wrong("shares of less than 1 together"));
+        }
+        Ok(Kind::Slru(shape))
+    }
+
+    /// A share of the capacity.
+    fn share(&mut self, default: f64) -> Result<f64, String> {
+        let taken = |share: &f64| *share > 0.0 && *share < 1.0;
+        self.number(default, taken, "a share between 0 and 1")
+    }
+
+    /// How many times the capacity, which may be without bound.
+    fn ghosts(&mut self, default: f64) -> Result<f64, String> {
+        let taken = |times: &f64| *times >= 0.0;
+        self.number(default, taken, "a number of capacities")
+    }
+
+    fn hits(&mut self, default: u8) -> Result<u8, String> {
+        let taken = |hits: &u8| (1..=3).contains(hits);
+        self.number(default, taken, "1 to 3 hits")
+    }
+
+    /// The next one, or its default where there is none.
+    fn number<N: FromStr>(
+        &mut self,
+        default: N,
+        taken: impl Fn(&N) -> bool,
+        what: &str,
+    ) -> Result<N, String> {
+        let Some(word) = self.words.next() else {
+            return Ok(default);
+        };
+        let number = word.parse().ok().filter(taken);
+        number.ok_or_else(|| self.wrong(what))
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        match self.words.next() {
+            None => Ok(()),
+            Some(_) => Err(self.wrong("fewer parameters")),
+        }
+    }
+
+    fn wrong(&self, what: &str) -> String {
+        format!("`{}`: {what} expected", self.text)
+    }
+}
