@@ -6,6 +6,7 @@
 //! * [`fill`]: how many items a memory limit holds.
 //! * [`server`]: load on any server that speaks memcached's text protocol.
 //! * [`versus`]: servers in turn under the same load.
+//! * [`started`]: servers that a run starts and ends, and [`os`]: what the system is asked, for others that measure.
 //! * [`figures`]: tables in Markdown of what those found.
 //!
 //! Operations are written down before the clock starts, every answer is checked, and a result is a
@@ -20,11 +21,11 @@ pub mod growth;
 pub mod host;
 pub mod limit;
 pub mod machine;
-mod os;
+pub mod os;
 mod proof;
 pub mod report;
 pub mod server;
-mod started;
+pub mod started;
 pub mod times;
 pub mod versus;
 pub mod working_set;

@@ -59,6 +59,14 @@ pub fn in_huge_pages() -> usize {
     bytes_in("/proc/self/smaps_rollup", "AnonHugePages:")
 }
 
+/// A number of `/proc/PID/status` in bytes, as `VmRSS:`; `None` if there is no such process or the system does not tell.
+pub fn memory_of(pid: u32, name: &str) -> Option<u64> {
+    match bytes_in(&format!("/proc/{pid}/status"), name) {
+        0 => None,
+        bytes => Some(bytes as u64),
+    }
+}
+
 /// A number of kilobytes in a file of `/proc`, in bytes.
 fn bytes_in(file: &str, name: &str) -> usize {
     let text = fs::read_to_string(file).unwrap_or_default();

@@ -2,8 +2,6 @@
 
 use std::fmt::{self, Display};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -12,7 +10,7 @@ use crate::host::Host;
 use crate::os;
 use crate::report::Spread;
 use crate::server::{Load, LoadOptions, Protocol, Report as Run};
-use crate::started::Started;
+use crate::started::{Started, stop_on_signals};
 use nuthatch_program::Failure;
 
 /// The first version of memcached that does not write each pipelined get to the socket by itself.
@@ -187,16 +185,6 @@ fn warning(version: &str) -> Option<String> {
              does not: take a newer one to compare pipelines with"
         )
     })
-}
-
-/// Set when the run is interrupted or terminated.
-fn stop_on_signals() -> Result<Arc<AtomicBool>, String> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone())
-            .map_err(|error| format!("signals: {error}"))?;
-    }
-    Ok(stop)
 }
 
 /// Which cores each side runs on.

@@ -1,12 +1,14 @@
 //! How many requests find their item in a cache: the only thing that a cache is bought for.
 //!
 //! * [`mod@hit_ratio`]: traces on policies at several sizes, as tables, JSON, and pictures.
+//! * [`live`]: engines and servers that hold real items.
 //! * [`policy`]: which item leaves, simulated.
 //! * [`trace`]: who asked for what, in order.
 
 #![forbid(unsafe_code)]
 
 pub mod hit_ratio;
+pub mod live;
 pub mod policy;
 pub mod simulate;
 pub mod size;

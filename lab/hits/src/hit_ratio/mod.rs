@@ -4,20 +4,25 @@ mod contender;
 mod jobs;
 mod plot;
 mod report;
+mod servers;
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use clap::Args;
+use nuthatch_bench::started::stop_on_signals;
 use nuthatch_program::progress::Progress;
 use nuthatch_program::{Failure, output};
 
 use crate::simulate::Charging;
-use crate::size::{By, CacheSize};
+use crate::size::{By, CacheSize, bytes_in_words};
 use crate::trace::{ReadOptions, Trace};
 use contender::Contender;
 use jobs::Jobs;
-use report::{Results, Summary};
+use report::{Results, Row, Running, Summary};
+pub use servers::SpawnCommand;
+use servers::{RunningServer, whole_mib};
 
 /// What to replay, and on what.
 #[derive(Args, Clone, Debug)]
@@ -45,6 +50,13 @@ pub struct Options {
         long_help = contender::help()
     )]
     pub policies: Vec<Contender>,
+    /// Also start a server for each size, and replay on it: its command line, split at spaces; {mib} becomes the size,
+    /// rounded to MiB for all, and {port} a free port. NAME= in front names it. Once for each server
+    #[arg(long, value_name = "COMMAND")]
+    pub spawn: Vec<SpawnCommand>,
+    /// Also replay on these running servers, which must be empty, and are emptied after each trace
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
+    pub servers: Vec<String>,
     /// What the simulated sizes count
     #[arg(long, value_enum, default_value_t = By::Bytes)]
     pub by: By,
@@ -54,9 +66,9 @@ pub struct Options {
     /// Show hits by bytes instead of by requests
     #[arg(long)]
     pub bytes: bool,
-    /// Compare the misses of all with those of this one, over all traces
+    /// Compare the misses of all with those of this one, over all traces: a policy, an engine, or a spawned server
     #[arg(long, value_name = "NAME", default_value = "lru")]
-    pub baseline: Contender,
+    pub baseline: String,
     /// Simulate so many at a time [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
@@ -74,7 +86,16 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         let failed = |error| Failure::run(format!("{}: {error}", folder.display()));
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
-    let cells = options.policies.len() * options.sizes.len();
+    let live = |contender: &Contender| matches!(contender, Contender::Engine(_));
+    let is_live = options.policies.iter().any(live) || !options.spawn.is_empty();
+    if options.by == By::Items && (is_live || !options.servers.is_empty()) {
+        return Err(Failure::usage("--by items: engines and servers have bytes"));
+    }
+    let servers = options.servers.iter().map(|name| RunningServer::find(name));
+    let servers: Vec<RunningServer> = servers.collect::<Result<_, _>>()?;
+    let stop = stop_on_signals()?;
+    let rows = options.policies.len() + options.spawn.len();
+    let cells = rows * options.sizes.len() + servers.len();
     let progress = Progress::steps(options.traces.len() * cells);
     let mut json = String::new();
     let mut summary = Summary::default();
@@ -84,33 +105,35 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         if trace.broken.count > 0 {
             output::note(&format!("{}{}", path.display(), trace.broken.in_words()));
         }
-        let results = replay(&trace, options, &progress)?;
+        let results = replay(&trace, options, &servers, &progress, &stop)?;
         output::print(&results.text(options.bytes))?;
         json += &results.json()?;
         if let Some(folder) = &options.plot {
             let path = folder.join(format!("{}.svg", results.trace));
             output::save(&path, plot::figure(&results, options.bytes)?.as_bytes())?;
         }
-        summary.add(&results, &options.baseline.to_string());
+        summary.add(&results, &options.baseline);
     }
     drop(progress);
-    output::print(&summary.text(&options.baseline.to_string()))?;
+    output::print(&summary.text(&options.baseline))?;
     match &options.json {
         Some(path) => output::save(path, json.as_bytes()),
         None => Ok(()),
     }
 }
 
-fn replay(trace: &Trace, options: &Options, progress: &Progress) -> Result<Results, Failure> {
-    let charging = Charging {
-        by: options.by,
-        overhead: options.overhead,
+fn replay(
+    trace: &Trace,
+    options: &Options,
+    servers: &[RunningServer],
+    progress: &Progress,
+    stop: &AtomicBool,
+) -> Result<Results, Failure> {
+    let size = |size: &CacheSize| match size.of(trace, options.by) {
+        bytes if options.spawn.is_empty() => bytes,
+        bytes => whole_mib(bytes),
     };
-    let sizes: Vec<u64> = options
-        .sizes
-        .iter()
-        .map(|size| size.of(trace, options.by))
-        .collect();
+    let sizes: Vec<u64> = options.sizes.iter().map(size).collect();
     let threads = match options.threads {
         Some(threads) => usize::from(threads),
         None => thread::available_parallelism().map_or(1, Into::into),
@@ -118,11 +141,38 @@ fn replay(trace: &Trace, options: &Options, progress: &Progress) -> Result<Resul
     let jobs = Jobs {
         trace,
         sizes: &sizes,
-        charging,
+        charging: Charging {
+            by: options.by,
+            overhead: options.overhead,
+        },
         threads,
         progress,
+        stop,
     };
-    let rows = jobs.run(&options.policies)?;
+    let mut rows = jobs.run(&options.policies)?;
+    // One at a time: a server and its client are two that want a core.
+    for command in &options.spawn {
+        let mut cells = Vec::new();
+        for &size in &sizes {
+            let (name, size_in_words) = (command.name(), bytes_in_words(size));
+            progress.step(format!("{}: {name} of {size_in_words}", trace.name));
+            cells.push(command.replay(trace, size, stop)?);
+            progress.add(1);
+        }
+        rows.push(Row {
+            name: command.name().to_owned(),
+            is_online_policy: false,
+            cells,
+        });
+    }
     let sizes = options.sizes.iter().cloned().zip(sizes).collect();
-    Ok(Results::new(trace, options.by, sizes, rows))
+    let mut results = Results::new(trace, options.by, sizes, rows);
+    for server in servers {
+        progress.step(format!("{}: {}", trace.name, server.name));
+        let (limit, cell) = server.replay(trace, stop)?;
+        let name = server.name.clone();
+        results.running.push(Running { name, limit, cell });
+        progress.add(1);
+    }
+    Ok(results)
 }

@@ -20,9 +20,9 @@ pub fn figure(results: &Results, bytes: bool) -> Result<String, Failure> {
             .sizes
             .iter()
             .zip(&row.cells)
-            .map(|((_, size), cell)| {
-                let misses = 100.0 * (1.0 - cell.share(bytes));
-                (percent_of_whole(*size), misses)
+            .filter_map(|((_, size), cell)| {
+                let misses = 100.0 * (1.0 - cell.share(bytes)?);
+                Some((percent_of_whole(*size), misses))
             })
             .collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0));

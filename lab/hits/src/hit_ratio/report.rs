@@ -5,14 +5,19 @@ use std::fmt::Write;
 use nuthatch_program::Failure;
 use serde::Serialize;
 
+use crate::live::Memory;
 use crate::simulate::Hits;
 use crate::size::{By, CacheSize, bytes_in_words, whole};
 use crate::trace::Trace;
 
 /// What one contender did at one size.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Cell {
-    pub hits: Hits,
+    /// None if it cannot have this size.
+    pub hits: Option<Hits>,
+    pub memory: Memory,
+    /// Why there are no hits.
+    pub note: Option<String>,
 }
 
 /// What one contender did at each size.
@@ -36,6 +41,17 @@ pub struct Results {
     /// As typed, and in bytes or items.
     pub sizes: Vec<(CacheSize, u64)>,
     pub rows: Vec<Row>,
+    /// Servers that ran before, each in its own size.
+    pub running: Vec<Running>,
+}
+
+/// What a server that ran before did.
+#[derive(Clone, Debug)]
+pub struct Running {
+    pub name: String,
+    /// Its memory limit in bytes.
+    pub limit: u64,
+    pub cell: Cell,
 }
 
 /// Width of a column of numbers.
@@ -51,6 +67,7 @@ impl Results {
             whole: whole(trace, by),
             sizes,
             rows,
+            running: Vec::new(),
         }
     }
 
@@ -86,13 +103,34 @@ impl Results {
             line(&mut text, width, &row.name, cells);
         }
         if let Some(best) = self.best(bytes) {
-            line(&mut text, width, "best online policy", best.into_iter());
+            line(&mut text, width, BEST, best.into_iter());
+        }
+        for (name, of) in MEMORY {
+            for row in &self.rows {
+                if row.cells.iter().any(|cell| of(&cell.memory).is_some()) {
+                    let cells = row.cells.iter().map(|cell| amount(of(&cell.memory)));
+                    line(&mut text, width, &format!("{}, {name}", row.name), cells);
+                }
+            }
+        }
+        for running in &self.running {
+            let hits = percent(running.cell.share(bytes));
+            let resident = amount(running.cell.memory.resident);
+            let (name, limit) = (&running.name, bytes_in_words(running.limit));
+            let _ = writeln!(text, "  {name} of {limit}: {hits}, resident {resident}");
+        }
+        for row in &self.rows {
+            for ((typed, _), cell) in self.sizes.iter().zip(&row.cells) {
+                if let Some(note) = &cell.note {
+                    let _ = writeln!(text, "  {} has no {typed}: {note}", row.name);
+                }
+            }
         }
         text.push('\n');
         text
     }
 
-    /// The names and shares of the best simulated policies that do not know the future, if there are several.
+    /// The shares of the best simulated policies that do not know the future, if there are several.
     fn best(&self, bytes: bool) -> Option<Vec<String>> {
         let online: Vec<&Row> = self
             .rows
@@ -104,14 +142,27 @@ impl Results {
         }
         let best = |column: usize| {
             let shares = online.iter().map(|row| row.cells[column].share(bytes));
-            percent(shares.fold(0.0, f64::max))
+            percent(shares.flatten().reduce(f64::max))
         };
         Some((0..self.sizes.len()).map(best).collect())
     }
 
     fn name_width(&self) -> usize {
-        let names = self.rows.iter().map(|row| row.name.chars().count());
-        names.max().unwrap_or(0).max("best online policy".len())
+        let memory = MEMORY.map(|(name, _)| name.len() + 2).into_iter().max();
+        let width = |row: &Row| {
+            let name = row.name.chars().count();
+            let has_memory = row
+                .cells
+                .iter()
+                .any(|cell| cell.memory != Memory::default());
+            name + memory.filter(|_| has_memory).unwrap_or(0)
+        };
+        self.rows
+            .iter()
+            .map(width)
+            .max()
+            .unwrap_or(0)
+            .max(BEST.len())
     }
 
     /// For programs: a line for each row and size.
@@ -119,44 +170,99 @@ impl Results {
         let mut text = String::new();
         for row in &self.rows {
             for ((typed, size), cell) in self.sizes.iter().zip(&row.cells) {
-                let line = Line {
-                    trace: &self.trace,
-                    name: &row.name,
-                    size_typed: typed.to_string(),
-                    size: *size,
-                    size_unit: match self.by {
-                        By::Bytes => "bytes",
-                        By::Items => "items",
-                    },
-                    keys: self.keys,
-                    requests: cell.hits.requests,
-                    hits: cell.hits.hits,
-                    hit_ratio: cell.hits.ratio(),
-                    bytes: cell.hits.bytes,
-                    hit_bytes: cell.hits.hit_bytes,
-                    byte_hit_ratio: cell.hits.byte_ratio(),
-                };
-                let line = serde_json::to_string(&line);
-                text += &line.map_err(|error| Failure::run(error.to_string()))?;
-                text.push('\n');
+                text += &self.json_line(&row.name, &typed.to_string(), *size, cell)?;
             }
         }
+        for Running { name, limit, cell } in &self.running {
+            text += &self.json_line(name, "its own", *limit, cell)?;
+        }
         Ok(text)
+    }
+
+    fn json_line(
+        &self,
+        name: &str,
+        typed: &str,
+        size: u64,
+        cell: &Cell,
+    ) -> Result<String, Failure> {
+        let line = Line {
+            trace: &self.trace,
+            name,
+            size_typed: typed,
+            size,
+            size_unit: match self.by {
+                By::Bytes => "bytes",
+                By::Items => "items",
+            },
+            keys: self.keys,
+            requests: self.requests,
+            hits: cell.hits.map(|hits| hits.hits),
+            hit_ratio: cell.share(false),
+            bytes: cell.hits.map(|hits| hits.bytes),
+            hit_bytes: cell.hits.map(|hits| hits.hit_bytes),
+            byte_hit_ratio: cell.share(true),
+            resident: cell.memory.resident,
+            resident_peak: cell.memory.resident_peak,
+            used: cell.memory.used,
+            note: cell.note.as_deref(),
+        };
+        let line = serde_json::to_string(&line);
+        line.map(|line| line + "\n")
+            .map_err(|error| Failure::run(error.to_string()))
     }
 }
 
 impl Cell {
-    /// The share of the requests, or of the bytes, that hit.
-    pub fn share(&self, bytes: bool) -> f64 {
-        match bytes {
-            true => self.hits.byte_ratio(),
-            false => self.hits.ratio(),
+    /// Of a policy.
+    pub fn simulated(hits: Hits) -> Self {
+        Self::live(hits, Memory::default())
+    }
+
+    /// Of a cache that takes memory.
+    pub fn live(hits: Hits, memory: Memory) -> Self {
+        Self {
+            hits: Some(hits),
+            memory,
+            note: None,
         }
+    }
+
+    /// Of a cache that cannot have the size.
+    pub fn none(note: String) -> Self {
+        Self {
+            note: Some(note),
+            ..Self::default()
+        }
+    }
+
+    /// The share of the requests, or of the bytes, that hit.
+    pub fn share(&self, bytes: bool) -> Option<f64> {
+        self.hits.map(|hits| match bytes {
+            true => hits.byte_ratio(),
+            false => hits.ratio(),
+        })
     }
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.2}", 100.0 * share)
+/// The row of the best policy that does not know the future.
+const BEST: &str = "best online policy";
+
+/// Kinds of memory that a table shows, if they are known.
+type MemoryKind = (&'static str, fn(&Memory) -> Option<u64>);
+const MEMORY: [MemoryKind; 3] = [
+    ("resident", |memory| memory.resident),
+    ("peak", |memory| memory.resident_peak),
+    ("used", |memory| memory.used),
+];
+
+/// Bytes in words, if they are known.
+fn amount(bytes: Option<u64>) -> String {
+    bytes.map_or("-".to_owned(), bytes_in_words)
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or("-".to_owned(), |share| format!("{:.2}", 100.0 * share))
 }
 
 fn line(text: &mut String, width: usize, name: &str, cells: impl Iterator<Item = String>) {
@@ -172,16 +278,20 @@ fn line(text: &mut String, width: usize, name: &str, cells: impl Iterator<Item =
 struct Line<'a> {
     trace: &'a str,
     name: &'a str,
-    size_typed: String,
+    size_typed: &'a str,
     size: u64,
     size_unit: &'a str,
     keys: u64,
     requests: u64,
-    hits: u64,
-    hit_ratio: f64,
-    bytes: u64,
-    hit_bytes: u64,
-    byte_hit_ratio: f64,
+    hits: Option<u64>,
+    hit_ratio: Option<f64>,
+    bytes: Option<u64>,
+    hit_bytes: Option<u64>,
+    byte_hit_ratio: Option<f64>,
+    resident: Option<u64>,
+    resident_peak: Option<u64>,
+    used: Option<u64>,
+    note: Option<&'a str>,
 }
 
 /// Misses of all contenders beside those of one, over traces.
@@ -225,8 +335,9 @@ impl Summary {
                 .zip(row.cells.iter().zip(&base.cells))
             {
                 // The first request misses in every cache, so neither is 0.
-                let ratio = cell.hits.miss_ratio() / base.hits.miss_ratio();
-                ratios.push(ratio.ln());
+                if let Some((hits, base)) = cell.hits.zip(base.hits) {
+                    ratios.push((hits.miss_ratio() / base.miss_ratio()).ln());
+                }
             }
         }
     }
@@ -254,10 +365,9 @@ impl Summary {
 
 /// The geometric mean of ratios whose logarithms these are.
 fn mean(logarithms: &[f64]) -> String {
-    match logarithms.len() {
-        0 => "-".to_owned(),
-        count => percent((logarithms.iter().sum::<f64>() / count as f64).exp()),
-    }
+    let count = logarithms.len() as f64;
+    let mean = (count > 0.0).then(|| (logarithms.iter().sum::<f64>() / count).exp());
+    percent(mean)
 }
 
 #[cfg(test)]
@@ -265,13 +375,13 @@ mod tests {
     use super::*;
 
     fn results(misses: [[u64; 2]; 2]) -> Results {
-        let cell = |misses| Cell {
-            hits: Hits {
+        let cell = |misses| {
+            Cell::simulated(Hits {
                 requests: 100,
                 hits: 100 - misses,
                 bytes: 1000,
                 hit_bytes: 10,
-            },
+            })
         };
         let row = |name: &str, misses: [u64; 2]| Row {
             name: name.to_owned(),
@@ -287,6 +397,7 @@ mod tests {
             whole: 1 << 20,
             sizes: vec![size("1%"), size("2k")],
             rows: vec![row("lru", misses[0]), row("arc", misses[1])],
+            running: Vec::new(),
         }
     }
 
@@ -308,6 +419,43 @@ t: 100 requests for 10 keys, 1.00 MiB if each is held once; % of the requests th
                 .text(true)
                 .contains("lru                      1.00       1.00")
         );
+    }
+
+    #[test]
+    fn live_caches_show_their_memory_and_what_they_cannot_do() {
+        let mut results = results([[50, 40], [25, 45]]);
+        let memory = Memory {
+            resident: Some(1 << 20),
+            ..Memory::default()
+        };
+        let hits = results.rows[1].cells[1].hits.unwrap();
+        results.rows[1] = Row {
+            name: "server".to_owned(),
+            is_online_policy: false,
+            cells: vec![Cell::none("too small".to_owned()), Cell::live(hits, memory)],
+        };
+        results.running.push(Running {
+            name: "host:1".to_owned(),
+            limit: 1 << 26,
+            cell: Cell::live(hits, memory),
+        });
+        let text = results.text(false);
+        for line in [
+            "  server                      -      55.00\n",
+            "  server, resident            -   1.00 MiB\n",
+            "  server has no 1%: too small\n",
+            "  host:1 of 64.0 MiB: 55.00, resident 1.00 MiB\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+        let mut summary = Summary::default();
+        summary.add(&results, "lru");
+        assert!(
+            summary
+                .text("lru")
+                .contains("server          -     112.50     112.50")
+        );
+        assert_eq!(results.json().unwrap().lines().count(), 5);
     }
 
     #[test]

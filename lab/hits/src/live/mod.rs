@@ -1,0 +1,83 @@
+//! Caches that hold real items: engines in this process, and servers.
+
+mod engine;
+mod server;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use engine::{EngineCache, EngineChoice};
+pub use server::ServerCache;
+
+use crate::simulate::Hits;
+use crate::trace::Trace;
+
+/// Requests between two looks at whether the run is interrupted.
+const LOOK: usize = 1 << 10;
+
+/// A cache that is asked for keys and given values.
+pub trait Cache {
+    /// True if the key has an item. Errors: it cannot be asked.
+    fn get(&mut self, key: &[u8]) -> Result<bool, String>;
+
+    /// Stores a value of this size, if the cache takes one so large. Errors: it cannot be asked.
+    fn set(&mut self, key: &[u8], size: u32) -> Result<(), String>;
+
+    /// What it takes: bytes, as far as that can be told.
+    fn memory(&mut self) -> Memory;
+}
+
+/// Bytes that a cache takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Resident memory of a server's process.
+    pub resident: Option<u64>,
+    /// The most that it ever was.
+    pub resident_peak: Option<u64>,
+    /// What an engine says that it uses of its limit.
+    pub used: Option<u64>,
+}
+
+/// Plays a trace as a program does that reads through its cache: get, and set on a miss. One request at a time, each
+/// after the answer to the one before, so that a server carries out what a simulation does.
+pub fn read_through(
+    trace: &Trace,
+    cache: &mut impl Cache,
+    stop: &AtomicBool,
+) -> Result<Hits, String> {
+    let mut hits = Hits::default();
+    for requests in trace.requests.chunks(LOOK) {
+        refuse_if(stop)?;
+        for request in requests {
+            let key = trace.keys.bytes(request.key);
+            let hit = cache.get(key)?;
+            if !hit {
+                cache.set(key, request.size)?;
+            }
+            hits.count(request.size, hit);
+        }
+    }
+    Ok(hits)
+}
+
+/// An error if the run is interrupted.
+pub fn refuse_if(stop: &AtomicBool) -> Result<(), String> {
+    // Relaxed: nothing but the flag itself is handed over.
+    match stop.load(Ordering::Relaxed) {
+        true => Err("interrupted".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// Bytes of values: all zeros, since only their number counts.
+#[derive(Default)]
+struct Values(Vec<u8>);
+
+impl Values {
+    fn of(&mut self, size: u32) -> &[u8] {
+        let size = size as usize;
+        if self.0.len() < size {
+            self.0.resize(size, 0);
+        }
+        &self.0[..size]
+    }
+}
