@@ -2,7 +2,7 @@
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use nuthatch_hits::hit_ratio;
+use nuthatch_hits::{hit_ratio, items_held};
 use nuthatch_program::{Failure, output};
 
 use crate::bench::Bench;
@@ -32,6 +32,8 @@ pub enum Command {
     Hash(Hash),
     /// Replay traces of requests on policies of eviction, and compare their hits
     HitRatio(hit_ratio::Options),
+    /// Fill engines and servers, and count the items that they hold
+    ItemsHeld(items_held::Options),
     /// Print completions for a shell
     Completions {
         /// Which shell

@@ -10,7 +10,7 @@ mod hash;
 use std::process::ExitCode;
 
 use clap::Parser;
-use nuthatch_hits::hit_ratio;
+use nuthatch_hits::{hit_ratio, items_held};
 use nuthatch_program::output;
 
 use command::{Command, CommandLine};
@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::Flow(flow) => flow.run(),
         Command::Hash(hash) => hash.run(),
         Command::HitRatio(options) => hit_ratio::run(&options),
+        Command::ItemsHeld(options) => items_held::run(&options),
         Command::Completions { shell } => command::completions(shell),
         Command::Man => command::man(),
     };

@@ -1,6 +1,7 @@
 //! How many requests find their item in a cache: the only thing that a cache is bought for.
 //!
 //! * [`mod@hit_ratio`]: traces on policies at several sizes, as tables, JSON, and pictures.
+//! * [`items_held`]: how many items caches hold.
 //! * [`live`]: engines and servers that hold real items.
 //! * [`policy`]: which item leaves, simulated.
 //! * [`trace`]: who asked for what, in order.
@@ -8,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod hit_ratio;
+pub mod items_held;
 pub mod live;
 pub mod policy;
 pub mod simulate;

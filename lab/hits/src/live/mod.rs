@@ -22,6 +22,11 @@ pub trait Cache {
     /// Stores a value of this size, if the cache takes one so large. Errors: it cannot be asked.
     fn set(&mut self, key: &[u8], size: u32) -> Result<(), String>;
 
+    /// The same for several keys, in their order.
+    fn get_all<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<Vec<bool>, String> {
+        keys.iter().map(|key| self.get(key.as_ref())).collect()
+    }
+
     /// What it takes: bytes, as far as that can be told.
     fn memory(&mut self) -> Memory;
 }

@@ -10,6 +10,8 @@ use super::{Cache, Memory, Values};
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Bytes of sets that wait for a get to travel with, at most.
+const UNSENT_MAX: usize = 1 << 18;
 /// Bytes read at a time.
 const BUFFER: usize = 64 << 10;
 
@@ -80,6 +82,35 @@ impl ServerCache {
         }
     }
 
+    fn ask(&mut self, key: &[u8]) {
+        for part in [b"get ", key, b"\r\n"] {
+            self.unsent.extend_from_slice(part);
+        }
+    }
+
+    /// Reads the answer to a get.
+    fn answer(&mut self, key: &[u8]) -> Result<bool, String> {
+        if self.at >= BUFFER {
+            self.received.drain(..self.at);
+            self.at = 0;
+        }
+        let mut hit = false;
+        loop {
+            let line = self.line()?;
+            let line = &self.received[line];
+            if line == b"END" {
+                return Ok(hit);
+            } else if let Some(rest) = line.strip_prefix(b"VALUE ") {
+                let size = value_size(rest, key).ok_or_else(|| odd(line))?;
+                self.skip(size + 2)?;
+                hit = true;
+            } else if !line.starts_with(b"SERVER_ERROR ") {
+                return Err(odd(line));
+            }
+            // Otherwise the set before was refused: too large an item, or no memory for it.
+        }
+    }
+
     fn send(&mut self) -> Result<(), String> {
         let sent = self.stream.write_all(&self.unsent);
         self.unsent.clear();
@@ -127,27 +158,17 @@ impl ServerCache {
 
 impl Cache for ServerCache {
     fn get(&mut self, key: &[u8]) -> Result<bool, String> {
-        for part in [b"get ", key, b"\r\n"] {
-            self.unsent.extend_from_slice(part);
+        self.ask(key);
+        self.send()?;
+        self.answer(key)
+    }
+
+    fn get_all<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<Vec<bool>, String> {
+        for key in keys {
+            self.ask(key.as_ref());
         }
         self.send()?;
-        self.received.drain(..self.at);
-        self.at = 0;
-        let mut hit = false;
-        loop {
-            let line = self.line()?;
-            let line = &self.received[line];
-            if line == b"END" {
-                return Ok(hit);
-            } else if let Some(rest) = line.strip_prefix(b"VALUE ") {
-                let size = value_size(rest, key).ok_or_else(|| odd(line))?;
-                self.skip(size + 2)?;
-                hit = true;
-            } else if !line.starts_with(b"SERVER_ERROR ") {
-                return Err(odd(line));
-            }
-            // Otherwise the set before was refused: too large an item, or no memory for it.
-        }
+        keys.iter().map(|key| self.answer(key.as_ref())).collect()
     }
 
     fn set(&mut self, key: &[u8], size: u32) -> Result<(), String> {
@@ -157,7 +178,10 @@ impl Cache for ServerCache {
         for part in [b"set ", key, head.as_bytes(), value, b"\r\n"] {
             self.unsent.extend_from_slice(part);
         }
-        Ok(())
+        match self.unsent.len() {
+            many if many > UNSENT_MAX => self.send(),
+            _ => Ok(()),
+        }
     }
 
     fn memory(&mut self) -> Memory {
