@@ -15,12 +15,13 @@ use nuthatch_bench::started::stop_on_signals;
 use nuthatch_program::progress::Progress;
 use nuthatch_program::{Failure, output};
 
+use crate::live::refuse_if;
 use crate::simulate::Charging;
 use crate::size::{By, CacheSize, bytes_in_words};
 use crate::trace::{ReadOptions, Trace};
 use contender::Contender;
 use jobs::Jobs;
-use report::{Results, Row, Running, Summary};
+use report::{Cell, Results, Row, Running, Summary};
 pub use servers::SpawnCommand;
 use servers::{RunningServer, whole_mib};
 
@@ -75,7 +76,7 @@ pub struct Options {
     /// Write a line of JSON for each trace, policy and size into this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Draw the misses of each trace into this folder
+    /// Draw the misses of each trace into this folder, of up to seven
     #[arg(long, value_name = "DIR")]
     pub plot: Option<PathBuf>,
 }
@@ -110,7 +111,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         json += &results.json()?;
         if let Some(folder) = &options.plot {
             let path = folder.join(format!("{}.svg", results.trace));
-            output::save(&path, plot::figure(&results, options.bytes)?.as_bytes())?;
+            let svg = plot::figure(&results, &options.baseline, options.bytes)?;
+            output::save(&path, svg.as_bytes())?;
         }
         summary.add(&results, &options.baseline);
     }
@@ -156,9 +158,18 @@ fn replay(
         for &size in &sizes {
             let (name, size_in_words) = (command.name(), bytes_in_words(size));
             progress.step(format!("{}: {name} of {size_in_words}", trace.name));
-            cells.push(command.replay(trace, size, stop)?);
+            // A server may refuse to start in too small a size.
+            cells.push(match command.start(size, stop) {
+                Ok(server) => servers::replay(&server, trace, stop)?,
+                Err(error) => Cell::none(error),
+            });
             progress.add(1);
         }
+        let all = cells.iter().all(|cell| cell.note.is_some());
+        if let Some(error) = cells[0].note.as_ref().filter(|_| all) {
+            return Err(Failure::run(error));
+        }
+        refuse_if(stop)?;
         rows.push(Row {
             name: command.name().to_owned(),
             is_online_policy: false,

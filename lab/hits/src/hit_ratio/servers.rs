@@ -58,14 +58,16 @@ impl SpawnCommand {
         let command = self.command.replace("{mib}", &mib.to_string());
         Started::start(&command, &os::cores(), stop)
     }
+}
 
-    /// Replays a trace on a new server of this size.
-    pub fn replay(&self, trace: &Trace, bytes: u64, stop: &AtomicBool) -> Result<Cell, String> {
-        let server = self.start(bytes, stop)?;
+/// Replays a trace on a server that has just been started.
+pub fn replay(server: &Started, trace: &Trace, stop: &AtomicBool) -> Result<Cell, String> {
+    let replay = || {
         let mut cache = ServerCache::connect(server.address(), Some(server.pid()))?;
         let hits = read_through(trace, &mut cache, stop)?;
         Ok(Cell::live(hits, cache.memory()))
-    }
+    };
+    replay().map_err(|error: String| format!("{}: {error}", server.command()))
 }
 
 /// The nearest size in whole MiB, at least one: servers take no other.
