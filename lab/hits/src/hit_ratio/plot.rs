@@ -105,14 +105,14 @@ mod tests {
     fn as_many_are_shown_as_can_be_told_apart() {
         let few = results(&["a", "b", "optimum"]);
         let svg = figure(&few, "a", false).unwrap();
-        assert!(svg.contains(">b<") && !svg.contains("not shown"));
+        assert!(svg.contains("\nb\n") && !svg.contains("not shown"));
 
         let many = results(&["optimum", "base", "c", "d", "e", "f", "g", "h", "i"]);
         let svg = figure(&many, "base", false).unwrap();
         for name in ["optimum", "base", "e", "f", "g", "h", "i"] {
-            assert!(svg.contains(&format!(">{name}<")), "{name}");
+            assert!(svg.contains(&format!("\n{name}\n")), "{name}");
         }
         assert!(svg.contains("2 policies with more misses are not shown"));
-        assert!(!svg.contains(">c<") && !svg.contains(">d<"));
+        assert!(!svg.contains("\nc\n") && !svg.contains("\nd\n"));
     }
 }

@@ -16,6 +16,7 @@ mod name;
 mod optimum;
 mod queue;
 mod s3fifo;
+mod sampled;
 mod sieve;
 mod sketch;
 mod slru;

@@ -1,6 +1,7 @@
 //! Policies by name, as they are typed.
 
 use std::fmt::{self, Display};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use super::arc::Arc;
@@ -11,6 +12,7 @@ use super::lirs::{Lirs, LirsShape};
 use super::lru::Lru;
 use super::optimum::Optimum;
 use super::s3fifo::{S3Fifo, S3FifoShape};
+use super::sampled::{SampledLru, SampledShape};
 use super::sieve::Sieve;
 use super::slru::{Slru, SlruShape};
 use super::twoq::{TwoQ, TwoQShape};
@@ -30,6 +32,7 @@ enum Kind {
     Fifo,
     Clock { bits: u32 },
     Lru,
+    SampledLru(SampledShape),
     Slru(SlruShape),
     TwoQ(TwoQShape),
     Arc,
@@ -42,12 +45,13 @@ enum Kind {
 }
 
 /// The policies, with their parameters and defaults.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "fifo",
     "clock",
     "clock2",
     "clock3",
     "lru",
+    "sampled-lru[:SAMPLES=5[:POOL=16]]",
     "slru[:HOT=0.2[:WARM=0.4]]",
     "2q[:NEW=0.25[:GHOSTS=0.5]]",
     "arc",
@@ -72,6 +76,7 @@ impl PolicyName {
             Kind::Fifo => Box::new(Fifo::new(room)),
             Kind::Clock { bits } => Box::new(Clock::new(room, bits)),
             Kind::Lru => Box::new(Lru::new(room)),
+            Kind::SampledLru(shape) => Box::new(SampledLru::new(room, shape)),
             Kind::Slru(shape) => Box::new(Slru::new(room, shape)),
             Kind::TwoQ(shape) => Box::new(TwoQ::new(room, shape)),
             Kind::Arc => Box::new(Arc::new(room)),
@@ -112,6 +117,10 @@ impl FromStr for PolicyName {
             "clock2" => Kind::Clock { bits: 2 },
             "clock3" => Kind::Clock { bits: 3 },
             "lru" => Kind::Lru,
+            "sampled-lru" => Kind::SampledLru(SampledShape {
+                samples: parameters.count(SampledShape::default().samples, 1..=1000)?,
+                pool: parameters.count(SampledShape::default().pool, 0..=1000)?,
+            }),
             "slru" => parameters.slru()?,
             "2q" => Kind::TwoQ(TwoQShape {
                 new: parameters.share(TwoQShape::default().new)?,
@@ -126,7 +135,7 @@ impl FromStr for PolicyName {
             "s3-fifo" => Kind::S3Fifo(S3FifoShape {
                 small: parameters.share(S3FifoShape::default().small)?,
                 ghosts: parameters.ghosts(S3FifoShape::default().ghosts)?,
-                promotion: parameters.hits(S3FifoShape::default().promotion)?,
+                promotion: parameters.count(S3FifoShape::default().promotion, 1..=3)?,
             }),
             "w-tinylfu" | "w-tinylfu-climb" => Kind::WTinyLfu {
                 window: parameters.share(wtinylfu::WINDOW)?,
@@ -172,9 +181,13 @@ impl Parameters<'_> {
         self.number(default, taken, "a number of capacities")
     }
 
-    fn hits(&mut self, default: u8) -> Result<u8, String> {
-        let taken = |hits: &u8| (1..=3).contains(hits);
-        self.number(default, taken, "1 to 3 hits")
+    /// A whole number in this range.
+    fn count<N>(&mut self, default: N, range: RangeInclusive<N>) -> Result<N, String>
+    where
+        N: FromStr + PartialOrd + Display,
+    {
+        let what = format!("{} to {}", range.start(), range.end());
+        self.number(default, |count| range.contains(count), &what)
     }
 
     /// The next one, or its default where there is none.

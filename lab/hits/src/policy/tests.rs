@@ -6,12 +6,14 @@ use rand::{Rng, SeedableRng};
 use super::*;
 
 /// One of each kind, and some with other parameters.
-const ALL: [&str; 21] = [
+const ALL: [&str; 23] = [
     "fifo",
     "clock",
     "clock2",
     "clock3",
     "lru",
+    "sampled-lru",
+    "sampled-lru:2:0",
     "slru",
     "slru:0.1:0.2",
     "2q",
@@ -372,6 +374,7 @@ fn names_as_typed() {
         "s3-fifo:0.1:-1",
         "s3-fifo:0.1:1:4",
         "s3-fifo:0.1:1:1:1",
+        "sampled-lru:0",
         "slru:0.6:0.4",
         "lirs:nan",
         "clock4",
