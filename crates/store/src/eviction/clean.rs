@@ -394,7 +394,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         }
     }
 
-    /// A record for what stays. What is moved for the sake of gaps alone stays in its queue, if that has room.
+    /// A record for what stays. What is moved for the sake of gaps alone stays in its queue.
     fn room_for_kept(
         &self,
         cleaning: &Cleaning,
@@ -402,14 +402,11 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         whole: Option<&Shape>,
     ) -> Option<Chunk> {
         let store = self.engine.store();
-        let first = match cleaning.queue {
+        let stream = match cleaning.queue {
             Queue::Probation if cleaning.compacts => Stream::New,
             _ => Stream::Kept,
         };
-        let appended = self
-            .log
-            .append(store, first, bytes, whole, first == Stream::Kept)
-            .or_else(|Full| self.log.append(store, Stream::Kept, bytes, whole, true));
+        let appended = self.log.append(store, stream, bytes, whole, true);
         appended.ok().map(|appended| appended.chunk)
     }
 

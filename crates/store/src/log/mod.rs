@@ -91,6 +91,9 @@ const FREE_MIN: usize = 1;
 /// A thread that appends cleans when so many words were appended since somebody did.
 const QUANTUM: usize = if cfg!(loom) { 1 } else { 64 };
 
+/// Of a page that is all but full, records of at least one part in so many of the longest fill the rest.
+const LONG: usize = 8;
+
 /// No page is free.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
@@ -226,11 +229,13 @@ impl Log {
         let mut open = self.streams[stream as usize].lock();
         let room =
             |open: &Option<OpenPage>| open.is_some_and(|open| open.end + words <= self.page_words);
-        // The older page first: it gets no other chance.
+        // What is long goes to the older page, if it can: that page gets no other chance. What is short does not, or
+        // the heads of many large values would gather there, and leave together.
+        let long = words * LONG >= store.chunk_max() / WORD;
         let number = match open.pages.each_ref().map(room) {
-            [_, true] => 1,
-            [true, false] => 0,
-            [false, false] => {
+            [_, true] if long => 1,
+            [true, _] => 0,
+            [false, _] => {
                 self.open_page(store, stream, &mut open, last)?;
                 0
             }

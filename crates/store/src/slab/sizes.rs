@@ -22,10 +22,10 @@ pub const CLASSES_MAX: usize = if cfg!(loom) { 3 } else { 63 };
 /// Sizes looked up by one table access.
 const TABLE_BYTES: usize = 2048;
 
-/// A log is divided into so many pages: one is kept free, and one more is empty by half on average.
-const LOG_PAGES: usize = 256;
-/// A log with less memory is divided into half as many, so that a page has room for the usual values.
-const LOG_SMALL: usize = 16 << 20;
+/// A log with less memory than this is divided into so many pages, and with more into 256: one is kept free, and one
+/// more is empty by half on average; but a page is to have room for a dozen of the usual larger values, or a piece of it
+/// as long as one of them stays empty at its end.
+const LOG_PAGES: [(usize, usize); 3] = [(16 << 20, 64), (64 << 20, 128), (usize::MAX, 256)];
 
 /// The size of pages, and chunk sizes, ascending.
 #[derive(Debug)]
@@ -51,12 +51,8 @@ impl Sizes {
     /// The longest record is a 16th of a page: longer values are cut into pieces, so that little room is left at the
     /// end of a page. Values of up to 8 KiB are in one piece as far as they take an 8th of a page.
     pub fn for_log(limit: usize, smallest: usize, factor: f64) -> Self {
-        let pages = if limit < LOG_SMALL {
-            LOG_PAGES / 2
-        } else {
-            LOG_PAGES
-        };
-        let page = page_of(limit / pages);
+        let pages = LOG_PAGES.iter().find(|&&(below, _)| limit < below);
+        let page = page_of(limit / pages.map_or(1, |&(_, pages)| pages));
         let largest = if cfg!(loom) {
             page / 2
         } else {
@@ -175,8 +171,8 @@ mod tests {
     fn a_log_has_more_pages() {
         for (mib, page, largest) in [
             (1, 16, 2 << 10),
-            (4, 32, 4 << 10),
-            (16, 64, 8 << 10),
+            (4, 64, 8 << 10),
+            (16, 128, 9 << 10),
             (64, 256, 16 << 10),
             (1024, 1024, 64 << 10),
         ] {
