@@ -1,14 +1,15 @@
 //! Replays of one trace, on several threads.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use nuthatch_program::Failure;
 use nuthatch_program::progress::Progress;
+use nuthatch_sync::mutex::Mutex;
 
 use super::contender::Contender;
 use super::report::{Cell, Row};
+use super::servers::{self, SpawnCommand};
 use crate::live::{Cache, EngineCache, read_through, refuse_if};
 use crate::policy::Future;
 use crate::simulate::{Charging, simulate};
@@ -20,59 +21,93 @@ pub struct Jobs<'a> {
     /// In the unit that the charges have.
     pub sizes: &'a [u64],
     pub charging: Charging,
-    /// So many at a time.
+    /// So many at a time. A server and its client count as one: each waits for the other.
     pub threads: usize,
     pub progress: &'a Progress,
     /// Set when the run is interrupted.
     pub stop: &'a AtomicBool,
 }
 
-impl Jobs<'_> {
-    /// Replays the trace on each contender at each size. Rows and their cells are in the order of these.
-    pub fn run(&self, contenders: &[Contender]) -> Result<Vec<Row>, Failure> {
-        let count = contenders.len() * self.sizes.len();
-        if count == 0 {
-            return Ok(Vec::new());
+/// What the trace is replayed on.
+enum Entrant<'a> {
+    Contender(&'a Contender),
+    Server(&'a SpawnCommand),
+}
+
+impl Entrant<'_> {
+    fn name(&self) -> String {
+        match self {
+            Self::Contender(contender) => contender.to_string(),
+            Self::Server(command) => command.name().to_owned(),
         }
+    }
+}
+
+impl Jobs<'_> {
+    /// Replays the trace on each contender and server at each size. Rows and their cells are in the order of these.
+    pub fn run(
+        &self,
+        contenders: &[Contender],
+        servers: &[SpawnCommand],
+    ) -> Result<Vec<Row>, Failure> {
         let future = match contenders.iter().any(Contender::is_offline) {
             true => Some(self.future()?),
             false => None,
         };
-        let cells: Mutex<Vec<Option<Cell>>> = Mutex::new(vec![None; count]);
-        let next = AtomicUsize::new(0);
+        let contenders = contenders.iter().map(Entrant::Contender);
+        let servers = servers.iter().map(Entrant::Server);
+        let entrants: Vec<Entrant<'_>> = contenders.chain(servers).collect();
+        let columns = self.sizes.len();
+        let cells = self.in_parallel(entrants.len() * columns, |number| {
+            let (entrant, size) = (&entrants[number / columns], self.sizes[number % columns]);
+            let (trace, name) = (&self.trace.name, entrant.name());
+            self.progress.step(format!("{trace}: {name}"));
+            let cell = self.replay(entrant, size, future.as_ref());
+            self.progress.add(1);
+            cell
+        })?;
+        let rows = entrants.iter().zip(cells.chunks(columns));
+        rows.map(|(entrant, cells)| row(entrant, cells)).collect()
+    }
+
+    /// Calls `job` with each number below `count`, on several threads, and returns what came of each. The first error
+    /// ends all.
+    fn in_parallel(
+        &self,
+        count: usize,
+        job: impl Fn(usize) -> Result<Cell, String> + Sync,
+    ) -> Result<Vec<Cell>, String> {
+        let done: Mutex<Vec<(usize, Cell)>> = Mutex::default();
+        let failed: Mutex<Option<String>> = Mutex::default();
+        let (next, failing) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let work = || {
+            // Relaxed, here and below: nothing but the flags and the number is handed over.
+            while !self.stop.load(Ordering::Relaxed) && !failing.load(Ordering::Relaxed) {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    break;
+                }
+                match job(number) {
+                    Ok(cell) => done.lock().push((number, cell)),
+                    Err(error) => {
+                        failing.store(true, Ordering::Relaxed);
+                        failed.lock().get_or_insert(error);
+                    }
+                }
+            }
+        };
         thread::scope(|scope| {
             for _ in 0..self.threads.min(count) {
-                scope.spawn(|| {
-                    // Relaxed: nothing but the flag and the number is handed over.
-                    while !self.stop.load(Ordering::Relaxed) {
-                        let number = next.fetch_add(1, Ordering::Relaxed);
-                        if number >= count {
-                            break;
-                        }
-                        let contender = &contenders[number / self.sizes.len()];
-                        let size = self.sizes[number % self.sizes.len()];
-                        let name = &self.trace.name;
-                        self.progress.step(format!("{name}: {contender}"));
-                        let cell = self.replay(contender, size, future.as_ref());
-                        self.progress.add(1);
-                        if let Ok(mut cells) = cells.lock() {
-                            cells[number] = Some(cell);
-                        }
-                    }
-                });
+                scope.spawn(work);
             }
         });
-        let cells = cells.into_inner().unwrap_or_default();
+        if let Some(error) = failed.lock().take() {
+            return Err(error);
+        }
         refuse_if(self.stop)?;
-        // A thread that panicked has ended the program with the scope, so no cell is missing.
-        let cells: Vec<Cell> = cells.into_iter().flatten().collect();
-        let rows = contenders.iter().zip(cells.chunks(self.sizes.len()));
-        let row = |(contender, cells): (&Contender, &[Cell])| Row {
-            name: contender.to_string(),
-            is_online_policy: contender.is_online_policy(),
-            cells: cells.to_vec(),
-        };
-        Ok(rows.map(row).collect())
+        let mut done = std::mem::take(&mut *done.lock());
+        done.sort_unstable_by_key(|(number, _)| *number);
+        Ok(done.into_iter().map(|(_, cell)| cell).collect())
     }
 
     fn future(&self) -> Result<Future, Failure> {
@@ -82,19 +117,55 @@ impl Jobs<'_> {
         })
     }
 
-    fn replay(&self, contender: &Contender, size: u64, future: Option<&Future>) -> Cell {
-        match contender {
-            Contender::Policy(policy) => {
-                Cell::simulated(simulate(self.trace, policy, size, self.charging, future))
+    fn replay(
+        &self,
+        entrant: &Entrant<'_>,
+        size: u64,
+        future: Option<&Future>,
+    ) -> Result<Cell, String> {
+        match entrant {
+            Entrant::Contender(Contender::Policy(policy)) => {
+                let hits = simulate(self.trace, policy, size, self.charging, future);
+                Ok(Cell::simulated(hits))
             }
-            Contender::Engine(engine) => {
-                let replay = || {
-                    let mut cache = EngineCache::new(engine, size)?;
+            Entrant::Contender(Contender::Engine(engine)) => match EngineCache::new(engine, size) {
+                Ok(mut cache) => {
                     let hits = read_through(self.trace, &mut cache, self.stop)?;
                     Ok(Cell::live(hits, cache.memory()))
-                };
-                replay().unwrap_or_else(Cell::none)
-            }
+                }
+                Err(error) => Ok(Cell::none(error)),
+            },
+            Entrant::Server(command) => match command.start(size, self.stop) {
+                Ok(server) => servers::replay(&server, self.trace, self.stop),
+                // It may refuse to start in too small a size.
+                Err(error) => Ok(Cell::none(error)),
+            },
         }
     }
+}
+
+/// The row of a contender or server. Errors: the server starts in no size.
+fn row(entrant: &Entrant<'_>, cells: &[Cell]) -> Result<Row, Failure> {
+    let none = cells.iter().all(|cell| cell.note.is_some());
+    if let (
+        Entrant::Server(_),
+        true,
+        [
+            Cell {
+                note: Some(error), ..
+            },
+            ..,
+        ],
+    ) = (entrant, none, cells)
+    {
+        return Err(Failure::run(error));
+    }
+    Ok(Row {
+        name: entrant.name(),
+        is_online_policy: match entrant {
+            Entrant::Contender(contender) => contender.is_online_policy(),
+            Entrant::Server(_) => false,
+        },
+        cells: cells.to_vec(),
+    })
 }

@@ -15,13 +15,12 @@ use nuthatch_bench::started::stop_on_signals;
 use nuthatch_program::progress::Progress;
 use nuthatch_program::{Failure, output};
 
-use crate::live::refuse_if;
 use crate::simulate::Charging;
-use crate::size::{By, CacheSize, bytes_in_words};
+use crate::size::{By, CacheSize};
 use crate::trace::{ReadOptions, Trace};
 use contender::Contender;
 use jobs::Jobs;
-use report::{Cell, Results, Row, Running, Summary};
+use report::{Results, Running, Summary};
 pub use servers::SpawnCommand;
 use servers::{RunningServer, whole_mib};
 
@@ -70,7 +69,7 @@ pub struct Options {
     /// Compare the misses of all with those of this one, over all traces: a policy, an engine, or a spawned server
     #[arg(long, value_name = "NAME", default_value = "lru")]
     pub baseline: String,
-    /// Simulate so many at a time [default: one a core]
+    /// Replay so many at a time [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
     /// Write a line of JSON for each trace, policy and size into this file
@@ -151,31 +150,7 @@ fn replay(
         progress,
         stop,
     };
-    let mut rows = jobs.run(&options.policies)?;
-    // One at a time: a server and its client are two that want a core.
-    for command in &options.spawn {
-        let mut cells = Vec::new();
-        for &size in &sizes {
-            let (name, size_in_words) = (command.name(), bytes_in_words(size));
-            progress.step(format!("{}: {name} of {size_in_words}", trace.name));
-            // A server may refuse to start in too small a size.
-            cells.push(match command.start(size, stop) {
-                Ok(server) => servers::replay(&server, trace, stop)?,
-                Err(error) => Cell::none(error),
-            });
-            progress.add(1);
-        }
-        let all = cells.iter().all(|cell| cell.note.is_some());
-        if let Some(error) = cells[0].note.as_ref().filter(|_| all) {
-            return Err(Failure::run(error));
-        }
-        refuse_if(stop)?;
-        rows.push(Row {
-            name: command.name().to_owned(),
-            is_online_policy: false,
-            cells,
-        });
-    }
+    let rows = jobs.run(&options.policies, &options.spawn)?;
     let sizes = options.sizes.iter().cloned().zip(sizes).collect();
     let mut results = Results::new(trace, options.by, sizes, rows);
     for server in servers {

@@ -3,15 +3,20 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
 use nuthatch_bench::os;
 use nuthatch_bench::started::Started;
 use nuthatch_program::Failure;
+use nuthatch_sync::mutex::Mutex;
 
 use super::report::Cell;
 use crate::live::{Cache, ServerCache, read_through};
 use crate::trace::Trace;
+
+/// Held while a server is started.
+static STARTING: LazyLock<Mutex<()>> = LazyLock::new(Mutex::default);
 
 /// Bytes of a MiB.
 const MIB: u64 = 1 << 20;
@@ -56,6 +61,8 @@ impl SpawnCommand {
     pub fn start(&self, bytes: u64, stop: &AtomicBool) -> Result<Started, String> {
         let mib = whole_mib(bytes) / MIB;
         let command = self.command.replace("{mib}", &mib.to_string());
+        // One after the other: a free port that is found for one may else be taken for another before it listens.
+        let _starting = STARTING.lock();
         Started::start(&command, &os::cores(), stop)
     }
 }
