@@ -41,7 +41,13 @@ pub struct Options {
     )]
     pub values: Vec<ValueSizes>,
     /// Memory of the cache, in MiB
-    #[arg(short = 'm', long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    #[arg(
+        short = 'm',
+        long,
+        value_name = "MIB",
+        default_value_t = 64,
+        value_parser = clap::value_parser!(u64).range(1..=1 << 20)
+    )]
     pub memory: u64,
     /// The share of writes that give an item which is there another value, of a size drawn anew
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]

@@ -1,7 +1,7 @@
 //! Policies of eviction, simulated exactly: a request comes, it hits or misses, and what misses is stored.
 //!
-//! A policy counts charges against a capacity: bytes (the value's size and an overhead) or items (1 each). The charge of
-//! an item is that of the request that stored it. What is larger than the capacity is never stored.
+//! A policy counts charges against a capacity: bytes (the value's size and an overhead) or items (1 each). The charge
+//! of an item is that of the request that stored it. What is larger than the capacity is never stored.
 //!
 //! Keys are numbers without gaps, so that what a policy knows of a key lies in arrays.
 

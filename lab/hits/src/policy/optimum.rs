@@ -25,9 +25,9 @@ impl Future {
     }
 }
 
-/// Evicts what is asked for latest, which may be the new item itself (Belady, 1966). Where all charges are 1 nothing has
-/// more hits. With sizes it is a greedy approximation: keeping several small items instead of a large one may be better,
-/// and to find out how much better is hard.
+/// Evicts what is asked for latest, which may be the new item itself (Belady, 1966). Where all charges are 1 nothing
+/// has more hits. With sizes it is a greedy approximation: keeping several small items instead of a large one may be
+/// better, and to find out how much better is hard.
 pub struct Optimum<'a> {
     capacity: u64,
     used: u64,

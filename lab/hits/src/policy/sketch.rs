@@ -9,8 +9,8 @@ const COUNTERS: u64 = 4;
 /// Requests for each item that the cache holds, after which all counts are halved.
 const SAMPLE: u64 = 10;
 
-/// Counters that age. (The paper's doorkeeper, a Bloom filter that keeps keys out which come once, is left out: it saves
-/// space, of which there is enough here.)
+/// Counters that age. (The paper's doorkeeper, a Bloom filter that keeps keys out which come once, is left out: it
+/// saves space, of which there is enough here.)
 #[derive(Clone, Debug)]
 pub struct Sketch {
     /// The rows, one behind the other.

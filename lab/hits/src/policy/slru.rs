@@ -28,9 +28,9 @@ const FETCHED: u8 = 1;
 const ACTIVE: u8 = 2;
 
 /// Three queues: new items are HOT; from its end, and from that of WARM, what is active goes to WARM, and the rest to
-/// COLD where the queue is over its share. An item in COLD that becomes active goes to WARM. The end of COLD is evicted.
-/// Hits within HOT and WARM move nothing. memcached's thread that moves items runs beside; here items move before the
-/// next request. Its rules of age, in seconds, are left out: a replay lasts seconds.
+/// COLD where the queue is over its share. An item in COLD that becomes active goes to WARM. The end of COLD is
+/// evicted. Hits within HOT and WARM move nothing. memcached's thread that moves items runs beside; here items move
+/// before the next request. Its rules of age, in seconds, are left out: a replay lasts seconds.
 pub struct Slru {
     capacity: u64,
     hot_max: u64,

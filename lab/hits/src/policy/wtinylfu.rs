@@ -16,9 +16,9 @@ const STEP_DECAY: f64 = 0.98;
 /// A hit ratio that changes by this begins the climb anew.
 const RESTART: f64 = 0.05;
 
-/// A window with LRU for what is new; a main part with segmented LRU (probation and protected); and a sketch of how often
-/// keys came. What leaves the window goes into the main part only if it came more often than what it would evict: with
-/// sizes, more often than all of that together.
+/// A window with LRU for what is new; a main part with segmented LRU (probation and protected); and a sketch of how
+/// often keys came. What leaves the window goes into the main part only if it came more often than what it would
+/// evict: with sizes, more often than all of that together.
 pub struct WTinyLfu {
     capacity: u64,
     window_max: u64,
