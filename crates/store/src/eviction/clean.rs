@@ -417,10 +417,12 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         let Some(head) = self.head_of(met) else {
             return;
         };
-        let moved_before = self.log.is_newer(head.chunk, met.chunk);
         let bytes = head.header.shape(store.chunk_max()).total_bytes();
         let uses = store.recency.uses(head.chunk);
         let queue = self.log.queue_of(head.chunk);
+        // The main queue's open page may be older than this one, if this is one of the other queue.
+        let moved_before = queue == Queue::Main
+            && (cleaning.queue == Queue::Probation || self.log.is_newer(head.chunk, met.chunk));
         let stays = cleaning.compacts
             || (moved_before && self.rigour == Rigour::Usual)
             || self
@@ -448,7 +450,8 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     /// The head of a segment's item, as far as can be told without its lock.
     fn head_of(&self, segment: &Met) -> Option<Met> {
         let store = self.engine.store();
-        let chunk = segment.header.segment_of()?;
+        // Again: since the run was read, the head may have been moved.
+        let chunk = Header::load(&store.arena, segment.chunk).segment_of()?;
         let header = Header::load(&store.arena, chunk);
         let is_head = store.arena.contains(chunk) && header.is_item() && header.is_large();
         let key = store.copy_key(chunk).filter(|_| is_head)?;

@@ -22,10 +22,12 @@ pub const CLASSES_MAX: usize = if cfg!(loom) { 3 } else { 63 };
 /// Sizes looked up by one table access.
 const TABLE_BYTES: usize = 2048;
 
+/// The longest record of a log is one part in so many of a page.
+const LONGEST: usize = 16;
 /// A log with less memory than this is divided into so many pages, and with more into 256: one is kept free, and one
 /// more is empty by half on average; but a page is to have room for a dozen of the usual larger values, or a piece of it
 /// as long as one of them stays empty at its end.
-const LOG_PAGES: [(usize, usize); 3] = [(16 << 20, 64), (64 << 20, 128), (usize::MAX, 256)];
+const LOG_PAGES: [(usize, usize); 2] = [(64 << 20, 128), (usize::MAX, 256)];
 
 /// The size of pages, and chunk sizes, ascending.
 #[derive(Debug)]
@@ -48,15 +50,16 @@ impl Sizes {
 
     /// Pages for a log with a memory limit of `limit` bytes, and classes by which its records are counted.
     ///
-    /// The longest record is a 16th of a page: longer values are cut into pieces, so that little room is left at the
-    /// end of a page. Values of up to 8 KiB are in one piece as far as they take an 8th of a page.
+    /// The longest record is about a 16th of a page: longer values are cut into pieces, so that little room is left at the
+    /// end of a page.
     pub fn for_log(limit: usize, smallest: usize, factor: f64) -> Self {
         let pages = LOG_PAGES.iter().find(|&&(below, _)| limit < below);
         let page = page_of(limit / pages.map_or(1, |&(_, pages)| pages));
-        let largest = if cfg!(loom) {
-            page / 2
-        } else {
-            (page / 16).max((page / 8).min(9 << 10))
+        let largest = match page / LONGEST {
+            _ if cfg!(loom) => page / 2,
+            // A value of 8 KiB with its header.
+            8192 => 9 << 10,
+            largest => largest,
         };
         Self::of_page(page, largest, smallest, factor)
     }
@@ -170,8 +173,8 @@ mod tests {
     #[test]
     fn a_log_has_more_pages() {
         for (mib, page, largest) in [
-            (1, 16, 2 << 10),
-            (4, 64, 8 << 10),
+            (1, 16, 1 << 10),
+            (4, 32, 2 << 10),
             (16, 128, 9 << 10),
             (64, 256, 16 << 10),
             (1024, 1024, 64 << 10),
