@@ -38,7 +38,7 @@ pub struct EngineStats {
     pub untold: u64,
     /// Stores refused for want of memory.
     pub out_of_memory: u64,
-    /// Pages moved from one size class to another.
+    /// Pages moved from one size class to another, or, of a log, emptied.
     pub pages_moved: u64,
     /// Items looked at by the background sweep.
     pub swept: u64,

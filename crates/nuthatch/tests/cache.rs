@@ -284,9 +284,11 @@ fn without_eviction_a_full_cache_refuses() {
         assert!(cache.contains_key(number.to_le_bytes()));
     }
     assert_eq!(cache.stats().evictions, 0);
-    // An item that is overwritten makes room for itself only if its memory is free first; one that
-    // was removed does.
-    assert!(cache.invalidate(0_u32.to_le_bytes()));
+    // An item that is overwritten makes room for itself only if its memory is free first; those that
+    // were removed do. (Not one alone, if it is the index that is full: its slot may be out of reach.)
+    for number in 0..100_u32 {
+        assert!(cache.invalidate(number.to_le_bytes()));
+    }
     assert_eq!(cache.insert(b"late", [0; 100]), Ok(()));
 }
 

@@ -36,7 +36,10 @@ fn a_memory_limit_of_everything_is_refused() {
     for builder in [
         Cache::builder().memory_limit(usize::MAX),
         Cache::builder().memory_limit(usize::MAX / 2),
-        Cache::builder().memory_limit_max(usize::MAX),
+        // A lower limit has smaller pages, of which there is only so much address space for.
+        Cache::builder()
+            .memory_limit(256 * MIB)
+            .memory_limit_max(usize::MAX),
     ] {
         let error = builder.build().unwrap_err();
         assert!(matches!(error, BuildError::AddressSpace(_)), "{error:?}");

@@ -239,7 +239,7 @@ pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
         expired: count(Count::Expired),
         expired_unfetched: count(Count::ExpiredUnfetched),
         out_of_memory: count(Count::OutOfMemory),
-        pages_moved: store.pages_moved(),
+        pages_moved: store.pages_moved() + count(Count::PagesCleaned),
         swept: count(Count::Swept),
         lookups: count(Count::Lookups) + usual_hits + count(Count::FastMisses),
         lookup_hits: count(Count::Hits) + usual_hits,

@@ -293,7 +293,9 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                     }
                 },
             );
-            self.log.policy.note_sizes(store, items, bytes);
+            if self.engine.evicts() {
+                self.log.policy.note_sizes(store, items, bytes);
+            }
             for record in run.iter().flatten() {
                 self.clean_record(cleaning, record);
             }

@@ -30,6 +30,10 @@ const PROBATION: usize = 10;
 /// Uses that take an item from the probation queue to the main one.
 const PROMOTE_AT: u8 = 2;
 
+/// One use does when so many parts of the pages, in 64ths, were cleaned in the probation queue since one was in the main
+/// queue: or else, where each item is used once and then never, the main queue would keep for ever what nobody wants.
+const AGED: usize = 1;
+
 /// A page is cleaned for its gaps if no more than this part of it is in use.
 const COMPACT_AT: usize = 48;
 
@@ -70,6 +74,10 @@ pub struct S3Fifo {
     pub ghosts: Ghosts,
     /// Bytes of an item in the pages cleaned lately.
     mean: AtomicUsize,
+    /// Pages cleaned in the probation queue since one was in the main queue.
+    since_main: AtomicUsize,
+    /// How many of them are enough.
+    aged_at: AtomicUsize,
 }
 
 impl S3Fifo {
@@ -78,7 +86,31 @@ impl S3Fifo {
         Ok(Self {
             ghosts: Ghosts::reserve(limit / GHOSTS_SHARE)?,
             mean: AtomicUsize::new(0),
+            since_main: AtomicUsize::new(0),
+            aged_at: AtomicUsize::new(usize::MAX),
         })
+    }
+
+    /// A page of a queue is cleaned, of so many pages in all. The queues' lock is held.
+    pub fn note_cleaning(&self, queue: Queue, pages: usize) {
+        // Relaxed, here and below: written under a lock, and a hint for those who do not hold it.
+        let since = match queue {
+            Queue::Probation => self.since_main.load(Ordering::Relaxed) + 1,
+            Queue::Main => 0,
+        };
+        self.since_main.store(since, Ordering::Relaxed);
+        let aged_at = (pages * AGED).div_ceil(UNIT);
+        self.aged_at.store(aged_at, Ordering::Relaxed);
+    }
+
+    /// Uses that take an item out of the probation queue now.
+    fn promote_at(&self) -> u8 {
+        let since = self.since_main.load(Ordering::Relaxed);
+        if since > self.aged_at.load(Ordering::Relaxed) {
+            1
+        } else {
+            PROMOTE_AT
+        }
     }
 
     /// How the queues are to be.
@@ -100,7 +132,7 @@ impl S3Fifo {
 
     /// Uses that are left to an item that stays, or `None` if it leaves.
     pub fn judge(&self, queue: Queue, uses: u8, bytes: usize, rigour: Rigour) -> Option<u8> {
-        let fails = queue == Queue::Probation && uses < PROMOTE_AT;
+        let fails = queue == Queue::Probation && uses < self.promote_at();
         if rigour == Rigour::AllLeave || fails {
             return None;
         }

@@ -83,7 +83,7 @@ impl Stream {
 const CLEANERS: usize = if cfg!(loom) { 1 } else { 4 };
 
 /// Pages that only a cleaning may take, so that it can go on.
-const RESERVE: usize = 1;
+pub const RESERVE: usize = 1;
 
 /// Free pages, beyond the reserve, below which those who append clean.
 const FREE_MIN: usize = 1;
@@ -372,7 +372,10 @@ impl Log {
         // Pages in which something is read in place are tried again only if there is no other.
         let tries = [false, true].into_iter();
         let mut tries = tries.flat_map(|stuck| first.map(|queue| (queue, stuck)));
-        tries.find_map(|(queue, stuck)| self.take_oldest(&mut queues, queue, stuck))
+        let cleaning =
+            tries.find_map(|(queue, stuck)| self.take_oldest(&mut queues, queue, stuck))?;
+        self.policy.note_cleaning(cleaning.queue, total);
+        Some(cleaning)
     }
 
     /// The page with the fewest words in use, if so few are that it pays to move them.

@@ -132,7 +132,9 @@ impl Store {
         let page_cost = page + Recency::bytes_for(page_words, true) + PAGE_STATE;
         let pages = limit_max.max(limit) / page;
         let log = Log::new(limit, pages, page_words)?;
-        Self::reserve(limit, sizes, 0, pages, page_cost, Some(log))
+        let store = Self::reserve(limit, sizes, 0, pages, page_cost, Some(log))?;
+        store.pool().keep_back(crate::log::RESERVE);
+        Ok(store)
     }
 
     fn reserve(

@@ -8,6 +8,8 @@ pub struct Pool {
     page_cost: usize,
     /// Bytes taken by others than pages (the index).
     charged: usize,
+    /// Bytes that nothing but pages may take.
+    kept_back: usize,
     /// Bytes that the index waits for: classes get no page before it has them.
     earmarked: usize,
     /// The limit was lowered below what was in use, and has not been reached yet.
@@ -30,6 +32,7 @@ impl Pool {
             limit,
             page_cost,
             charged: 0,
+            kept_back: 0,
             earmarked: 0,
             shrinking: false,
             used_pages: 0,
@@ -104,12 +107,17 @@ impl Pool {
 
     /// Takes bytes for something other than pages, unless that would pass the limit.
     pub fn charge(&mut self, bytes: usize) -> bool {
-        let fits = self.used() + bytes <= self.limit;
+        let fits = self.used() + bytes + self.kept_back <= self.limit;
         if fits {
             self.charged += bytes;
             self.earmarked = 0;
         }
         fits
+    }
+
+    /// Keeps so many pages back from whatever else takes bytes.
+    pub fn keep_back(&mut self, pages: usize) {
+        self.kept_back = pages * self.page_cost;
     }
 
     /// Takes bytes for what must be there now that memory is short: the limit is kept again once pages came back.
