@@ -39,6 +39,10 @@ const PATIENCE_ITEMS: usize = 2;
 /// Pages of which all may leave, at most, for one piece of memory.
 const PAGES_MAX: usize = 64;
 
+/// A page of which something is being read in place costs one part in so many of one that is emptied: there may be many
+/// of them before the first that can be.
+const STUCK_COST: usize = 16;
+
 /// Records whose buckets are loaded side by side.
 const RUN: usize = if cfg!(loom) { 2 } else { 16 };
 
@@ -200,8 +204,10 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                 Rigour::AllLeave
             };
             match self.clean(self.log.page_words()) {
-                Step::Freed(looked) | Step::Looked(looked) => words += looked.max(1),
-                Step::Stuck => words += self.log.page_words(),
+                // What is left of the page is looked at in the next step.
+                Step::Looked(_) => {}
+                Step::Freed(_) => words += self.log.page_words(),
+                Step::Stuck => words += self.log.page_words() / STUCK_COST,
                 Step::Elsewhere => {
                     spin(waited);
                     waited += 1;
@@ -316,6 +322,9 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         if !met.header.is_item() {
             return self.clean_segment(cleaning, met);
         }
+        if self.engine.store().pins.is_pinned(met.chunk) {
+            return;
+        }
         if !self.engine.is_live(&met.header, self.now) {
             let (engine, now) = (self.engine, self.now);
             self.remove_met(met, |header| !engine.is_live(header, now));
@@ -371,6 +380,10 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     /// place; false if there is no room for it.
     fn keep(&self, cleaning: &Cleaning, met: &Met, uses: u8) -> bool {
         let store = self.engine.store();
+        // A look without the lock spares the copy; under the lock it is asked again.
+        if store.pins.is_pinned(met.chunk) {
+            return true;
+        }
         let shape = met.header.shape(store.chunk_max());
         let Some(to) = self.room_for_kept(cleaning, shape.head_bytes(), Some(&shape)) else {
             return false;
@@ -419,6 +432,9 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         let Some(head) = self.head_of(met) else {
             return;
         };
+        if store.pins.is_pinned(head.chunk) {
+            return;
+        }
         let bytes = head.header.shape(store.chunk_max()).total_bytes();
         let uses = store.recency.uses(head.chunk);
         let queue = self.log.queue_of(head.chunk);

@@ -79,7 +79,7 @@ impl<T> Pins<T> {
         }
     }
 
-    /// True if somebody reads the item in place. The caller holds the lock of its buckets.
+    /// True if somebody reads the item in place: for sure if the caller holds the lock of its buckets.
     pub fn is_pinned(&self, chunk: Chunk) -> bool {
         // Acquire: as in `release`. A 0 is true for this item as long as the lock is held.
         self.count.load(Ordering::Acquire) != 0 && self.lock().contains_key(&chunk)
