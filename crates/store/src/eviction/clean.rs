@@ -49,8 +49,13 @@ const RUN: usize = if cfg!(loom) { 2 } else { 16 };
 /// Records that a store which may evict nothing looks at for expired ones.
 const SWEPT_MAX: usize = 1 << 14;
 
-/// Words at a record's start that may change while it is linked: the header, and the digits behind the key.
-const CHANGED_MAX: usize = (HEADER_WIDE + KEY_LEN_MAX + DIGITS_MAX).div_ceil(WORD) + 1;
+/// Words at a record's start that may change while it is linked: the header, and the digits behind the key. (Models have
+/// keys of 8 bytes, and change numbers of up to 8 digits behind a narrow header.)
+const CHANGED_MAX: usize = if cfg!(loom) {
+    HEADER_WIDE / WORD
+} else {
+    (HEADER_WIDE + KEY_LEN_MAX + DIGITS_MAX).div_ceil(WORD) + 1
+};
 
 /// How a step of cleaning ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +191,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     #[cold]
     fn append(&mut self, stream: Stream, bytes: usize, whole: Option<&Shape>) -> Option<Appended> {
         let mut words = 0;
+        // Without eviction a page in which something is left is all that there is to clean.
         let mut in_vain = 0;
         let mut waited = 0;
         let largest = self.engine.item_size_max() / WORD;
@@ -207,12 +213,14 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                 // What is left of the page is looked at in the next step.
                 Step::Looked(_) => {}
                 Step::Freed(_) => words += self.log.page_words(),
-                Step::Stuck => words += self.log.page_words() / STUCK_COST,
+                Step::Stuck if self.engine.evicts() => {
+                    words += self.log.page_words() / STUCK_COST;
+                }
                 Step::Elsewhere => {
                     spin(waited);
                     waited += 1;
                 }
-                Step::Nothing => {
+                Step::Stuck | Step::Nothing => {
                     in_vain += 1;
                     if in_vain > 2 {
                         return None;

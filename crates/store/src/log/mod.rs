@@ -359,8 +359,14 @@ impl Log {
         if let Some(cleaning) = self.emptiest(&mut queues, plan) {
             return Some(cleaning);
         }
+        // Pages in which something was left, because it was read in place, are tried again only if there is no other.
         if !plan.evicts {
-            return None;
+            let gaps = |page: &u32| self.pages.held(*page).words() < self.pages.end(*page);
+            let stuck = self.take_oldest(&mut queues, Queue::Main, true, gaps)?;
+            return Some(Cleaning {
+                compacts: true,
+                ..stuck
+            });
         }
         let total: usize = queues.pages.iter().map(VecDeque::len).sum();
         let [probation, main] = [Queue::Probation, Queue::Main];
@@ -369,11 +375,10 @@ impl Log {
         } else {
             [main, probation]
         };
-        // Pages in which something is read in place are tried again only if there is no other.
         let tries = [false, true].into_iter();
         let mut tries = tries.flat_map(|stuck| first.map(|queue| (queue, stuck)));
-        let cleaning =
-            tries.find_map(|(queue, stuck)| self.take_oldest(&mut queues, queue, stuck))?;
+        let cleaning = tries
+            .find_map(|(queue, stuck)| self.take_oldest(&mut queues, queue, stuck, |_| true))?;
         self.policy.note_cleaning(cleaning.queue, total);
         Some(cleaning)
     }
@@ -406,13 +411,20 @@ impl Log {
         })
     }
 
-    /// The oldest page of a queue that can be cleaned; of those in which something was left only if `stuck`.
-    fn take_oldest(&self, queues: &mut Queues, queue: Queue, stuck: bool) -> Option<Cleaning> {
+    /// The oldest page of a queue that can be cleaned, and pays; of those in which something was left only if `stuck`.
+    fn take_oldest(
+        &self,
+        queues: &mut Queues,
+        queue: Queue,
+        stuck: bool,
+        pays: impl Fn(&u32) -> bool,
+    ) -> Option<Cleaning> {
         let pages = &mut queues.pages[queue as usize];
         let ready = |&page: &u32| {
             self.pages.is_closed(page)
                 && self.pages.held(page).private() == 0
                 && (stuck || !self.pages.is_stuck(page))
+                && pays(&page)
         };
         let at = pages.iter().position(ready)?;
         let page = pages.remove(at)?;
@@ -444,9 +456,10 @@ impl Log {
     /// something could not be moved, it stays, as the newest of its queue. True if the page is free.
     pub fn finish_cleaning(&self, store: &Store, cleaning: &Cleaning) -> bool {
         let page = cleaning.page;
-        if self.pages.held(page).words() > 0 {
+        let held = self.pages.held(page);
+        if held.words() > 0 {
             let mut queues = self.queues();
-            self.pages.note_stuck(page);
+            self.pages.note_stuck(page, held);
             queues.pages[cleaning.queue as usize].push_back(page);
             return false;
         }

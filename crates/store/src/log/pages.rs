@@ -125,11 +125,10 @@ impl Pages {
         Held(self.of(page)[HELD].load(Ordering::Acquire))
     }
 
-    /// A cleaning left something in the page. The queues' lock is held.
-    pub fn note_stuck(&self, page: u32) {
+    /// A cleaning left so much in the page. The queues' lock is held.
+    pub fn note_stuck(&self, page: u32, held: Held) {
         // Relaxed, here and below: a hint for the choice of a page.
-        let held = self.held(page).0;
-        self.of(page)[STUCK].store(held + 1, Ordering::Relaxed);
+        self.of(page)[STUCK].store(held.0 + 1, Ordering::Relaxed);
     }
 
     /// True if a cleaning left something in the page, and nothing of that has been freed since.

@@ -13,6 +13,7 @@ mod buckets;
 mod chained;
 mod engine;
 mod growth;
+mod moves;
 mod partition;
 mod paths;
 mod pins;

@@ -30,6 +30,19 @@ impl Variant for OneSlot {
     const MAY_LOG: bool = false;
 }
 
+/// Buckets of two slots, and items in a log.
+#[derive(Default)]
+pub struct InLog;
+
+impl Variant for InLog {
+    const NAME: &'static str = "model in a log";
+    const SLOTS: usize = 2;
+    const TAG_BITS: u32 = 16;
+    const ONE_WRITER: bool = false;
+    const SEARCH: Search = Search::BreadthFirst { slots: 8 };
+    const MAY_LOG: bool = true;
+}
+
 pub type Model = Cuckoo<OneSlot>;
 pub type OurHandle = CuckooHandle<OneSlot>;
 
