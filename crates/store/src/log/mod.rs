@@ -80,7 +80,7 @@ impl Stream {
 }
 
 /// Threads that clean at the same time at most.
-const CLEANERS: usize = if cfg!(loom) { 1 } else { 4 };
+const CLEANERS: usize = if cfg!(loom) { 2 } else { 4 };
 
 /// Pages that only a cleaning may take, so that it can go on.
 pub const RESERVE: usize = 1;

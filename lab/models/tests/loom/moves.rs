@@ -1,18 +1,24 @@
 //! Items in a log, which a cleaning moves from page to page while others read, write and remove them.
 //!
-//! A page has 32 words, and the longest record half of them. All models but those of eviction begin with a log that
-//! evicts nothing and is full: a store then cleans the page that has a gap, and moves what else lies there.
+//! A page has 32 words, and the longest record half of them. Most models begin with a log that evicts nothing
+//! and is full: a store then cleans the page that has a gap, and moves what else lies there.
 
 use std::sync::Arc;
 
 use loom::thread;
 use nuthatch_cuckoo::handle::CuckooHandle;
+use nuthatch_cuckoo::index::Index;
+use nuthatch_cuckoo::layout::Slot;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
     Engine, Expiry, Handle, Key, Op, Read, Reply, Reservation, Store, Time, Value,
 };
 
 use nuthatch_engine::stats::LogStats;
+use nuthatch_store::item::{Fields, Header, Shape};
+use nuthatch_store::log::Stream;
+use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::slab::sizes::Sizes;
 
 use crate::world::*;
 
@@ -373,4 +379,279 @@ fn a_large_value_that_moves_is_removed() {
             assert_eq!(read_large(handle), None);
         });
     }
+}
+
+/// Of what is evicted below.
+const VICTIM: u64 = 7;
+
+/// A log that evicts, and is short of pages as soon as another item comes: then a page is cleaned in which the subject
+/// lies, which was used, and what was not. A key that is not there.
+fn short() -> Full {
+    let engine = engine(4, true);
+    let mut handle = engine.handle();
+    let [victim, rest, others @ ..] = fillers();
+    set(&mut handle, victim, VICTIM);
+    set_bytes(&mut handle, subject(), b"8");
+    assert_eq!(get_bytes(&mut handle), b"8");
+    set_bytes(&mut handle, rest, &[1; 32]);
+    for key in &others[..3] {
+        set_bytes(&mut handle, *key, &[1; HALF]);
+    }
+    assert_eq!(
+        (engine.stats().evictions, log_stats(&engine).pages_cleaned),
+        (0, 0)
+    );
+    Full {
+        engine,
+        handle,
+        next: others[4],
+    }
+}
+
+/// A store that evicts and moves beside another thread.
+fn beside_eviction<T: 'static>(
+    preemptions: usize,
+    other: impl Fn(&mut LogHandle) -> T + Copy + Send + Sync + 'static,
+    after: impl Fn(&mut LogHandle, T) + Send + Sync + 'static,
+) {
+    model(preemptions, move || {
+        let Full {
+            engine,
+            mut handle,
+            next,
+        } = short();
+        let mut beside = engine.handle();
+        let thread = thread::spawn(move || other(&mut beside));
+        set_bytes(&mut handle, next, &[2; HALF]);
+        after(&mut handle, thread.join().unwrap());
+        assert_eq!(get(&mut handle, fillers()[0]), None);
+        assert_ne!(log_stats(&engine).bytes_moved, 0);
+        audit(&engine);
+    });
+}
+
+/// MemC3 section 4, store 2: what leaves is removed by a client at the same time, and freed once.
+#[test]
+fn a_victim_is_removed_or_evicted() {
+    let remove = |handle: &mut LogHandle| delete(handle, fillers()[0]);
+    beside_eviction(3, remove, |handle, removed| {
+        let evictions = handle.engine().stats().evictions;
+        // The rest of the page leaves in any case.
+        assert_eq!(evictions + u64::from(removed), 3);
+        assert_eq!(increment(handle, subject()), 9);
+    });
+}
+
+/// Log 5: what stays is changed beside the eviction, or moves before or behind that.
+#[test]
+fn what_stays_is_counted_up_beside_an_eviction() {
+    let count = |handle: &mut LogHandle| increment(handle, subject());
+    beside_eviction(3, count, |handle, sum| {
+        assert_eq!((sum, increment(handle, subject())), (9, 10));
+    });
+}
+
+/// Log 3 and 4: two threads store, evict and move.
+#[test]
+fn two_threads_evict() {
+    let store = |handle: &mut LogHandle| set_bytes(handle, fillers()[6], &[3; HALF]);
+    beside_eviction(1, store, |handle, ()| {
+        assert_eq!(increment(handle, subject()), 9);
+    });
+}
+
+/// One step that a move leaves out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// None.
+    Whole,
+    /// All that may change is copied before the lock is taken, and not again under it.
+    CopiesBefore,
+    /// The lock is released as if nothing had changed.
+    KeepsVersions,
+}
+
+/// One item with a value of one word, or of one segment of two words, and the place that it, or its segment, moves to.
+struct Steps {
+    store: nuthatch_store::slab::Store,
+    index: Index<InLog>,
+    shape: Shape,
+    head: Chunk,
+    to: Chunk,
+}
+
+/// The item's.
+const HASH: u64 = 5 << 40;
+
+impl Steps {
+    fn new(segment: Option<usize>) -> Arc<Self> {
+        let sizes = Sizes::for_log(1024, 64, 2.0);
+        let store = nuthatch_store::slab::Store::log(1024, 1024, sizes).unwrap();
+        let shape = Shape {
+            key_len: 8,
+            value_len: 8,
+            wide: segment.is_some(),
+            segment,
+        };
+        let append = |bytes, whole: Option<&Shape>| {
+            let log = store.log.as_ref().unwrap();
+            log.append(&store, Stream::Kept, bytes, whole, false)
+                .unwrap()
+                .chunk
+        };
+        let obtain = |bytes, whole: Option<&Shape>| Some(append(bytes, whole));
+        let head = store.allocate_item(&shape, obtain).unwrap();
+        store.write_value(head, &shape, 0, &7_u64.to_le_bytes());
+        let fields = Fields {
+            flags: 0,
+            expiry: Expiry::Never,
+            sequence: 1,
+            cas: None,
+            stale: false,
+            won: false,
+        };
+        Header::new(&shape, &fields).store(&store.arena, head);
+        let to = append(32, None);
+        let index = Index::new(2, 2, 2).unwrap();
+        let locked = index.lock(&index.place(HASH));
+        let at = locked.free_slot().unwrap();
+        locked.store(at, Slot::new::<InLog>(locked.place.tag, head));
+        drop(locked);
+        Arc::new(Self {
+            store,
+            index,
+            shape,
+            head,
+            to,
+        })
+    }
+
+    /// Where the item lies.
+    fn chunk(&self, buckets: [u64; 2]) -> Chunk {
+        let found = self.index.first_match(buckets, self.index.place(HASH).tag);
+        found.expect("the item is in the index").chunk::<InLog>()
+    }
+
+    /// The value's word: of the item, or of its segment.
+    fn word(&self, chunk: Chunk) -> (Chunk, usize) {
+        match self.shape.segment {
+            Some(_) => (self.store.segment(chunk, &self.shape, 0), 2),
+            None => (chunk, 3),
+        }
+    }
+
+    /// The value, if nothing has changed meanwhile.
+    fn read(&self) -> Option<u64> {
+        let (snapshot, buckets) = self.index.begin(&self.index.place(HASH));
+        let (chunk, at) = self.word(self.chunk(buckets));
+        let number = self.store.arena.load(chunk, at);
+        self.index.unchanged(&snapshot).then_some(number)
+    }
+
+    fn count_up(&self) {
+        let locked = self.index.lock(&self.index.place(HASH));
+        let (chunk, at) = self.word(self.chunk([locked.first, locked.second]));
+        let number = self.store.arena.load(chunk, at);
+        self.store.arena.store(chunk, at, number + 1);
+        drop(locked);
+    }
+
+    fn move_all(&self, fault: Fault) {
+        let Self {
+            store, to, head, ..
+        } = self;
+        let from = if self.shape.segment.is_some() {
+            store.segment(*head, &self.shape, 0)
+        } else {
+            *head
+        };
+        let finish = || {
+            if self.shape.segment.is_some() {
+                assert!(store.finish_segment_move(*head, from, *to));
+            } else {
+                store.finish_move(from, *to);
+            }
+        };
+        if fault == Fault::CopiesBefore {
+            finish();
+        }
+        let locked = self.index.lock(&self.index.place(HASH));
+        if fault != Fault::CopiesBefore {
+            finish();
+        }
+        if self.shape.segment.is_none() {
+            let tag = locked.place.tag;
+            let at = locked.find(Slot::new::<InLog>(tag, from)).unwrap();
+            locked.store(at, Slot::new::<InLog>(tag, *to));
+        }
+        if fault == Fault::KeepsVersions {
+            locked.release_unmodified();
+        } else {
+            drop(locked);
+        }
+        // The next owner.
+        store.begin_fill();
+        for at in 0..4 {
+            store.arena.store(from, at, 9);
+        }
+    }
+}
+
+/// Data bytes of a segment.
+const SEGMENT: usize = 112;
+
+fn read_beside_a_move(segment: Option<usize>, fault: Fault) {
+    model(3, move || {
+        let steps = Steps::new(segment);
+        let reader = {
+            let steps = Arc::clone(&steps);
+            thread::spawn(move || assert_ne!(steps.read(), Some(9), "another's bytes"))
+        };
+        steps.move_all(fault);
+        reader.join().unwrap();
+        assert_eq!(steps.read(), Some(7));
+    });
+}
+
+/// Log 5, store 3: readers without a lock, who copy, see the value in the old place or in the new one.
+#[test]
+fn a_move_shows_no_bytes_of_the_next_owner() {
+    read_beside_a_move(None, Fault::Whole);
+}
+
+/// The same for a segment of a value that is copied.
+#[test]
+fn a_move_of_a_segment_shows_no_bytes_of_the_next_owner() {
+    read_beside_a_move(Some(SEGMENT), Fault::Whole);
+}
+
+#[test]
+#[should_panic(expected = "another's bytes")]
+fn canary_a_move_that_keeps_the_versions_is_not_noticed() {
+    read_beside_a_move(None, Fault::KeepsVersions);
+}
+
+fn count_beside_a_move(fault: Fault) {
+    model(3, move || {
+        let steps = Steps::new(None);
+        let counter = {
+            let steps = Arc::clone(&steps);
+            thread::spawn(move || steps.count_up())
+        };
+        steps.move_all(fault);
+        counter.join().unwrap();
+        assert_eq!(steps.read(), Some(8), "a change is lost");
+    });
+}
+
+/// Log 5: what changes under the lock is copied under it.
+#[test]
+fn a_move_loses_no_change() {
+    count_beside_a_move(Fault::Whole);
+}
+
+#[test]
+#[should_panic(expected = "a change is lost")]
+fn canary_a_move_that_copies_before_the_lock_loses_a_change() {
+    count_beside_a_move(Fault::CopiesBefore);
 }
