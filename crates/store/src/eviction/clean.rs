@@ -150,8 +150,7 @@ pub trait Cleans: Reclaim {
         if !self.store().pool().is_over() {
             return false;
         }
-        Cleaner::new(self, log, local, now).shrink(budget);
-        self.store().pool().is_over()
+        Cleaner::new(self, log, local, now).shrink(budget) && self.store().pool().is_over()
     }
 }
 
@@ -488,8 +487,8 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         })
     }
 
-    /// Cleans about `budget` records, as long as the limit is exceeded.
-    fn shrink(&mut self, budget: usize) {
+    /// Cleans about `budget` records, as long as the limit is exceeded. False if nothing can be cleaned now.
+    fn shrink(&mut self, budget: usize) -> bool {
         let mut left = budget * CHANGED_MAX;
         let mut pages = 0;
         while left > 0 && self.engine.store().pool().is_over() {
@@ -504,11 +503,12 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                     self.log.close_open();
                     left = left.saturating_sub(self.log.page_words());
                 }
-                Step::Stuck | Step::Elsewhere | Step::Nothing => break,
+                Step::Stuck | Step::Elsewhere | Step::Nothing => return false,
             }
             pages += 1;
             self.engine.tell_if_many(self.local);
         }
+        true
     }
 }
 

@@ -53,8 +53,8 @@ use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use crate::eviction::recency::Recency;
 use crate::item::{Header, SEGMENT_HEADER, Shape, record_words};
-use crate::log::Log;
 use crate::log::pages::PAGE_STATE;
+use crate::log::{Log, RESERVE};
 use arena::{Arena, Chunk, WORD};
 use class::{Class, PageState, Pages};
 use pins::Pins;
@@ -132,9 +132,7 @@ impl Store {
         let page_cost = page + Recency::bytes_for(page_words, true) + PAGE_STATE;
         let pages = limit_max.max(limit) / page;
         let log = Log::new(limit, pages, page_words)?;
-        let store = Self::reserve(limit, sizes, 0, pages, page_cost, Some(log))?;
-        store.pool().keep_back(crate::log::RESERVE);
-        Ok(store)
+        Self::reserve(limit, sizes, 0, pages, page_cost, Some(log))
     }
 
     fn reserve(
@@ -149,6 +147,10 @@ impl Store {
         let words = pages * page_words;
         let class = |class| Mutex::new(Class::new(page_words, sizes.chunk(class), front));
         let classes = (0..sizes.count()).map(class);
+        let mut pool = Pool::new(limit, pages as u32, page_cost);
+        if log.is_some() {
+            pool.keep_spare(RESERVE);
+        }
         Ok(Self {
             arena: Arena::reserve(words)?,
             recency: Recency::reserve(words, log.is_some())?,
@@ -156,7 +158,7 @@ impl Store {
             reserved: AtomicUsize::new(0),
             front,
             sweep: walk::Sweep::default(),
-            pool: Mutex::new(Pool::new(limit, pages as u32, page_cost)),
+            pool: Mutex::new(pool),
             classes: classes.collect(),
             pages: Pages::reserve(if log.is_some() { 0 } else { pages })?,
             log,

@@ -8,12 +8,14 @@ pub struct Pool {
     page_cost: usize,
     /// Bytes taken by others than pages (the index).
     charged: usize,
-    /// Bytes that nothing but pages may take.
-    kept_back: usize,
     /// Bytes that the index waits for: classes get no page before it has them.
     earmarked: usize,
+    /// Bytes that only [`Pool::take_last`] may take.
+    spare: usize,
     /// The limit was lowered below what was in use, and has not been reached yet.
     shrinking: bool,
+    /// Bytes up to which memory may be in use meanwhile, so that what stays can be moved together.
+    shrinking_from: usize,
     /// Pages that classes have.
     used_pages: usize,
     /// Pages that came back.
@@ -32,15 +34,21 @@ impl Pool {
             limit,
             page_cost,
             charged: 0,
-            kept_back: 0,
             earmarked: 0,
+            spare: 0,
             shrinking: false,
+            shrinking_from: 0,
             used_pages: 0,
             returned: Vec::new(),
             fresh: 0,
             warm: 0,
             pages_max,
         }
+    }
+
+    /// Keeps so many pages for [`Pool::take_last`], so that whoever moves what he keeps can always begin.
+    pub fn keep_spare(&mut self, pages: usize) {
+        self.spare = pages * self.page_cost;
     }
 
     /// A page for a class, unless that would pass the limit.
@@ -59,7 +67,12 @@ impl Pool {
 
     /// A page into which a log moves what it keeps, whoever else waits for memory: others come back for it.
     pub fn take_last(&mut self) -> Option<u32> {
-        if self.used() + self.page_cost > self.limit {
+        let most = if self.shrinking {
+            self.limit.max(self.shrinking_from)
+        } else {
+            self.limit
+        };
+        if self.used() + self.page_cost > most {
             return None;
         }
         self.take_any()
@@ -107,7 +120,7 @@ impl Pool {
 
     /// Takes bytes for something other than pages, unless that would pass the limit.
     pub fn charge(&mut self, bytes: usize) -> bool {
-        let fits = self.used() + bytes + self.kept_back <= self.limit;
+        let fits = self.used() + bytes + self.spare <= self.limit;
         if fits {
             self.charged += bytes;
             self.earmarked = 0;
@@ -115,20 +128,20 @@ impl Pool {
         fits
     }
 
-    /// Keeps so many pages back from whatever else takes bytes.
-    pub fn keep_back(&mut self, pages: usize) {
-        self.kept_back = pages * self.page_cost;
-    }
-
     /// Takes bytes for what must be there now that memory is short: the limit is kept again once pages came back.
     pub fn charge_first(&mut self, bytes: usize) {
         self.charged += bytes;
-        self.shrinking |= self.used() > self.limit;
+        self.note_excess();
+    }
+
+    fn note_excess(&mut self) {
+        self.shrinking = self.used() > self.limit;
+        self.shrinking_from = self.used() + self.spare;
     }
 
     /// The index waits for so many bytes: pages that come back are kept for it.
     pub fn earmark(&mut self, bytes: usize) {
-        self.earmarked = bytes;
+        self.earmarked = bytes + self.spare;
     }
 
     /// Pages that were ever given out.
@@ -178,7 +191,7 @@ impl Pool {
             ));
         }
         self.limit = limit;
-        self.shrinking = self.used() > limit;
+        self.note_excess();
         Ok(())
     }
 }
@@ -203,6 +216,22 @@ mod tests {
             (pool.next_to_warm(9), pool.next_to_warm(9)),
             (Some(3), None)
         );
+    }
+
+    #[test]
+    fn the_spare_page_is_for_what_is_moved() {
+        let mut pool = Pool::new(4 * PAGE, 10, PAGE);
+        pool.keep_spare(1);
+        assert!((0..3).all(|page| pool.take_sparing(1) == Some(page)));
+        assert_eq!(pool.take_sparing(1), None);
+        assert!(!pool.charge(1));
+        assert_eq!((pool.take_last(), pool.take_last()), (Some(3), None));
+        // Also while a lower limit is not reached yet.
+        assert!(pool.set_limit(2 * PAGE).is_ok());
+        assert_eq!((pool.take_last(), pool.take_last()), (Some(4), None));
+        (0..3).for_each(|page| pool.give_back(page));
+        assert!(pool.keeps_limit());
+        assert_eq!(pool.take_last(), None);
     }
 
     #[test]

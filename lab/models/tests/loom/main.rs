@@ -3,7 +3,8 @@
 //!
 //! They drive the engine itself through its seam, or, where one step is the subject, the functions
 //! of its parts; only sizes are smaller. Each test is named by its claim and cites the invariant of
-//! `cuckoo/mod.rs` ("cuckoo n"), `slab/mod.rs` ("store n"), `log/mod.rs` ("log n"), `stripes.rs` ("stripes n"), and so on. Tests
+//! `cuckoo/mod.rs` ("cuckoo n"), `slab/mod.rs` ("store n"), `log/mod.rs` ("log n"), `stripes.rs` ("stripes n"),
+//! and so on. Tests
 //! called canary take one protection away and must fail: so the models can. The writer is the thread
 //! that a model starts on, and readers are spawned: `crates/sync/tests/loom.rs` says why.
 #![cfg(loom)]

@@ -1,0 +1,377 @@
+//! Items in a log: what becomes of them while pages fill, are cleaned, given away and taken back.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
+
+use nuthatch_check::conformance::Client;
+use nuthatch_check::{AnyEngine, soak};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
+use nuthatch_engine::{Cursor, Engine, Handle, KeyHasher, Op, Removal, Reply, Store};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+const MIB: usize = 1 << 20;
+
+/// The longest value.
+const LONGEST: usize = 1_000_000;
+
+/// What values are cut from.
+static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut random = SmallRng::seed_from_u64(1);
+    (0..LONGEST + STAMPS).map(|_| random.random()).collect()
+});
+
+/// So many values of one length differ.
+const STAMPS: usize = 65_521;
+
+fn bytes(stamp: usize, len: usize) -> &'static [u8] {
+    &BYTES[stamp % STAMPS..][..len]
+}
+
+/// A client of an engine of so many MiB, whose keys always hash alike.
+fn client(mib: usize, evicts: bool) -> Client {
+    let config = CuckooConfig {
+        memory_limit: mib * MIB,
+        item_size_max: (mib * MIB / 2).min(2 * LONGEST),
+        evicts,
+        initial_items: Some(1000),
+        hasher: KeyHasher::seeded(1),
+        ..CuckooConfig::default()
+    };
+    let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
+    Client::new(AnyEngine::new(Arc::new(engine)))
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("key {number}").into_bytes()
+}
+
+/// Stores a value. False: there is no room.
+fn put(client: &mut Client, number: usize, store: Store<'_>) -> bool {
+    match client.store(&key(number), store) {
+        Reply::Stored(_) => true,
+        Reply::OutOfMemory => false,
+        other => panic!("a set was answered {other:?}"),
+    }
+}
+
+fn set(client: &mut Client, number: usize, stamp: usize, len: usize) -> bool {
+    put(client, number, Store::set(bytes(stamp, len)))
+}
+
+fn delete(client: &mut Client, number: usize) -> bool {
+    let removed = client.ask(&key(number), Op::Remove(Removal::default()));
+    removed.item().is_none() && format!("{removed:?}").contains("Removed")
+}
+
+/// True if a key's value is there; it is the one that was stored last then.
+fn holds(client: &mut Client, number: usize, stamp: usize, len: usize) -> bool {
+    let value = client.get(&key(number));
+    if let Some(value) = &value {
+        assert!(value == bytes(stamp, len), "a wrong value of key {number}");
+    }
+    value.is_some()
+}
+
+fn keeps_limit(client: &Client) {
+    let stats = client.engine.stats();
+    let (used, limit) = (stats.memory_used, stats.memory_limit);
+    assert!(used <= limit, "{used} bytes used of {limit}");
+}
+
+/// A length from 1 up to `most`, each order of magnitude as often as another.
+fn any_len(random: &mut SmallRng, most: usize) -> usize {
+    (most as f64).powf(random.random::<f64>()) as usize
+}
+
+/// Stores values of some length, one key after the other, until one is refused: how many there are.
+fn fill(client: &mut Client, from: usize, len: impl Fn(usize) -> usize) -> usize {
+    (from..)
+        .find(|&number| !set(client, number, number, len(number)))
+        .expect("there is an end")
+        - from
+}
+
+/// Gets, sets, deletes, touches and maintenance at random: no value is wrong, and the limit is kept.
+fn never_a_wrong_value(mib: usize, most: usize, keys: usize, operations: usize) {
+    let (mut client, mut random) = (client(mib, true), SmallRng::seed_from_u64(mib as u64));
+    let mut newest: HashMap<usize, (usize, usize)> = HashMap::new();
+    let mut hits = 0;
+    for stamp in 0..soak(operations) {
+        let number = random.random_range(0..keys);
+        match random.random_range(0..100) {
+            0..50 => match newest.get(&number) {
+                Some(&(stamp, len)) => hits += usize::from(holds(&mut client, number, stamp, len)),
+                None => assert_eq!(client.get(&key(number)), None),
+            },
+            50..90 => {
+                let len = any_len(&mut random, most);
+                assert!(
+                    set(&mut client, number, stamp, len),
+                    "{len} bytes are refused"
+                );
+                newest.insert(number, (stamp, len));
+            }
+            90..97 => {
+                delete(&mut client, number);
+                newest.remove(&number);
+            }
+            97 => {
+                let (len, expiry) = (any_len(&mut random, most), client.in_seconds(1));
+                let store = Store {
+                    expiry,
+                    ..Store::set(bytes(stamp, len))
+                };
+                assert!(put(&mut client, number, store), "{len} bytes are refused");
+                newest.insert(number, (stamp, len));
+            }
+            98 => {
+                client.handle.maintain(client.now, 100);
+            }
+            _ => {
+                client.wait(2);
+                // What had a second to live may be gone or not: it is not asked for its presence.
+            }
+        }
+        keeps_limit(&client);
+    }
+    let stats = client.engine.stats();
+    assert!(stats.evictions > 0 && hits > 0, "{hits} hits");
+    client.audit();
+}
+
+/// A million of them in a soak of 100.
+#[test]
+fn random_operations_on_values_of_all_lengths() {
+    never_a_wrong_value(16, LONGEST, 2_000, 10_000);
+}
+
+#[test]
+fn random_operations_in_the_smallest_memory() {
+    never_a_wrong_value(1, MIB / 4, 3_000, 20_000);
+}
+
+#[test]
+fn random_operations_on_short_values() {
+    never_a_wrong_value(2, 300, 60_000, 200_000);
+}
+
+/// Whoever only writes finds room, whatever he writes.
+#[test]
+fn an_adversary_who_only_writes_is_never_refused() {
+    type Adversary = fn(usize, &mut SmallRng) -> (usize, usize);
+    let adversaries: [(&str, Adversary); 5] = [
+        ("new keys of any length", |turn, random| {
+            (turn, any_len(random, MIB / 4))
+        }),
+        ("short and long by turns", |turn, _| {
+            (turn, [1, MIB / 3][turn % 2])
+        }),
+        ("the same keys, longer and longer", |turn, _| {
+            (turn % 50, 1 + 97 * turn % (MIB / 4))
+        }),
+        ("as long as may be", |turn, _| (turn, MIB / 2 - 100)),
+        ("just over what is in one piece", |turn, _| (turn, 2049)),
+    ];
+    for mib in [1, 2] {
+        for (name, adversary) in adversaries {
+            let (mut client, mut random) = (client(mib, true), SmallRng::seed_from_u64(7));
+            let mut left = soak(30) * MIB;
+            for turn in 0..soak(10_000) {
+                let (number, len) = adversary(turn, &mut random);
+                left = left.saturating_sub(len);
+                if left == 0 {
+                    break;
+                }
+                assert!(
+                    set(&mut client, number, turn, len),
+                    "{name}, {mib} MiB: {len} bytes"
+                );
+                assert!(
+                    holds(&mut client, number, turn, len),
+                    "{name}: the newest is gone"
+                );
+                keeps_limit(&client);
+            }
+            client.audit();
+        }
+    }
+}
+
+/// Without eviction gaps are filled again: of what was deleted nearly all can be stored once more, and nothing else
+/// leaves. (Of what lies in a dozen pieces, less: at the end of a page a piece's length may be lost.)
+#[test]
+fn gaps_are_filled_where_nothing_is_evicted() {
+    type Len = fn(usize) -> usize;
+    let lens: [(Len, usize); 4] = [
+        (|_| 100, 95),
+        (|number| number % 3000, 95),
+        (|_| 5_000, 95),
+        (|_| 100_000, 50),
+    ];
+    for (len, percent) in lens {
+        let mut client = client(4, false);
+        let mut there: Vec<_> = (0..fill(&mut client, 0, len)).collect();
+        for round in 0..3 {
+            let third: Vec<_> = there.iter().copied().skip(round).step_by(3).collect();
+            for &number in &third {
+                assert!(delete(&mut client, number));
+            }
+            client.audit();
+            there.retain(|number| third.binary_search(number).is_err());
+            let again = third
+                .iter()
+                .take_while(|&&number| set(&mut client, number, number, len(number)));
+            let again: Vec<_> = again.copied().collect();
+            let (of, wanted) = (third.len(), third.len() * percent / 100);
+            assert!(again.len() >= wanted, "{} of {of} fit again", again.len());
+            there.extend(again);
+            there.sort_unstable();
+            for &number in &there {
+                assert!(
+                    holds(&mut client, number, number, len(number)),
+                    "{number} is gone"
+                );
+            }
+            client.audit();
+            keeps_limit(&client);
+        }
+        assert_eq!(client.engine.stats().evictions, 0);
+    }
+}
+
+/// A walk meets each item that stays, at least once, while items around it come and go and pages are cleaned.
+#[test]
+fn a_walk_meets_what_moves() {
+    let mut client = client(2, false);
+    let len = |number: usize| 50 + number % 400;
+    let filled = fill(&mut client, 0, len);
+    let stays = |number: &usize| number.is_multiple_of(3);
+    let churned: Vec<_> = (0..filled).filter(|number| !stays(number)).collect();
+    for turn in 0..5 {
+        let mut met = HashSet::new();
+        let mut cursor = Some(Cursor::default());
+        let mut next = churned.iter().cycle().skip(turn * 1000);
+        while let Some(from) = cursor {
+            let now = client.now;
+            cursor = client.handle.visit(now, from, 20, &mut |visit| {
+                met.insert(visit.key.to_vec());
+            });
+            for &number in next.by_ref().take(10) {
+                delete(&mut client, number);
+            }
+            for &number in next.clone().take(10) {
+                // A place that is not its own; refused if another has its room.
+                delete(&mut client, number);
+                set(&mut client, number, turn, len(number + turn));
+            }
+        }
+        for number in (0..filled).filter(stays) {
+            assert!(met.contains(&key(number)), "key {number} was not met");
+        }
+    }
+    let log = client.engine.stats().log.expect("a log");
+    assert!(
+        log.bytes_moved as usize > MIB,
+        "{} bytes moved",
+        log.bytes_moved
+    );
+    client.audit();
+}
+
+/// What has expired makes room, by a sweep or when room is needed.
+#[test]
+fn pages_of_what_has_expired_are_used_again() {
+    for (evicts, sweeps) in [(false, false), (false, true), (true, true)] {
+        let mut client = client(2, evicts);
+        let (len, count) = (900, 1500);
+        for round in 0..4 {
+            let expiry = client.in_seconds(10);
+            for number in 0..count {
+                let store = Store {
+                    expiry,
+                    ..Store::set(bytes(number, len))
+                };
+                assert!(
+                    put(&mut client, round * count + number, store),
+                    "{round}, {number}"
+                );
+            }
+            client.wait(20);
+            if sweeps {
+                for _ in 0..100 {
+                    client.handle.maintain(client.now, 100);
+                }
+                assert_eq!(client.engine.stats().items, 0);
+            }
+            client.audit();
+        }
+        assert_eq!(client.engine.stats().evictions, 0, "evicts: {evicts}");
+    }
+}
+
+fn maintain(client: &mut Client) {
+    let turns = (0..10_000).find(|_| !client.handle.maintain(client.now, 100));
+    assert!(turns.is_some(), "maintenance has no end");
+}
+
+/// A limit that is lowered to what items need, and raised again, costs none of them; lowered further it is kept.
+#[test]
+fn items_outlive_a_limit_that_goes_down_and_up() {
+    for evicts in [true, false] {
+        let mut client = client(32, evicts);
+        let len = |number: usize| 1 + number * 37 % 5000;
+        let count = 2500;
+        let all = |client: &mut Client| {
+            (0..count)
+                .filter(|&number| holds(client, number, number, len(number)))
+                .count()
+        };
+        for number in 0..2 * count {
+            assert!(set(&mut client, number, number, len(number)));
+        }
+        for number in count..2 * count {
+            assert!(delete(&mut client, number));
+        }
+        for round in 0..3 {
+            client
+                .engine
+                .set_memory_limit(12 * MIB)
+                .expect("there is room");
+            maintain(&mut client);
+            keeps_limit(&client);
+            assert_eq!(
+                all(&mut client),
+                count,
+                "lowered, round {round}, evicts: {evicts}"
+            );
+            client
+                .engine
+                .set_memory_limit(32 * MIB)
+                .expect("it was so before");
+            for number in count..2 * count {
+                assert!(set(&mut client, number, number, len(number)));
+            }
+            assert_eq!(
+                all(&mut client),
+                count,
+                "raised, round {round}, evicts: {evicts}"
+            );
+            for number in count..2 * count {
+                assert!(delete(&mut client, number));
+            }
+            client.audit();
+        }
+        client
+            .engine
+            .set_memory_limit(5 * MIB)
+            .expect("there is room");
+        maintain(&mut client);
+        if evicts {
+            keeps_limit(&client);
+        }
+        let left = all(&mut client);
+        assert!(left > 0 && (evicts || left == count), "{left} of {count}");
+        client.audit();
+    }
+}
