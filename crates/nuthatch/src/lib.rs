@@ -78,11 +78,11 @@
 //! The [memory limit](Builder::memory_limit) bounds all that grows with the data. Address space for it is reserved when
 //! the cache is made; memory is taken as it is needed, and is given back when [the limit](Cache::set_memory_limit) is
 //! lowered or the cache dropped. An item takes its key, its value, 16 bytes of header and about 8 of the index,
-//! rounded up to a size class (a quarter apart); the largest is set by [`Builder::item_size_max`].
+//! rounded up to 8 bytes; the largest is set by [`Builder::item_size_max`].
 //!
-//! When memory is full, a store evicts items of its size class that were not used lately (CLOCK, an approximation of
-//! LRU), and memory moves from classes that are little used to those that need it. With
-//! [`evict(false)`](Builder::evict) the store is refused instead.
+//! When memory is full, a store evicts: new items that were not used twice, and others that were not used of late (two
+//! queues and ghosts, as S3-FIFO has them, whatever sizes items have). With [`evict(false)`](Builder::evict) the store
+//! is refused instead.
 //!
 //! [`Cache::stats`] tells what is there and what was evicted.
 //!
