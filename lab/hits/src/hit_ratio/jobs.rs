@@ -24,6 +24,8 @@ pub struct Jobs<'a> {
     /// So many at a time. A server and its client count as one: each waits for the other.
     pub threads: usize,
     pub progress: &'a Progress,
+    /// The only trace: then a server that starts in no size is an error. Others may have sizes that it takes.
+    pub alone: bool,
     /// Set when the run is interrupted.
     pub stop: &'a AtomicBool,
 }
@@ -67,7 +69,8 @@ impl Jobs<'_> {
             cell
         })?;
         let rows = entrants.iter().zip(cells.chunks(columns));
-        rows.map(|(entrant, cells)| row(entrant, cells)).collect()
+        rows.map(|(entrant, cells)| row(entrant, cells, self.alone))
+            .collect()
     }
 
     /// Calls `job` with each number below `count`, on several threads, and returns what came of each. The first error
@@ -144,9 +147,9 @@ impl Jobs<'_> {
     }
 }
 
-/// The row of a contender or server. Errors: the server starts in no size.
-fn row(entrant: &Entrant<'_>, cells: &[Cell]) -> Result<Row, Failure> {
-    let none = cells.iter().all(|cell| cell.note.is_some());
+/// The row of a contender or server. Errors: the server starts in no size of the only trace.
+fn row(entrant: &Entrant<'_>, cells: &[Cell], alone: bool) -> Result<Row, Failure> {
+    let none = alone && cells.iter().all(|cell| cell.note.is_some());
     if let (
         Entrant::Server(_),
         true,

@@ -148,6 +148,7 @@ fn replay(
         },
         threads,
         progress,
+        alone: options.traces.len() == 1,
         stop,
     };
     let rows = jobs.run(&options.policies, &options.spawn)?;
