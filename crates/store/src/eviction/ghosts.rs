@@ -39,13 +39,21 @@ impl Ghosts {
         })
     }
 
-    /// Makes room for about so many ghosts, as far as there is address space. Returns the bytes of it.
-    pub fn begin(&self, ghosts: usize) -> usize {
-        let wanted = ghosts.div_ceil(WORDS * LANES as usize);
-        let buckets = wanted.clamp(1, self.words.len() / WORDS);
+    /// Bytes for about so many ghosts, as far as there is address space.
+    pub fn bytes_for(&self, ghosts: usize) -> usize {
+        self.buckets_for(ghosts) * size_of::<[u64; WORDS]>()
+    }
+
+    /// Makes room for about so many ghosts, as far as there is address space.
+    pub fn begin(&self, ghosts: usize) {
         // Relaxed: a ghost that is looked for in another bucket than it lies in is a ghost less.
-        self.buckets.store(buckets, Ordering::Relaxed);
-        buckets * size_of::<[u64; WORDS]>()
+        self.buckets
+            .store(self.buckets_for(ghosts), Ordering::Relaxed);
+    }
+
+    fn buckets_for(&self, ghosts: usize) -> usize {
+        let wanted = ghosts.div_ceil(WORDS * LANES as usize);
+        wanted.clamp(1, self.words.len() / WORDS)
     }
 
     /// An item with this hash has left.
@@ -123,7 +131,8 @@ mod tests {
     #[test]
     fn a_ghost_is_met_once_and_the_oldest_go_first() {
         let ghosts = Ghosts::reserve(1 << 16).unwrap();
-        assert_eq!(ghosts.begin(8000), 16_000);
+        ghosts.begin(8000);
+        assert_eq!(ghosts.bytes(), 16_000);
         for number in 0..40_000 {
             ghosts.insert(hash(number));
         }
@@ -145,7 +154,8 @@ mod tests {
     #[test]
     fn there_is_no_more_than_was_reserved() {
         let ghosts = Ghosts::reserve(1000).unwrap();
-        assert_eq!(ghosts.begin(usize::MAX / 2), 992);
+        ghosts.begin(usize::MAX / 2);
+        assert_eq!(ghosts.bytes(), 992);
         ghosts.insert(u64::MAX);
         assert!(ghosts.take(u64::MAX) && !ghosts.take(u64::MAX));
     }

@@ -113,6 +113,19 @@ impl S3Fifo {
         }
     }
 
+    /// Makes room for the ghosts, within the limit: pages that are cleaned meanwhile are kept for them.
+    #[cold]
+    fn begin(&self, store: &Store, mean: usize) {
+        let mut pool = store.pool();
+        let ghosts = pool.limit() / mean.max(1);
+        let bytes = self.ghosts.bytes_for(ghosts);
+        if pool.charge(bytes) {
+            self.ghosts.begin(ghosts);
+        } else {
+            pool.earmark(bytes);
+        }
+    }
+
     /// How the queues are to be.
     pub fn plan(&self, evicts: bool) -> Plan {
         Plan {
@@ -148,10 +161,8 @@ impl S3Fifo {
         let (old, new) = (self.mean.load(Ordering::Relaxed), bytes / items);
         let mean = if old == 0 { new } else { (7 * old + new) / 8 };
         self.mean.store(mean, Ordering::Relaxed);
-        if old == 0 {
-            let mut pool = store.pool();
-            let bytes = self.ghosts.begin(pool.limit() / mean.max(1));
-            pool.charge_first(bytes);
+        if self.ghosts.bytes() == 0 {
+            self.begin(store, mean);
         }
     }
 }

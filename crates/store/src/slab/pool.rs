@@ -128,18 +128,12 @@ impl Pool {
         fits
     }
 
-    /// Takes bytes for what must be there now that memory is short: the limit is kept again once pages came back.
-    pub fn charge_first(&mut self, bytes: usize) {
-        self.charged += bytes;
-        self.note_excess();
-    }
-
     fn note_excess(&mut self) {
         self.shrinking = self.used() > self.limit;
         self.shrinking_from = self.used() + self.spare;
     }
 
-    /// The index waits for so many bytes: pages that come back are kept for it.
+    /// The index, or who else, waits for so many bytes: pages that come back are kept for it.
     pub fn earmark(&mut self, bytes: usize) {
         self.earmarked = bytes + self.spare;
     }
