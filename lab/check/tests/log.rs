@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use nuthatch_check::conformance::Client;
 use nuthatch_check::{AnyEngine, soak};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
-use nuthatch_engine::{Cursor, Engine, Handle, KeyHasher, Op, Removal, Reply, Store};
+use nuthatch_engine::{Cursor, Engine, Handle, KeyHasher, Op, Read, Removal, Reply, Store};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -277,6 +277,58 @@ fn a_walk_meets_what_moves() {
         log.bytes_moved
     );
     client.audit();
+}
+
+/// The same where items are evicted: those that are used move to a page in which others came to lie before the walk began.
+#[test]
+fn a_walk_meets_what_is_kept() {
+    const LEN: usize = 300;
+    let mut kept = 0;
+    for before in 0..20 {
+        let mut client = client(1, true);
+        // A few are used: the page that they move to has room for long.
+        let mut keys = 0..;
+        let mut store = |client: &mut Client, count: usize| {
+            for number in keys.by_ref().take(count) {
+                assert!(set(client, number, number, LEN));
+                if number.is_multiple_of(20) {
+                    holds(client, number, number, LEN);
+                }
+            }
+        };
+        store(&mut client, 5000 + 20 * before);
+        let there = |client: &mut Client| {
+            let mut keys: Vec<_> = (0..8000).collect();
+            // Without a trace.
+            let look = Op::Read(Read {
+                value: false,
+                bump: false,
+                ..Read::default()
+            });
+            keys.retain(|&number| client.ask(&key(number), look).item().is_some());
+            keys
+        };
+        let first = there(&mut client);
+        let mut met = HashSet::new();
+        let mut cursor = Some(Cursor::default());
+        while let Some(from) = cursor {
+            let now = client.now;
+            cursor = client.handle.visit(now, from, 20, &mut |visit| {
+                met.insert(visit.key.to_vec());
+            });
+            store(&mut client, 1);
+        }
+        for number in there(&mut client) {
+            if first.binary_search(&number).is_ok() {
+                kept += 1;
+                assert!(
+                    met.contains(&key(number)),
+                    "{before}: key {number} was not met"
+                );
+            }
+        }
+    }
+    assert!(kept > 1000, "{kept} stayed");
 }
 
 /// What has expired makes room, by a sweep or when room is needed.

@@ -39,7 +39,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
-use nuthatch_sync::shim::{AtomicUsize, Ordering};
+use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::eviction::s3_fifo::{Plan, S3Fifo};
 use crate::item::{Header, Shape, record_words};
@@ -114,6 +114,8 @@ pub struct Log {
     streams: [Mutex<Open>; STREAMS],
     queues: Mutex<Queues>,
     cleanings: [Mutex<Option<Cleaning>>; CLEANERS],
+    /// The sequence of the newest page when a walk began last: what is moved since goes to newer ones.
+    walked: AtomicU64,
     /// Pages that can be taken without cleaning, the reserve included; as it was when somebody looked last.
     free: AtomicUsize,
     /// Who decides which items leave.
@@ -175,6 +177,7 @@ impl Log {
             streams: Default::default(),
             queues: Mutex::default(),
             cleanings: Default::default(),
+            walked: AtomicU64::new(0),
             free: AtomicUsize::new(usize::MAX),
             policy: S3Fifo::new(limit)?,
         })
@@ -215,20 +218,26 @@ impl Log {
     }
 
     /// Appends a gap for an item, or a piece of one, of so many bytes, which is the caller's. `whole` is the item's shape
-    /// if its header comes into it. A cleaning may take the `last` pages.
+    /// if its header comes into it. `moves`: for a record of a page that is being cleaned, which may take the last pages.
     pub fn append(
         &self,
         store: &Store,
         stream: Stream,
         bytes: usize,
         whole: Option<&Shape>,
-        last: bool,
+        moves: bool,
     ) -> Result<Appended, Full> {
         let words = record_words(bytes);
         debug_assert!(words <= self.page_words);
         let mut open = self.streams[stream as usize].lock();
-        let room =
-            |open: &Option<OpenPage>| open.is_some_and(|open| open.end + words <= self.page_words);
+        // Relaxed: a walk that begins at this moment may miss what is being moved, see `walk`.
+        let walked = self.walked.load(Ordering::Relaxed);
+        let room = |open: &Option<OpenPage>| {
+            open.is_some_and(|open| {
+                open.end + words <= self.page_words
+                    && (!moves || self.pages.sequence(open.page) > walked)
+            })
+        };
         // What is long goes to the older page, if it can: that page gets no other chance. What is short does not, or
         // the heads of many large values would gather there, and leave together.
         let long = words * LONG >= store.chunk_max() / WORD;
@@ -236,7 +245,7 @@ impl Log {
             [_, true] if long => 1,
             [true, _] => 0,
             [false, _] => {
-                self.open_page(store, stream, &mut open, last)?;
+                self.open_page(store, stream, &mut open, moves)?;
                 0
             }
         };
@@ -267,11 +276,11 @@ impl Log {
         store: &Store,
         stream: Stream,
         open: &mut Open,
-        last: bool,
+        moves: bool,
     ) -> Result<(), Full> {
         let page = {
             let mut pool = store.pool();
-            let page = if last {
+            let page = if moves {
                 pool.take_last()
             } else {
                 pool.take_sparing(RESERVE)

@@ -1,9 +1,10 @@
 //! Walks over the records of a log.
 //!
-//! A record stays where it is until its page is cleaned, and then it goes to a page that is newer than all others. So a
-//! walk in the order in which pages were opened meets each item that stays in the cache at least once.
+//! A record stays where it is until its page is cleaned, and then it goes to a page that was opened after all walks under
+//! way began. So a walk in the order in which pages were opened meets each item that stays in the cache at least once.
 
 use nuthatch_engine::Cursor;
+use nuthatch_sync::shim::Ordering;
 
 use super::Log;
 use crate::item::Header;
@@ -76,7 +77,8 @@ impl Log {
     /// Shows about `budget` records, and tells where to go on, or `None` at the end.
     ///
     /// A walk ends where the log ended twice its length ago, so that it ends also beside those who write faster. Meanwhile
-    /// an item would have to be moved more than once, always just before it is met, not to be seen.
+    /// an item would have to be moved more than once, always just before it is met, not to be seen; or to be on its way at
+    /// the moment at which the walk begins, and until that has passed its new place.
     pub fn walk(
         &self,
         store: &Store,
@@ -87,7 +89,9 @@ impl Log {
         let taken = store.pages_taken();
         let mut cursor = from;
         if cursor.end == 0 {
-            cursor.end = self.queues().sequence + u64::from(taken);
+            let newest = self.queues().sequence;
+            self.walked.store(newest, Ordering::Relaxed);
+            cursor.end = newest + u64::from(taken);
         }
         let word_mask = (1 << WORD_BITS) - 1;
         let (sequence, from) = (
