@@ -41,13 +41,13 @@ const PAGES_MAX: usize = 64;
 
 /// A page of which something is being read in place costs one part in so many of one that is emptied: there may be many
 /// of them before the first that can be.
-const STUCK_COST: usize = 16;
+const STUCK_COST: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// Records whose buckets are loaded side by side.
 const RUN: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// Records that a store which may evict nothing looks at for expired ones.
-const SWEPT_MAX: usize = 1 << 14;
+const SWEPT_MAX: usize = if cfg!(loom) { 8 } else { 1 << 14 };
 
 /// Words at a record's start that may change while it is linked: the header, and the digits behind the key. (Models have
 /// keys of 8 bytes, and change numbers of up to 8 digits behind a narrow header.)
