@@ -98,9 +98,9 @@ pub trait Handle: Send {
 
     /// Visits items: calls `visit` for up to about `budget` places and returns where to go on, or
     /// `None` at the end. Blocks nobody. An item that is neither changed nor evicted between the
-    /// first call and the last is visited at least once, and more often only if the engine moved it
-    /// meanwhile to make room; one that has expired or was flushed is not visited. Start with
-    /// `Cursor::default()`.
+    /// first call and the last is visited once. In an engine that moves items to make room, one that
+    /// was moved may be visited again, and one that was moved twice meanwhile may be missed. One that
+    /// has expired or was flushed is not visited. Start with `Cursor::default()`.
     fn visit(
         &mut self,
         now: Time,
