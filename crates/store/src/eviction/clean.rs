@@ -17,7 +17,7 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::spin;
 
 use super::reclaim::{PerThread, Reclaim};
-use super::s3_fifo::Rigour;
+use super::s3_fifo::{Plan, Rigour};
 use crate::count::Count;
 use crate::item::{HEADER_WIDE, Header, Shape};
 use crate::log::walk::PageWalk;
@@ -139,8 +139,12 @@ pub trait Cleans: Reclaim {
             Ok(appended) => appended,
             Err(Full) => Cleaner::new(self, log, local, now).append(stream, bytes, whole)?,
         };
-        if appended.due > 0 && log.is_short() && self.evicts() {
-            Cleaner::new(self, log, local, now).keep_pace(appended.due);
+        if appended.due > 0 {
+            if log.is_short() && self.evicts() {
+                Cleaner::new(self, log, local, now).keep_pace(appended.due);
+            } else if log.is_gappy() {
+                Cleaner::new(self, log, local, now).close_gaps(appended.due);
+            }
         }
         Some(appended.chunk)
     }
@@ -160,6 +164,7 @@ struct Cleaner<'a, E: Reclaim> {
     log: &'a Log,
     local: &'a mut E::Local,
     now: Time,
+    plan: Plan,
     rigour: Rigour,
 }
 
@@ -170,8 +175,17 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             log,
             local,
             now,
+            plan: log.policy.plan(engine.evicts()),
             rigour: Rigour::Usual,
         }
+    }
+
+    /// Moves items together, in proportion to what was appended, while memory is not short.
+    #[cold]
+    fn close_gaps(&mut self, appended: usize) {
+        self.plan = self.log.policy.plan_at_ease();
+        self.clean(PACE * appended);
+        self.engine.tell_if_many(self.local);
     }
 
     /// Cleans in proportion to what was appended.
@@ -245,8 +259,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
 
     /// Cleans about `budget` words.
     fn clean(&mut self, budget: usize) -> Step {
-        let plan = self.log.policy.plan(self.engine.evicts());
-        let mut work = match self.log.start_cleaning(&plan) {
+        let mut work = match self.log.start_cleaning(&self.plan) {
             Ok(work) => work,
             Err(Idle::Elsewhere) => return Step::Elsewhere,
             Err(Idle::Nothing) => return Step::Nothing,

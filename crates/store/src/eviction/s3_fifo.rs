@@ -40,6 +40,10 @@ const COMPACT_AT: usize = 48;
 /// The same in a store that evicts nothing: there is no other way to make room than to fill each gap.
 const COMPACT_AT_FULL: usize = UNIT;
 
+/// The same while memory is not short: then pages are cleaned only if half of all words are in no use, so that what is
+/// written over and over does not spread over all the memory there is.
+const COMPACT_AT_EASE: usize = 32;
+
 /// One part in so many of the memory is for ghosts, at most.
 const GHOSTS_SHARE: usize = 64;
 
@@ -101,6 +105,14 @@ impl S3Fifo {
         self.since_main.store(since, Ordering::Relaxed);
         let aged_at = (pages * AGED).div_ceil(UNIT);
         self.aged_at.store(aged_at, Ordering::Relaxed);
+    }
+
+    /// The same while memory is not short: nothing alive leaves.
+    pub fn plan_at_ease(&self) -> Plan {
+        Plan {
+            compact_at: COMPACT_AT_EASE,
+            ..self.plan(false)
+        }
     }
 
     /// Uses that take an item out of the probation queue now.

@@ -88,6 +88,9 @@ pub const RESERVE: usize = 1;
 /// Free pages, beyond the reserve, below which those who append clean.
 const FREE_MIN: usize = 1;
 
+/// Pages that may be full of gaps.
+const GAPPY_MIN: usize = if cfg!(loom) { usize::MAX >> 8 } else { 16 };
+
 /// A thread that appends cleans when so many words were appended since somebody did.
 const QUANTUM: usize = if cfg!(loom) { 1 } else { 64 };
 
@@ -118,6 +121,8 @@ pub struct Log {
     walked: AtomicU64,
     /// Pages that can be taken without cleaning, the reserve included; as it was when somebody looked last.
     free: AtomicUsize,
+    /// 1 if half of the words are gaps; as it was when the last page was opened.
+    gappy: AtomicUsize,
     /// Who decides which items leave.
     pub policy: S3Fifo,
 }
@@ -179,6 +184,7 @@ impl Log {
             cleanings: Default::default(),
             walked: AtomicU64::new(0),
             free: AtomicUsize::new(usize::MAX),
+            gappy: AtomicUsize::new(0),
             policy: S3Fifo::new(limit)?,
         })
     }
@@ -205,6 +211,23 @@ impl Log {
     pub fn is_short(&self) -> bool {
         // Relaxed, here and below: a hint.
         self.free.load(Ordering::Relaxed) < RESERVE + FREE_MIN
+    }
+
+    /// True if less than half of the words in the pages are in use, and it is more than a few pages.
+    #[inline]
+    pub fn is_gappy(&self) -> bool {
+        self.gappy.load(Ordering::Relaxed) != 0
+    }
+
+    fn note_gaps(&self, queues: &Queues) {
+        let pages = queues.pages.iter().flatten();
+        let held: usize = pages
+            .clone()
+            .map(|&page| self.pages.held(page).words())
+            .sum();
+        let words = pages.count() * self.page_words;
+        let gappy = words >= GAPPY_MIN * self.page_words && 2 * held < words;
+        self.gappy.store(usize::from(gappy), Ordering::Relaxed);
     }
 
     /// True if nothing can be appended before a page was cleaned.
@@ -294,6 +317,7 @@ impl Log {
             queues.sequence += 1;
             self.pages.open(page, queues.sequence, queue);
             queues.pages[queue as usize].push_back(page);
+            self.note_gaps(&queues);
         }
         let fresh = Some(OpenPage { page, end: 0 });
         let [newer, older] = std::mem::replace(&mut open.pages, [fresh, None]);
@@ -369,6 +393,10 @@ impl Log {
             return Some(cleaning);
         }
         // Pages in which something was left, because it was read in place, are tried again only if there is no other.
+        if plan.compact_at < plan.unit && !plan.evicts {
+            // Memory is not short.
+            return None;
+        }
         if !plan.evicts {
             let gaps = |page: &u32| self.pages.held(*page).words() < self.pages.end(*page);
             let stuck = self.take_oldest(&mut queues, Queue::Main, true, gaps)?;
