@@ -17,7 +17,7 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::spin;
 
 use super::reclaim::{PerThread, Reclaim};
-use super::s3_fifo::{Plan, Rigour};
+use super::s3_fifo::{Need, Plan, Rigour};
 use crate::count::Count;
 use crate::item::{HEADER_WIDE, Header, Shape};
 use crate::log::walk::PageWalk;
@@ -89,14 +89,14 @@ pub trait Cleans: Reclaim {
     /// goes where those are that were used.
     #[inline]
     fn stream_for(&self, local: &Self::Local, hash: u64, arriving: bool) -> (Stream, u8) {
-        let missed = match &self.store().log {
-            Some(log) => log.policy.ghosts.take(hash),
-            None => return (Stream::New, 0),
+        let Some(log) = &self.store().log else {
+            return (Stream::New, 0);
         };
         // Without eviction there is one queue, and one stream, so that each gap that is cleaned can be filled.
         if !self.evicts() {
             return (Stream::Kept, 0);
         }
+        let missed = log.policy.ghosts.take(hash);
         if missed {
             local.counters().one(Count::GhostHits);
         }
@@ -175,7 +175,11 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             log,
             local,
             now,
-            plan: log.policy.plan(engine.evicts()),
+            plan: log.policy.plan(if engine.evicts() {
+                Need::Room
+            } else {
+                Need::EveryGap
+            }),
             rigour: Rigour::Usual,
         }
     }
@@ -183,7 +187,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     /// Moves items together, in proportion to what was appended, while memory is not short.
     #[cold]
     fn close_gaps(&mut self, appended: usize) {
-        self.plan = self.log.policy.plan_at_ease();
+        self.plan = self.log.policy.plan(Need::Order);
         self.clean(PACE * appended);
         self.engine.tell_if_many(self.local);
     }
@@ -342,13 +346,12 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         if !met.header.is_item() {
             return self.clean_segment(cleaning, met);
         }
+        // A look without the lock, here and below, spares a copy; under the lock it is asked again.
         if self.engine.store().pins.is_pinned(met.chunk) {
             return;
         }
         if !self.engine.is_live(&met.header, self.now) {
-            let (engine, now) = (self.engine, self.now);
-            self.remove_met(met, |header| !engine.is_live(header, now));
-            return;
+            return self.remove_dead(met);
         }
         let uses = self.engine.store().recency.uses(met.chunk);
         let left = if cleaning.compacts {
@@ -386,6 +389,12 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         }
     }
 
+    /// Takes an item out that has expired or was flushed, unless that has changed.
+    fn remove_dead(&mut self, met: &Met) {
+        let (engine, now) = (self.engine, self.now);
+        self.remove_met(met, |header| !engine.is_live(header, now));
+    }
+
     /// Takes an item out of the index, and frees its memory. True if it was there.
     fn remove_met(&mut self, met: &Met, doomed: impl Fn(&Header) -> bool) -> bool {
         let Some(item) = self.engine.remove_hashed(met.hash, met.chunk, doomed) else {
@@ -400,10 +409,6 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     /// place; false if there is no room for it.
     fn keep(&self, cleaning: &Cleaning, met: &Met, uses: u8) -> bool {
         let store = self.engine.store();
-        // A look without the lock spares the copy; under the lock it is asked again.
-        if store.pins.is_pinned(met.chunk) {
-            return true;
-        }
         let shape = met.header.shape(store.chunk_max());
         let Some(to) = self.room_for_kept(cleaning, shape.head_bytes(), Some(&shape)) else {
             return false;
@@ -455,6 +460,9 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         if store.pins.is_pinned(head.chunk) {
             return;
         }
+        if !self.engine.is_live(&head.header, self.now) {
+            return self.remove_dead(&head);
+        }
         let bytes = head.header.shape(store.chunk_max()).total_bytes();
         let uses = store.recency.uses(head.chunk);
         let queue = self.log.queue_of(head.chunk);
@@ -469,10 +477,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                 .judge(queue, uses, bytes, self.rigour)
                 .is_some();
         let words = met.header.record_words(store.chunk_max());
-        if stays
-            && self.engine.is_live(&head.header, self.now)
-            && let Some(to) = self.room_for_kept(cleaning, words * WORD, None)
-        {
+        if stays && let Some(to) = self.room_for_kept(cleaning, words * WORD, None) {
             store.copy_constant(met.chunk, to, words);
             let moved = self
                 .engine
@@ -480,7 +485,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             self.settle_move(met.chunk, to, words, moved);
             return;
         }
-        if self.engine.evicts() || !self.engine.is_live(&head.header, self.now) {
+        if self.engine.evicts() {
             self.evict_met(queue, &head);
         }
     }

@@ -4,8 +4,9 @@
 //! the rest become ghosts; a ghost that comes back goes to the main queue at once. At the end of the main queue an
 //! item stays for each use since it came or was passed last. So a scan goes by without pushing out what is used.
 //!
-//! A use pays for an item of the usual size. One that takes several times as much stays only for two uses: in its place
-//! several others would be kept.
+//! A use pays for an item of the usual size. One that takes more than twice as much stays only for two uses: in its place
+//! several others would be kept. Where nothing is used twice, one use takes an item to the main queue now and then: or
+//! else that would keep for ever what was used once, and is not any more.
 //!
 //! Items are not moved one by one but a page at a time, when a page is cleaned. Where pages have many words that are no
 //! longer in use (of items that were deleted, replaced, or have expired), they are cleaned first, and nothing that is
@@ -31,14 +32,11 @@ const PROBATION: usize = 10;
 const PROMOTE_AT: u8 = 2;
 
 /// One use does when so many parts of the pages, in 64ths, were cleaned in the probation queue since one was in the main
-/// queue: or else, where each item is used once and then never, the main queue would keep for ever what nobody wants.
+/// queue.
 const AGED: usize = 1;
 
 /// A page is cleaned for its gaps if no more than this part of it is in use.
 const COMPACT_AT: usize = 48;
-
-/// The same in a store that evicts nothing: there is no other way to make room than to fill each gap.
-const COMPACT_AT_FULL: usize = UNIT;
 
 /// The same while memory is not short: then pages are cleaned only if half of all words are in no use, so that what is
 /// written over and over does not spread over all the memory there is.
@@ -53,14 +51,25 @@ const HEAVY: usize = 2;
 /// How the queues are to be, and when pages are cleaned.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
+    /// What a page is cleaned for.
+    pub need: Need,
     /// The whole, of which the others are parts.
     pub unit: usize,
     /// The probation queue's part of the pages.
     pub probation: usize,
     /// The part of a page that may be in use if it is cleaned for its gaps.
     pub compact_at: usize,
-    /// False: nothing alive leaves.
-    pub evicts: bool,
+}
+
+/// What a page is cleaned for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Memory is not short; the page has many gaps. Nothing alive leaves.
+    Order,
+    /// There is no other way to make room than to fill each gap, because nothing alive may leave.
+    EveryGap,
+    /// Memory is short, and items leave.
+    Room,
 }
 
 /// How strict a cleaning is.
@@ -95,6 +104,20 @@ impl S3Fifo {
         })
     }
 
+    /// How the queues are to be.
+    pub fn plan(&self, need: Need) -> Plan {
+        Plan {
+            need,
+            unit: UNIT,
+            probation: PROBATION,
+            compact_at: match need {
+                Need::Order => COMPACT_AT_EASE,
+                Need::EveryGap => UNIT,
+                Need::Room => COMPACT_AT,
+            },
+        }
+    }
+
     /// A page of a queue is cleaned, of so many pages in all. The queues' lock is held.
     pub fn note_cleaning(&self, queue: Queue, pages: usize) {
         // Relaxed, here and below: written under a lock, and a hint for those who do not hold it.
@@ -105,14 +128,6 @@ impl S3Fifo {
         self.since_main.store(since, Ordering::Relaxed);
         let aged_at = (pages * AGED).div_ceil(UNIT);
         self.aged_at.store(aged_at, Ordering::Relaxed);
-    }
-
-    /// The same while memory is not short: nothing alive leaves.
-    pub fn plan_at_ease(&self) -> Plan {
-        Plan {
-            compact_at: COMPACT_AT_EASE,
-            ..self.plan(false)
-        }
     }
 
     /// Uses that take an item out of the probation queue now.
@@ -138,18 +153,8 @@ impl S3Fifo {
         }
     }
 
-    /// How the queues are to be.
-    pub fn plan(&self, evicts: bool) -> Plan {
-        Plan {
-            unit: UNIT,
-            probation: PROBATION,
-            compact_at: if evicts { COMPACT_AT } else { COMPACT_AT_FULL },
-            evicts,
-        }
-    }
-
     /// Uses that an item of so many bytes pays for staying.
-    pub fn rent(&self, bytes: usize) -> u8 {
+    fn rent(&self, bytes: usize) -> u8 {
         // Relaxed: a statistic.
         let mean = self.mean.load(Ordering::Relaxed);
         if bytes > HEAVY * mean { USES_MAX } else { 1 }

@@ -8,7 +8,7 @@ use crate::slab::Store;
 use crate::slab::arena::Chunk;
 
 impl Log {
-    /// Checks the pages' counts, and that as many records are linked as the index refers to, or large values' heads.
+    /// Checks that each page is listed once, and recounts what it holds.
     pub fn audit(&self, store: &Store) -> Result<(), String> {
         let mut listed = HashSet::new();
         let queues = self.queues.lock();

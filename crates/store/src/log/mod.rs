@@ -41,7 +41,7 @@ use std::io;
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::eviction::s3_fifo::{Plan, S3Fifo};
+use crate::eviction::s3_fifo::{Need, Plan, S3Fifo};
 use crate::item::{Header, Shape, record_words};
 use crate::slab::Store;
 use crate::slab::arena::{Arena, Chunk, WORD};
@@ -88,7 +88,7 @@ pub const RESERVE: usize = 1;
 /// Free pages, beyond the reserve, below which those who append clean.
 const FREE_MIN: usize = 1;
 
-/// Pages that may be full of gaps.
+/// Fewer pages than this may have any number of gaps.
 const GAPPY_MIN: usize = if cfg!(loom) { usize::MAX >> 8 } else { 16 };
 
 /// A thread that appends cleans when so many words were appended since somebody did.
@@ -219,6 +219,7 @@ impl Log {
         self.gappy.load(Ordering::Relaxed) != 0
     }
 
+    /// Takes note of whether half of the words are gaps.
     fn note_gaps(&self, queues: &Queues) {
         let pages = queues.pages.iter().flatten();
         let held: usize = pages
@@ -385,7 +386,7 @@ impl Log {
     /// The page to clean next, by the policy. It leaves its queue until it was cleaned.
     fn choose(&self, plan: &Plan) -> Option<Cleaning> {
         let mut queues = self.queues();
-        if plan.evicts && !queues.divided {
+        if plan.need == Need::Room && !queues.divided {
             queues.divided = true;
             self.divide(&mut queues, plan);
         }
@@ -393,18 +394,22 @@ impl Log {
             return Some(cleaning);
         }
         // Pages in which something was left, because it was read in place, are tried again only if there is no other.
-        if plan.compact_at < plan.unit && !plan.evicts {
-            // Memory is not short.
-            return None;
+        match plan.need {
+            Need::Order => None,
+            Need::EveryGap => {
+                let gaps = |page: &u32| self.pages.held(*page).words() < self.pages.end(*page);
+                let stuck = self.take_oldest(&mut queues, Queue::Main, true, gaps)?;
+                Some(Cleaning {
+                    compacts: true,
+                    ..stuck
+                })
+            }
+            Need::Room => self.oldest(&mut queues, plan),
         }
-        if !plan.evicts {
-            let gaps = |page: &u32| self.pages.held(*page).words() < self.pages.end(*page);
-            let stuck = self.take_oldest(&mut queues, Queue::Main, true, gaps)?;
-            return Some(Cleaning {
-                compacts: true,
-                ..stuck
-            });
-        }
+    }
+
+    /// The oldest page of the queue that has more than its part, or else of the other.
+    fn oldest(&self, queues: &mut Queues, plan: &Plan) -> Option<Cleaning> {
         let total: usize = queues.pages.iter().map(VecDeque::len).sum();
         let [probation, main] = [Queue::Probation, Queue::Main];
         let first = if queues.pages[0].len() * plan.unit > total * plan.probation {
@@ -414,8 +419,8 @@ impl Log {
         };
         let tries = [false, true].into_iter();
         let mut tries = tries.flat_map(|stuck| first.map(|queue| (queue, stuck)));
-        let cleaning = tries
-            .find_map(|(queue, stuck)| self.take_oldest(&mut queues, queue, stuck, |_| true))?;
+        let cleaning =
+            tries.find_map(|(queue, stuck)| self.take_oldest(queues, queue, stuck, |_| true))?;
         self.policy.note_cleaning(cleaning.queue, total);
         Some(cleaning)
     }

@@ -16,7 +16,7 @@ const SEQUENCE: usize = 0;
 const END: usize = 1;
 /// Words of the records in use, and above them, from [`PRIVATE`] on, how many of these records are private.
 const HELD: usize = 2;
-/// The queue that it is in, and 1 more once nothing is appended any more.
+/// The queue that it is in, and [`CLOSED`].
 const STATE: usize = 3;
 /// [`HELD`] and 1 more when a cleaning left something in the page; 0: none did.
 const STUCK: usize = 4;

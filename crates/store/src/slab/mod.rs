@@ -21,12 +21,12 @@
 //! 3. Bytes of a chunk are written only by its owner, or, if it is linked, under the lock of its
 //!    buckets. Before an owner writes, it makes a Release fence: a late reader that sees the new
 //!    bytes also sees the version that was bumped when the chunk left the index.
-//! 4. Pages, recency bits and the index together never pass the limit (after it was lowered, as
+//! 4. Pages, recency bits, ghosts and the index together never pass the limit (after it was lowered, as
 //!    soon as enough pages are drained).
 //!
-//! Locks here (pool, class, pins, drain) are leaves: none is taken under another, except that a class
-//! may be looked at under the drain lock. The index's locks are never taken under any of them, and
-//! a listener is never called under one.
+//! Locks here (pool, class, pins, drain) are leaves: none is taken under another, except that a class may be looked
+//! at under the drain lock; a [log](crate::log) has an order of its own. The index's locks are never taken under
+//! any of them, and a listener is never called under one.
 
 pub mod arena;
 pub mod bytes;
