@@ -1,45 +1,14 @@
 //! Least recently used.
 
+use super::one_queue::Order;
 use super::queue::{Nodes, Queue};
-use super::{Policy, Room};
 
 /// Evicts what has not been asked for longest.
-pub struct Lru {
-    capacity: u64,
-    nodes: Nodes,
-    queue: Queue,
-}
+pub struct Lru;
 
-impl Lru {
-    /// An empty cache.
-    pub fn new(room: &Room<'_>) -> Self {
-        Self {
-            capacity: room.capacity,
-            nodes: Nodes::new(room.keys),
-            queue: Queue::new(1),
-        }
-    }
-}
-
-impl Policy for Lru {
-    fn request(&mut self, key: u32, charge: u32) -> bool {
-        if self.holds(key) {
-            self.queue.renew(&mut self.nodes, key);
-            return true;
-        }
-        if let Some(limit) = self.capacity.checked_sub(u64::from(charge)) {
-            self.queue.shrink(&mut self.nodes, limit);
-            self.queue.push(&mut self.nodes, key, charge);
-        }
-        false
-    }
-
-    fn used(&self) -> u64 {
-        self.queue.charge()
-    }
-
-    fn holds(&self, key: u32) -> bool {
-        self.queue.has(&self.nodes, key)
+impl Order for Lru {
+    fn hit(&mut self, nodes: &mut Nodes, queue: &mut Queue, key: u32) {
+        queue.renew(nodes, key);
     }
 }
 

@@ -13,6 +13,7 @@ mod heap;
 mod lirs;
 mod lru;
 mod name;
+mod one_queue;
 mod optimum;
 mod queue;
 mod s3fifo;

@@ -10,6 +10,7 @@ use super::fifo::Fifo;
 use super::gdsf::Gdsf;
 use super::lirs::{Lirs, LirsShape};
 use super::lru::Lru;
+use super::one_queue::OneQueue;
 use super::optimum::Optimum;
 use super::s3fifo::{S3Fifo, S3FifoShape};
 use super::sampled::{SampledLru, SampledShape};
@@ -73,15 +74,15 @@ impl PolicyName {
     /// A cache of this policy. Panics if it must know the future and `room` has none.
     pub fn build<'a>(&self, room: &Room<'a>) -> Box<dyn Policy + 'a> {
         match self.kind {
-            Kind::Fifo => Box::new(Fifo::new(room)),
-            Kind::Clock { bits } => Box::new(Clock::new(room, bits)),
-            Kind::Lru => Box::new(Lru::new(room)),
+            Kind::Fifo => Box::new(OneQueue::new(room, Fifo)),
+            Kind::Clock { bits } => Box::new(OneQueue::new(room, Clock::new(bits))),
+            Kind::Lru => Box::new(OneQueue::new(room, Lru)),
             Kind::SampledLru(shape) => Box::new(SampledLru::new(room, shape)),
             Kind::Slru(shape) => Box::new(Slru::new(room, shape)),
             Kind::TwoQ(shape) => Box::new(TwoQ::new(room, shape)),
             Kind::Arc => Box::new(Arc::new(room)),
             Kind::Lirs(shape) => Box::new(Lirs::new(room, shape)),
-            Kind::Sieve => Box::new(Sieve::new(room)),
+            Kind::Sieve => Box::new(OneQueue::new(room, Sieve::default())),
             Kind::S3Fifo(shape) => Box::new(S3Fifo::new(room, shape)),
             Kind::WTinyLfu { window, climbs } => Box::new(WTinyLfu::new(room, window, climbs)),
             Kind::Gdsf => Box::new(Gdsf::new(room)),
