@@ -534,8 +534,8 @@ impl Store {
     /// Copies what cannot change in a record while it is linked.
     fn copy_constant(&self, from: Chunk, to: Chunk, words: usize) {
         self.begin_fill();
-        for at in CHANGED_MAX..words {
-            self.arena.store(to, at, self.arena.load(from, at));
+        if words > CHANGED_MAX {
+            self.arena.copy(from, to, CHANGED_MAX..words);
         }
     }
 
@@ -550,10 +550,7 @@ impl Store {
         } else {
             words.min(CHANGED_MAX)
         };
-        // The first word last: until then it tells that nothing is there.
-        for at in (0..changed).rev() {
-            self.arena.store(to, at, self.arena.load(from, at));
-        }
+        self.arena.copy(from, to, 0..changed);
         if header.is_large() {
             let shape = header.shape(self.chunk_max());
             for index in 0..shape.segments() {
@@ -578,9 +575,7 @@ impl Store {
             return false;
         }
         let words = segment.record_words(self.chunk_max());
-        for at in (0..words.min(CHANGED_MAX)).rev() {
-            self.arena.store(to, at, self.arena.load(from, at));
-        }
+        self.arena.copy(from, to, 0..words.min(CHANGED_MAX));
         self.arena
             .store(head, shape.segments_start() / WORD + index, to.0);
         true

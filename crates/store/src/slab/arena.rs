@@ -5,6 +5,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use nuthatch_sync::shim::{AtomicU64, Ordering};
 
@@ -149,6 +150,17 @@ impl Arena {
         }
         if !rest.is_empty() {
             self.store(chunk, at + whole.len(), short(rest));
+        }
+    }
+
+    /// Copies words of one record to the same places of another, which the caller owns.
+    pub fn copy(&self, from: Chunk, to: Chunk, words: Range<usize>) {
+        let part = |chunk: Chunk| {
+            let start = chunk.0 as usize;
+            &self.words[start + words.start..start + words.end]
+        };
+        for (source, target) in part(from).iter().zip(part(to)) {
+            target.store(source.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
