@@ -1,0 +1,134 @@
+//! What a fabric is: OpenSHMEM 1.4's one-sided operations on words of 64 bits, and nothing else.
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+
+/// A place in symmetric memory: the number of a word, the same on every PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Address(pub u64);
+
+impl Address {
+    /// The place so many words on.
+    #[inline(always)]
+    pub const fn plus(self, words: usize) -> Self {
+        Self(self.0 + words as u64)
+    }
+}
+
+/// A PE does not answer any more. OpenSHMEM never says so: it ends the whole job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// Which one.
+    pub pe: usize,
+}
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PE {} is gone", self.pe)
+    }
+}
+
+impl std::error::Error for Gone {}
+
+/// Symmetric memory of this size cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoMemory {
+    /// Words that were asked for.
+    pub words: usize,
+    /// What can be done about it.
+    pub advice: String,
+}
+
+impl fmt::Display for NoMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mebibytes = (self.words * 8).div_ceil(1 << 20);
+        write!(
+            f,
+            "no {mebibytes} MiB of symmetric memory: {}",
+            self.advice
+        )
+    }
+}
+
+impl std::error::Error for NoMemory {}
+
+/// A PE's end of a fabric: one-sided operations on the symmetric memory of all PEs. Any thread of the PE may
+/// call it.
+///
+/// What is promised is what OpenSHMEM promises, and no more:
+///
+/// * A Put is on its way when the call returns. The words of one Put, and those of several, arrive in any order
+///   and at any time before [`quiet`](Fabric::quiet) returns.
+/// * [`fence`](Fabric::fence) puts all Puts and `set`s to a PE before those that follow to the same PE.
+/// * The words of one Get are read in any order. Each word is read whole.
+/// * The words that one atomic operation changes are changed by atomic operations only, or by somebody who has them
+///   to himself. `compare_swap`, `fetch_add`, `swap` and `fetch` are done when they return, behind what a fence had
+///   put before them.
+/// * The non-blocking operations work on this PE's own symmetric memory, so that no borrowed buffer is
+///   written behind its owner's back: what they read and write there is settled by `quiet`.
+///
+/// A PE loads and stores words of its own memory through [`local`](Fabric::local), and those of others that it can
+/// reach through [`direct`](Fabric::direct).
+pub trait Fabric: Send + Sync + 'static {
+    /// This PE's number.
+    fn pe(&self) -> usize;
+
+    /// How many PEs there are.
+    fn pes(&self) -> usize;
+
+    /// Zeroed symmetric memory. Collective: every PE asks for the same, in the same order.
+    fn allocate(&self, words: usize) -> Result<Address, NoMemory>;
+
+    /// Words of this PE's own memory. Panics if they were not allocated.
+    fn local(&self, at: Address, words: usize) -> &[AtomicU64];
+
+    /// Words of another PE's memory that this one can load and store, if it can.
+    fn direct(&self, pe: usize, at: Address, words: usize) -> Option<&[AtomicU64]>;
+
+    /// Writes words to a PE.
+    fn put(&self, pe: usize, to: Address, words: &[u64]) -> Result<(), Gone>;
+
+    /// Reads words of a PE; they are there when it returns.
+    fn get(&self, pe: usize, from: Address, into: &mut [u64]) -> Result<(), Gone>;
+
+    /// Writes words of this PE's own memory to a PE. They must stay as they are until [`quiet`](Fabric::quiet).
+    fn put_nbi(&self, pe: usize, to: Address, from: Address, words: usize) -> Result<(), Gone>;
+
+    /// Reads words of a PE into this PE's own memory, where they are after [`quiet`](Fabric::quiet).
+    fn get_nbi(&self, pe: usize, from: Address, into: Address, words: usize) -> Result<(), Gone>;
+
+    /// Stores `new` if the word is `expected`; returns what it was.
+    fn compare_swap(&self, pe: usize, at: Address, expected: u64, new: u64) -> Result<u64, Gone>;
+
+    /// Adds to a word; returns what it was.
+    fn fetch_add(&self, pe: usize, at: Address, by: u64) -> Result<u64, Gone>;
+
+    /// Stores a word; returns what it was.
+    fn swap(&self, pe: usize, at: Address, new: u64) -> Result<u64, Gone>;
+
+    /// Reads a word that others change by atomic operations.
+    fn fetch(&self, pe: usize, at: Address) -> Result<u64, Gone>;
+
+    /// Stores a word, atomically. As a Put, it is only on its way when the call returns.
+    fn set(&self, pe: usize, at: Address, word: u64) -> Result<(), Gone>;
+
+    /// Orders what this PE has sent before what it is going to send, PE by PE.
+    fn fence(&self);
+
+    /// Returns when all that this PE has sent has arrived, and what it asked for is there. An error: something was
+    /// lost with a PE.
+    fn quiet(&self) -> Result<(), Gone>;
+
+    /// Returns when every PE has called it. Collective.
+    fn barrier(&self);
+
+    /// Hands the root's words to every PE. Collective.
+    fn broadcast(&self, root: usize, words: &mut [u64]);
+
+    /// One turn of a wait for another PE, counted from 0: lets the fabric get on, and gives the core away as the
+    /// wait grows long.
+    fn pause(&self, turn: u32);
+
+    /// Nanoseconds of a clock of this PE's that only rises: to measure by, never to decide what is right.
+    fn nanos(&self) -> u64;
+}

@@ -1,0 +1,1 @@
+//! A fabric whose PEs are threads of one process.
