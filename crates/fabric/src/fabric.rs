@@ -42,11 +42,7 @@ pub struct NoMemory {
 impl fmt::Display for NoMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mebibytes = (self.words * 8).div_ceil(1 << 20);
-        write!(
-            f,
-            "no {mebibytes} MiB of symmetric memory: {}",
-            self.advice
-        )
+        write!(f, "no {mebibytes} MiB of symmetric memory: {}", self.advice)
     }
 }
 

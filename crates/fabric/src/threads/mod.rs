@@ -1,1 +1,466 @@
 //! A fabric whose PEs are threads of one process.
+//!
+//! * [`Network::free`]: threads run as they like, and words arrive at once. For benchmarks, and for a store of several
+//!   PEs in one process.
+//! * [`Network::seeded`]: one thread runs at a time, a seed draws which, and the network delays, reorders and tears
+//!   all that OpenSHMEM allows to be; a PE can be stopped at any of its calls. The same seed gives the same
+//!   run, as long as what the threads do follows from what they read.
+
+mod seeded;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nuthatch_memory::Mapped;
+use nuthatch_sync::mutex::Mutex;
+
+use crate::{Address, Fabric, Gone, NoMemory};
+use seeded::Seeded;
+pub use seeded::{Entered, Stopped};
+
+/// Turns of a wait that are spun, then those that yield; longer waits sleep.
+const SPINS: u32 = 64;
+const YIELDS: u32 = 2_000;
+const NAP: Duration = Duration::from_micros(50);
+
+/// What the PEs share.
+pub struct Network {
+    memories: Vec<Mapped<AtomicU64>>,
+    gone: Vec<AtomicBool>,
+    /// Calls of [`Fabric::barrier`], of all PEs.
+    arrived: AtomicUsize,
+    /// What is being broadcast.
+    board: Mutex<Vec<u64>>,
+    started: Instant,
+    seeded: Option<Seeded>,
+}
+
+impl Network {
+    /// So many PEs, each with room for so many words; words cost memory when they are touched. Panics if there is no
+    /// address space for them.
+    pub fn free(pes: usize, words: usize) -> Arc<Self> {
+        Arc::new(Self::new(pes, words, None))
+    }
+
+    /// The same, run by a seed. It begins to run when so many threads have [entered](ThreadsFabric::enter); calls of
+    /// threads that have not are carried out at once.
+    pub fn seeded(pes: usize, words: usize, threads: usize, seed: u64) -> Arc<Self> {
+        Arc::new(Self::new(pes, words, Some(Seeded::new(pes, threads, seed))))
+    }
+
+    fn new(pes: usize, words: usize, seeded: Option<Seeded>) -> Self {
+        let memory = |_| Mapped::reserve(words).expect("address space for symmetric memory");
+        Self {
+            memories: (0..pes).map(memory).collect(),
+            gone: (0..pes).map(|_| AtomicBool::new(false)).collect(),
+            arrived: AtomicUsize::new(0),
+            board: Mutex::new(Vec::new()),
+            started: Instant::now(),
+            seeded,
+        }
+    }
+
+    /// The ends of all PEs, in order.
+    pub fn ends(self: &Arc<Self>) -> Vec<Arc<ThreadsFabric>> {
+        let end = |pe| ThreadsFabric {
+            network: Arc::clone(self),
+            pe,
+            allocated: AtomicUsize::new(0),
+            barriers: AtomicUsize::new(0),
+        };
+        (0..self.memories.len())
+            .map(|pe| Arc::new(end(pe)))
+            .collect()
+    }
+
+    /// Stops a PE: its threads end at their next call, by unwinding with [`Stopped`], and others are told that it is
+    /// gone.
+    pub fn stop(&self, pe: usize) {
+        // SeqCst: a flag for itself; nothing is read behind it.
+        self.gone[pe].store(true, Ordering::SeqCst);
+    }
+
+    /// Stops a PE at its `calls`th call from now on. Of what it has under way then, some arrives and some does not.
+    /// Panics unless the network is seeded.
+    pub fn stop_after(&self, pe: usize, calls: u64) {
+        let seeded = self
+            .seeded
+            .as_ref()
+            .expect("only a seeded network counts calls");
+        seeded.stop_after(pe, calls);
+    }
+
+    fn is_gone(&self, pe: usize) -> bool {
+        self.gone[pe].load(Ordering::SeqCst)
+    }
+
+    fn word(&self, pe: usize, at: Address) -> &AtomicU64 {
+        &self.memories[pe][at.0 as usize]
+    }
+}
+
+/// A PE's end of the network.
+pub struct ThreadsFabric {
+    network: Arc<Network>,
+    pe: usize,
+    allocated: AtomicUsize,
+    /// Barriers that this PE has passed.
+    barriers: AtomicUsize,
+}
+
+impl ThreadsFabric {
+    /// Makes the calling thread the `thread`th that the seed runs, and waits for its first turn. Until the guard
+    /// drops the thread must not wait for other threads but by [`Fabric::pause`]. Panics unless the network is seeded.
+    pub fn enter(&self, thread: usize) -> Entered<'_> {
+        let seeded = self.network.seeded.as_ref();
+        seeded
+            .expect("only a seeded network has turns")
+            .enter(thread)
+    }
+
+    /// The seed's turn comes round, if this thread runs by one; a thread of a stopped PE ends here.
+    fn step(&self, pe: usize) -> Result<Option<&Seeded>, Gone> {
+        let network = &*self.network;
+        let seeded = network.seeded.as_ref().filter(|seeded| seeded.is_inside());
+        if let Some(seeded) = seeded {
+            seeded.step(network, self.pe);
+        }
+        if network.is_gone(self.pe) {
+            std::panic::resume_unwind(Box::new(Stopped));
+        }
+        match network.is_gone(pe) {
+            true => Err(Gone { pe }),
+            false => Ok(seeded),
+        }
+    }
+
+    /// An atomic operation's word, behind all that was fenced before it.
+    fn atomic(&self, pe: usize, at: Address) -> Result<&AtomicU64, Gone> {
+        if let Some(seeded) = self.step(pe)? {
+            seeded.deliver_fenced(&self.network, self.pe, pe);
+        }
+        Ok(self.network.word(pe, at))
+    }
+
+    fn send(
+        &self,
+        pe: usize,
+        to: Address,
+        words: impl ExactSizeIterator<Item = u64>,
+    ) -> Result<(), Gone> {
+        match self.step(pe)? {
+            Some(seeded) => seeded.send(self.pe, pe, to, words),
+            None => {
+                let len = words.len();
+                let target = &self.network.memories[pe][to.0 as usize..][..len];
+                for (word, value) in target.iter().zip(words) {
+                    // Relaxed: `fence` and `quiet` order them.
+                    word.store(value, Ordering::Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Fabric for ThreadsFabric {
+    fn pe(&self) -> usize {
+        self.pe
+    }
+
+    fn pes(&self) -> usize {
+        self.network.memories.len()
+    }
+
+    fn allocate(&self, words: usize) -> Result<Address, NoMemory> {
+        let at = self.allocated.load(Ordering::Relaxed);
+        let end = at.checked_add(words.next_multiple_of(8));
+        match end.filter(|&end| end <= self.network.memories[self.pe].len()) {
+            Some(end) => {
+                self.allocated.store(end, Ordering::Relaxed);
+                Ok(Address(at as u64))
+            }
+            None => Err(NoMemory {
+                words,
+                advice: "the network was made with less".into(),
+            }),
+        }
+    }
+
+    fn local(&self, at: Address, words: usize) -> &[AtomicU64] {
+        &self.network.memories[self.pe][at.0 as usize..][..words]
+    }
+
+    fn direct(&self, pe: usize, at: Address, words: usize) -> Option<&[AtomicU64]> {
+        // Loads and stores would pass by a seeded network's delays.
+        let reachable = self.network.seeded.is_none() && !self.network.is_gone(pe);
+        reachable.then(|| &self.network.memories[pe][at.0 as usize..][..words])
+    }
+
+    fn put(&self, pe: usize, to: Address, words: &[u64]) -> Result<(), Gone> {
+        self.send(pe, to, words.iter().copied())
+    }
+
+    fn get(&self, pe: usize, from: Address, into: &mut [u64]) -> Result<(), Gone> {
+        match self.step(pe)? {
+            Some(seeded) => {
+                for position in seeded.shuffled(into.len()) {
+                    // Relaxed: one thread runs at a time, and the turn orders them.
+                    let word = self.network.word(pe, from.plus(position));
+                    into[position] = word.load(Ordering::Relaxed);
+                    if seeded.tears() {
+                        self.step(pe)?;
+                    }
+                }
+            }
+            None => {
+                let source = &self.network.memories[pe][from.0 as usize..][..into.len()];
+                for (into, word) in into.iter_mut().zip(source) {
+                    // Relaxed: the fence below orders them.
+                    *into = word.load(Ordering::Relaxed);
+                }
+                // Acquire: pairs with the Release fence of a writer one of whose words was read.
+                fence(Ordering::Acquire);
+            }
+        }
+        Ok(())
+    }
+
+    fn put_nbi(&self, pe: usize, to: Address, from: Address, words: usize) -> Result<(), Gone> {
+        let source = self.local(from, words).iter();
+        // A network may read the source as late as it likes; here it is read at once.
+        self.send(pe, to, source.map(|word| word.load(Ordering::Relaxed)))
+    }
+
+    fn get_nbi(&self, pe: usize, from: Address, into: Address, words: usize) -> Result<(), Gone> {
+        match self.step(pe)? {
+            Some(seeded) => seeded.ask(self.pe, pe, from, into, words),
+            None => {
+                let source = &self.network.memories[pe][from.0 as usize..][..words];
+                for (into, word) in self.local(into, words).iter().zip(source) {
+                    // Relaxed: `quiet` orders them.
+                    into.store(word.load(Ordering::Relaxed), Ordering::Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_swap(&self, pe: usize, at: Address, expected: u64, new: u64) -> Result<u64, Gone> {
+        let word = self.atomic(pe, at)?;
+        // SeqCst, here and below: what is promised of atomic operations across PEs is one order of all of them.
+        let swapped = word.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst);
+        Ok(swapped.unwrap_or_else(|found| found))
+    }
+
+    fn fetch_add(&self, pe: usize, at: Address, by: u64) -> Result<u64, Gone> {
+        Ok(self.atomic(pe, at)?.fetch_add(by, Ordering::SeqCst))
+    }
+
+    fn swap(&self, pe: usize, at: Address, new: u64) -> Result<u64, Gone> {
+        Ok(self.atomic(pe, at)?.swap(new, Ordering::SeqCst))
+    }
+
+    fn fetch(&self, pe: usize, at: Address) -> Result<u64, Gone> {
+        Ok(self.atomic(pe, at)?.load(Ordering::SeqCst))
+    }
+
+    fn set(&self, pe: usize, at: Address, word: u64) -> Result<(), Gone> {
+        self.send(pe, at, std::iter::once(word))
+    }
+
+    fn fence(&self) {
+        let seeded = self.network.seeded.as_ref();
+        if let Some(seeded) = seeded.filter(|seeded| seeded.is_inside()) {
+            seeded.fence(self.pe);
+        }
+        // Release: pairs with the Acquire fence of a reader that sees a word sent after it.
+        fence(Ordering::Release);
+    }
+
+    fn quiet(&self) -> Result<(), Gone> {
+        let lost = match self.step(self.pe)? {
+            Some(seeded) => seeded.quiet(&self.network, self.pe),
+            None => None,
+        };
+        fence(Ordering::SeqCst);
+        lost.map_or(Ok(()), |pe| Err(Gone { pe }))
+    }
+
+    fn barrier(&self) {
+        let _ = self.quiet();
+        let round = self.barriers.fetch_add(1, Ordering::Relaxed) + 1;
+        self.network.arrived.fetch_add(1, Ordering::SeqCst);
+        let mut turn = 0;
+        while self.network.arrived.load(Ordering::SeqCst) < round * self.pes() {
+            self.pause(turn);
+            turn += 1;
+        }
+    }
+
+    fn broadcast(&self, root: usize, words: &mut [u64]) {
+        if self.pe == root {
+            *self.network.board.lock() = words.to_vec();
+        }
+        self.barrier();
+        words.copy_from_slice(&self.network.board.lock());
+        self.barrier();
+    }
+
+    fn pause(&self, turn: u32) {
+        match self.step(self.pe) {
+            Ok(Some(_)) => {}
+            _ if turn < SPINS => std::hint::spin_loop(),
+            _ if turn < YIELDS => thread::yield_now(),
+            _ => thread::sleep(NAP),
+        }
+    }
+
+    fn nanos(&self) -> u64 {
+        match &self.network.seeded {
+            Some(seeded) => seeded.steps() * 100,
+            None => self.network.started.elapsed().as_nanos() as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs `work` on each PE's thread of a seeded network.
+    fn run(pes: usize, seed: u64, work: impl Fn(&ThreadsFabric) + Sync) -> Arc<Network> {
+        let network = Network::seeded(pes, 64, pes, seed);
+        let ends = network.ends();
+        thread::scope(|scope| {
+            for end in &ends {
+                let work = &work;
+                scope.spawn(move || {
+                    let _entered = end.enter(end.pe());
+                    work(end);
+                });
+            }
+        });
+        network
+    }
+
+    #[test]
+    fn without_a_fence_two_puts_are_seen_in_any_order() {
+        let torn = (0..2000).filter(|&seed| {
+            let seen = AtomicBool::new(false);
+            run(2, seed, |end| match end.pe() {
+                0 => {
+                    end.put(1, Address(0), &[1]).unwrap();
+                    end.put(1, Address(1), &[1]).unwrap();
+                    end.quiet().unwrap();
+                }
+                _ => {
+                    for turn in 0..100 {
+                        let words = end.local(Address(0), 2);
+                        if words[1].load(Ordering::Relaxed) == 1 {
+                            let behind = words[0].load(Ordering::Relaxed) == 0;
+                            seen.fetch_or(behind, Ordering::Relaxed);
+                            break;
+                        }
+                        end.pause(turn);
+                    }
+                }
+            });
+            seen.into_inner()
+        });
+        assert!(torn.count() > 5);
+    }
+
+    #[test]
+    fn a_fence_orders_puts_and_quiet_ends_them() {
+        for seed in 0..300 {
+            run(2, seed, |end| match end.pe() {
+                0 => {
+                    for round in 1..5 {
+                        end.put(1, Address(0), &[round; 8]).unwrap();
+                        end.fence();
+                        end.set(1, Address(8), round).unwrap();
+                        end.fence();
+                    }
+                    end.quiet().unwrap();
+                    let mut words = [0; 9];
+                    end.get(1, Address(0), &mut words).unwrap();
+                    assert_eq!(words, [4; 9]);
+                }
+                _ => {
+                    for turn in 0..50 {
+                        let words = end.local(Address(0), 9);
+                        let last = words[8].load(Ordering::Relaxed);
+                        let all = words[..8]
+                            .iter()
+                            .all(|word| word.load(Ordering::Relaxed) >= last);
+                        assert!(all, "seed {seed}");
+                        end.pause(turn);
+                    }
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_run() {
+        let history = |seed| {
+            let log = Mutex::new(Vec::new());
+            run(3, seed, |end| {
+                for round in 0..20 {
+                    let sum = end.fetch_add(0, Address(0), round).unwrap();
+                    log.lock().push((end.pe(), sum));
+                }
+            });
+            log.lock().clone()
+        };
+        assert_eq!(history(7), history(7));
+        assert_ne!(history(7), history(8));
+    }
+
+    #[test]
+    fn a_stopped_pe_ends_and_others_are_told() {
+        let network = Network::seeded(2, 64, 2, 3);
+        network.stop_after(0, 5);
+        let ends = network.ends();
+        thread::scope(|scope| {
+            let stopped = scope.spawn(|| {
+                let _entered = ends[0].enter(0);
+                loop {
+                    let _ = ends[0].fetch_add(1, Address(0), 1);
+                }
+            });
+            let other = scope.spawn(|| {
+                let _entered = ends[1].enter(1);
+                while ends[1].get(0, Address(0), &mut [0]).is_ok() {}
+                ends[1].put(0, Address(0), &[1])
+            });
+            let unwound: Result<(), _> = stopped.join();
+            assert!(unwound.expect_err("it is stopped").is::<Stopped>());
+            assert_eq!(other.join().unwrap(), Err(Gone { pe: 0 }));
+        });
+    }
+
+    #[test]
+    fn a_free_network_agrees() {
+        let network = Network::free(4, 1024);
+        let ends = network.ends();
+        thread::scope(|scope| {
+            for end in &ends {
+                scope.spawn(move || {
+                    let at = end.allocate(16).unwrap();
+                    for _ in 0..1000 {
+                        end.fetch_add(2, at, 1).unwrap();
+                    }
+                    let mut words = [end.pe() as u64; 2];
+                    end.broadcast(3, &mut words);
+                    assert_eq!(words, [3; 2]);
+                    assert_eq!(end.fetch(2, at), Ok(4000));
+                    assert!(end.allocate(2000).is_err());
+                });
+            }
+        });
+    }
+}

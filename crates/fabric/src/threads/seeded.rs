@@ -1,0 +1,331 @@
+//! A network run by a seed: whose turn it is, and what arrives when.
+//!
+//! Invariants:
+//! 1. Of the threads that have entered, only the one whose turn it is runs.
+//! 2. A word that was sent before a fence arrives before any that the same PE sends to the same PE after it.
+//! 3. When `quiet` returns, nothing of the PE is under way.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+use nuthatch_sync::mutex::{Condvar, Mutex, MutexGuard};
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+
+use super::Network;
+use crate::Address;
+
+thread_local! {
+    /// Which of the threads that the seed runs this one is.
+    static THREAD: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// What a thread of a stopped PE unwinds with.
+pub struct Stopped;
+
+/// A word under way.
+struct Packet {
+    /// The PE that it goes to, or that is read.
+    pe: usize,
+    /// Fences before it.
+    fences: u64,
+    kind: Kind,
+}
+
+enum Kind {
+    Write { to: Address, word: u64 },
+    Read { from: Address, into: Address },
+}
+
+/// A PE as the network knows it.
+#[derive(Default)]
+struct Sender {
+    packets: Vec<Packet>,
+    fences: u64,
+    /// A PE with which something of this one's was lost.
+    lost: Option<usize>,
+    calls: u64,
+    stop_at: Option<u64>,
+}
+
+struct State {
+    draw: SmallRng,
+    senders: Vec<Sender>,
+    /// Threads that run.
+    inside: Vec<bool>,
+    /// Threads that are still to enter before it begins.
+    missing: usize,
+    turn: Option<usize>,
+    steps: u64,
+}
+
+pub(super) struct Seeded {
+    state: Mutex<State>,
+    /// Where each thread waits for its turn.
+    turns: Vec<Condvar>,
+    /// How likely it is, in 256ths, that a turn ends at a call; that a word arrives in a turn; that a Get is torn
+    /// between two words.
+    switches: u32,
+    arrivals: u32,
+    tears: u32,
+}
+
+/// Ends a thread's part in the seed's run when it drops.
+pub struct Entered<'n>(&'n Seeded);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        THREAD.set(None);
+        self.0.leave();
+    }
+}
+
+fn chance(draw: &mut SmallRng, of_256: u32) -> bool {
+    draw.random_range(0..256) < of_256
+}
+
+impl Seeded {
+    pub fn new(pes: usize, threads: usize, seed: u64) -> Self {
+        let mut draw = SmallRng::seed_from_u64(seed);
+        Self {
+            switches: draw.random_range(16..240),
+            arrivals: draw.random_range(4..250),
+            tears: draw.random_range(8..128),
+            turns: (0..threads).map(|_| Condvar::default()).collect(),
+            state: Mutex::new(State {
+                draw,
+                senders: (0..pes).map(|_| Sender::default()).collect(),
+                inside: vec![false; threads],
+                missing: threads,
+                turn: None,
+                steps: 0,
+            }),
+        }
+    }
+
+    pub fn is_inside(&self) -> bool {
+        THREAD.get().is_some()
+    }
+
+    pub fn enter(&self, thread: usize) -> Entered<'_> {
+        THREAD.set(Some(thread));
+        let mut state = self.state.lock();
+        assert!(!state.inside[thread], "each thread enters once");
+        state.inside[thread] = true;
+        state.missing -= 1;
+        if state.missing == 0 {
+            self.pass_on(&mut state);
+        }
+        drop(self.wait(state, thread));
+        Entered(self)
+    }
+
+    fn leave(&self) {
+        let mut state = self.state.lock();
+        if let Some(thread) = state.turn.take() {
+            state.inside[thread] = false;
+        }
+        self.pass_on(&mut state);
+    }
+
+    fn wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        thread: usize,
+    ) -> MutexGuard<'a, State> {
+        while state.turn != Some(thread) {
+            state = self.turns[thread].wait(state);
+        }
+        state
+    }
+
+    /// Draws whose turn it is.
+    fn pass_on(&self, state: &mut State) {
+        let inside: Vec<usize> = (0..state.inside.len())
+            .filter(|&thread| state.inside[thread])
+            .collect();
+        if inside.is_empty() {
+            state.turn = None;
+            return;
+        }
+        let next = inside[state.draw.random_range(0..inside.len())];
+        state.turn = Some(next);
+        self.turns[next].notify_all();
+    }
+
+    /// A call of a PE's: words arrive, and others may have their turn.
+    pub fn step(&self, network: &Network, pe: usize) {
+        let Some(thread) = THREAD.get() else { return };
+        let mut state = self.state.lock();
+        state.steps += 1;
+        state.senders[pe].calls += 1;
+        while chance(&mut state.draw, self.arrivals) && state.deliver_any(network) {}
+        if state.senders[pe].stop_at == Some(state.senders[pe].calls) {
+            state.lose_some(pe);
+            network.stop(pe);
+        }
+        if chance(&mut state.draw, self.switches) {
+            self.pass_on(&mut state);
+            drop(self.wait(state, thread));
+        }
+    }
+
+    pub fn steps(&self) -> u64 {
+        self.state.lock().steps
+    }
+
+    pub fn stop_after(&self, pe: usize, calls: u64) {
+        let sender = &mut self.state.lock().senders[pe];
+        sender.stop_at = Some(sender.calls + calls);
+    }
+
+    /// True if a Get is torn here.
+    pub fn tears(&self) -> bool {
+        chance(&mut self.state.lock().draw, self.tears)
+    }
+
+    /// The order in which the words of a Get are read.
+    pub fn shuffled(&self, len: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..len).collect();
+        order.shuffle(&mut self.state.lock().draw);
+        order
+    }
+
+    pub fn send(&self, from: usize, pe: usize, to: Address, words: impl Iterator<Item = u64>) {
+        let sender = &mut self.state.lock().senders[from];
+        for (position, word) in words.enumerate() {
+            sender.packets.push(Packet {
+                pe,
+                fences: sender.fences,
+                kind: Kind::Write {
+                    to: to.plus(position),
+                    word,
+                },
+            });
+        }
+    }
+
+    pub fn ask(&self, by: usize, pe: usize, from: Address, into: Address, words: usize) {
+        let sender = &mut self.state.lock().senders[by];
+        for position in 0..words {
+            sender.packets.push(Packet {
+                pe,
+                fences: sender.fences,
+                kind: Kind::Read {
+                    from: from.plus(position),
+                    into: into.plus(position),
+                },
+            });
+        }
+    }
+
+    pub fn fence(&self, pe: usize) {
+        self.state.lock().senders[pe].fences += 1;
+    }
+
+    /// Delivers what `by` has sent to a PE before its last fence.
+    pub fn deliver_fenced(&self, network: &Network, by: usize, pe: usize) {
+        let mut state = self.state.lock();
+        let fences = state.senders[by].fences;
+        let is_due =
+            |packet: &Packet| packet.pe == pe && packet.fences < fences && packet.is_write();
+        while let Some(position) = state.senders[by].packets.iter().position(is_due) {
+            state.deliver(network, by, position);
+        }
+    }
+
+    /// Delivers all of a PE's, others having their turns in between. Returns a PE with which something was lost.
+    pub fn quiet(&self, network: &Network, pe: usize) -> Option<usize> {
+        loop {
+            let mut state = self.state.lock();
+            if state.senders[pe].packets.is_empty() {
+                return state.senders[pe].lost.take();
+            }
+            state.deliver_of(network, pe);
+            let pass = chance(&mut state.draw, self.tears);
+            drop(state);
+            if pass {
+                self.step(network, pe);
+                if network.is_gone(pe) {
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+impl Packet {
+    fn is_write(&self) -> bool {
+        matches!(self.kind, Kind::Write { .. })
+    }
+}
+
+impl State {
+    /// Delivers a word of any PE's. False if nothing is under way.
+    fn deliver_any(&mut self, network: &Network) -> bool {
+        let busy: Vec<usize> = (0..self.senders.len())
+            .filter(|&pe| !self.senders[pe].packets.is_empty())
+            .collect();
+        if busy.is_empty() {
+            return false;
+        }
+        let pe = busy[self.draw.random_range(0..busy.len())];
+        self.deliver_of(network, pe);
+        true
+    }
+
+    /// Delivers one of a PE's words, which there must be.
+    fn deliver_of(&mut self, network: &Network, pe: usize) {
+        let packets = &self.senders[pe].packets;
+        let drawn = &packets[self.draw.random_range(0..packets.len())];
+        let position = match drawn.kind {
+            Kind::Read { .. } => packets
+                .iter()
+                .position(|packet| std::ptr::eq(packet, drawn)),
+            // Invariant 2: of those to the same PE, one behind as few fences as any.
+            Kind::Write { .. } => {
+                let same = |packet: &&Packet| packet.pe == drawn.pe && packet.is_write();
+                let fences = packets
+                    .iter()
+                    .filter(same)
+                    .map(|packet| packet.fences)
+                    .min();
+                let first: Vec<usize> = (0..packets.len())
+                    .filter(|&at| same(&&packets[at]) && Some(packets[at].fences) == fences)
+                    .collect();
+                Some(first[self.draw.random_range(0..first.len())])
+            }
+        };
+        if let Some(position) = position {
+            self.deliver(network, pe, position);
+        }
+    }
+
+    fn deliver(&mut self, network: &Network, by: usize, position: usize) {
+        // Kept in order: of two words for one place the later one must not arrive first for no reason.
+        let packet = self.senders[by].packets.remove(position);
+        if network.is_gone(packet.pe) {
+            self.senders[by].lost = Some(packet.pe);
+            return;
+        }
+        // Relaxed: one thread runs at a time, and the turn orders them.
+        match packet.kind {
+            Kind::Write { to, word } => network.word(packet.pe, to).store(word, Ordering::Relaxed),
+            Kind::Read { from, into } => {
+                let word = network.word(packet.pe, from).load(Ordering::Relaxed);
+                network.word(by, into).store(word, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Of what a PE that stops has under way, some is lost; with what is sent last all that a fence put behind it.
+    fn lose_some(&mut self, pe: usize) {
+        let draw = &mut self.draw;
+        let packets = &mut self.senders[pe].packets;
+        packets.retain(|packet| packet.is_write() && chance(draw, 128));
+        // Words behind a lost one's fence may not arrive: keep those of the first fence only.
+        let first = packets.iter().map(|packet| packet.fences).min();
+        packets.retain(|packet| Some(packet.fences) == first);
+    }
+}
