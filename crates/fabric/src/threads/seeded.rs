@@ -6,6 +6,7 @@
 //! 3. When `quiet` returns, nothing of the PE is under way.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use nuthatch_sync::mutex::{Condvar, Mutex, MutexGuard};
@@ -24,24 +25,27 @@ thread_local! {
 /// What a thread of a stopped PE unwinds with.
 pub struct Stopped;
 
-/// A word under way.
-struct Packet {
-    /// The PE that it goes to, or that is read.
-    pe: usize,
-    /// Fences before it.
+/// Words under way to one PE that no fence orders.
+struct Group {
     fences: u64,
-    kind: Kind,
+    words: Vec<(Address, u64)>,
 }
 
-enum Kind {
-    Write { to: Address, word: u64 },
-    Read { from: Address, into: Address },
+/// A word that is to be read.
+struct Read {
+    pe: usize,
+    from: Address,
+    into: Address,
 }
 
 /// A PE as the network knows it.
 #[derive(Default)]
 struct Sender {
-    packets: Vec<Packet>,
+    /// What is under way to each PE, by fences.
+    writes: Vec<VecDeque<Group>>,
+    reads: Vec<Read>,
+    /// Words in all of them.
+    under_way: usize,
     fences: u64,
     /// A PE with which something of this one's was lost.
     lost: Option<usize>,
@@ -95,7 +99,12 @@ impl Seeded {
             turns: (0..threads).map(|_| Condvar::default()).collect(),
             state: Mutex::new(State {
                 draw,
-                senders: (0..pes).map(|_| Sender::default()).collect(),
+                senders: (0..pes)
+                    .map(|_| Sender {
+                        writes: (0..pes).map(|_| VecDeque::new()).collect(),
+                        ..Sender::default()
+                    })
+                    .collect(),
                 inside: vec![false; threads],
                 missing: threads,
                 turn: None,
@@ -194,30 +203,30 @@ impl Seeded {
 
     pub fn send(&self, from: usize, pe: usize, to: Address, words: impl Iterator<Item = u64>) {
         let sender = &mut self.state.lock().senders[from];
-        for (position, word) in words.enumerate() {
-            sender.packets.push(Packet {
-                pe,
-                fences: sender.fences,
-                kind: Kind::Write {
-                    to: to.plus(position),
-                    word,
-                },
+        let fences = sender.fences;
+        let groups = &mut sender.writes[pe];
+        if groups.back().is_none_or(|group| group.fences != fences) {
+            groups.push_back(Group {
+                fences,
+                words: Vec::new(),
             });
+        }
+        if let Some(group) = groups.back_mut() {
+            let before = group.words.len();
+            let places = (0..).map(|position| to.plus(position));
+            group.words.extend(places.zip(words));
+            sender.under_way += group.words.len() - before;
         }
     }
 
     pub fn ask(&self, by: usize, pe: usize, from: Address, into: Address, words: usize) {
         let sender = &mut self.state.lock().senders[by];
-        for position in 0..words {
-            sender.packets.push(Packet {
-                pe,
-                fences: sender.fences,
-                kind: Kind::Read {
-                    from: from.plus(position),
-                    into: into.plus(position),
-                },
-            });
-        }
+        sender.reads.extend((0..words).map(|position| Read {
+            pe,
+            from: from.plus(position),
+            into: into.plus(position),
+        }));
+        sender.under_way += words;
     }
 
     pub fn fence(&self, pe: usize) {
@@ -228,10 +237,9 @@ impl Seeded {
     pub fn deliver_fenced(&self, network: &Network, by: usize, pe: usize) {
         let mut state = self.state.lock();
         let fences = state.senders[by].fences;
-        let is_due =
-            |packet: &Packet| packet.pe == pe && packet.fences < fences && packet.is_write();
-        while let Some(position) = state.senders[by].packets.iter().position(is_due) {
-            state.deliver(network, by, position);
+        let due = |group: &Group| group.fences < fences;
+        while state.senders[by].writes[pe].front().is_some_and(due) {
+            state.deliver_write(network, by, pe);
         }
     }
 
@@ -239,7 +247,7 @@ impl Seeded {
     pub fn quiet(&self, network: &Network, pe: usize) -> Option<usize> {
         loop {
             let mut state = self.state.lock();
-            if state.senders[pe].packets.is_empty() {
+            if state.senders[pe].under_way == 0 {
                 return state.senders[pe].lost.take();
             }
             state.deliver_of(network, pe);
@@ -255,17 +263,11 @@ impl Seeded {
     }
 }
 
-impl Packet {
-    fn is_write(&self) -> bool {
-        matches!(self.kind, Kind::Write { .. })
-    }
-}
-
 impl State {
     /// Delivers a word of any PE's. False if nothing is under way.
     fn deliver_any(&mut self, network: &Network) -> bool {
         let busy: Vec<usize> = (0..self.senders.len())
-            .filter(|&pe| !self.senders[pe].packets.is_empty())
+            .filter(|&pe| self.senders[pe].under_way > 0)
             .collect();
         if busy.is_empty() {
             return false;
@@ -276,56 +278,68 @@ impl State {
     }
 
     /// Delivers one of a PE's words, which there must be.
-    fn deliver_of(&mut self, network: &Network, pe: usize) {
-        let packets = &self.senders[pe].packets;
-        let drawn = &packets[self.draw.random_range(0..packets.len())];
-        let position = match drawn.kind {
-            Kind::Read { .. } => packets
-                .iter()
-                .position(|packet| std::ptr::eq(packet, drawn)),
-            // Invariant 2: of those to the same PE, one behind as few fences as any.
-            Kind::Write { .. } => {
-                let same = |packet: &&Packet| packet.pe == drawn.pe && packet.is_write();
-                let fences = packets
-                    .iter()
-                    .filter(same)
-                    .map(|packet| packet.fences)
-                    .min();
-                let first: Vec<usize> = (0..packets.len())
-                    .filter(|&at| same(&&packets[at]) && Some(packets[at].fences) == fences)
-                    .collect();
-                Some(first[self.draw.random_range(0..first.len())])
-            }
-        };
-        if let Some(position) = position {
-            self.deliver(network, pe, position);
+    fn deliver_of(&mut self, network: &Network, by: usize) {
+        let sender = &self.senders[by];
+        let drawn = self.draw.random_range(0..sender.under_way);
+        if drawn < sender.reads.len() {
+            return self.deliver_read(network, by, drawn);
         }
+        let targets: Vec<usize> = (0..sender.writes.len())
+            .filter(|&pe| !sender.writes[pe].is_empty())
+            .collect();
+        let pe = targets[self.draw.random_range(0..targets.len())];
+        self.deliver_write(network, by, pe);
     }
 
-    fn deliver(&mut self, network: &Network, by: usize, position: usize) {
-        // Kept in order: of two words for one place the later one must not arrive first for no reason.
-        let packet = self.senders[by].packets.remove(position);
-        if network.is_gone(packet.pe) {
-            self.senders[by].lost = Some(packet.pe);
-            return;
-        }
-        // Relaxed: one thread runs at a time, and the turn orders them.
-        match packet.kind {
-            Kind::Write { to, word } => network.word(packet.pe, to).store(word, Ordering::Relaxed),
-            Kind::Read { from, into } => {
-                let word = network.word(packet.pe, from).load(Ordering::Relaxed);
+    fn deliver_read(&mut self, network: &Network, by: usize, position: usize) {
+        let sender = &mut self.senders[by];
+        let Read { pe, from, into } = sender.reads.swap_remove(position);
+        sender.under_way -= 1;
+        match network.is_gone(pe) {
+            true => sender.lost = Some(pe),
+            false => {
+                // Relaxed, here and below: one thread runs at a time, and the turn orders them.
+                let word = network.word(pe, from).load(Ordering::Relaxed);
                 network.word(by, into).store(word, Ordering::Relaxed);
             }
         }
     }
 
-    /// Of what a PE that stops has under way, some is lost; with what is sent last all that a fence put behind it.
+    /// Delivers any of the words to a PE that no fence holds back (invariant 2). There must be some.
+    fn deliver_write(&mut self, network: &Network, by: usize, pe: usize) {
+        let sender = &mut self.senders[by];
+        let Some(group) = sender.writes[pe].front_mut() else {
+            return;
+        };
+        let position = self.draw.random_range(0..group.words.len());
+        let (to, word) = group.words.swap_remove(position);
+        if group.words.is_empty() {
+            sender.writes[pe].pop_front();
+        }
+        sender.under_way -= 1;
+        match network.is_gone(pe) {
+            true => sender.lost = Some(pe),
+            false => network.word(pe, to).store(word, Ordering::Relaxed),
+        }
+    }
+
+    /// Of what a PE that stops has under way, some words arrive later, of those that no fence holds back; all else is
+    /// lost.
     fn lose_some(&mut self, pe: usize) {
-        let draw = &mut self.draw;
-        let packets = &mut self.senders[pe].packets;
-        packets.retain(|packet| packet.is_write() && chance(draw, 128));
-        // Words behind a lost one's fence may not arrive: keep those of the first fence only.
-        let first = packets.iter().map(|packet| packet.fences).min();
-        packets.retain(|packet| Some(packet.fences) == first);
+        let (draw, sender) = (&mut self.draw, &mut self.senders[pe]);
+        sender.reads.clear();
+        for groups in &mut sender.writes {
+            groups.truncate(1);
+            for group in &mut *groups {
+                group.words.retain(|_| chance(draw, 128));
+            }
+            groups.retain(|group| !group.words.is_empty());
+        }
+        let words = sender
+            .writes
+            .iter()
+            .flatten()
+            .map(|group| group.words.len());
+        sender.under_way = words.sum();
     }
 }

@@ -1,0 +1,172 @@
+//! What a store is made from. Every PE of a job is given the same.
+
+use std::fmt;
+
+use nuthatch_fabric::NoMemory;
+
+use crate::block::SESSIONS_MAX;
+use crate::classes::UNIT;
+
+/// Whether clients go to blocks themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Operations {
+    /// As measured costs suggest.
+    #[default]
+    Chosen,
+    /// Themselves, wherever they can.
+    Direct,
+    /// Never: every operation is a message to the server.
+    Active,
+}
+
+/// A cure of the protocol that is left out, so that checks can be seen to need it.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fault {
+    /// None is.
+    #[default]
+    None,
+    /// Readers believe equal versions, whatever the order in which the words were read.
+    NoChecksum,
+    /// Writers lock a block whose head is behind its tail.
+    LockBeforeHead,
+    /// A page changes its class though somebody may be at its blocks.
+    NoQuiescence,
+}
+
+/// The store's settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Servers: the first so many PEs.
+    pub servers: usize,
+    /// Bytes of each server, for blocks and index and what it keeps of them.
+    pub memory: usize,
+    /// Bytes to which that may be raised while it runs.
+    pub memory_max: usize,
+    /// Bytes of the largest item: header, key and value.
+    pub item_size_max: usize,
+    /// False: a full server refuses instead of evicting.
+    pub evicts: bool,
+    /// Sessions of each PE: threads that ask at the same time.
+    pub sessions: usize,
+    /// Entries of each session's pointer directory.
+    pub directory: usize,
+    /// Buckets of each server's table; by default as many as an eighth of the memory holds.
+    pub buckets: Option<usize>,
+    /// Direct or active.
+    pub operations: Operations,
+    /// Seeds the keys' hash and the checksum: the same on all PEs, and known to nobody else.
+    pub seed: u64,
+    #[doc(hidden)]
+    pub fault: Fault,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            servers: 1,
+            memory: 64 << 20,
+            memory_max: 64 << 20,
+            item_size_max: 1 << 20,
+            evicts: true,
+            sessions: 1,
+            directory: 1 << 16,
+            buckets: None,
+            operations: Operations::Chosen,
+            seed: 0,
+            fault: Fault::None,
+        }
+    }
+}
+
+/// The least memory of a server.
+pub const MEMORY_MIN: usize = 512 << 10;
+
+/// Bytes of pages, between the least and what is usual.
+const PAGE_MIN: usize = 8 << 10;
+const PAGE_USUAL: usize = 1 << 20;
+
+/// Pages that a block's number can tell apart.
+const PAGES_MAX: usize = 1 << 16;
+
+/// A store that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A setting is out of its range.
+    Setting(String),
+    /// The fabric has not so much symmetric memory.
+    Memory(NoMemory),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setting(text) => f.write_str(text),
+            Self::Memory(none) => none.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl From<NoMemory> for ConfigError {
+    fn from(none: NoMemory) -> Self {
+        Self::Memory(none)
+    }
+}
+
+fn refuse<T>(text: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError::Setting(text.into()))
+}
+
+impl Config {
+    /// Words of a page: a 64th of the memory, or what the largest item needs.
+    pub(crate) fn page_words(&self) -> usize {
+        let share = (self.memory / 64).next_power_of_two() / 2;
+        let least = self.item_size_max.next_power_of_two();
+        let bytes = share.clamp(PAGE_MIN, PAGE_USUAL).max(least);
+        let countable = (self.memory_max / PAGES_MAX).next_power_of_two();
+        bytes.max(countable) / 8 / UNIT * UNIT
+    }
+
+    /// Pages that there is room for.
+    pub(crate) fn pages(&self) -> usize {
+        let table = self.bucket_count() * crate::bucket::WORDS * 8;
+        (self.memory_max.saturating_sub(table) / (self.page_words() * 8)).max(1)
+    }
+
+    /// Buckets of a server's table, a power of two.
+    pub(crate) fn bucket_count(&self) -> usize {
+        let bytes = crate::bucket::WORDS * 8;
+        let asked = self.buckets.unwrap_or(self.memory / 8 / bytes);
+        asked.max(2).next_power_of_two()
+    }
+
+    /// What is wrong with it for so many PEs.
+    pub(crate) fn check(&self, pes: usize) -> Result<(), ConfigError> {
+        if self.servers == 0 || self.servers > pes {
+            return refuse(format!(
+                "{} servers of {pes} PEs: at least one, and each is a PE",
+                self.servers
+            ));
+        }
+        if self.memory < MEMORY_MIN || self.memory_max < self.memory {
+            return refuse(format!(
+                "a server has at least {} KiB, and its memory's limit is not below its memory",
+                MEMORY_MIN >> 10
+            ));
+        }
+        if self.item_size_max < 256 || self.item_size_max > self.memory / 4 {
+            return refuse(format!(
+                "an item of up to {} bytes: at least 256, and at most a quarter of a server's memory",
+                self.item_size_max
+            ));
+        }
+        if self.sessions == 0 || pes * self.sessions >= SESSIONS_MAX {
+            return refuse(format!(
+                "at least 1 and fewer than {SESSIONS_MAX} sessions in all"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,324 @@
+//! Where everything lies in symmetric memory. Each PE has the same places; who uses which:
+//!
+//! ```text
+//!  on a server                                    on a client
+//!    statistics                                     control of each server, generations of its pages
+//!    requests of each session   <----- Puts -----   requests staged, a copy for each server
+//!    replies staged             ------ Puts ---->   replies of each server
+//!    buckets, pages             <--- Gets, CAS --   busy words, landing zones
+//! ```
+//!
+//! A ring's area is a line and its words. The line's first word is, where messages arrive, how far they reach, and
+//! where they are staged, how far they were taken.
+
+use nuthatch_fabric::{Address, Fabric};
+
+use crate::bucket::{self, Pointer};
+use crate::classes::{Classes, UNIT};
+use crate::config::{Config, ConfigError};
+
+/// Words of a line, so that no two sides write to one.
+pub const LINE: usize = 8;
+
+/// Words of a ring.
+pub const RING: usize = 2048;
+
+const AREA: usize = LINE + RING;
+
+/// Words of a server's statistics.
+pub const STATISTICS: usize = 32;
+
+/// The places.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Servers.
+    pub servers: usize,
+    /// Sessions of each PE.
+    pub sessions: usize,
+    /// Sessions of all PEs.
+    pub all_sessions: usize,
+    /// Buckets of a server.
+    pub buckets: usize,
+    /// Pages of a server.
+    pub pages: usize,
+    /// Words of a page.
+    pub page_words: usize,
+    /// The blocks' sizes.
+    pub classes: Classes,
+    /// Words of a session's landing zone.
+    pub landing_words: usize,
+    control: Address,
+    generations: Address,
+    busy: Address,
+    statistics: Address,
+    requests: Address,
+    requests_staged: Address,
+    replies: Address,
+    replies_staged: Address,
+    table: Address,
+    blocks: Address,
+    landing: Address,
+    words: usize,
+}
+
+/// Hands out places one behind the other.
+struct Cursor(u64);
+
+impl Cursor {
+    fn take(&mut self, words: usize) -> Address {
+        let at = Address(self.0);
+        self.0 += words.next_multiple_of(LINE) as u64;
+        at
+    }
+}
+
+impl Layout {
+    /// The layout of a store on so many PEs, from place 0 on.
+    pub fn new(config: &Config, pes: usize) -> Result<Self, ConfigError> {
+        config.check(pes)?;
+        let (servers, sessions) = (config.servers, config.sessions);
+        let (pages, page_words) = (config.pages(), config.page_words());
+        let all_sessions = pes * sessions;
+        // Two of the largest blocks, or a batch of small ones.
+        let landing_words = (2 * page_words).max(1 << 14);
+        let mut cursor = Cursor(0);
+        Ok(Self {
+            servers,
+            sessions,
+            all_sessions,
+            buckets: config.bucket_count(),
+            pages,
+            page_words,
+            classes: Classes::of_page(page_words),
+            landing_words,
+            control: cursor.take(servers * LINE),
+            generations: cursor.take(servers * pages),
+            busy: cursor.take(sessions * LINE),
+            statistics: cursor.take(STATISTICS),
+            requests: cursor.take(all_sessions * AREA),
+            requests_staged: cursor.take(sessions * servers * AREA),
+            replies: cursor.take(sessions * servers * AREA),
+            replies_staged: cursor.take(all_sessions * AREA),
+            table: cursor.take(config.bucket_count() * bucket::WORDS),
+            landing: cursor.take(sessions * landing_words),
+            blocks: cursor.take(pages * page_words),
+            words: cursor.0 as usize,
+        })
+    }
+
+    /// Asks the fabric for all of it. Collective.
+    pub fn allocate(mut self, fabric: &impl Fabric) -> Result<Self, ConfigError> {
+        let at = fabric.allocate(self.words)?;
+        for place in [
+            &mut self.control,
+            &mut self.generations,
+            &mut self.busy,
+            &mut self.statistics,
+            &mut self.requests,
+            &mut self.requests_staged,
+            &mut self.replies,
+            &mut self.replies_staged,
+            &mut self.table,
+            &mut self.landing,
+            &mut self.blocks,
+        ] {
+            place.0 += at.0;
+        }
+        Ok(self)
+    }
+
+    /// Words in all.
+    pub fn words(&self) -> usize {
+        self.words
+    }
+
+    /// The PE of a session.
+    pub fn pe(&self, session: usize) -> usize {
+        session / self.sessions
+    }
+
+    /// On a client: what a server tells.
+    pub fn control(&self, server: usize) -> Address {
+        self.control.plus(server * LINE)
+    }
+
+    /// On a client: how often a server's pages changed their class, from the first page on.
+    pub fn generations(&self, server: usize) -> Address {
+        self.generations.plus(server * self.pages)
+    }
+
+    /// On a session's PE: its busy word.
+    pub fn busy(&self, session: usize) -> Address {
+        self.busy.plus(session % self.sessions * LINE)
+    }
+
+    /// On a server.
+    pub fn statistics(&self) -> Address {
+        self.statistics
+    }
+
+    /// On a server: the area of a session's requests.
+    pub fn requests(&self, session: usize) -> Address {
+        self.requests.plus(session * AREA)
+    }
+
+    /// On a session's PE: the area where it stages what it sends to a server.
+    pub fn requests_staged(&self, session: usize, server: usize) -> Address {
+        self.requests_staged.plus(self.own_area(session, server))
+    }
+
+    /// On a session's PE: the area of a server's replies.
+    pub fn replies(&self, session: usize, server: usize) -> Address {
+        self.replies.plus(self.own_area(session, server))
+    }
+
+    fn own_area(&self, session: usize, server: usize) -> usize {
+        (session % self.sessions * self.servers + server) * AREA
+    }
+
+    /// On a server: the area where it stages its replies to a session.
+    pub fn replies_staged(&self, session: usize) -> Address {
+        self.replies_staged.plus(session * AREA)
+    }
+
+    /// On a server: a bucket.
+    pub fn bucket(&self, number: usize) -> Address {
+        self.table.plus(number * bucket::WORDS)
+    }
+
+    /// The bucket of a hash.
+    #[inline(always)]
+    pub fn bucket_of(&self, hash: u64) -> usize {
+        nuthatch_hash::split::bucket(hash, self.buckets as u64 - 1) as usize
+    }
+
+    /// On a session's PE: where what it gets lands.
+    pub fn landing(&self, session: usize) -> Address {
+        self.landing
+            .plus(session % self.sessions * self.landing_words)
+    }
+
+    /// On a server: a block's first word.
+    #[inline(always)]
+    pub fn block(&self, pointer: Pointer) -> Address {
+        self.blocks.plus(pointer.place() as usize * UNIT)
+    }
+
+    /// Words of a block.
+    #[inline(always)]
+    pub fn block_words(&self, pointer: Pointer) -> usize {
+        self.classes.words(pointer.class())
+    }
+
+    /// The page that a block is in.
+    #[inline(always)]
+    pub fn page_of(&self, pointer: Pointer) -> usize {
+        pointer.place() as usize * UNIT / self.page_words
+    }
+
+    /// A block by its page and its number there.
+    #[inline]
+    pub fn pointer(&self, class: usize, page: usize, number: usize) -> Pointer {
+        let words = page * self.page_words + number * self.classes.words(class);
+        Pointer::new(class, (words / UNIT) as u64)
+    }
+
+    /// True if the pointer is to a block that there can be: what a reader bounds its Get by.
+    #[inline]
+    pub fn is_block(&self, pointer: Pointer) -> bool {
+        pointer.class() < self.classes.len()
+            && pointer.place() as usize * UNIT + self.block_words(pointer)
+                <= self.pages * self.page_words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn areas_do_not_overlap() {
+        let config = Config {
+            servers: 2,
+            sessions: 3,
+            ..Config::default()
+        };
+        let layout = Layout::new(&config, 4).unwrap();
+        let mut areas: Vec<(u64, usize)> = Vec::new();
+        for server in 0..2 {
+            areas.push((layout.control(server).0, LINE));
+            areas.push((layout.generations(server).0, layout.pages));
+            for session in 3..6 {
+                areas.push((layout.requests_staged(session, server).0, AREA));
+                areas.push((layout.replies(session, server).0, AREA));
+            }
+        }
+        for session in 0..12 {
+            areas.push((layout.requests(session).0, AREA));
+            areas.push((layout.replies_staged(session).0, AREA));
+        }
+        for session in 3..6 {
+            areas.push((layout.busy(session).0, LINE));
+            areas.push((layout.landing(session).0, layout.landing_words));
+        }
+        areas.push((layout.statistics().0, STATISTICS));
+        areas.push((layout.bucket(0).0, layout.buckets * bucket::WORDS));
+        let all = layout.pages * layout.page_words;
+        areas.push((layout.block(Pointer::default()).0, all));
+        areas.sort_unstable();
+        for pair in areas.windows(2) {
+            assert!(pair[0].0 + pair[0].1 as u64 <= pair[1].0, "{pair:?}");
+        }
+        let (last, words) = areas[areas.len() - 1];
+        assert_eq!(last as usize + words, layout.words());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let refused = |config: Config, pes| Layout::new(&config, pes).is_err();
+        let config = Config::default();
+        assert!(!refused(config.clone(), 1));
+        assert!(refused(
+            Config {
+                servers: 2,
+                ..config.clone()
+            },
+            1
+        ));
+        assert!(refused(
+            Config {
+                servers: 0,
+                ..config.clone()
+            },
+            1
+        ));
+        assert!(refused(
+            Config {
+                sessions: 0,
+                ..config.clone()
+            },
+            1
+        ));
+        assert!(refused(
+            Config {
+                sessions: 20_000,
+                ..config.clone()
+            },
+            2
+        ));
+        assert!(refused(
+            Config {
+                memory: 1000,
+                ..config.clone()
+            },
+            1
+        ));
+        assert!(refused(
+            Config {
+                item_size_max: 40 << 20,
+                ..config
+            },
+            1
+        ));
+    }
+}
