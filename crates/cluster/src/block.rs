@@ -257,6 +257,15 @@ pub fn judge(words: &[u64], key: &[u8], checksum: Option<&Checksum>) -> Found {
     }
 }
 
+/// Reads a block that only its server writes, and that stays locked: a copy for one session.
+pub fn read_copy(words: &[u64], checksum: &Checksum) -> Option<Header> {
+    let header = Header::read(words);
+    let end = header.content_end();
+    let version = Tail(words[words.len() - 1]).version();
+    let whole = end < words.len() && words[CHECK] == checksum.of(version, &words[META..end]);
+    whole.then_some(header)
+}
+
 /// The key in a block's words.
 #[inline]
 pub fn key_bytes<'w>(words: &'w [u64], header: &Header) -> &'w [u8] {

@@ -86,8 +86,8 @@ pub const MEMORY_MIN: usize = 512 << 10;
 const PAGE_MIN: usize = 8 << 10;
 const PAGE_USUAL: usize = 1 << 20;
 
-/// Pages that a block's number can tell apart.
-const PAGES_MAX: usize = 1 << 16;
+/// The most memory of a server: blocks of 64 bytes are numbered by 32 bits, of which one may be wasted.
+pub const MEMORY_MAX: usize = 128 << 30;
 
 /// A store that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,8 +125,7 @@ impl Config {
         let share = (self.memory / 64).next_power_of_two() / 2;
         let least = self.item_size_max.next_power_of_two();
         let bytes = share.clamp(PAGE_MIN, PAGE_USUAL).max(least);
-        let countable = (self.memory_max / PAGES_MAX).next_power_of_two();
-        bytes.max(countable) / 8 / UNIT * UNIT
+        bytes / 8 / UNIT * UNIT
     }
 
     /// Pages that there is room for.
@@ -155,6 +154,9 @@ impl Config {
                 "a server has at least {} KiB, and its memory's limit is not below its memory",
                 MEMORY_MIN >> 10
             ));
+        }
+        if self.memory_max > MEMORY_MAX {
+            return refuse(format!("a server has at most {} GiB", MEMORY_MAX >> 30));
         }
         if self.item_size_max < 256 || self.item_size_max > self.memory / 4 {
             return refuse(format!(

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!  on a server                                    on a client
-//!    statistics                                     control of each server, generations of its pages
 //!    requests of each session   <----- Puts -----   requests staged, a copy for each server
 //!    replies staged             ------ Puts ---->   replies of each server
+//!                               ------ Puts ---->   control of each server, generations of its pages
 //!    buckets, pages             <--- Gets, CAS --   busy words, landing zones
 //! ```
 //!
@@ -24,9 +24,6 @@ pub const LINE: usize = 8;
 pub const RING: usize = 2048;
 
 const AREA: usize = LINE + RING;
-
-/// Words of a server's statistics.
-pub const STATISTICS: usize = 32;
 
 /// The places.
 #[derive(Clone, Debug)]
@@ -50,7 +47,6 @@ pub struct Layout {
     control: Address,
     generations: Address,
     busy: Address,
-    statistics: Address,
     requests: Address,
     requests_staged: Address,
     replies: Address,
@@ -94,7 +90,6 @@ impl Layout {
             control: cursor.take(servers * LINE),
             generations: cursor.take(servers * pages),
             busy: cursor.take(sessions * LINE),
-            statistics: cursor.take(STATISTICS),
             requests: cursor.take(all_sessions * AREA),
             requests_staged: cursor.take(sessions * servers * AREA),
             replies: cursor.take(sessions * servers * AREA),
@@ -113,7 +108,6 @@ impl Layout {
             &mut self.control,
             &mut self.generations,
             &mut self.busy,
-            &mut self.statistics,
             &mut self.requests,
             &mut self.requests_staged,
             &mut self.replies,
@@ -125,6 +119,18 @@ impl Layout {
             place.0 += at.0;
         }
         Ok(self)
+    }
+
+    /// Zeroes what must be zero before anybody looks at it: all but blocks, which are made by need, and landing zones.
+    pub fn zero(&self, fabric: &impl Fabric) {
+        let (start, end) = (self.control.0, self.landing.0);
+        let words = fabric.local(self.control, (end - start) as usize);
+        for word in words {
+            // Relaxed: a barrier follows. What is zero already is not touched, so it costs no memory.
+            if word.load(std::sync::atomic::Ordering::Relaxed) != 0 {
+                word.store(0, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
     }
 
     /// Words in all.
@@ -150,11 +156,6 @@ impl Layout {
     /// On a session's PE: its busy word.
     pub fn busy(&self, session: usize) -> Address {
         self.busy.plus(session % self.sessions * LINE)
-    }
-
-    /// On a server.
-    pub fn statistics(&self) -> Address {
-        self.statistics
     }
 
     /// On a server: the area of a session's requests.
@@ -261,7 +262,6 @@ mod tests {
             areas.push((layout.busy(session).0, LINE));
             areas.push((layout.landing(session).0, layout.landing_words));
         }
-        areas.push((layout.statistics().0, STATISTICS));
         areas.push((layout.bucket(0).0, layout.buckets * bucket::WORDS));
         let all = layout.pages * layout.page_words;
         areas.push((layout.block(Pointer::default()).0, all));

@@ -10,25 +10,63 @@ mod seeded;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use nuthatch_memory::Mapped;
-use nuthatch_sync::mutex::Mutex;
+use nuthatch_sync::mutex::{Condvar, Mutex};
 
 use crate::{Address, Fabric, Gone, NoMemory};
 use seeded::Seeded;
 pub use seeded::{Entered, Stopped};
 
-/// Turns of a wait that are spun, then those that yield; longer waits sleep.
+/// Turns of a wait that are spun; longer waits sleep until a word arrives, or so long.
 const SPINS: u32 = 64;
-const YIELDS: u32 = 2_000;
-const NAP: Duration = Duration::from_micros(50);
+const NAP: Duration = Duration::from_millis(1);
+
+/// Where a PE's threads wait for words.
+#[derive(Default)]
+struct Waiting {
+    /// Words that were set, and atomic operations.
+    arrivals: AtomicU64,
+    /// What of them the last turn of a wait had seen.
+    seen: AtomicU64,
+    asleep: AtomicUsize,
+    lock: Mutex<()>,
+    awake: Condvar,
+}
+
+impl Waiting {
+    /// A word has arrived.
+    fn tell(&self) {
+        // SeqCst, here and below: either the waiter sees the arrival, or the teller sees it asleep.
+        self.arrivals.fetch_add(1, Ordering::SeqCst);
+        if self.asleep.load(Ordering::SeqCst) > 0 {
+            let _guard = self.lock.lock();
+            self.awake.notify_all();
+        }
+    }
+
+    /// Sleeps unless something has arrived since the last call. (Of several threads of a PE one may miss what another
+    /// has seen: then it sleeps for a nap.)
+    fn sleep(&self) {
+        let arrivals = self.arrivals.load(Ordering::SeqCst);
+        if self.seen.swap(arrivals, Ordering::SeqCst) != arrivals {
+            return;
+        }
+        let guard = self.lock.lock();
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        if self.arrivals.load(Ordering::SeqCst) == arrivals {
+            drop(self.awake.wait_for(guard, NAP));
+        }
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 /// What the PEs share.
 pub struct Network {
     memories: Vec<Mapped<AtomicU64>>,
     gone: Vec<AtomicBool>,
+    waiting: Vec<Waiting>,
     /// Calls of [`Fabric::barrier`], of all PEs.
     arrived: AtomicUsize,
     /// What is being broadcast.
@@ -55,6 +93,7 @@ impl Network {
         Self {
             memories: (0..pes).map(memory).collect(),
             gone: (0..pes).map(|_| AtomicBool::new(false)).collect(),
+            waiting: (0..pes).map(|_| Waiting::default()).collect(),
             arrived: AtomicUsize::new(0),
             board: Mutex::new(Vec::new()),
             started: Instant::now(),
@@ -268,7 +307,9 @@ impl Fabric for ThreadsFabric {
     }
 
     fn set(&self, pe: usize, at: Address, word: u64) -> Result<(), Gone> {
-        self.send(pe, at, std::iter::once(word))
+        self.send(pe, at, std::iter::once(word))?;
+        self.network.waiting[pe].tell();
+        Ok(())
     }
 
     fn fence(&self) {
@@ -313,8 +354,7 @@ impl Fabric for ThreadsFabric {
         match self.step(self.pe) {
             Ok(Some(_)) => {}
             _ if turn < SPINS => std::hint::spin_loop(),
-            _ if turn < YIELDS => thread::yield_now(),
-            _ => thread::sleep(NAP),
+            _ => self.network.waiting[self.pe].sleep(),
         }
     }
 
@@ -328,6 +368,8 @@ impl Fabric for ThreadsFabric {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     /// Runs `work` on each PE's thread of a seeded network.

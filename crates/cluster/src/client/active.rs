@@ -1,0 +1,301 @@
+//! Active operations: messages to servers, and their replies.
+
+use nuthatch_engine::{Key, Op, Reply, Request, Store, Time};
+use nuthatch_fabric::{Fabric, Gone};
+
+use super::Client;
+use super::batch::Answer;
+use super::directory::Hint;
+use crate::block::{self, Found, KEY};
+use crate::bucket::Pointer;
+use crate::message::{Ask, Asked, INLINE_MAX, Known, Told};
+
+/// Turns of a wait after which a server is looked for.
+const TURNS: u32 = 4096;
+
+/// How often a large value is read where it is, before the server makes a copy.
+const READS: u32 = 2;
+
+/// What is left to do for a request whose reply has come.
+pub enum Replied {
+    Answered(Answer),
+    /// The value is to be read from its block.
+    At(Known),
+    /// The value is to be read from a copy, which is to be released.
+    Copy(nuthatch_engine::Item, Pointer),
+}
+
+/// What is answered for a server that is gone: its part of the store misses.
+pub fn lost(op: &Op<'_>) -> Reply {
+    match op {
+        Op::Get | Op::Read(_) => Reply::Miss,
+        Op::Store(_) => Reply::OutOfMemory,
+        Op::Remove(_) | Op::Delta(_) => Reply::NotFound,
+    }
+}
+
+impl<F: Fabric> Client<F> {
+    /// Stages a message; waits for room, taking replies meanwhile.
+    pub(super) fn send(
+        &mut self,
+        server: usize,
+        asked: &Asked<'_>,
+        request: usize,
+        replied: &mut impl FnMut(&mut Self, usize, &[u64]),
+    ) -> Result<(), Gone> {
+        let mut message = std::mem::take(&mut self.message);
+        asked.encode(&mut message);
+        let mut turn = 0;
+        while !self.channels[server]
+            .sender
+            .has_room(&*self.fabric, message.len())
+        {
+            self.channels[server].sender.flush(&*self.fabric)?;
+            self.take_replies(server, replied)?;
+            self.wait_a_turn(server, turn)?;
+            turn += 1;
+        }
+        let channel = &mut self.channels[server];
+        channel.sender.stage(&*self.fabric, &message);
+        channel.waiting.push_back(request);
+        self.message = message;
+        self.counts.active += 1;
+        Ok(())
+    }
+
+    /// Sends what is staged for a server, and waits until all of it is answered.
+    pub(super) fn collect(
+        &mut self,
+        server: usize,
+        replied: &mut impl FnMut(&mut Self, usize, &[u64]),
+    ) -> Result<(), Gone> {
+        self.channels[server].sender.flush(&*self.fabric)?;
+        let mut turn = 0;
+        while !self.channels[server].waiting.is_empty() {
+            match self.take_replies(server, replied)? {
+                true => turn = 0,
+                false => {
+                    self.wait_a_turn(server, turn)?;
+                    turn += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_a_turn(&mut self, server: usize, turn: u32) -> Result<(), Gone> {
+        self.fabric.pause(turn);
+        if turn % TURNS == TURNS - 1 {
+            self.fabric.fetch(server, self.busy_at())?;
+        }
+        Ok(())
+    }
+
+    fn take_replies(
+        &mut self,
+        server: usize,
+        replied: &mut impl FnMut(&mut Self, usize, &[u64]),
+    ) -> Result<bool, Gone> {
+        let mut reply = std::mem::take(&mut self.reply);
+        let mut some = false;
+        while self.channels[server]
+            .receiver
+            .read(&*self.fabric, &mut reply)
+        {
+            let channel = &mut self.channels[server];
+            channel.receiver.take(reply.len());
+            let request = channel.waiting.pop_front();
+            let request = request.expect("a server answers what it was asked");
+            replied(self, request, &reply);
+            some = true;
+        }
+        self.reply = reply;
+        self.channels[server].receiver.acknowledge(&*self.fabric)?;
+        Ok(some)
+    }
+
+    /// A server is gone: nothing more comes.
+    pub(super) fn lose(&mut self, server: usize) {
+        self.channels[server].gone = true;
+        self.channels[server].waiting.clear();
+    }
+
+    /// One message and its reply.
+    pub(super) fn exchange(&mut self, server: usize, asked: &Asked<'_>) -> Result<Vec<u64>, Gone> {
+        if self.channels[server].gone {
+            return Err(Gone { pe: server });
+        }
+        let mut words = Vec::new();
+        let mut replied = |_: &mut Self, _, reply: &[u64]| words = reply.to_vec();
+        let done = self
+            .send(server, asked, 0, &mut replied)
+            .and_then(|()| self.collect(server, &mut replied));
+        match done {
+            Ok(()) => Ok(words),
+            Err(gone) => {
+                self.lose(server);
+                Err(gone)
+            }
+        }
+    }
+
+    /// What a reply says to a request.
+    pub(super) fn judge_reply(
+        &mut self,
+        server: usize,
+        request: &Request<'_>,
+        words: &[u64],
+    ) -> Replied {
+        let hash = request.key.hash();
+        let told = Told::decode(words).expect("a server sent no message");
+        match told {
+            Told::Reply(reply, known) => {
+                match known {
+                    Some(known) => self.learn(server, hash, known),
+                    None => self.directory.forget_key(hash),
+                }
+                Replied::Answered(Answer::Done(reply))
+            }
+            Told::Value(item, known, value) => {
+                self.learn(server, hash, known);
+                let at = self.wave.words.len();
+                block::push_bytes(&mut self.wave.words, &[value]);
+                Replied::Answered(Answer::Value { item, at })
+            }
+            Told::At(_, known) => Replied::At(known),
+            Told::Copy(item, pointer) => Replied::Copy(item, pointer),
+            Told::Reserved(_) | Told::Done(_) | Told::Text(_) | Told::Words(_) => {
+                unreachable!("a server answers what it was asked")
+            }
+        }
+    }
+
+    fn learn(&mut self, server: usize, hash: u64, known: Known) {
+        let control = self.control(server);
+        let hint = Hint {
+            pointer: known.pointer,
+            generation: known.generation,
+            tail: known.tail,
+        };
+        self.directory.learn(hash, hint, control.epoch, control.bar);
+    }
+
+    /// Reads a large value where its server said it is; makes the server copy it if writers are faster.
+    pub(super) fn read_large(
+        &mut self,
+        now: Time,
+        server: usize,
+        key: &Key<'_>,
+        known: Known,
+    ) -> Result<Answer, Gone> {
+        for _ in 0..READS {
+            self.enter();
+            let page = self.layout.page_of(known.pointer);
+            let same_page = self.page_changes(server, page) == known.generation;
+            let start = match same_page {
+                true => self.get_block(server, known.pointer),
+                false => Ok(0),
+            };
+            self.exit();
+            let start = start?;
+            if !same_page {
+                break;
+            }
+            let len = self.layout.block_words(known.pointer);
+            let words = &self.wave.words[start..start + len];
+            if let Found::Pair(header) = block::judge(words, key.bytes(), Some(&self.checksum))
+                && header.is_live(now, self.generation(server, now))
+            {
+                let tail = words[len - 1];
+                self.learn(server, key.hash(), Known { tail, ..known });
+                return Ok(Answer::Value {
+                    item: header.item(true),
+                    at: start + header.value_at(),
+                });
+            }
+        }
+        let ask = Ask::Snapshot(*key);
+        let words = self.exchange(server, &Asked { now, ask })?;
+        let request = Request {
+            key: *key,
+            op: Op::Get,
+        };
+        match self.judge_reply(server, &request, &words) {
+            Replied::Answered(answer) => Ok(answer),
+            Replied::Copy(item, pointer) => self.read_copy(now, server, item, pointer),
+            Replied::At(_) => unreachable!("a snapshot is a copy"),
+        }
+    }
+
+    /// Reads a copy and releases it.
+    pub(super) fn read_copy(
+        &mut self,
+        now: Time,
+        server: usize,
+        item: nuthatch_engine::Item,
+        pointer: Pointer,
+    ) -> Result<Answer, Gone> {
+        let start = self.get_block(server, pointer)?;
+        let words = &self.wave.words[start..start + self.layout.block_words(pointer)];
+        let header = block::read_copy(words, &self.checksum);
+        let ask = Ask::Release(pointer);
+        self.exchange(server, &Asked { now, ask })?;
+        let header = header.expect("only the server writes to a copy");
+        Ok(Answer::Value {
+            item,
+            at: start + header.value_at(),
+        })
+    }
+
+    /// Reads a block into the wave's words; where it begins there.
+    pub(super) fn get_block(&mut self, server: usize, pointer: Pointer) -> Result<usize, Gone> {
+        let start = self.wave.words.len();
+        let len = self.layout.block_words(pointer);
+        self.wave.words.resize(start + len, 0);
+        let from = self.layout.block(pointer);
+        self.fabric
+            .get(server, from, &mut self.wave.words[start..])?;
+        Ok(start)
+    }
+
+    /// A store whose value is too long for a message: it is written into a block that the server reserves.
+    pub(super) fn store_large(
+        &mut self,
+        now: Time,
+        server: usize,
+        key: &Key<'_>,
+        store: &Store<'_>,
+    ) -> Result<Answer, Gone> {
+        let ask = Ask::Reserve(*key, store.value.len());
+        let words = self.exchange(server, &Asked { now, ask })?;
+        let pointer = match Told::decode(&words) {
+            Some(Told::Reserved(pointer)) => pointer,
+            Some(Told::Reply(refusal, _)) => return Ok(Answer::Done(refusal)),
+            _ => unreachable!("a server answers what it was asked"),
+        };
+        let mut content = std::mem::take(&mut self.block);
+        content.clear();
+        block::push_bytes(&mut content, &[key.bytes()]);
+        block::push_bytes(&mut content, &[store.value]);
+        let to = self.layout.block(pointer).plus(KEY);
+        let put = self.fabric.put(server, to, &content);
+        self.block = content;
+        put?;
+        // The message is sent behind a fence, so whoever reads it finds the bytes.
+        let ask = Ask::Commit(*key, *store, store.value.len(), pointer);
+        let words = self.exchange(server, &Asked { now, ask })?;
+        let request = Request {
+            key: *key,
+            op: Op::Store(*store),
+        };
+        match self.judge_reply(server, &request, &words) {
+            Replied::Answered(answer) => Ok(answer),
+            _ => unreachable!("a store is answered without a value"),
+        }
+    }
+
+    /// True if a store's value does not go into a message.
+    pub(super) fn is_large(op: &Op<'_>) -> bool {
+        matches!(op, Op::Store(store) if store.value.len() > INLINE_MAX)
+    }
+}

@@ -1,0 +1,335 @@
+//! Direct operations: a session reads and writes blocks itself.
+//!
+//! A get that the directory has a hint for is one Get of the block; without one it is a Get of the bucket, and one of
+//! the block. A set of a pair that is known, and whose block is of the new value's class, is a compare-swap, a
+//! Put, and a set of the head (read-friendly exclusive write).
+//!
+//! What a read takes effect by, and why no other is missed: [`block`](crate::block), invariants 1 to 3. With equal
+//! versions at both ends and the right checksum the words are those of one version, whose head was there when the
+//! head was read, and whose successor had not begun when the tail was read. Whichever of the two was read first, there
+//! is a moment in between at which the version was the key's.
+
+use nuthatch_engine::request::Condition;
+use nuthatch_engine::{Item, Key, Op, Read, Reply, Store, StoreMode, Time};
+use nuthatch_fabric::{Fabric, Gone};
+
+use super::Client;
+use super::batch::{Answer, Step};
+use super::directory::{At, Hint};
+use crate::block::{
+    self, CHECK, Found, HEAD, Header, RECENCY, Recency, STALE, Tail, VERSION_MAX, WON,
+};
+use crate::bucket::{self, Lookup, Pointer};
+use crate::config::Fault;
+
+/// How often a block is read again when a writer was at it, before the server is asked.
+const READS: u32 = 3;
+
+/// How often a block is locked in vain before the server is asked.
+const LOCKS: u32 = 3;
+
+/// A read that a session can carry out itself: it changes nothing but the recency.
+pub fn is_plain_read(op: &Op<'_>) -> Option<Read> {
+    match op {
+        Op::Get => Some(Read::default()),
+        Op::Read(read)
+            if read.touch.is_none()
+                && read.vivify.is_none()
+                && read.recache_below.is_none()
+                && !read.idle =>
+        {
+            Some(*read)
+        }
+        _ => None,
+    }
+}
+
+/// A store that a session can carry out itself if the pair is there.
+pub fn is_plain_set(store: &Store<'_>) -> bool {
+    store.mode == StoreMode::Set && store.condition == Condition::None && store.new_cas.is_none()
+}
+
+impl<F: Fabric> Client<F> {
+    /// What the directory knows of a key, if the pointer is not stale.
+    #[inline]
+    pub(super) fn hint(&mut self, server: usize, hash: u64) -> Option<(At, Hint)> {
+        let (at, hint) = self.directory.find(hash)?;
+        let page = self.layout.page_of(hint.pointer);
+        if self.page_changes(server, page) != hint.generation {
+            self.directory.forget(at);
+            self.counts.stale_pointers += 1;
+            return None;
+        }
+        Some((at, hint))
+    }
+
+    /// The words of a block that were read at a place in the wave's words: what is to be done for the request next.
+    pub(super) fn judge_block(
+        &mut self,
+        now: Time,
+        request: usize,
+        key: &Key<'_>,
+        read: &Read,
+        fetched: Fetched,
+    ) -> Step {
+        let Fetched {
+            server,
+            pointer,
+            start,
+            hinted,
+            tries,
+        } = fetched;
+        let checksum = match self.config.fault {
+            Fault::NoChecksum => None,
+            _ => Some(&self.checksum),
+        };
+        let len = self.layout.block_words(pointer);
+        let words = &self.wave.words[start..start + len];
+        match block::judge(words, key.bytes(), checksum) {
+            Found::Pair(header) => {
+                let (version, recency) = (words[HEAD], Recency(words[RECENCY]));
+                let tail = words[len - 1];
+                let found = InBlock {
+                    server,
+                    pointer,
+                    start,
+                    header,
+                    version,
+                    recency,
+                    tail,
+                };
+                self.accept(now, key, read, found, hinted)
+            }
+            Found::Torn if tries < READS => {
+                self.counts.torn += 1;
+                Step::ReadBlock {
+                    pointer,
+                    hinted,
+                    tries: tries + 1,
+                }
+            }
+            Found::Torn => Step::Ask,
+            Found::Other if hinted => {
+                // The pair has gone from here. Where to is another Get, or a message.
+                self.directory.forget_key(key.hash());
+                self.counts.stale_pointers += 1;
+                match self.channels[server].selector.reads_buckets() {
+                    true => Step::ReadBucket,
+                    false => Step::Ask,
+                }
+            }
+            // A tag of another key's, or the pair moved meanwhile: the server knows.
+            Found::Other => {
+                let _ = request;
+                Step::Ask
+            }
+        }
+    }
+
+    /// A whole pair of the key was read.
+    fn accept(
+        &mut self,
+        now: Time,
+        key: &Key<'_>,
+        read: &Read,
+        found: InBlock,
+        hinted: bool,
+    ) -> Step {
+        let InBlock {
+            server,
+            pointer,
+            start,
+            header,
+            version,
+            recency,
+            tail,
+        } = found;
+        let control = self.control(server);
+        if !header.is_live(now, control.flushes.at(now)) {
+            return Step::Answered(Answer::Done(Reply::Miss));
+        }
+        if read.may_win && header.marks & (STALE | WON) == STALE {
+            return Step::Ask;
+        }
+        let item: Item = header.item(recency.was_read(version));
+        let generation = self.page_changes(server, self.layout.page_of(pointer));
+        let hint = Hint {
+            pointer,
+            generation,
+            tail,
+        };
+        self.directory
+            .learn(key.hash(), hint, control.epoch, control.bar);
+        if read.bump && !(item.fetched && recency.epoch() == control.epoch) {
+            self.counts.recency_swaps += 1;
+            let new = Recency::new(control.epoch, version, true);
+            let at = self.layout.block(pointer).plus(RECENCY);
+            // Lost against another reader, or with the server: the recency is a hint.
+            let _ = self.fabric.compare_swap(server, at, recency.0, new.0);
+        }
+        self.counts.direct_gets += 1;
+        self.counts.directory_hits += u64::from(hinted);
+        Step::Answered(match nuthatch_engine::semantics::wants_value(read, &item) {
+            true => Answer::Value {
+                item,
+                at: start + header.value_at(),
+            },
+            false => Answer::Done(Reply::Found(item)),
+        })
+    }
+
+    /// What a bucket's words, at a place in the wave's words, say of a key.
+    pub(super) fn judge_bucket(&mut self, key: &Key<'_>, start: usize) -> Step {
+        let words = &self.wave.words[start..start + bucket::WORDS];
+        match bucket::lookup(words, key.hash()) {
+            Lookup::One(pointer) if self.layout.is_block(pointer) => Step::ReadBlock {
+                pointer,
+                hinted: false,
+                tries: 0,
+            },
+            Lookup::Miss => {
+                self.counts.direct_misses += 1;
+                Step::Answered(Answer::Done(Reply::Miss))
+            }
+            Lookup::One(_) | Lookup::Unclear => Step::Ask,
+        }
+    }
+
+    /// Sets a pair whose block is known, if it can be done there.
+    pub(super) fn direct_set(
+        &mut self,
+        now: Time,
+        server: usize,
+        key: &Key<'_>,
+        store: &Store<'_>,
+    ) -> Result<Option<Reply>, Gone> {
+        let Some((at, hint)) = self.hint(server, key.hash()) else {
+            return Ok(None);
+        };
+        let pointer = hint.pointer;
+        let words = block::pair_words(key.bytes().len(), store.value.len());
+        let fits = words * 8 <= self.config.item_size_max
+            && self.layout.classes.class_of(words) == Some(pointer.class());
+        if !fits {
+            return Ok(None);
+        }
+        let Some(version) = self.lock(server, key, at, hint)? else {
+            return Ok(None);
+        };
+        let header = Header {
+            key_len: key.bytes().len() as u8,
+            marks: 0,
+            generation: self.generation(server, now),
+            value_len: store.value.len() as u32,
+            flags: store.flags,
+            expiry: block::expiry_to_tick(store.expiry),
+            cas: version,
+        };
+        let tail = Tail::new(version, self.session, false).0;
+        let mut content = std::mem::take(&mut self.block);
+        let value = [store.value];
+        block::lay(
+            &mut content,
+            &self.checksum,
+            version,
+            &header,
+            key.bytes(),
+            &value,
+        );
+        content.resize(self.layout.block_words(pointer) - CHECK - 1, 0);
+        content.push(tail);
+        let first = self.layout.block(pointer);
+        let put = self.fabric.put(server, first.plus(CHECK), &content);
+        self.block = content;
+        put?;
+        // Invariant 2: the head lies behind the content and the unlock.
+        self.fabric.fence();
+        self.fabric.set(server, first.plus(HEAD), version)?;
+        self.directory.set_tail(at, tail);
+        let epoch = self.control(server).epoch;
+        if self.directory.touch(at, epoch) {
+            let recency = Recency::new(epoch, version, false);
+            self.fabric.set(server, first.plus(RECENCY), recency.0)?;
+        }
+        self.counts.direct_sets += 1;
+        Ok(Some(Reply::Stored(header.item(false))))
+    }
+
+    /// Locks a block that has the key's pair; the version that is to be written. `None`: the server is to be asked.
+    fn lock(
+        &mut self,
+        server: usize,
+        key: &Key<'_>,
+        at: At,
+        hint: Hint,
+    ) -> Result<Option<u64>, Gone> {
+        let pointer = hint.pointer;
+        let len = self.layout.block_words(pointer);
+        let tail_at = self.layout.block(pointer).plus(len - 1);
+        let mut tail = Tail(hint.tail);
+        for _ in 0..LOCKS {
+            let version = tail.version() + 1;
+            if version >= VERSION_MAX {
+                return Ok(None);
+            }
+            let locked = Tail::new(version, self.session, true);
+            let found = self
+                .fabric
+                .compare_swap(server, tail_at, tail.0, locked.0)?;
+            if found == tail.0 {
+                return Ok(Some(version));
+            }
+            // Somebody wrote. What is locked next must have been seen with an equal head (invariant 1), and with
+            // this key.
+            let mut words = std::mem::take(&mut self.block);
+            words.clear();
+            words.resize(len, 0);
+            let got = self
+                .fabric
+                .get(server, self.layout.block(pointer), &mut words);
+            let judged = block::judge(&words, key.bytes(), Some(&self.checksum));
+            tail = Tail(words[len - 1]);
+            self.block = words;
+            got?;
+            match judged {
+                Found::Pair(_) => {}
+                Found::Torn => {
+                    self.counts.torn += 1;
+                    if self.config.fault == Fault::LockBeforeHead {
+                        continue;
+                    }
+                    return Ok(None);
+                }
+                Found::Other => {
+                    self.directory.forget(at);
+                    self.counts.stale_pointers += 1;
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A block that was read.
+#[derive(Clone, Copy)]
+pub struct Fetched {
+    pub server: usize,
+    pub pointer: Pointer,
+    /// Where its words are in the wave's.
+    pub start: usize,
+    /// The directory led there.
+    pub hinted: bool,
+    pub tries: u32,
+}
+
+/// A whole pair that was read.
+struct InBlock {
+    server: usize,
+    pointer: Pointer,
+    start: usize,
+    header: Header,
+    version: u64,
+    recency: Recency,
+    tail: u64,
+}

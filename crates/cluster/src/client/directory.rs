@@ -1,0 +1,230 @@
+//! The pointer directory: where pairs were when they were last read or written (the slides' pointer directory).
+//!
+//! ```text
+//!  a set: three lines
+//!   tags       8 x 32 bits   the hash's bits that did not choose the set
+//!   recencies  8 x 32 bits   31..8 low bits of the epoch  7..0 count
+//!   pointers   8 x 64 bits   63..48 generation of the page  47..0 pointer; 0: free
+//!   tails      8 x 64 bits
+//! ```
+//!
+//! 24 bytes an entry. A lookup reads the first line, and one word of each of the others. (A flow cache's layout would
+//! do for tag and pointer, but its value is one word, and a writer needs the tail, too: two tables, and two more
+//! lines for each hit.)
+//!
+//! A pointer is a hint: the block it leads to tells whether it is right. Whose recency lies below the expiration bar is
+//! gone, and is the first to be replaced; else who was used longest ago, and of those who was used least.
+
+use crate::bucket::Pointer;
+
+const WAYS: usize = 8;
+
+const EPOCH_BITS: u32 = 24;
+const EPOCH_MASK: u32 = (1 << EPOCH_BITS) - 1;
+const COUNT_MAX: u32 = 255;
+
+/// What the directory knows of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// The block.
+    pub pointer: Pointer,
+    /// Low bits of how often its page had changed its class.
+    pub generation: u16,
+    /// Its tail.
+    pub tail: u64,
+}
+
+#[repr(align(64))]
+#[derive(Clone)]
+struct Set {
+    tags: [u32; WAYS],
+    recencies: [u32; WAYS],
+    pointers: [u64; WAYS],
+    tails: [u64; WAYS],
+}
+
+const _: () = assert!(size_of::<Set>() == 192);
+
+/// A session's directory.
+pub struct Directory {
+    sets: Vec<Set>,
+    mask: usize,
+}
+
+/// Where a hint is.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    set: usize,
+    way: usize,
+}
+
+impl Directory {
+    /// For about so many entries; none at all for 0.
+    pub fn new(entries: usize) -> Self {
+        let sets = match entries {
+            0 => 0,
+            entries => entries.div_ceil(WAYS).next_power_of_two(),
+        };
+        let free = Set {
+            tags: [0; WAYS],
+            recencies: [0; WAYS],
+            pointers: [0; WAYS],
+            tails: [0; WAYS],
+        };
+        Self {
+            sets: vec![free; sets],
+            mask: sets.wrapping_sub(1),
+        }
+    }
+
+    /// Entries that there is room for.
+    pub fn capacity(&self) -> usize {
+        self.sets.len() * WAYS
+    }
+
+    #[inline(always)]
+    fn place(&self, hash: u64) -> (usize, u32) {
+        (hash as usize & self.mask, (hash >> 32) as u32)
+    }
+
+    /// What is known of a key with this hash, and where.
+    #[inline]
+    pub fn find(&self, hash: u64) -> Option<(At, Hint)> {
+        let (number, tag) = self.place(hash);
+        let set = self.sets.get(number)?;
+        let way = (0..WAYS).find(|&way| set.tags[way] == tag && set.pointers[way] != 0)?;
+        let hint = Hint {
+            pointer: Pointer::of_word(set.pointers[way]),
+            generation: (set.pointers[way] >> 48) as u16,
+            tail: set.tails[way],
+        };
+        Some((At { set: number, way }, hint))
+    }
+
+    /// The key was used in this epoch. True if it was not yet.
+    #[inline]
+    pub fn touch(&mut self, at: At, epoch: u32) -> bool {
+        let recency = &mut self.sets[at.set].recencies[at.way];
+        let count = (*recency & 0xff).saturating_add(1).min(COUNT_MAX);
+        let before = std::mem::replace(recency, (epoch & EPOCH_MASK) << 8 | count);
+        before >> 8 != *recency >> 8
+    }
+
+    /// The block has another tail now.
+    #[inline]
+    pub fn set_tail(&mut self, at: At, tail: u64) {
+        self.sets[at.set].tails[at.way] = tail;
+    }
+
+    /// The hint was wrong.
+    pub fn forget(&mut self, at: At) {
+        self.sets[at.set].pointers[at.way] = 0;
+    }
+
+    /// Whatever is known of a key with this hash is wrong.
+    pub fn forget_key(&mut self, hash: u64) {
+        if let Some((at, _)) = self.find(hash) {
+            self.forget(at);
+        }
+    }
+
+    /// Learns where a key's pair is, used in this epoch. `bar`: who was last used before it is gone.
+    pub fn learn(&mut self, hash: u64, hint: Hint, epoch: u32, bar: u32) {
+        let (number, tag) = self.place(hash);
+        if self.sets.is_empty() {
+            return;
+        }
+        let known = self.find(hash).map(|(at, _)| at.way);
+        let set = &mut self.sets[number];
+        let way = known.unwrap_or_else(|| Self::victim(set, epoch, bar));
+        if known.is_none() {
+            set.tags[way] = tag;
+            set.recencies[way] = 0;
+        }
+        set.pointers[way] = u64::from(hint.generation) << 48 | hint.pointer.word();
+        set.tails[way] = hint.tail;
+        self.touch(At { set: number, way }, epoch);
+    }
+
+    /// Who is replaced in a set.
+    fn victim(set: &Set, epoch: u32, bar: u32) -> usize {
+        let rank = |&way: &usize| {
+            if set.pointers[way] == 0 {
+                return (0, 0);
+            }
+            // Epochs back, so that low bits suffice.
+            let age = epoch.wrapping_sub(set.recencies[way] >> 8) & EPOCH_MASK;
+            let gone = age > epoch.saturating_sub(bar);
+            let count = set.recencies[way] & 0xff;
+            match gone {
+                true => (1, 0),
+                false => (2 + u64::from(EPOCH_MASK - age), count),
+            }
+        };
+        (0..WAYS).min_by_key(rank).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint(place: u64) -> Hint {
+        Hint {
+            pointer: Pointer::new(3, place),
+            generation: 9,
+            tail: place << 16,
+        }
+    }
+
+    /// Hashes of one set.
+    fn hash(number: u64) -> u64 {
+        (number + 1) << 32
+    }
+
+    #[test]
+    fn what_was_learnt_is_found_until_it_is_forgotten() {
+        let mut directory = Directory::new(100);
+        assert_eq!(directory.capacity(), 128);
+        assert!(directory.find(hash(1)).is_none());
+        directory.learn(hash(1), hint(7), 1, 1);
+        let (at, found) = directory.find(hash(1)).unwrap();
+        assert_eq!(found, hint(7));
+        directory.set_tail(at, 99);
+        assert_eq!(directory.find(hash(1)).unwrap().1.tail, 99);
+        directory.learn(hash(1), hint(8), 1, 1);
+        assert_eq!(directory.find(hash(1)).unwrap().1, hint(8));
+        directory.forget_key(hash(1));
+        assert!(directory.find(hash(1)).is_none());
+    }
+
+    #[test]
+    fn below_the_bar_goes_first_then_the_oldest_then_the_least_used() {
+        let mut directory = Directory::new(8);
+        for number in 0..8 {
+            // Epochs 13 to 20.
+            directory.learn(hash(number), hint(number), 13 + number as u32, 1);
+        }
+        directory.learn(hash(8), hint(8), 20, 1);
+        assert!(directory.find(hash(0)).is_none());
+        // Number 1 is oldest, but whoever is below the bar is as good.
+        directory.learn(hash(9), hint(9), 20, 16);
+        assert!(directory.find(hash(1)).is_none());
+        // Of two of one epoch the one that was used less.
+        for number in 2..8 {
+            let (at, _) = directory.find(hash(number)).unwrap();
+            directory.touch(at, 20);
+        }
+        directory.learn(hash(10), hint(10), 20, 1);
+        let left = [8, 9].map(|number| directory.find(hash(number)).is_some());
+        assert_eq!(left.iter().filter(|&&is| is).count(), 1);
+        assert!((2..8).all(|number| directory.find(hash(number)).is_some()));
+    }
+
+    #[test]
+    fn a_directory_of_nothing_knows_nothing() {
+        let mut directory = Directory::new(0);
+        directory.learn(hash(1), hint(7), 1, 1);
+        assert!(directory.find(hash(1)).is_none());
+    }
+}

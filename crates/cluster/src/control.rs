@@ -1,0 +1,153 @@
+//! What a server tells all clients, by a Put into each one's memory; they read it there at no cost.
+//!
+//! ```text
+//!  word 0  63..32 epoch               31..0 expiration bar: who was last used before it is gone
+//!       1  63..48 generation  32 set: another generation begins  31..0 at this tick
+//!       2  when the epoch began, in ticks
+//! ```
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nuthatch_engine::Time;
+use nuthatch_sync::clock::TICKS_PER_SECOND;
+
+/// Words of it.
+pub const WORDS: usize = 3;
+
+/// Flushes: a pair is of a generation, and those of earlier ones are gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flushes {
+    /// The generation of what is stored now.
+    pub generation: u16,
+    /// When the next begins.
+    pub next: Option<Time>,
+}
+
+impl Flushes {
+    /// The generation at a moment.
+    #[inline(always)]
+    pub fn at(&self, now: Time) -> u16 {
+        let begun = self.next.is_some_and(|next| next <= now);
+        self.generation.wrapping_add(u16::from(begun))
+    }
+
+    /// Everything stored before `at` is gone from then on.
+    pub fn flush(&mut self, now: Time, at: Time) {
+        self.settle(now);
+        *self = match at <= now {
+            true => Self {
+                generation: self.generation.wrapping_add(1),
+                next: None,
+            },
+            false => Self {
+                next: Some(at),
+                ..*self
+            },
+        };
+    }
+
+    /// A generation that has begun is the present one. True if one has.
+    pub fn settle(&mut self, now: Time) -> bool {
+        let generation = self.at(now);
+        let begun = generation != self.generation;
+        if begun {
+            *self = Self {
+                generation,
+                next: None,
+            };
+        }
+        begun
+    }
+}
+
+/// What a server tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    /// The present epoch.
+    pub epoch: u32,
+    /// The oldest epoch of a pair that is there.
+    pub bar: u32,
+    /// Flushes.
+    pub flushes: Flushes,
+    /// When the epoch began.
+    pub since: Time,
+}
+
+/// The longest epoch: a second.
+const EPOCH: u32 = TICKS_PER_SECOND;
+
+impl Control {
+    /// True if another epoch is to begin. Who meets that sends a message, by which the server learns of it: it
+    /// has no clock of its own, and direct operations do not call on it.
+    #[inline]
+    pub fn is_overdue(&self, now: Time) -> bool {
+        now.0 >= self.since.0.saturating_add(EPOCH)
+    }
+
+    /// As words.
+    pub fn words(&self) -> [u64; WORDS] {
+        let next = self
+            .flushes
+            .next
+            .map_or(0, |next| 1 << 32 | u64::from(next.0));
+        [
+            u64::from(self.epoch) << 32 | u64::from(self.bar),
+            u64::from(self.flushes.generation) << 48 | next,
+            self.since.0.into(),
+        ]
+    }
+
+    /// Of a client's words.
+    #[inline]
+    pub fn read(words: &[AtomicU64]) -> Self {
+        // Acquire: behind the caller's own words; they need not be of one moment.
+        let ages = words[0].load(Ordering::Acquire);
+        let flushes = words[1].load(Ordering::Acquire);
+        Self {
+            epoch: (ages >> 32) as u32,
+            bar: ages as u32,
+            flushes: Flushes {
+                generation: (flushes >> 48) as u16,
+                next: (flushes >> 32 & 1 != 0).then_some(Time(flushes as u32)),
+            },
+            since: Time(words[2].load(Ordering::Acquire) as u32),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flush_begins_a_generation() {
+        let mut flushes = Flushes::default();
+        flushes.flush(Time(10), Time(10));
+        assert_eq!(flushes.at(Time(10)), 1);
+        flushes.flush(Time(10), Time(20));
+        assert_eq!((flushes.at(Time(19)), flushes.at(Time(20))), (1, 2));
+        // A later call replaces a delayed one that has not begun, and adds to one that has.
+        flushes.flush(Time(15), Time(30));
+        assert_eq!((flushes.at(Time(29)), flushes.at(Time(30))), (1, 2));
+        flushes.flush(Time(31), Time(31));
+        assert_eq!(flushes.at(Time(31)), 3);
+        assert!(!flushes.settle(Time(40)));
+    }
+
+    #[test]
+    fn words_come_back() {
+        let control = Control {
+            epoch: 7,
+            bar: 5,
+            flushes: Flushes {
+                generation: u16::MAX,
+                next: Some(Time(u32::MAX)),
+            },
+            since: Time(9),
+        };
+        let words = control.words().map(AtomicU64::new);
+        assert_eq!(Control::read(&words), control);
+        let zero = [0; WORDS].map(AtomicU64::new);
+        assert_eq!(Control::read(&zero), Control::default());
+    }
+}

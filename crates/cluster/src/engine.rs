@@ -1,0 +1,303 @@
+//! The store as an engine: a batch of requests goes to the servers of a job, and replies come back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nuthatch_engine::Op;
+use nuthatch_engine::stats::{ClassStats, EngineStats};
+use nuthatch_engine::{
+    Audit, Cursor, Engine, Footprint, Handle, Inspect, Key, KeyHasher, Replies, Reply, Request,
+    Reservation, Store, Time, Value, Visit, assert_commits,
+};
+use nuthatch_fabric::Fabric;
+use nuthatch_sync::mutex::Mutex;
+
+use crate::block;
+use crate::client::Client;
+use crate::config::Config;
+use crate::layout::Layout;
+use crate::stats::{ClientCounts, ClientStats, ServerStats};
+
+/// Values that are longer are handed out whole.
+pub const COPY_MAX: usize = 8192;
+
+/// Bytes that reservations may have in a PE's own memory.
+const RESERVED_MAX: usize = 64 << 20;
+
+/// A client's side of the store: sessions that threads share.
+pub struct Cluster<F: Fabric> {
+    clients: Box<[Mutex<Client<F>>]>,
+    next: AtomicUsize,
+    layout: Arc<Layout>,
+    config: Config,
+    hasher: KeyHasher,
+    counts: Arc<ClientCounts>,
+    reserved: Arc<AtomicUsize>,
+    /// What ends when the engine does.
+    _keeper: Option<Box<dyn Send + Sync>>,
+}
+
+impl<F: Fabric> Cluster<F> {
+    /// With these sessions, which threads get in turn.
+    pub(crate) fn new(
+        clients: Vec<Client<F>>,
+        layout: Arc<Layout>,
+        config: &Config,
+        counts: Arc<ClientCounts>,
+        keeper: Option<Box<dyn Send + Sync>>,
+    ) -> Self {
+        Self {
+            clients: clients.into_iter().map(Mutex::new).collect(),
+            next: AtomicUsize::new(0),
+            hasher: KeyHasher::seeded(config.seed),
+            layout,
+            config: config.clone(),
+            counts,
+            reserved: Arc::new(AtomicUsize::new(0)),
+            _keeper: keeper,
+        }
+    }
+
+    /// What this PE's sessions counted.
+    pub fn client_stats(&self) -> ClientStats {
+        self.counts.read()
+    }
+
+    /// What each server tells of itself; a server that is gone tells nothing.
+    pub fn server_stats(&self) -> Vec<ServerStats> {
+        let mut client = self.clients[0].lock();
+        (0..self.layout.servers)
+            .filter_map(|server| client.server_stats(server))
+            .collect()
+    }
+}
+
+/// A value held in a thread's own memory.
+pub struct LargeValue(Box<[u8]>);
+
+impl LargeValue {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl Value for LargeValue {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn chunk(&self, offset: usize) -> &[u8] {
+        &self.0[offset..]
+    }
+}
+
+/// A thread's handle.
+pub struct ClusterHandle<F: Fabric> {
+    engine: Arc<Cluster<F>>,
+    client: usize,
+}
+
+/// A value that arrives in pieces, in this PE's own memory until it is complete.
+pub struct Pending {
+    key: Box<[u8]>,
+    hash: u64,
+    value: Vec<u8>,
+    len: usize,
+    /// Of all reservations of the engine.
+    reserved: Arc<AtomicUsize>,
+}
+
+impl Reservation for Pending {
+    fn write(&mut self, bytes: &[u8]) {
+        assert!(bytes.len() <= self.missing(), "more than was reserved");
+        self.value.extend_from_slice(bytes);
+    }
+
+    fn missing(&self) -> usize {
+        self.len - self.value.len()
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        // Relaxed: a count.
+        self.reserved.fetch_sub(self.len, Ordering::Relaxed);
+    }
+}
+
+impl<F: Fabric> Engine for Cluster<F> {
+    type Handle = ClusterHandle<F>;
+
+    fn handle(self: &Arc<Self>) -> ClusterHandle<F> {
+        // Relaxed: which session does not matter.
+        let client = self.next.fetch_add(1, Ordering::Relaxed) % self.clients.len();
+        ClusterHandle {
+            engine: Arc::clone(self),
+            client,
+        }
+    }
+
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    fn name(&self) -> &'static str {
+        "cluster"
+    }
+
+    fn stats(&self) -> EngineStats {
+        let mut sum = EngineStats::default();
+        for server in self.server_stats() {
+            server.add_to(&mut sum);
+        }
+        let mut classes = vec![ClassStats::default(); self.layout.classes.len()];
+        let mut client = self.clients[0].lock();
+        (0..self.layout.servers).for_each(|server| client.add_classes(server, &mut classes));
+        drop(client);
+        classes.retain(|class| class.pages > 0);
+        sum.classes = classes;
+        let client = self.counts.read();
+        sum.total_items += client.direct_sets;
+        sum.read_retries += client.torn;
+        sum
+    }
+
+    fn reset_stats(&self) {
+        self.clients[0].lock().reset_servers();
+        self.counts.reset();
+    }
+
+    fn flush(&self, now: Time, at: Time) {
+        self.clients[0].lock().flush(now, at);
+    }
+
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+        let each = bytes / self.layout.servers;
+        let (least, most) = (crate::config::MEMORY_MIN, self.config.memory_max);
+        if !(least..=most).contains(&each) {
+            let servers = self.layout.servers;
+            return Err(format!(
+                "the limit of {servers} servers is from {} to {} bytes",
+                least * servers,
+                most.saturating_mul(servers)
+            ));
+        }
+        self.clients[0].lock().set_limit(each);
+        Ok(())
+    }
+
+    fn item_size_max(&self) -> usize {
+        self.config.item_size_max
+    }
+
+    fn evicts(&self) -> bool {
+        self.config.evicts
+    }
+}
+
+impl<F: Fabric> Inspect for Cluster<F> {
+    fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
+        let words = block::pair_words(key_len, value_len);
+        let classes = &self.layout.classes;
+        let class = classes.class_of(words).unwrap_or(classes.len() - 1);
+        Footprint {
+            class: class + 1,
+            size: classes.words(class) * 8,
+        }
+    }
+}
+
+impl<F: Fabric> Audit for Cluster<F> {
+    fn audit(&self) -> Result<(), String> {
+        let mut client = self.clients[0].lock();
+        (0..self.layout.servers).try_for_each(|server| client.audit(server))
+    }
+}
+
+impl<F: Fabric> Handle for ClusterHandle<F> {
+    type Value = LargeValue;
+    type Reservation = Pending;
+    const COPY_MAX: usize = COPY_MAX;
+
+    fn execute<R: Replies<LargeValue>>(
+        &mut self,
+        now: Time,
+        batch: &[Request<'_>],
+        replies: &mut R,
+    ) {
+        let mut client = self.engine.clients[self.client].lock();
+        client.execute(now, batch, replies);
+    }
+
+    fn reserve(&mut self, _: Time, key: Key<'_>, value_len: usize) -> Result<Pending, Reply> {
+        let engine = &*self.engine;
+        let words = value_len.checked_add(key.bytes().len() + block::OVERHEAD * 8);
+        if words.is_none_or(|bytes| bytes > engine.config.item_size_max) {
+            return Err(Reply::TooLarge);
+        }
+        // Relaxed: a count.
+        let before = engine.reserved.fetch_add(value_len, Ordering::Relaxed);
+        let pending = Pending {
+            key: key.bytes().into(),
+            hash: key.hash(),
+            value: Vec::new(),
+            len: value_len,
+            reserved: Arc::clone(&engine.reserved),
+        };
+        match before + value_len <= RESERVED_MAX {
+            true => Ok(pending),
+            // Dropping it takes its bytes off the count.
+            false => Err(Reply::OutOfMemory),
+        }
+    }
+
+    fn commit(&mut self, now: Time, reservation: Pending, store: &Store<'_>) -> Reply {
+        let is_own = Arc::ptr_eq(&reservation.reserved, &self.engine.reserved);
+        assert_commits(&reservation, is_own);
+        let request = Request {
+            key: Key::hashed(&reservation.key, reservation.hash),
+            op: Op::Store(Store {
+                value: &reservation.value,
+                ..*store
+            }),
+        };
+        let mut only = OnlyReply(None);
+        self.execute(now, &[request], &mut only);
+        only.0.expect("a store is answered")
+    }
+
+    fn maintain(&mut self, now: Time, budget: usize) -> bool {
+        let mut client = self.engine.clients[self.client].lock();
+        client.maintain(now, budget)
+    }
+
+    fn visit(
+        &mut self,
+        now: Time,
+        from: Cursor,
+        budget: usize,
+        visit: &mut dyn FnMut(Visit<'_>),
+    ) -> Option<Cursor> {
+        let mut client = self.engine.clients[self.client].lock();
+        client.visit(now, from, budget, visit)
+    }
+}
+
+/// Takes the reply of a store.
+struct OnlyReply(Option<Reply>);
+
+impl<V> Replies<V> for OnlyReply {
+    fn begin(&mut self, _: usize, _: &nuthatch_engine::Item) -> &mut [std::mem::MaybeUninit<u8>] {
+        unreachable!("a store is answered without a value")
+    }
+
+    fn commit(&mut self, _: usize) {}
+
+    fn retract(&mut self, _: usize) {}
+
+    fn large(&mut self, _: usize, _: &nuthatch_engine::Item, _: V) {}
+
+    fn done(&mut self, _: usize, reply: Reply) {
+        self.0 = Some(reply);
+    }
+}

@@ -1,0 +1,120 @@
+//! Recomputes the invariants of a server's part. No client may be at it meanwhile.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use nuthatch_fabric::Fabric;
+
+use super::pages::State;
+use super::shard::{Counts, Shard};
+use crate::block::{self, Found, HEAD};
+use crate::bucket::{ENTRIES, OVERFLOW};
+
+impl<F: Fabric> Shard<F> {
+    /// Every invariant of blocks, buckets and pages; an error names the one that does not hold.
+    pub fn audit(&mut self) -> Result<(), String> {
+        self.pages.audit()?;
+        let (mut seen, mut items, mut bytes) = (HashSet::new(), 0, 0);
+        for bucket in 0..self.layout.buckets {
+            let outside = self.overflow.get(&bucket).map_or(0, Vec::len);
+            let at = self.layout.bucket(bucket).plus(OVERFLOW);
+            let told = self.fabric.local(at, 1)[0].load(Ordering::Relaxed);
+            if told != outside as u64 {
+                return Err(format!(
+                    "bucket {bucket} tells {told} of {outside} overflowed"
+                ));
+            }
+            for entry in self.entries(bucket) {
+                let pointer = entry.pointer();
+                let key = self.key_of(pointer);
+                let hash = self.hasher.hash(&key);
+                if self.layout.bucket_of(hash) != bucket || !entry.matches(hash) {
+                    return Err(format!("bucket {bucket} has an entry of another's"));
+                }
+                if !seen.insert(key.clone()) {
+                    return Err("block 3: a key has two pairs".into());
+                }
+                let len = self.layout.block_words(pointer);
+                let words = self.fabric.local(self.layout.block(pointer), len);
+                let words: Vec<u64> = words
+                    .iter()
+                    .map(|word| word.load(Ordering::Relaxed))
+                    .collect();
+                let found = block::judge(&words, &key, Some(&self.checksum));
+                if !matches!(found, Found::Pair(_)) {
+                    let (head, tail) = (words[HEAD], self.tail(pointer));
+                    return Err(format!("block 3: a pair is not readable: {head} {tail:?}"));
+                }
+                let state = self.pages.state(self.pages.block(pointer));
+                if !matches!(state, State::Listed(epoch) if epoch <= self.epoch) {
+                    return Err(format!("pages 1: a pair's block is {state:?}"));
+                }
+                items += 1;
+                bytes += len as u64 * 8;
+            }
+        }
+        let Counts {
+            items: counted,
+            item_bytes,
+            ..
+        } = self.counts;
+        if (items, bytes) != (counted, item_bytes) {
+            return Err(format!(
+                "{items} pairs of {bytes} bytes, counted {counted} of {item_bytes}"
+            ));
+        }
+        self.audit_dead()
+    }
+
+    /// A block without a pair in the table is readable for nobody.
+    fn audit_dead(&self) -> Result<(), String> {
+        for page in 0..self.pages.started() {
+            if self.pages.class_of(page).is_none() {
+                continue;
+            }
+            for block in self.pages.blocks_of(page) {
+                let pointer = self.pages.pointer(block);
+                let tail = self.tail(pointer);
+                let readable = !tail.is_locked() && self.header(pointer).key_len != 0;
+                let listed = matches!(self.pages.state(block), State::Listed(_));
+                if readable != listed {
+                    let state = self.pages.state(block);
+                    return Err(format!("block 3: {state:?} block with {tail:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Pointers of a bucket's overflow, from the so-manieth on, as bytes; as many as go into a message.
+    pub fn overflow_of(&self, bucket: usize, from: usize) -> Vec<u8> {
+        let entries = self.overflow.get(&bucket).into_iter().flatten();
+        let words: Vec<u64> = entries
+            .skip(from)
+            .take(256)
+            .map(|entry| entry.pointer().word())
+            .collect();
+        bytemuck::cast_slice(&words).to_vec()
+    }
+
+    /// Of each class: pages, blocks, free blocks.
+    pub fn classes(&self) -> Vec<u64> {
+        let classes = 0..self.layout.classes.len();
+        let counts = classes.map(|class| self.pages.count(class));
+        counts
+            .flat_map(|(pages, blocks, free)| [pages as u64, blocks as u64, free as u64])
+            .collect()
+    }
+
+    /// Counts from zero what only rises.
+    pub fn reset_counts(&mut self) {
+        self.counts = Counts {
+            items: self.counts.items,
+            item_bytes: self.counts.item_bytes,
+            overflowed: self.counts.overflowed,
+            ..Counts::default()
+        };
+    }
+}
+
+const _: () = assert!(OVERFLOW == ENTRIES);

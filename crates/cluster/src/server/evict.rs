@@ -1,0 +1,262 @@
+//! Who goes when memory is short: pairs of the oldest epoch, many at a time (the slides' batch eviction).
+//!
+//! A pair is listed by the epoch in which it was last known to be used. Clients raise the epoch in the block itself,
+//! by one compare-swap; the server looks at it when the pair's turn comes, and lists it again if it was used since.
+
+use nuthatch_engine::Time;
+use nuthatch_fabric::Fabric;
+
+use super::pages::{Block, State};
+use super::shard::{Shard, Wait};
+use crate::bucket::Pointer;
+
+/// Pairs that go at once.
+const BATCH: usize = 16;
+
+/// Pairs that are looked at for a batch: so a batch is bounded, though all were used since.
+const LOOKS: usize = 4 * BATCH;
+
+/// A class takes a page from another whose oldest pairs are older by more epochs than this.
+const EPOCHS_APART: u32 = 2;
+
+/// Why there is no block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoBlock {
+    /// There may be one soon.
+    Wait,
+    /// All memory is in use, and nothing may or can go.
+    Full,
+}
+
+impl<F: Fabric> Shard<F> {
+    /// A block of a class, in the caller's hands.
+    pub fn allocate(&mut self, class: usize, now: Time) -> Result<Block, NoBlock> {
+        if let Some(block) = self.take_or_add(class) {
+            return Ok(block);
+        }
+        if let Some(page) = self.pages.idle_page(class)
+            && self.retire(page)
+        {
+            return Err(NoBlock::Wait);
+        }
+        if !self.config.evicts {
+            return Err(NoBlock::Full);
+        }
+        self.balance(class);
+        if self.pages.oldest(class).is_some() {
+            let freed = self.evict_batch(class, now);
+            return self.pages.take(class).ok_or(match freed {
+                Ok(_) => NoBlock::Full,
+                Err(Wait::Block | Wait::Memory) => NoBlock::Wait,
+            });
+        }
+        match self.retirement {
+            Some(_) => Err(NoBlock::Wait),
+            None => Err(NoBlock::Full),
+        }
+    }
+
+    fn take_or_add(&mut self, class: usize) -> Option<Block> {
+        if let Some(block) = self.pages.take(class) {
+            return Some(block);
+        }
+        let page = self.pages.add(class)?;
+        self.make_blocks(page);
+        self.pages.take(class)
+    }
+
+    /// Has a page of the class with the oldest pairs retire, if they are much older than this one's.
+    fn balance(&mut self, class: usize) {
+        if self.retirement.is_some() {
+            return;
+        }
+        for _ in 0..LOOKS {
+            let own = self.pages.oldest(class).map(|(epoch, _)| epoch);
+            let Some((other, victim)) = self.pages.oldest_other(class) else {
+                return;
+            };
+            let older = own.is_none_or(|own| other.saturating_add(EPOCHS_APART) < own);
+            let oldest = self.pages.oldest(victim).filter(|_| older);
+            let Some((epoch, block)) = oldest else {
+                return;
+            };
+            // Nobody asked a class that makes nothing new how old its pairs are.
+            if !self.list_again(block, epoch) {
+                self.retire(block.page());
+                return;
+            }
+        }
+    }
+
+    /// Evicts a batch of a class. An error: somebody writes to every one that could go.
+    fn evict_batch(&mut self, class: usize, now: Time) -> Result<usize, Wait> {
+        let mut evicted = 0;
+        for looked in 0..LOOKS {
+            let Some((epoch, block)) = self.pages.oldest(class) else {
+                break;
+            };
+            // When too many were used since, the oldest go all the same.
+            let spared = looked < LOOKS - BATCH && self.list_again(block, epoch);
+            if spared {
+                continue;
+            }
+            match self.evict(block, now) {
+                Ok(()) => evicted += 1,
+                // Somebody writes to it now: it is used.
+                Err(_) => {
+                    self.pages.unlist(block);
+                    self.pages.list(block, self.epoch);
+                }
+            }
+            if evicted == BATCH {
+                break;
+            }
+        }
+        match evicted {
+            0 => Err(Wait::Block),
+            evicted => Ok(evicted),
+        }
+    }
+
+    /// Lists a pair by the epoch in its block, if that is later. True if it is.
+    fn list_again(&mut self, block: Block, listed: u32) -> bool {
+        let used = self.recency(self.pages.pointer(block)).epoch();
+        let used = used.min(self.epoch);
+        if used <= listed {
+            return false;
+        }
+        self.pages.unlist(block);
+        self.pages.list(block, used);
+        true
+    }
+
+    /// Evicts a listed pair.
+    pub fn evict(&mut self, block: Block, now: Time) -> Result<(), Wait> {
+        let pointer = self.pages.pointer(block);
+        let held = self.lock(pointer)?;
+        let header = self.header(pointer);
+        let unread = !self.recency(pointer).was_read(held.version - 1);
+        match self.is_live(&header, now) {
+            true => {
+                self.counts.evictions += 1;
+                self.counts.evicted_unfetched += u64::from(unread);
+            }
+            false => {
+                self.counts.expired += 1;
+                self.counts.expired_unfetched += u64::from(unread);
+            }
+        }
+        self.remove(held);
+        Ok(())
+    }
+
+    /// Looks at some buckets for pairs that have expired or were flushed. True if it has come round.
+    pub fn sweep(&mut self, now: Time, buckets: usize) -> bool {
+        for _ in 0..buckets {
+            for entry in self.entries(self.sweep_at) {
+                self.counts.swept += 1;
+                self.sweep_one(entry.pointer(), now);
+            }
+            self.sweep_at += 1;
+            if self.sweep_at == self.layout.buckets {
+                self.sweep_at = 0;
+                self.flushes_unswept = 0;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn sweep_one(&mut self, pointer: Pointer, now: Time) {
+        // What is read without the lock may be torn; what is read under it decides.
+        if self.is_live(&self.header(pointer), now) {
+            return;
+        }
+        let Ok(held) = self.lock(pointer) else {
+            return;
+        };
+        if self.is_live(&self.header(pointer), now) {
+            return self.abort(held);
+        }
+        let unread = !self.recency(pointer).was_read(held.version - 1);
+        self.counts.expired += 1;
+        self.counts.expired_unfetched += u64::from(unread);
+        self.remove(held);
+    }
+
+    /// Empties a page a little further: pairs move to free blocks of their class, or go.
+    pub fn empty_page(&mut self, page: usize, now: Time) {
+        for block in self.pages.blocks_of(page) {
+            let State::Listed(_) = self.pages.state(block) else {
+                continue;
+            };
+            match self
+                .pages
+                .class_of(page)
+                .and_then(|class| self.pages.take(class))
+            {
+                Some(free) => {
+                    if self.move_pair(block, free).is_err() {
+                        self.pages.give(free);
+                    }
+                }
+                None if matches!(self.pages.state(block), State::Listed(_)) => {
+                    // Somebody writes to it: next time.
+                    let _ = self.evict(block, now);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn list_again_if_used(&mut self, block: Block) {
+        if let State::Listed(epoch) = self.pages.state(block) {
+            self.list_again(block, epoch);
+        }
+    }
+
+    /// A free block elsewhere for a pair of a page that is emptied: made at the cost of older ones of its class, if
+    /// there are any.
+    fn room_for(&mut self, page: usize, block: Block, now: Time) -> Option<Block> {
+        let class = self.pages.class_of(page)?;
+        if let Some(free) = self.pages.take(class) {
+            return Some(free);
+        }
+        let (oldest, _) = self.pages.oldest(class)?;
+        let is_older = matches!(self.pages.state(block), State::Listed(epoch) if epoch > oldest);
+        if !is_older || self.evict_batch(class, now).is_err() {
+            return None;
+        }
+        // The batch may have been of this page, or the pair itself.
+        let listed = matches!(self.pages.state(block), State::Listed(_));
+        listed.then(|| self.pages.take(class)).flatten()
+    }
+
+    /// Moves a pair to a free block in the caller's hands.
+    fn move_pair(&mut self, from: Block, to: Block) -> Result<(), Wait> {
+        let pointer = self.pages.pointer(from);
+        let State::Listed(epoch) = self.pages.state(from) else {
+            return Err(Wait::Block);
+        };
+        let old = self.lock(pointer)?;
+        let header = self.header(pointer);
+        let recency = self.recency(pointer);
+        let hash = self.hasher.hash(&self.key_of(pointer));
+        let new = self.begin(to, old.version);
+        for word in crate::block::KEY..header.content_end() {
+            let content = self
+                .word(pointer, word)
+                .load(std::sync::atomic::Ordering::Relaxed);
+            self.word(new.pointer, word)
+                .store(content, std::sync::atomic::Ordering::Relaxed);
+        }
+        self.write_header(new, &header, recency.was_read(old.version - 1));
+        self.move_entry(hash, pointer, new.pointer);
+        self.finish(new);
+        self.drop_block(old);
+        self.counts.items += 1;
+        self.counts.item_bytes += self.layout.block_words(new.pointer) as u64 * 8;
+        self.pages.list(to, epoch);
+        Ok(())
+    }
+}

@@ -1,0 +1,708 @@
+//! The operations of the engine's seam, as a server carries them out for a session.
+//!
+//! Each first locks the key's block, if it has one, and changes nothing before that. It takes effect when the block that
+//! comes out of it is readable, or, where nothing does, at the lock.
+
+use nuthatch_engine::semantics::{
+    Concatenated, Rewrite, allows, apply, concatenated, left, permit, wants_value, wins,
+};
+use nuthatch_engine::{
+    Delta, Item, Key, Leave, Op, Read, Removal, Reply, Request, Store, StoreMode, Time, number,
+};
+use nuthatch_fabric::Fabric;
+
+use super::evict::NoBlock;
+use super::shard::{Held, Shard, Wait};
+use crate::block::{self, Header, STALE, WON, expiry_to_tick};
+use crate::bucket::Pointer;
+use crate::message::{INLINE_MAX, Known};
+
+/// What an operation answers.
+pub enum Outcome {
+    /// A read that returns the value, whose words are in the scratch words with this header.
+    Value(Item, Known, Header),
+    /// A read whose value is too long for a message.
+    At(Item, Known),
+    /// The same, of a copy in a block that the session has in its hands.
+    Copy(Item, Pointer),
+    /// Anything else, and where the pair is.
+    Done(Reply, Option<Known>),
+}
+
+/// What a change says about a pair.
+pub struct Change<'v> {
+    pub rewrite: Rewrite<'v>,
+    /// The pair counts as read by a get.
+    pub was_read: bool,
+    /// A block in the caller's hands that has key and value already, and the value's length.
+    pub reserved: Option<(Held, usize)>,
+}
+
+impl<'v> Change<'v> {
+    fn of(rewrite: Rewrite<'v>) -> Self {
+        Self {
+            rewrite,
+            was_read: false,
+            reserved: None,
+        }
+    }
+}
+
+/// A key, its words, and the locked block of its pair, if it has one; dead pairs included.
+struct Target<'k> {
+    key: Key<'k>,
+    held: Option<(Held, Header)>,
+}
+
+type Turn<T> = Result<T, Wait>;
+
+impl<F: Fabric> Shard<F> {
+    /// Carries out a request.
+    pub fn operate(&mut self, now: Time, request: &Request<'_>, session: usize) -> Turn<Outcome> {
+        let key = &request.key;
+        match &request.op {
+            Op::Get => self.read_op(now, key, &Read::default(), session),
+            Op::Read(read) => self.read_op(now, key, read, session),
+            Op::Store(store) => self.store_op(now, key, store, None),
+            Op::Remove(removal) => self.remove_op(now, key, removal),
+            Op::Delta(delta) => self.delta_op(now, key, delta),
+        }
+    }
+
+    /// A get whose value goes to a copy, if it is too long for a message: no writer can take it away.
+    pub fn snapshot(&mut self, now: Time, key: &Key<'_>, session: usize) -> Turn<Outcome> {
+        let outcome = self.read_op(now, key, &Read::default(), session)?;
+        let Outcome::At(item, known) = outcome else {
+            return Ok(outcome);
+        };
+        let header = Header::read(&self.scratch);
+        // Making room reads blocks, too.
+        let pair = std::mem::take(&mut self.scratch);
+        Ok(match self.copy_block(now, &header, session)? {
+            Err(refusal) => Outcome::Done(refusal, Some(known)),
+            Ok(copy) => {
+                self.write_copy(copy, &pair, &header);
+                Outcome::Copy(item, copy.pointer)
+            }
+        })
+    }
+
+    /// A locked block for a copy of a pair, in a session's hands.
+    fn copy_block(
+        &mut self,
+        now: Time,
+        header: &Header,
+        session: usize,
+    ) -> Turn<Result<Held, Reply>> {
+        let words = block::pair_words(header.key_len.into(), header.value_len as usize);
+        let class = self.layout.classes.class_of(words);
+        let class = class.expect("it lies in a block of its class");
+        match self.allocate(class, now) {
+            Ok(block) => {
+                self.pins.insert(block, session);
+                Ok(Ok(self.begin(block, 0)))
+            }
+            Err(NoBlock::Wait) => Err(Wait::Memory),
+            Err(NoBlock::Full) => Ok(Err(Reply::OutOfMemory)),
+        }
+    }
+
+    /// Copies a pair. The block stays locked: who had a pointer to it for the key must not take it for its pair.
+    fn write_copy(&mut self, copy: Held, pair: &[u64], header: &Header) {
+        let (key, value) = (
+            block::key_bytes(pair, header),
+            block::value_bytes(pair, header),
+        );
+        self.write(copy, header, key, &[value], true);
+        self.order();
+    }
+
+    /// A read, with all its options. A value stays in the scratch words.
+    fn read_op(&mut self, now: Time, key: &Key<'_>, read: &Read, session: usize) -> Turn<Outcome> {
+        let key_words = Self::key_words(key);
+        let Some(pointer) = self.find(key, &key_words) else {
+            return self.read_missed(now, key, read);
+        };
+        let header = self.read(pointer, key.bytes())?;
+        if !self.is_live(&header, now) {
+            return self.read_missed(now, key, read);
+        }
+        let version = self.scratch[block::HEAD];
+        let mut item = self.describe(pointer, &header, version, now);
+        if !read.idle {
+            item.idle = Default::default();
+        }
+        if read.touch.is_some() || wins(read, &item, now) {
+            return self.read_and_mark(now, key, pointer, read, session);
+        }
+        if read.bump && !(item.fetched && self.recency(pointer).epoch() == self.epoch) {
+            self.mark_used(pointer, version, true);
+        }
+        let known = self.known_now(pointer, version);
+        Ok(Self::found(item, known, header, read))
+    }
+
+    fn found(item: Item, known: Known, header: Header, read: &Read) -> Outcome {
+        if !wants_value(read, &item) {
+            Outcome::Done(Reply::Found(item), Some(known))
+        } else if item.value_len <= INLINE_MAX {
+            Outcome::Value(item, known, header)
+        } else {
+            Outcome::At(item, known)
+        }
+    }
+
+    /// Where a pair is whose last writer may have been a client.
+    fn known_now(&self, pointer: Pointer, version: u64) -> Known {
+        let tail = self.tail(pointer);
+        let mut known = self.known(pointer, version);
+        if tail.version() == version {
+            known.tail = tail.0;
+        }
+        known
+    }
+
+    /// A read that changes the pair's expiry or marks.
+    fn read_and_mark(
+        &mut self,
+        now: Time,
+        key: &Key<'_>,
+        pointer: Pointer,
+        read: &Read,
+        session: usize,
+    ) -> Turn<Outcome> {
+        let seen = Header::read(&self.scratch);
+        let copies = read.value && seen.value_len as usize > INLINE_MAX;
+        let copy = match copies {
+            true => match self.copy_block(now, &seen, session)? {
+                Ok(copy) => Some(copy),
+                Err(refusal) => return Ok(Outcome::Done(refusal, None)),
+            },
+            false => None,
+        };
+        let locked = self.lock(pointer);
+        let header = self.header(pointer);
+        let same = header == seen && self.is_live(&header, now);
+        let held = match locked {
+            Ok(held) if same => held,
+            // Somebody wrote meanwhile, or does: from the start.
+            locked => {
+                if let Ok(held) = locked {
+                    self.abort(held);
+                }
+                if let Some(copy) = copy {
+                    self.unpin(copy.pointer, session);
+                }
+                return Err(Wait::Block);
+            }
+        };
+        let before = self.describe(pointer, &header, held.version - 1, now);
+        let won = wins(read, &before, now);
+        let mut item = Item { won, ..before };
+        if !read.idle {
+            item.idle = Default::default();
+        }
+        let mut new = header;
+        if let Some(expiry) = read.touch {
+            item.expiry = expiry;
+            new.expiry = expiry_to_tick(expiry);
+        }
+        if won {
+            new.marks |= WON;
+        }
+        self.write_header(held, &new, before.fetched || read.bump);
+        // Before anybody else may write.
+        self.copy(pointer);
+        self.finish(held);
+        let known = self.known(pointer, held.version);
+        let found = Self::found(item, known, new, read);
+        let Some(copy) = copy else {
+            return Ok(found);
+        };
+        if !matches!(found, Outcome::At(..)) {
+            self.unpin(copy.pointer, session);
+            return Ok(found);
+        }
+        let pair = std::mem::take(&mut self.scratch);
+        self.write_copy(copy, &pair, &new);
+        Ok(Outcome::Copy(item, copy.pointer))
+    }
+
+    /// A read that found nothing.
+    fn read_missed(&mut self, now: Time, key: &Key<'_>, read: &Read) -> Turn<Outcome> {
+        let Some(expiry) = read.vivify else {
+            return Ok(Outcome::Done(Reply::Miss, None));
+        };
+        let target = self.target(key)?;
+        let rewrite = Rewrite {
+            before: b"",
+            keep: false,
+            after: b"",
+            flags: 0,
+            expiry,
+            new_cas: read.new_cas,
+            stale: false,
+            won: true,
+        };
+        let change = Change {
+            was_read: read.bump,
+            ..Change::of(rewrite)
+        };
+        match self.put(now, target, change)? {
+            Ok((item, known)) => {
+                let item = Item {
+                    won: true,
+                    won_before: false,
+                    fetched: false,
+                    ..item
+                };
+                // It is empty, so any words have its value.
+                self.scratch.clear();
+                self.scratch.resize(self.layout.classes.largest(), 0);
+                let header = Header {
+                    key_len: key.bytes().len() as u8,
+                    ..Header::default()
+                };
+                Ok(Self::found(item, known, header, read))
+            }
+            Err(refusal) => Ok(Outcome::Done(refusal, None)),
+        }
+    }
+
+    /// Finds and locks.
+    fn target<'k>(&mut self, key: &Key<'k>) -> Turn<Target<'k>> {
+        let key_words = Self::key_words(key);
+        let held = match self.find(key, &key_words) {
+            None => None,
+            Some(pointer) => {
+                let held = self.lock(pointer)?;
+                Some((held, self.header(pointer)))
+            }
+        };
+        Ok(Target { key: *key, held })
+    }
+
+    /// The pair that is there, if it is live, as the rules look at it.
+    fn live(&self, target: &Target<'_>, now: Time) -> Option<Item> {
+        let (held, header) = target.held.as_ref()?;
+        let was_read = self.recency(held.pointer).was_read(held.version - 1);
+        self.is_live(header, now).then(|| header.item(was_read))
+    }
+
+    /// Leaves the pair as it is.
+    fn leave(&mut self, target: &Target<'_>, reply: Reply) -> Turn<Outcome> {
+        if let Some((held, _)) = target.held {
+            self.abort(held);
+        }
+        Ok(Outcome::Done(reply, None))
+    }
+
+    /// Puts a changed pair in the place of what is there, and answers by `reply`.
+    fn put_and_reply(
+        &mut self,
+        now: Time,
+        target: Target<'_>,
+        change: Change<'_>,
+        reply: impl FnOnce(Item) -> Reply,
+    ) -> Turn<Outcome> {
+        Ok(match self.put(now, target, change)? {
+            Ok((item, known)) => Outcome::Done(reply(item), Some(known)),
+            Err(refusal) => Outcome::Done(refusal, None),
+        })
+    }
+
+    /// A store, whose value may lie in a reserved block.
+    pub fn store_op(
+        &mut self,
+        now: Time,
+        key: &Key<'_>,
+        store: &Store<'_>,
+        reserved: Option<(Held, usize)>,
+    ) -> Turn<Outcome> {
+        let value_len = reserved.map_or(store.value.len(), |(_, len)| len);
+        if self.is_too_large(key.bytes().len(), value_len) {
+            return Ok(Outcome::Done(Reply::TooLarge, None));
+        }
+        let target = self.target(key)?;
+        let live = self.live(&target, now);
+        if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
+            return self.concatenate(now, target, live, store, reserved);
+        }
+        let stale = match allows(store, live.as_ref()) {
+            Ok(stale) => stale,
+            Err(refusal) => return self.leave(&target, refusal),
+        };
+        let kept = live.filter(|_| stale);
+        let rewrite = Rewrite {
+            before: b"",
+            keep: false,
+            after: store.value,
+            flags: store.flags,
+            expiry: kept.map_or(store.expiry, |old| old.expiry),
+            new_cas: store.new_cas,
+            stale,
+            won: kept.is_some_and(|old| old.won_before),
+        };
+        let change = Change {
+            reserved,
+            ..Change::of(rewrite)
+        };
+        let outcome = self.put_and_reply(now, target, change, Reply::Stored)?;
+        self.count_stored(&outcome);
+        Ok(outcome)
+    }
+
+    fn count_stored(&mut self, outcome: &Outcome) {
+        if matches!(outcome, Outcome::Done(Reply::Stored(_), _)) {
+            self.counts.stored += 1;
+        }
+    }
+
+    fn concatenate(
+        &mut self,
+        now: Time,
+        target: Target<'_>,
+        live: Option<Item>,
+        store: &Store<'_>,
+        reserved: Option<(Held, usize)>,
+    ) -> Turn<Outcome> {
+        let piece = match reserved {
+            None => store.value.to_vec(),
+            Some((held, len)) => self.bytes_of(held.pointer, target.key.bytes().len(), len),
+        };
+        let (before, after): (&[u8], &[u8]) = match store.mode {
+            StoreMode::Append => (b"", &piece),
+            _ => (&piece, b""),
+        };
+        let refusal = match &live {
+            None => Reply::NotFound,
+            Some(old) => match permit(store.condition, old) {
+                Err(refusal) => refusal,
+                Ok(()) => {
+                    let mut rewrite = Rewrite::of(old, before, true, after);
+                    rewrite.new_cas = store.new_cas;
+                    let change = Change {
+                        was_read: old.fetched,
+                        ..Change::of(rewrite)
+                    };
+                    let outcome = self.put_and_reply(now, target, change, Reply::Stored)?;
+                    self.count_stored(&outcome);
+                    return Ok(outcome);
+                }
+            },
+        };
+        match concatenated(Err(refusal), store) {
+            Concatenated::AddInstead(add) => {
+                let rewrite = Rewrite {
+                    before,
+                    keep: false,
+                    after,
+                    flags: add.flags,
+                    expiry: add.expiry,
+                    new_cas: add.new_cas,
+                    stale: false,
+                    won: false,
+                };
+                let outcome =
+                    self.put_and_reply(now, target, Change::of(rewrite), Reply::Stored)?;
+                self.count_stored(&outcome);
+                Ok(outcome)
+            }
+            Concatenated::Refused(reply) => self.leave(&target, reply),
+            Concatenated::Stored(_) => unreachable!("it was refused"),
+        }
+    }
+
+    /// The value's bytes in a block that nobody else writes.
+    fn bytes_of(&self, pointer: Pointer, key_len: usize, len: usize) -> Vec<u8> {
+        let start = block::KEY + block::words_of(key_len);
+        let words: Vec<u64> = (start..start + block::words_of(len))
+            .map(|at| {
+                let word = self.word(pointer, at);
+                word.load(std::sync::atomic::Ordering::Relaxed)
+            })
+            .collect();
+        bytemuck::cast_slice::<u64, u8>(&words)[..len].to_vec()
+    }
+
+    fn remove_op(&mut self, now: Time, key: &Key<'_>, removal: &Removal) -> Turn<Outcome> {
+        let target = self.target(key)?;
+        let Some(old) = self.live(&target, now) else {
+            return self.leave(&target, Reply::NotFound);
+        };
+        if removal.leave == Leave::Nothing {
+            if let Err(refusal) = permit(removal.condition, &old) {
+                return self.leave(&target, refusal);
+            }
+            if let Some((held, _)) = target.held {
+                self.remove(held);
+            }
+            return Ok(Outcome::Done(Reply::Removed, None));
+        }
+        match left(removal, &old) {
+            Err(refusal) => self.leave(&target, refusal),
+            Ok(rewrite) => {
+                let change = Change {
+                    was_read: old.fetched,
+                    ..Change::of(rewrite)
+                };
+                self.put_and_reply(now, target, change, |_| Reply::Removed)
+            }
+        }
+    }
+
+    fn delta_op(&mut self, now: Time, key: &Key<'_>, delta: &Delta) -> Turn<Outcome> {
+        let target = self.target(key)?;
+        let mut digits = number::Digits::default();
+        let Some(old) = self.live(&target, now) else {
+            let Some((first, expiry)) = delta.vivify else {
+                return self.leave(&target, Reply::NotFound);
+            };
+            let rewrite = Rewrite {
+                before: b"",
+                keep: false,
+                after: digits.write(first),
+                flags: 0,
+                expiry,
+                new_cas: delta.new_cas,
+                stale: false,
+                won: false,
+            };
+            let change = Change::of(rewrite);
+            return self.put_and_reply(now, target, change, |item| Reply::Number(first, item));
+        };
+        if let Err(refusal) = permit(delta.condition, &old) {
+            return self.leave(&target, refusal);
+        }
+        let present = match &target.held {
+            Some((held, header)) if old.value_len <= number::DIGITS_MAX => {
+                let key_len = header.key_len.into();
+                number::parse(&self.bytes_of(held.pointer, key_len, old.value_len))
+            }
+            _ => None,
+        };
+        let Some(present) = present else {
+            return self.leave(&target, Reply::NotNumeric);
+        };
+        let changed = apply(present, delta);
+        let rewrite = Rewrite {
+            before: b"",
+            keep: false,
+            after: digits.write(changed),
+            flags: old.flags,
+            expiry: delta.touch.unwrap_or(old.expiry),
+            new_cas: delta.new_cas,
+            stale: old.stale,
+            won: old.won_before,
+        };
+        let change = Change {
+            was_read: old.fetched,
+            ..Change::of(rewrite)
+        };
+        self.put_and_reply(now, target, change, |item| Reply::Number(changed, item))
+    }
+
+    /// True if there is no block for such a pair, or it is over the limit.
+    pub fn is_too_large(&self, key_len: usize, value_len: usize) -> bool {
+        let words = block::pair_words(key_len, value_len);
+        words * 8 > self.config.item_size_max || words > self.layout.classes.largest()
+    }
+
+    /// Puts a changed pair in the place of what is there. On a refusal, and when it is to be tried again, nothing
+    /// has changed.
+    fn put(
+        &mut self,
+        now: Time,
+        target: Target<'_>,
+        change: Change<'_>,
+    ) -> Turn<Result<(Item, Known), Reply>> {
+        let old_len = target
+            .held
+            .as_ref()
+            .map_or(0, |(_, old)| old.value_len as usize);
+        let rewrite = &change.rewrite;
+        let value_len = match change.reserved {
+            Some((_, len)) => len,
+            None => {
+                rewrite.before.len() + if rewrite.keep { old_len } else { 0 } + rewrite.after.len()
+            }
+        };
+        let key_len = target.key.bytes().len();
+        if self.is_too_large(key_len, value_len) {
+            self.leave(&target, Reply::TooLarge)?;
+            return Ok(Err(Reply::TooLarge));
+        }
+        let class = self
+            .layout
+            .classes
+            .class_of(block::pair_words(key_len, value_len));
+        let class = class.expect("it is not too large");
+        let in_place = target
+            .held
+            .filter(|(held, _)| held.pointer.class() == class && change.reserved.is_none());
+        let new = match (in_place, change.reserved) {
+            (Some((held, _)), _) => held,
+            (None, Some((held, _))) => {
+                let above = target.held.map_or(0, |(old, _)| old.version);
+                self.raise(held, above)
+            }
+            (None, None) => match self.new_block(&target, class, now)? {
+                Ok(held) => held,
+                Err(refusal) => return Ok(Err(refusal)),
+            },
+        };
+        let header = self.header_of(now, &target, &change, new.version, value_len);
+        self.fill(&target, &change, new, &header);
+        self.count_made(&target, new);
+        self.finish(new);
+        if let Some((old, _)) = target.held.filter(|(old, _)| old.pointer != new.pointer) {
+            self.drop_block(old);
+        }
+        let item = Item {
+            fetched: change.was_read,
+            ..header.item(false)
+        };
+        Ok(Ok((item, self.known(new.pointer, new.version))))
+    }
+
+    /// A locked block for a new pair, which the table does not have yet.
+    fn new_block(
+        &mut self,
+        target: &Target<'_>,
+        class: usize,
+        now: Time,
+    ) -> Turn<Result<Held, Reply>> {
+        let above = target.held.map_or(0, |(held, _)| held.version);
+        match self.allocate(class, now) {
+            Ok(block) => Ok(Ok(self.begin(block, above))),
+            Err(NoBlock::Wait) => {
+                if let Some((held, _)) = target.held {
+                    self.abort(held);
+                }
+                Err(Wait::Memory)
+            }
+            Err(NoBlock::Full) => {
+                self.counts.out_of_memory += 1;
+                self.leave(target, Reply::OutOfMemory)?;
+                Ok(Err(Reply::OutOfMemory))
+            }
+        }
+    }
+
+    fn header_of(
+        &self,
+        now: Time,
+        target: &Target<'_>,
+        change: &Change<'_>,
+        version: u64,
+        value_len: usize,
+    ) -> Header {
+        let rewrite = &change.rewrite;
+        Header {
+            key_len: target.key.bytes().len() as u8,
+            marks: if rewrite.stale { STALE } else { 0 } | if rewrite.won { WON } else { 0 },
+            generation: self.flushes.at(now),
+            value_len: value_len as u32,
+            flags: rewrite.flags,
+            expiry: expiry_to_tick(rewrite.expiry),
+            cas: rewrite.new_cas.unwrap_or(version),
+        }
+    }
+
+    /// Writes the pair.
+    fn fill(&mut self, target: &Target<'_>, change: &Change<'_>, new: Held, header: &Header) {
+        if change.reserved.is_some() {
+            return self.write_header(new, header, change.was_read);
+        }
+        let rewrite = &change.rewrite;
+        let kept = match target.held.filter(|_| rewrite.keep) {
+            Some((old, before)) => self.bytes_of(
+                old.pointer,
+                before.key_len.into(),
+                before.value_len as usize,
+            ),
+            None => Vec::new(),
+        };
+        let value = [rewrite.before, &kept, rewrite.after];
+        self.write(new, header, target.key.bytes(), &value, change.was_read);
+    }
+
+    /// The table leads to the pair's block, which is not readable yet.
+    fn count_made(&mut self, target: &Target<'_>, new: Held) {
+        let hash = target.key.hash();
+        match target.held {
+            Some((old, _)) if old.pointer == new.pointer => return,
+            Some((old, _)) => self.move_entry(hash, old.pointer, new.pointer),
+            None => self.put_entry(hash, new.pointer),
+        }
+        self.note_made(new.pointer);
+    }
+
+    /// Locks a block for a session, which writes key and value.
+    pub fn reserve(
+        &mut self,
+        now: Time,
+        key: &Key<'_>,
+        value_len: usize,
+        session: usize,
+    ) -> Turn<Result<Pointer, Reply>> {
+        if self.is_too_large(key.bytes().len(), value_len) {
+            return Ok(Err(Reply::TooLarge));
+        }
+        let words = block::pair_words(key.bytes().len(), value_len);
+        let class = self.layout.classes.class_of(words);
+        let class = class.expect("it is not too large");
+        match self.allocate(class, now) {
+            Ok(block) => {
+                let held = self.begin(block, 0);
+                self.pins.insert(block, session);
+                Ok(Ok(held.pointer))
+            }
+            Err(NoBlock::Wait) => Err(Wait::Memory),
+            Err(NoBlock::Full) => {
+                self.counts.out_of_memory += 1;
+                Ok(Err(Reply::OutOfMemory))
+            }
+        }
+    }
+
+    /// A block that a session has in its hands, which is locked.
+    pub fn reserved(&self, pointer: Pointer, session: usize) -> Option<Held> {
+        let is_held = self.pages.is_held(pointer);
+        let block = is_held.then(|| self.pages.block(pointer))?;
+        let owner = self.pins.get(&block);
+        (owner == Some(&session)).then(|| Held::of_locked(pointer, self.tail(pointer)))
+    }
+
+    /// A session has a block in its hands no more: it is free, unless its pair is in the table.
+    pub fn unpin(&mut self, pointer: Pointer, session: usize) {
+        let Some(held) = self.reserved(pointer, session) else {
+            return;
+        };
+        self.pins.remove(&self.pages.block(pointer));
+        self.bury(held);
+    }
+
+    /// The block of a session's is in the table: it is the session's no more.
+    pub fn commit(
+        &mut self,
+        now: Time,
+        key: &Key<'_>,
+        store: &Store<'_>,
+        value_len: usize,
+        pointer: Pointer,
+        session: usize,
+    ) -> Turn<Outcome> {
+        let Some(held) = self.reserved(pointer, session) else {
+            return Ok(Outcome::Done(Reply::OutOfMemory, None));
+        };
+        let outcome = self.store_op(now, key, store, Some((held, value_len)))?;
+        let block = self.pages.block(pointer);
+        if self.pages.is_held(pointer) {
+            self.unpin(pointer, session);
+        } else {
+            self.pins.remove(&block);
+        }
+        Ok(outcome)
+    }
+}

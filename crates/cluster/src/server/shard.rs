@@ -1,0 +1,520 @@
+//! A server's part of the store, and how it changes blocks that clients read and write beside it.
+//!
+//! The server locks a block as clients do, by a compare-swap of its tail. It never waits for one: an operation that
+//! meets a block at which somebody writes has changed nothing yet, and is tried again later ([`Wait`]).
+//!
+//! A new pair is written into a block whose tail is locked, its entry is stored, and only then the block becomes
+//! readable; the block that the key had before is locked all the while. So a key has one readable block, and
+//! the operation takes effect when the head is stored.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use nuthatch_engine::{Item, Key, KeyHasher, Time};
+use nuthatch_fabric::Fabric;
+
+use super::pages::{Block, Pages};
+use super::retire::Retirement;
+use crate::block::{
+    self, CHECK, Found, HEAD, Header, META, RECENCY, Recency, SESSIONS_MAX, Tail, VERSION_MAX,
+};
+use crate::bucket::{Entry, Pointer};
+use crate::checksum::Checksum;
+use crate::config::{Config, Fault};
+use crate::control::{Control, Flushes};
+use crate::layout::Layout;
+use crate::message::Known;
+
+/// Why an operation is to be tried again. It has changed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Somebody writes to the key's block.
+    Block,
+    /// Memory is on its way from another class.
+    Memory,
+}
+
+/// The session number of servers, in tails.
+const SERVER: usize = SESSIONS_MAX;
+
+/// How often a block is met with the same tail, not to be locked, before its writer is looked for.
+const PATIENCE: u32 = 64;
+
+/// Epochs whose beginnings are remembered.
+const EPOCHS_KEPT: usize = 4096;
+
+/// What a server counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    pub items: u64,
+    pub item_bytes: u64,
+    pub stored: u64,
+    pub evictions: u64,
+    pub evicted_unfetched: u64,
+    pub expired: u64,
+    pub expired_unfetched: u64,
+    pub out_of_memory: u64,
+    pub pages_moved: u64,
+    pub swept: u64,
+    pub lookups: u64,
+    pub lookup_hits: u64,
+    pub false_tags: u64,
+    pub messages: u64,
+    pub overflowed: u64,
+    /// Blocks of writers that are gone.
+    pub recovered: u64,
+}
+
+/// A locked block.
+#[derive(Clone, Copy)]
+pub struct Held {
+    pub pointer: Pointer,
+    /// The version that its next content has.
+    pub version: u64,
+    before: Tail,
+}
+
+impl Held {
+    /// A block that is locked already, with its tail.
+    pub fn of_locked(pointer: Pointer, tail: Tail) -> Self {
+        Self {
+            pointer,
+            version: tail.version(),
+            before: tail,
+        }
+    }
+}
+
+/// A server's part of the store.
+pub struct Shard<F> {
+    pub fabric: Arc<F>,
+    pub layout: Layout,
+    pub config: Config,
+    pub server: usize,
+    pub hasher: KeyHasher,
+    pub checksum: Checksum,
+    pub pages: Pages,
+    /// Entries for which their bucket has no room.
+    pub overflow: HashMap<usize, Vec<Entry>>,
+    pub counts: Counts,
+    pub flushes: Flushes,
+    /// Flushes since the sweep last began at the first bucket.
+    pub flushes_unswept: u32,
+    pub epoch: u32,
+    /// When the last epochs began: the present one's is the last.
+    epochs: VecDeque<Time>,
+    /// Pairs made in this epoch.
+    made: u64,
+    pub told: Control,
+    pub retirement: Option<Retirement>,
+    /// Blocks that sessions have in their hands.
+    pub pins: HashMap<Block, usize>,
+    pub sweep_at: usize,
+    /// The highest version that any block had.
+    version: u64,
+    stuck: (Pointer, Tail, u32),
+    /// Words of a block that is read or made.
+    pub scratch: Vec<u64>,
+}
+
+impl<F: Fabric> Shard<F> {
+    pub fn new(fabric: Arc<F>, layout: Layout, config: &Config) -> Self {
+        let mut shard = Self {
+            server: fabric.pe(),
+            hasher: KeyHasher::seeded(config.seed),
+            checksum: Checksum::seeded(!config.seed),
+            pages: Pages::new(&layout, 0),
+            overflow: HashMap::new(),
+            counts: Counts::default(),
+            flushes: Flushes::default(),
+            flushes_unswept: 0,
+            epoch: 1,
+            epochs: VecDeque::from([Time(0)]),
+            made: 0,
+            told: Control::default(),
+            retirement: None,
+            pins: HashMap::new(),
+            sweep_at: 0,
+            version: 0,
+            stuck: (Pointer::default(), Tail(0), 0),
+            scratch: Vec::new(),
+            config: config.clone(),
+            fabric,
+            layout,
+        };
+        shard.set_limit(config.memory);
+        shard
+    }
+
+    /// Bytes that do not depend on what is stored.
+    fn fixed_bytes(&self) -> usize {
+        self.layout.buckets * crate::bucket::WORDS * 8
+    }
+
+    /// Bytes taken of the limit.
+    pub fn memory_used(&self) -> usize {
+        let overflow = self.overflow.len() * 64 + self.counts.overflowed as usize * 8;
+        let pages = self.pages.used * self.layout.page_words * 8;
+        self.fixed_bytes() + pages + self.pages.link_bytes() + overflow
+    }
+
+    /// Pages for so much memory; what they need beside them is of it.
+    pub fn set_limit(&mut self, bytes: usize) {
+        let page = self.layout.page_words * 8;
+        // The links of a page of the smallest blocks are the most that a page needs.
+        let with_links = page + page / 64 * 16 / 4;
+        let pages = bytes.saturating_sub(self.fixed_bytes()) / with_links;
+        self.pages.limit = pages.clamp(1, self.layout.pages);
+        self.config.memory = bytes;
+    }
+
+    /// A word of a block.
+    #[inline(always)]
+    pub fn word(&self, pointer: Pointer, word: usize) -> &AtomicU64 {
+        &self.fabric.local(self.layout.block(pointer).plus(word), 1)[0]
+    }
+
+    fn load(&self, pointer: Pointer, word: usize) -> u64 {
+        self.word(pointer, word).load(Ordering::Acquire)
+    }
+
+    fn tail_at(&self, pointer: Pointer) -> nuthatch_fabric::Address {
+        let last = self.layout.block_words(pointer) - 1;
+        self.layout.block(pointer).plus(last)
+    }
+
+    /// The block's tail.
+    pub fn tail(&self, pointer: Pointer) -> Tail {
+        let tail = self.fabric.fetch(self.server, self.tail_at(pointer));
+        Tail(tail.expect("a server does not lose itself"))
+    }
+
+    fn swap_tail(&self, pointer: Pointer, tail: Tail) {
+        let swapped = self.fabric.swap(self.server, self.tail_at(pointer), tail.0);
+        swapped.expect("a server does not lose itself");
+    }
+
+    /// A version that no block had.
+    pub fn next_version(&mut self, above: u64) -> u64 {
+        self.version = self.version.max(above) + 1;
+        assert!(self.version < VERSION_MAX, "the store has no version left");
+        self.version
+    }
+
+    /// What the block says of its pair. Certain only while it is locked.
+    pub fn header(&self, pointer: Pointer) -> Header {
+        let mut words = [0; 6];
+        for (word, into) in words.iter_mut().enumerate().skip(META) {
+            *into = self.load(pointer, word);
+        }
+        Header::read(&words)
+    }
+
+    /// True if the block holds this key: what clients write to a block leaves its key alone.
+    pub fn holds(&self, pointer: Pointer, key: &[u8], key_words: &[u64]) -> bool {
+        let header = self.header(pointer);
+        usize::from(header.key_len) == key.len()
+            && (key_words.iter().enumerate())
+                .all(|(at, &word)| self.load(pointer, block::KEY + at) == word)
+    }
+
+    /// The key in a block that is locked, or whose key is known not to change.
+    pub fn key_of(&self, pointer: Pointer) -> Vec<u8> {
+        let header = self.header(pointer);
+        let key = block::words_of(header.key_len.into());
+        let words: Vec<u64> = (0..key)
+            .map(|at| self.load(pointer, block::KEY + at))
+            .collect();
+        bytemuck::cast_slice::<u64, u8>(&words)[..header.key_len.into()].to_vec()
+    }
+
+    /// Locks a block.
+    pub fn lock(&mut self, pointer: Pointer) -> Result<Held, Wait> {
+        let head = self.load(pointer, HEAD);
+        let tail = self.tail(pointer);
+        if tail.is_locked() || tail.version() != head {
+            self.suspect(pointer, tail);
+            return Err(Wait::Block);
+        }
+        let locked = Tail::new(head + 1, SERVER, true);
+        let at = self.tail_at(pointer);
+        let found = self
+            .fabric
+            .compare_swap(self.server, at, tail.0, locked.0)
+            .expect("a server does not lose itself");
+        if found != tail.0 {
+            return Err(Wait::Block);
+        }
+        Ok(Held {
+            pointer,
+            version: head + 1,
+            before: tail,
+        })
+    }
+
+    /// A locked block is as it was before.
+    pub fn abort(&mut self, held: Held) {
+        self.swap_tail(held.pointer, held.before);
+    }
+
+    /// A locked block is readable, and can be locked again.
+    pub fn finish(&mut self, held: Held) {
+        self.order();
+        self.swap_tail(held.pointer, Tail::new(held.version, SERVER, false));
+        self.word(held.pointer, HEAD)
+            .store(held.version, Ordering::Release);
+        self.version = self.version.max(held.version);
+    }
+
+    /// What was written into blocks lies before what is stored from now on.
+    pub fn order(&self) {
+        // Release: pairs with the Acquire of who reads a later word.
+        fence(Ordering::Release);
+        self.fabric.fence();
+    }
+
+    /// A locked block gets a version above another.
+    pub fn raise(&mut self, held: Held, above: u64) -> Held {
+        let version = self.next_version(above.max(held.version));
+        self.swap_tail(held.pointer, Tail::new(version, SERVER, true));
+        Held { version, ..held }
+    }
+
+    /// Copies a locked block into the scratch words.
+    pub fn copy(&mut self, pointer: Pointer) {
+        let mut words = std::mem::take(&mut self.scratch);
+        words.clear();
+        words.extend((0..self.layout.block_words(pointer)).map(|at| self.load(pointer, at)));
+        self.scratch = words;
+    }
+
+    /// Where clients find a pair that was finished.
+    pub fn known(&self, pointer: Pointer, version: u64) -> Known {
+        Known {
+            pointer,
+            generation: self.pages.changes(self.layout.page_of(pointer)) as u16,
+            tail: Tail::new(version, SERVER, false).0,
+        }
+    }
+
+    /// Writes the content of a locked block.
+    pub fn write(
+        &mut self,
+        held: Held,
+        header: &Header,
+        key: &[u8],
+        value: &[&[u8]],
+        was_read: bool,
+    ) {
+        let mut words = std::mem::take(&mut self.scratch);
+        block::lay(&mut words, &self.checksum, held.version, header, key, value);
+        for (at, &word) in words.iter().enumerate() {
+            // Relaxed: readers of words of two versions find a wrong checksum; `finish` orders them.
+            self.word(held.pointer, CHECK + at)
+                .store(word, Ordering::Relaxed);
+        }
+        self.scratch = words;
+        self.mark_used(held.pointer, held.version, was_read);
+    }
+
+    /// Writes the header of a locked block whose key and value are there, and the checksum over all of it.
+    pub fn write_header(&mut self, held: Held, header: &Header, was_read: bool) {
+        for (at, word) in header.words().into_iter().enumerate() {
+            self.word(held.pointer, META + at)
+                .store(word, Ordering::Relaxed);
+        }
+        let end = header.content_end();
+        let mut words = std::mem::take(&mut self.scratch);
+        words.clear();
+        words.extend((META..end).map(|at| self.load(held.pointer, at)));
+        let check = self.checksum.of(held.version, &words);
+        self.word(held.pointer, CHECK)
+            .store(check, Ordering::Relaxed);
+        self.scratch = words;
+        self.mark_used(held.pointer, held.version, was_read);
+    }
+
+    /// A locked block has no pair any more, and is free. It must be in the caller's hands.
+    pub fn bury(&mut self, held: Held) {
+        for word in [CHECK, META] {
+            self.word(held.pointer, word).store(0, Ordering::Relaxed);
+        }
+        self.finish(held);
+        let block = self.pages.block(held.pointer);
+        self.pages.give(block);
+    }
+
+    /// The block's recency, which clients change, too.
+    pub fn recency(&self, pointer: Pointer) -> Recency {
+        Recency(self.load(pointer, RECENCY))
+    }
+
+    /// A pair of a version was used now.
+    pub fn mark_used(&self, pointer: Pointer, version: u64, was_read: bool) {
+        let recency = Recency::new(self.epoch, version, was_read).0;
+        let at = self.layout.block(pointer).plus(RECENCY);
+        let swapped = self.fabric.swap(self.server, at, recency);
+        swapped.expect("a server does not lose itself");
+    }
+
+    /// Locks a block that is free and in the caller's hands, for a new pair.
+    pub fn begin(&mut self, block: Block, above: u64) -> Held {
+        let pointer = self.pages.pointer(block);
+        let version = self.next_version(above);
+        let before = Tail::new(version, SERVER, false);
+        self.swap_tail(pointer, Tail::new(version, SERVER, true));
+        Held {
+            pointer,
+            version,
+            before,
+        }
+    }
+
+    /// Makes the words of a page that no pointer leads to the blocks of its class.
+    pub fn make_blocks(&mut self, page: usize) {
+        let version = self.next_version(0);
+        for block in self.pages.blocks_of(page) {
+            let pointer = self.pages.pointer(block);
+            for word in [CHECK, META, RECENCY] {
+                self.word(pointer, word).store(0, Ordering::Relaxed);
+            }
+            self.swap_tail(pointer, Tail::new(version, SERVER, false));
+            self.word(pointer, HEAD).store(version, Ordering::Release);
+        }
+        self.pages.open(page);
+    }
+
+    /// Copies a whole, readable pair into the scratch words.
+    pub fn read(&mut self, pointer: Pointer, key: &[u8]) -> Result<Header, Wait> {
+        self.copy(pointer);
+        let found = block::judge(&self.scratch, key, Some(&self.checksum));
+        let tail = Tail(self.scratch[self.scratch.len() - 1]);
+        match found {
+            Found::Pair(header) => Ok(header),
+            Found::Torn | Found::Other => {
+                self.suspect(pointer, tail);
+                Err(Wait::Block)
+            }
+        }
+    }
+
+    /// A block cannot be locked, or read. If that stays so, and its writer is gone, the pair is lost.
+    #[cold]
+    fn suspect(&mut self, pointer: Pointer, tail: Tail) {
+        let (last, last_tail, count) = &mut self.stuck;
+        if (*last, *last_tail) != (pointer, tail) {
+            self.stuck = (pointer, tail, 0);
+            return;
+        }
+        *count += 1;
+        if !count.is_multiple_of(PATIENCE) || tail.session() >= self.layout.all_sessions {
+            return;
+        }
+        let session = tail.session();
+        let (pe, at) = (self.layout.pe(session), self.layout.busy(session));
+        if self.fabric.fetch(pe, at).is_err() {
+            self.recover(pointer, tail);
+        }
+    }
+
+    /// Takes the lock of a writer that is gone, and the pair, of which nobody knows how much is there, out.
+    fn recover(&mut self, pointer: Pointer, tail: Tail) {
+        let version = tail.version() + 1;
+        let locked = Tail::new(version, SERVER, true);
+        let at = self.tail_at(pointer);
+        let found = self.fabric.compare_swap(self.server, at, tail.0, locked.0);
+        if found != Ok(tail.0) {
+            return;
+        }
+        let held = Held {
+            pointer,
+            version,
+            before: tail,
+        };
+        self.counts.recovered += 1;
+        self.remove(held);
+    }
+
+    /// Takes a locked pair out of the table; its block is free.
+    pub fn remove(&mut self, held: Held) {
+        let key = self.key_of(held.pointer);
+        let hash = self.hasher.hash(&key);
+        self.take_entry(hash, held.pointer);
+        self.drop_block(held);
+    }
+
+    /// The block of a pair that is out of the table is free.
+    pub fn drop_block(&mut self, held: Held) {
+        self.counts.items -= 1;
+        self.counts.item_bytes -= self.layout.block_words(held.pointer) as u64 * 8;
+        let block = self.pages.block(held.pointer);
+        self.pages.unlist(block);
+        self.bury(held);
+    }
+
+    /// A new pair's block is in the table.
+    pub fn note_made(&mut self, pointer: Pointer) {
+        self.counts.items += 1;
+        self.counts.item_bytes += self.layout.block_words(pointer) as u64 * 8;
+        self.made += 1;
+        let block = self.pages.block(pointer);
+        self.pages.list(block, self.epoch);
+    }
+
+    /// Begins another epoch if it is time to.
+    pub fn advance_epoch(&mut self, now: Time) {
+        let since = self.epochs.back().copied().unwrap_or_default();
+        let old = now.0
+            >= since
+                .0
+                .saturating_add(nuthatch_sync::clock::TICKS_PER_SECOND);
+        let turned_over = self.made >= (self.counts.items / 16).max(64);
+        if turned_over || old && self.epoch < u32::MAX {
+            self.epoch += 1;
+            self.made = 0;
+            self.epochs.push_back(now);
+            if self.epochs.len() > EPOCHS_KEPT {
+                self.epochs.pop_front();
+            }
+        }
+    }
+
+    /// What clients are to know.
+    pub fn control(&self) -> Control {
+        Control {
+            epoch: self.epoch,
+            bar: self.pages.bar().unwrap_or(self.epoch),
+            flushes: self.flushes,
+            since: self.epochs.back().copied().unwrap_or_default(),
+        }
+    }
+
+    /// A pair as a reply tells it.
+    pub fn describe(&self, pointer: Pointer, header: &Header, version: u64, now: Time) -> Item {
+        let recency = self.recency(pointer);
+        let back = self.epoch.saturating_sub(recency.epoch()) as usize;
+        let at = self.epochs.len().saturating_sub(1 + back);
+        let since = self.epochs.get(at).copied().unwrap_or_default();
+        Item {
+            idle: now.since(since),
+            ..header.item(recency.was_read(version))
+        }
+    }
+
+    /// True if there is a pair of the present generation that has not expired.
+    pub fn is_live(&self, header: &Header, now: Time) -> bool {
+        header.is_live(now, self.flushes.at(now))
+    }
+
+    /// The words of a key, as a block holds them.
+    pub fn key_words(key: &Key<'_>) -> Vec<u64> {
+        let mut words = Vec::with_capacity(32);
+        block::push_bytes(&mut words, &[key.bytes()]);
+        words
+    }
+
+    pub fn has_fault(&self, fault: Fault) -> bool {
+        self.config.fault == fault
+    }
+}

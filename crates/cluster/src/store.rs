@@ -1,0 +1,150 @@
+//! How a store comes to be: every PE of a job opens it together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use nuthatch_fabric::Fabric;
+use nuthatch_fabric::threads::{Network, ThreadsFabric};
+
+use crate::client::Client;
+use crate::config::{Config, ConfigError};
+use crate::engine::Cluster;
+use crate::layout::Layout;
+use crate::server::Server;
+use crate::stats::ClientCounts;
+
+/// A PE's part of a store.
+pub struct Member<F: Fabric> {
+    fabric: Arc<F>,
+    layout: Arc<Layout>,
+    config: Config,
+}
+
+impl<F: Fabric> Member<F> {
+    /// Opens a store. Collective: every PE gives the same settings, but the seed, which is the first PE's.
+    pub fn open(fabric: Arc<F>, config: &Config) -> Result<Self, ConfigError> {
+        let mut config = config.clone();
+        let layout = Layout::new(&config, fabric.pes())?.allocate(&*fabric)?;
+        layout.zero(&*fabric);
+        let mut seed = [config.seed];
+        // No PE goes to another's memory before that one has made it.
+        fabric.broadcast(0, &mut seed);
+        config.seed = seed[0];
+        Ok(Self {
+            fabric,
+            layout: Arc::new(layout),
+            config,
+        })
+    }
+
+    /// True if this PE serves.
+    pub fn is_server(&self) -> bool {
+        self.fabric.pe() < self.layout.servers
+    }
+
+    /// This PE's server, which is to be run by one thread. Panics if it is none.
+    pub fn server(&self) -> Server<F> {
+        assert!(self.is_server(), "the first PEs serve");
+        let layout = Layout::clone(&self.layout);
+        Server::new(Arc::clone(&self.fabric), layout, &self.config)
+    }
+
+    fn clients(&self, counts: &Arc<ClientCounts>) -> impl Iterator<Item = Client<F>> {
+        (0..self.layout.sessions).map(|number| {
+            Client::new(
+                Arc::clone(&self.fabric),
+                Arc::clone(&self.layout),
+                &self.config,
+                number,
+                Arc::clone(counts),
+            )
+        })
+    }
+
+    /// The engine through which this PE's threads ask; once a PE.
+    pub fn engine(&self) -> Arc<Cluster<F>> {
+        let counts = Arc::new(ClientCounts::default());
+        let clients = self.clients(&counts).collect();
+        let layout = Arc::clone(&self.layout);
+        Arc::new(Cluster::new(clients, layout, &self.config, counts, None))
+    }
+}
+
+/// Server threads, which end with it.
+struct Servers {
+    stop: Arc<AtomicBool>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        // Relaxed: the flag is all there is to see.
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A server that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Tells the others if a server's thread panics: nobody may wait for it.
+struct Alarm {
+    network: Arc<Network>,
+    pe: usize,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.network.stop(self.pe);
+        }
+    }
+}
+
+/// A store in one process: its servers are threads, and each of `clients` PEs has its sessions.
+///
+/// Errors: settings that cannot be.
+pub fn in_process(
+    config: &Config,
+    clients: usize,
+) -> Result<Arc<Cluster<ThreadsFabric>>, ConfigError> {
+    let pes = config.servers + clients;
+    let words = Layout::new(config, pes)?.words();
+    let network = Network::free(pes, words);
+    let ends = network.ends();
+    let members: Vec<_> = thread::scope(|scope| {
+        let opening: Vec<_> = ends
+            .into_iter()
+            .map(|end| scope.spawn(|| Member::open(end, config)))
+            .collect();
+        opening
+            .into_iter()
+            .map(|opening| opening.join().expect("opening a store does not panic"))
+            .collect::<Result<_, _>>()
+    })?;
+    let counts = Arc::new(ClientCounts::default());
+    let sessions = members[config.servers..]
+        .iter()
+        .flat_map(|member| member.clients(&counts))
+        .collect();
+    let layout = Arc::clone(&members[0].layout);
+    let config = members[0].config.clone();
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads = members[..config.servers].iter().map(|member| {
+        let (mut server, stop) = (member.server(), Arc::clone(&stop));
+        let (network, pe) = (Arc::clone(&network), member.fabric.pe());
+        let serve = move || {
+            let _alarm = Alarm { network, pe };
+            server.run(&stop);
+        };
+        thread::Builder::new()
+            .name(format!("server-{pe}"))
+            .spawn(serve)
+            .expect("there are threads")
+    });
+    let threads = threads.collect();
+    let keeper = Servers { stop, threads };
+    let engine = Cluster::new(sessions, layout, &config, counts, Some(Box::new(keeper)));
+    Ok(Arc::new(engine))
+}
