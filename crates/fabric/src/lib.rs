@@ -8,6 +8,8 @@
 //! PE: a processing element, OpenSHMEM's word for one process of a job.
 
 mod fabric;
+#[cfg(feature = "openshmem")]
+pub mod openshmem;
 pub mod threads;
 
 pub use fabric::{Address, Fabric, Gone, NoMemory};

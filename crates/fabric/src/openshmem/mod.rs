@@ -1,0 +1,466 @@
+//! The fabric of OpenSHMEM 1.4: PEs are processes, which a launcher (`oshrun`) starts on one machine or many.
+//!
+//! Only the standard's calls are used (`shim.c`), and of Open MPI besides it some variables ([`prepare`]).
+//!
+//! * Memory: each [`Fabric::allocate`] is one of the library's symmetric allocations, and words are numbered through
+//!   all of them (`segments.rs`). Every call looks up where its words lie, so that no safe call reaches memory that
+//!   is not ours.
+//! * Threads: the library is asked for `SHMEM_THREAD_MULTIPLE`. Where it gives less, calls take turns at one lock:
+//!   with `SERIALIZED` that is what the standard wants. With less it wants all calls from one thread, which no store
+//!   with progress and gateway threads can promise; libraries that say so mean that they have no locks of
+//!   their own, and one call at a time is what they need.
+//! * Progress: a PE that makes no call may answer nobody, see [`Fabric::pause`].
+//! * Failure: none is survived. When a PE dies the launcher ends the job, so [`Gone`] is never returned.
+
+mod calls;
+mod heap;
+mod segments;
+
+use std::ffi::{CString, c_int};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use nuthatch_sync::mutex::{Mutex, MutexGuard};
+
+use crate::{Address, Fabric, Gone, NoMemory};
+use segments::Segments;
+
+/// Where allocations begin: at a line.
+const ALIGNMENT: usize = 64;
+
+/// Words of the fabric's own: see [`Own`].
+const ROUNDS: usize = 64;
+const BOARD: usize = 512;
+const OWN: usize = ROUNDS + 8 + BOARD;
+
+/// Turns of a wait that only look; longer waits give the core away.
+const LOOKS: u32 = 64;
+
+/// How many threads of a PE may call the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Threads {
+    /// There is only one.
+    Single,
+    /// Only the one that started it.
+    Funneled,
+    /// One at a time.
+    Serialized,
+    /// Any, at any time.
+    Multiple,
+}
+
+impl Threads {
+    fn of(level: c_int) -> Self {
+        match level {
+            3 => Threads::Multiple,
+            2 => Threads::Serialized,
+            1 => Threads::Funneled,
+            _ => Threads::Single,
+        }
+    }
+}
+
+/// Why there is no fabric.
+#[derive(Clone, Debug)]
+pub enum CannotOpen {
+    /// The symmetric memory does not go into the machine, or into the heap.
+    Memory(NoMemory),
+    /// The library does not start, and has said why itself.
+    Library,
+}
+
+impl fmt::Display for CannotOpen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CannotOpen::Memory(none) => none.fmt(f),
+            CannotOpen::Library => f.write_str("OpenSHMEM does not start"),
+        }
+    }
+}
+
+impl std::error::Error for CannotOpen {}
+
+impl From<NoMemory> for CannotOpen {
+    fn from(none: NoMemory) -> Self {
+        CannotOpen::Memory(none)
+    }
+}
+
+/// Words that the fabric has for itself.
+#[derive(Clone, Copy)]
+struct Own {
+    /// One word a round of a barrier: the last barrier of which that round's neighbour has told.
+    rounds: Address,
+    /// A word that is put to the one behind it, to call the library.
+    idle: Address,
+    /// What is being broadcast.
+    board: Address,
+}
+
+/// This PE's end of OpenSHMEM.
+pub struct OpenShmem {
+    pe: usize,
+    pes: usize,
+    threads: Threads,
+    /// Calls take turns here unless the library bears any.
+    turns: Option<Mutex<()>>,
+    segments: Segments,
+    own: Own,
+    /// Barriers that this PE has begun.
+    barriers: AtomicU64,
+    /// Whether it is ours to end.
+    started: bool,
+    clock: Instant,
+}
+
+impl OpenShmem {
+    /// Starts OpenSHMEM, with a symmetric heap for so many words unless the environment says how large it is.
+    /// Collective. It ends when the fabric drops, which is collective too.
+    ///
+    /// # Safety
+    /// No other thread of the process looks at its environment meanwhile: it is changed. And OpenSHMEM is started
+    /// once in a process.
+    pub unsafe fn open(words: usize) -> Result<Self, CannotOpen> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::open_with(words, Threads::Multiple) }
+    }
+
+    /// The same, asking the library for no more than this level of threads.
+    ///
+    /// # Safety
+    /// That of [`OpenShmem::open`].
+    pub unsafe fn open_with(words: usize, most: Threads) -> Result<Self, CannotOpen> {
+        // SAFETY: the caller's promise.
+        unsafe { prepare(words)? };
+        // SAFETY: nobody else has started it, says the caller.
+        let level = unsafe { calls::nuthatch_fabric_start(most as c_int) };
+        if level < 0 {
+            return Err(CannotOpen::Library);
+        }
+        Ok(Self::begin(Threads::of(level), true)?)
+    }
+
+    /// Takes part in an OpenSHMEM program: one that has started OpenSHMEM, and ends it after this has dropped.
+    /// Collective, as the drop is.
+    ///
+    /// # Safety
+    /// OpenSHMEM is started, and not ended before this drops. If the program asked for fewer threads than any, it
+    /// makes no calls of its own while another thread uses the fabric.
+    pub unsafe fn join() -> Result<Self, CannotOpen> {
+        Ok(Self::begin(
+            Threads::of(calls::nuthatch_fabric_level()),
+            false,
+        )?)
+    }
+
+    fn begin(threads: Threads, started: bool) -> Result<Self, NoMemory> {
+        let mut fabric = Self {
+            pe: calls::nuthatch_fabric_pe() as usize,
+            pes: calls::nuthatch_fabric_pes() as usize,
+            threads,
+            turns: (threads != Threads::Multiple).then(Mutex::default),
+            segments: Segments::new(),
+            own: Own {
+                rounds: Address(0),
+                idle: Address(0),
+                board: Address(0),
+            },
+            barriers: AtomicU64::new(0),
+            started,
+            clock: Instant::now(),
+        };
+        let own = fabric.allocate(OWN)?;
+        fabric.own = Own {
+            rounds: own,
+            idle: own.plus(ROUNDS),
+            board: own.plus(ROUNDS + 8),
+        };
+        Ok(fabric)
+    }
+
+    /// What the library gives.
+    pub fn threads(&self) -> Threads {
+        self.threads
+    }
+
+    /// Ends all PEs at once.
+    pub fn abort(&self, status: u8) -> ! {
+        calls::nuthatch_fabric_exit(status.into());
+        std::process::exit(status.into());
+    }
+
+    /// The right to call the library.
+    #[inline]
+    fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        self.turns.as_ref().map(Mutex::lock)
+    }
+
+    /// A PE as the library counts them. Panics if there is none of this number.
+    #[inline]
+    fn target(&self, pe: usize) -> c_int {
+        assert!(pe < self.pes, "there is no PE {pe}");
+        pe as c_int
+    }
+
+    /// Where words lie, as the library is told it. Panics if they were not allocated.
+    #[inline]
+    fn words(&self, at: Address, words: usize) -> *mut u64 {
+        self.segments.find(at, words).1.cast()
+    }
+
+    /// Where each PE's words lie for this one.
+    fn reachable(&self, mine: *mut AtomicU64) -> Box<[*mut AtomicU64]> {
+        let pes = 0..self.pes;
+        // SAFETY: `mine` is symmetric memory, and there are so many PEs.
+        pes.map(|pe| unsafe { calls::nuthatch_fabric_ptr(mine.cast(), pe as c_int).cast() })
+            .collect()
+    }
+
+    /// Tells the neighbour of each round of this barrier, and waits to be told: after the round of distance 2^n each
+    /// PE has heard, by way of others, of the 2^(n+1) - 1 before it.
+    ///
+    /// OpenSHMEM's own keeps the library's lock, or ours, while it waits, and then other threads of this PE could not
+    /// do what other PEs may wait for before they come to the barrier.
+    fn rounds(&self) {
+        let barrier = self.barriers.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut distance = 1;
+        for round in 0..ROUNDS {
+            if distance >= self.pes {
+                break;
+            }
+            let word = self.own.rounds.plus(round);
+            let _ = self.set((self.pe + distance) % self.pes, word, barrier);
+            let mut turn = 0;
+            while self.fetch(self.pe, word).is_ok_and(|told| told < barrier) {
+                self.pause(turn);
+                turn = turn.saturating_add(1);
+            }
+            distance *= 2;
+        }
+        // Who goes off to make no calls must have sent what it told.
+        let _ = self.quiet();
+    }
+}
+
+impl Fabric for OpenShmem {
+    fn pe(&self) -> usize {
+        self.pe
+    }
+
+    fn pes(&self) -> usize {
+        self.pes
+    }
+
+    fn allocate(&self, words: usize) -> Result<Address, NoMemory> {
+        let refused = |advice| NoMemory { words, advice };
+        let turn = self.turn();
+        if self.segments.is_full() {
+            return Err(refused("there are too many allocations: make fewer".into()));
+        }
+        let bytes = words
+            .max(1)
+            .checked_mul(8)
+            .ok_or_else(|| refused(heap::advice()))?;
+        // SAFETY: any size may be asked for.
+        let mine = unsafe { calls::nuthatch_fabric_align(ALIGNMENT, bytes) };
+        if mine.is_null() {
+            return Err(refused(heap::advice()));
+        }
+        // SAFETY: these bytes are ours, and nobody else knows of them before the barrier below.
+        unsafe { mine.cast::<u8>().write_bytes(0, bytes) };
+        let mine = mine.cast::<AtomicU64>();
+        let theirs = self.reachable(mine);
+        // SAFETY: the library keeps the memory until `drop`; a peer's is as long.
+        let first = unsafe { self.segments.add(words, mine, theirs) };
+        drop(turn);
+        // Nobody puts anything to a PE that has yet to write its zeros.
+        match first.0 {
+            // The fabric's own words, which a barrier of ours needs.
+            0 => calls::nuthatch_fabric_barrier_all(),
+            _ => self.barrier(),
+        }
+        Ok(first)
+    }
+
+    fn local(&self, at: Address, words: usize) -> &[AtomicU64] {
+        let (_, at) = self.segments.find(at, words);
+        // SAFETY: the words are there for as long as the segments, which live as long as `self`, and Rust accesses
+        // them as atomics only. The library accesses them too, from outside of Rust: from other processes, or by C in
+        // this one, which moves whole aligned words or (a Put that comes in pieces) bytes. What is read of them is then
+        // any mixture, which is a value of a word as any other.
+        unsafe { std::slice::from_raw_parts(at, words) }
+    }
+
+    fn direct(&self, pe: usize, at: Address, words: usize) -> Option<&[AtomicU64]> {
+        let (segment, at) = self.segments.find(at, words);
+        let theirs = segment.direct(pe, at)?;
+        // SAFETY: as in `local`; the library says that the peer's segment can be loaded and stored there.
+        Some(unsafe { std::slice::from_raw_parts(theirs, words) })
+    }
+
+    fn put(&self, pe: usize, to: Address, words: &[u64]) -> Result<(), Gone> {
+        let to = self.words(to, words.len());
+        let _turn = self.turn();
+        // SAFETY: both are so many words long; the library has read the source when it returns.
+        unsafe { calls::nuthatch_fabric_put(to, words.as_ptr(), words.len(), self.target(pe)) };
+        Ok(())
+    }
+
+    fn get(&self, pe: usize, from: Address, into: &mut [u64]) -> Result<(), Gone> {
+        let from = self.words(from, into.len());
+        let _turn = self.turn();
+        // SAFETY: both are so many words long; the library has written the buffer when it returns.
+        unsafe { calls::nuthatch_fabric_get(into.as_mut_ptr(), from, into.len(), self.target(pe)) };
+        Ok(())
+    }
+
+    fn put_nbi(&self, pe: usize, to: Address, from: Address, words: usize) -> Result<(), Gone> {
+        let (to, from) = (self.words(to, words), self.words(from, words));
+        let _turn = self.turn();
+        // SAFETY: both are so many words of symmetric memory, which stays.
+        unsafe { calls::nuthatch_fabric_put_nbi(to, from, words, self.target(pe)) };
+        Ok(())
+    }
+
+    fn get_nbi(&self, pe: usize, from: Address, into: Address, words: usize) -> Result<(), Gone> {
+        let (from, into) = (self.words(from, words), self.words(into, words));
+        let _turn = self.turn();
+        // SAFETY: both are so many words of symmetric memory, which stays.
+        unsafe { calls::nuthatch_fabric_get_nbi(into, from, words, self.target(pe)) };
+        Ok(())
+    }
+
+    fn compare_swap(&self, pe: usize, at: Address, expected: u64, new: u64) -> Result<u64, Gone> {
+        let at = self.words(at, 1);
+        let _turn = self.turn();
+        // SAFETY: a word of symmetric memory.
+        Ok(unsafe { calls::nuthatch_fabric_compare_swap(at, expected, new, self.target(pe)) })
+    }
+
+    fn fetch_add(&self, pe: usize, at: Address, by: u64) -> Result<u64, Gone> {
+        let at = self.words(at, 1);
+        let _turn = self.turn();
+        // SAFETY: a word of symmetric memory.
+        Ok(unsafe { calls::nuthatch_fabric_fetch_add(at, by, self.target(pe)) })
+    }
+
+    fn swap(&self, pe: usize, at: Address, new: u64) -> Result<u64, Gone> {
+        let at = self.words(at, 1);
+        let _turn = self.turn();
+        // SAFETY: a word of symmetric memory.
+        Ok(unsafe { calls::nuthatch_fabric_swap(at, new, self.target(pe)) })
+    }
+
+    fn fetch(&self, pe: usize, at: Address) -> Result<u64, Gone> {
+        let at = self.words(at, 1);
+        let _turn = self.turn();
+        // SAFETY: a word of symmetric memory.
+        Ok(unsafe { calls::nuthatch_fabric_fetch(at, self.target(pe)) })
+    }
+
+    fn set(&self, pe: usize, at: Address, word: u64) -> Result<(), Gone> {
+        let at = self.words(at, 1);
+        let _turn = self.turn();
+        // SAFETY: a word of symmetric memory.
+        unsafe { calls::nuthatch_fabric_set(at, word, self.target(pe)) };
+        Ok(())
+    }
+
+    fn fence(&self) {
+        let _turn = self.turn();
+        calls::nuthatch_fabric_fence();
+    }
+
+    fn quiet(&self) -> Result<(), Gone> {
+        let _turn = self.turn();
+        calls::nuthatch_fabric_quiet();
+        Ok(())
+    }
+
+    fn barrier(&self) {
+        // As the library's would.
+        let _ = self.quiet();
+        self.rounds();
+    }
+
+    fn broadcast(&self, root: usize, words: &mut [u64]) {
+        for words in words.chunks_mut(BOARD) {
+            if self.pe == root {
+                for (word, value) in self.local(self.own.board, words.len()).iter().zip(&*words) {
+                    // Relaxed: the barrier comes before anybody reads it.
+                    word.store(*value, Ordering::Relaxed);
+                }
+            }
+            self.barrier();
+            let _ = self.get(root, self.own.board, words);
+            // The root's next words overwrite these.
+            self.barrier();
+        }
+    }
+
+    /// Open MPI carries out what others ask of this PE over TCP in its calls only, and of those only in the ones that
+    /// find something to do: a load, a `shmem_test` or an atomic fetch from itself let nobody get on (measured: Gets
+    /// of another PE stood still). With the variable that [`prepare`] sets, a non-blocking Put does, also one to
+    /// this PE.
+    fn pause(&self, turn: u32) {
+        let _ = self.put_nbi(self.pe, self.own.idle.plus(1), self.own.idle, 1);
+        match turn < LOOKS {
+            true => std::hint::spin_loop(),
+            // No sleep: who sleeps lets others wait that it does not know of.
+            false => std::thread::yield_now(),
+        }
+    }
+
+    fn nanos(&self) -> u64 {
+        self.clock.elapsed().as_nanos() as u64
+    }
+}
+
+impl Drop for OpenShmem {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // The others would wait for this PE for ever.
+            calls::nuthatch_fabric_exit(101);
+        }
+        let _ = self.quiet();
+        if self.started {
+            // SAFETY: it was started by `open`, and nobody has anything of it any more.
+            unsafe { calls::nuthatch_fabric_finalize() };
+            return;
+        }
+        for memory in self.segments.backwards() {
+            // SAFETY: the library's memory, and nobody borrows it any more. Collective, in the same order on all.
+            unsafe { calls::nuthatch_fabric_free(memory.cast()) };
+        }
+    }
+}
+
+/// Sets what OpenSHMEM looks at when it starts, where the user has not.
+///
+/// # Safety
+/// No other thread looks at the environment meanwhile.
+unsafe fn prepare(words: usize) -> Result<(), NoMemory> {
+    let asked = [heap::OPEN_MPI, heap::STANDARD].map(|name| std::env::var(name).ok());
+    let [open_mpi, standard] = asked;
+    let size = open_mpi
+        .or(standard)
+        .unwrap_or_else(|| heap::bytes_for(words + OWN).to_string());
+    if let Some(bytes) = heap::parse(&size) {
+        heap::check(bytes)?;
+    }
+    let defaults = [
+        (heap::OPEN_MPI, size.as_str()),
+        (heap::STANDARD, &size),
+        // Without, Debian's Open MPI 4.1 crashes when it ends, in a memory hook.
+        ("OMPI_MCA_memory", "^patcher"),
+        // A non-blocking Put carries out what others ask of this PE: see `pause`.
+        ("OMPI_MCA_spml_ucx_nb_put_progress_thresh", "1"),
+    ];
+    for (name, value) in defaults {
+        let [name, value] = [name, value].map(|text| CString::new(text).expect("no zero inside"));
+        // SAFETY: two strings, and the caller's promise.
+        unsafe { calls::nuthatch_fabric_set_default(name.as_ptr(), value.as_ptr()) };
+    }
+    Ok(())
+}
