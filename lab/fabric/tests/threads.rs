@@ -1,0 +1,75 @@
+//! The fabric of threads does what a fabric must, and its operations can be timed.
+
+use std::sync::Arc;
+use std::thread;
+
+use nuthatch_fabric::threads::{Network, ThreadsFabric};
+use nuthatch_fabric_lab::conformance::{self, Sizes};
+use nuthatch_fabric_lab::latency;
+
+/// Runs `work` on each PE of a network.
+fn run<T: Send>(network: &Arc<Network>, work: impl Fn(&ThreadsFabric) -> T + Sync) -> Vec<T> {
+    let work = &work;
+    thread::scope(|scope| {
+        let handles: Vec<_> = network
+            .ends()
+            .into_iter()
+            .map(|end| scope.spawn(move || work(&end)))
+            .collect();
+        let joined = handles.into_iter().map(|handle| handle.join());
+        joined.map(|found| found.expect("no PE panics")).collect()
+    })
+}
+
+fn conforms(network: &Arc<Network>, seeded: bool, sizes: Sizes) {
+    let reports = run(network, |end| {
+        let _entered = seeded.then(|| end.enter(nuthatch_fabric::Fabric::pe(end)));
+        conformance::check(end, sizes).expect("memory")
+    });
+    for report in reports {
+        assert_eq!(report.failures, Vec::<String>::new());
+        assert!(report.checks > 1000);
+    }
+}
+
+#[test]
+fn a_free_network_conforms() {
+    for pes in [1, 2, 3, 5] {
+        let sizes = Sizes {
+            rounds: 30,
+            threads: 3,
+            longest: 10_000,
+        };
+        conforms(&Network::free(pes, sizes.words(pes) + 2000), false, sizes);
+    }
+}
+
+#[test]
+fn a_seeded_network_conforms() {
+    for seed in 0..60 {
+        // Its threads are counted.
+        let sizes = Sizes {
+            rounds: 5,
+            threads: 1,
+            longest: 200,
+        };
+        let pes = 1 + seed as usize % 3;
+        conforms(
+            &Network::seeded(pes, sizes.words(pes) + 2000, pes, seed),
+            true,
+            sizes,
+        );
+    }
+}
+
+#[test]
+fn operations_are_timed() {
+    let found = run(&Network::free(2, latency::WORDS), |end| {
+        latency::measure(end, 50).expect("memory, and all PEs")
+    });
+    assert!(found[1].is_empty());
+    assert!(found[0].len() > 4 * latency::BYTES.len());
+    for latency in &found[0] {
+        assert!(latency.p50_ns <= latency.p99_ns && latency.mean_ns > 0.0);
+    }
+}
