@@ -48,6 +48,10 @@ impl fmt::Display for NoMemory {
 
 impl std::error::Error for NoMemory {}
 
+/// Words of the longest copy whose words are whole. OpenSHMEM says nothing of it. UCX over TCP sends what is
+/// longer than some 8,100 bytes in pieces that end inside of words; memory that is shared has no such length.
+pub const WHOLE: usize = 512;
+
 /// A PE's end of a fabric: one-sided operations on the symmetric memory of all PEs. Any thread of the PE may
 /// call it.
 ///
@@ -56,7 +60,8 @@ impl std::error::Error for NoMemory {}
 /// * A Put is on its way when the call returns. The words of one Put, and those of several, arrive in any order
 ///   and at any time before [`quiet`](Fabric::quiet) returns.
 /// * [`fence`](Fabric::fence) puts all Puts and `set`s to a PE before those that follow to the same PE.
-/// * The words of one Get are read in any order. Each word is read whole.
+/// * The words of one Get are read in any order. A word is read whole, and arrives whole, in a copy of up to
+///   [`WHOLE`] words; in a longer one it may be half of one and half of another.
 /// * The words that one atomic operation changes are changed by atomic operations only, or by somebody who has them
 ///   to himself. `compare_swap`, `fetch_add`, `swap` and `fetch` are done when they return, behind what a fence had
 ///   put before them.

@@ -12,4 +12,4 @@ mod fabric;
 pub mod openshmem;
 pub mod threads;
 
-pub use fabric::{Address, Fabric, Gone, NoMemory};
+pub use fabric::{Address, Fabric, Gone, NoMemory, WHOLE};

@@ -46,7 +46,7 @@ fn a_free_network_conforms() {
 
 #[test]
 fn a_seeded_network_conforms() {
-    for seed in 0..60 {
+    for seed in 0..100 {
         // Its threads are counted.
         let sizes = Sizes {
             rounds: 5,

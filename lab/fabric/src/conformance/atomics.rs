@@ -145,6 +145,8 @@ fn sets<F: Fabric>(check: &mut Check<'_, F>) {
     // Round a ring of PEs.
     let told = place.plus(fabric.pes());
     for round in 1..=check.sizes.rounds {
+        // Else an earlier one might arrive later.
+        fabric.fence();
         let set = fabric.set(check.after(1), told, round);
         check.done("set", set);
         let found = wait(fabric, || {

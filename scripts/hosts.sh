@@ -1,0 +1,78 @@
+#!/bin/sh
+# Several hosts on one machine: network namespaces on a bridge, each with its address and a link of its own, so that
+# TCP goes between them as it does between machines. Needs root.
+#
+#   scripts/hosts.sh up 3                   hosts 10.77.0.1 to 10.77.0.3
+#   scripts/hosts.sh run 3 PROGRAM WORDS... an OpenSHMEM job with one PE on each
+#   scripts/hosts.sh cut 2, mend 2          the link of the second
+#   scripts/hosts.sh down                   away with all of it
+#
+# With real hosts it is `run` alone, less what is said there to be for namespaces.
+set -eu
+self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
+net=10.77.0
+bridge=nuthatch-hosts
+
+# One namespace a host. Nothing else has names like these.
+namespace() { echo "nuthatch-host$1"; }
+# The bridge's end of its link; names of links have at most 15 letters.
+link() { echo "nuthatch-h$1"; }
+
+up() {
+    down
+    ip link add $bridge type bridge
+    ip addr add $net.254/24 dev $bridge
+    ip link set $bridge up
+    for host in $(seq "$1"); do
+        space=$(namespace "$host") end=$(link "$host")
+        ip netns add "$space"
+        ip link add "$end" type veth peer name eth0 netns "$space"
+        ip link set "$end" master $bridge up
+        ip -n "$space" addr add "$net.$host/24" dev eth0
+        ip -n "$space" link set eth0 up
+        ip -n "$space" link set lo up
+    done
+}
+
+down() {
+    for space in $(ip netns list | sed -n 's/^\(nuthatch-host[0-9]*\).*/\1/p'); do
+        ip netns del "$space"
+    done
+    ! ip link show $bridge >/dev/null 2>&1 || ip link del $bridge
+}
+
+# agent HOST COMMAND...: in place of ssh. A host of its own name, because two PEs of one name would share memory.
+agent() {
+    host=${1##*.}
+    shift
+    space=$(namespace "$host")
+    exec ip netns exec "$space" unshare --uts sh -c "hostname $space && $*"
+}
+
+# The launcher tells its daemons by TCP, and UCX copies by TCP: each is told which network.
+run() {
+    hosts=""
+    for host in $(seq "$1"); do
+        hosts="$hosts${hosts:+,}$net.$host:1"
+    done
+    pes=$1
+    shift
+    # Root, and ssh's place, are for the namespaces.
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export UCX_TLS=tcp,self UCX_NET_DEVICES=eth0
+    exec oshrun --mca plm_rsh_agent "$self agent" --host "$hosts" --mca oob_tcp_if_include $net.0/24 \
+        --mca btl_tcp_if_include $net.0/24 -x UCX_TLS -x UCX_NET_DEVICES -n "$pes" "$@"
+}
+
+command=${1:-}
+[ $# = 0 ] || shift
+case $command in
+    up | run | agent) "$command" "$@" ;;
+    down) down ;;
+    cut) ip link set "$(link "$1")" down ;;
+    mend) ip link set "$(link "$1")" up ;;
+    *)
+        sed -n 's/^#   //p' "$0" >&2
+        exit 64
+        ;;
+esac
