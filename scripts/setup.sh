@@ -5,9 +5,10 @@ set -eu
 cd "$(dirname "$0")/.."
 
 # memcached: the rival of the benches, and the judge of the protocol. The tools have memccapable. Up to
-# gcc, the rest builds pylibmc; C programs find the flow cache by pkg-config, and valgrind watches them.
+# gcc, the rest builds pylibmc; C programs find the flow cache by pkg-config, and valgrind watches them. Open MPI has
+# the OpenSHMEM that the distributed store runs on, and iproute2 makes several hosts of one.
 packages="memcached libmemcached-tools libmemcached-dev zlib1g-dev python3-venv python3-dev gcc
-    pkg-config valgrind"
+    pkg-config valgrind openmpi-bin libopenmpi-dev iproute2"
 
 missing=""
 if command -v dpkg-query >/dev/null; then

@@ -74,6 +74,7 @@ check setup scripts/setup.sh
     run dpdk scripts/test-dpdk.sh >$logs/dpdk.log
     run clients scripts/test-clients.sh >$logs/clients.log
     run c scripts/test-c.sh >$logs/c.log
+    run shmem scripts/test-shmem.sh >$logs/shmem.log
 } &
 beside=$!
 trap 'kill $beside 2>/dev/null' EXIT
@@ -85,7 +86,7 @@ check rust scripts/test-rust.sh
 check install scripts/test-install.sh
 wait $beside
 trap - EXIT
-for name in loom fuzz dpdk clients c; do
+for name in loom fuzz dpdk clients c shmem; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name

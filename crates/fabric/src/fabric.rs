@@ -48,9 +48,10 @@ impl fmt::Display for NoMemory {
 
 impl std::error::Error for NoMemory {}
 
-/// Words of the longest copy whose words are whole. OpenSHMEM says nothing of it. UCX over TCP sends what is
-/// longer than some 8,100 bytes in pieces that end inside of words; memory that is shared has no such length.
-pub const WHOLE: usize = 512;
+/// Words of the longest copy whose words are whole. OpenSHMEM says nothing of it, and longer ones were seen torn inside
+/// of words: UCX over TCP sends more than some 8,100 bytes in pieces that end anywhere, and in shared memory a long copy
+/// may be one instruction that copies bytes and is interrupted between any two (seen once, with 512 words).
+pub const WHOLE: usize = 64;
 
 /// A PE's end of a fabric: one-sided operations on the symmetric memory of all PEs. Any thread of the PE may
 /// call it.
