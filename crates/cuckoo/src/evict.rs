@@ -13,7 +13,7 @@ use super::local::Local;
 use super::search::Searched;
 use nuthatch_store::count::Count;
 use nuthatch_store::eviction::Policy;
-use nuthatch_store::eviction::reclaim::Reclaim;
+use nuthatch_store::eviction::reclaim::{Left, Reclaim};
 use nuthatch_store::eviction::removals::Removals;
 use nuthatch_store::item::Header;
 use nuthatch_store::slab::arena::Chunk;
@@ -177,7 +177,9 @@ impl<D: Variant> Cuckoo<D> {
             return false;
         }
         let item = locked.take_out(at, header);
-        self.note_removal(local, now, &item);
+        if self.note_removal(local, now, &item) == Left::Live {
+            local.counters.one(Count::EvictedSlots);
+        }
         self.store.retire(item);
         true
     }

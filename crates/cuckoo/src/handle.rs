@@ -348,8 +348,8 @@ impl<D: Variant> Handle for CuckooHandle<D> {
             engine.timestamps.apply_flush(now);
             let growing = engine.split_if_growing((budget / SPLITS_A_BUDGET).max(1));
             let shrinking = engine.shrink(local, now, budget);
-            engine.sweep(local, now, budget);
-            growing || shrinking || warming
+            let sweeping = engine.sweep(local, now, budget);
+            growing || shrinking || warming || sweeping
         };
         self.settle(budget);
         more

@@ -56,7 +56,7 @@ impl<D: Variant> Cuckoo<D> {
         header.store(&self.store.arena, fresh.chunk);
         locked.store(at, Slot::new::<D>(locked.place.tag, fresh.chunk));
         drop(locked);
-        self.store.note_linked(&fresh);
+        self.store.note_linked(&fresh, fields.expiry);
         match found {
             Some(found) => {
                 local

@@ -5,6 +5,12 @@ use nuthatch_hash::sizing::IndexRule;
 /// The longest path of displaced items that is counted by itself.
 pub const PATH_LENGTH_MAX: usize = 8;
 
+/// Ages that evictions are counted by: below 1, 2, 4, ... seconds, and above.
+pub const AGES: usize = 25;
+
+/// For how much more memory an engine tells what it would have given, in percent.
+pub const MORE_MEMORY: [u64; 4] = [10, 25, 50, 100];
+
 /// Counters and sizes of an engine, summed over all handles at one moment (not atomically).
 #[derive(Clone, Debug, Default)]
 pub struct EngineStats {
@@ -30,8 +36,15 @@ pub struct EngineStats {
     pub evictions: u64,
     /// Those of them that no get had hit.
     pub evicted_unfetched: u64,
-    /// Expired items whose memory came back, by the sweep or by an eviction.
+    /// Live items thrown out, by the time since they were stored: at `n` those of less than `2^n` seconds (and not of
+    /// less than half of that), and at the end all that were older. Empty if the engine does not tell.
+    pub evicted_ages: Vec<u64>,
+    /// Seconds since they were stored, summed.
+    pub evicted_seconds: u64,
+    /// Expired items whose memory came back, by the sweep or by an eviction, and flushed ones.
     pub expired: u64,
+    /// Those of them that were flushed and had not expired, if the engine tells.
+    pub flushed: Option<u64>,
     /// Those of them that no get had hit.
     pub expired_unfetched: u64,
     /// Evicted and expired items that the listener, if there is one, was not told of.
@@ -62,8 +75,49 @@ pub struct EngineStats {
     pub path_lengths: [u64; PATH_LENGTH_MAX + 1],
     /// Size classes that have or had memory, smallest first.
     pub classes: Vec<ClassStats>,
+    /// What the memory in use is used for, if the engine tells.
+    pub memory_use: Option<MemoryUse>,
     /// The log, in an engine whose items lie in one.
     pub log: Option<LogStats>,
+}
+
+/// Bytes of memory by what they are used for: together [`EngineStats::memory_used`], if nothing changes meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Values.
+    pub values: u64,
+    /// Keys.
+    pub keys: u64,
+    /// Headers of items.
+    pub headers: u64,
+    /// What items take besides: rounding, links, tables and headers of the pieces of large values. Items that are on
+    /// their way are here as a whole.
+    pub padding: u64,
+    /// What is in no use, in pages that are: between items, behind the last, and in free chunks.
+    pub gaps: u64,
+    /// Bits and counters of the pages in use.
+    pub bookkeeping: u64,
+    /// The index and its locks.
+    pub index: u64,
+    /// Ghosts.
+    pub ghosts: u64,
+}
+
+impl MemoryUse {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        let Self {
+            values,
+            keys,
+            headers,
+            padding,
+            gaps,
+            bookkeeping,
+            index,
+            ghosts,
+        } = self;
+        values + keys + headers + padding + gaps + bookkeeping + index + ghosts
+    }
 }
 
 /// A log of items, and the queues of its pages.
@@ -81,8 +135,13 @@ pub struct LogStats {
     pub evicted_probation: u64,
     /// Live items thrown out of the main queue.
     pub evicted_main: u64,
+    /// Live items thrown out because both of their key's buckets were full.
+    pub evicted_slots: u64,
     /// Items stored again a short time after they were thrown out of the probation queue.
     pub ghost_hits: u64,
+    /// Items stored again that would still have been there with so much more memory as [`MORE_MEMORY`] says: an
+    /// estimate, by a sample.
+    pub more_hits: [u64; MORE_MEMORY.len()],
     /// Pages emptied.
     pub pages_cleaned: u64,
     /// Bytes of items moved for that.

@@ -2,13 +2,17 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::item::Header;
+use crate::eviction::reclaim::Left;
+use crate::item::{HEADER, HEADER_WIDE, Header};
 use crate::slab::Store;
-use crate::slab::arena::Chunk;
+use crate::slab::arena::{Chunk, WORD};
 use crate::slab::sizes::CLASSES_MAX;
 use nuthatch_engine::counters::{Counters, Registry};
-use nuthatch_engine::stats::{ClassStats, EngineStats, LogStats, PATH_LENGTH_MAX};
+use nuthatch_engine::stats::{
+    AGES, ClassStats, EngineStats, LogStats, MORE_MEMORY, MemoryUse, PATH_LENGTH_MAX,
+};
 
 /// The engine-wide counters.
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +26,20 @@ pub enum Count {
     Stored,
     /// Bytes asked for by linked items (goes down when they leave).
     Bytes,
+    /// Of these, bytes of keys.
+    KeyBytes,
+    /// Linked items with a wide header.
+    Wide,
     /// Live items thrown out.
     Evicted,
     /// Of these, never fetched.
     EvictedUnfetched,
+    /// Seconds since they were stored.
+    EvictedSeconds,
     /// Expired or flushed items whose memory came back.
     Expired,
+    /// Of these, those that had not expired.
+    Flushed,
     /// Of these, never fetched.
     ExpiredUnfetched,
     /// Stores refused for want of memory.
@@ -52,6 +64,8 @@ pub enum Count {
     EvictedProbation,
     /// Items evicted at the end of its main queue.
     EvictedMain,
+    /// Items evicted because both of their key's buckets were full.
+    EvictedSlots,
     /// Items stored that were ghosts.
     GhostHits,
     /// Pages of a log emptied.
@@ -85,7 +99,13 @@ pub enum ClassCount {
 
 const CLASS_COUNTS: usize = ClassCount::OutOfMemory as usize + 1;
 
-const CLASS_START: usize = ENGINE_COUNTS + PATH_LENGTH_MAX + 1;
+const PATH_START: usize = ENGINE_COUNTS;
+
+const AGES_START: usize = PATH_START + PATH_LENGTH_MAX + 1;
+
+const MORE_START: usize = AGES_START + AGES;
+
+const CLASS_START: usize = MORE_START + MORE_MEMORY.len();
 
 /// How many counters a thread has.
 pub const COUNTS: usize = CLASS_START + CLASS_COUNTS * CLASSES_MAX;
@@ -129,9 +149,23 @@ impl Counted {
     pub fn one_in(&self, class: usize, count: ClassCount) {
         self.add(class_count(class, count), 1);
     }
+
     /// So many items were displaced to make a slot free.
     pub fn path(&self, length: usize) {
-        self.add(ENGINE_COUNTS + length.min(PATH_LENGTH_MAX), 1);
+        self.add(PATH_START + length.min(PATH_LENGTH_MAX), 1);
+    }
+
+    /// So many items were stored again that would still have been there with this step of [`MORE_MEMORY`].
+    pub fn more_hits(&self, step: usize, items: u64) {
+        self.add(MORE_START + step, items);
+    }
+
+    /// A live item of this age was thrown out.
+    pub fn evicted_at(&self, age: Duration) {
+        let seconds = age.as_secs();
+        let power = (u64::BITS - seconds.leading_zeros()) as usize;
+        self.add(AGES_START + power.min(AGES - 1), 1);
+        self.add(Count::EvictedSeconds as usize, seconds);
     }
 
     /// An item came into the index.
@@ -157,9 +191,9 @@ impl Counted {
     }
 
     /// An item left without being asked to: evicted if it was live, expired if not.
-    pub fn removed(&self, store: &Store, chunk: Chunk, header: &Header, live: bool) {
+    pub fn removed(&self, store: &Store, chunk: Chunk, header: &Header, left: Left) {
         let fetched = store.recency.was_fetched(chunk);
-        if live {
+        if left == Left::Live {
             let class = store.class_of(header.shape(store.chunk_max()).head_bytes());
             self.one(Count::Evicted);
             self.one_in(class, ClassCount::Evicted);
@@ -169,6 +203,9 @@ impl Counted {
             }
         } else {
             self.one(Count::Expired);
+            if left == Left::Flushed {
+                self.one(Count::Flushed);
+            }
             if !fetched {
                 self.one(Count::ExpiredUnfetched);
             }
@@ -180,6 +217,13 @@ impl Counted {
         let shape = header.shape(store.chunk_max());
         let bytes = (shape.total_bytes() as u64).wrapping_mul(times);
         self.add(Count::Bytes as usize, bytes);
+        self.add(
+            Count::KeyBytes as usize,
+            (shape.key_len as u64).wrapping_mul(times),
+        );
+        if shape.wide {
+            self.add(Count::Wide as usize, times);
+        }
         self.chunk(store, shape.head_bytes(), times);
         for index in 0..shape.segments() {
             self.chunk(store, shape.segment_bytes(index), times);
@@ -224,7 +268,9 @@ pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
                 ghost_bytes: log.policy.ghosts.bytes() as u64,
                 evicted_probation: count(Count::EvictedProbation),
                 evicted_main: count(Count::EvictedMain),
+                evicted_slots: count(Count::EvictedSlots),
                 ghost_hits: count(Count::GhostHits),
+                more_hits: more_hits(&sums),
                 pages_cleaned: count(Count::PagesCleaned),
                 bytes_moved: count(Count::BytesMoved),
             }
@@ -232,11 +278,15 @@ pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
         items: items(&live),
         total_items: count(Count::Stored),
         item_bytes: standing(live[Count::Bytes as usize]),
+        memory_use: Some(memory_use(&live, store)),
         memory_limit,
         memory_used,
         evictions: count(Count::Evicted),
         evicted_unfetched: count(Count::EvictedUnfetched),
+        evicted_ages: sums[AGES_START..][..AGES].to_vec(),
+        evicted_seconds: count(Count::EvictedSeconds),
         expired: count(Count::Expired),
+        flushed: Some(count(Count::Flushed)),
         expired_unfetched: count(Count::ExpiredUnfetched),
         out_of_memory: count(Count::OutOfMemory),
         pages_moved: store.pages_moved() + count(Count::PagesCleaned),
@@ -248,12 +298,55 @@ pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
         read_retries: count(Count::Retries),
         false_tags: count(Count::FalseTags),
         displacements: count(Count::Displaced),
-        path_lengths: std::array::from_fn(|length| sums[ENGINE_COUNTS + length]),
+        path_lengths: std::array::from_fn(|length| sums[PATH_START + length]),
         classes: (0..store.sizes.count())
             .map(|class| class_stats(&sums, &live, store, class))
             .filter(|class| class.pages > 0 || class.evictions > 0 || class.out_of_memory > 0)
             .collect(),
         ..EngineStats::default()
+    }
+}
+
+/// At each step those of the steps before it besides.
+fn more_hits(sums: &[u64; COUNTS]) -> [u64; MORE_MEMORY.len()] {
+    let mut hits = 0;
+    std::array::from_fn(|step| {
+        hits += sums[MORE_START + step];
+        hits
+    })
+}
+
+/// What each byte in use is used for. What changes while it is looked at may be told twice or not at all.
+fn memory_use(live: &[u64; COUNTS], store: &Store) -> MemoryUse {
+    let standing = |count: Count| standing(live[count as usize]);
+    let (items, bytes, keys) = (
+        items(live),
+        standing(Count::Bytes),
+        standing(Count::KeyBytes),
+    );
+    let headers = HEADER as u64 * items + (HEADER_WIDE - HEADER) as u64 * standing(Count::Wide);
+    let held = match &store.log {
+        Some(log) => log.held_words() * WORD,
+        None => (0..store.sizes.count())
+            .map(|class| store.class(class).used * store.sizes.chunk(class))
+            .sum(),
+    } as u64;
+    let ghosts = store
+        .log
+        .as_ref()
+        .map_or(0, |log| log.policy.ghosts.bytes()) as u64;
+    let pool = store.pool();
+    let pages = (pool.used_pages() * store.sizes.page()) as u64;
+    let bookkeeping = pool.pages_cost() as u64 - pages;
+    MemoryUse {
+        values: bytes.saturating_sub(keys + headers),
+        keys,
+        headers,
+        padding: held.saturating_sub(bytes),
+        gaps: pages.saturating_sub(held),
+        bookkeeping,
+        index: (pool.charged() as u64).saturating_sub(ghosts),
+        ghosts,
     }
 }
 

@@ -142,8 +142,8 @@ impl Timestamps {
     }
 
     /// Items with a lower sequence are dead.
-    #[cfg(loom)]
     pub fn bar(&self) -> u64 {
+        // Acquire: pairs with the Release in `raise_bar`.
         self.flush_before.load(Ordering::Acquire)
     }
 

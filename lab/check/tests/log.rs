@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use nuthatch_check::conformance::Client;
 use nuthatch_check::{AnyEngine, soak};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
-use nuthatch_engine::{Cursor, Engine, Handle, KeyHasher, Op, Read, Removal, Reply, Store};
+use nuthatch_engine::{Cursor, Engine, Expiry, Handle, KeyHasher, Op, Read, Removal, Reply, Store};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -360,6 +360,116 @@ fn pages_of_what_has_expired_are_used_again() {
         }
         assert_eq!(client.engine.stats().evictions, 0, "evicts: {evicts}");
     }
+}
+
+/// Items of this length that a memory of so many MiB holds.
+fn capacity(mib: usize, len: usize) -> usize {
+    fill(&mut client(mib, false), 0, |_| len)
+}
+
+/// Stores an item that lives for so many seconds, or for ever.
+fn put_for(client: &mut Client, number: usize, len: usize, seconds: Option<u64>) {
+    let expiry = seconds.map_or(Expiry::Never, |seconds| client.in_seconds(seconds));
+    let store = Store {
+        expiry,
+        ..Store::set(bytes(number, len))
+    };
+    assert!(put(client, number, store), "{number} is refused");
+}
+
+/// The dead first: the memory is full of items that nobody has used, most of which expire within minutes of each other.
+/// Then there is room for as many again, without a sweep in the background, and none of those that live leave.
+#[test]
+fn what_has_expired_makes_room_before_what_is_alive() {
+    const LEN: usize = 200;
+    let fits = capacity(4, LEN) * 9 / 10;
+    // Of so many items all but one expire.
+    for lives in [2, 3, 10, usize::MAX] {
+        for flushes in [false, true] {
+            let mut client = client(4, true);
+            let seconds = |number: usize| {
+                (flushes || !number.is_multiple_of(lives)).then(|| 100 + number as u64 * 31 % 300)
+            };
+            for number in 0..fits {
+                put_for(&mut client, number, LEN, seconds(number));
+            }
+            assert_eq!(client.engine.stats().evictions, 0, "they fit");
+            if flushes {
+                client.engine.flush(client.now, client.now);
+            } else {
+                client.wait(400);
+            }
+            let is_dead = |number: &usize| seconds(*number).is_some();
+            let dead = (0..fits).filter(is_dead).count();
+            // A quarter of a page is not worth the move of the rest.
+            for number in fits..fits + dead * 4 / 5 - fits / 8 {
+                put_for(&mut client, number, LEN, None);
+            }
+            let stats = client.engine.stats();
+            assert_eq!(stats.evictions, 0, "one in {lives} lives");
+            let flushed = stats.flushed.expect("a log tells");
+            assert_eq!(
+                flushed > 0,
+                flushes,
+                "{flushed} of {} flushed",
+                stats.expired
+            );
+            for number in (0..fits).filter(|number| !is_dead(number)) {
+                assert!(holds(&mut client, number, number, LEN), "{number} left");
+            }
+            client.audit();
+        }
+    }
+}
+
+/// The same all the time: a third of the memory lives for ever, and what else comes lives shortly. The cost is bounded:
+/// a few looks for each store.
+#[test]
+fn short_lives_push_out_nothing_that_is_alive() {
+    const LEN: usize = 200;
+    let fits = capacity(4, LEN);
+    for (most, touches) in [(60, false), (240, false), (60, true)] {
+        let mut client = client(4, true);
+        for number in 0..fits / 3 {
+            put_for(&mut client, number, LEN, None);
+        }
+        // About a third of the memory at each moment.
+        let a_second = fits * 2 / 3 / most;
+        let mut number = fits / 3;
+        for second in 0..10 * most {
+            for _ in 0..a_second {
+                // From a second up to `most`.
+                let seconds = 1 + (number as u64 * 7919) % most as u64;
+                put_for(&mut client, number, LEN, Some(seconds));
+                if touches && number.is_multiple_of(3) && second > 0 {
+                    let late = client.in_seconds(seconds);
+                    client.ask(&key(number - a_second), touch(late));
+                }
+                number += 1;
+            }
+            client.wait(1);
+            if second % most == 0 {
+                keeps_limit(&client);
+            }
+        }
+        let stats = client.engine.stats();
+        assert_eq!(stats.evictions, 0, "lives of up to {most} s");
+        let stored = (number - fits / 3) as u64;
+        assert!(stats.expired > stored / 2, "{} of {stored}", stats.expired);
+        assert!(stats.swept < 8 * stored, "{} looks", stats.swept);
+        let lost = (0..fits / 3).find(|&number| !holds(&mut client, number, number, LEN));
+        assert_eq!(lost, None);
+        client.audit();
+    }
+}
+
+/// A read that gives an item a new expiry.
+fn touch(expiry: Expiry) -> Op<'static> {
+    Op::Read(Read {
+        value: false,
+        touch: Some(expiry),
+        ..Read::default()
+    })
 }
 
 fn maintain(client: &mut Client) {

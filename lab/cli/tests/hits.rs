@@ -98,6 +98,7 @@ fn engines_and_servers_are_replayed_under_real_limits() {
         &spawn,
         "--baseline",
         "fifo",
+        "--estimate",
     ]);
     // All fits into 64 MiB.
     let most = row(&text, "fifo")[0];
@@ -109,6 +110,10 @@ fn engines_and_servers_are_replayed_under_real_limits() {
     }
     assert!(text.contains("ours, resident"), "{text}");
     assert!(text.contains("engine:cuckoo, used"), "{text}");
+    // More memory gives nothing. lockhash does not say.
+    let estimate = row(&text, "engine:cuckoo, 10 % more");
+    assert_eq!(estimate[0], most, "{text}");
+    assert!(!text.contains("lockhash:random, 10"), "{text}");
 }
 
 #[test]

@@ -208,6 +208,38 @@ fn the_other_stats_have_their_lines() {
 }
 
 #[test]
+fn hits_tell_where_the_memory_goes() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    client.ask("set a 0 0 5\r\n12345\r\n", "STORED\r\n");
+    let hits = client.stats("hits");
+    let number = |name: &str| hits[name].parse::<u64>().unwrap();
+    let (limit, used) = (number("memory_limit"), number("memory_used"));
+    assert_eq!(number("memory_free"), limit - used);
+    assert_eq!(["items", "evictions", "expired"].map(number), [1, 0, 0]);
+    // An engine that tells what its memory is used for tells it of each byte.
+    if hits.contains_key("memory_values") {
+        assert_eq!(["memory_values", "memory_keys"].map(number), [5, 1]);
+        let parts = [
+            "values",
+            "keys",
+            "headers",
+            "padding",
+            "gaps",
+            "bookkeeping",
+            "index",
+            "ghosts",
+        ];
+        let parts = parts.map(|part| number(&format!("memory_{part}")));
+        assert_eq!(parts.iter().sum::<u64>(), used);
+        assert_eq!(number("flushed"), 0);
+    }
+    if hits.contains_key("page_bytes") {
+        assert_eq!(number("more_hits_10"), 0);
+    }
+}
+
+#[test]
 fn detail_counts_by_prefix() {
     let server = Fixture::new();
     let mut client = server.client();

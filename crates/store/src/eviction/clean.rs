@@ -16,7 +16,8 @@
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::spin;
 
-use super::reclaim::{PerThread, Reclaim};
+use super::dead;
+use super::reclaim::{Left, PerThread, Reclaim};
 use super::s3_fifo::{Need, Plan, Rigour};
 use crate::count::Count;
 use crate::item::{HEADER_WIDE, Header, Shape};
@@ -44,7 +45,7 @@ const PAGES_MAX: usize = 64;
 const STUCK_COST: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// Records whose buckets are loaded side by side.
-const RUN: usize = if cfg!(loom) { 2 } else { 16 };
+pub(super) const RUN: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// Records that a store which may evict nothing looks at for expired ones.
 const SWEPT_MAX: usize = if cfg!(loom) { 8 } else { 1 << 14 };
@@ -74,11 +75,11 @@ enum Step {
 
 /// A record met in a page.
 #[derive(Clone, Copy)]
-struct Met {
-    chunk: Chunk,
-    header: Header,
+pub(super) struct Met {
+    pub(super) chunk: Chunk,
+    pub(super) header: Header,
     /// Of its key; of a segment, nothing.
-    hash: u64,
+    pub(super) hash: u64,
 }
 
 impl<E: Reclaim> Cleans for E {}
@@ -99,6 +100,12 @@ pub trait Cleans: Reclaim {
         let missed = log.policy.ghosts.take(hash);
         if missed {
             local.counters().one(Count::GhostHits);
+        }
+        let depths = &log.policy.depths;
+        if depths.follows(hash)
+            && let Some(step) = depths.come_back(hash)
+        {
+            local.counters().more_hits(step, depths.weight());
         }
         match (arriving, missed) {
             (true, _) => (Stream::Arriving, u8::from(missed)),
@@ -149,6 +156,13 @@ pub trait Cleans: Reclaim {
         Some(appended.chunk)
     }
 
+    /// Sweeps about `budget` records of pages in which items have died. True if there are more of them.
+    fn sweep_log(&self, log: &Log, local: &mut Self::Local, now: Time, budget: usize) -> bool {
+        let more = Cleaner::new(self, log, local, now).sweep_words(budget * CHANGED_MAX);
+        self.tell_if_many(local);
+        more
+    }
+
     /// Gives pages back while the limit is exceeded: cleans about `budget` records. True if there is more to do.
     fn shrink_log(&self, log: &Log, local: &mut Self::Local, now: Time, budget: usize) -> bool {
         if !self.store().pool().is_over() {
@@ -159,12 +173,12 @@ pub trait Cleans: Reclaim {
 }
 
 /// A thread that cleans.
-struct Cleaner<'a, E: Reclaim> {
-    engine: &'a E,
-    log: &'a Log,
-    local: &'a mut E::Local,
-    now: Time,
-    plan: Plan,
+pub(super) struct Cleaner<'a, E: Reclaim> {
+    pub(super) engine: &'a E,
+    pub(super) log: &'a Log,
+    pub(super) local: &'a mut E::Local,
+    pub(super) now: Time,
+    pub(super) plan: Plan,
     rigour: Rigour,
 }
 
@@ -200,6 +214,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         } else {
             PACE
         };
+        self.sweep_for(appended);
         self.clean(pace * appended);
         self.engine.tell_if_many(self.local);
     }
@@ -208,6 +223,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     #[cold]
     fn append(&mut self, stream: Stream, bytes: usize, whole: Option<&Shape>) -> Option<Appended> {
         let mut words = 0;
+        let mut swept = 0;
         // Without eviction a page in which something is left is all that there is to clean.
         let mut in_vain = 0;
         let mut waited = 0;
@@ -226,7 +242,15 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             } else {
                 Rigour::AllLeave
             };
+            let due = swept < dead::PAGES_MAX && self.sweep_words(self.log.page_words());
+            swept += usize::from(due);
+            self.spare_the_living(due);
             match self.clean(self.log.page_words()) {
+                // There may be more in the next page that is due, or in the one that another thread sweeps.
+                Step::Nothing if due => {
+                    spin(waited);
+                    waited += 1;
+                }
                 // What is left of the page is looked at in the next step.
                 Step::Looked(_) => {}
                 Step::Freed(_) => words += self.log.page_words(),
@@ -257,7 +281,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     /// Without eviction, only expired items make room.
     fn remove_all_expired(&mut self) {
         if self.engine.timestamps().may_have_dead() {
-            self.engine.sweep(self.local, self.now, SWEPT_MAX);
+            self.engine.sweep_in_turn(self.local, self.now, SWEPT_MAX);
         }
     }
 
@@ -377,32 +401,36 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
 
     /// Takes an item out that has to leave its queue.
     fn evict_met(&mut self, queue: Queue, met: &Met) {
-        if self.remove_met(met, |_| true) {
-            let reason = match queue {
-                Queue::Probation => Count::EvictedProbation,
-                Queue::Main => Count::EvictedMain,
-            };
-            self.local.counters().one(reason);
-            if queue == Queue::Probation {
-                self.log.policy.ghosts.insert(met.hash);
-            }
+        if self.remove_met(met, |_| true) != Some(Left::Live) {
+            return;
+        }
+        let reason = match queue {
+            Queue::Probation => Count::EvictedProbation,
+            Queue::Main => Count::EvictedMain,
+        };
+        self.local.counters().one(reason);
+        let policy = &self.log.policy;
+        if queue == Queue::Probation {
+            policy.ghosts.insert(met.hash);
+        }
+        if policy.depths.follows(met.hash) {
+            let shape = met.header.shape(self.engine.store().chunk_max());
+            policy.depths.leave(met.hash, shape.total_bytes());
         }
     }
 
     /// Takes an item out that has expired or was flushed, unless that has changed.
-    fn remove_dead(&mut self, met: &Met) {
+    pub(super) fn remove_dead(&mut self, met: &Met) {
         let (engine, now) = (self.engine, self.now);
         self.remove_met(met, |header| !engine.is_live(header, now));
     }
 
-    /// Takes an item out of the index, and frees its memory. True if it was there.
-    fn remove_met(&mut self, met: &Met, doomed: impl Fn(&Header) -> bool) -> bool {
-        let Some(item) = self.engine.remove_hashed(met.hash, met.chunk, doomed) else {
-            return false;
-        };
-        self.engine.note_removal(self.local, self.now, &item);
+    /// Takes an item out of the index, and frees its memory. `None` if it was not there.
+    fn remove_met(&mut self, met: &Met, doomed: impl Fn(&Header) -> bool) -> Option<Left> {
+        let item = self.engine.remove_hashed(met.hash, met.chunk, doomed)?;
+        let left = self.engine.note_removal(self.local, self.now, &item);
         self.engine.store().retire(item);
-        true
+        Some(left)
     }
 
     /// Moves an item to where those are that stay. True if it is moved, or has left meanwhile, or is being read in
@@ -417,6 +445,11 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         store.copy_constant(met.chunk, to, words);
         store.recency.relocate(met.chunk, to, uses);
         let moved = self.engine.relocate(met.hash, met.chunk, to);
+        if moved {
+            // As it is now: it may have been touched meanwhile. If it has left, the page is swept too early, once.
+            let expiry = Header::load(&store.arena, to).expiry();
+            self.log.note_expiry(to, expiry);
+        }
         self.settle_move(met.chunk, to, words, moved);
         true
     }
@@ -513,7 +546,11 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             if pages >= PATIENCE {
                 self.rigour = Rigour::AllLeave;
             }
+            let due = self.sweep_words(left);
+            self.spare_the_living(due);
             match self.clean(left) {
+                // There is more to do when some of that is swept.
+                Step::Nothing if due => return true,
                 Step::Freed(looked) | Step::Looked(looked) => {
                     left = left.saturating_sub(looked.max(1));
                 }

@@ -1,6 +1,8 @@
 //! Which items leave when memory is short: the policies, and what every engine does with what they choose.
 //!
-//! * [`s3_fifo`]: two queues of pages and [`ghosts`], in a [log](crate::log); [`clean`]: emptying its pages
+//! * [`s3_fifo`]: two queues of pages and [`ghosts`], in a [log](crate::log); [`clean`]: emptying its pages;
+//!   `dead`: taking out what has expired before that
+//! * [`depths`]: what more memory would have given
 //! * [`clock`]: one hand a class, in the slab store (MemC3 section 4)
 //! * [`lru`]: a list a class, strictly by last use (memcached before 1.5)
 //! * [`recency`]: the bits that tell which items were used
@@ -12,6 +14,8 @@
 
 pub mod clean;
 pub mod clock;
+mod dead;
+pub mod depths;
 pub mod ghosts;
 pub mod lru;
 pub mod recency;

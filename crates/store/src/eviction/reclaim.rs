@@ -33,6 +33,17 @@ const INDEX_SHARE: usize = 8;
 /// Chunks that a store empties for an index that waits for memory.
 const DRAINED_A_STORE: usize = 32;
 
+/// What an item was when it left without being asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Alive: it made room.
+    Live,
+    /// Expired.
+    Expired,
+    /// Flushed, and not expired.
+    Flushed,
+}
+
 /// What each thread has for itself in every engine.
 pub trait PerThread {
     /// Its counters.
@@ -247,11 +258,20 @@ pub trait Reclaim: Engine + HasStore {
             .shrink(budget, |chunk| self.drain_chunk(local, now, chunk))
     }
 
-    /// Looks at about `budget` chunks for expired and flushed items, where the last call stopped.
-    fn sweep(&self, local: &mut Self::Local, now: Time, budget: usize) {
+    /// Looks at about `budget` chunks for expired and flushed items. True if it is known that there are more of them.
+    fn sweep(&self, local: &mut Self::Local, now: Time, budget: usize) -> bool {
         if !self.timestamps().may_have_dead() {
-            return;
+            return false;
         }
+        if let Some(log) = &self.store().log {
+            return self.sweep_log(log, local, now, budget);
+        }
+        self.sweep_in_turn(local, now, budget);
+        false
+    }
+
+    /// Looks at about `budget` chunks, whatever lies in them, where the last call stopped.
+    fn sweep_in_turn(&self, local: &mut Self::Local, now: Time, budget: usize) {
         let looked = self.store().sweep(budget, |chunk| {
             if self.remove_expired(local, now, chunk) {
                 self.tell_if_many(local);
@@ -268,17 +288,23 @@ pub trait Reclaim: Engine + HasStore {
         }
     }
 
-    /// Counts an item that left without being asked to, and keeps a copy for the listener.
-    fn note_removal(&self, local: &Self::Local, now: Time, item: &Unlinked) {
+    /// Counts an item that left without being asked to, and keeps a copy for the listener. Tells why it left.
+    fn note_removal(&self, local: &Self::Local, now: Time, item: &Unlinked) -> Left {
         let (store, header, counters) = (self.store(), item.header(), local.counters());
         counters.item_out(store, header);
-        let live = self.is_live(header, now);
-        counters.removed(store, item.chunk(), header, live);
+        let left = if self.is_live(header, now) {
+            counters.evicted_at(self.timestamps().age(header, now));
+            Left::Live
+        } else if header.is_expired(now) {
+            Left::Expired
+        } else {
+            Left::Flushed
+        };
+        counters.removed(store, item.chunk(), header, left);
         if let (Some(removals), Some(queue)) = (self.removals(), local.removed()) {
-            let cause = if live {
-                RemovalCause::Size
-            } else {
-                RemovalCause::Expired
+            let cause = match left {
+                Left::Live => RemovalCause::Size,
+                Left::Expired | Left::Flushed => RemovalCause::Expired,
             };
             if let Some(removed) = self.copy_removed(cause, item, now)
                 && !queue.borrow_mut().push(removed)
@@ -286,6 +312,7 @@ pub trait Reclaim: Engine + HasStore {
                 removals.count_untold(1);
             }
         }
+        left
     }
 
     /// Copies an item that has left the index, and whose chunks are still the caller's.

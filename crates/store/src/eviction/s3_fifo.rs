@@ -16,6 +16,7 @@ use std::io;
 
 use nuthatch_sync::shim::{AtomicUsize, Ordering};
 
+use super::depths::Depths;
 use super::ghosts::Ghosts;
 use super::recency::USES_MAX;
 use crate::log::Queue;
@@ -68,6 +69,8 @@ pub enum Need {
     Order,
     /// There is no other way to make room than to fill each gap, because nothing alive may leave.
     EveryGap,
+    /// Memory is short, and pages are being swept in which items have died: nothing alive leaves before that is through.
+    Dead,
     /// Memory is short, and items leave.
     Room,
 }
@@ -85,6 +88,8 @@ pub enum Rigour {
 pub struct S3Fifo {
     /// Items that left the probation queue.
     pub ghosts: Ghosts,
+    /// What more memory would have given.
+    pub depths: Depths,
     /// Bytes of an item in the pages cleaned lately.
     mean: AtomicUsize,
     /// Pages cleaned in the probation queue since one was in the main queue.
@@ -96,8 +101,11 @@ pub struct S3Fifo {
 impl S3Fifo {
     /// For a memory limit of so many bytes.
     pub fn new(limit: usize) -> io::Result<Self> {
+        let depths = Depths::new()?;
+        depths.note_limit(limit);
         Ok(Self {
             ghosts: Ghosts::reserve(limit / GHOSTS_SHARE)?,
+            depths,
             mean: AtomicUsize::new(0),
             since_main: AtomicUsize::new(0),
             aged_at: AtomicUsize::new(usize::MAX),
@@ -113,7 +121,7 @@ impl S3Fifo {
             compact_at: match need {
                 Need::Order => COMPACT_AT_EASE,
                 Need::EveryGap => UNIT,
-                Need::Room => COMPACT_AT,
+                Need::Room | Need::Dead => COMPACT_AT,
             },
         }
     }
@@ -148,6 +156,7 @@ impl S3Fifo {
         let bytes = self.ghosts.bytes_for(ghosts);
         if pool.charge(bytes) {
             self.ghosts.begin(ghosts);
+            self.depths.begin(ghosts);
         } else {
             pool.earmark(bytes);
         }

@@ -28,10 +28,11 @@
 //! 5. A record that is kept is in the index at every moment at which its stripes are even: the slot is changed from the
 //!    old place to the new one under the lock of its buckets, after the copy is complete. Pinned items do not move.
 //!
-//! Order of locks: a stream's, then the pool's or the queues'. A cleaning's lock comes before all of them and before
-//! those of buckets. No listener is called under any.
+//! Order of locks: a stream's, then the pool's or the queues'. A cleaning's lock, or a sweep's, comes before all of them
+//! and before those of buckets. No listener is called under any.
 
 mod audit;
+pub mod due;
 pub mod pages;
 pub mod walk;
 
@@ -123,6 +124,8 @@ pub struct Log {
     free: AtomicUsize,
     /// 1 if half of the words are gaps; as it was when the last page was opened.
     gappy: AtomicUsize,
+    /// When items die.
+    pub(crate) due: due::Due,
     /// Who decides which items leave.
     pub policy: S3Fifo,
 }
@@ -185,6 +188,7 @@ impl Log {
             walked: AtomicU64::new(0),
             free: AtomicUsize::new(usize::MAX),
             gappy: AtomicUsize::new(0),
+            due: due::Due::default(),
             policy: S3Fifo::new(limit)?,
         })
     }
@@ -395,7 +399,7 @@ impl Log {
         }
         // Pages in which something was left, because it was read in place, are tried again only if there is no other.
         match plan.need {
-            Need::Order => None,
+            Need::Order | Need::Dead => None,
             Need::EveryGap => {
                 let gaps = |page: &u32| self.pages.held(*page).words() < self.pages.end(*page);
                 let stuck = self.take_oldest(&mut queues, Queue::Main, true, gaps)?;
@@ -443,13 +447,14 @@ impl Log {
                 }
             }
         }
-        let (_, queue, at) = best?;
+        let (words, queue, at) = best?;
         let page = queues.pages[queue].remove(at)?;
         Some(Cleaning {
             page,
             queue: self.pages.queue(page),
             compacts: true,
-            at: 0,
+            // There is nothing to look at among gaps alone.
+            at: if words == 0 { self.pages.end(page) } else { 0 },
         })
     }
 
@@ -530,6 +535,17 @@ impl Log {
     /// Bytes of a page.
     pub fn page_bytes(&self) -> usize {
         self.page_words * WORD
+    }
+
+    /// Words of all records in use.
+    pub fn held_words(&self) -> usize {
+        let queues = self.queues();
+        let cleaned = self
+            .cleanings
+            .iter()
+            .filter_map(|cleaning| cleaning.try_lock()?.map(|cleaning| cleaning.page));
+        let pages = queues.pages.iter().flatten().copied().chain(cleaned);
+        pages.map(|page| self.pages.held(page).words()).sum()
     }
 
     /// How many pages each queue has: probation, main.

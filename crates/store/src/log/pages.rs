@@ -20,7 +20,12 @@ const HELD: usize = 2;
 const STATE: usize = 3;
 /// [`HELD`] and 1 more when a cleaning left something in the page; 0: none did.
 const STUCK: usize = 4;
-const FIELDS: usize = 5;
+/// The tick at which it is to be swept, or [`NEVER`]: see [`due`](super::due).
+const DUE: usize = 5;
+const FIELDS: usize = 6;
+
+/// [`DUE`] of a page in which nothing dies.
+pub const NEVER: u64 = u64::MAX;
 
 /// One private record.
 const PRIVATE: u64 = 1 << 32;
@@ -60,6 +65,7 @@ impl Pages {
         state[HELD].store(0, Ordering::Relaxed);
         state[STATE].store(queue as u64, Ordering::Relaxed);
         state[STUCK].store(0, Ordering::Relaxed);
+        state[DUE].store(NEVER, Ordering::Relaxed);
         // Release: pairs with the Acquire in `sequence`: who sees it sees the empty page, or a later one.
         state[SEQUENCE].store(sequence, Ordering::Release);
     }
@@ -135,6 +141,24 @@ impl Pages {
     pub fn is_stuck(&self, page: u32) -> bool {
         let left = self.of(page)[STUCK].load(Ordering::Relaxed);
         left != 0 && left == self.held(page).0 + 1
+    }
+
+    /// The page is to be swept at this tick, or earlier.
+    #[inline]
+    pub fn note_due(&self, page: u32, tick: u64) {
+        // SeqCst, here and below: see `next_due`. It includes a Release, which pairs with the Acquire in `take_due`: who
+        // takes the tick sees the item's expiry.
+        self.of(page)[DUE].fetch_min(tick, Ordering::SeqCst);
+    }
+
+    /// The tick at which the page is to be swept.
+    pub fn due(&self, page: u32) -> u64 {
+        self.of(page)[DUE].load(Ordering::SeqCst)
+    }
+
+    /// The page is being swept: a later sweep is for what is noted from now on.
+    pub fn take_due(&self, page: u32) {
+        self.of(page)[DUE].swap(NEVER, Ordering::SeqCst);
     }
 
     /// Nothing is appended to the page from now on. The stream's lock is held.

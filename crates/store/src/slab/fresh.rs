@@ -10,6 +10,7 @@ use super::limits::ITEM_SIZE_LIMIT;
 use super::{HasStore, Store};
 use crate::item::{Header, Shape};
 use nuthatch_engine::Reservation;
+use nuthatch_engine::request::Expiry;
 
 /// An item that no index refers to yet: all its memory, its key written, its value to come.
 #[derive(Debug)]
@@ -99,10 +100,11 @@ impl Store {
         self.free_private(fresh.chunk);
     }
 
-    /// The index refers to the item now.
+    /// The index refers to the item now, which has this expiry.
     #[inline]
-    pub fn note_linked(&self, fresh: &Fresh) {
+    pub fn note_linked(&self, fresh: &Fresh, expiry: Expiry) {
         if let Some(log) = &self.log {
+            log.note_expiry(fresh.chunk, expiry);
             // The head last: until then no page with a piece that is still to be told moves or is used again, and so
             // neither does the head's table.
             if fresh.shape.segment.is_some() {

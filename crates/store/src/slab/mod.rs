@@ -369,6 +369,7 @@ impl Store {
         pool.set_limit(bytes)?;
         if let Some(log) = &self.log {
             log.note_free(&pool);
+            log.policy.depths.note_limit(bytes);
         }
         Ok(())
     }

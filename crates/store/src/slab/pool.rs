@@ -145,7 +145,17 @@ impl Pool {
 
     /// Bytes taken.
     pub fn used(&self) -> usize {
-        self.charged + self.used_pages * self.page_cost
+        self.charged + self.pages_cost()
+    }
+
+    /// Bytes taken by others than pages.
+    pub fn charged(&self) -> usize {
+        self.charged
+    }
+
+    /// Bytes of the pages in use, with what is kept for each.
+    pub fn pages_cost(&self) -> usize {
+        self.used_pages * self.page_cost
     }
 
     /// The limit in bytes.

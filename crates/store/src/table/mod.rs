@@ -447,6 +447,9 @@ pub trait Table: Reclaim {
         if changed {
             *header = Header::new(&self.shape_of(header), &fields);
             header.store(&self.store().arena, chunk);
+            if let (Some(log), Some(expiry)) = (&self.store().log, read.touch) {
+                log.note_expiry(chunk, expiry);
+            }
         }
         changed
     }

@@ -134,7 +134,10 @@ impl Jobs<'_> {
             Entrant::Contender(Contender::Engine(engine)) => match EngineCache::new(engine, size) {
                 Ok(mut cache) => {
                     let hits = read_through(self.trace, &mut cache, self.stop)?;
-                    Ok(Cell::live(hits, cache.memory()))
+                    Ok(Cell {
+                        more_hits: cache.more_hits(),
+                        ..Cell::live(hits, cache.memory())
+                    })
                 }
                 Err(error) => Ok(Cell::none(error)),
             },

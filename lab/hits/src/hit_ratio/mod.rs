@@ -66,6 +66,9 @@ pub struct Options {
     /// Show hits by bytes instead of by requests
     #[arg(long)]
     pub bytes: bool,
+    /// Also show what engines say that they would have had with more memory: an estimate from what comes back
+    #[arg(long)]
+    pub estimate: bool,
     /// Compare the misses of all with those of this one, over all traces: a policy, an engine, or a spawned server
     #[arg(long, value_name = "NAME", default_value = "lru")]
     pub baseline: String,
@@ -107,6 +110,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         }
         let results = replay(&trace, options, &servers, &progress, &stop)?;
         output::print(&results.text(options.bytes))?;
+        if options.estimate {
+            output::print(&results.estimates())?;
+        }
         json += &results.json()?;
         if let Some(folder) = &options.plot {
             let path = folder.join(format!("{}.svg", results.trace));

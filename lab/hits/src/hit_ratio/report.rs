@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use nuthatch_engine::stats::MORE_MEMORY;
 use nuthatch_program::Failure;
 use serde::Serialize;
 
-use crate::live::Memory;
+use crate::live::{Memory, MoreHits};
 use crate::simulate::Hits;
 use crate::size::{By, CacheSize, bytes_in_words, whole};
 use crate::trace::Trace;
@@ -16,6 +17,8 @@ pub struct Cell {
     /// None if it cannot have this size.
     pub hits: Option<Hits>,
     pub memory: Memory,
+    /// What an engine says of more memory.
+    pub more_hits: Option<MoreHits>,
     /// Why there are no hits.
     pub note: Option<String>,
 }
@@ -130,6 +133,21 @@ impl Results {
         text
     }
 
+    /// For people: percent of the requests that would have hit with more memory, as engines estimate.
+    pub fn estimates(&self) -> String {
+        let mut text = format!("{}, with more memory, estimated\n", self.trace);
+        let width = self.name_width() + ", 100 % more".len();
+        for row in self.rows.iter().filter(|row| row.has_estimates()) {
+            for (step, percent_more) in MORE_MEMORY.iter().enumerate() {
+                let cells = row.cells.iter().map(|cell| percent(cell.estimate(step)));
+                let name = format!("{}, {percent_more} % more", row.name);
+                line(&mut text, width, &name, cells);
+            }
+        }
+        text.push('\n');
+        text
+    }
+
     /// The shares of the best simulated policies that do not know the future, if there are several.
     fn best(&self, bytes: bool) -> Option<Vec<String>> {
         let online: Vec<&Row> = self
@@ -205,6 +223,7 @@ impl Results {
             resident: cell.memory.resident,
             resident_peak: cell.memory.resident_peak,
             used: cell.memory.used,
+            more_hits: cell.more_hits,
             note: cell.note.as_deref(),
         };
         let line = serde_json::to_string(&line);
@@ -213,7 +232,23 @@ impl Results {
     }
 }
 
+impl Row {
+    fn has_estimates(&self) -> bool {
+        self.cells.iter().any(|cell| cell.more_hits.is_some())
+    }
+}
+
 impl Cell {
+    /// The share of the requests that would have hit with this step of more memory.
+    fn estimate(&self, step: usize) -> Option<f64> {
+        let (hits, more) = self.hits.zip(self.more_hits)?;
+        let all = Hits {
+            hits: hits.hits + more[step],
+            ..hits
+        };
+        Some(all.ratio())
+    }
+
     /// Of a policy.
     pub fn simulated(hits: Hits) -> Self {
         Self::live(hits, Memory::default())
@@ -224,7 +259,7 @@ impl Cell {
         Self {
             hits: Some(hits),
             memory,
-            note: None,
+            ..Self::default()
         }
     }
 
@@ -291,6 +326,7 @@ struct Line<'a> {
     resident: Option<u64>,
     resident_peak: Option<u64>,
     used: Option<u64>,
+    more_hits: Option<MoreHits>,
     note: Option<&'a str>,
 }
 

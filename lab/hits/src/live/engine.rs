@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use nuthatch_engine::stats::MORE_MEMORY;
 use nuthatch_engine::{
     AnyEngine, AnyHandle, AnyValue, Clock, Engine, Handle, Item, Key, Op, Replies, Reply, Request,
     Store,
@@ -16,6 +17,9 @@ use super::{Cache, Memory, Values};
 
 /// Requests between two pieces of the engine's background work, and places that a piece looks at.
 const MAINTENANCE: usize = 64;
+
+/// One for each of [`MORE_MEMORY`].
+pub type MoreHits = [u64; MORE_MEMORY.len()];
 
 /// An engine by name, and its eviction.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +95,11 @@ impl EngineCache {
             values: Values::default(),
             answer: Answer::default(),
         })
+    }
+
+    /// Hits that it would have had besides, by its own estimate, with so much more memory as [`MORE_MEMORY`] says.
+    pub fn more_hits(&self) -> Option<MoreHits> {
+        self.engine.stats().log.map(|log| log.more_hits)
     }
 
     fn maintain(&mut self) {

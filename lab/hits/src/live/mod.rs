@@ -5,7 +5,7 @@ mod server;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use engine::{EngineCache, EngineChoice};
+pub use engine::{EngineCache, EngineChoice, MoreHits};
 pub use server::ServerCache;
 
 use crate::simulate::Hits;

@@ -1,0 +1,82 @@
+//! Taking what is dead out of a log, before anything alive leaves.
+//!
+//! Pages [know](crate::log::due) when it pays to sweep them. While one of them is due, who needs memory sweeps, in
+//! proportion to what he appends, and cleans only pages that have gaps enough for it. So of what expires as much stays
+//! as a cleaning for gaps does not pay for: a quarter of a page. How long one store sweeps is bounded; what is not swept
+//! by then makes room like anything else.
+
+use super::clean::{Cleaner, Met, RUN};
+use super::reclaim::{PerThread, Reclaim};
+use super::s3_fifo::Need;
+use crate::count::Count;
+use crate::log::due::{Dead, Swept};
+
+/// Words swept for each word appended.
+const PACE: usize = 8;
+
+/// Pages that are swept for one piece of memory, at most, before what is alive leaves for it.
+pub(super) const PAGES_MAX: usize = 8;
+
+impl<E: Reclaim> Cleaner<'_, E> {
+    /// Sweeps in proportion to what was appended, and says what pages are cleaned for meanwhile.
+    pub(super) fn sweep_for(&mut self, appended: usize) {
+        let due = self.sweep_words(PACE * appended);
+        self.spare_the_living(due);
+    }
+
+    /// While pages are due, only dead items make room.
+    pub(super) fn spare_the_living(&mut self, due: bool) {
+        if self.engine.evicts() {
+            let need = if due { Need::Dead } else { Need::Room };
+            self.plan = self.log.policy.plan(need);
+        }
+    }
+
+    /// Sweeps about so many words of pages that are due. True if there are more of them, or other threads are at it.
+    pub(super) fn sweep_words(&mut self, words: usize) -> bool {
+        let timestamps = self.engine.timestamps();
+        if !timestamps.may_have_dead() {
+            return false;
+        }
+        let dead = Dead {
+            now: self.now,
+            bar: timestamps.bar(),
+        };
+        let mut looked = 0;
+        while self.log.is_due(&dead) {
+            if looked >= words {
+                return true;
+            }
+            match self.sweep_run(&dead) {
+                Swept::Looked(run) => looked += run,
+                Swept::Elsewhere => return true,
+                Swept::Nothing => return false,
+            }
+        }
+        false
+    }
+
+    /// Sweeps some neighbouring records: the buckets of those that are dead are loaded side by side.
+    fn sweep_run(&mut self, dead: &Dead) -> Swept {
+        let (engine, store) = (self.engine, self.engine.store());
+        let mut run = [None; RUN];
+        let mut met = 0;
+        let swept = self.log.sweep_due(store, dead, RUN, |chunk, header| {
+            if let Some(key) = store.copy_key(chunk) {
+                let hash = engine.hasher().hash(key.bytes());
+                engine.prefetch_hash(hash);
+                run[met] = Some(Met {
+                    chunk,
+                    header: *header,
+                    hash,
+                });
+                met += 1;
+            }
+        });
+        for record in run.iter().flatten() {
+            self.remove_dead(record);
+        }
+        self.local.counters().add(Count::Swept as usize, RUN as u64);
+        swept
+    }
+}
