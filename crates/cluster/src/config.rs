@@ -80,10 +80,10 @@ impl Default for Config {
 }
 
 /// The least memory of a server.
-pub const MEMORY_MIN: usize = 512 << 10;
+pub const MEMORY_MIN: usize = 128 << 10;
 
 /// Bytes of pages, between the least and what is usual.
-const PAGE_MIN: usize = 8 << 10;
+const PAGE_MIN: usize = 4 << 10;
 const PAGE_USUAL: usize = 1 << 20;
 
 /// The most memory of a server: blocks of 64 bytes are numbered by 32 bits, of which one may be wasted.

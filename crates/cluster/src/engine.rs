@@ -60,6 +60,9 @@ impl<F: Fabric> Cluster<F> {
 
     /// What this PE's sessions counted.
     pub fn client_stats(&self) -> ClientStats {
+        for client in &self.clients {
+            client.lock().settle_counts();
+        }
         self.counts.read()
     }
 
@@ -156,7 +159,7 @@ impl<F: Fabric> Engine for Cluster<F> {
         drop(client);
         classes.retain(|class| class.pages > 0);
         sum.classes = classes;
-        let client = self.counts.read();
+        let client = self.client_stats();
         sum.total_items += client.direct_sets;
         sum.read_retries += client.torn;
         sum

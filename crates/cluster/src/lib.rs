@@ -16,6 +16,7 @@ mod server;
 mod stats;
 mod store;
 
+pub use checksum::Checksum;
 pub use config::{Config, ConfigError, Fault, Operations};
 pub use engine::{Cluster, ClusterHandle, LargeValue, Pending};
 pub use server::Server;

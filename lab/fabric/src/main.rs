@@ -1,12 +1,13 @@
 //! The program that a launcher starts on each PE: `oshrun -n 2 nuthatch-fabric check`, or `latency`.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use nuthatch_fabric::Fabric;
 use nuthatch_fabric::openshmem::{CannotOpen, OpenShmem, Threads};
 use nuthatch_fabric_lab::conformance::{self, Sizes};
-use nuthatch_fabric_lab::latency;
+use nuthatch_fabric_lab::{latency, store};
 
 /// Examines the OpenSHMEM of this machine. Started by its launcher, once for each PE.
 #[derive(Parser)]
@@ -29,6 +30,27 @@ enum Command {
         /// Ask the library for turns: as if it had no threads
         #[arg(long)]
         serialized: bool,
+    },
+    /// Measures the distributed store, whose server is the first PE
+    Store {
+        /// Calls of each kind
+        #[arg(long, default_value_t = 20_000)]
+        count: u64,
+        /// Also measure the memcached that listens here (HOST:PORT)
+        #[arg(long)]
+        memcached: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Measures how many operations a second the store carries out for all PEs but the first
+    Throughput {
+        /// Batches of each client
+        #[arg(long, default_value_t = 20_000)]
+        rounds: u64,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Measures its operations between the first two PEs
     Latency {
@@ -60,6 +82,19 @@ fn main() -> ExitCode {
             // As for a dozen PEs: how many there are is known when it is open.
             with(sizes.words(12), most, |fabric| check(fabric, sizes))
         }
+        Command::Store {
+            count,
+            memcached,
+            json,
+        } => with(store::WORDS, Threads::Multiple, |fabric| {
+            measure_store(fabric, count, memcached.as_deref(), json)
+        }),
+        Command::Throughput { rounds, json } => {
+            let words = CELLS.len() * store::THROUGHPUT_WORDS;
+            with(words, Threads::Multiple, |fabric| {
+                measure_throughput(fabric, rounds, json)
+            })
+        }
         Command::Latency { count, json } => with(latency::WORDS, Threads::Multiple, |fabric| {
             measure(fabric, count, json)
         }),
@@ -70,11 +105,11 @@ fn main() -> ExitCode {
 fn with(
     words: usize,
     most: Threads,
-    work: impl FnOnce(&OpenShmem) -> Result<(), String>,
+    work: impl FnOnce(&Arc<OpenShmem>) -> Result<(), String>,
 ) -> ExitCode {
     // SAFETY: the only thread there is, and the only place that starts it.
     let fabric = match unsafe { OpenShmem::open_with(words, most) } {
-        Ok(fabric) => fabric,
+        Ok(fabric) => Arc::new(fabric),
         Err(error @ (CannotOpen::Memory(_) | CannotOpen::Library)) => {
             eprintln!("nuthatch-fabric: {error}");
             return ExitCode::FAILURE;
@@ -122,6 +157,69 @@ fn measure(fabric: &OpenShmem, count: u64, json: bool) -> Result<(), String> {
         for latency in found {
             println!("{latency}");
         }
+    }
+    Ok(())
+}
+
+fn measure_store(
+    fabric: &Arc<OpenShmem>,
+    count: u64,
+    memcached: Option<&str>,
+    json: bool,
+) -> Result<(), String> {
+    let found = store::latencies(fabric, count, memcached).map_err(|failed| failed.to_string())?;
+    if fabric.pe() != 1 {
+        return Ok(());
+    }
+    if json {
+        let text = serde_json::to_string_pretty(&found).map_err(|error| error.to_string())?;
+        println!("{text}");
+    } else {
+        println!("{}", store::HEADING);
+        found.iter().for_each(|latency| println!("{latency}"));
+    }
+    Ok(())
+}
+
+/// Gets of a hundred, requests of a batch, entries of the directory.
+const CELLS: [(u32, usize, usize); 9] = [
+    (50, 1, 1 << 16),
+    (95, 1, 1 << 16),
+    (100, 1, 1 << 16),
+    (95, 32, 1 << 16),
+    (100, 32, 1 << 16),
+    (100, 1, 0),
+    (100, 1, 1 << 8),
+    (100, 1, 1 << 11),
+    (100, 1, 1 << 14),
+];
+
+fn measure_throughput(fabric: &Arc<OpenShmem>, rounds: u64, json: bool) -> Result<(), String> {
+    let mut all = Vec::new();
+    for (gets, batch, directory) in CELLS {
+        let rounds = (rounds / batch as u64).max(1);
+        let found = store::throughput(fabric, gets, batch, directory, rounds);
+        all.extend(found.map_err(|failed| failed.to_string())?);
+    }
+    if fabric.pe() != 1 {
+        return Ok(());
+    }
+    if json {
+        let text = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
+        println!("{text}");
+        return Ok(());
+    }
+    println!("gets  batch  directory   clients   of one client/s   directory hits");
+    for one in all {
+        println!(
+            "{:>3} %{:>7}{:>11}{:>10}{:>18.0}{:>15.1} %",
+            one.gets,
+            one.batch,
+            one.directory,
+            one.clients,
+            one.per_second,
+            100.0 * one.directory_hits
+        );
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Active operations: messages to servers, and their replies.
 
-use nuthatch_engine::{Key, Op, Reply, Request, Store, Time};
+use nuthatch_engine::{Key, Op, Read, Reply, Request, Store, Time};
 use nuthatch_fabric::{Fabric, Gone};
 
 use super::Client;
@@ -147,17 +147,18 @@ impl<F: Fabric> Client<F> {
         words: &[u64],
     ) -> Replied {
         let hash = request.key.hash();
+        let used = !matches!(request.op, Op::Read(Read { bump: false, .. }));
         let told = Told::decode(words).expect("a server sent no message");
         match told {
             Told::Reply(reply, known) => {
                 match known {
-                    Some(known) => self.learn(server, hash, known),
+                    Some(known) => self.learn(server, hash, known, used),
                     None => self.directory.forget_key(hash),
                 }
                 Replied::Answered(Answer::Done(reply))
             }
             Told::Value(item, known, value) => {
-                self.learn(server, hash, known);
+                self.learn(server, hash, known, used);
                 let at = self.wave.words.len();
                 block::push_bytes(&mut self.wave.words, &[value]);
                 Replied::Answered(Answer::Value { item, at })
@@ -170,14 +171,15 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    fn learn(&mut self, server: usize, hash: u64, known: Known) {
+    fn learn(&mut self, server: usize, hash: u64, known: Known, used: bool) {
         let control = self.control(server);
         let hint = Hint {
             pointer: known.pointer,
             generation: known.generation,
             tail: known.tail,
         };
-        self.directory.learn(hash, hint, control.epoch, control.bar);
+        self.directory
+            .learn(hash, hint, control.epoch, control.bar, used);
     }
 
     /// Reads a large value where its server said it is; makes the server copy it if writers are faster.
@@ -207,7 +209,7 @@ impl<F: Fabric> Client<F> {
                 && header.is_live(now, self.generation(server, now))
             {
                 let tail = words[len - 1];
-                self.learn(server, key.hash(), Known { tail, ..known });
+                self.learn(server, key.hash(), Known { tail, ..known }, false);
                 return Ok(Answer::Value {
                     item: header.item(true),
                     at: start + header.value_at(),

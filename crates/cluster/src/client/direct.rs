@@ -9,6 +9,8 @@
 //! head was read, and whose successor had not begun when the tail was read. Whichever of the two was read first, there
 //! is a moment in between at which the version was the key's.
 
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
 use nuthatch_engine::request::Condition;
 use nuthatch_engine::{Item, Key, Op, Read, Reply, Store, StoreMode, Time};
 use nuthatch_fabric::{Fabric, Gone};
@@ -20,7 +22,9 @@ use crate::block::{
     self, CHECK, Found, HEAD, Header, RECENCY, Recency, STALE, Tail, VERSION_MAX, WON,
 };
 use crate::bucket::{self, Lookup, Pointer};
+use crate::checksum::Checksum;
 use crate::config::Fault;
+use crate::control::Control;
 
 /// How often a block is read again when a writer was at it, before the server is asked.
 const READS: u32 = 3;
@@ -63,11 +67,84 @@ impl<F: Fabric> Client<F> {
         Some((at, hint))
     }
 
+    /// Reads the block that the directory knows of a key into the block's words: the item, its header, and how many
+    /// words there are. `None` if that does not answer a plain get.
+    #[inline]
+    pub(super) fn read_known(
+        &mut self,
+        now: Time,
+        server: usize,
+        control: &Control,
+        key: &Key<'_>,
+    ) -> Option<(Item, Header, usize)> {
+        let (at, hint) = self.hint(server, key.hash())?;
+        let first = self.layout.block(hint.pointer);
+        let len = self.layout.block_words(hint.pointer);
+        if self.block.len() < len {
+            self.block.resize(len, 0);
+        }
+        let in_order = self.channels[server].reachable;
+        let checksum = match in_order {
+            true => {
+                let theirs = self.fabric.direct(server, first, len)?;
+                load_in_order(theirs, &mut self.block[..len]);
+                None
+            }
+            false => {
+                let words = &mut self.block[..len];
+                self.fabric.get(server, first, words).ok()?;
+                self.checksum_used()
+            }
+        };
+        let words = &self.block[..len];
+        let Found::Pair(header) = block::judge(words, key.bytes(), checksum) else {
+            return None;
+        };
+        if !header.is_live(now, control.flushes.at(now)) {
+            return None;
+        }
+        let words = &self.block[..len];
+        let (version, recency, tail) = (words[HEAD], Recency(words[RECENCY]), words[len - 1]);
+        let item = header.item(recency.was_read(version));
+        self.directory.touch(at, control.epoch);
+        if tail != hint.tail {
+            self.directory.set_tail(at, tail);
+        }
+        if !(item.fetched && recency.epoch() == control.epoch) {
+            self.mark_used(server, hint.pointer, recency, version, control.epoch);
+        }
+        Some((item, header, len))
+    }
+
+    /// Readers check words by it.
+    #[inline(always)]
+    fn checksum_used(&self) -> Option<&Checksum> {
+        match self.config.fault {
+            Fault::NoChecksum => None,
+            _ => Some(&self.checksum),
+        }
+    }
+
+    /// Notes in the block that its version was read in this epoch.
+    fn mark_used(
+        &mut self,
+        server: usize,
+        pointer: Pointer,
+        before: Recency,
+        version: u64,
+        epoch: u32,
+    ) {
+        self.counts.recency_swaps += 1;
+        let new = Recency::new(epoch, version, true);
+        let at = self.layout.block(pointer).plus(RECENCY);
+        // Lost against another reader, or with the server: the recency is a hint.
+        let _ = self.fabric.compare_swap(server, at, before.0, new.0);
+    }
+
     /// The words of a block that were read at a place in the wave's words: what is to be done for the request next.
     pub(super) fn judge_block(
         &mut self,
         now: Time,
-        request: usize,
         key: &Key<'_>,
         read: &Read,
         fetched: Fetched,
@@ -79,10 +156,7 @@ impl<F: Fabric> Client<F> {
             hinted,
             tries,
         } = fetched;
-        let checksum = match self.config.fault {
-            Fault::NoChecksum => None,
-            _ => Some(&self.checksum),
-        };
+        let checksum = self.checksum_used();
         let len = self.layout.block_words(pointer);
         let words = &self.wave.words[start..start + len];
         match block::judge(words, key.bytes(), checksum) {
@@ -119,10 +193,7 @@ impl<F: Fabric> Client<F> {
                 }
             }
             // A tag of another key's, or the pair moved meanwhile: the server knows.
-            Found::Other => {
-                let _ = request;
-                Step::Ask
-            }
+            Found::Other => Step::Ask,
         }
     }
 
@@ -159,13 +230,9 @@ impl<F: Fabric> Client<F> {
             tail,
         };
         self.directory
-            .learn(key.hash(), hint, control.epoch, control.bar);
+            .learn(key.hash(), hint, control.epoch, control.bar, read.bump);
         if read.bump && !(item.fetched && recency.epoch() == control.epoch) {
-            self.counts.recency_swaps += 1;
-            let new = Recency::new(control.epoch, version, true);
-            let at = self.layout.block(pointer).plus(RECENCY);
-            // Lost against another reader, or with the server: the recency is a hint.
-            let _ = self.fabric.compare_swap(server, at, recency.0, new.0);
+            self.mark_used(server, pointer, recency, version, control.epoch);
         }
         self.counts.direct_gets += 1;
         self.counts.directory_hits += u64::from(hinted);
@@ -216,6 +283,8 @@ impl<F: Fabric> Client<F> {
         let Some(version) = self.lock(server, key, at, hint)? else {
             return Ok(None);
         };
+        // The content lies behind the lock: pairs with the fence in `load_in_order`.
+        self.fabric.fence();
         let header = Header {
             key_len: key.bytes().len() as u8,
             marks: 0,
@@ -309,6 +378,22 @@ impl<F: Fabric> Client<F> {
         }
         Ok(None)
     }
+}
+
+/// Reads a block that can be loaded, from its head to its tail: then equal versions suffice, and no checksum is needed. A
+/// word of a version's content is written after that version's lock, which has returned before; so who reads
+/// such a word, and the tail after it, reads a tail of that version, or of a later one.
+#[inline]
+fn load_in_order(theirs: &[AtomicU64], into: &mut [u64]) {
+    let last = theirs.len() - 1;
+    // Acquire: pairs with the order in which a writer's fence puts content before the head.
+    into[HEAD] = theirs[HEAD].load(Ordering::Acquire);
+    for (into, word) in into[1..last].iter_mut().zip(&theirs[1..last]) {
+        // Relaxed: the fence below puts them before the tail.
+        *into = word.load(Ordering::Relaxed);
+    }
+    fence(Ordering::Acquire);
+    into[last] = theirs[last].load(Ordering::Relaxed);
 }
 
 /// A block that was read.

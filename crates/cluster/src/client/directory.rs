@@ -77,11 +77,6 @@ impl Directory {
         }
     }
 
-    /// Entries that there is room for.
-    pub fn capacity(&self) -> usize {
-        self.sets.len() * WAYS
-    }
-
     #[inline(always)]
     fn place(&self, hash: u64) -> (usize, u32) {
         (hash as usize & self.mask, (hash >> 32) as u32)
@@ -128,8 +123,9 @@ impl Directory {
         }
     }
 
-    /// Learns where a key's pair is, used in this epoch. `bar`: who was last used before it is gone.
-    pub fn learn(&mut self, hash: u64, hint: Hint, epoch: u32, bar: u32) {
+    /// Learns where a key's pair is. `used`: in this epoch, as its block says, too. `bar`: who was last used before it
+    /// is gone.
+    pub fn learn(&mut self, hash: u64, hint: Hint, epoch: u32, bar: u32, used: bool) {
         let (number, tag) = self.place(hash);
         if self.sets.is_empty() {
             return;
@@ -139,11 +135,13 @@ impl Directory {
         let way = known.unwrap_or_else(|| Self::victim(set, epoch, bar));
         if known.is_none() {
             set.tags[way] = tag;
-            set.recencies[way] = 0;
+            set.recencies[way] = (epoch.wrapping_sub(1) & EPOCH_MASK) << 8;
         }
         set.pointers[way] = u64::from(hint.generation) << 48 | hint.pointer.word();
         set.tails[way] = hint.tail;
-        self.touch(At { set: number, way }, epoch);
+        if used {
+            self.touch(At { set: number, way }, epoch);
+        }
     }
 
     /// Who is replaced in a set.
@@ -185,14 +183,14 @@ mod tests {
     #[test]
     fn what_was_learnt_is_found_until_it_is_forgotten() {
         let mut directory = Directory::new(100);
-        assert_eq!(directory.capacity(), 128);
+        assert_eq!(directory.sets.len(), 16);
         assert!(directory.find(hash(1)).is_none());
-        directory.learn(hash(1), hint(7), 1, 1);
+        directory.learn(hash(1), hint(7), 1, 1, true);
         let (at, found) = directory.find(hash(1)).unwrap();
         assert_eq!(found, hint(7));
         directory.set_tail(at, 99);
         assert_eq!(directory.find(hash(1)).unwrap().1.tail, 99);
-        directory.learn(hash(1), hint(8), 1, 1);
+        directory.learn(hash(1), hint(8), 1, 1, true);
         assert_eq!(directory.find(hash(1)).unwrap().1, hint(8));
         directory.forget_key(hash(1));
         assert!(directory.find(hash(1)).is_none());
@@ -203,19 +201,19 @@ mod tests {
         let mut directory = Directory::new(8);
         for number in 0..8 {
             // Epochs 13 to 20.
-            directory.learn(hash(number), hint(number), 13 + number as u32, 1);
+            directory.learn(hash(number), hint(number), 13 + number as u32, 1, true);
         }
-        directory.learn(hash(8), hint(8), 20, 1);
+        directory.learn(hash(8), hint(8), 20, 1, true);
         assert!(directory.find(hash(0)).is_none());
         // Number 1 is oldest, but whoever is below the bar is as good.
-        directory.learn(hash(9), hint(9), 20, 16);
+        directory.learn(hash(9), hint(9), 20, 16, true);
         assert!(directory.find(hash(1)).is_none());
         // Of two of one epoch the one that was used less.
         for number in 2..8 {
             let (at, _) = directory.find(hash(number)).unwrap();
             directory.touch(at, 20);
         }
-        directory.learn(hash(10), hint(10), 20, 1);
+        directory.learn(hash(10), hint(10), 20, 1, true);
         let left = [8, 9].map(|number| directory.find(hash(number)).is_some());
         assert_eq!(left.iter().filter(|&&is| is).count(), 1);
         assert!((2..8).all(|number| directory.find(hash(number)).is_some()));
@@ -224,7 +222,7 @@ mod tests {
     #[test]
     fn a_directory_of_nothing_knows_nothing() {
         let mut directory = Directory::new(0);
-        directory.learn(hash(1), hint(7), 1, 1);
+        directory.learn(hash(1), hint(7), 1, 1, true);
         assert!(directory.find(hash(1)).is_none());
     }
 }

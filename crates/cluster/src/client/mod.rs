@@ -29,6 +29,9 @@ use batch::Wave;
 use directory::Directory;
 use selector::Selector;
 
+/// Batches after which counts are added to those of the PE: a look at shared memory takes as long as a Get.
+const BATCHES_COUNTED: u32 = 256;
+
 /// What a session has to do with one server.
 struct Channel {
     sender: Sender,
@@ -53,6 +56,7 @@ pub struct Client<F: Fabric> {
     /// Odd while it may be at blocks.
     busy: u64,
     counts: ClientStats,
+    batches: u32,
     totals: Arc<ClientCounts>,
     wave: Wave,
     /// Words of a message that is made.
@@ -97,6 +101,7 @@ impl<F: Fabric> Client<F> {
             session,
             busy: 0,
             counts: ClientStats::default(),
+            batches: 0,
             totals,
             wave: Wave::default(),
             message: Vec::new(),
@@ -151,19 +156,18 @@ impl<F: Fabric> Client<F> {
         self.fabric.local(at, 1)[0].load(Ordering::Acquire) as u16
     }
 
-    /// What the directory says of the costs of a server: direct, active, in nanoseconds.
-    pub fn costs(&self, server: usize) -> (f64, f64) {
-        self.channels[server].selector.costs()
+    /// Now and then, adds what was counted to the PE's sums.
+    #[inline]
+    fn count_batch(&mut self) {
+        self.batches = self.batches.wrapping_add(1);
+        if self.batches.is_multiple_of(BATCHES_COUNTED) {
+            self.settle_counts();
+        }
     }
 
     /// Adds what was counted to the PE's sums.
-    fn settle_counts(&mut self) {
+    pub fn settle_counts(&mut self) {
         self.totals.add(&self.counts);
         self.counts = ClientStats::default();
-    }
-
-    /// Entries of the directory.
-    pub fn directory_capacity(&self) -> usize {
-        self.directory.capacity()
     }
 }

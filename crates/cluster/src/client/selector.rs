@@ -85,11 +85,6 @@ impl Selector {
     pub fn note_active(&mut self, nanos: u64, messages: usize) {
         self.active.note(nanos as f64 / messages as f64);
     }
-
-    /// What an operation without a pointer costs, in nanoseconds: direct, active; 0: not known.
-    pub fn costs(&self) -> (f64, f64) {
-        (self.direct.0, self.active.0)
-    }
 }
 
 #[cfg(test)]

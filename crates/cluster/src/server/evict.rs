@@ -13,6 +13,9 @@ use crate::bucket::Pointer;
 /// Pairs that go at once.
 const BATCH: usize = 16;
 
+/// Batches that may be evicted for one block.
+const BATCHES: usize = 4;
+
 /// Pairs that are looked at for a batch: so a batch is bounded, though all were used since.
 const LOOKS: usize = 4 * BATCH;
 
@@ -43,12 +46,18 @@ impl<F: Fabric> Shard<F> {
             return Err(NoBlock::Full);
         }
         self.balance(class);
-        if self.pages.oldest(class).is_some() {
-            let freed = self.evict_batch(class, now);
-            return self.pages.take(class).ok_or(match freed {
-                Ok(_) => NoBlock::Full,
-                Err(Wait::Block | Wait::Memory) => NoBlock::Wait,
-            });
+        for _ in 0..BATCHES {
+            if self.pages.oldest(class).is_none() {
+                break;
+            }
+            let evicted = self.evict_batch(class, now);
+            if let Some(block) = self.pages.take(class) {
+                return Ok(block);
+            }
+            // Blocks of a page that retires are free for nobody.
+            if evicted.is_err() {
+                return Err(NoBlock::Wait);
+            }
         }
         match self.retirement {
             Some(_) => Err(NoBlock::Wait),
@@ -70,19 +79,21 @@ impl<F: Fabric> Shard<F> {
         if self.retirement.is_some() {
             return;
         }
-        for _ in 0..LOOKS {
-            let own = self.pages.oldest(class).map(|(epoch, _)| epoch);
-            let Some((other, victim)) = self.pages.oldest_other(class) else {
-                return;
-            };
-            let older = own.is_none_or(|own| other.saturating_add(EPOCHS_APART) < own);
-            let oldest = self.pages.oldest(victim).filter(|_| older);
-            let Some((epoch, block)) = oldest else {
-                return;
-            };
+        let own = self.pages.oldest(class).map(|(epoch, _)| epoch);
+        let mut looks = LOOKS;
+        for victim in self.pages.others_by_age(class) {
             // Nobody asked a class that makes nothing new how old its pairs are.
-            if !self.list_again(block, epoch) {
-                self.retire(block.page());
+            while let Some((epoch, block)) = self.pages.oldest(victim)
+                && looks > 0
+                && self.list_again(block, epoch)
+            {
+                looks -= 1;
+            }
+            let Some((epoch, block)) = self.pages.oldest(victim) else {
+                continue;
+            };
+            let older = own.is_none_or(|own| epoch.saturating_add(EPOCHS_APART) < own);
+            if older && self.retire(block.page()) {
                 return;
             }
         }
@@ -190,17 +201,12 @@ impl<F: Fabric> Shard<F> {
             let State::Listed(_) = self.pages.state(block) else {
                 continue;
             };
-            match self
-                .pages
-                .class_of(page)
-                .and_then(|class| self.pages.take(class))
-            {
-                Some(free) => {
-                    if self.move_pair(block, free).is_err() {
-                        self.pages.give(free);
-                    }
-                }
-                None if matches!(self.pages.state(block), State::Listed(_)) => {
+            self.list_again_if_used(block);
+            let listed = |shard: &Self| matches!(shard.pages.state(block), State::Listed(_));
+            match self.room_for(page, block, now) {
+                Some(free) if self.move_pair(block, free).is_err() => self.pages.give(free),
+                Some(_) => {}
+                None if listed(self) => {
                     // Somebody writes to it: next time.
                     let _ = self.evict(block, now);
                 }

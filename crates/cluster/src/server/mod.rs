@@ -92,10 +92,15 @@ impl<F: Fabric> Server<F> {
 
     /// Serves until `stop` is true.
     pub fn run(&mut self, stop: &AtomicBool) {
+        // Relaxed: the flag is all there is to see.
+        self.run_until(|| stop.load(Ordering::Relaxed));
+    }
+
+    /// Serves until `stopped` returns true.
+    pub fn run_until(&mut self, mut stopped: impl FnMut() -> bool) {
         let mut idle = 0;
         self.tell();
-        // Relaxed: the flag is all there is to see.
-        while !stop.load(Ordering::Relaxed) {
+        while !stopped() {
             match self.turn() {
                 true => idle = 0,
                 false => {

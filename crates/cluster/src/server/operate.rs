@@ -133,7 +133,7 @@ impl<F: Fabric> Shard<F> {
             item.idle = Default::default();
         }
         if read.touch.is_some() || wins(read, &item, now) {
-            return self.read_and_mark(now, key, pointer, read, session);
+            return self.read_and_mark(now, pointer, read, session);
         }
         if read.bump && !(item.fetched && self.recency(pointer).epoch() == self.epoch) {
             self.mark_used(pointer, version, true);
@@ -166,7 +166,6 @@ impl<F: Fabric> Shard<F> {
     fn read_and_mark(
         &mut self,
         now: Time,
-        key: &Key<'_>,
         pointer: Pointer,
         read: &Read,
         session: usize,
@@ -263,7 +262,10 @@ impl<F: Fabric> Shard<F> {
                     key_len: key.bytes().len() as u8,
                     ..Header::default()
                 };
-                Ok(Self::found(item, known, header, read))
+                Ok(match read.value {
+                    true => Outcome::Value(item, known, header),
+                    false => Outcome::Done(Reply::Found(item), Some(known)),
+                })
             }
             Err(refusal) => Ok(Outcome::Done(refusal, None)),
         }

@@ -319,12 +319,13 @@ impl Pages {
         fronts.map(|(epoch, _)| *epoch).min()
     }
 
-    /// The other class whose oldest epoch is the lowest, and that epoch.
-    pub fn oldest_other(&self, than: usize) -> Option<(u32, usize)> {
+    /// The other classes that have pairs, by their oldest epochs.
+    pub fn others_by_age(&self, than: usize) -> Vec<usize> {
+        let oldest = |class: usize| Some((self.classes[class].listed.front()?.0, class));
         let others = (0..self.classes.len()).filter(|&class| class != than);
-        others
-            .filter_map(|class| Some((self.classes[class].listed.front()?.0, class)))
-            .min()
+        let mut others: Vec<_> = others.filter_map(oldest).collect();
+        others.sort_unstable();
+        others.into_iter().map(|(_, class)| class).collect()
     }
 
     /// A page with free blocks only, of another class than this; the first of them.

@@ -97,12 +97,15 @@ impl<F: Fabric> Shard<F> {
 
     /// There are more pages than a lowered limit allows: one goes.
     fn shrink(&mut self) {
-        let page = self.pages.idle_page(usize::MAX).or_else(|| {
-            let (_, class) = self.pages.oldest_other(usize::MAX)?;
-            Some(self.pages.oldest(class)?.1.page())
-        });
-        if let Some(page) = page {
+        if let Some(page) = self.pages.idle_page(usize::MAX) {
             self.retire(page);
+            return;
+        }
+        for class in self.pages.others_by_age(usize::MAX) {
+            let oldest = self.pages.oldest(class);
+            if oldest.is_some_and(|(_, block)| self.retire(block.page())) {
+                return;
+            }
         }
     }
 }

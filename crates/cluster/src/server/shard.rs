@@ -246,6 +246,8 @@ impl<F: Fabric> Shard<F> {
         if found != tail.0 {
             return Err(Wait::Block);
         }
+        // The content lies behind the lock, for those who read in order.
+        self.order();
         Ok(Held {
             pointer,
             version: head + 1,
@@ -364,6 +366,7 @@ impl<F: Fabric> Shard<F> {
         let version = self.next_version(above);
         let before = Tail::new(version, SERVER, false);
         self.swap_tail(pointer, Tail::new(version, SERVER, true));
+        self.order();
         Held {
             pointer,
             version,

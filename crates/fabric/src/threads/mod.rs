@@ -131,6 +131,15 @@ impl Network {
         seeded.stop_after(pe, calls);
     }
 
+    /// Has threads panic that go on for more calls than this, all of them counted together: a run that does not
+    /// end is a fault, too. Panics unless the network is seeded.
+    pub fn end_after(&self, calls: u64) {
+        let seeded = self.seeded.as_ref();
+        seeded
+            .expect("only a seeded network counts calls")
+            .end_after(calls);
+    }
+
     fn is_gone(&self, pe: usize) -> bool {
         self.gone[pe].load(Ordering::SeqCst)
     }

@@ -62,6 +62,8 @@ struct State {
     missing: usize,
     turn: Option<usize>,
     steps: u64,
+    /// Steps after which a run is taken for one without an end.
+    steps_max: u64,
 }
 
 pub(super) struct Seeded {
@@ -109,6 +111,7 @@ impl Seeded {
                 missing: threads,
                 turn: None,
                 steps: 0,
+                steps_max: u64::MAX,
             }),
         }
     }
@@ -168,6 +171,7 @@ impl Seeded {
         let Some(thread) = THREAD.get() else { return };
         let mut state = self.state.lock();
         state.steps += 1;
+        assert!(state.steps <= state.steps_max, "the run has no end");
         state.senders[pe].calls += 1;
         while chance(&mut state.draw, self.arrivals) && state.deliver_any(network) {}
         if state.senders[pe].stop_at == Some(state.senders[pe].calls) {
@@ -182,6 +186,10 @@ impl Seeded {
 
     pub fn steps(&self) -> u64 {
         self.state.lock().steps
+    }
+
+    pub fn end_after(&self, steps: u64) {
+        self.state.lock().steps_max = steps;
     }
 
     pub fn stop_after(&self, pe: usize, calls: u64) {

@@ -120,6 +120,32 @@ pub fn linearizable(engine: &Arc<AnyEngine>, plan: &Plan) -> Seen {
     seen
 }
 
+/// The same of threads that each have an engine of their own, a part of one store. Each calls `enter` first, and keeps
+/// what it gives until it has done; nobody waits for anybody in between. An error is the least history that cannot
+/// be explained.
+pub fn apart<G>(
+    engines: &[Arc<AnyEngine>],
+    plan: &Plan,
+    enter: impl Fn(usize) -> G + Sync,
+) -> Result<Seen, String> {
+    let clock = AtomicUsize::new(0);
+    let recorded = on_threads(engines.len(), |thread| {
+        let _entered = enter(thread);
+        let mut recorder = Recorder::new(&engines[thread], plan, &clock, thread);
+        for round in 0..plan.rounds {
+            recorder.round(round % plan.generations);
+        }
+        recorder.events
+    });
+    let mut histories = Histories::new();
+    for (key, event) in recorded.into_iter().flatten() {
+        histories.entry(key).or_default().push(event);
+    }
+    let mut seen = Seen::default();
+    explain(&histories, plan.misses, &mut seen)?;
+    Ok(seen)
+}
+
 /// The history of each key: its generation, and which key of the round it is.
 type Histories = HashMap<(usize, usize), Vec<Event>>;
 

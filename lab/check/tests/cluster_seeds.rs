@@ -1,0 +1,286 @@
+//! The distributed store on a network that a seed delays, reorders and tears: histories are judged, and what the
+//! protocol's cures are for is shown by leaving them out.
+//!
+//! `NUTHATCH_SEED=n` replays one seed; `NUTHATCH_SOAK=n` runs n times as many.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use nuthatch_check::answer::{Answer, ask_one};
+use nuthatch_check::history::{self, Plan, Seen};
+use nuthatch_check::sequence::Misses;
+use nuthatch_check::soak;
+use nuthatch_cluster::{Cluster, Config, Fault, Member, Operations};
+use nuthatch_engine::{AnyEngine, Audit, Engine, Op, Store, Time};
+use nuthatch_fabric::Fabric;
+use nuthatch_fabric::threads::{Network, Stopped, ThreadsFabric};
+use nuthatch_workload::Seed;
+
+/// A run takes some ten thousand calls, or a million where much is stored; one that takes this many has no end. (With
+/// a fault there may be none: then it is given up sooner.)
+const CALLS_MAX: u64 = 20_000_000;
+
+const NOW: Time = Time(1000);
+
+/// A store on a seeded network: servers first.
+struct Job {
+    network: Arc<Network>,
+    members: Vec<(Arc<ThreadsFabric>, Member<ThreadsFabric>)>,
+    servers: usize,
+}
+
+impl Job {
+    /// Opens it; nobody has entered yet, so this part is the same for every seed.
+    fn open(config: &Config, clients: usize, seed: u64) -> Self {
+        let pes = config.servers + clients;
+        let network = Network::seeded(pes, 1 << 18, pes, seed);
+        network.end_after(match config.fault {
+            Fault::None => CALLS_MAX,
+            _ => CALLS_MAX / 50,
+        });
+        let members = thread::scope(|scope| {
+            let opening: Vec<_> = network
+                .ends()
+                .into_iter()
+                .map(|end| {
+                    scope.spawn(move || {
+                        let member = Member::open(Arc::clone(&end), config);
+                        (end, member.expect("there is memory"))
+                    })
+                })
+                .collect();
+            let joined = opening
+                .into_iter()
+                .map(|opening| opening.join().expect("it opens"));
+            joined.collect()
+        });
+        Self {
+            network,
+            members,
+            servers: config.servers,
+        }
+    }
+
+    fn engines(&self) -> Vec<Arc<Cluster<ThreadsFabric>>> {
+        let clients = self.members[self.servers..].iter();
+        clients.map(|(_, member)| member.engine()).collect()
+    }
+
+    /// Runs the servers while `work` does, which is to count `done` up to the number of clients.
+    fn serve<T: Send>(&self, done: &AtomicUsize, work: impl FnOnce() -> T + Send) -> T {
+        let clients = self.members.len() - self.servers;
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for (end, member) in &self.members[..self.servers] {
+                let stop = &stop;
+                scope.spawn(move || {
+                    let mut server = member.server();
+                    let _entered = end.enter(end.pe());
+                    ends_or_is_stopped(|| {
+                        server.run_until(|| {
+                            stop.load(Ordering::Relaxed) || done.load(Ordering::Relaxed) >= clients
+                        });
+                    });
+                });
+            }
+            let result = catch_unwind(AssertUnwindSafe(work));
+            stop.store(true, Ordering::Relaxed);
+            result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+/// Counts a client out before its turns end, so that servers stop at a moment that follows from the seed.
+struct Out<'a, G>(&'a AtomicUsize, #[allow(dead_code)] G);
+
+impl<G> Drop for Out<'_, G> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn config(seed: u64, fault: Fault) -> Config {
+    let operations = [Operations::Chosen, Operations::Direct, Operations::Direct];
+    Config {
+        servers: 1 + seed as usize % 2,
+        memory: 512 << 10,
+        memory_max: 512 << 10,
+        item_size_max: 32 << 10,
+        directory: [0, 8, 64][seed as usize / 2 % 3],
+        buckets: Some(8),
+        operations: operations[seed as usize / 6 % 3],
+        seed,
+        fault,
+        ..Config::default()
+    }
+}
+
+/// Histories of a few keys while others fill the memory.
+fn histories(seed: u64, ballast: Range<usize>, fault: Fault) -> Result<Seen, String> {
+    let clients = 2 + seed as usize / 18 % 2;
+    let job = Job::open(&config(seed, fault), clients, seed);
+    let engines: Vec<_> = job.engines().into_iter().map(AnyEngine::new).collect();
+    let plan = Plan {
+        rounds: 6,
+        threads: clients,
+        batches: 6,
+        generations: 2,
+        ballast_max: 4,
+        ballast_len: ballast,
+        misses: Misses::Lawful,
+        seed: Seed(seed),
+        ..Plan::GROWTH
+    };
+    let done = AtomicUsize::new(0);
+    let (job, done) = (&job, &done);
+    job.serve(done, || {
+        history::apart(&engines, &plan, |thread| {
+            let pe = job.servers + thread;
+            Out(done, job.members[pe].0.enter(pe))
+        })
+    })
+    .map_err(|text| format!("seed {seed}: {text}"))
+}
+
+fn seeds(count: usize) -> Vec<u64> {
+    match std::env::var("NUTHATCH_SEED") {
+        Ok(seed) => vec![seed.parse().expect("NUTHATCH_SEED is a number")],
+        Err(_) => (0..soak(count) as u64).collect(),
+    }
+}
+
+#[test]
+fn histories_are_linearizable_whatever_the_network_does() {
+    let mut all = Seen::default();
+    for seed in seeds(80) {
+        let ballast = if seed % 16 == 0 { 0..30_000 } else { 0..200 };
+        let seen = histories(seed, ballast, Fault::None).unwrap_or_else(|text| panic!("{text}"));
+        all.operations += seen.operations;
+        all.hits += seen.hits;
+        all.misses += seen.misses;
+        all.forgotten += seen.forgotten;
+    }
+    println!("{all:?}");
+    assert!(all.hits > 0 && all.misses > 0);
+}
+
+/// How many of the first seeds convict a store with a fault.
+fn convictions(count: u64, fault: Fault) -> usize {
+    let convicted = |seed: &u64| {
+        let run = catch_unwind(AssertUnwindSafe(|| histories(*seed, 0..200, fault)));
+        !matches!(run, Ok(Ok(_)))
+    };
+    (0..count).filter(convicted).take(1).count()
+}
+
+#[test]
+fn equal_versions_alone_do_not_make_a_read_whole() {
+    assert_eq!(convictions(2000, Fault::NoChecksum), 1);
+}
+
+#[test]
+fn a_lock_taken_before_the_head_is_there_breaks_a_write() {
+    assert_eq!(convictions(2000, Fault::LockBeforeHead), 1);
+}
+
+/// A value that tells whether it is whole: its first byte, as often as that says.
+fn value(number: u64) -> Vec<u8> {
+    let byte = 1 + (number % 200) as u8;
+    vec![byte; usize::from(byte) * 3]
+}
+
+fn is_whole(value: &[u8]) -> bool {
+    let first = value.first().copied().unwrap_or(0);
+    value.len() == usize::from(first) * 3 && value.iter().all(|&byte| byte == first)
+}
+
+/// Sets and gets a few keys in turn; how many gets hit. Panics at a value that is not whole.
+fn set_and_get(engine: &Arc<AnyEngine>, keys: u64, rounds: u64, first: u64) -> usize {
+    let mut handle = engine.handle();
+    let mut hits = 0;
+    for round in first..first + rounds {
+        let name = [b'k', b'a' + (round % keys) as u8];
+        let text = value(round);
+        let op = match round % 3 {
+            0 => Op::Store(Store::set(&text)),
+            _ => Op::Get,
+        };
+        if let Answer::Value(_, read) = ask_one(&mut handle, engine.hasher(), NOW, &name, op) {
+            assert!(is_whole(&read), "{read:?}");
+            hits += 1;
+        }
+    }
+    hits
+}
+
+/// Runs clients of which each gets its engine and its number; a PE that is stopped just ends.
+fn run_clients(job: &Job, work: impl Fn(&Arc<AnyEngine>, usize) + Sync) {
+    let engines: Vec<_> = job.engines().into_iter().map(AnyEngine::new).collect();
+    let done = AtomicUsize::new(0);
+    let (job, done, work, engines) = (&job, &done, &work, &engines);
+    job.serve(done, || {
+        thread::scope(|scope| {
+            for (number, engine) in engines.iter().enumerate() {
+                scope.spawn(move || {
+                    let pe = job.servers + number;
+                    let _out = Out(done, job.members[pe].0.enter(pe));
+                    ends_or_is_stopped(|| work(engine, number));
+                });
+            }
+        });
+    });
+}
+
+fn ends_or_is_stopped(work: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(work))
+        && !panic.is::<Stopped>()
+    {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[test]
+fn what_a_dead_writer_holds_is_recovered() {
+    let mut recovered = 0;
+    for seed in seeds(100) {
+        let config = Config {
+            servers: 1,
+            operations: Operations::Direct,
+            directory: 64,
+            ..config(seed, Fault::None)
+        };
+        let job = Job::open(&config, 2, seed);
+        job.network.stop_after(1, 100 + seed * 37 % 1500);
+        let saved = AtomicUsize::new(0);
+        run_clients(&job, |engine, number| match number {
+            0 => drop(set_and_get(engine, 5, 100_000, 0)),
+            _ => {
+                set_and_get(engine, 5, 300, 7);
+                assert_eq!(engine.audit(), Ok(()), "seed {seed}");
+                saved.fetch_add(engine.stats().read_retries as usize, Ordering::Relaxed);
+            }
+        });
+        recovered += saved.into_inner();
+    }
+    assert!(recovered > 0);
+}
+
+#[test]
+fn the_part_of_a_dead_server_misses_and_the_others_go_on() {
+    for seed in seeds(60) {
+        let config = Config {
+            servers: 2,
+            ..config(seed, Fault::None)
+        };
+        let job = Job::open(&config, 2, seed);
+        job.network.stop_after(0, 50 + seed * 31 % 700);
+        run_clients(&job, |engine, number| {
+            set_and_get(engine, 16, 150, 10 * number as u64);
+            // Whatever became of the other, the second server has its keys.
+            assert!(set_and_get(engine, 16, 60, 0) > 0, "seed {seed}");
+        });
+    }
+}

@@ -1,0 +1,497 @@
+//! How long the distributed store's operations take, beside those of the fabric, and how many a second it carries out.
+//!
+//! The first PE serves. The second asks, one request at a time, for the latencies; for the throughput all others do.
+
+use std::fmt::{self, Display};
+use std::io::{BufRead, BufReader, Read as _, Write};
+use std::mem::MaybeUninit;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+use nuthatch_cluster::{Checksum, Cluster, Config, ConfigError, Member, Operations};
+use nuthatch_engine::{
+    Engine, Handle, Inspect, Item, Key, Op, Replies, Reply, Request, Store, Time,
+};
+use nuthatch_fabric::{Address, Fabric, Gone};
+use nuthatch_workload::{Distribution, Popularity, Seed};
+use rand::Rng;
+use serde::Serialize;
+
+/// Bytes of the values.
+pub const BYTES: [usize; 6] = [32, 128, 512, 1024, 4096, 16_384];
+
+const NOW: Time = Time(1);
+
+/// Bytes of a server.
+const MEMORY: usize = 64 << 20;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Case {
+    /// The fabric's Get of as many bytes as the pair's block has.
+    RawGet,
+    /// The checksum of as many bytes.
+    Checksum,
+    /// A compare-swap, a Put of the block, a fence, a set, and a quiet: what a direct set is made of.
+    RawSet,
+    /// A get that the directory leads to its block.
+    GetHit,
+    /// A get that reads the bucket and the block.
+    GetMiss,
+    /// A get by a message.
+    GetActive,
+    /// A set of a pair that the directory knows.
+    SetDirect,
+    /// A set by a message.
+    SetActive,
+    /// A get of a memcached over TCP.
+    MemcachedGet,
+    /// A set of it.
+    MemcachedSet,
+}
+
+impl Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Case::RawGet => "fabric: Get of the block",
+            Case::Checksum => "checksum of the block",
+            Case::RawSet => "fabric: CAS, Put, set, quiet",
+            Case::GetHit => "get, directory hit",
+            Case::GetMiss => "get, directory miss",
+            Case::GetActive => "get, active",
+            Case::SetDirect => "set, direct",
+            Case::SetActive => "set, active",
+            Case::MemcachedGet => "memcached over TCP: get",
+            Case::MemcachedSet => "memcached over TCP: set",
+        })
+    }
+}
+
+/// How long one takes.
+#[derive(Clone, Debug, Serialize)]
+pub struct StoreLatency {
+    /// Which.
+    pub case: Case,
+    /// Bytes of the value.
+    pub bytes: usize,
+    /// The mean, without a clock in between, in nanoseconds.
+    pub mean_ns: f64,
+    /// The middle one, of those that were timed by themselves.
+    pub p50_ns: u64,
+    /// One in a hundred takes longer.
+    pub p99_ns: u64,
+}
+
+/// What the columns are.
+pub const HEADING: &str = "operation                        bytes    mean ns   p50 ns   p99 ns";
+
+impl Display for StoreLatency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            case,
+            bytes,
+            mean_ns,
+            p50_ns,
+            p99_ns,
+        } = self;
+        write!(
+            f,
+            "{case:<30}{bytes:>8}{mean_ns:>11.0}{p50_ns:>9}{p99_ns:>9}"
+        )
+    }
+}
+
+/// How many operations a second.
+#[derive(Clone, Debug, Serialize)]
+pub struct Throughput {
+    /// Share of gets, of a hundred.
+    pub gets: u32,
+    /// Clients.
+    pub clients: usize,
+    /// Requests of a batch.
+    pub batch: usize,
+    /// Entries of each client's directory.
+    pub directory: usize,
+    /// Operations a second, of all clients.
+    pub per_second: f64,
+    /// Share of gets that the directory led to their pair.
+    pub directory_hits: f64,
+}
+
+/// Why nothing was measured.
+#[derive(Debug)]
+pub enum Failed {
+    /// The store cannot be.
+    Config(ConfigError),
+    /// A PE is gone.
+    Gone(Gone),
+    /// The memcached does not answer as one.
+    Memcached(std::io::Error),
+}
+
+impl Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failed::Config(error) => error.fmt(f),
+            Failed::Gone(gone) => gone.fmt(f),
+            Failed::Memcached(error) => write!(f, "memcached: {error}"),
+        }
+    }
+}
+
+impl From<ConfigError> for Failed {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl From<Gone> for Failed {
+    fn from(gone: Gone) -> Self {
+        Self::Gone(gone)
+    }
+}
+
+impl From<std::io::Error> for Failed {
+    fn from(error: std::io::Error) -> Self {
+        Self::Memcached(error)
+    }
+}
+
+/// Takes replies: the last value's length and nothing else.
+struct Sink {
+    value: Vec<MaybeUninit<u8>>,
+    hits: usize,
+}
+
+impl Sink {
+    fn new() -> Self {
+        Self {
+            value: vec![MaybeUninit::new(0); 1 << 20],
+            hits: 0,
+        }
+    }
+}
+
+impl<V> Replies<V> for Sink {
+    #[inline]
+    fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        &mut self.value[..item.value_len]
+    }
+
+    #[inline]
+    fn commit(&mut self, _: usize) {
+        self.hits += 1;
+    }
+
+    fn retract(&mut self, _: usize) {}
+
+    fn large(&mut self, _: usize, _: &Item, _: V) {
+        self.hits += 1;
+    }
+
+    #[inline]
+    fn done(&mut self, _: usize, reply: Reply) {
+        self.hits += usize::from(matches!(reply, Reply::Stored(_)));
+    }
+}
+
+fn config(operations: Operations, directory: usize) -> Config {
+    Config {
+        servers: 1,
+        memory: MEMORY,
+        memory_max: MEMORY,
+        operations,
+        directory,
+        ..Config::default()
+    }
+}
+
+/// Words that the fabric's own operations work on.
+const RAW: usize = 4096;
+
+/// Words of symmetric memory that the latencies take on each PE.
+pub const WORDS: usize = 4 * (MEMORY / 8 + (2 << 20));
+
+/// A store on the fabric; the first PE serves while `work` runs on the others. Collective.
+fn with_store<F: Fabric, T>(
+    fabric: &Arc<F>,
+    config: &Config,
+    work: impl FnOnce(&Arc<Cluster<F>>, usize) -> Result<T, Failed>,
+) -> Result<Option<T>, Failed> {
+    let member = Member::open(Arc::clone(fabric), config)?;
+    let done = fabric.allocate(8).map_err(ConfigError::from)?;
+    let word = |at: Address| fabric.local(at, 1)[0].load(std::sync::atomic::Ordering::Acquire);
+    word_store(&**fabric, done);
+    fabric.barrier();
+    let mut result = Ok(None);
+    if member.is_server() {
+        let clients = fabric.pes() as u64 - 1;
+        member.server().run_until(|| word(done) == clients);
+    } else {
+        result = work(&member.engine(), fabric.pe()).map(Some);
+        fabric.fetch_add(0, done, 1)?;
+    }
+    fabric.barrier();
+    result
+}
+
+fn word_store(fabric: &impl Fabric, at: Address) {
+    fabric.local(at, 1)[0].store(0, std::sync::atomic::Ordering::Release);
+}
+
+/// Times `work`: `count` calls together, and `count` one by one.
+fn time(case: Case, bytes: usize, count: u64, mut work: impl FnMut()) -> StoreLatency {
+    (0..count / 10 + 10).for_each(|_| work());
+    let started = Instant::now();
+    (0..count).for_each(|_| work());
+    let mean_ns = started.elapsed().as_nanos() as f64 / count as f64;
+    let mut histogram = Histogram::<u64>::new(3).expect("three digits are lawful");
+    for _ in 0..count {
+        let started = Instant::now();
+        work();
+        let nanos = started.elapsed().as_nanos() as u64;
+        let recorded = histogram.record(nanos.max(1));
+        recorded.expect("the histogram grows");
+    }
+    StoreLatency {
+        case,
+        bytes,
+        mean_ns,
+        p50_ns: histogram.value_at_quantile(0.5),
+        p99_ns: histogram.value_at_quantile(0.99),
+    }
+}
+
+/// Measures each case so many times. Collective; the second PE has the results. `memcached`: where one listens that is
+/// measured, too.
+pub fn latencies<F: Fabric>(
+    fabric: &Arc<F>,
+    count: u64,
+    memcached: Option<&str>,
+) -> Result<Vec<StoreLatency>, Failed> {
+    let mut found = Vec::new();
+    let place = fabric.allocate(RAW).map_err(ConfigError::from)?;
+    let direct = config(Operations::Direct, 1 << 10);
+    let part = with_store(fabric, &direct, |engine, pe| {
+        only_second(pe, || {
+            let mut found = raw(&**fabric, engine, place, count)?;
+            found.extend(of_store(engine, count, Case::GetHit, Case::SetDirect));
+            Ok(found)
+        })
+    })?;
+    found.extend(part.into_iter().flatten());
+    let blind = config(Operations::Direct, 0);
+    let part = with_store(fabric, &blind, |engine, pe| {
+        only_second(pe, || {
+            let all = of_store(engine, count, Case::GetMiss, Case::SetActive);
+            Ok(all
+                .into_iter()
+                .filter(|one| one.case == Case::GetMiss)
+                .collect())
+        })
+    })?;
+    found.extend(part.into_iter().flatten());
+    let active = config(Operations::Active, 0);
+    let part = with_store(fabric, &active, |engine, pe| {
+        only_second(pe, || {
+            Ok(of_store(engine, count, Case::GetActive, Case::SetActive))
+        })
+    })?;
+    found.extend(part.into_iter().flatten());
+    if let (Some(address), true) = (memcached, fabric.pe() == 1 % fabric.pes()) {
+        found.extend(of_memcached(address, count.min(20_000))?);
+    }
+    fabric.barrier();
+    found.sort_by_key(|one| one.bytes);
+    Ok(found)
+}
+
+fn only_second<T>(
+    pe: usize,
+    work: impl FnOnce() -> Result<Vec<T>, Failed>,
+) -> Result<Vec<T>, Failed> {
+    match pe {
+        1 => work(),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The fabric's own operations on blocks of the sizes that the values take.
+fn raw<F: Fabric>(
+    fabric: &F,
+    engine: &Arc<Cluster<F>>,
+    at: Address,
+    count: u64,
+) -> Result<Vec<StoreLatency>, Failed> {
+    let mut found = Vec::new();
+    for bytes in BYTES {
+        let words = engine.footprint(16, bytes).size / 8;
+        let mut into = vec![0; words];
+        let mut failed = None;
+        found.push(time(Case::RawGet, bytes, count, || {
+            if let Err(gone) = fabric.get(0, at, &mut into) {
+                failed = Some(gone);
+            }
+        }));
+        let checksum = Checksum::seeded(1);
+        found.push(time(Case::Checksum, bytes, count, || {
+            std::hint::black_box(checksum.of(1, std::hint::black_box(&into)));
+        }));
+        let from = vec![0; words];
+        found.push(time(Case::RawSet, bytes, count, || {
+            let done = fabric
+                .compare_swap(0, at, 0, 0)
+                .and_then(|_| fabric.put(0, at.plus(8), &from))
+                .and_then(|()| {
+                    fabric.fence();
+                    fabric.set(0, at, 0)
+                })
+                .and_then(|()| fabric.quiet());
+            if let Err(gone) = done {
+                failed = Some(gone);
+            }
+        }));
+        if let Some(gone) = failed {
+            return Err(gone.into());
+        }
+    }
+    Ok(found)
+}
+
+fn of_store<F: Fabric>(
+    engine: &Arc<Cluster<F>>,
+    count: u64,
+    get: Case,
+    set: Case,
+) -> Vec<StoreLatency> {
+    let mut handle = engine.handle();
+    let mut sink = Sink::new();
+    let mut found = Vec::new();
+    for bytes in BYTES {
+        let value = vec![7; bytes];
+        let name = format!("key of {bytes:>9}");
+        let key = Key::new(name.as_bytes(), engine.hasher());
+        let mut ask = |op| handle.execute(NOW, &[Request { key, op }], &mut sink);
+        ask(Op::Store(Store::set(&value)));
+        found.push(time(set, bytes, count, || {
+            ask(Op::Store(Store::set(&value)))
+        }));
+        found.push(time(get, bytes, count, || ask(Op::Get)));
+    }
+    assert!(sink.hits > 0, "what was stored is there");
+    found
+}
+
+/// A memcached, by a client that sends a request and waits for its answer.
+fn of_memcached(address: &str, count: u64) -> Result<Vec<StoreLatency>, Failed> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut writer = stream;
+    let mut found = Vec::new();
+    for bytes in BYTES {
+        let mut set = format!("set key-of-{bytes:09} 0 0 {bytes}\r\n").into_bytes();
+        set.extend(vec![b'v'; bytes]);
+        set.extend(b"\r\n");
+        let get = format!("get key-of-{bytes:09}\r\n");
+        let mut line = String::new();
+        let mut value = vec![0; bytes + 2 + 5];
+        let mut failed: Option<std::io::Error> = None;
+        found.push(time(Case::MemcachedSet, bytes, count, || {
+            line.clear();
+            let sent = writer
+                .write_all(&set)
+                .and_then(|()| reader.read_line(&mut line));
+            if let Err(error) = sent {
+                failed = Some(error);
+            }
+        }));
+        found.push(time(Case::MemcachedGet, bytes, count, || {
+            line.clear();
+            let sent = writer
+                .write_all(get.as_bytes())
+                .and_then(|()| reader.read_line(&mut line))
+                .and_then(|_| reader.read_exact(&mut value));
+            if let Err(error) = sent {
+                failed = Some(error);
+            }
+        }));
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        assert!(line.starts_with("VALUE "), "answered {line:?}");
+    }
+    Ok(found)
+}
+
+/// Keys of the throughput.
+const KEYS: u64 = 100_000;
+
+/// Words of symmetric memory that a run of throughputs takes on each PE, for each of its cells.
+pub const THROUGHPUT_WORDS: usize = MEMORY / 8 + (2 << 20);
+
+/// Operations a second on values of 100 bytes, keys by Zipf's law with exponent 0.99 (YCSB). Collective; each client
+/// has its own share, in the result `per_second` is that of the calling PE.
+pub fn throughput<F: Fabric>(
+    fabric: &Arc<F>,
+    gets: u32,
+    batch: usize,
+    directory: usize,
+    rounds: u64,
+) -> Result<Option<Throughput>, Failed> {
+    let clients = fabric.pes() - 1;
+    let chosen = config(Operations::Chosen, directory);
+    with_store(fabric, &chosen, |engine, pe| {
+        let mut handle = engine.handle();
+        let mut sink = Sink::new();
+        let value = [b'v'; 100];
+        let names: Vec<_> = (0..KEYS).map(|key| format!("user{key:012}")).collect();
+        let key = |number: u64| Key::new(names[number as usize].as_bytes(), engine.hasher());
+        for number in (0..KEYS).filter(|number| number % clients as u64 == pe as u64 - 1) {
+            let op = Op::Store(Store::set(&value));
+            handle.execute(
+                NOW,
+                &[Request {
+                    key: key(number),
+                    op,
+                }],
+                &mut sink,
+            );
+        }
+        let popularity = Popularity::new(Distribution::YCSB, KEYS);
+        let mut random = Seed(7).thread(pe);
+        let before = engine.client_stats();
+        let started = Instant::now();
+        for _ in 0..rounds {
+            let requests: Vec<_> = (0..batch)
+                .map(|_| {
+                    let op = match random.random_range(0..100) < gets {
+                        true => Op::Get,
+                        false => Op::Store(Store::set(&value)),
+                    };
+                    let number = popularity.draw(&mut random);
+                    Request {
+                        key: key(number),
+                        op,
+                    }
+                })
+                .collect();
+            handle.execute(NOW, &requests, &mut sink);
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        let stats = engine.client_stats();
+        let hits = stats.directory_hits - before.directory_hits;
+        let misses = stats.directory_misses - before.directory_misses;
+        Ok(Throughput {
+            gets,
+            clients,
+            batch,
+            directory,
+            per_second: (rounds * batch as u64) as f64 / seconds,
+            directory_hits: hits as f64 / (hits + misses).max(1) as f64,
+        })
+    })
+}
