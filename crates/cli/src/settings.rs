@@ -1,7 +1,6 @@
 //! From what was said to what is meant: flags are checked here, and become settings that cannot be
 //! wrong. Defaults stand in the types that own them: the server's, the engine's.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
@@ -234,7 +233,7 @@ fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
         Some(port) => u16::try_from(port).map_err(|_| "-p: -1 to 65535".to_owned())?,
     };
     if flags.listen.is_empty() {
-        return Ok(everywhere(port));
+        return Ok(Listen::everywhere(port));
     }
     addresses("-l", &flags.listen, port)
 }
@@ -243,34 +242,10 @@ fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
 fn addresses(flag: &str, places: &[String], port: u16) -> Result<Vec<Listen>, String> {
     let mut listeners = Vec::new();
     for place in places {
-        let found = resolve(place, port).ok_or_else(|| format!("{flag} {place}: no address"))?;
-        listeners.extend(found.into_iter().map(Listen::Tcp));
+        let found = Listen::resolve(place, port);
+        listeners.extend(found.ok_or_else(|| format!("{flag} {place}: no address"))?);
     }
     Ok(listeners)
-}
-
-/// All addresses of this machine: those of IPv6 only where it has any.
-fn everywhere(port: u16) -> Vec<Listen> {
-    let ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
-    let all: [(bool, IpAddr); 2] = [
-        (true, Ipv4Addr::UNSPECIFIED.into()),
-        (ipv6, Ipv6Addr::UNSPECIFIED.into()),
-    ];
-    all.into_iter()
-        .filter_map(|(has, address)| has.then_some(Listen::Tcp((address, port).into())))
-        .collect()
-}
-
-/// `127.0.0.1`, `127.0.0.1:11212`, `::1`, `[::1]:11212`, `localhost`, `localhost:11212`.
-fn resolve(place: &str, port: u16) -> Option<Vec<SocketAddr>> {
-    if let Ok(address) = place.parse::<IpAddr>() {
-        return Some(vec![(address, port).into()]);
-    }
-    let found: Vec<SocketAddr> = match place.rsplit_once(':') {
-        Some(_) => place.to_socket_addrs().ok()?.collect(),
-        None => (place, port).to_socket_addrs().ok()?.collect(),
-    };
-    (!found.is_empty()).then_some(found)
 }
 
 /// A daemon changes its directory: paths are meant from where it was started.

@@ -6,6 +6,7 @@ use nuthatch_fabric::NoMemory;
 
 use crate::block::SESSIONS_MAX;
 use crate::classes::UNIT;
+use crate::layout::Layout;
 
 /// Whether clients go to blocks themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,6 +140,11 @@ impl Config {
         let bytes = crate::bucket::WORDS * 8;
         let asked = self.buckets.unwrap_or(self.memory / 8 / bytes);
         asked.max(2).next_power_of_two()
+    }
+
+    /// Words of symmetric memory that a store takes of each of so many PEs: what a fabric is to be opened with.
+    pub fn symmetric_words(&self, pes: usize) -> Result<usize, ConfigError> {
+        Ok(Layout::new(self, pes)?.words())
     }
 
     /// What is wrong with it for so many PEs.

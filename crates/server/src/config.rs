@@ -1,7 +1,7 @@
 //! What a server is told: checked values, with every default written here and nowhere else.
 
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -126,6 +126,34 @@ pub enum Listen {
         /// Permission bits, as in chmod: memcached's default is 0o700.
         mode: u32,
     },
+}
+
+impl Listen {
+    /// All addresses of this machine: those of IPv6 only where it has any.
+    pub fn everywhere(port: u16) -> Vec<Self> {
+        let ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+        let all: [(bool, IpAddr); 2] = [
+            (true, Ipv4Addr::UNSPECIFIED.into()),
+            (ipv6, Ipv6Addr::UNSPECIFIED.into()),
+        ];
+        all.into_iter()
+            .filter_map(|(has, address)| has.then_some(Self::Tcp((address, port).into())))
+            .collect()
+    }
+
+    /// The addresses of a place as typed, if there are any: `127.0.0.1`, `127.0.0.1:11212`, `::1`, `[::1]:11212`,
+    /// `localhost`, `localhost:11212`.
+    pub fn resolve(place: &str, port: u16) -> Option<Vec<Self>> {
+        if let Ok(address) = place.parse::<IpAddr>() {
+            return Some(vec![Self::Tcp((address, port).into())]);
+        }
+        let found = match place.rsplit_once(':') {
+            Some(_) => place.to_socket_addrs().ok()?,
+            None => (place, port).to_socket_addrs().ok()?,
+        };
+        let found: Vec<_> = found.map(Self::Tcp).collect();
+        (!found.is_empty()).then_some(found)
+    }
 }
 
 #[cfg(test)]

@@ -436,6 +436,14 @@ impl Drop for OpenShmem {
     }
 }
 
+/// How many PEs the launcher says that it has started; `None` if it says nothing. Known before OpenSHMEM is started, when
+/// the heap must be asked for.
+pub fn launched() -> Option<usize> {
+    ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok()?.parse().ok())
+}
+
 /// Sets what OpenSHMEM looks at when it starts, where the user has not.
 ///
 /// # Safety

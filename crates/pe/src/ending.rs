@@ -1,0 +1,39 @@
+//! How a job ends: whoever wants it tells every PE, and none goes before all are ready.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use nuthatch_fabric::{Address, Fabric, Gone, NoMemory};
+
+/// A word of each PE: set once the job is to end.
+pub struct Ending<F: Fabric> {
+    fabric: Arc<F>,
+    word: Address,
+}
+
+impl<F: Fabric> Ending<F> {
+    /// Words of symmetric memory that it takes: a line, so that nothing else is written beside it.
+    pub const WORDS: usize = 8;
+
+    /// Collective.
+    pub fn new(fabric: Arc<F>) -> Result<Self, NoMemory> {
+        let word = fabric.allocate(Self::WORDS)?;
+        Ok(Self { fabric, word })
+    }
+
+    /// Tells all PEs that the job is to end.
+    pub fn request(&self) {
+        for pe in 0..self.fabric.pes() {
+            // Who is gone has ended.
+            let _ = self.fabric.set(pe, self.word, 1);
+        }
+        // Who goes off to wait must have sent what it told.
+        let _: Result<(), Gone> = self.fabric.quiet();
+    }
+
+    /// True once any PE has asked for it.
+    pub fn is_requested(&self) -> bool {
+        // Acquire: what led to it lies before.
+        self.fabric.local(self.word, 1)[0].load(Ordering::Acquire) != 0
+    }
+}

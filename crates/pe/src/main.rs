@@ -1,0 +1,88 @@
+//! The program `nuthatch-pe`: `oshrun -n 4 nuthatch-pe --servers 2 -m 512 -p 11211`.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+use nuthatch_fabric::Fabric;
+use nuthatch_fabric::openshmem::{self, CannotOpen, OpenShmem};
+use nuthatch_pe::{Abort, Ending, Options, run};
+use nuthatch_program::Failure;
+use nuthatch_server::{OnVerbosity, Shutdown, Signals};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{fmt, reload};
+
+/// The exit code of a PE that ends all others at once.
+const ABORTED: u8 = 70;
+
+fn main() -> ExitCode {
+    // Ends by itself, with 2, for what is not a command line, and with 0 for help and version.
+    let options = Options::parse();
+    match live(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // In one call: several PEs may say it.
+            let _ = io::stderr().write_all(format!("nuthatch-pe: {failure}\n").as_bytes());
+            failure.exit_code()
+        }
+    }
+}
+
+fn live(options: &Options) -> Result<(), Failure> {
+    // Who is not started by a launcher is alone.
+    let pes = openshmem::launched().unwrap_or(1);
+    // Every PE comes to the same words: nobody starts what the others do not.
+    let store = options.store(pes).map_err(Failure::Usage)?;
+    let words = store
+        .symmetric_words(pes)
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    // SAFETY: the only thread there is, and the only place that starts OpenSHMEM.
+    let opened = unsafe { OpenShmem::open(words + Ending::<OpenShmem>::WORDS) };
+    let fabric = opened.map_err(|error| match error {
+        CannotOpen::Memory(_) | CannotOpen::Library => Failure::run(error.to_string()),
+    })?;
+    let fabric = Arc::new(fabric);
+    let mut plan = options
+        .plan(fabric.pe(), fabric.pes())
+        .map_err(Failure::Usage)?;
+    if let Some(gateway) = &mut plan.gateway {
+        gateway.on_verbosity = log(gateway.verbosity);
+    }
+    let signals = Signals::catch().map_err(|error| Failure::run(format!("signals: {error}")))?;
+    let stop = Shutdown::default();
+    signals.serve(stop.clone(), || {})?;
+    let job = Arc::downgrade(&fabric);
+    let abort: Abort = Arc::new(move || match job.upgrade() {
+        Some(fabric) => fabric.abort(ABORTED),
+        None => std::process::exit(ABORTED.into()),
+    });
+    run(&fabric, plan, &stop, &abort)
+    // The last holder of the fabric drops here, and OpenSHMEM ends on all PEs.
+}
+
+/// Begins to log to standard error. What it returns turns it up and down.
+fn log(verbosity: u32) -> OnVerbosity {
+    let (filter, handle) = reload::Layer::new(level(verbosity));
+    let lines = fmt::layer().with_writer(io::stderr);
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .init();
+    OnVerbosity::new(move |verbosity| {
+        // It fails only when the subscriber is gone, and that lives as long as the process.
+        let _ = handle.reload(level(verbosity));
+    })
+}
+
+/// Warnings in any case; more as -v or `verbosity` asks for.
+fn level(verbosity: u32) -> LevelFilter {
+    match verbosity {
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    }
+}

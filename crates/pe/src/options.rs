@@ -1,0 +1,246 @@
+//! The command line of a PE, and what one PE does of it. All PEs of a job are given the same words.
+
+use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
+
+use clap::{ArgAction, Parser};
+use nuthatch_cluster as cluster;
+use nuthatch_program::size;
+use nuthatch_server::config::PORT;
+use nuthatch_server::{Config, Listen};
+
+/// Megabytes without a letter behind the number, as memcached's -m.
+const MEGABYTES: usize = 1 << 20;
+/// The range of `-I`, in bytes.
+const ITEM_SIZES: RangeInclusive<usize> = 1 << 10..=1 << 30;
+/// The largest `-t`.
+const THREADS_MAX: usize = 1024;
+
+/// The distributed store on OpenSHMEM: some PEs of a job serve, each of the others is a memcached gateway to them.
+///
+/// A launcher starts it, on one machine or many: oshrun -n 4 nuthatch-pe --servers 2 -m 512 -p 11211
+#[derive(Clone, Debug, Parser)]
+#[command(name = "nuthatch-pe", version, args_override_self = true)]
+pub struct Options {
+    /// PEs that serve: the first so many [default: half of them]
+    #[arg(long, value_name = "NUM", conflicts_with = "co_located")]
+    pub servers: Option<usize>,
+
+    /// Every PE serves, in a thread of its own, and is a gateway too
+    #[arg(long)]
+    pub co_located: bool,
+
+    /// Memory of each server, in megabytes, or with k, m, g behind it. Every PE sets as much aside: OpenSHMEM's
+    /// memory is of one size everywhere
+    #[arg(short = 'm', long, value_name = "NUM", default_value = "64", value_parser = megabytes)]
+    pub memory_limit: usize,
+
+    /// TCP port of the first gateway; each of the others has the next one; 0: any free ones
+    #[arg(short, long, value_name = "NUM", default_value_t = PORT)]
+    pub port: u16,
+
+    /// Addresses to listen on, with or without the first gateway's port; may be repeated [default: all]
+    #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
+    pub listen: Vec<String>,
+
+    /// Threads of each gateway that serve connections; each has a session of its own with every server
+    #[arg(short, long, value_name = "NUM", default_value = "4")]
+    pub threads: NonZeroUsize,
+
+    /// Connections of each gateway at the same time
+    #[arg(short, long, value_name = "NUM", default_value = "1024")]
+    pub conn_limit: NonZeroUsize,
+
+    /// The largest item, in bytes, or with k, m, g behind it; 1k to 1g, and at most a quarter of a server's memory
+    #[arg(short = 'I', long, value_name = "NUM", default_value = "1m", value_parser = size::parse)]
+    pub max_item_size: usize,
+
+    /// Answer an error when a server is full, instead of evicting
+    #[arg(short = 'M', long)]
+    pub disable_evictions: bool,
+
+    /// Entries of each session's directory of pointers
+    #[arg(long, value_name = "NUM", default_value_t = cluster::Config::default().directory)]
+    pub directory: usize,
+
+    /// Allow the shutdown command: it ends the job
+    #[arg(short = 'A', long)]
+    pub enable_shutdown: bool,
+
+    /// Say more: -v events, -vv commands and replies, -vvv batches and statistics too
+    #[arg(short, long, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// What one PE does.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The store: the same on all PEs, but for the seed.
+    pub store: cluster::Config,
+    /// The server for memcached's clients, if the PE is a gateway.
+    pub gateway: Option<Config>,
+}
+
+impl Options {
+    /// The store on so many PEs.
+    pub fn store(&self, pes: usize) -> Result<cluster::Config, String> {
+        let servers = self.servers(pes)?;
+        if !ITEM_SIZES.contains(&self.max_item_size) {
+            return Err("-I: from 1k to 1g".to_owned());
+        }
+        if self.max_item_size > self.memory_limit / 4 {
+            return Err(format!(
+                "-I: an item of {} bytes is more than a quarter of a server's memory (-m)",
+                self.max_item_size
+            ));
+        }
+        if self.threads.get() > THREADS_MAX {
+            return Err(format!("-t: 1 to {THREADS_MAX}"));
+        }
+        let config = cluster::Config {
+            servers,
+            memory: self.memory_limit,
+            memory_max: self.memory_limit,
+            item_size_max: self.max_item_size,
+            evicts: !self.disable_evictions,
+            sessions: self.threads.get(),
+            directory: self.directory,
+            seed: RandomState::new().hash_one(0x7065_u16),
+            ..cluster::Config::default()
+        };
+        match config.symmetric_words(pes) {
+            Ok(_) => Ok(config),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn servers(&self, pes: usize) -> Result<usize, String> {
+        if self.co_located {
+            return Ok(pes);
+        }
+        let servers = self.servers.unwrap_or((pes / 2).max(1));
+        if servers == 0 || servers >= pes {
+            return Err(format!(
+                "--servers {servers}: there are {pes} PEs, of which at least one is to serve and one to be a gateway; \
+                 with --co-located each is both"
+            ));
+        }
+        Ok(servers)
+    }
+
+    /// What a PE of so many does.
+    pub fn plan(&self, pe: usize, pes: usize) -> Result<Plan, String> {
+        let store = self.store(pes)?;
+        let number = match self.co_located {
+            true => Some(pe),
+            false => pe.checked_sub(store.servers),
+        };
+        let gateway = number.map(|number| self.gateway(number)).transpose()?;
+        Ok(Plan { store, gateway })
+    }
+
+    /// The `number`th gateway.
+    fn gateway(&self, number: usize) -> Result<Config, String> {
+        let mut listeners = match self.listen.is_empty() {
+            true => Listen::everywhere(self.port),
+            false => Vec::new(),
+        };
+        for place in &self.listen {
+            let found = Listen::resolve(place, self.port);
+            listeners.extend(found.ok_or_else(|| format!("-l {place}: no address"))?);
+        }
+        for listener in &mut listeners {
+            if let Listen::Tcp(address) = listener
+                && address.port() != 0
+            {
+                let port = usize::from(address.port()) + number;
+                let port = u16::try_from(port)
+                    .map_err(|_| format!("-p: gateway {number} would have port {port}"))?;
+                address.set_port(port);
+            }
+        }
+        Ok(Config {
+            listeners,
+            threads: self.threads,
+            connections_max: self.conn_limit,
+            allow_shutdown: self.enable_shutdown,
+            verbosity: self.verbose.into(),
+            ..Config::default()
+        })
+    }
+}
+
+fn megabytes(text: &str) -> Result<usize, String> {
+    size::parse_in(text, MEGABYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn options(line: &str) -> Options {
+        let words = std::iter::once("nuthatch-pe").chain(line.split_whitespace());
+        Options::try_parse_from(words).unwrap()
+    }
+
+    fn ports(plan: Plan) -> Vec<u16> {
+        let listeners = plan.gateway.into_iter().flat_map(|config| config.listeners);
+        listeners
+            .map(|listener| match listener {
+                Listen::Tcp(address) => address.port(),
+                Listen::Unix { .. } => unreachable!("no such flag"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn the_first_pes_serve_and_each_gateway_has_a_port() {
+        let options = options("--servers 2 -m 128 -p 9000 -l 127.0.0.1 -l ::1 -l 127.0.0.1:80");
+        let plan = |pe| options.plan(pe, 4).unwrap();
+        assert_eq!(plan(0).store.servers, 2);
+        assert_eq!(plan(0).store.memory, 128 << 20);
+        assert!(plan(1).gateway.is_none());
+        assert_eq!(ports(plan(2)), [9000, 9000, 80]);
+        assert_eq!(ports(plan(3)), [9001, 9001, 81]);
+    }
+
+    #[test]
+    fn saying_nothing_gives_half_of_them_to_serving() {
+        assert_eq!(options("").store(2).unwrap().servers, 1);
+        assert_eq!(options("").store(5).unwrap().servers, 2);
+    }
+
+    #[test]
+    fn co_located_pes_are_both() {
+        let options = options("--co-located -p 0 -l 127.0.0.1");
+        let plan = options.plan(1, 2).unwrap();
+        assert_eq!((plan.store.servers, ports(plan)), (2, vec![0]));
+        assert_eq!(options.store(1).unwrap().servers, 1);
+    }
+
+    #[test]
+    fn what_cannot_be() {
+        let refused = |line: &str, pes| options(line).plan(pes - 1, pes).unwrap_err();
+        for (line, pes, says) in [
+            ("--servers 4", 4, "--servers 4: there are 4 PEs"),
+            ("--servers 0", 4, "--servers 0"),
+            ("", 1, "--co-located"),
+            ("-I 1000", 2, "-I: from"),
+            ("-m 16 -I 8m", 2, "-I: an item of 8388608 bytes"),
+            ("-t 2000", 2, "-t: 1 to"),
+            ("-t 1000", 64, "sessions"),
+            ("-l 1.2.3:9:9", 2, "-l 1.2.3:9:9: no address"),
+            ("-p 65535 -l ::1 --servers 1", 3, "-p: gateway 1"),
+        ] {
+            let error = refused(line, pes);
+            assert!(error.contains(says), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! PEs that are threads: gateways speak memcached, and all end together.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown as Half, SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use clap::Parser;
+use nuthatch_fabric::Fabric;
+use nuthatch_fabric::threads::Network;
+use nuthatch_pe::{Abort, Ending, Options, Plan, run};
+use nuthatch_program::Failure;
+use nuthatch_server::Shutdown;
+
+fn options(line: &str) -> Options {
+    let words = std::iter::once("nuthatch-pe").chain(line.split_whitespace());
+    Options::try_parse_from(words).unwrap()
+}
+
+/// Runs a job in which `asks` is given the gateways' port files; `change` may spoil a PE's plan.
+fn job(
+    line: &str,
+    pes: usize,
+    change: impl Fn(usize, &mut Plan) + Sync,
+    asks: impl FnOnce(&[Shutdown], &dyn Fn(usize) -> SocketAddr),
+) -> Vec<Result<(), Failure>> {
+    let options = options(line);
+    let files = tempfile::tempdir().unwrap();
+    let file = |pe: usize| files.path().join(pe.to_string());
+    let store = options.store(pes).unwrap();
+    let words = store.symmetric_words(pes).unwrap() + 64;
+    let words = words + Ending::<nuthatch_fabric::threads::ThreadsFabric>::WORDS;
+    let stops: Vec<_> = (0..pes).map(|_| Shutdown::default()).collect();
+    let abort: Abort = Arc::new(|| unreachable!("no server panics"));
+    thread::scope(|scope| {
+        let ends = Network::free(pes, words).ends();
+        let running: Vec<_> = ends
+            .into_iter()
+            .zip(&stops)
+            .map(|(end, stop)| {
+                let mut plan = options.plan(end.pe(), pes).unwrap();
+                if let Some(gateway) = &mut plan.gateway {
+                    gateway.port_file = Some(file(end.pe()));
+                }
+                change(end.pe(), &mut plan);
+                let abort = &abort;
+                scope.spawn(move || run(&end, plan, stop, abort))
+            })
+            .collect();
+        asks(&stops, &|pe| address(&file(pe)));
+        running.into_iter().map(|pe| pe.join().unwrap()).collect()
+    })
+}
+
+/// Where a gateway listens, once it does.
+fn address(file: &Path) -> SocketAddr {
+    loop {
+        if let Ok(text) = fs::read_to_string(file)
+            && let Some(port) = text.lines().next().filter(|_| text.ends_with('\n'))
+        {
+            let port = port.rsplit(' ').next().unwrap().parse().unwrap();
+            return SocketAddr::from(([127, 0, 0, 1], port));
+        }
+        thread::yield_now();
+    }
+}
+
+fn ask(address: SocketAddr, text: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(text.as_bytes()).unwrap();
+    stream.shutdown(Half::Write).unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    said
+}
+
+const ANY_PORT: &str = "-p 0 -l 127.0.0.1 -m 8 -t 2 --directory 1024";
+
+#[test]
+fn what_one_gateway_stores_another_finds() {
+    let line = format!("--servers 2 {ANY_PORT}");
+    let ended = job(
+        &line,
+        4,
+        |_, _| {},
+        |stops, at| {
+            assert_eq!(ask(at(2), "set k 5 0 3\r\nabc\r\n"), "STORED\r\n");
+            assert_eq!(ask(at(3), "get k\r\n"), "VALUE k 5 3\r\nabc\r\nEND\r\n");
+            assert_eq!(ask(at(3), "flush_all\r\n"), "OK\r\n");
+            assert_eq!(ask(at(2), "get k\r\n"), "END\r\n");
+            // A server that is told ends the gateways too.
+            stops[0].request();
+        },
+    );
+    assert!(ended.iter().all(Result::is_ok), "{ended:?}");
+}
+
+#[test]
+fn co_located_pes_serve_each_other_until_a_client_ends_them() {
+    let line = format!("--co-located -A {ANY_PORT}");
+    let ended = job(
+        &line,
+        2,
+        |_, _| {},
+        |_, at| {
+            for number in 0..100 {
+                let set = format!("set key{number} 0 0 1\r\nx\r\n");
+                assert_eq!(ask(at(number % 2), &set), "STORED\r\n");
+            }
+            let all: String = (0..100).map(|number| format!(" key{number}")).collect();
+            let found = ask(at(1), &format!("get{all}\r\n"));
+            assert_eq!(found.matches("VALUE").count(), 100);
+            ask(at(1), "shutdown\r\n");
+        },
+    );
+    assert!(ended.iter().all(Result::is_ok), "{ended:?}");
+}
+
+#[test]
+fn a_gateway_that_cannot_listen_ends_the_job_and_says_why() {
+    let line = format!("--servers 1 {ANY_PORT}");
+    let spoil = |pe, plan: &mut Plan| {
+        if let (2, Some(gateway)) = (pe, &mut plan.gateway) {
+            // Nobody has this address: it is for documents.
+            let nowhere = SocketAddr::from(([192, 0, 2, 1], 0));
+            gateway.listeners = vec![nuthatch_server::Listen::Tcp(nowhere)];
+        }
+    };
+    let ended = job(&line, 3, spoil, |_, _| {});
+    let error = ended[2].as_ref().unwrap_err().to_string();
+    assert!(error.contains("192.0.2.1"), "{error}");
+    assert!(ended[0].is_ok() && ended[1].is_ok(), "{ended:?}");
+}

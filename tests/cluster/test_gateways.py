@@ -1,0 +1,150 @@
+"""The distributed store under a launcher: what one gateway stores, the other finds."""
+
+import os
+import re
+import signal
+import subprocess
+import threading
+
+import pytest
+from pymemcache.client.base import Client
+from pymemcache.exceptions import MemcacheServerError, MemcacheUnexpectedCloseError
+
+NUTHATCH_PE = os.environ["NUTHATCH_PE"]
+JOBS = {
+    "dedicated": ("4", "--servers", "2"),
+    "co-located": ("2", "--co-located"),
+}
+
+
+class Job:
+    """A running job, on any free ports; what it says is kept."""
+
+    def __init__(self, kind, *flags):
+        pes, *places = JOBS[kind]
+        command = ["oshrun", "--oversubscribe", "-n", pes, NUTHATCH_PE, *places]
+        command += ["-l", "127.0.0.1", "-p", "0", "-m", "64", "-t", "2", *flags]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.ports, self.said = [], []
+        while len(self.ports) < 2:
+            line = self.process.stderr.readline()
+            assert line, self.said
+            self.said.append(line)
+            self.ports += [int(port) for port in re.findall(r"gateway at \S+:(\d+)", line)]
+        # Nobody may wait for a reader.
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def clients(self):
+        return [Client(("127.0.0.1", port), default_noreply=False) for port in self.ports]
+
+    def pes(self):
+        """Process ids of its PEs."""
+        found = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True
+        )
+        return [int(pid) for pid in found.stdout.split()]
+
+    def end(self):
+        """Tells one PE, which tells the others. (Told itself, the launcher ends them too, but says that it failed.)"""
+        os.kill(min(self.pes()), signal.SIGTERM)
+        return self.process.wait()
+
+
+@pytest.fixture(scope="module", params=JOBS)
+def job(request):
+    running = Job(request.param, "-I", "2m")
+    yield running
+    assert running.end() == 0
+
+
+@pytest.fixture
+def pair(job):
+    clients = job.clients()
+    clients[0].flush_all()
+    yield clients
+    for client in clients:
+        client.close()
+
+
+def test_one_sets_the_other_gets(pair):
+    one, other = pair
+    assert one.set("k", b"value")
+    assert other.get("k") == b"value"
+    assert other.set("k", b"another")
+    assert one.get("k") == b"another"
+    assert one.delete("k")
+    assert other.get("k") is None
+
+
+def test_values_of_a_megabyte(pair):
+    one, other = pair
+    values = {f"large{number}": os.urandom(1 << 20) for number in range(4)}
+    for key, value in values.items():
+        assert one.set(key, value)
+    assert other.get_many(list(values)) == values
+
+
+def test_a_value_over_the_largest_block_is_refused(pair):
+    one, other = pair
+    with pytest.raises(MemcacheServerError, match="too large"):
+        one.set("k", bytes(3 << 20))
+    assert other.get("k") is None
+
+
+def test_a_thousand_keys(pair):
+    one, other = pair
+    values = {f"key{number}": str(number).encode() for number in range(1000)}
+    assert one.set_many(values) == []
+    assert other.get_many(list(values)) == values
+    # What a flush left behind counts until it is swept, as with memcached.
+    assert other.stats()[b"curr_items"] >= 1000
+
+
+def test_flush_all_is_for_everybody(pair):
+    one, other = pair
+    one.set("k", b"v")
+    assert other.get("k") == b"v"
+    assert one.flush_all()
+    assert other.get("k") is None and one.get("k") is None
+
+
+def test_increments_by_both_at_once(pair):
+    pair[0].set("n", b"0")
+    adders = [
+        threading.Thread(target=lambda client=client: [client.incr("n", 1) for _ in range(300)])
+        for client in pair
+    ]
+    for adder in adders:
+        adder.start()
+    for adder in adders:
+        adder.join()
+    assert [client.get("n") for client in pair] == [b"600", b"600"]
+
+
+def test_cas_is_won_by_one(pair):
+    one, other = pair
+    one.set("k", b"v")
+    _, unique = one.gets("k")
+    assert other.gets("k") == (b"v", unique)
+    assert other.cas("k", b"other", unique) is True
+    assert one.cas("k", b"one", unique) is False
+    assert one.get("k") == b"other"
+
+
+def test_sigterm_to_any_pe_ends_all_in_order():
+    job = Job("dedicated")
+    # The first are servers and the last are gateways: each hears of it by the store's own memory.
+    os.kill(max(job.pes()), signal.SIGTERM)
+    assert job.process.wait() == 0
+
+
+def test_a_pe_that_is_killed_ends_the_job_with_an_error():
+    job = Job("dedicated")
+    one, other = job.clients()
+    one.set("k", b"v")
+    os.kill(max(job.pes()), signal.SIGKILL)
+    assert job.process.wait() != 0
+    # Clients see closed connections.
+    for client in (one, other):
+        with pytest.raises((OSError, MemcacheUnexpectedCloseError)):
+            client.get("k")
