@@ -19,6 +19,7 @@ mod store;
 pub use checksum::Checksum;
 pub use config::{Config, ConfigError, Fault, Operations};
 pub use engine::{Cluster, ClusterHandle, LargeValue, Pending};
+pub use placement::server as server_of;
 pub use server::Server;
 pub use stats::{ClientStats, ServerStats};
 pub use store::{Member, in_process};

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use nuthatch_bench::engine::Room;
 use nuthatch_bench::report::print;
 use nuthatch_bench::working_set::Contender;
-use nuthatch_bench::{engine, figures, fill, growth, server, versus, working_set};
+use nuthatch_bench::{engine, figures, fill, growth, scale, server, versus, working_set};
 use nuthatch_engine::Engine;
 use nuthatch_engines::{Build, EngineName, EngineSettings, Job, Tuning};
 use nuthatch_program::{Failure, output};
@@ -22,6 +22,8 @@ pub enum Bench {
     Server(server::Options),
     /// Servers in turn under the same load
     Versus(versus::Options),
+    /// A model of the distributed store on up to a thousand machines: not a measurement
+    Scale(scale::Options),
     /// Tables in Markdown of what other benches printed with --json
     Figures(figures::Options),
 }
@@ -78,6 +80,7 @@ impl Bench {
                 }
                 print("versus", &report, options.json)
             }
+            Bench::Scale(options) => print("scale", &scale::run(&options), options.json),
             Bench::Figures(options) => Ok(figures::run(&options)?),
         }
     }

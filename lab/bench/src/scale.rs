@@ -1,0 +1,290 @@
+//! Scale: a model of the distributed store on many machines. Not a measurement: what one-sided operations cost is given
+//! (InfiniBand's orders by default), and throughput follows from that, from how keys are asked for, and from what
+//! each server's network card and processor can take.
+//!
+//! Clients have a fixed number of requests under way. A request takes the client's own work, the latencies of its
+//! operations one behind the other, and the waits at the servers, which are queues: of a server that is busy for a share
+//! of the time `b`, a request of service time `s` takes `s / (1 - b)`. The throughput is the one at which all of
+//! that makes the requests under way.
+
+use std::fmt::{self, Display};
+
+use clap::Args;
+use nuthatch_hash::KeyHasher;
+use serde::{Deserialize, Serialize};
+
+/// Options of the model.
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+pub struct Options {
+    /// Latency of a Get of a block, in microseconds
+    #[arg(long, value_name = "US", default_value_t = 2.0)]
+    pub get: f64,
+    /// Latency of a Put until it has arrived
+    #[arg(long, value_name = "US", default_value_t = 1.5)]
+    pub put: f64,
+    /// Latency of a compare-swap
+    #[arg(long, value_name = "US", default_value_t = 2.2)]
+    pub cas: f64,
+    /// Round trip of a message, the server's work not counted
+    #[arg(long, value_name = "US", default_value_t = 4.0)]
+    pub message: f64,
+    /// A client's own work for a request
+    #[arg(long, value_name = "US", default_value_t = 0.3)]
+    pub client: f64,
+    /// A server's work for a message
+    #[arg(long, value_name = "US", default_value_t = 0.5)]
+    pub server: f64,
+    /// One-sided operations that a server's network card takes, in millions a second
+    #[arg(long, value_name = "MOPS", default_value_t = 35.0)]
+    pub card: f64,
+    /// Bytes that it carries, in gigabytes a second
+    #[arg(long, value_name = "GB", default_value_t = 6.0)]
+    pub bandwidth: f64,
+    /// Gets of a hundred requests
+    #[arg(long, default_value_t = 95.0)]
+    pub gets: f64,
+    /// Share of gets that the pointer directory leads to their block
+    #[arg(long, default_value_t = 0.85)]
+    pub directory: f64,
+    /// Share of sets that need a message
+    #[arg(long, default_value_t = 0.05)]
+    pub active: f64,
+    /// Bytes of a value
+    #[arg(long, default_value_t = 32)]
+    pub value: usize,
+    /// Keys
+    #[arg(long, default_value_t = 10_000_000)]
+    pub keys: u64,
+    /// Zipf's exponent; 0: all keys alike
+    #[arg(long, default_value_t = 0.99)]
+    pub theta: f64,
+    /// Requests that each client has under way
+    #[arg(long, default_value_t = 8)]
+    pub window: usize,
+    /// The largest number of machines, each a server and a client
+    #[arg(long, default_value_t = 1024)]
+    pub machines: usize,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What the model says of a number of machines.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// Machines.
+    pub machines: usize,
+    /// Millions of requests a second.
+    pub mops: f64,
+    /// Of what it would be if every server were as busy as every other and nobody waited.
+    pub of_ideal: f64,
+    /// The hottest server's load by the mean.
+    pub hottest: f64,
+    /// How busy the hottest server is.
+    pub busy: f64,
+    /// Microseconds of a request.
+    pub latency: f64,
+}
+
+/// What the model says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// What it was given.
+    pub options: Options,
+    /// By machines.
+    pub rows: Vec<Row>,
+}
+
+/// Keys whose shares are counted one by one; the others are many and small, and alike to all servers.
+const COUNTED: u64 = 200_000;
+
+impl Options {
+    /// One-sided operations of a request at its server, on average.
+    fn operations(&self) -> f64 {
+        let gets = self.gets / 100.0;
+        let of_get = self.directory + 2.0 * (1.0 - self.directory);
+        gets * of_get + (1.0 - gets) * 3.0
+    }
+
+    /// Microseconds of a request without any wait.
+    fn latency(&self) -> f64 {
+        let gets = self.gets / 100.0;
+        let of_get = self.get * (self.directory + 2.0 * (1.0 - self.directory));
+        let direct = self.cas + 2.0 * self.put;
+        let of_set = (1.0 - self.active) * direct + self.active * self.message;
+        self.client + gets * of_get + (1.0 - gets) * of_set
+    }
+
+    /// Microseconds of a request for which its server is busy: card, cable, or processor, whichever takes longest.
+    fn service(&self) -> f64 {
+        // 16 bytes of key, 56 of block.
+        let bytes = (self.value + 72) as f64;
+        let card = self.operations() / self.card;
+        let cable = bytes * self.operations() / (self.bandwidth * 1000.0);
+        let processor = (1.0 - self.gets / 100.0) * self.active * self.server;
+        card.max(cable).max(processor)
+    }
+
+    /// Each server's share of the requests.
+    fn shares(&self, servers: usize) -> Vec<f64> {
+        let mut shares = vec![0.0; servers];
+        let weight = |rank: u64| (rank as f64).powf(-self.theta);
+        let counted = self.keys.min(COUNTED);
+        let mut sum = 0.0;
+        for rank in 1..=counted {
+            let hash = KeyHasher::seeded(1).hash(&rank.to_le_bytes());
+            shares[nuthatch_cluster::server_of(hash, servers)] += weight(rank);
+            sum += weight(rank);
+        }
+        let rest = self.weight_beyond(counted);
+        let all = sum + rest;
+        shares
+            .iter()
+            .map(|share| (share + rest / servers as f64) / all)
+            .collect()
+    }
+
+    /// The weights of all keys behind the first so many: an integral.
+    fn weight_beyond(&self, counted: u64) -> f64 {
+        let (from, to) = (counted as f64, self.keys as f64);
+        match (1.0 - self.theta).abs() < 1e-9 {
+            true => (to / from).ln(),
+            false => {
+                let power = 1.0 - self.theta;
+                (to.powf(power) - from.powf(power)) / power
+            }
+        }
+    }
+
+    fn row(&self, machines: usize) -> Row {
+        let shares = self.shares(machines);
+        let (service, alone) = (self.service(), self.latency());
+        let hottest = shares.iter().copied().fold(0.0, f64::max);
+        let under_way = (machines * self.window) as f64;
+        let latency = |rate: f64| {
+            let waits = shares.iter().map(|share| {
+                let busy = (rate * share * service).min(1.0 - 1e-12);
+                share * service / (1.0 - busy)
+            });
+            alone + waits.sum::<f64>()
+        };
+        // Requests a microsecond: the more, the longer each takes, so there is one at which they are those under way.
+        let (mut low, mut high) = (0.0, 1.0 / (hottest * service));
+        for _ in 0..100 {
+            let rate = (low + high) / 2.0;
+            match rate * latency(rate) < under_way {
+                true => low = rate,
+                false => high = rate,
+            }
+        }
+        let ideal = under_way / (alone + service);
+        Row {
+            machines,
+            mops: low,
+            of_ideal: low / ideal,
+            hottest: hottest * machines as f64,
+            busy: low * hottest * service,
+            latency: under_way / low,
+        }
+    }
+}
+
+/// Asks the model.
+pub fn run(options: &Options) -> Report {
+    let machines = (0..).map(|power| 1 << power);
+    let rows = machines
+        .take_while(|&machines| machines <= options.machines)
+        .map(|machines| options.row(machines))
+        .collect();
+    Report {
+        options: options.clone(),
+        rows,
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = &self.options;
+        writeln!(
+            f,
+            "A model, not a measurement: Get {} us, Put {} us, compare-swap {} us, {} M operations a second a card,",
+            options.get, options.put, options.cas, options.card
+        )?;
+        writeln!(
+            f,
+            "{} % gets, directory hits {:.0} %, {} keys, Zipf {}, {} requests under way a client.",
+            options.gets,
+            100.0 * options.directory,
+            options.keys,
+            options.theta,
+            options.window
+        )?;
+        writeln!(
+            f,
+            "machines   M requests/s   of ideal   hottest/mean   hottest busy   us a request"
+        )?;
+        for row in &self.rows {
+            writeln!(
+                f,
+                "{:>8}{:>15.1}{:>10.0} %{:>15.2}{:>13.0} %{:>15.1}",
+                row.machines,
+                row.mops,
+                100.0 * row.of_ideal,
+                row.hottest,
+                100.0 * row.busy,
+                row.latency
+            )?;
+        }
+        match self.rows.iter().find(|row| row.of_ideal < 0.9) {
+            Some(row) => write!(
+                f,
+                "It bends at {} machines: the hottest server has {:.1} times the mean load, and is {:.0} % busy.",
+                row.machines,
+                row.hottest,
+                100.0 * row.busy
+            ),
+            None => write!(
+                f,
+                "It does not bend: at least 90 % of the ideal everywhere."
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn report(words: &[&str]) -> Report {
+        let line = Line::parse_from(["scale"].iter().chain(words));
+        run(&line.options)
+    }
+
+    #[test]
+    fn without_skew_it_scales() {
+        let report = report(&["--theta", "0", "--machines", "256"]);
+        assert!(report.rows.iter().all(|row| row.of_ideal > 0.9), "{report}");
+        let mops: Vec<f64> = report.rows.iter().map(|row| row.mops).collect();
+        assert!(mops.windows(2).all(|pair| pair[1] > 1.8 * pair[0]));
+    }
+
+    #[test]
+    fn skew_bends_it_where_the_hottest_server_is_full() {
+        let report = report(&[]);
+        let last = &report.rows[report.rows.len() - 1];
+        assert_eq!(last.machines, 1024);
+        assert!(last.busy > 0.95 && last.of_ideal < 0.9 && last.hottest > 10.0);
+        assert!(report.to_string().contains("It bends at"));
+        // Shares are of one whole.
+        let sum: f64 = report.options.shares(64).iter().sum();
+        assert!((sum - 1.0).abs() < 1e-9);
+    }
+}
