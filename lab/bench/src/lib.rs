@@ -4,6 +4,7 @@
 //! * [`working_set`]: the CPHash paper's benchmark, engines side by side.
 //! * [`growth`]: the longest request while the index grows, and what the machine alone does ([`machine`]).
 //! * [`fill`]: how many items a memory limit holds.
+//! * [`full`]: how long sets take when it holds no more.
 //! * [`server`]: load on any server that speaks memcached's text protocol.
 //! * [`versus`]: servers in turn under the same load.
 //! * [`started`]: servers that a run starts and ends, and [`os`]: what the system is asked, for others that measure.
@@ -17,6 +18,7 @@ pub mod engine;
 pub mod figures;
 pub mod fill;
 pub mod fill_server;
+pub mod full;
 pub mod growth;
 pub mod host;
 pub mod limit;

@@ -36,14 +36,18 @@ impl Timings {
             .expect("a histogram that resizes takes any value");
     }
 
+    /// Microseconds that this share of the calls did not pass.
+    pub fn at_us(&self, quantile: f64) -> f64 {
+        self.histogram.value_at_quantile(quantile) as f64 / 1e3
+    }
+
     /// What there is to say of them.
     pub fn times(&self) -> Times {
-        let at = |quantile| self.histogram.value_at_quantile(quantile) as f64 / 1e3;
         let millisecond = Duration::from_millis(1).as_nanos() as u64;
         Times {
             count: self.histogram.len(),
-            p50_us: at(0.5),
-            p9999_us: at(0.9999),
+            p50_us: self.at_us(0.5),
+            p9999_us: self.at_us(0.9999),
             max_us: self.histogram.max() as f64 / 1e3,
             over_1_ms: self.histogram.count_between(millisecond, u64::MAX),
         }

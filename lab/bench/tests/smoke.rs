@@ -7,8 +7,9 @@ use clap::{Args, FromArgMatches};
 use nuthatch_bench::engine::Room;
 use nuthatch_bench::limit::By;
 use nuthatch_bench::working_set::{self, Contender};
-use nuthatch_bench::{Failure, engine, fill, growth, server};
+use nuthatch_bench::{Failure, engine, fill, full, growth, server};
 use nuthatch_check::naive::{Naive, Options};
+use nuthatch_engine::AnyEngine;
 
 mod fake_server;
 
@@ -191,6 +192,33 @@ fn fill_counts_what_is_held() {
     assert!(report.items_before_eviction >= 500);
     assert!(report.items_held >= report.items_before_eviction);
     assert!(report.bytes_per_item >= 80.0 && report.bytes_per_item <= 205.0);
+}
+
+#[test]
+fn sets_in_a_full_memory_are_timed_side_by_side() {
+    let contender = |name: &str| full::Contender {
+        name: name.to_owned(),
+        engine: AnyEngine::new(
+            naive(Room {
+                memory: 100 << 10,
+                items: None,
+            })
+            .unwrap(),
+        ),
+    };
+    let line = "--memory 100k --value-size 64 --requests 5000 --rounds 3";
+    let run = |line| full::run(vec![contender("one"), contender("other")], &options(line));
+    let report = run(line).unwrap();
+    assert_eq!(report.sides.len(), 2);
+    assert_eq!(report.sides[0].p999_by_first.max, 1.0);
+    for side in &report.sides {
+        assert!(side.p50_us.median <= side.p999_us.median, "{report}");
+        assert!(side.p999_us.max <= side.max_us.max, "{report}");
+        assert!((0.1..0.9).contains(&side.hit_ratio), "{report}");
+        assert!(side.evictions_per_set > 0.1, "{report}");
+    }
+    // The engines have less than the bench believes.
+    assert!(run("--memory 1k --value-size 64").is_err());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use nuthatch_bench::engine::Room;
 use nuthatch_bench::report::print;
 use nuthatch_bench::working_set::Contender;
-use nuthatch_bench::{engine, figures, fill, growth, scale, server, versus, working_set};
+use nuthatch_bench::{engine, figures, fill, full, growth, scale, server, versus, working_set};
 use nuthatch_engine::Engine;
 use nuthatch_engines::{Build, EngineName, EngineSettings, Job, Tuning};
 use nuthatch_program::{Failure, output};
@@ -18,6 +18,8 @@ pub enum Bench {
     Engine(OnEngines),
     /// How many items a memory limit holds
     Fill(OnEngine<fill::Options>),
+    /// How long sets take in a full memory, with each eviction that the engines have
+    Full(FullMemory),
     /// Load on a server that speaks memcached's protocol or CPServer's
     Server(server::Options),
     /// Servers in turn under the same load
@@ -38,6 +40,23 @@ pub struct OnEngine<O: Args> {
     tuning: Tuning,
     #[command(flatten)]
     options: O,
+}
+
+/// The bench of a full memory, and the engines that it runs on.
+#[derive(Debug, Args)]
+pub struct FullMemory {
+    /// The engines, with commas between
+    #[arg(
+        long = "engine",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "cuckoo"
+    )]
+    engines: Vec<EngineName>,
+    #[command(flatten)]
+    tuning: Tuning,
+    #[command(flatten)]
+    options: full::Options,
 }
 
 /// The engine bench, and the engines that it runs on.
@@ -67,6 +86,7 @@ impl Bench {
                 checked.map_err(Failure::Usage)?;
                 bench.engine.choose(bench)
             }
+            Bench::Full(bench) => bench.run(),
             Bench::Server(options) => print("server", &server::run(&options)?, options.json),
             Bench::Versus(options) => {
                 let program = server_program()?;
@@ -83,6 +103,40 @@ impl Bench {
             Bench::Scale(options) => print("scale", &scale::run(&options), options.json),
             Bench::Figures(options) => Ok(figures::run(&options)?),
         }
+    }
+}
+
+impl FullMemory {
+    fn run(self) -> Result<(), Failure> {
+        let Self {
+            engines,
+            tuning,
+            options,
+        } = self;
+        tuning.check(&engines).map_err(Failure::Usage)?;
+        let mut contenders = Vec::new();
+        for engine in engines {
+            let own = engine.evictions();
+            let said = tuning.eviction.as_ref().map(std::slice::from_ref);
+            for &eviction in said.unwrap_or(own) {
+                let one = Tuning {
+                    // Engines of one eviction take no word about it.
+                    eviction: (own.len() > 1).then_some(eviction),
+                    ..tuning.clone()
+                };
+                let room = Room {
+                    memory: options.memory,
+                    items: None,
+                };
+                let built = EngineName::build(&for_bench(engine, &one, room));
+                let built = built.map_err(|error| Failure::run(error.to_string()))?;
+                contenders.push(full::Contender {
+                    name: format!("{} {}", built.name(), eviction.name()),
+                    engine: built,
+                });
+            }
+        }
+        print("full", &full::run(contenders, &options)?, options.json)
     }
 }
 

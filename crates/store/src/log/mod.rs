@@ -92,8 +92,9 @@ const FREE_MIN: usize = 1;
 /// Fewer pages than this may have any number of gaps.
 const GAPPY_MIN: usize = if cfg!(loom) { usize::MAX >> 8 } else { 16 };
 
-/// A thread that appends cleans when so many words were appended since somebody did.
-const QUANTUM: usize = if cfg!(loom) { 1 } else { 64 };
+/// A thread that appends cleans when so many words were appended since somebody did. With four times as many one set in a
+/// thousand takes twice as long (docs/notebook.md).
+const QUANTUM: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// Of a page that is all but full, records of at least one part in so many of the longest fill the rest.
 const LONG: usize = 8;

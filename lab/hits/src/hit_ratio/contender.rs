@@ -26,7 +26,7 @@ impl Contender {
 
     /// True if it is simulated and does not know the future: a policy that a cache could have.
     pub fn is_online_policy(&self) -> bool {
-        matches!(self, Self::Policy(policy) if !policy.is_offline())
+        matches!(self, Self::Policy(policy) if !policy.is_offline() && !policy.is_library())
     }
 }
 
@@ -75,7 +75,15 @@ mod tests {
             assert_eq!(contender.to_string(), text);
             assert_eq!(contender.is_online_policy(), !text.starts_with(ENGINE));
         }
-        for wrong in ["engine:", "engine:lru", "cuckoo"] {
+        assert!(!"lib:moka".parse::<Contender>().unwrap().is_online_policy());
+        for wrong in [
+            "lib",
+            "lib:lru",
+            "lib:moka:1",
+            "engine:",
+            "engine:lru",
+            "cuckoo",
+        ] {
             assert!(wrong.parse::<Contender>().is_err(), "{wrong}");
         }
     }

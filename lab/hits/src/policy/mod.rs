@@ -10,6 +10,7 @@ mod clock;
 mod fifo;
 mod gdsf;
 mod heap;
+mod library;
 mod lirs;
 mod lru;
 mod name;

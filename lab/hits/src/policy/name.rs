@@ -8,6 +8,7 @@ use super::arc::Arc;
 use super::clock::Clock;
 use super::fifo::Fifo;
 use super::gdsf::Gdsf;
+use super::library::Library;
 use super::lirs::{Lirs, LirsShape};
 use super::lru::Lru;
 use super::one_queue::OneQueue;
@@ -43,10 +44,11 @@ enum Kind {
     WTinyLfu { window: f64, climbs: bool },
     Gdsf,
     Optimum,
+    Library(Library),
 }
 
 /// The policies, with their parameters and defaults.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 18] = [
     "fifo",
     "clock",
     "clock2",
@@ -63,6 +65,8 @@ const NAMES: [&str; 16] = [
     "w-tinylfu-climb[:WINDOW=0.01]",
     "gdsf",
     "optimum",
+    "lib:moka",
+    "lib:quick_cache",
 ];
 
 /// The policies in words, for a help text.
@@ -86,11 +90,17 @@ impl PolicyName {
             Kind::S3Fifo(shape) => Box::new(S3Fifo::new(room, shape)),
             Kind::WTinyLfu { window, climbs } => Box::new(WTinyLfu::new(room, window, climbs)),
             Kind::Gdsf => Box::new(Gdsf::new(room)),
+            Kind::Library(library) => library.build(room),
             Kind::Optimum => {
                 let future = room.future.expect("the optimum is given the future");
                 Box::new(Optimum::new(room, future))
             }
         }
+    }
+
+    /// True if it is a crate that is asked, and no simulation.
+    pub fn is_library(&self) -> bool {
+        matches!(self.kind, Kind::Library(_))
     }
 
     /// True if it must know the future.
@@ -144,6 +154,7 @@ impl FromStr for PolicyName {
             },
             "gdsf" => Kind::Gdsf,
             "optimum" => Kind::Optimum,
+            "lib" => Kind::Library(parameters.library()?),
             _ => return Err(format!("`{text}` is no policy; there are {}", names())),
         };
         parameters.end()?;
@@ -159,6 +170,12 @@ struct Parameters<'a> {
 }
 
 impl Parameters<'_> {
+    /// The crate that is meant.
+    fn library(&mut self) -> Result<Library, String> {
+        let library = self.words.next().and_then(Library::by_name);
+        library.ok_or_else(|| self.wrong("moka or quick_cache"))
+    }
+
     fn slru(&mut self) -> Result<Kind, String> {
         let shape = SlruShape {
             hot: self.share(SlruShape::default().hot)?,

@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng};
 use super::*;
 
 /// One of each kind, and some with other parameters.
-const ALL: [&str; 23] = [
+const ALL: [&str; 25] = [
     "fifo",
     "clock",
     "clock2",
@@ -30,6 +30,8 @@ const ALL: [&str; 23] = [
     "w-tinylfu-climb",
     "gdsf",
     "optimum",
+    "lib:moka",
+    "lib:quick_cache",
 ];
 
 /// Plays requests for keys of one letter. H for a hit, a point for a miss.
