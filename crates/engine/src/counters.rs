@@ -6,32 +6,64 @@ use std::sync::Arc;
 use nuthatch_sync::mutex::Mutex;
 use nuthatch_sync::shim::{AtomicU64, Ordering};
 
+/// A number with one writer and many readers.
+#[derive(Debug)]
+pub struct Counter(AtomicU64);
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self(AtomicU64::new(0))
+    }
+}
+
+impl Counter {
+    /// Adds; only for the one thread that writes. Wraps: a negative amount is added as its two's complement, and sums
+    /// come out right.
+    #[inline(always)]
+    pub fn add(&self, amount: u64) {
+        // Relaxed load and store, not fetch_add: there is one writer, and no other memory depends on it.
+        self.0
+            .store(self.get().wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    /// One more.
+    #[inline(always)]
+    pub fn bump(&self) {
+        self.add(1);
+    }
+
+    /// The number.
+    #[inline(always)]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Counts from zero again, whoever asks for it. One that comes while the writer adds is lost.
+    pub fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
 /// What one thread counted. Only that thread writes; anybody may read.
 #[derive(Debug)]
-pub struct Counters<const N: usize>([AtomicU64; N]);
+pub struct Counters<const N: usize>([Counter; N]);
 
 impl<const N: usize> Default for Counters<N> {
     fn default() -> Self {
-        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+        Self(std::array::from_fn(|_| Counter::default()))
     }
 }
 
 impl<const N: usize> Counters<N> {
-    /// Adds to a counter of the calling thread's own. Wraps: a negative amount is added as its two's
-    /// complement, and sums come out right.
+    /// Adds to a counter of the calling thread's own: see [`Counter::add`].
     #[inline(always)]
     pub fn add(&self, index: usize, amount: u64) {
-        // Relaxed load and store, not fetch_add: there is one writer.
-        let counter = &self.0[index];
-        counter.store(
-            counter.load(Ordering::Relaxed).wrapping_add(amount),
-            Ordering::Relaxed,
-        );
+        self.0[index].add(amount);
     }
 
     fn add_to(&self, sums: &mut [u64; N]) {
         for (sum, counter) in sums.iter_mut().zip(&self.0) {
-            *sum = sum.wrapping_add(counter.load(Ordering::Relaxed));
+            *sum = sum.wrapping_add(counter.get());
         }
     }
 }

@@ -1,37 +1,7 @@
 //! What is counted while serving. Each counter has one writer, so counting is a plain add to a
 //! line that nobody else writes; `stats` sums over the workers when somebody asks.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A number with one writer and many readers.
-#[derive(Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    /// Only the owning thread may call this.
-    #[inline(always)]
-    pub(crate) fn add(&self, by: u64) {
-        // Relaxed, and not a read-modify-write: the one writer cannot lose its own counts, and no
-        // other memory depends on them. A reset that comes between is lost; it is asked for again.
-        self.0
-            .store(self.0.load(Ordering::Relaxed) + by, Ordering::Relaxed);
-    }
-
-    #[inline(always)]
-    pub(crate) fn bump(&self) {
-        self.add(1);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        // Relaxed: a statistic.
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn reset(&self) {
-        // Relaxed: a statistic.
-        self.0.store(0, Ordering::Relaxed);
-    }
-}
+use nuthatch_engine::counters::Counter;
 
 /// Declares the counters once: the struct, their sum, and their reset.
 macro_rules! counters {
