@@ -2,12 +2,16 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: serve test bench figures-engines figures-hash figures-flow loom tsan aarch64 fuzz soak dpdk \
+.PHONY: serve cluster test bench figures-engines figures-hash figures-flow loom tsan aarch64 fuzz soak dpdk \
 	install install-flow uninstall
 
 # Build and start a server on 127.0.0.1:11211.
 serve:
 	@scripts/serve.sh $(ARGS)
+
+# Build the distributed store and keep one running on 127.0.0.1: 2 servers, and gateways at 11211 and 11212.
+cluster:
+	@scripts/cluster.sh $(ARGS)
 
 # Install what the tests need, run every check, end with the counts.
 test:

@@ -1,6 +1,7 @@
 """The distributed store under a launcher: what one gateway stores, the other finds."""
 
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -10,11 +11,18 @@ import pytest
 from pymemcache.client.base import Client
 from pymemcache.exceptions import MemcacheServerError, MemcacheUnexpectedCloseError
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 NUTHATCH_PE = os.environ["NUTHATCH_PE"]
 JOBS = {
     "dedicated": ("4", "--servers", "2"),
     "co-located": ("2", "--co-located"),
 }
+
+
+def children(pid):
+    """Process ids of what a process has started."""
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+    return [int(pid) for pid in found.stdout.split()]
 
 
 class Job:
@@ -39,10 +47,7 @@ class Job:
 
     def pes(self):
         """Process ids of its PEs."""
-        found = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True
-        )
-        return [int(pid) for pid in found.stdout.split()]
+        return children(self.process.pid)
 
     def end(self):
         """Tells one PE, which tells the others. (Told itself, the launcher ends them too, but says that it failed.)"""
@@ -148,3 +153,32 @@ def test_a_pe_that_is_killed_ends_the_job_with_an_error():
     for client in (one, other):
         with pytest.raises((OSError, MemcacheUnexpectedCloseError)):
             client.get("k")
+
+
+def test_the_supervisor_starts_a_killed_job_again_and_leaves_nothing():
+    kept = set(pathlib.Path("/dev/shm").glob("nuthatch-cluster.*"))
+    supervisor = subprocess.Popen(
+        [ROOT / "scripts/cluster.sh", "-p", "0", "-m", "16"],
+        env={**os.environ, "SERVERS": "1", "GATEWAYS": "1"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    def wait_for_gateway():
+        for line in supervisor.stderr:
+            if found := re.search(r"gateway at \S+:(\d+)", line):
+                client = Client(("127.0.0.1", int(found[1])), default_noreply=False)
+                assert client.get("k") is None
+                assert client.set("k", b"v")
+                client.close()
+                return
+
+    wait_for_gateway()
+    launcher = children(supervisor.pid)[0]
+    os.kill(max(children(launcher)), signal.SIGKILL)
+    # Another job, which is empty.
+    wait_for_gateway()
+    threading.Thread(target=supervisor.stderr.read, daemon=True).start()
+    supervisor.terminate()
+    assert supervisor.wait() == 0
+    assert set(pathlib.Path("/dev/shm").glob("nuthatch-cluster.*")) <= kept
