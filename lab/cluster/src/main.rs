@@ -1,0 +1,131 @@
+//! The program that a launcher starts on each PE: `oshrun -n 4 nuthatch-cluster --servers 2`.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Parser, ValueEnum};
+use nuthatch_check::conformance::Setup;
+use nuthatch_check::suite::{self, Extent};
+use nuthatch_cluster::Operations;
+use nuthatch_cluster_lab::rounds::{self, Rounds};
+use nuthatch_engine::AnyEngine;
+use nuthatch_fabric::Fabric;
+use nuthatch_fabric::openshmem::{self, OpenShmem};
+
+/// Checks the distributed store on the OpenSHMEM of this machine, or of several. Started by its launcher, once for each
+/// PE: the first PEs serve, the last one asks.
+#[derive(Parser)]
+#[command(version)]
+struct Options {
+    /// PEs that serve
+    #[arg(long, default_value_t = 1)]
+    servers: usize,
+    /// How sessions go about it
+    #[arg(long, value_enum, default_value = "chosen")]
+    operations: How,
+    /// Cases of conformance: those with one of these in their names
+    #[arg(long, value_delimiter = ',', default_value = "")]
+    cases: Vec<String>,
+    /// The so-manieth part of the random checks that an engine gets; 0: none
+    #[arg(long, default_value_t = 20)]
+    part: usize,
+}
+
+/// [`Operations`] as typed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum How {
+    Chosen,
+    Direct,
+    Active,
+}
+
+impl From<How> for Operations {
+    fn from(how: How) -> Self {
+        match how {
+            How::Chosen => Self::Chosen,
+            How::Direct => Self::Direct,
+            How::Active => Self::Active,
+        }
+    }
+}
+
+/// A check of the suite.
+type Check = fn(&dyn Fn(Setup) -> Arc<AnyEngine>, &Extent);
+
+/// Those that one driver can do.
+const CHECKS: &[(&str, Check)] = &[
+    ("sequences", suite::answers_sequences_as_the_model_does),
+    (
+        "sequences under pressure",
+        suite::forgets_only_whole_items_under_pressure,
+    ),
+    ("stress", suite::stress_in_ample_memory),
+    (
+        "stress under pressure",
+        suite::stress_under_pressure_with_mixed_sizes,
+    ),
+    ("increments", suite::no_increment_is_lost),
+    (
+        "histories under growth",
+        suite::histories_are_linearizable_under_growth,
+    ),
+    (
+        "histories under eviction",
+        suite::histories_are_linearizable_under_eviction,
+    ),
+];
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let pes = openshmem::launched().unwrap_or(1);
+    if options.servers == 0 || options.servers >= pes {
+        eprintln!("nuthatch-cluster: --servers: at least 1, and fewer than the {pes} PEs");
+        return ExitCode::from(2);
+    }
+    // SAFETY: the only thread there is, and the only place that starts OpenSHMEM.
+    let opened = unsafe { OpenShmem::open(rounds::words(options.servers, pes)) };
+    match opened
+        .map_err(|error| error.to_string())
+        .and_then(|fabric| {
+            let fabric = Arc::new(fabric);
+            let rounds = Rounds::new(fabric, options.servers, options.operations.into());
+            Ok((rounds.map_err(|error| error.to_string())?, options))
+        }) {
+        Ok((rounds, options)) => {
+            check(&rounds, &options);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("nuthatch-cluster: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A check that fails panics, and that ends the job.
+fn check<F: Fabric>(rounds: &Rounds<F>, options: &Options) {
+    if !rounds.is_driver() {
+        rounds.follow();
+        return;
+    }
+    rounds.drive(|make| {
+        let cases: Vec<_> = options.cases.iter().map(String::as_str).collect();
+        let (passed, failed) = nuthatch_check::conformance::judge(&cases, make);
+        assert!(failed.is_empty(), "cases failed: {}", failed.join(", "));
+        let mut checks = 0;
+        if options.part > 0 {
+            let extent = Extent::SMOKE.part(options.part);
+            for (name, check) in CHECKS {
+                println!("cluster: {name}");
+                check(make, &extent);
+                checks += 1;
+            }
+        }
+        println!(
+            "cluster: {} servers, {:?}: {} cases and {checks} checks passed",
+            options.servers,
+            options.operations,
+            passed.len()
+        );
+    });
+}
