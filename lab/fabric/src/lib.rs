@@ -6,5 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod conformance;
+pub mod figure;
 pub mod latency;
 pub mod store;

@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 use nuthatch_fabric::Fabric;
 use nuthatch_fabric::openshmem::{CannotOpen, OpenShmem, Threads};
 use nuthatch_fabric_lab::conformance::{self, Sizes};
-use nuthatch_fabric_lab::{latency, store};
+use nuthatch_fabric_lab::store::{StoreLatency, Throughput};
+use nuthatch_fabric_lab::{figure, latency, store};
 
 /// Examines the OpenSHMEM of this machine. Started by its launcher, once for each PE.
 #[derive(Parser)]
@@ -39,6 +40,9 @@ enum Command {
         /// Also measure the memcached that listens here (HOST:PORT)
         #[arg(long)]
         memcached: Option<String>,
+        /// Draw the medians: gets into NAME-get.svg, sets into NAME-set.svg
+        #[arg(long, value_name = "NAME")]
+        figure: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -48,6 +52,9 @@ enum Command {
         /// Batches of each client
         #[arg(long, default_value_t = 20_000)]
         rounds: u64,
+        /// Draw the directory's hits into this file
+        #[arg(long, value_name = "FILE")]
+        figure: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -85,14 +92,30 @@ fn main() -> ExitCode {
         Command::Store {
             count,
             memcached,
+            figure,
             json,
         } => with(store::WORDS, Threads::Multiple, |fabric| {
-            measure_store(fabric, count, memcached.as_deref(), json)
+            let found = measure_store(fabric, count, memcached.as_deref(), json)?;
+            match figure.filter(|_| !found.is_empty()) {
+                Some(name) => draw_latencies(&found, &name),
+                None => Ok(()),
+            }
         }),
-        Command::Throughput { rounds, json } => {
+        Command::Throughput {
+            rounds,
+            figure,
+            json,
+        } => {
             let words = CELLS.len() * store::THROUGHPUT_WORDS;
             with(words, Threads::Multiple, |fabric| {
-                measure_throughput(fabric, rounds, json)
+                let found = measure_throughput(fabric, rounds, json)?;
+                match figure.filter(|_| fabric.pe() == 1) {
+                    Some(file) => {
+                        let note = "100,000 keys by Zipf 0.99, one client";
+                        draw(&file, figure::directory(&found, note))
+                    }
+                    None => Ok(()),
+                }
             })
         }
         Command::Latency { count, json } => with(latency::WORDS, Threads::Multiple, |fabric| {
@@ -166,10 +189,10 @@ fn measure_store(
     count: u64,
     memcached: Option<&str>,
     json: bool,
-) -> Result<(), String> {
+) -> Result<Vec<StoreLatency>, String> {
     let found = store::latencies(fabric, count, memcached).map_err(|failed| failed.to_string())?;
     if fabric.pe() != 1 {
-        return Ok(());
+        return Ok(found);
     }
     if json {
         let text = serde_json::to_string_pretty(&found).map_err(|error| error.to_string())?;
@@ -178,7 +201,24 @@ fn measure_store(
         println!("{}", store::HEADING);
         found.iter().for_each(|latency| println!("{latency}"));
     }
-    Ok(())
+    Ok(found)
+}
+
+fn draw_latencies(found: &[StoreLatency], name: &str) -> Result<(), String> {
+    let note = "one request at a time, two PEs on one machine";
+    draw(
+        &format!("{name}-get.svg"),
+        figure::latencies(found, false, note),
+    )?;
+    draw(
+        &format!("{name}-set.svg"),
+        figure::latencies(found, true, note),
+    )
+}
+
+fn draw(file: &str, svg: Result<String, impl ToString>) -> Result<(), String> {
+    let svg = svg.map_err(|error| error.to_string())?;
+    std::fs::write(file, svg).map_err(|error| format!("{file}: {error}"))
 }
 
 /// Gets of a hundred, requests of a batch, entries of the directory.
@@ -194,7 +234,11 @@ const CELLS: [(u32, usize, usize); 9] = [
     (100, 1, 1 << 14),
 ];
 
-fn measure_throughput(fabric: &Arc<OpenShmem>, rounds: u64, json: bool) -> Result<(), String> {
+fn measure_throughput(
+    fabric: &Arc<OpenShmem>,
+    rounds: u64,
+    json: bool,
+) -> Result<Vec<Throughput>, String> {
     let mut all = Vec::new();
     for (gets, batch, directory) in CELLS {
         let rounds = (rounds / batch as u64).max(1);
@@ -202,15 +246,15 @@ fn measure_throughput(fabric: &Arc<OpenShmem>, rounds: u64, json: bool) -> Resul
         all.extend(found.map_err(|failed| failed.to_string())?);
     }
     if fabric.pe() != 1 {
-        return Ok(());
+        return Ok(all);
     }
     if json {
         let text = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
         println!("{text}");
-        return Ok(());
+        return Ok(all);
     }
     println!("gets  batch  directory   clients   of one client/s   directory hits");
-    for one in all {
+    for one in &all {
         println!(
             "{:>3} %{:>7}{:>11}{:>10}{:>18.0}{:>15.1} %",
             one.gets,
@@ -221,5 +265,5 @@ fn measure_throughput(fabric: &Arc<OpenShmem>, rounds: u64, json: bool) -> Resul
             100.0 * one.directory_hits
         );
     }
-    Ok(())
+    Ok(all)
 }
