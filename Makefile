@@ -62,8 +62,8 @@ soak:
 dpdk:
 	@scripts/dpdk.sh $(ARGS)
 
-# The binaries with their manual pages and completions, and the flow cache for C programs. DESTDIR goes in
-# front of PREFIX while files are put there; libraries go to LIBDIR.
+# The binaries with their manual pages and completions, the flow cache for C programs and, where OpenSHMEM is, the
+# distributed store. DESTDIR goes in front of PREFIX while files are put there; libraries go to LIBDIR.
 LIBDIR ?= $(PREFIX)/lib
 where = PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)"
 install:

@@ -1,9 +1,11 @@
 #!/bin/sh
-# Installs what is named, or all of it: install.sh [server] [lab] [flow]
+# Installs what is named, or all of it: install.sh [server] [lab] [flow] [shmem]
 #
 #   server  the binary nuthatch, its manual page, completions and the example file
 #   lab     the binary nuthatch-lab, its manual page and completions
 #   flow    the flow cache for C programs: header, static and shared library, pkg-config file
+#   shmem   the distributed store: the program nuthatch-pe, and header, libraries and pkg-config file for OpenSHMEM
+#           programs in C; of all parts, only where OpenSHMEM is
 #
 # PREFIX (/usr/local), LIBDIR (PREFIX/lib) and DESTDIR in the environment say where: see
 # scripts/installed.sh. PROFILE (release) says how it is built; checks say dev.
@@ -46,29 +48,48 @@ lab() {
     program nuthatch-lab
 }
 
-flow() {
-    cargo rustc --profile "$profile" -p nuthatch-flow-c --lib --crate-type cdylib,staticlib -- \
+# library CRATE FEATURES HEADER STATIC SHARED LINKS PKGCONFIG TEMPLATE: a library for C. It is built as the file that
+# cargo names after the crate, and installed under the names that the others are.
+library() {
+    cargo rustc --profile "$profile" -p "$1" --features "$2" --lib --crate-type cdylib,staticlib -- \
         --print native-static-libs 2>"$made/messages" || { cat "$made/messages" >&2; exit 1; }
     # What the static library needs of the system, as the compiler says.
     private=$(sed -n 's/^note: native-static-libs: //p' "$made/messages" | tail -n 1)
-    install -D -m 644 crates/flow-c/include/nuthatch_flow.h "$header"
-    install -D -m 644 "$built/libnuthatch_flow_c.a" "$static"
-    install -D -m 755 "$built/libnuthatch_flow_c.so" "$shared"
+    lib=$built/lib$(echo "$1" | tr - _)
+    install -D -m 644 "$3" "$destdir$prefix/include/$(basename "$3")"
+    install -D -m 644 "$lib.a" "$4"
+    install -D -m 755 "$lib.so" "$5"
     # Of an archive only what debuggers read: the linker needs all of its symbols.
-    strip --strip-debug "$static"
-    strip --strip-unneeded "$shared"
-    for link in $links; do
-        ln -sf "$(basename "$shared")" "$link"
+    strip --strip-debug "$4"
+    strip --strip-unneeded "$5"
+    for link in $6; do
+        ln -sf "$(basename "$5")" "$link"
     done
-    put "$pkgconfig" sed -e "s|@prefix@|$prefix|; s|@libdir@|$libdir|" \
-        -e "s|@version@|$version|; s|@private@|$private|" dist/nuthatch-flow.pc.in
+    put "$7" sed -e "s|@prefix@|$prefix|; s|@libdir@|$libdir|" \
+        -e "s|@version@|$version|; s|@private@|$private|" "$8"
 }
 
-[ $# -gt 0 ] || set -- server lab flow
+flow() {
+    library nuthatch-flow-c "" crates/flow-c/include/nuthatch_flow.h "$static" "$shared" "$links" "$pkgconfig" \
+        dist/nuthatch-flow.pc.in
+}
+
+shmem() {
+    cargo build --profile "$profile" -p nuthatch-pe --features openshmem
+    install -D -m 755 "$built/nuthatch-pe" "$pe"
+    strip --strip-debug "$pe"
+    library nuthatch-shmem-c openshmem crates/shmem-c/include/nuthatch_shmem.h "$shmem_static" "$shmem_shared" \
+        "$shmem_links" "$shmem_pkgconfig" dist/nuthatch-shmem.pc.in
+}
+
+if [ $# = 0 ]; then
+    set -- server lab flow
+    ! command -v oshcc >/dev/null || set -- "$@" shmem
+fi
 for part in "$@"; do
     case $part in
-        server | lab | flow) $part ;;
-        *) echo "install.sh: no part is called $part: there are server, lab and flow" >&2; exit 2 ;;
+        server | lab | flow | shmem) $part ;;
+        *) echo "install.sh: no part is called $part: there are server, lab, flow and shmem" >&2; exit 2 ;;
     esac
 done
 echo "installed in $destdir$prefix"

@@ -27,3 +27,12 @@ static=$destdir$libdir/libnuthatch_flow.a
 shared=$destdir$libdir/libnuthatch_flow.so.$version
 links="$destdir$libdir/$soname $destdir$libdir/libnuthatch_flow.so"
 pkgconfig=$destdir$libdir/pkgconfig/nuthatch-flow.pc
+
+# The distributed store for OpenSHMEM programs, and its own program: where OpenSHMEM is.
+pe=$binaries/nuthatch-pe
+shmem_soname=libnuthatch_shmem.so.${version%%.*}
+shmem_header=$destdir$prefix/include/nuthatch_shmem.h
+shmem_static=$destdir$libdir/libnuthatch_shmem.a
+shmem_shared=$destdir$libdir/libnuthatch_shmem.so.$version
+shmem_links="$destdir$libdir/$shmem_soname $destdir$libdir/libnuthatch_shmem.so"
+shmem_pkgconfig=$destdir$libdir/pkgconfig/nuthatch-shmem.pc

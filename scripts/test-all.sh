@@ -75,6 +75,7 @@ check setup scripts/setup.sh
     run clients scripts/test-clients.sh >$logs/clients.log
     run c scripts/test-c.sh >$logs/c.log
     run shmem scripts/test-shmem.sh >$logs/shmem.log
+    run cluster scripts/test-cluster.sh >$logs/cluster.log
 } &
 beside=$!
 trap 'kill $beside 2>/dev/null' EXIT
@@ -86,7 +87,7 @@ check rust scripts/test-rust.sh
 check install scripts/test-install.sh
 wait $beside
 trap - EXIT
-for name in loom fuzz dpdk clients c shmem; do
+for name in loom fuzz dpdk clients c shmem cluster; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name

@@ -9,5 +9,6 @@ for program in $programs; do
 done
 # Links are words.
 # shellcheck disable=SC2086
-rm -f "$example" "$header" "$static" "$shared" "$pkgconfig" $links
+rm -f "$example" "$header" "$static" "$shared" "$pkgconfig" $links \
+    "$pe" "$shmem_header" "$shmem_static" "$shmem_shared" "$shmem_pkgconfig" $shmem_links
 echo "removed from $destdir$prefix"

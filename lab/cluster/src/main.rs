@@ -26,7 +26,10 @@ struct Options {
     /// Cases of conformance: those with one of these in their names
     #[arg(long, value_delimiter = ',', default_value = "")]
     cases: Vec<String>,
-    /// The so-manieth part of the random checks that an engine gets; 0: none
+    /// Random checks: those with one of these in their names; see --part
+    #[arg(long, value_delimiter = ',', default_value = "")]
+    checks: Vec<String>,
+    /// The so-manieth part of what an engine gets of random checks; 0: none
     #[arg(long, default_value_t = 20)]
     part: usize,
 }
@@ -115,7 +118,8 @@ fn check<F: Fabric>(rounds: &Rounds<F>, options: &Options) {
         let mut checks = 0;
         if options.part > 0 {
             let extent = Extent::SMOKE.part(options.part);
-            for (name, check) in CHECKS {
+            let wanted = |name: &str| options.checks.iter().any(|part| name.contains(part));
+            for (name, check) in CHECKS.iter().filter(|(name, _)| wanted(name)) {
                 println!("cluster: {name}");
                 check(make, &extent);
                 checks += 1;

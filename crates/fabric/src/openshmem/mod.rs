@@ -444,11 +444,12 @@ pub fn launched() -> Option<usize> {
         .find_map(|name| std::env::var(name).ok()?.parse().ok())
 }
 
-/// Sets what OpenSHMEM looks at when it starts, where the user has not.
+/// Sets what OpenSHMEM looks at when it starts, where the user has not, with a symmetric heap for so many words:
+/// [`OpenShmem::open`] does it by itself, a program that starts OpenSHMEM and then joins does it before.
 ///
 /// # Safety
 /// No other thread looks at the environment meanwhile.
-unsafe fn prepare(words: usize) -> Result<(), NoMemory> {
+pub unsafe fn prepare(words: usize) -> Result<(), NoMemory> {
     let asked = [heap::OPEN_MPI, heap::STANDARD].map(|name| std::env::var(name).ok());
     let [open_mpi, standard] = asked;
     let size = open_mpi

@@ -1,0 +1,413 @@
+//! Stores, as C has them.
+
+use std::ffi::c_int;
+use std::slice;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuthatch_fabric::openshmem::{CannotOpen, OpenShmem, Threads, launched, prepare};
+use nuthatch_shmem::Options;
+
+use crate::status::{Status, catch};
+
+/// How a store is to be: the same on all PEs. Fill it in with nuthatch_shmem_config_default() first.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Config {
+    /// PEs that do nothing but serve: the first so many. 0: every PE serves, in a thread beside the program's.
+    pub servers: usize,
+    /// Bytes of each server. Every PE sets as much of its symmetric memory aside.
+    pub memory: usize,
+    /// Bytes of the largest item: its header, key and value. At most a quarter of the memory.
+    pub item_size_max: usize,
+    /// Entries of each PE's directory of pointers.
+    pub directory: usize,
+    /// 0: a full server refuses instead of evicting.
+    pub evicts: c_int,
+}
+
+/// A PE's part of a store. Threads of the PE may use it at the same time; they take turns.
+pub struct Store(nuthatch_shmem::Store<OpenShmem>);
+
+/// One key of nuthatch_shmem_multi_get().
+#[repr(C)]
+pub struct Item {
+    /// The key's bytes.
+    pub key: *const u8,
+    /// How many they are.
+    pub key_len: usize,
+    /// Where the value goes.
+    pub buffer: *mut u8,
+    /// Bytes that it has.
+    pub capacity: usize,
+    /// Out: bytes of the value, also if they do not fit.
+    pub value_len: usize,
+    /// Out: 1 for a hit, 0 for a miss, NUTHATCH_SHMEM_STATUS_BUFFER_TOO_SMALL.
+    pub found: c_int,
+}
+
+fn options(config: &Config) -> Options {
+    Options {
+        servers: config.servers,
+        memory: config.memory,
+        item_size_max: config.item_size_max,
+        directory: config.directory,
+        evicts: config.evicts != 0,
+    }
+}
+
+/// Says why on standard error.
+fn explained(status: Status, why: &dyn std::fmt::Display) -> Status {
+    eprintln!("nuthatch_shmem: {why}");
+    status
+}
+
+/// A reference to what C points to.
+///
+/// # Safety
+/// NULL, or valid for `'a`.
+unsafe fn borrow<'a, T>(pointer: *const T) -> Result<&'a T, Status> {
+    // SAFETY: the caller's promise.
+    unsafe { pointer.as_ref() }.ok_or(Status::NullPointer)
+}
+
+/// Bytes that C points to. NULL is good for none.
+///
+/// # Safety
+/// NULL, or so many bytes that stay as they are for `'a`.
+unsafe fn bytes<'a>(pointer: *const u8, len: usize) -> Result<&'a [u8], Status> {
+    match (pointer.is_null(), len) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(Status::NullPointer),
+        // SAFETY: the caller's promise.
+        (false, _) => Ok(unsafe { slice::from_raw_parts(pointer, len) }),
+    }
+}
+
+/// How long 0 or more seconds are.
+fn life(seconds: u32) -> Option<Duration> {
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
+}
+
+/// Copies a value to where C wants it: 1, or BUFFER_TOO_SMALL.
+///
+/// # Safety
+/// `buffer` is NULL or has `capacity` bytes.
+unsafe fn lay(value: &[u8], buffer: *mut u8, capacity: usize) -> c_int {
+    if value.len() > capacity || (buffer.is_null() && !value.is_empty()) {
+        return Status::BufferTooSmall as c_int;
+    }
+    if !value.is_empty() {
+        // SAFETY: there is so much room, and nothing of ours is C's buffer.
+        unsafe { buffer.copy_from_nonoverlapping(value.as_ptr(), value.len()) };
+    }
+    1
+}
+
+/// Stores the defaults in `*config`: every PE serves, 64 MiB each, items of up to 1 MiB.
+///
+/// # Safety
+/// `config` is NULL or points to a configuration, which may be uninitialised.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_config_default(config: *mut Config) -> c_int {
+    catch(|| {
+        let options = Options::default();
+        let default = Config {
+            servers: options.servers,
+            memory: options.memory,
+            item_size_max: options.item_size_max,
+            directory: options.directory,
+            evicts: options.evicts.into(),
+        };
+        match config.is_null() {
+            true => Err(Status::NullPointer),
+            false => {
+                // SAFETY: the caller's promise.
+                unsafe { config.write(default) };
+                Ok(0)
+            }
+        }
+    })
+}
+
+/// Sets what OpenSHMEM looks at when it starts, where the user has not: a symmetric heap for this store and for
+/// `more` bytes of the program's, and what Open MPI needs. Call it before shmem_init_thread(); without it, those who start
+/// the program set SHMEM_SYMMETRIC_SIZE (Open MPI 4: SHMEM_SYMMETRIC_HEAP_SIZE) by themselves.
+///
+/// Returns 0 or a negative status.
+///
+/// # Safety
+/// `config` is NULL or points to a configuration. No other thread uses the environment meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_prepare(config: *const Config, more: usize) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let options = options(unsafe { borrow(config) }?);
+        let words = options
+            .symmetric_words(launched().unwrap_or(1))
+            .map_err(|error| explained(Status::Settings, &error))?;
+        // SAFETY: the caller's promise.
+        unsafe { prepare(words + more.div_ceil(8)) }
+            .map_err(|error| explained(Status::NoMemory, &error))?;
+        Ok(0)
+    })
+}
+
+/// Opens a store and stores it in `*store`; NULL if it fails. Collective: all PEs call it, with the same configuration,
+/// after shmem_init_thread(). With config->servers of 0 that must have given SHMEM_THREAD_MULTIPLE.
+///
+/// Returns 0 or a negative status.
+///
+/// # Safety
+/// `config` is NULL or points to a configuration; `store` is NULL or points to a pointer. OpenSHMEM is started, and not
+/// ended before the store is closed. If it was started for fewer threads than any, only one thread of the PE calls this
+/// library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_open(
+    config: *const Config,
+    store: *mut *mut Store,
+) -> c_int {
+    catch(|| {
+        if store.is_null() {
+            return Err(Status::NullPointer);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { store.write(std::ptr::null_mut()) };
+        // SAFETY: the caller's promise.
+        let options = options(unsafe { borrow(config) }?);
+        // SAFETY: the caller's promise.
+        let fabric = unsafe { OpenShmem::join() }.map_err(|error| match error {
+            CannotOpen::Memory(none) => explained(Status::NoMemory, &none),
+            CannotOpen::Library => Status::Defect,
+        })?;
+        if options.servers == 0 && fabric.threads() != Threads::Multiple {
+            return Err(Status::Threads);
+        }
+        let opened = nuthatch_shmem::Store::open(Arc::new(fabric), &options)
+            .map_err(|error| explained(Status::Settings, &error))?;
+        // SAFETY: the caller's promise.
+        unsafe { store.write(Box::into_raw(Box::new(Store(opened)))) };
+        Ok(0)
+    })
+}
+
+/// Returns 1 on a PE that is to call nuthatch_shmem_serve(), 0 on others.
+///
+/// # Safety
+/// `store` is NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_is_server(store: *const Store) -> c_int {
+    // SAFETY: the caller's promise.
+    catch(|| Ok(unsafe { borrow(store) }?.0.is_server().into()))
+}
+
+/// Serves until every client has closed the store. Then close it too.
+///
+/// Returns 0 or a negative status.
+///
+/// # Safety
+/// `store` is NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_serve(store: *const Store) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let store = unsafe { borrow(store) }?;
+        if !store.0.is_server() {
+            return Err(Status::NoServer);
+        }
+        store.0.serve();
+        Ok(0)
+    })
+}
+
+/// Closes a store: collective, and what it held is gone. NULL is closed already.
+///
+/// Returns 0 or a negative status.
+///
+/// # Safety
+/// `store` is NULL or open, and nobody uses it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_close(store: *mut Store) -> c_int {
+    catch(|| {
+        if !store.is_null() {
+            // SAFETY: it was made by `nuthatch_shmem_open`, and the caller gives it up.
+            unsafe { Box::from_raw(store) }.0.close();
+        }
+        Ok(0)
+    })
+}
+
+/// Stores a value, for so many seconds; 0: until it is evicted.
+///
+/// Returns 0 or a negative status.
+///
+/// # Safety
+/// `store` is NULL or open; `key` and `value` are NULL or have so many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_set(
+    store: *const Store,
+    key: *const u8,
+    key_len: usize,
+    value: *const u8,
+    value_len: usize,
+    seconds: u32,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let (store, key, value) = unsafe {
+            (
+                borrow(store)?,
+                bytes(key, key_len)?,
+                bytes(value, value_len)?,
+            )
+        };
+        store.0.set(key, value, life(seconds))?;
+        Ok(0)
+    })
+}
+
+/// The same, unless the key has a value.
+///
+/// Returns 1 if it was stored, 0 if there is a value, or a negative status.
+///
+/// # Safety
+/// As nuthatch_shmem_set().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_add(
+    store: *const Store,
+    key: *const u8,
+    key_len: usize,
+    value: *const u8,
+    value_len: usize,
+    seconds: u32,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let (store, key, value) = unsafe {
+            (
+                borrow(store)?,
+                bytes(key, key_len)?,
+                bytes(value, value_len)?,
+            )
+        };
+        Ok(store.0.add(key, value, life(seconds))?.into())
+    })
+}
+
+/// Copies a key's value to `buffer`, and stores its length in `*value_len`, also if it does not fit.
+///
+/// Returns 1 for a hit, 0 for a miss, or a negative status.
+///
+/// # Safety
+/// `store` is NULL or open; `key` is NULL or has so many bytes; `buffer` is NULL or has `capacity` bytes; `value_len` is
+/// NULL or points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_get(
+    store: *const Store,
+    key: *const u8,
+    key_len: usize,
+    buffer: *mut u8,
+    capacity: usize,
+    value_len: *mut usize,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let (store, key) = unsafe { (borrow(store)?, bytes(key, key_len)?) };
+        let Some(value) = store.0.get(key)? else {
+            return Ok(0);
+        };
+        if !value_len.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { value_len.write(value.len()) };
+        }
+        // SAFETY: the caller's promise.
+        Ok(unsafe { lay(&value, buffer, capacity) })
+    })
+}
+
+/// Gets many keys at once: what can travel together does. Each item tells what became of it.
+///
+/// Returns the number of hits, or a negative status.
+///
+/// # Safety
+/// `store` is NULL or open; `items` is NULL or has `count` items, whose keys and buffers are as for nuthatch_shmem_get().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_multi_get(
+    store: *const Store,
+    items: *mut Item,
+    count: usize,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let store = unsafe { borrow(store) }?;
+        if items.is_null() && count > 0 {
+            return Err(Status::NullPointer);
+        }
+        let items = match count {
+            0 => &mut [],
+            // SAFETY: the caller's promise.
+            _ => unsafe { slice::from_raw_parts_mut(items, count) },
+        };
+        let keys = items.iter().map(|item| {
+            // SAFETY: the caller's promise.
+            unsafe { bytes(item.key, item.key_len) }
+        });
+        let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
+        let mut hits = 0;
+        for (item, value) in items.iter_mut().zip(store.0.multi_get(&keys)?) {
+            let value = value.as_deref();
+            item.value_len = value.map_or(0, <[u8]>::len);
+            // SAFETY: the caller's promise.
+            item.found = value.map_or(0, |value| unsafe { lay(value, item.buffer, item.capacity) });
+            hits += c_int::from(value.is_some());
+        }
+        Ok(hits)
+    })
+}
+
+/// Removes a key.
+///
+/// Returns 1 if it was there, 0 if not, or a negative status.
+///
+/// # Safety
+/// `store` is NULL or open; `key` is NULL or has so many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_delete(
+    store: *const Store,
+    key: *const u8,
+    key_len: usize,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let (store, key) = unsafe { (borrow(store)?, bytes(key, key_len)?) };
+        Ok(store.0.delete(key)?.into())
+    })
+}
+
+/// Adds to the decimal number that a key has as its value, modulo 2^64, and stores the sum in `*number`.
+///
+/// Returns 1, or 0 if the key is not there, or a negative status.
+///
+/// # Safety
+/// `store` is NULL or open; `key` is NULL or has so many bytes; `number` is NULL or points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_incr(
+    store: *const Store,
+    key: *const u8,
+    key_len: usize,
+    by: u64,
+    number: *mut u64,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let (store, key) = unsafe { (borrow(store)?, bytes(key, key_len)?) };
+        let Some(sum) = store.0.incr(key, by)? else {
+            return Ok(0);
+        };
+        if !number.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { number.write(sum) };
+        }
+        Ok(1)
+    })
+}

@@ -1,0 +1,30 @@
+//! The distributed store for programs that are OpenSHMEM programs already: their PEs open it together and share a
+//! cache.
+//!
+//! ```
+//! use std::thread;
+//! use nuthatch_fabric::threads::Network;
+//! use nuthatch_shmem::{Options, Store};
+//!
+//! let options = Options { memory: 4 << 20, item_size_max: 64 << 10, ..Options::default() };
+//! let words = options.symmetric_words(2).unwrap();
+//! // PEs that are threads; with OpenSHMEM: `OpenShmem::open` or `OpenShmem::join`.
+//! thread::scope(|scope| {
+//!     for fabric in Network::free(2, words).ends() {
+//!         let options = &options;
+//!         scope.spawn(move || {
+//!             let store = Store::open(fabric, options).unwrap();
+//!             store.set(b"key", b"value", None).unwrap();
+//!             assert_eq!(store.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+//!             store.close();
+//!         });
+//!     }
+//! });
+//! ```
+
+mod answers;
+mod options;
+mod store;
+
+pub use options::Options;
+pub use store::{Error, Store};

@@ -1,0 +1,70 @@
+//! What a program says when it opens a store. All PEs say the same.
+
+use std::hash::{BuildHasher, RandomState};
+
+use nuthatch_cluster::{Config, ConfigError};
+
+use crate::store::OWN;
+
+/// How a store is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// PEs that do nothing but serve: the first so many. 0: every PE serves, in a thread beside the program's.
+    pub servers: usize,
+    /// Bytes of each server. OpenSHMEM's memory is of one size everywhere: each PE sets as much aside.
+    pub memory: usize,
+    /// Bytes of the largest item: its header, key and value.
+    pub item_size_max: usize,
+    /// False: a full server refuses instead of evicting.
+    pub evicts: bool,
+    /// Entries of each PE's directory of pointers.
+    pub directory: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let config = Config::default();
+        Self {
+            servers: 0,
+            memory: config.memory,
+            item_size_max: config.item_size_max,
+            evicts: config.evicts,
+            directory: config.directory,
+        }
+    }
+}
+
+impl Options {
+    /// Words of symmetric memory that it takes of each of so many PEs.
+    pub fn symmetric_words(&self, pes: usize) -> Result<usize, ConfigError> {
+        Ok(self.config(pes)?.symmetric_words(pes)? + OWN)
+    }
+
+    /// True if every PE serves.
+    pub(crate) fn is_co_located(&self) -> bool {
+        self.servers == 0
+    }
+
+    pub(crate) fn config(&self, pes: usize) -> Result<Config, ConfigError> {
+        let servers = match self.is_co_located() {
+            true => pes,
+            false => self.servers,
+        };
+        if !self.is_co_located() && servers >= pes {
+            return Err(ConfigError::Setting(format!(
+                "{servers} servers of {pes} PEs: at least one PE is to be a client"
+            )));
+        }
+        Ok(Config {
+            servers,
+            memory: self.memory,
+            memory_max: self.memory,
+            item_size_max: self.item_size_max,
+            evicts: self.evicts,
+            sessions: 1,
+            directory: self.directory,
+            seed: RandomState::new().hash_one(servers),
+            ..Config::default()
+        })
+    }
+}

@@ -1,0 +1,94 @@
+#!/bin/sh
+# The distributed store on OpenSHMEM: the checks of every engine, over shared memory, TCP and three hosts, which are network
+# namespaces; a memcached client at the gateways of nuthatch-pe; a C program with the installed library. Says that it is
+# skipped where there is no OpenSHMEM, or no namespaces are to be had.
+set -eu
+cd "$(dirname "$0")/.."
+if ! command -v oshcc >/dev/null || ! command -v oshrun >/dev/null; then
+    echo "cluster: skipped: no OpenSHMEM (oshcc, oshrun) here"
+    echo "counts: 0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+# What only OpenSHMEM compiles counts too.
+features=nuthatch-pe/openshmem,nuthatch-cluster-lab/openshmem,nuthatch-shmem-c/openshmem
+packages="-p nuthatch-pe -p nuthatch-cluster-lab -p nuthatch-shmem -p nuthatch-shmem-c"
+# Words are to be split.
+# shellcheck disable=SC2086
+{
+    cargo clippy $packages --features $features --all-targets -- -D warnings
+    cargo test -p nuthatch-shmem-c --features openshmem
+    cargo build $packages --features $features
+}
+built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
+
+passed=0 failed=0 skipped=0
+# A job that hangs, on any machine, is ended.
+hangs=600
+out=$PWD/target/cluster
+rm -rf "$out"
+mkdir -p "$out"
+log=$out/log
+# expect WHAT PATTERN COMMAND...: it ends without an error and prints the pattern, so many times as COUNT says.
+expect() {
+    what=$1 pattern=$2
+    shift 2
+    if timeout -k 10 $hangs "$@" >"$log" 2>&1 && [ "$(grep -c "$pattern" "$log")" = "${COUNT:-1}" ]; then
+        echo "cluster: $what: $(grep -m 1 "$pattern" "$log")"
+        passed=$((passed + 1))
+    else
+        echo "cluster: $what: failed"
+        cat "$log"
+        failed=$((failed + 1))
+    fi
+}
+
+# Containers run as root; tests have more PEs than the machine has cores.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+job="oshrun --oversubscribe -n"
+check=$built/nuthatch-cluster
+# Cases with much memory are left to the threads' fabric: every step costs a turn of the scheduler here.
+most=read_,store_,remove,delta,expiry,flush,batch
+few=delta,batch,flush
+ends="cases and . checks passed"
+# shellcheck disable=SC2086
+{
+    expect "shared memory, 2 PEs" "$ends" $job 2 "$check" --cases $most --checks increments,growth --part 50
+    expect "shared memory, 4 PEs" "$ends" $job 4 "$check" --servers 2 --operations direct --cases $few \
+        --checks increments,growth --part 50
+    expect "TCP, 2 PEs" "$ends" env UCX_TLS=tcp,self $job 2 "$check" --cases $few --checks growth --part 100
+    expect "TCP, 4 PEs" "$ends" env UCX_TLS=tcp,self $job 4 "$check" --servers 2 --cases flush --part 0
+}
+if scripts/hosts.sh up 3 >"$log" 2>&1; then
+    expect "three hosts" "$ends" scripts/hosts.sh run 3 "$check" --servers 2 --cases flush,delta --part 0
+    scripts/hosts.sh down
+else
+    echo "cluster: three hosts: skipped: no namespaces here: $(tail -n 1 "$log")"
+    skipped=$((skipped + 1))
+fi
+
+# A C program, with the library where a user has it.
+PROFILE=dev PREFIX=/usr DESTDIR="$out/root" scripts/install.sh shmem
+root=$out/root/usr
+export PKG_CONFIG_SYSROOT_DIR="$out/root" PKG_CONFIG_PATH="$root/lib/pkgconfig" LD_LIBRARY_PATH="$root/lib"
+export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
+# Several flags each.
+# shellcheck disable=SC2046,SC2086
+{
+    oshcc -std=c11 -g -O2 -Wall -Wextra -Werror examples/shmem/solver.c $(pkg-config --cflags --libs nuthatch-shmem) \
+        -o "$out/solver"
+    # The same sum on every PE that solves.
+    COUNT=2 expect "a C program, serving beside itself" "sum 277182223," $job 2 "$out/solver"
+    COUNT=3 expect "a C program, one PE serves" "sum 277182223," $job 4 "$out/solver" 1
+    COUNT=2 expect "a C program over TCP" "sum 277182223," env UCX_TLS=tcp,self $job 2 "$out/solver"
+}
+PREFIX=/usr DESTDIR="$out/root" scripts/uninstall.sh
+left=$(find "$out/root" ! -type d)
+if [ -n "$left" ]; then
+    echo "cluster: uninstall leaves: $left"
+    failed=$((failed + 1))
+fi
+
+NUTHATCH_PE=$built/nuthatch-pe timeout -k 10 $hangs .venv/bin/python -m pytest -q -p no:cacheprovider tests/cluster ||
+    failed=$((failed + 1))
+echo "counts: $passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
