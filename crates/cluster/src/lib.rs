@@ -1,5 +1,33 @@
 //! The distributed store: key-value pairs in the symmetric memory of servers, read and written one-sidedly by clients
 //! (SHMEMCache, IPDPS 2017).
+//!
+//! ```text
+//!  session (client PE)                                    server PE
+//!    directory: key -> block                                buckets -> blocks, in pages of size classes
+//!    get, known:     one Get of the block  --------------->   (the server does nothing)
+//!    set, known:     compare-swap, Put, set of the head -->   (nothing)
+//!    anything else:  message in a ring  ------------------>   looks, locks, writes, evicts
+//!                    reply in a ring    <------------------
+//!    control words   <------------- Put -------------------   epoch, expiration bar, flushes, pages that moved
+//! ```
+//!
+//! * `block`, `bucket`, `checksum`, `classes`, `layout`: the bytes
+//! * `ring`, `message`, `control`: what PEs tell each other
+//! * `client`: a session: direct operations first, messages for what is left
+//! * `server`: a shard: the operations, memory, who goes, and how a page changes its class
+//! * [`Member`], [`in_process`]: how a store comes to be; [`Cluster`]: the engine in front of it
+//!
+//! The invariants are numbered where they are kept: `block` (1 to 3, the read-friendly exclusive write), `bucket`, `ring`
+//! (1 to 3), `server::pages` (1 to 3), `server::retire`. docs/cluster.md has the proofs.
+//!
+//! **Where an operation takes effect.** A direct set: when its head is stored. A direct get: at a moment between its reads
+//! of head and tail at which the version was its key's. A miss by a bucket: at a moment while it was read. An active
+//! operation: when the head of the block that it writes is stored, or, where it takes a pair out or refuses,
+//! while it has the block locked.
+//!
+//! **What a dead PE means.** A fabric may answer that a peer is gone (OpenSHMEM never does: it ends the job). Gets of a server
+//! that is gone miss, stores are refused; what a writer that is gone had locked is dropped by its server.
+
 mod block;
 mod bucket;
 mod checksum;
