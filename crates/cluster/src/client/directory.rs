@@ -1,16 +1,19 @@
 //! The pointer directory: where pairs were when they were last read or written (the slides' pointer directory).
 //!
 //! ```text
-//!  a set: three lines
-//!   tags       8 x 32 bits   the hash's bits that did not choose the set
-//!   recencies  8 x 32 bits   31..8 low bits of the epoch  7..0 count
+//!  a set: four lines, of which the last is half used
+//!   hashes     8 x 64 bits
 //!   pointers   8 x 64 bits   63..48 generation of the page  47..0 pointer; 0: free
 //!   tails      8 x 64 bits
+//!   recencies  8 x 32 bits   31..8 low bits of the epoch  7..0 count
 //! ```
 //!
-//! 24 bytes an entry. A lookup reads the first line, and one word of each of the others. (A flow cache's layout would
+//! 32 bytes an entry. A lookup reads the first line, and one word of each of the others. (A flow cache's layout would
 //! do for tag and pointer, but its value is one word, and a writer needs the tail, too: two tables, and two more
 //! lines for each hit.)
+//!
+//! Hashes are whole, not tags: a writer who has the right tail locks the block without another look at its key, so
+//! what was learnt of one key must not be found for another.
 //!
 //! A pointer is a hint: the block it leads to tells whether it is right. Whose recency lies below the expiration bar is
 //! gone, and is the first to be replaced; else who was used longest ago, and of those who was used least.
@@ -37,13 +40,13 @@ pub struct Hint {
 #[repr(align(64))]
 #[derive(Clone)]
 struct Set {
-    tags: [u32; WAYS],
-    recencies: [u32; WAYS],
+    hashes: [u64; WAYS],
     pointers: [u64; WAYS],
     tails: [u64; WAYS],
+    recencies: [u32; WAYS],
 }
 
-const _: () = assert!(size_of::<Set>() == 192);
+const _: () = assert!(size_of::<Set>() == 256);
 
 /// A session's directory.
 pub struct Directory {
@@ -66,10 +69,10 @@ impl Directory {
             entries => entries.div_ceil(WAYS).next_power_of_two(),
         };
         let free = Set {
-            tags: [0; WAYS],
-            recencies: [0; WAYS],
+            hashes: [0; WAYS],
             pointers: [0; WAYS],
             tails: [0; WAYS],
+            recencies: [0; WAYS],
         };
         Self {
             sets: vec![free; sets],
@@ -78,16 +81,16 @@ impl Directory {
     }
 
     #[inline(always)]
-    fn place(&self, hash: u64) -> (usize, u32) {
-        (hash as usize & self.mask, (hash >> 32) as u32)
+    fn set_of(&self, hash: u64) -> usize {
+        hash as usize & self.mask
     }
 
     /// What is known of a key with this hash, and where.
     #[inline]
     pub fn find(&self, hash: u64) -> Option<(At, Hint)> {
-        let (number, tag) = self.place(hash);
+        let number = self.set_of(hash);
         let set = self.sets.get(number)?;
-        let way = (0..WAYS).find(|&way| set.tags[way] == tag && set.pointers[way] != 0)?;
+        let way = (0..WAYS).find(|&way| set.hashes[way] == hash && set.pointers[way] != 0)?;
         let hint = Hint {
             pointer: Pointer::of_word(set.pointers[way]),
             generation: (set.pointers[way] >> 48) as u16,
@@ -126,7 +129,7 @@ impl Directory {
     /// Learns where a key's pair is. `used`: in this epoch, as its block says, too. `bar`: who was last used before it
     /// is gone.
     pub fn learn(&mut self, hash: u64, hint: Hint, epoch: u32, bar: u32, used: bool) {
-        let (number, tag) = self.place(hash);
+        let number = self.set_of(hash);
         if self.sets.is_empty() {
             return;
         }
@@ -134,7 +137,7 @@ impl Directory {
         let set = &mut self.sets[number];
         let way = known.unwrap_or_else(|| Self::victim(set, epoch, bar));
         if known.is_none() {
-            set.tags[way] = tag;
+            set.hashes[way] = hash;
             set.recencies[way] = (epoch.wrapping_sub(1) & EPOCH_MASK) << 8;
         }
         set.pointers[way] = u64::from(hint.generation) << 48 | hint.pointer.word();
@@ -224,5 +227,14 @@ mod tests {
         let mut directory = Directory::new(0);
         directory.learn(hash(1), hint(7), 1, 1, true);
         assert!(directory.find(hash(1)).is_none());
+    }
+
+    #[test]
+    fn hashes_that_differ_in_any_bit_are_of_two_keys() {
+        let mut directory = Directory::new(8);
+        directory.learn(hash(1), hint(7), 1, 1, true);
+        for bit in 0..64 {
+            assert!(directory.find(hash(1) ^ 1 << bit).is_none(), "{bit}");
+        }
     }
 }
