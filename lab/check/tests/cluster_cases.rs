@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nuthatch_check::answer::{Answer, ask_one};
 use nuthatch_cluster::{Config, Operations, in_process};
-use nuthatch_engine::{AnyEngine, Audit, Engine, KeyHasher, Op, Reply, Store, Time};
+use nuthatch_engine::{AnyEngine, Audit, Engine, KeyHasher, Op, Read, Reply, Store, Time};
 
 const NOW: Time = Time(1000);
 
@@ -45,4 +45,33 @@ fn a_pair_is_not_written_over_by_another_key_with_half_its_hash() {
         assert_eq!(read.value(), Some(&text[..]));
     }
     assert_eq!(engine.audit(), Ok(()));
+}
+
+#[test]
+fn a_read_of_a_large_value_tells_of_the_item_what_its_server_knows() {
+    let engine = start(&Config {
+        operations: Operations::Active,
+        ..Config::default()
+    });
+    let mut handle = engine.handle();
+    for (value_len, first) in [(100, NOW), (5000, Time(2 * NOW.0))] {
+        let text = vec![7; value_len];
+        let key = value_len.to_string();
+        let mut ask = |now, op| ask_one(&mut handle, engine.hasher(), now, key.as_bytes(), op);
+        ask(first, Op::Store(Store::set(&text)));
+        // Somebody else's message begins another epoch.
+        let later = Time(first.0 + 160);
+        ask(later, Op::Get);
+        let latest = Time(later.0 + 160);
+        let read = Read {
+            idle: true,
+            ..Read::default()
+        };
+        let answer = ask(latest, Op::Read(read));
+        let item = answer.item().expect("it is there");
+        assert!(item.fetched && item.idle.as_secs() >= 10, "{item:?}");
+        ask(latest, Op::Store(Store::set(&text)));
+        let answer = ask(latest, Op::Get);
+        assert!(!answer.item().expect("it is there").fetched);
+    }
 }

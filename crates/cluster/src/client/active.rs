@@ -6,7 +6,7 @@ use nuthatch_fabric::{Fabric, Gone};
 use super::Client;
 use super::batch::Answer;
 use super::directory::Hint;
-use crate::block::{self, Found, KEY};
+use crate::block::{self, Found, HEAD, KEY, RECENCY, Recency};
 use crate::bucket::Pointer;
 use crate::message::{Ask, Asked, INLINE_MAX, Known, Told};
 
@@ -20,7 +20,7 @@ const READS: u32 = 2;
 pub enum Replied {
     Answered(Answer),
     /// The value is to be read from its block.
-    At(Known),
+    At(nuthatch_engine::Item, Known),
     /// The value is to be read from a copy, which is to be released.
     Copy(nuthatch_engine::Item, Pointer),
 }
@@ -163,7 +163,7 @@ impl<F: Fabric> Client<F> {
                 block::push_bytes(&mut self.wave.words, &[value]);
                 Replied::Answered(Answer::Value { item, at })
             }
-            Told::At(_, known) => Replied::At(known),
+            Told::At(item, known) => Replied::At(item, known),
             Told::Copy(item, pointer) => Replied::Copy(item, pointer),
             Told::Reserved(_) | Told::Done(_) | Told::Text(_) | Told::Words(_) => {
                 unreachable!("a server answers what it was asked")
@@ -188,6 +188,7 @@ impl<F: Fabric> Client<F> {
         now: Time,
         server: usize,
         key: &Key<'_>,
+        item: nuthatch_engine::Item,
         known: Known,
     ) -> Result<Answer, Gone> {
         for _ in 0..READS {
@@ -209,9 +210,15 @@ impl<F: Fabric> Client<F> {
                 && header.is_live(now, self.generation(server, now))
             {
                 let tail = words[len - 1];
+                let was_read = Recency(words[RECENCY]).was_read(words[HEAD]);
                 self.learn(server, key.hash(), Known { tail, ..known }, false);
+                // What the server said of the pair is true of the version that it saw.
+                let item = match tail == known.tail {
+                    true => item,
+                    false => header.item(was_read),
+                };
                 return Ok(Answer::Value {
-                    item: header.item(true),
+                    item,
                     at: start + header.value_at(),
                 });
             }
@@ -225,7 +232,7 @@ impl<F: Fabric> Client<F> {
         match self.judge_reply(server, &request, &words) {
             Replied::Answered(answer) => Ok(answer),
             Replied::Copy(item, pointer) => self.read_copy(now, server, item, pointer),
-            Replied::At(_) => unreachable!("a snapshot is a copy"),
+            Replied::At(..) => unreachable!("a snapshot is a copy"),
         }
     }
 

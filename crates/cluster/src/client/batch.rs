@@ -44,6 +44,8 @@ pub enum Answer {
 pub enum Step {
     ReadBlock {
         pointer: Pointer,
+        /// Of its page, from before the block is read.
+        generation: u16,
         /// The directory led there.
         hinted: bool,
         tries: u32,
@@ -185,6 +187,7 @@ impl<F: Fabric> Client<F> {
         if let Some((_, hint)) = self.hint(server, key.hash()) {
             return Step::ReadBlock {
                 pointer: hint.pointer,
+                generation: hint.generation,
                 hinted: true,
                 tries: 0,
             };
@@ -248,19 +251,21 @@ impl<F: Fabric> Client<F> {
         match fetch.step {
             Step::ReadBlock {
                 pointer,
+                generation,
                 hinted,
                 tries,
             } => {
                 let fetched = Fetched {
                     server,
                     pointer,
+                    generation,
                     start: fetch.start,
                     hinted,
                     tries,
                 };
                 self.judge_block(now, &request.key, read, fetched)
             }
-            _ => self.judge_bucket(&request.key, fetch.start),
+            _ => self.judge_bucket(server, &request.key, fetch.start),
         }
     }
 
@@ -390,7 +395,7 @@ impl<F: Fabric> Client<F> {
         let server = self.wave.servers[index];
         let answer = match replied {
             Replied::Answered(answer) => Ok(answer),
-            Replied::At(known) => self.read_large(now, server, &wave[index].key, known),
+            Replied::At(item, known) => self.read_large(now, server, &wave[index].key, item, known),
             Replied::Copy(item, pointer) => self.read_copy(now, server, item, pointer),
         };
         self.wave.steps[index] = match answer {

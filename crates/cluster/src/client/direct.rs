@@ -152,6 +152,7 @@ impl<F: Fabric> Client<F> {
         let Fetched {
             server,
             pointer,
+            generation,
             start,
             hinted,
             tries,
@@ -166,6 +167,7 @@ impl<F: Fabric> Client<F> {
                 let found = InBlock {
                     server,
                     pointer,
+                    generation,
                     start,
                     header,
                     version,
@@ -178,6 +180,7 @@ impl<F: Fabric> Client<F> {
                 self.counts.torn += 1;
                 Step::ReadBlock {
                     pointer,
+                    generation,
                     hinted,
                     tries: tries + 1,
                 }
@@ -209,6 +212,7 @@ impl<F: Fabric> Client<F> {
         let InBlock {
             server,
             pointer,
+            generation,
             start,
             header,
             version,
@@ -223,7 +227,6 @@ impl<F: Fabric> Client<F> {
             return Step::Ask;
         }
         let item: Item = header.item(recency.was_read(version));
-        let generation = self.page_changes(server, self.layout.page_of(pointer));
         let hint = Hint {
             pointer,
             generation,
@@ -246,11 +249,15 @@ impl<F: Fabric> Client<F> {
     }
 
     /// What a bucket's words, at a place in the wave's words, say of a key.
-    pub(super) fn judge_bucket(&mut self, key: &Key<'_>, start: usize) -> Step {
+    pub(super) fn judge_bucket(&mut self, server: usize, key: &Key<'_>, start: usize) -> Step {
         let words = &self.wave.words[start..start + bucket::WORDS];
         match bucket::lookup(words, key.hash()) {
+            // The generation must not be younger than the pair that will be read: once a page has left its class, no
+            // pair of its is readable until this session is at no block. One looked up behind the read may be of the
+            // page's next class, and the directory would take a stale pointer for a fresh one.
             Lookup::One(pointer) if self.layout.is_block(pointer) => Step::ReadBlock {
                 pointer,
+                generation: self.page_changes(server, self.layout.page_of(pointer)),
                 hinted: false,
                 tries: 0,
             },
@@ -401,6 +408,8 @@ fn load_in_order(theirs: &[AtomicU64], into: &mut [u64]) {
 pub struct Fetched {
     pub server: usize,
     pub pointer: Pointer,
+    /// Of its page, from before the block was read.
+    pub generation: u16,
     /// Where its words are in the wave's.
     pub start: usize,
     /// The directory led there.
@@ -412,6 +421,7 @@ pub struct Fetched {
 struct InBlock {
     server: usize,
     pointer: Pointer,
+    generation: u16,
     start: usize,
     header: Header,
     version: u64,
