@@ -52,6 +52,10 @@ pub const WON: u8 = 2;
 
 const NEVER: u32 = u32::MAX;
 
+/// Generations by which a pair may be ahead of who looks at it. Those that are behind are fewer than all others: the
+/// server's sweep sees to that.
+pub const YOUNGER_MAX: u16 = 1 << 10;
+
 /// Words that so many bytes take.
 #[inline(always)]
 pub const fn words_of(bytes: usize) -> usize {
@@ -195,11 +199,12 @@ impl Header {
         KEY + words_of(self.key_len.into())
     }
 
-    /// True if there is a pair, of this generation, that has not expired.
+    /// True if there is a pair that no flush has reached and that has not expired. A generation that is a little
+    /// younger than this one is of a writer who was told of a flush, or whose clock came to it, before the caller.
     #[inline]
     pub fn is_live(&self, now: Time, generation: u16) -> bool {
         self.key_len != 0
-            && self.generation == generation
+            && self.generation.wrapping_sub(generation) <= YOUNGER_MAX
             && !expiry_of_tick(self.expiry).is_past(now)
     }
 
@@ -349,6 +354,8 @@ mod tests {
         assert_eq!((header.flags, header.cas), (0xdead_beef, 5));
         assert!(header.is_live(Time(98), 7));
         assert!(!header.is_live(Time(99), 7) && !header.is_live(Time(1), 8));
+        // Written by somebody who knows of a flush that this reader has not been told of.
+        assert!(header.is_live(Time(98), 6));
         assert_eq!(judge(&words, b"kez", None), Found::Other);
     }
 

@@ -170,6 +170,11 @@ impl Config {
                 self.item_size_max
             ));
         }
+        if u32::try_from(self.item_size_max).is_err() {
+            return refuse(
+                "an item has fewer than 4 GiB: blocks and messages have 32 bits for its length",
+            );
+        }
         if self.sessions == 0 || pes * self.sessions >= SESSIONS_MAX {
             return refuse(format!(
                 "at least 1 and fewer than {SESSIONS_MAX} sessions in all"

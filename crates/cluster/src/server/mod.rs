@@ -186,6 +186,10 @@ impl<F: Fabric> Server<F> {
             *tries += 1;
             if wait == Wait::Memory && *tries > TRIES {
                 self.shard.counts.out_of_memory += 1;
+                if let Ask::Commit(_, _, _, pointer) = asked.ask {
+                    // As after any other refusal, the block is the session's no more.
+                    self.shard.unpin(pointer, session);
+                }
                 Told::Reply(Reply::OutOfMemory, None).encode(&mut self.reply);
                 self.message = message;
                 return true;
@@ -318,3 +322,128 @@ impl<F: Fabric> Server<F> {
 }
 
 const _: () = assert!(control::WORDS <= LINE);
+
+// A pair may be older by as many flushes as there are in two sweeps.
+const _: () = assert!(2 * (FLUSHES_MAX + 1) < (1 << 16) - block::YOUNGER_MAX as u32);
+
+#[cfg(test)]
+mod tests {
+    use nuthatch_engine::{Key, Op, Request, Store, StoreMode};
+    use nuthatch_fabric::threads::{Network, ThreadsFabric};
+
+    use super::*;
+    use crate::block::Tail;
+    use crate::bucket::Pointer;
+
+    const NOW: Time = Time(1000);
+
+    /// A server of three PEs, whose sessions only their messages are there of.
+    fn server() -> (Arc<Network>, Server<ThreadsFabric>) {
+        let config = Config {
+            memory: 128 << 10,
+            memory_max: 128 << 10,
+            item_size_max: 32 << 10,
+            buckets: Some(8),
+            ..Config::default()
+        };
+        let layout = Layout::new(&config, 3).unwrap();
+        let network = Network::free(3, layout.words());
+        let end = network.ends().swap_remove(0);
+        let server = Server::new(end, layout, &config);
+        (network, server)
+    }
+
+    /// Has a session's message tried once.
+    fn try_once(server: &mut Server<ThreadsFabric>, session: usize, ask: Ask<'_>) -> bool {
+        Asked { now: NOW, ask }.encode(&mut server.message);
+        server.answer(session)
+    }
+
+    fn told(server: &Server<ThreadsFabric>) -> Told<'_> {
+        Told::decode(&server.reply).unwrap()
+    }
+
+    fn set(server: &mut Server<ThreadsFabric>, name: &[u8]) {
+        let key = Key::new(name, &server.shard.hasher);
+        let op = Op::Store(Store::set(b"a value"));
+        assert!(try_once(server, 0, Ask::Op(Request { key, op })));
+        assert!(matches!(told(server), Told::Reply(Reply::Stored(_), _)));
+    }
+
+    fn find(server: &mut Server<ThreadsFabric>, name: &[u8]) -> Pointer {
+        let key = Key::new(name, &server.shard.hasher);
+        let words = Shard::<ThreadsFabric>::key_words(&key);
+        server.shard.find(&key, &words).unwrap()
+    }
+
+    #[test]
+    fn a_commit_that_waits_for_memory_in_vain_gives_its_block_back() {
+        let (_network, mut server) = server();
+        server.shard.pages.limit = 2;
+        let key = Key::new(b"key", &server.shard.hasher);
+        let mut reserved = Vec::new();
+        // All blocks of a page.
+        for _ in 0..3 {
+            assert!(try_once(&mut server, 1, Ask::Reserve(key, 10_000)));
+            let Told::Reserved(pointer) = told(&server) else {
+                panic!("there is room");
+            };
+            reserved.push(pointer);
+        }
+        set(&mut server, b"key");
+        // No memory until the other page has changed its class, which takes longer than anybody waits.
+        let pair = find(&mut server, b"key");
+        let page = server.shard.layout.page_of(pair);
+        assert!(server.shard.retire(page));
+        let store = Store {
+            mode: StoreMode::Append,
+            ..Store::set(b"")
+        };
+        let commit = Ask::Commit(key, store, 10_000, reserved[0]);
+        assert!(!try_once(&mut server, 1, commit));
+        server.sessions[1].tries = TRIES;
+        assert!(try_once(&mut server, 1, commit));
+        assert_eq!(told(&server), Told::Reply(Reply::OutOfMemory, None));
+        assert_eq!(server.shard.pins.len(), 2);
+    }
+
+    #[test]
+    fn two_blocks_of_dead_writers_that_are_met_in_turn_are_recovered() {
+        let (network, mut server) = server();
+        let names = [&b"one"[..], b"other"];
+        for name in names {
+            set(&mut server, name);
+            let pointer = find(&mut server, name);
+            let tail = server.shard.tail(pointer);
+            let locked = Tail::new(tail.version() + 1, 1, true);
+            let last = server.shard.layout.block_words(pointer) - 1;
+            server
+                .shard
+                .word(pointer, last)
+                .store(locked.0, Ordering::Relaxed);
+        }
+        network.stop(1);
+        let mut answered = [false; 2];
+        for _ in 0..1000 {
+            for (index, name) in names.into_iter().enumerate() {
+                let key = Key::new(name, &server.shard.hasher);
+                let ask = Ask::Op(Request { key, op: Op::Get });
+                answered[index] |= try_once(&mut server, 2 * index, ask);
+            }
+        }
+        assert_eq!(answered, [true; 2]);
+        assert_eq!(server.shard.counts.recovered, 2);
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    #[test]
+    fn the_last_epoch_lasts() {
+        let (_network, mut server) = server();
+        server.shard.epoch = u32::MAX - 1;
+        for number in 0..400_u32 {
+            set(&mut server, &number.to_le_bytes());
+        }
+        assert_eq!(server.shard.epoch, u32::MAX);
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+}

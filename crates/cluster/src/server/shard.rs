@@ -41,6 +41,9 @@ const SERVER: usize = SESSIONS_MAX;
 /// How often a block is met with the same tail, not to be locked, before its writer is looked for.
 const PATIENCE: u32 = 64;
 
+/// Blocks beside those that sessions wait for whose writers may come to be looked for.
+const STUCK_MAX: usize = 1024;
+
 /// Epochs whose beginnings are remembered.
 const EPOCHS_KEPT: usize = 4096;
 
@@ -113,7 +116,8 @@ pub struct Shard<F> {
     pub sweep_at: usize,
     /// The highest version that any block had.
     version: u64,
-    stuck: (Pointer, Tail, u32),
+    /// Blocks that could not be locked or read, with the tail that was met, and how often.
+    stuck: HashMap<Pointer, (Tail, u32)>,
     /// Words of a block that is read or made.
     pub scratch: Vec<u64>,
 }
@@ -137,7 +141,7 @@ impl<F: Fabric> Shard<F> {
             pins: HashMap::new(),
             sweep_at: 0,
             version: 0,
-            stuck: (Pointer::default(), Tail(0), 0),
+            stuck: HashMap::new(),
             scratch: Vec::new(),
             config: config.clone(),
             fabric,
@@ -405,16 +409,23 @@ impl<F: Fabric> Shard<F> {
     /// A block cannot be locked, or read. If that stays so, and its writer is gone, the pair is lost.
     #[cold]
     fn suspect(&mut self, pointer: Pointer, tail: Tail) {
-        let (last, last_tail, count) = &mut self.stuck;
-        if (*last, *last_tail) != (pointer, tail) {
-            self.stuck = (pointer, tail, 0);
+        let session = tail.session();
+        if session >= self.layout.all_sessions {
             return;
+        }
+        // Each session waits for one block at most; what more there is was met by the way, and may be forgotten.
+        if self.stuck.len() > STUCK_MAX + self.layout.all_sessions {
+            self.stuck.clear();
+        }
+        let (last, count) = self.stuck.entry(pointer).or_insert((tail, 0));
+        if *last != tail {
+            (*last, *count) = (tail, 0);
         }
         *count += 1;
-        if !count.is_multiple_of(PATIENCE) || tail.session() >= self.layout.all_sessions {
+        if !count.is_multiple_of(PATIENCE) {
             return;
         }
-        let session = tail.session();
+        self.stuck.remove(&pointer);
         let (pe, at) = (self.layout.pe(session), self.layout.busy(session));
         if self.fabric.fetch(pe, at).is_err() {
             self.recover(pointer, tail);
@@ -473,7 +484,7 @@ impl<F: Fabric> Shard<F> {
                 .0
                 .saturating_add(nuthatch_sync::clock::TICKS_PER_SECOND);
         let turned_over = self.made >= (self.counts.items / 16).max(64);
-        if turned_over || old && self.epoch < u32::MAX {
+        if (turned_over || old) && self.epoch < u32::MAX {
             self.epoch += 1;
             self.made = 0;
             self.epochs.push_back(now);
