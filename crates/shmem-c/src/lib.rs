@@ -1,7 +1,7 @@
 //! The C interface of the distributed store. `include/nuthatch_shmem.h` is generated from these functions, and their
 //! documentation is written for readers of the header.
 //!
-//! What C passes is checked before it is used: a NULL pointer becomes a [`Status`](status::Status), and so does a panic,
+//! What C passes is checked before it is used: a NULL pointer becomes a `Status`, and so does a panic,
 //! which never unwinds into C. Without the feature `openshmem` there is nothing here.
 
 #[cfg(feature = "openshmem")]

@@ -4,7 +4,7 @@
 //! the block. A set of a pair that is known, and whose block is of the new value's class, is a compare-swap, a
 //! Put, and a set of the head (read-friendly exclusive write).
 //!
-//! What a read takes effect by, and why no other is missed: [`block`](crate::block), invariants 1 to 3. With equal
+//! What a read takes effect by, and why no other is missed: `block`, invariants 1 to 3. With equal
 //! versions at both ends and the right checksum the words are those of one version, whose head was there when the
 //! head was read, and whose successor had not begun when the tail was read. Whichever of the two was read first, there
 //! is a moment in between at which the version was the key's.
