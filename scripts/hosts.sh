@@ -19,7 +19,11 @@ namespace() { echo "nuthatch-host$1"; }
 link() { echo "nuthatch-h$1"; }
 
 up() {
-    down
+    # There is one set of them on a machine, and others may be using it.
+    if ip link show $bridge >/dev/null 2>&1; then
+        echo "hosts are up already, perhaps for another run; if not: scripts/hosts.sh down" >&2
+        exit 1
+    fi
     ip link add $bridge type bridge
     ip addr add $net.254/24 dev $bridge
     ip link set $bridge up
