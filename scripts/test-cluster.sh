@@ -28,12 +28,21 @@ out=$PWD/target/cluster
 rm -rf "$out"
 mkdir -p "$out"
 log=$out/log
-# expect WHAT PATTERN COMMAND...: it ends without an error and prints the pattern, so many times as COUNT says.
+# printed PATTERN: as often as COUNT says.
+printed() {
+    times=$(grep -c "$1" "$log")
+    case ${COUNT:-1} in
+        any) [ "$times" -gt 0 ] ;;
+        *) [ "$times" = "${COUNT:-1}" ] ;;
+    esac
+}
+# expect WHAT PATTERN COMMAND...: it ends without an error and prints the pattern, so many times as COUNT says (default
+# 1; "any": once or more).
 expect() {
     what=$1 pattern=$2
     shift 2
     began=$(date +%s)
-    if timeout -k 10 $hangs "$@" >"$log" 2>&1 && [ "$(grep -c "$pattern" "$log")" = "${COUNT:-1}" ]; then
+    if timeout -k 10 $hangs "$@" >"$log" 2>&1 && printed "$pattern"; then
         echo "cluster: $what: $(grep -m 1 "$pattern" "$log"), $(($(date +%s) - began)) s"
         passed=$((passed + 1))
     else
@@ -47,20 +56,55 @@ expect() {
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 job="oshrun --oversubscribe -n"
 check=$built/nuthatch-cluster
-# Cases with much memory, and most histories, are left to the threads' fabric: with more PEs than free cores every step
-# costs a turn of the scheduler.
+# Most histories are left to the threads' fabric: with more PEs than free cores every step costs a turn of the scheduler.
 most=store_,delta,flush,batch
+# Memory is filled by two hundred thousand messages: ten seconds where each PE has a core. (How hits keep items takes ten
+# times as many, and is the threads' fabric's.)
+memory=memory_full,memory_sizes,memory_limit
 ends="cases and . checks passed"
 # shellcheck disable=SC2086
 {
     expect "shared memory, 2 PEs" "$ends" $job 2 "$check" --cases $most --part 0
+    expect "shared memory, memory" "$ends" $job 2 "$check" --cases $memory --part 0
     expect "shared memory, 4 PEs" "$ends" $job 4 "$check" --servers 2 --operations direct --cases delta \
         --checks growth --part 300
+    # Several ask at once: one line for ample memory, one for tight.
+    seen="clients at once.*Seen"
+    for how in direct active; do
+        COUNT=2 expect "histories of 3 PEs at once" "$seen" $job 5 "$check" --servers 2 --operations $how --histories 200
+    done
+    COUNT=2 expect "histories over TCP" "$seen" env UCX_TLS=tcp,self $job 4 "$check" --servers 2 \
+        --operations direct --histories 40
     expect "TCP, 2 PEs" "$ends" env UCX_TLS=tcp,self $job 2 "$check" --cases flush --part 0
     expect "TCP, 4 PEs" "$ends" env UCX_TLS=tcp,self $job 4 "$check" --servers 2 --cases flush --part 0
 }
+# cut HOST END: its link, for ten seconds, once others are at work; END is then there.
+cut() {
+    until grep -q "$ends" "$log"; do
+        sleep 0.1
+    done
+    scripts/hosts.sh cut "$1"
+    sleep 10
+    scripts/hosts.sh mend "$1"
+    touch "$2"
+}
 if scripts/hosts.sh up 3 >"$log" 2>&1; then
     expect "three hosts" "$ends" scripts/hosts.sh run 3 "$check" --servers 2 --cases flush --part 0
+    COUNT=2 expect "histories on three hosts" "clients at once.*Seen" scripts/hosts.sh run 3 "$check" --operations direct \
+        --histories 30
+    # The link of a server, and of the PE that asks: all wait, and go on until it is mended; nothing is wrong.
+    for host in 2 3; do
+        end=$out/mended-$host
+        : >"$log"
+        cut $host "$end" &
+        cutter=$!
+        COUNT=any expect "three hosts, a link cut for ten seconds" "$ends" scripts/hosts.sh run 3 "$check" --servers 2 \
+            --cases store_,delta --part 0 --until "$end"
+        # A job that failed leaves it waiting, or the link down.
+        kill $cutter 2>/dev/null || :
+        wait $cutter || :
+        scripts/hosts.sh mend $host
+    done
     scripts/hosts.sh down
 else
     echo "cluster: three hosts: skipped: no namespaces here: $(tail -n 1 "$log")"
@@ -80,8 +124,15 @@ export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
     # The same sum on every PE that solves.
     COUNT=2 expect "a C program, serving beside itself" "sum 277182223," $job 2 "$out/solver"
     COUNT=3 expect "a C program, one PE serves" "sum 277182223," $job 4 "$out/solver" 1
+    # By the name of the file, because the linker prefers the shared library.
+    libs=$(pkg-config --static --libs nuthatch-shmem | sed 's/-lnuthatch_shmem/-l:libnuthatch_shmem.a/')
+    oshcc -std=c11 -g -O2 examples/shmem/solver.c $(pkg-config --cflags nuthatch-shmem) $libs -o "$out/solver-static"
+    ! readelf -d "$out/solver-static" | grep -q "NEEDED.*nuthatch"
+    COUNT=2 expect "a C program with the static library" "sum 277182223," $job 2 "$out/solver-static"
     COUNT=2 expect "a C program over TCP" "sum 277182223," env UCX_TLS=tcp,self $job 2 "$out/solver"
 }
+expect "the manual page" "^.TH nuthatch-pe 1" cat "$root/share/man/man1/nuthatch-pe.1"
+expect "completions" "_nuthatch__pe()" cat "$root/share/bash-completion/completions/nuthatch-pe"
 PREFIX=/usr DESTDIR="$out/root" scripts/uninstall.sh
 left=$(find "$out/root" ! -type d)
 if [ -n "$left" ]; then

@@ -79,10 +79,16 @@ impl Entry {
         Pointer::of_word(self.0)
     }
 
+    /// Its key's tag.
+    #[inline(always)]
+    pub fn tag(self) -> u64 {
+        self.0 >> POINTER_BITS
+    }
+
     /// True if it may be that of a key with this hash.
     #[inline(always)]
     pub fn matches(self, hash: u64) -> bool {
-        self.0 >> POINTER_BITS == split::tag16(hash)
+        self.tag() == split::tag16(hash)
     }
 }
 

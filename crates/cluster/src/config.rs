@@ -20,6 +20,16 @@ pub enum Operations {
     Active,
 }
 
+/// Whose clock says what has expired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clocks {
+    /// The moments that callers give: there is one clock, as in one process, or none that goes by itself.
+    #[default]
+    Callers,
+    /// The first server's: callers' clocks may differ.
+    FirstServers,
+}
+
 /// A cure of the protocol that is left out, so that checks can be seen to need it.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +41,7 @@ pub enum Fault {
     NoChecksum,
     /// Writers lock a block whose head is behind its tail.
     LockBeforeHead,
-    /// A page changes its class though somebody may be at its blocks.
+    /// A page changes its class while sessions may be at its blocks.
     NoQuiescence,
 }
 
@@ -56,6 +66,8 @@ pub struct Config {
     pub buckets: Option<usize>,
     /// Direct or active.
     pub operations: Operations,
+    /// Whose clock decides.
+    pub clocks: Clocks,
     /// Seeds the keys' hash and the checksum: the same on all PEs, and known to nobody else.
     pub seed: u64,
     #[doc(hidden)]
@@ -74,6 +86,7 @@ impl Default for Config {
             directory: 1 << 16,
             buckets: None,
             operations: Operations::Chosen,
+            clocks: Clocks::Callers,
             seed: 0,
             fault: Fault::None,
         }

@@ -4,6 +4,7 @@
 //!  word 0  63..32 epoch               31..0 expiration bar: who was last used before it is gone
 //!       1  63..48 generation  32 set: another generation begins  31..0 at this tick
 //!       2  when the epoch began, in ticks
+//!       3  the tick of the server's clock, if it has one
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,9 @@ use nuthatch_engine::Time;
 use nuthatch_sync::clock::TICKS_PER_SECOND;
 
 /// Words of it.
-pub const WORDS: usize = 3;
+pub const WORDS: usize = 4;
+
+const CLOCK: usize = 3;
 
 /// Flushes: a pair is of a generation, and those of earlier ones are gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +74,8 @@ pub struct Control {
     pub flushes: Flushes,
     /// When the epoch began.
     pub since: Time,
+    /// The present moment by the server's clock; 0 if it has none.
+    pub clock: Time,
 }
 
 /// The longest epoch: a second.
@@ -94,7 +99,15 @@ impl Control {
             u64::from(self.epoch) << 32 | u64::from(self.bar),
             u64::from(self.flushes.generation) << 48 | next,
             self.since.0.into(),
+            self.clock.0.into(),
         ]
+    }
+
+    /// The server's clock alone.
+    #[inline]
+    pub fn read_clock(words: &[AtomicU64]) -> Time {
+        // Relaxed: nothing else is read by it.
+        Time(words[CLOCK].load(Ordering::Relaxed) as u32)
     }
 
     /// Of a client's words.
@@ -111,6 +124,7 @@ impl Control {
                 next: (flushes >> 32 & 1 != 0).then_some(Time(flushes as u32)),
             },
             since: Time(words[2].load(Ordering::Acquire) as u32),
+            clock: Self::read_clock(words),
         }
     }
 }
@@ -144,6 +158,7 @@ mod tests {
                 next: Some(Time(u32::MAX)),
             },
             since: Time(9),
+            clock: Time(11),
         };
         let words = control.words().map(AtomicU64::new);
         assert_eq!(Control::read(&words), control);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nuthatch_engine::Op;
+use nuthatch_engine::counters::Registry;
 use nuthatch_engine::stats::{ClassStats, EngineStats};
 use nuthatch_engine::{
     Audit, Cursor, Engine, Footprint, Handle, Inspect, Key, KeyHasher, Replies, Reply, Request,
@@ -16,7 +17,8 @@ use crate::block;
 use crate::client::Client;
 use crate::config::Config;
 use crate::layout::Layout;
-use crate::stats::{ClientCounts, ClientStats, ServerStats};
+use crate::shift::Moved;
+use crate::stats::{COUNTS, ClientStats, ServerStats};
 
 /// Values that are longer are handed out whole.
 pub const COPY_MAX: usize = 8192;
@@ -31,7 +33,7 @@ pub struct Cluster<F: Fabric> {
     layout: Arc<Layout>,
     config: Config,
     hasher: KeyHasher,
-    counts: Arc<ClientCounts>,
+    counts: Arc<Registry<COUNTS>>,
     reserved: Arc<AtomicUsize>,
     /// What ends when the engine does.
     _keeper: Option<Box<dyn Send + Sync>>,
@@ -43,7 +45,7 @@ impl<F: Fabric> Cluster<F> {
         clients: Vec<Client<F>>,
         layout: Arc<Layout>,
         config: &Config,
-        counts: Arc<ClientCounts>,
+        counts: Arc<Registry<COUNTS>>,
         keeper: Option<Box<dyn Send + Sync>>,
     ) -> Self {
         Self {
@@ -60,10 +62,7 @@ impl<F: Fabric> Cluster<F> {
 
     /// What this PE's sessions counted.
     pub fn client_stats(&self) -> ClientStats {
-        for client in &self.clients {
-            client.lock().settle_counts();
-        }
-        self.counts.read()
+        ClientStats::of(&self.counts.sums_since_reset())
     }
 
     /// What each server tells of itself; a server that is gone tells nothing.
@@ -171,7 +170,9 @@ impl<F: Fabric> Engine for Cluster<F> {
     }
 
     fn flush(&self, now: Time, at: Time) {
-        self.clients[0].lock().flush(now, at);
+        let mut client = self.clients[0].lock();
+        let shift = client.shift(now);
+        client.flush(shift.time(now), shift.time(at));
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
@@ -229,7 +230,13 @@ impl<F: Fabric> Handle for ClusterHandle<F> {
         replies: &mut R,
     ) {
         let mut client = self.engine.clients[self.client].lock();
-        client.execute(now, batch, replies);
+        let shift = client.shift(now);
+        if shift.is_none() {
+            return client.execute(now, batch, replies);
+        }
+        let batch: Vec<_> = batch.iter().map(|request| shift.request(request)).collect();
+        let back = shift.back();
+        client.execute(shift.time(now), &batch, &mut Moved { replies, back });
     }
 
     fn reserve(&mut self, _: Time, key: Key<'_>, value_len: usize) -> Result<Pending, Reply> {
@@ -271,6 +278,7 @@ impl<F: Fabric> Handle for ClusterHandle<F> {
 
     fn maintain(&mut self, now: Time, budget: usize) -> bool {
         let mut client = self.engine.clients[self.client].lock();
+        let now = client.shift(now).time(now);
         client.maintain(now, budget)
     }
 
@@ -282,7 +290,11 @@ impl<F: Fabric> Handle for ClusterHandle<F> {
         visit: &mut dyn FnMut(Visit<'_>),
     ) -> Option<Cursor> {
         let mut client = self.engine.clients[self.client].lock();
-        client.visit(now, from, budget, visit)
+        let shift = client.shift(now);
+        client.visit(shift.time(now), from, budget, &mut |met| {
+            let item = shift.back().item(&met.item);
+            visit(Visit { item, ..met });
+        })
     }
 }
 

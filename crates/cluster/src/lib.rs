@@ -13,6 +13,7 @@
 //!
 //! * `block`, `bucket`, `checksum`, `classes`, `layout`: the bytes
 //! * `ring`, `message`, `control`: what PEs tell each other
+//! * `shift`: whose clock decides
 //! * `client`: a session: direct operations first, messages for what is left
 //! * `server`: a shard: the operations, memory, who goes, and how a page changes its class
 //! * [`Member`], [`in_process`]: how a store comes to be; [`Cluster`]: the engine in front of it
@@ -41,11 +42,12 @@ mod message;
 mod placement;
 mod ring;
 mod server;
+mod shift;
 mod stats;
 mod store;
 
 pub use checksum::Checksum;
-pub use config::{Config, ConfigError, Fault, Operations};
+pub use config::{Clocks, Config, ConfigError, Fault, Operations};
 pub use engine::{Cluster, ClusterHandle, LargeValue, Pending};
 pub use placement::server as server_of;
 pub use server::Server;

@@ -9,8 +9,8 @@
 //!
 //!  reply    0  63..32 words  15..8 marks  7..0 kind
 //!           1  flags, expiry      2  cas      3  63..32 value's bytes  31..0 idle ticks
-//!           4  pointer and, above it, the low bits of its page's generation      5  tail      6  number
-//!           7 ...  the value, in whole words
+//!           4  pointer      5  generation of its page      6  tail      7  number
+//!           8 ...  the value, in whole words
 //! ```
 //!
 //! Every request is answered, in order. A value over [`INLINE_MAX`] does not travel in a message: the session writes it
@@ -33,7 +33,7 @@ pub const INLINE_MAX: usize = 3 << 10;
 
 const PARAMETERS: usize = 5;
 const KEY_AT: usize = 4 + PARAMETERS;
-const REPLY_VALUE_AT: usize = 7;
+const REPLY_VALUE_AT: usize = 8;
 
 /// The longest reply, in words.
 pub const REPLY_MAX: usize = REPLY_VALUE_AT + words_of(INLINE_MAX);
@@ -68,8 +68,8 @@ pub enum Ask<'a> {
     Reset,
     /// Check every invariant.
     Audit,
-    /// The blocks of a bucket that only the server knows, from the so-manieth on.
-    Overflow(usize, usize),
+    /// The entries of a bucket that only the server knows, from this tag on.
+    Overflow(usize, u64),
 }
 
 /// A request as a server reads it.
@@ -353,7 +353,7 @@ impl<'a> Asked<'a> {
             Ask::Audit => (AUDIT, None, b""),
             Ask::Overflow(bucket, from) => {
                 packed.put(*bucket as u64);
-                packed.put(*from as u64);
+                packed.put(*from);
                 (OVERFLOW, None, b"")
             }
         };
@@ -415,7 +415,7 @@ impl<'a> Asked<'a> {
             CLASSES => Ask::Classes,
             RESET => Ask::Reset,
             AUDIT => Ask::Audit,
-            OVERFLOW => Ask::Overflow(packed.word() as usize, packed.word() as usize),
+            OVERFLOW => Ask::Overflow(packed.word() as usize, packed.word()),
             _ => return None,
         };
         Some(Self { now, ask })
@@ -427,8 +427,8 @@ impl<'a> Asked<'a> {
 pub struct Known {
     /// The block.
     pub pointer: Pointer,
-    /// Low bits of how often its page had changed its class.
-    pub generation: u16,
+    /// How often its page had changed its class.
+    pub generation: u64,
     /// Its tail while it is not locked.
     pub tail: u64,
 }
@@ -529,9 +529,8 @@ impl<'a> Told<'a> {
         into.push(u64::from(item.flags) << 32 | u64::from(expiry_to_tick(item.expiry)));
         into.push(item.cas);
         into.push((item.value_len as u64) << 32 | idle_ticks(item.idle));
-        into.push(known.map_or(0, |known| {
-            u64::from(known.generation) << 48 | known.pointer.word()
-        }));
+        into.push(known.map_or(0, |known| known.pointer.word()));
+        into.push(known.map_or(0, |known| known.generation));
         into.push(known.map_or(0, |known| known.tail));
         into.push(number);
         push_bytes(into, &[value]);
@@ -540,7 +539,7 @@ impl<'a> Told<'a> {
     /// Reads a message. `None` if it is none.
     pub fn decode(words: &'a [u64]) -> Option<Self> {
         let head: [u64; REPLY_VALUE_AT] = words.get(..REPLY_VALUE_AT)?.try_into().ok()?;
-        let [first, life, cas, lengths, pointer, tail, number] = head;
+        let [first, life, cas, lengths, pointer, generation, tail, number] = head;
         let has = |mark| first as u32 >> 8 & mark != 0;
         let item = Item {
             flags: (life >> 32) as u32,
@@ -555,7 +554,7 @@ impl<'a> Told<'a> {
         };
         let at = Known {
             pointer: Pointer::of_word(pointer),
-            generation: (pointer >> 48) as u16,
+            generation,
             tail,
         };
         let known = (tail != 0).then_some(at);
@@ -706,7 +705,7 @@ mod tests {
         };
         let known = Known {
             pointer: Pointer::new(4, 99),
-            generation: u16::MAX,
+            generation: u64::MAX,
             tail: 3 << 16,
         };
         let all = [

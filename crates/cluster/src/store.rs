@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use nuthatch_engine::counters::Registry;
 use nuthatch_fabric::Fabric;
 use nuthatch_fabric::threads::{Network, ThreadsFabric};
 
@@ -12,7 +13,7 @@ use crate::config::{Config, ConfigError};
 use crate::engine::Cluster;
 use crate::layout::Layout;
 use crate::server::Server;
-use crate::stats::ClientCounts;
+use crate::stats::COUNTS;
 
 /// A PE's part of a store.
 pub struct Member<F: Fabric> {
@@ -50,21 +51,21 @@ impl<F: Fabric> Member<F> {
         Server::new(Arc::clone(&self.fabric), layout, &self.config)
     }
 
-    fn clients(&self, counts: &Arc<ClientCounts>) -> impl Iterator<Item = Client<F>> {
+    fn clients(&self, counts: &Registry<COUNTS>) -> impl Iterator<Item = Client<F>> {
         (0..self.layout.sessions).map(|number| {
             Client::new(
                 Arc::clone(&self.fabric),
                 Arc::clone(&self.layout),
                 &self.config,
                 number,
-                Arc::clone(counts),
+                counts.register(),
             )
         })
     }
 
     /// The engine through which this PE's threads ask; once a PE.
     pub fn engine(&self) -> Arc<Cluster<F>> {
-        let counts = Arc::new(ClientCounts::default());
+        let counts = Arc::new(Registry::default());
         let clients = self.clients(&counts).collect();
         let layout = Arc::clone(&self.layout);
         Arc::new(Cluster::new(clients, layout, &self.config, counts, None))
@@ -123,7 +124,7 @@ pub fn in_process(
             .map(|opening| opening.join().expect("opening a store does not panic"))
             .collect::<Result<_, _>>()
     })?;
-    let counts = Arc::new(ClientCounts::default());
+    let counts = Arc::new(Registry::default());
     let sessions = members[config.servers..]
         .iter()
         .flat_map(|member| member.clients(&counts))

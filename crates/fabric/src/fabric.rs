@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 /// A place in symmetric memory: the number of a word, the same on every PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -118,7 +119,8 @@ pub trait Fabric: Send + Sync + 'static {
     fn fence(&self);
 
     /// Returns when all that this PE has sent has arrived, and what it asked for is there. An error: something was
-    /// lost with a PE.
+    /// lost with a PE, or with several, of which it names one. It is said at every call from then on, so that every thread
+    /// of this PE hears of it; [`fetch`](Fabric::fetch) tells of each PE whether it is gone.
     fn quiet(&self) -> Result<(), Gone>;
 
     /// Returns when every PE has called it. Collective.
@@ -130,6 +132,10 @@ pub trait Fabric: Send + Sync + 'static {
     /// One turn of a wait for another PE, counted from 0: lets the fabric get on, and gives the core away as the
     /// wait grows long.
     fn pause(&self, turn: u32);
+
+    /// A rest of a PE that nobody has asked for a while: lets the fabric get on, and gives the core away for up to so
+    /// long.
+    fn doze(&self, longest: Duration);
 
     /// Nanoseconds of a clock of this PE's that only rises: to measure by, never to decide what is right.
     fn nanos(&self) -> u64;

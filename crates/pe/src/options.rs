@@ -106,6 +106,7 @@ impl Options {
             evicts: !self.disable_evictions,
             sessions: self.threads.get(),
             directory: self.directory,
+            clocks: cluster::Clocks::FirstServers,
             seed: RandomState::new().hash_one(0x7065_u16),
             ..cluster::Config::default()
         };

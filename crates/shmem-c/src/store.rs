@@ -84,6 +84,20 @@ unsafe fn bytes<'a>(pointer: *const u8, len: usize) -> Result<&'a [u8], Status> 
     }
 }
 
+/// A key and a value that C points to.
+///
+/// # Safety
+/// That of [`bytes`], for both.
+unsafe fn pair<'a>(
+    key: *const u8,
+    key_len: usize,
+    value: *const u8,
+    value_len: usize,
+) -> Result<(&'a [u8], &'a [u8]), Status> {
+    // SAFETY: the caller's promise.
+    Ok(unsafe { (bytes(key, key_len)?, bytes(value, value_len)?) })
+}
+
 /// How long 0 or more seconds are.
 fn life(seconds: u32) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
@@ -254,14 +268,8 @@ pub unsafe extern "C" fn nuthatch_shmem_set(
 ) -> c_int {
     catch(|| {
         // SAFETY: the caller's promise.
-        let (store, key, value) = unsafe {
-            (
-                borrow(store)?,
-                bytes(key, key_len)?,
-                bytes(value, value_len)?,
-            )
-        };
-        store.0.set(key, value, life(seconds))?;
+        let (store, pair) = unsafe { (borrow(store)?, pair(key, key_len, value, value_len)?) };
+        store.0.set(pair.0, pair.1, life(seconds))?;
         Ok(0)
     })
 }
@@ -283,14 +291,8 @@ pub unsafe extern "C" fn nuthatch_shmem_add(
 ) -> c_int {
     catch(|| {
         // SAFETY: the caller's promise.
-        let (store, key, value) = unsafe {
-            (
-                borrow(store)?,
-                bytes(key, key_len)?,
-                bytes(value, value_len)?,
-            )
-        };
-        Ok(store.0.add(key, value, life(seconds))?.into())
+        let (store, pair) = unsafe { (borrow(store)?, pair(key, key_len, value, value_len)?) };
+        Ok(store.0.add(pair.0, pair.1, life(seconds))?.into())
     })
 }
 

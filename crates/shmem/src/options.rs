@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use nuthatch_cluster::{Config, ConfigError};
+use nuthatch_cluster::{Clocks, Config, ConfigError};
 
 use crate::store::OWN;
 
@@ -63,6 +63,7 @@ impl Options {
             evicts: self.evicts,
             sessions: 1,
             directory: self.directory,
+            clocks: Clocks::FirstServers,
             seed: RandomState::new().hash_one(servers),
             ..Config::default()
         })

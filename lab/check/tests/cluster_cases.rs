@@ -1,11 +1,17 @@
 //! Cases of the distributed store that chance seldom meets.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use nuthatch_check::answer::{Answer, ask_one};
-use nuthatch_cluster::{Config, Operations, in_process};
-use nuthatch_engine::{AnyEngine, Audit, Engine, KeyHasher, Op, Read, Reply, Store, Time};
+use nuthatch_cluster::{Clocks, Config, Member, Operations, in_process};
+use nuthatch_engine::{
+    AnyEngine, Audit, Engine, Expiry, Handle, KeyHasher, Op, Read, Reply, Store, Time,
+};
+use nuthatch_fabric::threads::Network;
 
 const NOW: Time = Time(1000);
 
@@ -74,4 +80,70 @@ fn a_read_of_a_large_value_tells_of_the_item_what_its_server_knows() {
         let answer = ask(latest, Op::Get);
         assert!(!answer.item().expect("it is there").fetched);
     }
+}
+
+/// Runs a server whose clock decides, and gives `work` the engines of two clients.
+fn with_one_clock(work: impl FnOnce(&[Arc<AnyEngine>])) {
+    let config = Config {
+        clocks: Clocks::FirstServers,
+        ..Config::default()
+    };
+    let words = config.symmetric_words(3).expect("it can be");
+    let ends = Network::free(3, words).ends();
+    let members: Vec<_> = thread::scope(|scope| {
+        let opening: Vec<_> = (ends.into_iter())
+            .map(|end| scope.spawn(|| Member::open(end, &config).expect("there is memory")))
+            .collect();
+        (opening.into_iter())
+            .map(|opening| opening.join().expect("it opens"))
+            .collect()
+    });
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| members[0].server().run(&done));
+        let engines: Vec<_> = (members[1..].iter())
+            .map(|member| AnyEngine::new(member.engine()))
+            .collect();
+        let worked = catch_unwind(AssertUnwindSafe(|| work(&engines)));
+        done.store(true, Ordering::Relaxed);
+        worked.unwrap_or_else(|panic| resume_unwind(panic));
+    });
+}
+
+#[test]
+fn who_is_ahead_does_not_end_others_pairs() {
+    with_one_clock(|engines| {
+        let [one, other] = engines else {
+            panic!("there are two");
+        };
+        let hasher = one.hasher();
+        // An hour ahead.
+        let (now, ahead) = (Time(1), Time(1 + 3600 * 16));
+        let minute = 60 * 16;
+        let store = Store {
+            expiry: Expiry::At(Time(now.0 + minute)),
+            ..Store::set(b"value")
+        };
+        let (mut handle, mut others) = (one.handle(), other.handle());
+        ask_one(&mut handle, hasher, now, b"key", Op::Store(store));
+        for _ in 0..3 {
+            let read = Op::Read(Read::default());
+            let answer = ask_one(&mut others, hasher, ahead, b"key", read);
+            // What is left of a minute, by the reader's own clock.
+            let Some(Expiry::At(end)) = answer.item().map(|item| item.expiry) else {
+                panic!("it expired by another's clock");
+            };
+            assert!(end > ahead && end.0 <= ahead.0 + minute + 2, "{end:?}");
+            // Its own pairs do not live longer for it, nor others' shorter.
+            let brief = Store {
+                expiry: Expiry::At(Time(ahead.0 + 8)),
+                ..Store::set(b"brief")
+            };
+            ask_one(&mut others, hasher, ahead, b"brief", Op::Store(brief));
+            while (ask_one(&mut handle, hasher, now, b"brief", Op::Get).value()).is_some() {
+                thread::yield_now();
+            }
+            others.maintain(ahead, 1 << 20);
+        }
+    });
 }

@@ -170,24 +170,26 @@ fn histories_are_linearizable_whatever_the_network_does() {
     assert!(all.hits > 0 && all.misses > 0);
 }
 
-/// True if one of the first seeds convicts a store with a fault: its run breaks, or has no end, and the same run without
+/// True if one of some seeds convicts a store with a fault: its run breaks, or has no end, and the same run without
 /// the fault ends well in as many calls.
-fn is_convicted(seeds: u64, fault: Fault) -> bool {
+fn is_convicted(seeds: Range<u64>, fault: Fault) -> bool {
     let ends_well = |seed, fault| {
         let run = || histories(seed, 0..200, fault, CALLS_MAX / 50);
         matches!(catch_unwind(AssertUnwindSafe(run)), Ok(Ok(_)))
     };
-    (0..seeds).any(|seed| !ends_well(seed, fault) && ends_well(seed, Fault::None))
+    let mut seeds = seeds;
+    seeds.any(|seed| !ends_well(seed, fault) && ends_well(seed, Fault::None))
 }
 
 #[test]
 fn equal_versions_alone_do_not_make_a_read_whole() {
-    assert!(is_convicted(2000, Fault::NoChecksum));
+    assert!(is_convicted(0..2000, Fault::NoChecksum));
 }
 
 #[test]
 fn a_lock_taken_before_the_head_is_there_breaks_a_write() {
-    assert!(is_convicted(2000, Fault::LockBeforeHead));
+    // From where one is soon met: a run that has no end takes half a second.
+    assert!(is_convicted(240..2000, Fault::LockBeforeHead));
 }
 
 /// A value that tells whether it is whole: its first byte, as often as that says.

@@ -15,11 +15,11 @@ use nuthatch_program::{Failure, output};
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     /// Engines in process, beside the memory's limit, other crates, or each other
-    Engine(OnEngines),
+    Engine(OnEngines<engine::Options>),
     /// How many items a memory limit holds
     Fill(OnEngine<fill::Options>),
     /// How long sets take in a full memory, with each eviction that the engines have
-    Full(FullMemory),
+    Full(OnEngines<full::Options>),
     /// Load on a server that speaks memcached's protocol or CPServer's
     Server(server::Options),
     /// Servers in turn under the same load
@@ -42,10 +42,10 @@ pub struct OnEngine<O: Args> {
     options: O,
 }
 
-/// The bench of a full memory, and the engines that it runs on.
+/// Options of a bench that compares engines, and those that it runs on.
 #[derive(Debug, Args)]
-pub struct FullMemory {
-    /// The engines, with commas between
+pub struct OnEngines<O: Args> {
+    /// The engines, with commas between; `bench engine` takes several with --working-set only
     #[arg(
         long = "engine",
         value_enum,
@@ -56,24 +56,7 @@ pub struct FullMemory {
     #[command(flatten)]
     tuning: Tuning,
     #[command(flatten)]
-    options: full::Options,
-}
-
-/// The engine bench, and the engines that it runs on.
-#[derive(Debug, Args)]
-pub struct OnEngines {
-    /// The engine; with --working-set also several, with commas between
-    #[arg(
-        long = "engine",
-        value_enum,
-        value_delimiter = ',',
-        default_value = "cuckoo"
-    )]
-    engines: Vec<EngineName>,
-    #[command(flatten)]
-    tuning: Tuning,
-    #[command(flatten)]
-    options: engine::Options,
+    options: O,
 }
 
 impl Bench {
@@ -106,7 +89,7 @@ impl Bench {
     }
 }
 
-impl FullMemory {
+impl OnEngines<full::Options> {
     fn run(self) -> Result<(), Failure> {
         let Self {
             engines,
@@ -140,7 +123,7 @@ impl FullMemory {
     }
 }
 
-impl OnEngines {
+impl OnEngines<engine::Options> {
     fn run(self) -> Result<(), Failure> {
         let checked = self.tuning.check(&self.engines);
         checked.map_err(Failure::Usage)?;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use nuthatch_fabric::{Address, Fabric, Gone, NoMemory};
 
@@ -119,6 +120,10 @@ impl<F: Fabric> Fabric for Arena<F> {
 
     fn pause(&self, turn: u32) {
         self.fabric.pause(turn);
+    }
+
+    fn doze(&self, longest: Duration) {
+        self.fabric.doze(longest);
     }
 
     fn nanos(&self) -> u64 {

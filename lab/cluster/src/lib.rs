@@ -1,11 +1,13 @@
 //! The distributed store on any fabric under the checks of every engine.
 //!
 //! * [`Arena`]: a fabric whose memory is handed out again for each store
+//! * [`histories`]: several PEs ask at once, and what they saw is judged together
 //! * [`rounds`]: one PE makes stores and asks them, the first ones serve
 
 #![forbid(unsafe_code)]
 
 mod arena;
+pub mod histories;
 pub mod rounds;
 
 pub use arena::Arena;

@@ -1,12 +1,14 @@
 //! The program that a launcher starts on each PE: `oshrun -n 4 nuthatch-cluster --servers 2`.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, ValueEnum};
 use nuthatch_check::conformance::Setup;
-use nuthatch_check::suite::{self, Extent};
+use nuthatch_check::suite::{self, Extent as SuiteExtent};
 use nuthatch_cluster::Operations;
+use nuthatch_cluster_lab::histories::{self, Extent};
 use nuthatch_cluster_lab::rounds::{self, Rounds};
 use nuthatch_engine::AnyEngine;
 use nuthatch_fabric::Fabric;
@@ -32,6 +34,15 @@ struct Options {
     /// The so-manieth part of what an engine gets of random checks; 0: none
     #[arg(long, default_value_t = 20)]
     part: usize,
+    /// All of it again and again until there is such a file, and once more then
+    #[arg(long, value_name = "FILE")]
+    until: Option<PathBuf>,
+    /// In place of all that: histories of all PEs that do not serve, at once, of so many rounds
+    #[arg(long, value_name = "ROUNDS")]
+    histories: Option<usize>,
+    /// What the histories follow from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
 }
 
 /// [`Operations`] as typed.
@@ -53,7 +64,7 @@ impl From<How> for Operations {
 }
 
 /// A check of the suite.
-type Check = fn(&dyn Fn(Setup) -> Arc<AnyEngine>, &Extent);
+type Check = fn(&dyn Fn(Setup) -> Arc<AnyEngine>, &SuiteExtent);
 
 /// Those that one driver can do.
 const CHECKS: &[(&str, Check)] = &[
@@ -85,6 +96,15 @@ fn main() -> ExitCode {
         eprintln!("nuthatch-cluster: --servers: at least 1, and fewer than the {pes} PEs");
         return ExitCode::from(2);
     }
+    if let Some(rounds) = options.histories {
+        return match histories(rounds, &options, pes) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("nuthatch-cluster: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     // SAFETY: the only thread there is, and the only place that starts OpenSHMEM.
     let opened = unsafe { OpenShmem::open(rounds::words(options.servers, pes)) };
     match opened
@@ -105,6 +125,28 @@ fn main() -> ExitCode {
     }
 }
 
+/// Several PEs ask at once.
+fn histories(rounds: usize, options: &Options, pes: usize) -> Result<(), String> {
+    let extent = Extent {
+        rounds,
+        servers: options.servers,
+        operations: options.operations.into(),
+        seed: options.seed,
+    };
+    let words = histories::words(extent, pes).map_err(|error| error.to_string())?;
+    // SAFETY: the only thread there is, and the only place that starts OpenSHMEM.
+    let fabric = unsafe { OpenShmem::open(words) }.map_err(|error| error.to_string())?;
+    for seen in histories::run(&Arc::new(fabric), extent)? {
+        println!(
+            "cluster: {} servers, {} clients at once, {:?}: {seen:?}",
+            options.servers,
+            pes - options.servers,
+            options.operations
+        );
+    }
+    Ok(())
+}
+
 /// A check that fails panics, and that ends the job.
 fn check<F: Fabric>(rounds: &Rounds<F>, options: &Options) {
     if !rounds.is_driver() {
@@ -112,24 +154,39 @@ fn check<F: Fabric>(rounds: &Rounds<F>, options: &Options) {
         return;
     }
     rounds.drive(|make| {
-        let cases: Vec<_> = options.cases.iter().map(String::as_str).collect();
-        let (passed, failed) = nuthatch_check::conformance::judge(&cases, make);
-        assert!(failed.is_empty(), "cases failed: {}", failed.join(", "));
-        let mut checks = 0;
-        if options.part > 0 {
-            let extent = Extent::SMOKE.part(options.part);
-            let wanted = |name: &str| options.checks.iter().any(|part| name.contains(part));
-            for (name, check) in CHECKS.iter().filter(|(name, _)| wanted(name)) {
-                println!("cluster: {name}");
-                check(make, &extent);
-                checks += 1;
+        if let Some(end) = options.until.as_deref() {
+            while !is_there(end) {
+                once(make, options);
             }
         }
-        println!(
-            "cluster: {} servers, {:?}: {} cases and {checks} checks passed",
-            options.servers,
-            options.operations,
-            passed.len()
-        );
+        once(make, options);
     });
+}
+
+/// That it is missing is no error.
+fn is_there(file: &Path) -> bool {
+    file.try_exists().expect("the end's file can be looked for")
+}
+
+/// The cases and checks that were asked for.
+fn once(make: &dyn Fn(Setup) -> Arc<AnyEngine>, options: &Options) {
+    let cases: Vec<_> = options.cases.iter().map(String::as_str).collect();
+    let (passed, failed) = nuthatch_check::conformance::judge(&cases, make);
+    assert!(failed.is_empty(), "cases failed: {}", failed.join(", "));
+    let mut checks = 0;
+    if options.part > 0 {
+        let extent = SuiteExtent::SMOKE.part(options.part);
+        let wanted = |name: &str| options.checks.iter().any(|part| name.contains(part));
+        for (name, check) in CHECKS.iter().filter(|(name, _)| wanted(name)) {
+            println!("cluster: {name}");
+            check(make, &extent);
+            checks += 1;
+        }
+    }
+    println!(
+        "cluster: {} servers, {:?}: {} cases and {checks} checks passed",
+        options.servers,
+        options.operations,
+        passed.len()
+    );
 }

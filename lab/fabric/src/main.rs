@@ -8,7 +8,7 @@ use nuthatch_fabric::Fabric;
 use nuthatch_fabric::openshmem::{CannotOpen, OpenShmem, Threads};
 use nuthatch_fabric_lab::conformance::{self, Sizes};
 use nuthatch_fabric_lab::store::{StoreLatency, Throughput};
-use nuthatch_fabric_lab::{figure, latency, store};
+use nuthatch_fabric_lab::{figure, idle, latency, store};
 
 /// Examines the OpenSHMEM of this machine. Started by its launcher, once for each PE.
 #[derive(Parser)]
@@ -55,6 +55,15 @@ enum Command {
         /// Draw the directory's hits into this file
         #[arg(long, value_name = "FILE")]
         figure: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Measures what a server costs that is seldom asked, and how long who asks it waits
+    Idle {
+        /// Gets for each pause, or two seconds
+        #[arg(long, default_value_t = 20_000)]
+        count: u64,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -116,6 +125,12 @@ fn main() -> ExitCode {
                     }
                     None => Ok(()),
                 }
+            })
+        }
+        Command::Idle { count, json } => {
+            let words = idle::PAUSES.len() * store::THROUGHPUT_WORDS;
+            with(words, Threads::Multiple, |fabric| {
+                measure_idle(fabric, count, json)
             })
         }
         Command::Latency { count, json } => with(latency::WORDS, Threads::Multiple, |fabric| {
@@ -202,6 +217,25 @@ fn measure_store(
         found.iter().for_each(|latency| println!("{latency}"));
     }
     Ok(found)
+}
+
+fn measure_idle(fabric: &Arc<OpenShmem>, count: u64, json: bool) -> Result<(), String> {
+    let mut all = Vec::new();
+    for pause in idle::PAUSES {
+        let found = idle::measure(fabric, pause, count).map_err(|failed| failed.to_string())?;
+        all.extend(found);
+    }
+    if fabric.pe() != 1 {
+        return Ok(());
+    }
+    if json {
+        let text = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
+        println!("{text}");
+    } else {
+        println!("{}", idle::HEADING);
+        all.iter().for_each(|one| println!("{one}"));
+    }
+    Ok(())
 }
 
 fn draw_latencies(found: &[StoreLatency], name: &str) -> Result<(), String> {

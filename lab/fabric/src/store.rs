@@ -22,7 +22,7 @@ use serde::Serialize;
 /// Bytes of the values.
 pub const BYTES: [usize; 6] = [32, 128, 512, 1024, 4096, 16_384];
 
-const NOW: Time = Time(1);
+pub(crate) const NOW: Time = Time(1);
 
 /// Bytes of a server.
 const MEMORY: usize = 64 << 20;
@@ -161,13 +161,13 @@ impl From<std::io::Error> for Failed {
 }
 
 /// Takes replies: the last value's length and nothing else.
-struct Sink {
+pub(crate) struct Sink {
     value: Vec<MaybeUninit<u8>>,
     hits: usize,
 }
 
 impl Sink {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             value: vec![MaybeUninit::new(0); 1 << 20],
             hits: 0,
@@ -198,7 +198,7 @@ impl<V> Replies<V> for Sink {
     }
 }
 
-fn config(operations: Operations, directory: usize) -> Config {
+pub(crate) fn config(operations: Operations, directory: usize) -> Config {
     Config {
         servers: 1,
         memory: MEMORY,
@@ -216,7 +216,7 @@ const RAW: usize = 4096;
 pub const WORDS: usize = 4 * (MEMORY / 8 + (2 << 20));
 
 /// A store on the fabric; the first PE serves while `work` runs on the others. Collective.
-fn with_store<F: Fabric, T>(
+pub(crate) fn with_store<F: Fabric, T>(
     fabric: &Arc<F>,
     config: &Config,
     work: impl FnOnce(&Arc<Cluster<F>>, usize) -> Result<T, Failed>,

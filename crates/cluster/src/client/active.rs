@@ -9,6 +9,7 @@ use super::directory::Hint;
 use crate::block::{self, Found, HEAD, KEY, RECENCY, Recency};
 use crate::bucket::Pointer;
 use crate::message::{Ask, Asked, INLINE_MAX, Known, Told};
+use crate::stats::Count;
 
 /// Turns of a wait after which a server is looked for.
 const TURNS: u32 = 4096;
@@ -59,7 +60,7 @@ impl<F: Fabric> Client<F> {
         channel.sender.stage(&*self.fabric, &message);
         channel.waiting.push_back(request);
         self.message = message;
-        self.counts.active += 1;
+        self.count(Count::Active);
         Ok(())
     }
 
@@ -83,7 +84,7 @@ impl<F: Fabric> Client<F> {
         Ok(())
     }
 
-    fn wait_a_turn(&mut self, server: usize, turn: u32) -> Result<(), Gone> {
+    pub(super) fn wait_a_turn(&mut self, server: usize, turn: u32) -> Result<(), Gone> {
         self.fabric.pause(turn);
         if turn % TURNS == TURNS - 1 {
             self.fabric.fetch(server, self.busy_at())?;
@@ -118,6 +119,16 @@ impl<F: Fabric> Client<F> {
     pub(super) fn lose(&mut self, server: usize) {
         self.channels[server].gone = true;
         self.channels[server].waiting.clear();
+    }
+
+    /// Something was lost: with which servers is for each of them to tell.
+    #[cold]
+    pub(super) fn lose_those_gone(&mut self) {
+        for server in 0..self.channels.len() {
+            if self.fabric.fetch(server, self.layout.bucket(0)).is_err() {
+                self.lose(server);
+            }
+        }
     }
 
     /// One message and its reply.

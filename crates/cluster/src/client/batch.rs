@@ -12,6 +12,7 @@ use crate::bucket::{self, Pointer};
 use crate::engine::{COPY_MAX, LargeValue};
 use crate::message::{Ask, Asked};
 use crate::placement;
+use crate::stats::Count;
 
 /// Requests of a wave.
 const WAVE: usize = 64;
@@ -45,7 +46,7 @@ pub enum Step {
     ReadBlock {
         pointer: Pointer,
         /// Of its page, from before the block is read.
-        generation: u16,
+        generation: u64,
         /// The directory led there.
         hinted: bool,
         tries: u32,
@@ -78,7 +79,7 @@ impl<F: Fabric> Client<F> {
         if let [Request { key, op: Op::Get }] = batch
             && self.get_known(now, key, replies)
         {
-            return self.count_batch();
+            return;
         }
         let mut done = 0;
         while done < batch.len() {
@@ -90,7 +91,6 @@ impl<F: Fabric> Client<F> {
             }
             done += len;
         }
-        self.count_batch();
     }
 
     /// A get alone whose block is known, in one Get: what a directory is for, without a wave's lists. False if it comes
@@ -114,8 +114,8 @@ impl<F: Fabric> Client<F> {
         let Some((item, header, len)) = found else {
             return false;
         };
-        self.counts.direct_gets += 1;
-        self.counts.directory_hits += 1;
+        self.count(Count::DirectGets);
+        self.count(Count::DirectoryHits);
         let value = block::value_bytes(&self.block[..len], &header);
         if value.len() > COPY_MAX {
             replies.large(0, &item, LargeValue::new(value));
@@ -171,8 +171,8 @@ impl<F: Fabric> Client<F> {
             self.wave.steps[index] = step;
         }
         self.read_until_done(now, wave);
-        if wrote && let Err(Gone { pe }) = self.fabric.quiet() {
-            self.lose(pe);
+        if wrote && self.fabric.quiet().is_err() {
+            self.lose_those_gone();
         }
         self.exit();
     }
@@ -192,7 +192,7 @@ impl<F: Fabric> Client<F> {
                 tries: 0,
             };
         }
-        self.counts.directory_misses += 1;
+        self.count(Count::DirectoryMisses);
         match self.channels[server].selector.reads_buckets() {
             true => Step::ReadBucket,
             false => Step::Ask,
@@ -321,8 +321,9 @@ impl<F: Fabric> Client<F> {
         if fetches.iter().all(|fetch| fetch.landing.is_none()) {
             return;
         }
-        if let Err(Gone { pe }) = self.fabric.quiet() {
-            self.lose(pe);
+        if self.fabric.quiet().is_err() {
+            // What was to land may be from before.
+            self.lose_those_gone();
         }
         for fetch in fetches {
             let Some(landed) = fetch.landing else {
@@ -442,6 +443,25 @@ impl<F: Fabric> Client<F> {
                 replies.commit(index);
             }
         }
+    }
+}
+
+#[cfg(test)]
+impl<F: Fabric> Client<F> {
+    /// Begins to read the buckets of a wave's keys.
+    pub(super) fn begin_reads(&mut self, wave: &[Request<'_>]) {
+        for request in wave {
+            let server = placement::server(request.key.hash(), self.layout.servers);
+            self.wave.servers.push(server);
+            self.wave.steps.push(Step::ReadBucket);
+        }
+        self.start_fetches(wave);
+    }
+
+    /// Waits for what was begun.
+    pub(super) fn end_reads(&mut self) {
+        let fetches = std::mem::take(&mut self.wave.fetches);
+        self.land(&fetches);
     }
 }
 

@@ -25,6 +25,7 @@ use crate::bucket::{self, Lookup, Pointer};
 use crate::checksum::Checksum;
 use crate::config::Fault;
 use crate::control::Control;
+use crate::stats::Count;
 
 /// How often a block is read again when a writer was at it, before the server is asked.
 const READS: u32 = 3;
@@ -61,7 +62,7 @@ impl<F: Fabric> Client<F> {
         let page = self.layout.page_of(hint.pointer);
         if self.page_changes(server, page) != hint.generation {
             self.directory.forget(at);
-            self.counts.stale_pointers += 1;
+            self.count(Count::StalePointers);
             return None;
         }
         Some((at, hint))
@@ -103,7 +104,6 @@ impl<F: Fabric> Client<F> {
         if !header.is_live(now, control.flushes.at(now)) {
             return None;
         }
-        let words = &self.block[..len];
         let (version, recency, tail) = (words[HEAD], Recency(words[RECENCY]), words[len - 1]);
         let item = header.item(recency.was_read(version));
         self.directory.touch(at, control.epoch);
@@ -134,7 +134,7 @@ impl<F: Fabric> Client<F> {
         version: u64,
         epoch: u32,
     ) {
-        self.counts.recency_swaps += 1;
+        self.count(Count::RecencySwaps);
         let new = Recency::new(epoch, version, true);
         let at = self.layout.block(pointer).plus(RECENCY);
         // Lost against another reader, or with the server: the recency is a hint.
@@ -177,7 +177,7 @@ impl<F: Fabric> Client<F> {
                 self.accept(now, key, read, found, hinted)
             }
             Found::Torn if tries < READS => {
-                self.counts.torn += 1;
+                self.count(Count::Torn);
                 Step::ReadBlock {
                     pointer,
                     generation,
@@ -189,7 +189,7 @@ impl<F: Fabric> Client<F> {
             Found::Other if hinted => {
                 // The pair has gone from here. Where to is another Get, or a message.
                 self.directory.forget_key(key.hash());
-                self.counts.stale_pointers += 1;
+                self.count(Count::StalePointers);
                 match self.channels[server].selector.reads_buckets() {
                     true => Step::ReadBucket,
                     false => Step::Ask,
@@ -237,8 +237,10 @@ impl<F: Fabric> Client<F> {
         if read.bump && !(item.fetched && recency.epoch() == control.epoch) {
             self.mark_used(server, pointer, recency, version, control.epoch);
         }
-        self.counts.direct_gets += 1;
-        self.counts.directory_hits += u64::from(hinted);
+        self.count(Count::DirectGets);
+        if hinted {
+            self.count(Count::DirectoryHits);
+        }
         Step::Answered(match nuthatch_engine::semantics::wants_value(read, &item) {
             true => Answer::Value {
                 item,
@@ -262,7 +264,7 @@ impl<F: Fabric> Client<F> {
                 tries: 0,
             },
             Lookup::Miss => {
-                self.counts.direct_misses += 1;
+                self.count(Count::DirectMisses);
                 Step::Answered(Answer::Done(Reply::Miss))
             }
             Lookup::One(_) | Lookup::Unclear => Step::Ask,
@@ -318,16 +320,17 @@ impl<F: Fabric> Client<F> {
         let put = self.fabric.put(server, first.plus(CHECK), &content);
         self.block = content;
         put?;
-        // Invariant 2: the head lies behind the content and the unlock.
-        self.fabric.fence();
-        self.fabric.set(server, first.plus(HEAD), version)?;
-        self.directory.set_tail(at, tail);
         let epoch = self.control(server).epoch;
         if self.directory.touch(at, epoch) {
             let recency = Recency::new(epoch, version, false);
             self.fabric.set(server, first.plus(RECENCY), recency.0)?;
         }
-        self.counts.direct_sets += 1;
+        // Invariant 2: the head lies behind the content and the unlock. It is the last word: of a block whose head has
+        // arrived nothing is under way, also if this PE is gone then.
+        self.fabric.fence();
+        self.fabric.set(server, first.plus(HEAD), version)?;
+        self.directory.set_tail(at, tail);
+        self.count(Count::DirectSets);
         Ok(Some(Reply::Stored(header.item(false))))
     }
 
@@ -370,7 +373,7 @@ impl<F: Fabric> Client<F> {
             match judged {
                 Found::Pair(_) => {}
                 Found::Torn => {
-                    self.counts.torn += 1;
+                    self.count(Count::Torn);
                     if self.config.fault == Fault::LockBeforeHead {
                         continue;
                     }
@@ -378,7 +381,7 @@ impl<F: Fabric> Client<F> {
                 }
                 Found::Other => {
                     self.directory.forget(at);
-                    self.counts.stale_pointers += 1;
+                    self.count(Count::StalePointers);
                     return Ok(None);
                 }
             }
@@ -409,7 +412,7 @@ pub struct Fetched {
     pub server: usize,
     pub pointer: Pointer,
     /// Of its page, from before the block was read.
-    pub generation: u16,
+    pub generation: u64,
     /// Where its words are in the wave's.
     pub start: usize,
     /// The directory led there.
@@ -421,7 +424,7 @@ pub struct Fetched {
 struct InBlock {
     server: usize,
     pointer: Pointer,
-    generation: u16,
+    generation: u64,
     start: usize,
     header: Header,
     version: u64,

@@ -1,11 +1,12 @@
 //! The pointer directory: where pairs were when they were last read or written (the slides' pointer directory).
 //!
 //! ```text
-//!  a set: four lines, of which the last is half used
-//!   hashes     8 x 64 bits
-//!   pointers   8 x 64 bits   63..48 generation of the page  47..0 pointer; 0: free
-//!   tails      8 x 64 bits
-//!   recencies  8 x 32 bits   31..8 low bits of the epoch  7..0 count
+//!  a set: four lines
+//!   hashes       8 x 64 bits
+//!   pointers     8 x 64 bits   63..48 generation of the page, upper bits  47..0 pointer; 0: free
+//!   tails        8 x 64 bits
+//!   recencies    8 x 32 bits   31..8 low bits of the epoch  7..0 count
+//!   generations  8 x 32 bits   generation of the page, lower bits
 //! ```
 //!
 //! 32 bytes an entry. A lookup reads the first line, and one word of each of the others. (A flow cache's layout would
@@ -14,6 +15,9 @@
 //!
 //! Hashes are whole, not tags: a writer who has the right tail locks the block without another look at its key, so
 //! what was learnt of one key must not be found for another.
+//!
+//! A generation has 48 bits: at a page's change every ten microseconds, which is less than one takes, it comes round
+//! after 89 years.
 //!
 //! A pointer is a hint: the block it leads to tells whether it is right. Whose recency lies below the expiration bar is
 //! gone, and is the first to be replaced; else who was used longest ago, and of those who was used least.
@@ -31,8 +35,8 @@ const COUNT_MAX: u32 = 255;
 pub struct Hint {
     /// The block.
     pub pointer: Pointer,
-    /// Low bits of how often its page had changed its class.
-    pub generation: u16,
+    /// How often its page had changed its class.
+    pub generation: u64,
     /// Its tail.
     pub tail: u64,
 }
@@ -44,6 +48,7 @@ struct Set {
     pointers: [u64; WAYS],
     tails: [u64; WAYS],
     recencies: [u32; WAYS],
+    generations: [u32; WAYS],
 }
 
 const _: () = assert!(size_of::<Set>() == 256);
@@ -73,6 +78,7 @@ impl Directory {
             pointers: [0; WAYS],
             tails: [0; WAYS],
             recencies: [0; WAYS],
+            generations: [0; WAYS],
         };
         Self {
             sets: vec![free; sets],
@@ -93,7 +99,7 @@ impl Directory {
         let way = (0..WAYS).find(|&way| set.hashes[way] == hash && set.pointers[way] != 0)?;
         let hint = Hint {
             pointer: Pointer::of_word(set.pointers[way]),
-            generation: (set.pointers[way] >> 48) as u16,
+            generation: set.pointers[way] >> 48 << 32 | u64::from(set.generations[way]),
             tail: set.tails[way],
         };
         Some((At { set: number, way }, hint))
@@ -135,34 +141,44 @@ impl Directory {
         }
         let known = self.find(hash).map(|(at, _)| at.way);
         let set = &mut self.sets[number];
-        let way = known.unwrap_or_else(|| Self::victim(set, epoch, bar));
+        let way = known.unwrap_or_else(|| Self::victim(set, hash, epoch, bar));
         if known.is_none() {
             set.hashes[way] = hash;
             set.recencies[way] = (epoch.wrapping_sub(1) & EPOCH_MASK) << 8;
         }
-        set.pointers[way] = u64::from(hint.generation) << 48 | hint.pointer.word();
+        // The upper 16 bits of 48.
+        set.pointers[way] = hint.generation >> 32 << 48 | hint.pointer.word();
+        set.generations[way] = hint.generation as u32;
         set.tails[way] = hint.tail;
         if used {
             self.touch(At { set: number, way }, epoch);
         }
     }
 
-    /// Who is replaced in a set.
-    fn victim(set: &Set, epoch: u32, bar: u32) -> usize {
+    /// Who is replaced in a set. Of equals any, as the newcomer's hash has it: if it were always the first one, newcomers
+    /// would push each other out, and who came once in this epoch would stay.
+    fn victim(set: &Set, hash: u64, epoch: u32, bar: u32) -> usize {
+        let any = (hash >> 40) as usize % WAYS;
         let rank = |&way: &usize| {
-            if set.pointers[way] == 0 {
-                return (0, 0);
-            }
-            // Epochs back, so that low bits suffice.
-            let age = epoch.wrapping_sub(set.recencies[way] >> 8) & EPOCH_MASK;
-            let gone = age > epoch.saturating_sub(bar);
-            let count = set.recencies[way] & 0xff;
-            match gone {
-                true => (1, 0),
-                false => (2 + u64::from(EPOCH_MASK - age), count),
-            }
+            let (age, count) = Self::rank(set, way, epoch, bar);
+            (age, count, way ^ any)
         };
         (0..WAYS).min_by_key(rank).unwrap_or(0)
+    }
+
+    /// How soon a way is replaced: the least goes first.
+    fn rank(set: &Set, way: usize, epoch: u32, bar: u32) -> (u64, u32) {
+        if set.pointers[way] == 0 {
+            return (0, 0);
+        }
+        // Epochs back, so that low bits suffice.
+        let age = epoch.wrapping_sub(set.recencies[way] >> 8) & EPOCH_MASK;
+        let gone = age > epoch.saturating_sub(bar);
+        let count = set.recencies[way] & 0xff;
+        match gone {
+            true => (1, 0),
+            false => (2 + u64::from(EPOCH_MASK - age), count),
+        }
     }
 }
 
@@ -220,6 +236,31 @@ mod tests {
         let left = [8, 9].map(|number| directory.find(hash(number)).is_some());
         assert_eq!(left.iter().filter(|&&is| is).count(), 1);
         assert!((2..8).all(|number| directory.find(hash(number)).is_some()));
+    }
+
+    #[test]
+    fn of_equals_newcomers_do_not_push_each_other_out() {
+        let mut directory = Directory::new(8);
+        // By upper bits alone: the set is the only one.
+        let hash = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        (0..8).for_each(|number| directory.learn(hash(number), hint(number), 5, 1, true));
+        (8..24).for_each(|number| directory.learn(hash(number), hint(number), 5, 1, true));
+        let stay = (8..24).filter(|&number| directory.find(hash(number)).is_some());
+        assert!(stay.count() > 3);
+    }
+
+    #[test]
+    fn generations_do_not_come_round() {
+        let mut directory = Directory::new(8);
+        for generation in (0..48).map(|bit| 1 << bit) {
+            let hint = Hint {
+                generation,
+                ..hint(7)
+            };
+            directory.learn(hash(1), hint, 1, 1, true);
+            let (_, found) = directory.find(hash(1)).unwrap();
+            assert_eq!(found, hint);
+        }
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl<F: Fabric> Client<F> {
     pub fn server_stats(&mut self, server: usize) -> Option<ServerStats> {
         let words = self.ask(server, Time(0), Ask::Stats)?;
         match Told::decode(&words) {
-            Some(Told::Words(bytes)) => Some(ServerStats::of_words(bytemuck::cast_slice(bytes))),
+            Some(Told::Words(bytes)) => bytemuck::try_pod_read_unaligned(bytes).ok(),
             _ => None,
         }
     }
@@ -146,12 +146,12 @@ impl<F: Fabric> Client<F> {
             let Some(Told::Words(bytes)) = Told::decode(&words) else {
                 return;
             };
-            let more: &[u64] = bytemuck::cast_slice(bytes);
-            if more.is_empty() {
+            let more = bytemuck::cast_slice::<u8, u64>(bytes).iter().copied();
+            let Some(last) = more.clone().next_back() else {
                 return;
-            }
-            from += more.len();
-            pointers.extend(more.iter().map(|&word| Pointer::of_word(word)));
+            };
+            from = Entry(last).tag() + 1;
+            pointers.extend(more.map(|word| Entry(word).pointer()));
         }
     }
 

@@ -17,20 +17,19 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use nuthatch_engine::Time;
+use nuthatch_engine::counters::Counters;
 use nuthatch_fabric::{Address, Fabric};
 
 use crate::checksum::Checksum;
-use crate::config::Config;
+use crate::config::{Clocks, Config};
 use crate::control::{self, Control};
 use crate::layout::Layout;
 use crate::ring::{Receiver, Sender};
-use crate::stats::{ClientCounts, ClientStats};
+use crate::shift::Shift;
+use crate::stats::{COUNTS, Count};
 use batch::Wave;
 use directory::Directory;
 use selector::Selector;
-
-/// Batches after which counts are added to those of the PE: a look at shared memory takes as long as a Get.
-const BATCHES_COUNTED: u32 = 256;
 
 /// What a session has to do with one server.
 struct Channel {
@@ -55,9 +54,9 @@ pub struct Client<F: Fabric> {
     channels: Vec<Channel>,
     /// Odd while it may be at blocks.
     busy: u64,
-    counts: ClientStats,
-    batches: u32,
-    totals: Arc<ClientCounts>,
+    /// From the callers' clock to the store's.
+    shift: Shift,
+    counts: Arc<Counters<COUNTS>>,
     wave: Wave,
     /// Words of a message that is made.
     message: Vec<u64>,
@@ -74,7 +73,7 @@ impl<F: Fabric> Client<F> {
         layout: Arc<Layout>,
         config: &Config,
         number: usize,
-        totals: Arc<ClientCounts>,
+        counts: Arc<Counters<COUNTS>>,
     ) -> Self {
         let session = fabric.pe() * layout.sessions + number;
         let channel = |server| Channel {
@@ -100,9 +99,8 @@ impl<F: Fabric> Client<F> {
             config: config.clone(),
             session,
             busy: 0,
-            counts: ClientStats::default(),
-            batches: 0,
-            totals,
+            shift: Shift::default(),
+            counts,
             wave: Wave::default(),
             message: Vec::new(),
             reply: Vec::new(),
@@ -122,6 +120,29 @@ impl<F: Fabric> Client<F> {
     /// The generation of what is stored at a server now.
     fn generation(&self, server: usize, now: Time) -> u16 {
         self.control(server).flushes.at(now)
+    }
+
+    /// Brings the shift up to date with what the first server tells of its clock; waits until it has told anything.
+    pub fn shift(&mut self, now: Time) -> Shift {
+        if self.config.clocks == Clocks::Callers {
+            return self.shift;
+        }
+        let mut turn = 0;
+        let mut told = self.told_time();
+        while told == Time(0) && self.wait_a_turn(0, turn).is_ok() {
+            told = self.told_time();
+            turn += 1;
+        }
+        if told != Time(0) {
+            self.shift = self.shift.corrected(now, told);
+        }
+        self.shift
+    }
+
+    #[inline]
+    fn told_time(&self) -> Time {
+        let at = self.layout.control(0);
+        Control::read_clock(self.fabric.local(at, control::WORDS))
     }
 
     fn busy_at(&self) -> Address {
@@ -148,26 +169,60 @@ impl<F: Fabric> Client<F> {
         self.fabric.local(self.busy_at(), 1)[0].store(self.busy, Ordering::Release);
     }
 
-    /// Low bits of how often a page changed its class, as its server told.
+    /// How often a page changed its class, as its server told.
     #[inline]
-    fn page_changes(&self, server: usize, page: usize) -> u16 {
+    fn page_changes(&self, server: usize, page: usize) -> u64 {
         let at = self.layout.generations(server).plus(page);
         // Acquire: behind the fence in `enter`.
-        self.fabric.local(at, 1)[0].load(Ordering::Acquire) as u16
+        self.fabric.local(at, 1)[0].load(Ordering::Acquire)
     }
 
-    /// Now and then, adds what was counted to the PE's sums.
-    #[inline]
-    fn count_batch(&mut self) {
-        self.batches = self.batches.wrapping_add(1);
-        if self.batches.is_multiple_of(BATCHES_COUNTED) {
-            self.settle_counts();
+    /// Counts one more.
+    #[inline(always)]
+    fn count(&self, count: Count) {
+        self.counts.add(count as usize, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nuthatch_engine::counters::Registry;
+    use nuthatch_engine::{Key, KeyHasher, Op, Request};
+    use nuthatch_fabric::threads::Network;
+
+    use super::*;
+    use crate::config::Operations;
+
+    #[test]
+    fn of_several_servers_that_die_while_they_are_read_each_is_noticed() {
+        let config = Config {
+            servers: 2,
+            memory: 128 << 10,
+            memory_max: 128 << 10,
+            item_size_max: 32 << 10,
+            operations: Operations::Direct,
+            ..Config::default()
+        };
+        let layout = Arc::new(Layout::new(&config, 3).unwrap());
+        let names: Vec<_> = (0..16_u32).map(u32::to_le_bytes).collect();
+        let hasher = KeyHasher::seeded(config.seed);
+        let get = |name| Request {
+            key: Key::new(name, &hasher),
+            op: Op::Get,
+        };
+        let wave: Vec<_> = names.iter().map(|name| get(name)).collect();
+        for seed in 0..20 {
+            let network = Network::seeded(3, layout.words(), 1, seed);
+            let end = network.ends().swap_remove(2);
+            let counts = Registry::default().register();
+            let own = (Arc::clone(&end), Arc::clone(&layout));
+            let mut client = Client::new(own.0, own.1, &config, 0, counts);
+            let _entered = end.enter(0);
+            client.begin_reads(&wave);
+            (0..2).for_each(|server| network.stop(server));
+            client.end_reads();
+            let gone: Vec<_> = client.channels.iter().map(|channel| channel.gone).collect();
+            assert_eq!(gone, [true; 2], "seed {seed}");
         }
-    }
-
-    /// Adds what was counted to the PE's sums.
-    pub fn settle_counts(&mut self) {
-        self.totals.add(&self.counts);
-        self.counts = ClientStats::default();
     }
 }

@@ -6,9 +6,13 @@ use std::sync::atomic::Ordering;
 use nuthatch_fabric::Fabric;
 
 use super::pages::State;
-use super::shard::{Counts, Shard};
+use super::shard::Shard;
 use crate::block::{self, Found, HEAD};
-use crate::bucket::{ENTRIES, OVERFLOW};
+use crate::bucket::{ENTRIES, Entry, OVERFLOW};
+use crate::stats::ServerStats;
+
+/// Entries of an overflow that go into a message.
+const OVERFLOW_TOLD: usize = 256;
 
 impl<F: Fabric> Shard<F> {
     /// Every invariant of blocks, buckets and pages; an error names the one that does not hold.
@@ -53,7 +57,7 @@ impl<F: Fabric> Shard<F> {
                 bytes += len as u64 * 8;
             }
         }
-        let Counts {
+        let ServerStats {
             items: counted,
             item_bytes,
             ..
@@ -73,6 +77,10 @@ impl<F: Fabric> Shard<F> {
                 continue;
             }
             for block in self.pages.blocks_of(page) {
+                // Whatever lies there: nothing leads to it.
+                if self.pages.state(block) == State::Lost {
+                    continue;
+                }
                 let pointer = self.pages.pointer(block);
                 let tail = self.tail(pointer);
                 let readable = !tail.is_locked() && self.header(pointer).key_len != 0;
@@ -86,15 +94,23 @@ impl<F: Fabric> Shard<F> {
         Ok(())
     }
 
-    /// Pointers of a bucket's overflow, from the so-manieth on, as bytes; as many as go into a message.
-    pub fn overflow_of(&self, bucket: usize, from: usize) -> Vec<u8> {
+    /// Entries of a bucket's overflow whose tags are not below one, in the order of their tags; as many as go into a
+    /// message. A pair keeps its tag, so one that is there all the time is told once, whatever comes and goes
+    /// between two messages. (Of one tag there can be no more than a message holds, but by a defect of the hash.)
+    pub fn overflow_of(&self, bucket: usize, from: u64) -> Vec<u64> {
         let entries = self.overflow.get(&bucket).into_iter().flatten();
-        let words: Vec<u64> = entries
-            .skip(from)
-            .take(256)
-            .map(|entry| entry.pointer().word())
+        let mut words: Vec<u64> = entries
+            .filter(|entry| entry.tag() >= from)
+            .map(|entry| entry.0)
             .collect();
-        bytemuck::cast_slice(&words).to_vec()
+        words.sort_unstable();
+        if words.len() > OVERFLOW_TOLD {
+            // A tag's entries go together.
+            let cut = Entry(words[OVERFLOW_TOLD]).tag();
+            let whole = words.partition_point(|&word| Entry(word).tag() < cut);
+            words.truncate(if whole > 0 { whole } else { OVERFLOW_TOLD });
+        }
+        words
     }
 
     /// Of each class: pages, blocks, free blocks.
@@ -108,11 +124,12 @@ impl<F: Fabric> Shard<F> {
 
     /// Counts from zero what only rises.
     pub fn reset_counts(&mut self) {
-        self.counts = Counts {
+        self.counts = ServerStats {
             items: self.counts.items,
             item_bytes: self.counts.item_bytes,
             overflowed: self.counts.overflowed,
-            ..Counts::default()
+            blocks_lost: self.counts.blocks_lost,
+            ..ServerStats::default()
         };
     }
 }

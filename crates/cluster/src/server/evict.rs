@@ -3,11 +3,14 @@
 //! A pair is listed by the epoch in which it was last known to be used. Clients raise the epoch in the block itself,
 //! by one compare-swap; the server looks at it when the pair's turn comes, and lists it again if it was used since.
 
+use std::sync::atomic::Ordering;
+
 use nuthatch_engine::Time;
 use nuthatch_fabric::Fabric;
 
 use super::pages::{Block, State};
 use super::shard::{Shard, Wait};
+use crate::block::{KEY, Recency};
 use crate::bucket::Pointer;
 
 /// Pairs that go at once.
@@ -141,13 +144,17 @@ impl<F: Fabric> Shard<F> {
         true
     }
 
-    /// Evicts a listed pair.
+    /// Evicts a listed pair. An error: somebody writes to it, or it is live and nothing may be evicted.
     pub fn evict(&mut self, block: Block, now: Time) -> Result<(), Wait> {
         let pointer = self.pages.pointer(block);
         let held = self.lock(pointer)?;
         let header = self.header(pointer);
         let unread = !self.recency(pointer).was_read(held.version - 1);
         match self.is_live(&header, now) {
+            true if !self.config.evicts => {
+                self.abort(held);
+                return Err(Wait::Block);
+            }
             true => {
                 self.counts.evictions += 1;
                 self.counts.evicted_unfetched += u64::from(unread);
@@ -230,7 +237,7 @@ impl<F: Fabric> Shard<F> {
         }
         let (oldest, _) = self.pages.oldest(class)?;
         let is_older = matches!(self.pages.state(block), State::Listed(epoch) if epoch > oldest);
-        if !is_older || self.evict_batch(class, now).is_err() {
+        if !is_older || !self.config.evicts || self.evict_batch(class, now).is_err() {
             return None;
         }
         // The batch may have been of this page, or the pair itself.
@@ -249,14 +256,17 @@ impl<F: Fabric> Shard<F> {
         let recency = self.recency(pointer);
         let hash = self.hasher.hash(&self.key_of(pointer));
         let new = self.begin(to, old.version);
-        for word in crate::block::KEY..header.content_end() {
-            let content = self
-                .word(pointer, word)
-                .load(std::sync::atomic::Ordering::Relaxed);
-            self.word(new.pointer, word)
-                .store(content, std::sync::atomic::Ordering::Relaxed);
+        let content = KEY..header.content_end();
+        let (from, to_words) = (self.words(pointer), self.words(new.pointer));
+        for (word, into) in from[content.clone()].iter().zip(&to_words[content]) {
+            // Relaxed: both blocks are locked.
+            into.store(word.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        self.write_header(new, &header, recency.was_read(old.version - 1));
+        self.write_header(new, &header);
+        // It moves, but nobody has used it.
+        let was_read = recency.was_read(old.version - 1);
+        let recency = Recency::new(recency.epoch(), new.version, was_read);
+        self.set_recency(new.pointer, recency);
         self.move_entry(hash, pointer, new.pointer);
         self.finish(new);
         self.drop_block(old);

@@ -2,6 +2,7 @@
 //!
 //! * [`shard`]: the shard, and how blocks are changed beside clients
 //! * [`pages`], [`evict`], [`retire`]: memory, who goes, and how a page changes its class
+//! * [`rest`]: how it waits for messages
 //! * [`index`]: the table; [`operate`]: the operations; [`audit`]: the invariants
 
 mod audit;
@@ -9,11 +10,15 @@ mod evict;
 mod index;
 mod operate;
 mod pages;
+#[cfg(test)]
+mod quiescence;
+mod rest;
 mod retire;
 mod shard;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nuthatch_engine::{Reply, Time};
 use nuthatch_fabric::{Fabric, Gone};
@@ -24,16 +29,17 @@ use crate::control;
 use crate::layout::{LINE, Layout};
 use crate::message::{Ask, Asked, REPLY_MAX, Told};
 use crate::ring::{Receiver, Sender};
-use crate::stats::ServerStats;
 use operate::Outcome;
-pub(crate) use shard::Shard;
-use shard::Wait;
+use rest::{Rest, Turn};
+use shard::{Shard, Wait};
 
 /// Messages of a session that are taken in its turn.
 const TURN: usize = 64;
 
-/// How often an operation that waits for memory is tried before it is refused.
+/// How often an operation that waits for memory is tried before it is refused, and how long at least: who is waited for
+/// may be kept from its core in the middle of direct operations.
 const TRIES: u32 = 20_000;
+const WAITED: Duration = Duration::from_secs(1);
 
 /// Buckets that are swept in a turn in which there is nothing else to do.
 const SWEPT_IDLE: usize = 1;
@@ -45,8 +51,9 @@ const FLUSHES_MAX: u32 = 30_000;
 struct Session {
     requests: Receiver,
     replies: Sender,
-    /// How often its first message was tried in vain.
+    /// How often its first message found no memory, and when it first did, by the fabric's clock.
     tries: u32,
+    since: u64,
     gone: bool,
 }
 
@@ -58,6 +65,8 @@ pub struct Server<F: Fabric> {
     reply: Vec<u64>,
     /// The latest moment of any message.
     now: Time,
+    /// The epoch in which holders of blocks were last looked for.
+    looked: u32,
 }
 
 impl<F: Fabric> Server<F> {
@@ -78,6 +87,7 @@ impl<F: Fabric> Server<F> {
                     layout.replies_staged(session),
                 ),
                 tries: 0,
+                since: 0,
                 gone: false,
             }
         };
@@ -87,6 +97,7 @@ impl<F: Fabric> Server<F> {
             message: Vec::new(),
             reply: Vec::new(),
             now: Time::default(),
+            looked: 0,
         }
     }
 
@@ -98,45 +109,49 @@ impl<F: Fabric> Server<F> {
 
     /// Serves until `stopped` returns true.
     pub fn run_until(&mut self, mut stopped: impl FnMut() -> bool) {
-        let mut idle = 0;
+        let mut rest = Rest::new(self.is_reachable());
         self.tell();
         while !stopped() {
-            match self.turn() {
-                true => idle = 0,
-                false => {
-                    let fabric = Arc::clone(&self.shard.fabric);
-                    fabric.pause(idle);
-                    idle = idle.saturating_add(1);
-                }
-            }
+            let turn = self.turn();
+            rest.after(turn, &*self.shard.fabric);
         }
     }
 
-    /// Looks at every session once. True if there was anything to do.
-    fn turn(&mut self) -> bool {
-        let mut served = false;
+    /// True if every PE loads and stores words of this one. It does if this one does words of every PE.
+    fn is_reachable(&self) -> bool {
+        let (fabric, at) = (&*self.shard.fabric, self.shard.layout.bucket(0));
+        (0..fabric.pes()).all(|pe| fabric.direct(pe, at, 1).is_some())
+    }
+
+    /// Looks at every session once.
+    fn turn(&mut self) -> Turn {
+        let mut turn = Turn::Idle;
         for session in 0..self.sessions.len() {
             if self.sessions[session].gone {
                 continue;
             }
             match self.serve(session) {
-                Ok(some) => served |= some,
+                Ok(some) => turn = turn.max(some),
                 Err(Gone { .. }) => self.lose(session),
             }
         }
-        let now = self.now;
+        let now = self.now.max(self.shard.told_time().unwrap_or_default());
+        self.now = now;
         self.shard.advance_retirement(now);
-        self.shard.advance_epoch(now);
-        if !served {
+        self.look_after_holders();
+        if self.shard.retirement.is_some() {
+            turn = turn.max(Turn::Waiting);
+        }
+        if turn != Turn::Served {
             self.shard.sweep(now, SWEPT_IDLE);
         }
         self.tell();
-        served
+        turn
     }
 
     /// Takes some of a session's messages.
-    fn serve(&mut self, session: usize) -> Result<bool, Gone> {
-        let mut served = false;
+    fn serve(&mut self, session: usize) -> Result<Turn, Gone> {
+        let mut turn = Turn::Idle;
         for _ in 0..TURN {
             let Session {
                 requests, replies, ..
@@ -145,6 +160,7 @@ impl<F: Fabric> Server<F> {
             if !requests.has_message(fabric) {
                 break;
             }
+            turn = turn.max(Turn::Waiting);
             if !replies.has_room(fabric, REPLY_MAX) || !requests.read(fabric, &mut self.message) {
                 break;
             }
@@ -161,9 +177,9 @@ impl<F: Fabric> Server<F> {
             requests.take(self.message.len());
             replies.stage(&*self.shard.fabric, &self.reply);
             self.shard.counts.messages += 1;
-            served = true;
+            turn = Turn::Served;
         }
-        if served {
+        if turn == Turn::Served {
             let fabric = &*self.shard.fabric;
             let Session {
                 requests, replies, ..
@@ -171,7 +187,7 @@ impl<F: Fabric> Server<F> {
             replies.flush(fabric)?;
             requests.acknowledge(fabric)?;
         }
-        Ok(served)
+        Ok(turn)
     }
 
     /// Carries out a session's message and lays down the reply. False if it is to be tried again.
@@ -181,26 +197,35 @@ impl<F: Fabric> Server<F> {
         self.now = self.now.max(asked.now);
         self.shard.advance_epoch(self.now);
         let done = self.carry_out(session, asked);
-        if let Err(wait) = done {
-            let tries = &mut self.sessions[session].tries;
-            *tries += 1;
-            if wait == Wait::Memory && *tries > TRIES {
-                self.shard.counts.out_of_memory += 1;
-                if let Ask::Commit(_, _, _, pointer) = asked.ask {
-                    // As after any other refusal, the block is the session's no more.
-                    self.shard.unpin(pointer, session);
-                }
-                Told::Reply(Reply::OutOfMemory, None).encode(&mut self.reply);
-                self.message = message;
-                return true;
+        // A block is waited for as long as it takes: its writer ends, or is gone.
+        if done == Err(Wait::Memory) && self.has_waited(session) {
+            self.shard.counts.out_of_memory += 1;
+            if let Ask::Commit(_, _, _, pointer) = asked.ask {
+                // As after any other refusal, the block is the session's no more.
+                self.shard.unpin(pointer, session);
             }
+            Told::Reply(Reply::OutOfMemory, None).encode(&mut self.reply);
+            self.message = message;
+            return true;
         }
         self.message = message;
         done.is_ok()
     }
 
+    /// Counts one more try in vain. True if it was the last.
+    fn has_waited(&mut self, session: usize) -> bool {
+        let fabric = &*self.shard.fabric;
+        let session = &mut self.sessions[session];
+        if session.tries == 0 {
+            session.since = fabric.nanos();
+        }
+        session.tries = session.tries.saturating_add(1);
+        let waited = || Duration::from_nanos(fabric.nanos().wrapping_sub(session.since));
+        session.tries > TRIES && waited() >= WAITED
+    }
+
     fn carry_out(&mut self, session: usize, asked: Asked<'_>) -> Result<(), Wait> {
-        let (now, shard, reply) = (asked.now, &mut self.shard, &mut self.reply);
+        let (now, shard) = (asked.now, &mut self.shard);
         let outcome = match asked.ask {
             Ask::Op(request) => shard.operate(now, &request, session)?,
             Ask::Snapshot(key) => shard.snapshot(now, &key, session)?,
@@ -208,68 +233,62 @@ impl<F: Fabric> Server<F> {
                 shard.commit(now, &key, &store, value_len, pointer, session)?
             }
             Ask::Reserve(key, value_len) => {
-                match shard.reserve(now, &key, value_len, session)? {
-                    Ok(pointer) => Told::Reserved(pointer).encode(reply),
-                    Err(refusal) => Told::Reply(refusal, None).encode(reply),
-                }
+                let told = match shard.reserve(now, &key, value_len, session)? {
+                    Ok(pointer) => Told::Reserved(pointer),
+                    Err(refusal) => Told::Reply(refusal, None),
+                };
+                told.encode(&mut self.reply);
                 return Ok(());
             }
-            Ask::Release(pointer) => {
-                shard.unpin(pointer, session);
-                Told::Done(false).encode(reply);
+            ask => {
+                self.manage(session, now, ask);
                 return Ok(());
             }
+        };
+        let told = match outcome {
+            Outcome::Value(item, known, header) => {
+                let value = block::value_bytes(&shard.scratch, &header);
+                Told::Value(item, known, value)
+            }
+            Outcome::Copy(item, pointer) => Told::Copy(item, pointer),
+            Outcome::At(item, known) => Told::At(item, known),
+            Outcome::Done(done, known) => Told::Reply(done, known),
+        };
+        told.encode(&mut self.reply);
+        Ok(())
+    }
+
+    /// Carries out what is no operation on a key: it never waits.
+    fn manage(&mut self, session: usize, now: Time, ask: Ask<'_>) {
+        let (shard, reply) = (&mut self.shard, &mut self.reply);
+        let mut more = false;
+        match ask {
+            Ask::Release(pointer) => shard.unpin(pointer, session),
             Ask::Maintain(budget) => {
                 let round = shard.sweep(now, budget.clamp(1, shard.layout.buckets));
-                Told::Done(!round && shard.counts.items > 0).encode(reply);
-                return Ok(());
+                more = !round && shard.counts.items > 0;
             }
-            Ask::Flush(at) => {
-                self.flush(now, at);
-                Told::Done(false).encode(&mut self.reply);
-                return Ok(());
-            }
-            Ask::Limit(bytes) => {
-                shard.set_limit(bytes);
-                Told::Done(false).encode(reply);
-                return Ok(());
-            }
-            Ask::Stats => {
-                let words = ServerStats::of(shard).words();
-                Told::Words(bytemuck::cast_slice(&words)).encode(reply);
-                return Ok(());
-            }
+            Ask::Flush(at) => self.flush(now, at),
+            Ask::Limit(bytes) => shard.set_limit(bytes),
+            Ask::Reset => shard.reset_counts(),
+            Ask::Stats => return Told::Words(bytemuck::bytes_of(&shard.stats())).encode(reply),
             Ask::Classes => {
-                let words = shard.classes();
-                Told::Words(bytemuck::cast_slice(&words)).encode(reply);
-                return Ok(());
+                return Told::Words(bytemuck::cast_slice(&shard.classes())).encode(reply);
             }
-            Ask::Reset => {
-                shard.reset_counts();
-                Told::Done(false).encode(reply);
-                return Ok(());
+            Ask::Overflow(bucket, from) => {
+                let words = shard.overflow_of(bucket, from);
+                return Told::Words(bytemuck::cast_slice(&words)).encode(reply);
             }
             Ask::Audit => {
                 let text = shard.audit().err().unwrap_or_default();
                 let text = &text.as_bytes()[..text.len().min(1000)];
-                Told::Text(text).encode(reply);
-                return Ok(());
+                return Told::Text(text).encode(reply);
             }
-            Ask::Overflow(bucket, from) => {
-                Told::Words(&shard.overflow_of(bucket, from)).encode(reply);
-                return Ok(());
+            Ask::Op(_) | Ask::Snapshot(_) | Ask::Reserve(..) | Ask::Commit(..) => {
+                unreachable!("an operation on a key may have to wait")
             }
-        };
-        match outcome {
-            Outcome::Value(item, known, header) => {
-                let value = block::value_bytes(&shard.scratch, &header);
-                Told::Value(item, known, value).encode(reply);
-            }
-            Outcome::Copy(item, pointer) => Told::Copy(item, pointer).encode(reply),
-            Outcome::At(item, known) => Told::At(item, known).encode(reply),
-            Outcome::Done(done, known) => Told::Reply(done, known).encode(reply),
         }
-        Ok(())
+        Told::Done(more).encode(&mut self.reply);
     }
 
     /// Begins another generation, and returns when every client knows it.
@@ -307,16 +326,24 @@ impl<F: Fabric> Server<F> {
         }
     }
 
-    /// A session's PE is gone: its blocks are free.
+    /// A session's PE is gone.
     fn lose(&mut self, session: usize) {
         self.sessions[session].gone = true;
-        let pins = self.shard.pins.iter();
-        let pinned: Vec<_> = pins
-            .filter(|(_, owner)| **owner == session)
-            .map(|(block, _)| self.shard.pages.pointer(*block))
-            .collect();
-        for pointer in pinned {
-            self.shard.unpin(pointer, session);
+        self.shard.forsake(session);
+    }
+
+    /// Looks once an epoch for sessions that keep blocks in their hands: one that is gone says nothing.
+    fn look_after_holders(&mut self) {
+        if self.looked == self.shard.epoch {
+            return;
+        }
+        self.looked = self.shard.epoch;
+        for session in self.shard.long_holders() {
+            let layout = &self.shard.layout;
+            let (pe, at) = (layout.pe(session), layout.busy(session));
+            if self.shard.fabric.fetch(pe, at).is_err() {
+                self.lose(session);
+            }
         }
     }
 }
@@ -328,12 +355,12 @@ const _: () = assert!(2 * (FLUSHES_MAX + 1) < (1 << 16) - block::YOUNGER_MAX as 
 
 #[cfg(test)]
 mod tests {
-    use nuthatch_engine::{Key, Op, Request, Store, StoreMode};
+    use nuthatch_engine::{Key, Op, Removal, Request, Store, StoreMode};
     use nuthatch_fabric::threads::{Network, ThreadsFabric};
 
     use super::*;
-    use crate::block::Tail;
-    use crate::bucket::Pointer;
+    use crate::block::{CHECK, Tail};
+    use crate::bucket::{Entry, Pointer};
 
     const NOW: Time = Time(1000);
 
@@ -366,8 +393,24 @@ mod tests {
     fn set(server: &mut Server<ThreadsFabric>, name: &[u8]) {
         let key = Key::new(name, &server.shard.hasher);
         let op = Op::Store(Store::set(b"a value"));
-        assert!(try_once(server, 0, Ask::Op(Request { key, op })));
+        while !try_once(server, 0, Ask::Op(Request { key, op })) {
+            // Memory is on its way.
+            server.turn();
+        }
         assert!(matches!(told(server), Told::Reply(Reply::Stored(_), _)));
+    }
+
+    fn delete(server: &mut Server<ThreadsFabric>, name: &[u8]) {
+        let key = Key::new(name, &server.shard.hasher);
+        let op = Op::Remove(Removal::default());
+        assert!(try_once(server, 0, Ask::Op(Request { key, op })));
+        assert_eq!(told(server), Told::Reply(Reply::Removed, None));
+    }
+
+    fn turns(server: &mut Server<ThreadsFabric>) {
+        for _ in 0..1000 {
+            server.turn();
+        }
     }
 
     fn find(server: &mut Server<ThreadsFabric>, name: &[u8]) -> Pointer {
@@ -402,6 +445,10 @@ mod tests {
         let commit = Ask::Commit(key, store, 10_000, reserved[0]);
         assert!(!try_once(&mut server, 1, commit));
         server.sessions[1].tries = TRIES;
+        // By count alone nobody is refused.
+        assert!(!try_once(&mut server, 1, commit));
+        let long = WAITED.as_nanos() as u64;
+        server.sessions[1].since = server.shard.fabric.nanos().wrapping_sub(long);
         assert!(try_once(&mut server, 1, commit));
         assert_eq!(told(&server), Told::Reply(Reply::OutOfMemory, None));
         assert_eq!(server.shard.pins.len(), 2);
@@ -413,14 +460,7 @@ mod tests {
         let names = [&b"one"[..], b"other"];
         for name in names {
             set(&mut server, name);
-            let pointer = find(&mut server, name);
-            let tail = server.shard.tail(pointer);
-            let locked = Tail::new(tail.version() + 1, 1, true);
-            let last = server.shard.layout.block_words(pointer) - 1;
-            server
-                .shard
-                .word(pointer, last)
-                .store(locked.0, Ordering::Relaxed);
+            lock_as(&mut server, name, 1);
         }
         network.stop(1);
         let mut answered = [false; 2];
@@ -434,6 +474,212 @@ mod tests {
         assert_eq!(answered, [true; 2]);
         assert_eq!(server.shard.counts.recovered, 2);
         assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    /// Locks the block of a key as a session that dies then.
+    fn lock_as(server: &mut Server<ThreadsFabric>, name: &[u8], session: usize) -> (Pointer, Tail) {
+        let pointer = find(server, name);
+        let tail = server.shard.tail(pointer);
+        let locked = Tail::new(tail.version() + 1, session, true);
+        let last = server.shard.layout.block_words(pointer) - 1;
+        let word = server.shard.word(pointer, last);
+        word.store(locked.0, Ordering::Relaxed);
+        (pointer, locked)
+    }
+
+    /// Has a get tried until it is answered. Panics if that takes too long.
+    fn get(server: &mut Server<ThreadsFabric>, name: &[u8]) {
+        let key = Key::new(name, &server.shard.hasher);
+        let ask = Ask::Op(Request { key, op: Op::Get });
+        let answered = (0..10_000).any(|_| try_once(server, 2, ask));
+        assert!(answered, "a get waits for ever");
+    }
+
+    #[test]
+    fn words_of_a_dead_writer_that_arrive_late_hurt_nobody() {
+        let (network, mut server) = server();
+        set(&mut server, b"key");
+        let (pointer, locked) = lock_as(&mut server, b"key", 1);
+        network.stop(1);
+        get(&mut server, b"key");
+        assert_eq!(server.shard.counts.recovered, 1);
+        // All of its class, and more: whoever may have the block has it now.
+        for number in 0..5000_u32 {
+            set(&mut server, &number.to_le_bytes());
+        }
+        // What the dead writer had under way, but for the head.
+        let last = server.shard.layout.block_words(pointer) - 1;
+        for word in CHECK..last {
+            server.shard.word(pointer, word).store(7, Ordering::Relaxed);
+        }
+        let unlocked = Tail::new(locked.version(), 1, false);
+        let word = server.shard.word(pointer, last);
+        word.store(unlocked.0, Ordering::Relaxed);
+        for number in 0..5000_u32 {
+            get(&mut server, &number.to_le_bytes());
+        }
+        assert_eq!(server.shard.audit(), Ok(()));
+        // The page stays, and others can go on to change their class.
+        let page = server.shard.layout.page_of(pointer);
+        assert!(!server.shard.retire(page));
+        server.shard.pages.limit = 1;
+        turns(&mut server);
+        assert_eq!(server.shard.audit(), Ok(()));
+        assert!(server.shard.pages.used <= 2 && server.shard.retirement.is_none());
+    }
+
+    #[test]
+    fn a_page_whose_writer_dies_while_it_retires_stays() {
+        let (network, mut server) = server();
+        for number in 0..200_u32 {
+            set(&mut server, &number.to_le_bytes());
+        }
+        let (pointer, _) = lock_as(&mut server, &7_u32.to_le_bytes(), 1);
+        let page = server.shard.layout.page_of(pointer);
+        assert!(server.shard.retire(page));
+        network.stop(1);
+        turns(&mut server);
+        assert_eq!(server.shard.counts.recovered, 1);
+        assert!(server.shard.retirement.is_none());
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    #[test]
+    fn what_a_session_had_in_its_hands_when_it_died_comes_back() {
+        let (network, mut server) = server();
+        let key = Key::new(b"key", &server.shard.hasher);
+        let large = Store::set(&[7; 3000]);
+        let op = Op::Store(large);
+        assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+        let append = Store {
+            mode: StoreMode::Append,
+            ..large
+        };
+        let op = Op::Store(append);
+        assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+        assert!(try_once(&mut server, 1, Ask::Snapshot(key)));
+        assert!(matches!(told(&server), Told::Copy(..)));
+        assert!(try_once(&mut server, 1, Ask::Reserve(key, 5000)));
+        assert_eq!(server.shard.pins.len(), 2);
+        network.stop(1);
+        // It says nothing any more, and nobody asks for what it had.
+        for number in 0..1000_u32 {
+            set(&mut server, &number.to_le_bytes());
+            server.turn();
+        }
+        assert_eq!(server.shard.pins.len(), 0);
+        // Words to the reservation may be under way; nobody writes to a copy.
+        assert_eq!(server.shard.counts.blocks_lost, 1);
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    #[test]
+    fn who_waits_for_a_block_does_not_lose_patience_for_memory() {
+        let (_network, mut server) = server();
+        set(&mut server, b"key");
+        lock_as(&mut server, b"key", 1);
+        let key = Key::new(b"key", &server.shard.hasher);
+        let ask = Ask::Op(Request { key, op: Op::Get });
+        for _ in 0..100 {
+            assert!(!try_once(&mut server, 2, ask));
+        }
+        assert_eq!(server.sessions[2].tries, 0);
+    }
+
+    #[test]
+    fn a_lowered_limit_evicts_nothing_where_nothing_may_be() {
+        let (_network, mut server) = server();
+        server.shard.config.evicts = false;
+        let mut stored = 0_u32;
+        loop {
+            let name = stored.to_le_bytes();
+            let key = Key::new(&name, &server.shard.hasher);
+            let op = Op::Store(Store::set(b"a value"));
+            assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+            if told(&server) == Told::Reply(Reply::OutOfMemory, None) {
+                break;
+            }
+            stored += 1;
+        }
+        let pages = server.shard.pages.used;
+        server.shard.pages.limit = 1;
+        turns(&mut server);
+        assert_eq!(server.shard.counts.items, u64::from(stored));
+        assert_eq!(server.shard.pages.used, pages);
+        // What is deleted makes room, and what is left moves together.
+        for number in (0..stored).filter(|number| number % 4 != 0) {
+            delete(&mut server, &number.to_le_bytes());
+        }
+        turns(&mut server);
+        assert!(server.shard.pages.used < pages);
+        assert_eq!(server.shard.counts.evictions, 0);
+        assert_eq!(server.shard.counts.items, u64::from(stored.div_ceil(4)));
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    #[test]
+    fn a_pair_that_moves_was_not_used_by_it() {
+        let (_network, mut server) = server();
+        set(&mut server, b"key");
+        let pointer = find(&mut server, b"key");
+        let epoch = server.shard.recency(pointer).epoch();
+        // A page full, and room for most of it in another.
+        for number in 0..400_u32 {
+            set(&mut server, &number.to_le_bytes());
+        }
+        (0..200_u32).for_each(|number| delete(&mut server, &number.to_le_bytes()));
+        assert!(server.shard.epoch > epoch);
+        let before = find(&mut server, b"key");
+        let page = server.shard.layout.page_of(before);
+        assert!(server.shard.retire(page));
+        server.turn();
+        let after = find(&mut server, b"key");
+        assert_ne!(before, after);
+        assert_eq!(server.shard.recency(after).epoch(), epoch);
+    }
+
+    #[test]
+    fn an_overflow_is_told_whole_while_entries_come_and_go() {
+        let (_network, mut server) = server();
+        let shard = &mut server.shard;
+        // Of one bucket, by the low bits, and of any tags.
+        let hash = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) << 16;
+        let pointer = |number: u64| Pointer::new(3, number);
+        for number in 0..1000 {
+            shard.put_entry(hash(number), pointer(number));
+        }
+        let all: Vec<u64> = shard.overflow[&0].iter().map(|entry| entry.0).collect();
+        assert!(all.len() > 900);
+        let (mut told, mut from) = (Vec::new(), 0);
+        let mut gone = 0;
+        loop {
+            let more = shard.overflow_of(0, from);
+            let Some(&last) = more.last() else { break };
+            from = Entry(last).tag() + 1;
+            told.extend(more);
+            // The last one takes the place of one that goes.
+            for number in gone..gone + 40 {
+                shard.take_entry(hash(number), pointer(number));
+            }
+            gone += 40;
+        }
+        let left = &shard.overflow[&0];
+        assert!(left.len() > 500);
+        let missed = left.iter().filter(|entry| !told.contains(&entry.0));
+        assert_eq!(missed.count(), 0);
+    }
+
+    #[test]
+    fn an_epoch_is_a_part_of_the_memory_however_few_pairs_fill_it() {
+        let (_network, mut server) = server();
+        // Not twice as much as there is.
+        for number in 0..60_u32 {
+            let name = number.to_le_bytes();
+            let key = Key::new(&name, &server.shard.hasher);
+            let op = Op::Store(Store::set(&[7; 3000]));
+            assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+        }
+        assert!(server.shard.epoch >= 16, "{}", server.shard.epoch);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Each first locks the key's block, if it has one, and changes nothing before that. It takes effect when the block that
 //! comes out of it is readable, or, where nothing does, at the lock.
 
+use std::sync::atomic::Ordering;
+
 use nuthatch_engine::semantics::{
     Concatenated, Rewrite, allows, apply, concatenated, left, permit, wants_value, wins,
 };
@@ -12,10 +14,14 @@ use nuthatch_engine::{
 use nuthatch_fabric::Fabric;
 
 use super::evict::NoBlock;
-use super::shard::{Held, Shard, Wait};
+use super::pages::Block;
+use super::shard::{Held, Pin, Shard, Wait};
 use crate::block::{self, Header, STALE, WON, expiry_to_tick};
 use crate::bucket::Pointer;
 use crate::message::{INLINE_MAX, Known};
+
+/// Epochs after which who has a block in his hands is looked for.
+const LONG: u32 = 2;
 
 /// What an operation answers.
 pub enum Outcome {
@@ -99,7 +105,7 @@ impl<F: Fabric> Shard<F> {
         let class = class.expect("it lies in a block of its class");
         match self.allocate(class, now) {
             Ok(block) => {
-                self.pins.insert(block, session);
+                self.pin(block, session, false);
                 Ok(Ok(self.begin(block, 0)))
             }
             Err(NoBlock::Wait) => Err(Wait::Memory),
@@ -209,7 +215,8 @@ impl<F: Fabric> Shard<F> {
         if won {
             new.marks |= WON;
         }
-        self.write_header(held, &new, before.fetched || read.bump);
+        self.write_header(held, &new);
+        self.mark_used(pointer, held.version, before.fetched || read.bump);
         // Before anybody else may write.
         self.copy(pointer);
         self.finish(held);
@@ -418,12 +425,8 @@ impl<F: Fabric> Shard<F> {
     /// The value's bytes in a block that nobody else writes.
     fn bytes_of(&self, pointer: Pointer, key_len: usize, len: usize) -> Vec<u8> {
         let start = block::KEY + block::words_of(key_len);
-        let words: Vec<u64> = (start..start + block::words_of(len))
-            .map(|at| {
-                let word = self.word(pointer, at);
-                word.load(std::sync::atomic::Ordering::Relaxed)
-            })
-            .collect();
+        let words = self.words(pointer)[start..][..block::words_of(len)].iter();
+        let words: Vec<u64> = words.map(|word| word.load(Ordering::Relaxed)).collect();
         bytemuck::cast_slice::<u64, u8>(&words)[..len].to_vec()
     }
 
@@ -614,7 +617,8 @@ impl<F: Fabric> Shard<F> {
     /// Writes the pair.
     fn fill(&mut self, target: &Target<'_>, change: &Change<'_>, new: Held, header: &Header) {
         if change.reserved.is_some() {
-            return self.write_header(new, header, change.was_read);
+            self.write_header(new, header);
+            return self.mark_used(new.pointer, new.version, change.was_read);
         }
         let rewrite = &change.rewrite;
         let kept = match target.held.filter(|_| rewrite.keep) {
@@ -657,7 +661,7 @@ impl<F: Fabric> Shard<F> {
         match self.allocate(class, now) {
             Ok(block) => {
                 let held = self.begin(block, 0);
-                self.pins.insert(block, session);
+                self.pin(block, session, true);
                 Ok(Ok(held.pointer))
             }
             Err(NoBlock::Wait) => Err(Wait::Memory),
@@ -668,12 +672,46 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
+    /// A session has a block in its hands.
+    fn pin(&mut self, block: Block, session: usize, writes: bool) {
+        let since = self.epoch;
+        let pin = Pin {
+            session,
+            writes,
+            since,
+        };
+        self.pins.insert(block, pin);
+    }
+
     /// A block that a session has in its hands, which is locked.
     pub fn reserved(&self, pointer: Pointer, session: usize) -> Option<Held> {
         let is_held = self.pages.is_held(pointer);
         let block = is_held.then(|| self.pages.block(pointer))?;
-        let owner = self.pins.get(&block);
-        (owner == Some(&session)).then(|| Held::of_locked(pointer, self.tail(pointer)))
+        let pin = self.pins.get(&block)?;
+        (pin.session == session).then(|| Held::of_locked(pointer, self.tail(pointer)))
+    }
+
+    /// A session's PE is gone, and with it what it had in its hands. Its last words may arrive yet where it was to write.
+    pub fn forsake(&mut self, session: usize) {
+        let pins: Vec<_> = (self.pins.extract_if(|_, pin| pin.session == session)).collect();
+        for (block, pin) in pins {
+            let pointer = self.pages.pointer(block);
+            let held = Held::of_locked(pointer, self.tail(pointer));
+            match pin.writes {
+                true => self.abandon(held),
+                false => self.bury(held),
+            }
+        }
+    }
+
+    /// Sessions that have had blocks in their hands for so long that they may be gone.
+    pub fn long_holders(&self) -> Vec<usize> {
+        let pins = self.pins.values();
+        let long = pins.filter(|pin| self.epoch.saturating_sub(pin.since) >= LONG);
+        let mut sessions: Vec<_> = long.map(|pin| pin.session).collect();
+        sessions.sort_unstable();
+        sessions.dedup();
+        sessions
     }
 
     /// A session has a block in its hands no more: it is free, unless its pair is in the table.

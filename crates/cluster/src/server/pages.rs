@@ -5,9 +5,10 @@
 //! to blocks.
 //!
 //! Invariants:
-//! 1. A block is free, listed, or in somebody's hands (reserved, a snapshot, or being filled).
+//! 1. A block is free, listed, in somebody's hands (reserved, a snapshot, or being filled), or lost.
 //! 2. A class's lists have rising epochs, and none is empty.
 //! 3. A page that retires has no free block in its class's list.
+//! 4. A lost block stays where it is, and so does its page: words of a PE that is gone may arrive there at any time.
 
 use std::collections::VecDeque;
 
@@ -49,6 +50,8 @@ pub enum State {
     Listed(u32),
     /// In somebody's hands.
     Held,
+    /// Nobody's for ever: a PE that is gone was writing to it.
+    Lost,
 }
 
 /// Neighbours are numbers of blocks in 32 bits: of their page, and below [`Pages::shift`] of their place there.
@@ -78,6 +81,7 @@ struct Page {
     links: Vec<Link>,
     held: usize,
     free: usize,
+    lost: usize,
     retiring: bool,
     /// How often it left a class.
     changes: u64,
@@ -256,13 +260,29 @@ impl Pages {
         let class = class.expect("a block's page has a class");
         match retiring {
             true => self.link_mut(block).state = State::Free,
-            false => {
-                let mut free = self.classes[class].free;
-                self.append(&mut free, block, State::Free);
-                self.classes[class].free = free;
-                self.classes[class].free_blocks += 1;
-            }
+            false => self.offer(class, block),
         }
+    }
+
+    /// A block of a class is free for all.
+    fn offer(&mut self, class: usize, block: Block) {
+        let mut free = self.classes[class].free;
+        self.append(&mut free, block, State::Free);
+        self.classes[class].free = free;
+        self.classes[class].free_blocks += 1;
+    }
+
+    /// A block in the caller's hands is lost (invariant 4).
+    pub fn lose(&mut self, block: Block) {
+        let page = &mut self.pages[block.page()];
+        page.held -= 1;
+        page.lost += 1;
+        self.link_mut(block).state = State::Lost;
+    }
+
+    /// True if a page has lost blocks.
+    pub fn has_lost(&self, page: usize) -> bool {
+        self.pages[page].lost > 0
     }
 
     /// A block in the caller's hands is listed as used in an epoch.
@@ -353,6 +373,7 @@ impl Pages {
                     links: Vec::new(),
                     held: 0,
                     free: 0,
+                    lost: 0,
                     retiring: false,
                     changes: 0,
                 });
@@ -372,6 +393,7 @@ impl Pages {
             links: vec![link; blocks],
             held: blocks,
             free: 0,
+            lost: 0,
             retiring: false,
             changes: self.pages[page].changes,
         };
@@ -386,10 +408,12 @@ impl Pages {
         }
     }
 
-    /// Begins to take a page from its class. False if somebody has blocks of it in his hands.
+    /// Begins to take a page from its class. False if somebody has blocks of it in his hands, or some are lost.
     pub fn retire(&mut self, page: usize) -> bool {
-        let Page { class, held, .. } = self.pages[page];
-        let Some(class) = class.filter(|_| held == 0) else {
+        let Page {
+            class, held, lost, ..
+        } = self.pages[page];
+        let Some(class) = class.filter(|_| held + lost == 0) else {
             return false;
         };
         for block in self.blocks_of(page) {
@@ -402,6 +426,42 @@ impl Pages {
         }
         self.pages[page].retiring = true;
         true
+    }
+
+    /// A retiring page stays in its class after all.
+    pub fn keep(&mut self, page: usize) {
+        self.pages[page].retiring = false;
+        let class = self.pages[page].class;
+        let class = class.expect("a page that retires has a class until it is empty");
+        for block in self.blocks_of(page) {
+            if self.state(block) == State::Free {
+                self.offer(class, block);
+            }
+        }
+    }
+
+    /// Pairs of a page.
+    pub fn pairs(&self, page: usize) -> usize {
+        let page = &self.pages[page];
+        page.links.len() - page.free - page.held - page.lost
+    }
+
+    /// The page with the fewest pairs of those whose pairs have room elsewhere in their class.
+    pub fn movable(&self) -> Option<usize> {
+        let has_room = |&page: &usize| {
+            let Page {
+                class,
+                retiring,
+                held,
+                lost,
+                free,
+                ..
+            } = self.pages[page];
+            let room = class.map_or(0, |class| self.classes[class].free_blocks);
+            !retiring && held + lost == 0 && room >= free + self.pairs(page)
+        };
+        let pages = (0..self.pages.len()).filter(|&page| self.pages[page].class.is_some());
+        pages.filter(has_room).min_by_key(|&page| self.pairs(page))
     }
 
     /// True if a retiring page has no pair any more.
@@ -443,10 +503,8 @@ impl Pages {
             let free = self.walk(&class.free, State::Free)?;
             let pages = || self.pages.iter().filter(|page| page.class == Some(number));
             let held: usize = pages().map(|page| page.held).sum();
-            let lost: usize = pages()
-                .filter(|page| page.retiring)
-                .map(|page| page.free)
-                .sum();
+            let retired = pages().filter(|page| page.retiring).map(|page| page.free);
+            let lost = retired.sum::<usize>() + pages().map(|page| page.lost).sum::<usize>();
             if free != class.free_blocks || seen + free + held + lost != class.blocks {
                 let blocks = class.blocks;
                 return Err(format!(

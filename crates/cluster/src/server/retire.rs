@@ -50,6 +50,9 @@ impl<F: Fabric> Shard<F> {
         let waiting = match waiting {
             None => {
                 self.empty_page(page, now);
+                if self.must_stay(page) {
+                    return self.pages.keep(page);
+                }
                 match self.pages.is_empty(page) {
                     true => Some(self.expel(page)),
                     false => None,
@@ -65,6 +68,12 @@ impl<F: Fabric> Shard<F> {
         self.retirement = Some(Retirement { page, waiting });
     }
 
+    /// True if a retiring page cannot be emptied: blocks of it are lost, or nothing may be evicted and others have taken
+    /// the room that its pairs were to move to.
+    fn must_stay(&self, page: usize) -> bool {
+        self.pages.has_lost(page) || (!self.config.evicts && self.pages.pairs(page) > 0)
+    }
+
     /// Tells all clients that pointers to a page are stale; returns the sessions that may not have seen it.
     fn expel(&mut self, page: usize) -> Vec<(usize, u64)> {
         let changes = self.pages.leave(page);
@@ -75,12 +84,10 @@ impl<F: Fabric> Shard<F> {
         }
         // Something lost with a PE that is gone is no loss.
         let _ = self.fabric.quiet();
-        if self.has_fault(Fault::NoQuiescence) {
-            return Vec::new();
-        }
         let sessions = 0..self.layout.all_sessions;
         let words = sessions.filter_map(|session| Some((session, self.busy_word(session)?)));
-        words.filter(|(_, word)| word % 2 == 1).collect()
+        let waits = self.config.fault != Fault::NoQuiescence;
+        words.filter(|(_, word)| waits && word % 2 == 1).collect()
     }
 
     fn still_there(&self, waiting: Vec<(usize, u64)>) -> Vec<(usize, u64)> {
@@ -97,6 +104,12 @@ impl<F: Fabric> Shard<F> {
 
     /// There are more pages than a lowered limit allows: one goes.
     fn shrink(&mut self) {
+        if !self.config.evicts {
+            if let Some(page) = self.pages.movable() {
+                self.retire(page);
+            }
+            return;
+        }
         if let Some(page) = self.pages.idle_page(usize::MAX) {
             self.retire(page);
             return;

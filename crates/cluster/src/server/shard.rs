@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use nuthatch_engine::{Item, Key, KeyHasher, Time};
+use nuthatch_engine::{Clock, Item, Key, KeyHasher, Time};
 use nuthatch_fabric::Fabric;
 
 use super::pages::{Block, Pages};
@@ -21,10 +21,11 @@ use crate::block::{
 };
 use crate::bucket::{Entry, Pointer};
 use crate::checksum::Checksum;
-use crate::config::{Config, Fault};
-use crate::control::{Control, Flushes};
+use crate::config::{Clocks, Config};
+use crate::control::{self, Control, Flushes};
 use crate::layout::Layout;
 use crate::message::Known;
+use crate::stats::ServerStats;
 
 /// Why an operation is to be tried again. It has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,30 +45,11 @@ const PATIENCE: u32 = 64;
 /// Blocks beside those that sessions wait for whose writers may come to be looked for.
 const STUCK_MAX: usize = 1024;
 
+/// Bytes that are new in an epoch at least, in a store however small.
+const EPOCH_BYTES: u64 = 64 * 64;
+
 /// Epochs whose beginnings are remembered.
 const EPOCHS_KEPT: usize = 4096;
-
-/// What a server counts.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Counts {
-    pub items: u64,
-    pub item_bytes: u64,
-    pub stored: u64,
-    pub evictions: u64,
-    pub evicted_unfetched: u64,
-    pub expired: u64,
-    pub expired_unfetched: u64,
-    pub out_of_memory: u64,
-    pub pages_moved: u64,
-    pub swept: u64,
-    pub lookups: u64,
-    pub lookup_hits: u64,
-    pub false_tags: u64,
-    pub messages: u64,
-    pub overflowed: u64,
-    /// Blocks of writers that are gone.
-    pub recovered: u64,
-}
 
 /// A locked block.
 #[derive(Clone, Copy)]
@@ -89,6 +71,16 @@ impl Held {
     }
 }
 
+/// A block in a session's hands.
+#[derive(Clone, Copy)]
+pub struct Pin {
+    pub session: usize,
+    /// The session writes to it: a reservation. Else it reads: a copy.
+    pub writes: bool,
+    /// Since this epoch.
+    pub since: u32,
+}
+
 /// A server's part of the store.
 pub struct Shard<F> {
     pub fabric: Arc<F>,
@@ -100,19 +92,22 @@ pub struct Shard<F> {
     pub pages: Pages,
     /// Entries for which their bucket has no room.
     pub overflow: HashMap<usize, Vec<Entry>>,
-    pub counts: Counts,
+    /// What is counted; what is measured is added by [`Shard::stats`].
+    pub counts: ServerStats,
     pub flushes: Flushes,
     /// Flushes since the sweep last began at the first bucket.
     pub flushes_unswept: u32,
     pub epoch: u32,
     /// When the last epochs began: the present one's is the last.
     epochs: VecDeque<Time>,
-    /// Pairs made in this epoch.
+    /// Bytes of the blocks of pairs made in this epoch.
     made: u64,
     pub told: Control,
+    /// Of the server whose clock decides.
+    clock: Option<Clock>,
     pub retirement: Option<Retirement>,
     /// Blocks that sessions have in their hands.
-    pub pins: HashMap<Block, usize>,
+    pub pins: HashMap<Block, Pin>,
     pub sweep_at: usize,
     /// The highest version that any block had.
     version: u64,
@@ -126,11 +121,12 @@ impl<F: Fabric> Shard<F> {
     pub fn new(fabric: Arc<F>, layout: Layout, config: &Config) -> Self {
         let mut shard = Self {
             server: fabric.pe(),
+            clock: (config.clocks == Clocks::FirstServers && fabric.pe() == 0).then(Clock::start),
             hasher: KeyHasher::seeded(config.seed),
             checksum: Checksum::seeded(!config.seed),
             pages: Pages::new(&layout, 0),
             overflow: HashMap::new(),
-            counts: Counts::default(),
+            counts: ServerStats::default(),
             flushes: Flushes::default(),
             flushes_unswept: 0,
             epoch: 1,
@@ -163,6 +159,17 @@ impl<F: Fabric> Shard<F> {
         self.fixed_bytes() + pages + self.pages.link_bytes() + overflow
     }
 
+    /// What clients are told of it.
+    pub fn stats(&self) -> ServerStats {
+        ServerStats {
+            memory_limit: self.config.memory as u64,
+            memory_used: self.memory_used() as u64,
+            index_bytes: self.fixed_bytes() as u64,
+            epoch: self.epoch.into(),
+            ..self.counts
+        }
+    }
+
     /// Pages for so much memory; what they need beside them is of it.
     pub fn set_limit(&mut self, bytes: usize) {
         let page = self.layout.page_words * 8;
@@ -173,10 +180,17 @@ impl<F: Fabric> Shard<F> {
         self.config.memory = bytes;
     }
 
+    /// The words of a block.
+    #[inline(always)]
+    pub fn words(&self, pointer: Pointer) -> &[AtomicU64] {
+        let len = self.layout.block_words(pointer);
+        self.fabric.local(self.layout.block(pointer), len)
+    }
+
     /// A word of a block.
     #[inline(always)]
     pub fn word(&self, pointer: Pointer, word: usize) -> &AtomicU64 {
-        &self.fabric.local(self.layout.block(pointer).plus(word), 1)[0]
+        &self.words(pointer)[word]
     }
 
     fn load(&self, pointer: Pointer, word: usize) -> u64 {
@@ -208,9 +222,10 @@ impl<F: Fabric> Shard<F> {
 
     /// What the block says of its pair. Certain only while it is locked.
     pub fn header(&self, pointer: Pointer) -> Header {
-        let mut words = [0; 6];
-        for (word, into) in words.iter_mut().enumerate().skip(META) {
-            *into = self.load(pointer, word);
+        let mut words = [0; block::KEY];
+        let block = self.words(pointer);
+        for (into, word) in words.iter_mut().zip(block).skip(META) {
+            *into = word.load(Ordering::Acquire);
         }
         Header::read(&words)
     }
@@ -218,18 +233,20 @@ impl<F: Fabric> Shard<F> {
     /// True if the block holds this key: what clients write to a block leaves its key alone.
     pub fn holds(&self, pointer: Pointer, key: &[u8], key_words: &[u64]) -> bool {
         let header = self.header(pointer);
+        let there = &self.words(pointer)[block::KEY..];
+        // A header that is torn may tell of a key longer than the block.
         usize::from(header.key_len) == key.len()
-            && (key_words.iter().enumerate())
-                .all(|(at, &word)| self.load(pointer, block::KEY + at) == word)
+            && key_words.len() <= there.len()
+            && (key_words.iter().zip(there))
+                .all(|(&word, there)| there.load(Ordering::Acquire) == word)
     }
 
     /// The key in a block that is locked, or whose key is known not to change.
     pub fn key_of(&self, pointer: Pointer) -> Vec<u8> {
         let header = self.header(pointer);
         let key = block::words_of(header.key_len.into());
-        let words: Vec<u64> = (0..key)
-            .map(|at| self.load(pointer, block::KEY + at))
-            .collect();
+        let words = self.words(pointer)[block::KEY..][..key].iter();
+        let words: Vec<u64> = words.map(|word| word.load(Ordering::Acquire)).collect();
         bytemuck::cast_slice::<u64, u8>(&words)[..header.key_len.into()].to_vec()
     }
 
@@ -291,7 +308,9 @@ impl<F: Fabric> Shard<F> {
     pub fn copy(&mut self, pointer: Pointer) {
         let mut words = std::mem::take(&mut self.scratch);
         words.clear();
-        words.extend((0..self.layout.block_words(pointer)).map(|at| self.load(pointer, at)));
+        // In this order, the head first and the tail last.
+        let block = self.words(pointer).iter();
+        words.extend(block.map(|word| word.load(Ordering::Acquire)));
         self.scratch = words;
     }
 
@@ -299,7 +318,7 @@ impl<F: Fabric> Shard<F> {
     pub fn known(&self, pointer: Pointer, version: u64) -> Known {
         Known {
             pointer,
-            generation: self.pages.changes(self.layout.page_of(pointer)) as u16,
+            generation: self.pages.changes(self.layout.page_of(pointer)),
             tail: Tail::new(version, SERVER, false).0,
         }
     }
@@ -315,17 +334,17 @@ impl<F: Fabric> Shard<F> {
     ) {
         let mut words = std::mem::take(&mut self.scratch);
         block::lay(&mut words, &self.checksum, held.version, header, key, value);
-        for (at, &word) in words.iter().enumerate() {
+        let block = &self.words(held.pointer)[CHECK..];
+        for (into, &word) in block.iter().zip(&words) {
             // Relaxed: readers of words of two versions find a wrong checksum; `finish` orders them.
-            self.word(held.pointer, CHECK + at)
-                .store(word, Ordering::Relaxed);
+            into.store(word, Ordering::Relaxed);
         }
         self.scratch = words;
         self.mark_used(held.pointer, held.version, was_read);
     }
 
     /// Writes the header of a locked block whose key and value are there, and the checksum over all of it.
-    pub fn write_header(&mut self, held: Held, header: &Header, was_read: bool) {
+    pub fn write_header(&mut self, held: Held, header: &Header) {
         for (at, word) in header.words().into_iter().enumerate() {
             self.word(held.pointer, META + at)
                 .store(word, Ordering::Relaxed);
@@ -333,22 +352,35 @@ impl<F: Fabric> Shard<F> {
         let end = header.content_end();
         let mut words = std::mem::take(&mut self.scratch);
         words.clear();
-        words.extend((META..end).map(|at| self.load(held.pointer, at)));
+        let content = self.words(held.pointer)[META..end].iter();
+        words.extend(content.map(|word| word.load(Ordering::Acquire)));
         let check = self.checksum.of(held.version, &words);
         self.word(held.pointer, CHECK)
             .store(check, Ordering::Relaxed);
         self.scratch = words;
-        self.mark_used(held.pointer, held.version, was_read);
     }
 
-    /// A locked block has no pair any more, and is free. It must be in the caller's hands.
-    pub fn bury(&mut self, held: Held) {
+    /// A locked block has no pair any more.
+    fn clear(&mut self, held: Held) {
         for word in [CHECK, META] {
             self.word(held.pointer, word).store(0, Ordering::Relaxed);
         }
         self.finish(held);
+    }
+
+    /// A locked block has no pair any more, and is free. It must be in the caller's hands.
+    pub fn bury(&mut self, held: Held) {
+        self.clear(held);
         let block = self.pages.block(held.pointer);
         self.pages.give(block);
+    }
+
+    /// The same, but words of a PE that is gone may arrive there yet: nobody may have the block again.
+    pub fn abandon(&mut self, held: Held) {
+        self.clear(held);
+        let block = self.pages.block(held.pointer);
+        self.pages.lose(block);
+        self.counts.blocks_lost += 1;
     }
 
     /// The block's recency, which clients change, too.
@@ -358,9 +390,13 @@ impl<F: Fabric> Shard<F> {
 
     /// A pair of a version was used now.
     pub fn mark_used(&self, pointer: Pointer, version: u64, was_read: bool) {
-        let recency = Recency::new(self.epoch, version, was_read).0;
+        self.set_recency(pointer, Recency::new(self.epoch, version, was_read));
+    }
+
+    /// Says when a pair was last used.
+    pub fn set_recency(&self, pointer: Pointer, recency: Recency) {
         let at = self.layout.block(pointer).plus(RECENCY);
-        let swapped = self.fabric.swap(self.server, at, recency);
+        let swapped = self.fabric.swap(self.server, at, recency.0);
         swapped.expect("a server does not lose itself");
     }
 
@@ -447,31 +483,44 @@ impl<F: Fabric> Shard<F> {
             before: tail,
         };
         self.counts.recovered += 1;
-        self.remove(held);
+        self.take_out(pointer);
+        self.unlist(pointer);
+        self.abandon(held);
     }
 
     /// Takes a locked pair out of the table; its block is free.
     pub fn remove(&mut self, held: Held) {
-        let key = self.key_of(held.pointer);
-        let hash = self.hasher.hash(&key);
-        self.take_entry(hash, held.pointer);
+        self.take_out(held.pointer);
         self.drop_block(held);
+    }
+
+    /// Takes the entry of a locked pair out of the table.
+    fn take_out(&mut self, pointer: Pointer) {
+        let key = self.key_of(pointer);
+        let hash = self.hasher.hash(&key);
+        self.take_entry(hash, pointer);
     }
 
     /// The block of a pair that is out of the table is free.
     pub fn drop_block(&mut self, held: Held) {
-        self.counts.items -= 1;
-        self.counts.item_bytes -= self.layout.block_words(held.pointer) as u64 * 8;
-        let block = self.pages.block(held.pointer);
-        self.pages.unlist(block);
+        self.unlist(held.pointer);
         self.bury(held);
+    }
+
+    /// The block of a pair that is out of the table is in the caller's hands.
+    fn unlist(&mut self, pointer: Pointer) {
+        self.counts.items -= 1;
+        self.counts.item_bytes -= self.layout.block_words(pointer) as u64 * 8;
+        let block = self.pages.block(pointer);
+        self.pages.unlist(block);
     }
 
     /// A new pair's block is in the table.
     pub fn note_made(&mut self, pointer: Pointer) {
         self.counts.items += 1;
-        self.counts.item_bytes += self.layout.block_words(pointer) as u64 * 8;
-        self.made += 1;
+        let bytes = self.layout.block_words(pointer) as u64 * 8;
+        self.counts.item_bytes += bytes;
+        self.made += bytes;
         let block = self.pages.block(pointer);
         self.pages.list(block, self.epoch);
     }
@@ -483,7 +532,8 @@ impl<F: Fabric> Shard<F> {
             >= since
                 .0
                 .saturating_add(nuthatch_sync::clock::TICKS_PER_SECOND);
-        let turned_over = self.made >= (self.counts.items / 16).max(64);
+        // In bytes: of large pairs few make all of the memory new.
+        let turned_over = self.made >= (self.counts.item_bytes / 16).max(EPOCH_BYTES);
         if (turned_over || old) && self.epoch < u32::MAX {
             self.epoch += 1;
             self.made = 0;
@@ -501,7 +551,20 @@ impl<F: Fabric> Shard<F> {
             bar: self.pages.bar().unwrap_or(self.epoch),
             flushes: self.flushes,
             since: self.epochs.back().copied().unwrap_or_default(),
+            clock: self.clock.map_or(Time(0), |clock| clock.now()),
         }
+    }
+
+    /// The present moment as the first server tells it, if its clock decides.
+    pub fn told_time(&self) -> Option<Time> {
+        if self.config.clocks == Clocks::Callers {
+            return None;
+        }
+        let at = self.layout.control(0);
+        Some(match self.clock {
+            Some(clock) => clock.now(),
+            None => Control::read_clock(self.fabric.local(at, control::WORDS)),
+        })
     }
 
     /// A pair as a reply tells it.
@@ -526,9 +589,5 @@ impl<F: Fabric> Shard<F> {
         let mut words = Vec::with_capacity(32);
         block::push_bytes(&mut words, &[key.bytes()]);
         words
-    }
-
-    pub fn has_fault(&self, fault: Fault) -> bool {
-        self.config.fault == fault
     }
 }

@@ -19,7 +19,7 @@ mod segments;
 use std::ffi::{CString, c_int};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
@@ -410,6 +410,11 @@ impl Fabric for OpenShmem {
             // No sleep: who sleeps lets others wait that it does not know of.
             false => std::thread::yield_now(),
         }
+    }
+
+    fn doze(&self, longest: Duration) {
+        self.pause(0);
+        std::thread::sleep(longest);
     }
 
     fn nanos(&self) -> u64 {

@@ -3,7 +3,7 @@
 //! * [`Network::free`]: threads run as they like, and words arrive at once. For benchmarks, and for a store of several
 //!   PEs in one process.
 //! * [`Network::seeded`]: one thread runs at a time, a seed draws which, and the network delays, reorders and tears
-//!   all that OpenSHMEM allows to be; a PE can be stopped at any of its calls. The same seed gives the same
+//!   all that OpenSHMEM allows to be, words inside of long copies included; a PE can be stopped at any of its calls. The same seed gives the same
 //!   run, as long as what the threads do follows from what they read.
 
 mod seeded;
@@ -16,8 +16,8 @@ use nuthatch_memory::Mapped;
 use nuthatch_sync::mutex::{Condvar, Mutex};
 
 use crate::{Address, Fabric, Gone, NoMemory};
-use seeded::Seeded;
 pub use seeded::{Entered, Stopped};
+use seeded::{Seeded, mixed};
 
 /// Turns of a wait that are spun; longer waits sleep until a word arrives, or so long.
 const SPINS: u32 = 64;
@@ -257,9 +257,14 @@ impl Fabric for ThreadsFabric {
                 for position in seeded.shuffled(into.len()) {
                     // Relaxed: one thread runs at a time, and the turn orders them.
                     let word = self.network.word(pe, from.plus(position));
-                    into[position] = word.load(Ordering::Relaxed);
-                    if seeded.tears() {
-                        self.step(pe)?;
+                    for part in seeded.parts(into.len()) {
+                        if part != 0 {
+                            let read = word.load(Ordering::Relaxed);
+                            into[position] = mixed(into[position], read, part);
+                        }
+                        if seeded.tears() {
+                            self.step(pe)?;
+                        }
                     }
                 }
             }
@@ -367,6 +372,11 @@ impl Fabric for ThreadsFabric {
         }
     }
 
+    fn doze(&self, _: Duration) {
+        // Until a word arrives, or a millisecond.
+        self.pause(u32::MAX);
+    }
+
     fn nanos(&self) -> u64 {
         match &self.network.seeded {
             Some(seeded) => seeded.steps() * 100,
@@ -422,6 +432,41 @@ mod tests {
             seen.into_inner()
         });
         assert!(torn.count() > 5);
+    }
+
+    /// True if a word is neither of two while the other is put in the place of the one, in copies of so many words.
+    fn tears_words(len: usize) -> bool {
+        (0..300).any(|seed| {
+            let torn = AtomicBool::new(false);
+            let note = |words: &[u64]| {
+                let is_torn = |&word: &u64| word != 0 && word != u64::MAX;
+                torn.fetch_or(words.iter().any(is_torn), Ordering::Relaxed);
+            };
+            let network = Network::seeded(2, 512, 2, seed);
+            let ends = network.ends();
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let _entered = ends[0].enter(0);
+                    ends[0].put(1, Address(0), &vec![u64::MAX; len]).unwrap();
+                    ends[0].quiet().unwrap();
+                });
+                scope.spawn(|| {
+                    let _entered = ends[1].enter(1);
+                    let mut words = vec![0; len];
+                    for _ in 0..4 {
+                        ends[1].get(1, Address(0), &mut words).unwrap();
+                        note(&words);
+                    }
+                });
+            });
+            torn.into_inner()
+        })
+    }
+
+    #[test]
+    fn words_are_torn_in_long_copies_only() {
+        assert!(tears_words(crate::fabric::WHOLE + 1));
+        assert!(!tears_words(crate::fabric::WHOLE));
     }
 
     #[test]
@@ -492,6 +537,21 @@ mod tests {
             assert!(unwound.expect_err("it is stopped").is::<Stopped>());
             assert_eq!(other.join().unwrap(), Err(Gone { pe: 0 }));
         });
+    }
+
+    #[test]
+    fn what_was_lost_with_a_pe_is_said_at_every_quiet() {
+        for seed in 0..20 {
+            let network = Network::seeded(3, 64, 1, seed);
+            let ends = network.ends();
+            let _entered = ends[0].enter(0);
+            for pe in [1, 2] {
+                ends[0].put(pe, Address(0), &[1; 64]).unwrap();
+            }
+            (1..3).for_each(|pe| network.stop(pe));
+            let said: Vec<_> = (0..3).map(|_| ends[0].quiet()).collect();
+            assert!(said.iter().all(Result::is_err), "seed {seed}: {said:?}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use rand::{Rng, SeedableRng};
 
 use super::Network;
 use crate::Address;
+use crate::fabric::WHOLE;
 
 thread_local! {
     /// Which of the threads that the seed runs this one is.
@@ -25,17 +26,26 @@ thread_local! {
 /// What a thread of a stopped PE unwinds with.
 pub struct Stopped;
 
+/// A word under way, or a part of it.
+struct Write {
+    to: Address,
+    word: u64,
+    /// Its bits that are.
+    part: u64,
+}
+
 /// Words under way to one PE that no fence orders.
 struct Group {
     fences: u64,
-    words: Vec<(Address, u64)>,
+    words: Vec<Write>,
 }
 
-/// A word that is to be read.
+/// A word that is to be read, or a part of it.
 struct Read {
     pe: usize,
     from: Address,
     into: Address,
+    part: u64,
 }
 
 /// A PE as the network knows it.
@@ -75,6 +85,23 @@ pub(super) struct Seeded {
     switches: u32,
     arrivals: u32,
     tears: u32,
+}
+
+/// Puts a part of a word in the place of another's.
+pub(super) fn mixed(old: u64, new: u64, part: u64) -> u64 {
+    old & !part | new & part
+}
+
+/// The parts in which a word of a copy of so many travels: one, or in a long copy two now and then, cut between any
+/// two bytes.
+fn parts(draw: &mut SmallRng, words: usize) -> [u64; 2] {
+    match words > WHOLE && chance(draw, 32) {
+        true => {
+            let low = (1 << (8 * draw.random_range(1..8))) - 1;
+            [low, !low]
+        }
+        false => [u64::MAX, 0],
+    }
 }
 
 /// Ends a thread's part in the seed's run when it drops.
@@ -202,6 +229,11 @@ impl Seeded {
         chance(&mut self.state.lock().draw, self.tears)
     }
 
+    /// The parts in which a Get of so many words reads one.
+    pub fn parts(&self, words: usize) -> [u64; 2] {
+        parts(&mut self.state.lock().draw, words)
+    }
+
     /// The order in which the words of a Get are read.
     pub fn shuffled(&self, len: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..len).collect();
@@ -209,8 +241,15 @@ impl Seeded {
         order
     }
 
-    pub fn send(&self, from: usize, pe: usize, to: Address, words: impl Iterator<Item = u64>) {
-        let sender = &mut self.state.lock().senders[from];
+    pub fn send(
+        &self,
+        from: usize,
+        pe: usize,
+        to: Address,
+        words: impl ExactSizeIterator<Item = u64>,
+    ) {
+        let State { senders, draw, .. } = &mut *self.state.lock();
+        let sender = &mut senders[from];
         let fences = sender.fences;
         let groups = &mut sender.writes[pe];
         if groups.back().is_none_or(|group| group.fences != fences) {
@@ -220,21 +259,31 @@ impl Seeded {
             });
         }
         if let Some(group) = groups.back_mut() {
-            let before = group.words.len();
-            let places = (0..).map(|position| to.plus(position));
-            group.words.extend(places.zip(words));
+            let (before, len) = (group.words.len(), words.len());
+            for (position, word) in words.enumerate() {
+                let to = to.plus(position);
+                let parts = parts(draw, len).into_iter().filter(|&part| part != 0);
+                let writes = parts.map(|part| Write { to, word, part });
+                group.words.extend(writes);
+            }
             sender.under_way += group.words.len() - before;
         }
     }
 
     pub fn ask(&self, by: usize, pe: usize, from: Address, into: Address, words: usize) {
-        let sender = &mut self.state.lock().senders[by];
-        sender.reads.extend((0..words).map(|position| Read {
-            pe,
-            from: from.plus(position),
-            into: into.plus(position),
-        }));
-        sender.under_way += words;
+        let State { senders, draw, .. } = &mut *self.state.lock();
+        let sender = &mut senders[by];
+        let before = sender.reads.len();
+        for position in 0..words {
+            let parts = parts(draw, words).into_iter().filter(|&part| part != 0);
+            sender.reads.extend(parts.map(|part| Read {
+                pe,
+                from: from.plus(position),
+                into: into.plus(position),
+                part,
+            }));
+        }
+        sender.under_way += sender.reads.len() - before;
     }
 
     pub fn fence(&self, pe: usize) {
@@ -256,7 +305,7 @@ impl Seeded {
         loop {
             let mut state = self.state.lock();
             if state.senders[pe].under_way == 0 {
-                return state.senders[pe].lost.take();
+                return state.senders[pe].lost;
             }
             state.deliver_of(network, pe);
             let pass = chance(&mut state.draw, self.tears);
@@ -301,14 +350,21 @@ impl State {
 
     fn deliver_read(&mut self, network: &Network, by: usize, position: usize) {
         let sender = &mut self.senders[by];
-        let Read { pe, from, into } = sender.reads.swap_remove(position);
+        let Read {
+            pe,
+            from,
+            into,
+            part,
+        } = sender.reads.swap_remove(position);
         sender.under_way -= 1;
         match network.is_gone(pe) {
             true => sender.lost = Some(pe),
             false => {
                 // Relaxed, here and below: one thread runs at a time, and the turn orders them.
                 let word = network.word(pe, from).load(Ordering::Relaxed);
-                network.word(by, into).store(word, Ordering::Relaxed);
+                let into = network.word(by, into);
+                let old = into.load(Ordering::Relaxed);
+                into.store(mixed(old, word, part), Ordering::Relaxed);
             }
         }
     }
@@ -320,14 +376,18 @@ impl State {
             return;
         };
         let position = self.draw.random_range(0..group.words.len());
-        let (to, word) = group.words.swap_remove(position);
+        let Write { to, word, part } = group.words.swap_remove(position);
         if group.words.is_empty() {
             sender.writes[pe].pop_front();
         }
         sender.under_way -= 1;
         match network.is_gone(pe) {
             true => sender.lost = Some(pe),
-            false => network.word(pe, to).store(word, Ordering::Relaxed),
+            false => {
+                let into = network.word(pe, to);
+                let old = into.load(Ordering::Relaxed);
+                into.store(mixed(old, word, part), Ordering::Relaxed);
+            }
         }
     }
 

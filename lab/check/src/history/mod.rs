@@ -12,6 +12,7 @@
 mod act;
 mod judge;
 mod least;
+mod wire;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -33,6 +34,7 @@ use act::NOW;
 pub use act::{Act, Text, Told};
 pub use judge::{Event, Order, PENDING, judge};
 pub use least::{least, listing};
+pub use wire::{from_words, to_words};
 
 /// How many histories, of what size.
 #[derive(Clone, Debug)]
@@ -129,20 +131,43 @@ pub fn apart<G>(
     enter: impl Fn(usize) -> G + Sync,
 ) -> Result<Seen, String> {
     let clock = AtomicUsize::new(0);
+    let tick = || clock.fetch_add(1, Ordering::SeqCst);
     let recorded = on_threads(engines.len(), |thread| {
         let _entered = enter(thread);
-        let mut recorder = Recorder::new(&engines[thread], plan, &clock, thread);
-        for round in 0..plan.rounds {
-            recorder.round(round % plan.generations);
-        }
-        recorder.events
+        part(&engines[thread], plan, &tick, thread)
     });
+    judge_parts(recorded.into_iter().flatten(), plan.misses)
+}
+
+/// An event, and its key: a generation, and which key of the round.
+pub type Recorded = ((usize, usize), Event);
+
+/// Records one thread's part of a history. Other parts may be recorded in other processes: `tick` is everybody's clock,
+/// sequentially consistent, and [`judge_parts`] gets all of them.
+pub fn part(
+    engine: &Arc<AnyEngine>,
+    plan: &Plan,
+    tick: &dyn Fn() -> usize,
+    thread: usize,
+) -> Vec<Recorded> {
+    let mut recorder = Recorder::new(engine, plan, tick, thread);
+    for round in 0..plan.rounds {
+        recorder.round(round % plan.generations);
+    }
+    recorder.events
+}
+
+/// Judges what all threads have recorded. An error is the least history that cannot be explained.
+pub fn judge_parts(
+    recorded: impl IntoIterator<Item = Recorded>,
+    misses: Misses,
+) -> Result<Seen, String> {
     let mut histories = Histories::new();
-    for (key, event) in recorded.into_iter().flatten() {
+    for (key, event) in recorded {
         histories.entry(key).or_default().push(event);
     }
     let mut seen = Seen::default();
-    explain(&histories, plan.misses, &mut seen)?;
+    explain(&histories, misses, &mut seen)?;
     Ok(seen)
 }
 
@@ -184,10 +209,11 @@ fn explain(histories: &Histories, misses: Misses, seen: &mut Seen) -> Result<(),
 /// All threads' rounds on one engine. The keys of later ones are others than those of earlier ones.
 fn record(engine: &Arc<AnyEngine>, plan: &Plan, first: usize) -> Histories {
     let clock = AtomicUsize::new(0);
+    let tick = || clock.fetch_add(1, Ordering::SeqCst);
     let meeting = Meeting::default();
     let recorded = on_threads(plan.threads, |thread| {
         let _gone = meeting.leave_on_panic();
-        let mut recorder = Recorder::new(engine, plan, &clock, thread);
+        let mut recorder = Recorder::new(engine, plan, &tick, thread);
         for round in 0..plan.rounds {
             if !meeting.wait((round + 1) * plan.threads) {
                 break;
@@ -244,14 +270,16 @@ struct Recorder<'a> {
     engine: &'a Arc<AnyEngine>,
     handle: AnyHandle,
     plan: &'a Plan,
-    clock: &'a AtomicUsize,
+    /// Sequentially consistent: the counts are the history's real time, and an operation must not be taken for
+    /// earlier or later than it was.
+    tick: &'a dyn Fn() -> usize,
     thread: usize,
     random: SmallRng,
     /// The cas that was seen last of each key of the round.
     cas: Vec<u64>,
     batches: usize,
     ballast: usize,
-    events: Vec<((usize, usize), Event)>,
+    events: Vec<Recorded>,
 }
 
 /// A key of the round, and what is done to it.
@@ -266,14 +294,14 @@ impl<'a> Recorder<'a> {
     fn new(
         engine: &'a Arc<AnyEngine>,
         plan: &'a Plan,
-        clock: &'a AtomicUsize,
+        tick: &'a dyn Fn() -> usize,
         thread: usize,
     ) -> Self {
         Self {
             engine,
             handle: engine.handle(),
             plan,
-            clock,
+            tick,
             thread,
             random: plan.seed.thread(thread),
             cas: vec![0; plan.keys],
@@ -375,10 +403,8 @@ impl<'a> Recorder<'a> {
         self.events.push(((generation, deed.key), event));
     }
 
-    /// Sequentially consistent: the counts are the history's real time, and an operation must not be
-    /// taken for earlier or later than it was.
     fn tick(&self) -> usize {
-        self.clock.fetch_add(1, Ordering::SeqCst)
+        (self.tick)()
     }
 
     /// Keys that nobody asks for, and their values.

@@ -1,0 +1,222 @@
+//! What waiting for sessions is for before a page changes its class: without it, a writer with an old pointer locks what
+//! is no tail any more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use nuthatch_engine::counters::Registry;
+use nuthatch_engine::{Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time};
+use nuthatch_fabric::threads::{Network, ThreadsFabric};
+use nuthatch_fabric::{Address, Fabric, Gone, NoMemory};
+use nuthatch_sync::mutex::Mutex;
+
+use super::shard::Shard;
+use super::{Ask, Asked, Server};
+use crate::client::Client;
+use crate::config::{Config, Fault, Operations};
+use crate::layout::Layout;
+
+const NOW: Time = Time(1000);
+
+type Deed = Box<dyn FnOnce() + Send>;
+
+/// A fabric on which something happens before the next compare-swap.
+struct Interposed {
+    fabric: Arc<ThreadsFabric>,
+    before_swap: Mutex<Option<Deed>>,
+}
+
+impl Fabric for Interposed {
+    fn pe(&self) -> usize {
+        self.fabric.pe()
+    }
+
+    fn pes(&self) -> usize {
+        self.fabric.pes()
+    }
+
+    fn allocate(&self, words: usize) -> Result<Address, NoMemory> {
+        self.fabric.allocate(words)
+    }
+
+    fn local(&self, at: Address, words: usize) -> &[AtomicU64] {
+        self.fabric.local(at, words)
+    }
+
+    fn direct(&self, _: usize, _: Address, _: usize) -> Option<&[AtomicU64]> {
+        None
+    }
+
+    fn put(&self, pe: usize, to: Address, words: &[u64]) -> Result<(), Gone> {
+        self.fabric.put(pe, to, words)
+    }
+
+    fn get(&self, pe: usize, from: Address, into: &mut [u64]) -> Result<(), Gone> {
+        self.fabric.get(pe, from, into)
+    }
+
+    fn put_nbi(&self, pe: usize, to: Address, from: Address, words: usize) -> Result<(), Gone> {
+        self.fabric.put_nbi(pe, to, from, words)
+    }
+
+    fn get_nbi(&self, pe: usize, from: Address, into: Address, words: usize) -> Result<(), Gone> {
+        self.fabric.get_nbi(pe, from, into, words)
+    }
+
+    fn compare_swap(&self, pe: usize, at: Address, expected: u64, new: u64) -> Result<u64, Gone> {
+        let deed = self.before_swap.lock().take();
+        deed.into_iter().for_each(|deed| deed());
+        self.fabric.compare_swap(pe, at, expected, new)
+    }
+
+    fn fetch_add(&self, pe: usize, at: Address, by: u64) -> Result<u64, Gone> {
+        self.fabric.fetch_add(pe, at, by)
+    }
+
+    fn swap(&self, pe: usize, at: Address, new: u64) -> Result<u64, Gone> {
+        self.fabric.swap(pe, at, new)
+    }
+
+    fn fetch(&self, pe: usize, at: Address) -> Result<u64, Gone> {
+        self.fabric.fetch(pe, at)
+    }
+
+    fn set(&self, pe: usize, at: Address, word: u64) -> Result<(), Gone> {
+        self.fabric.set(pe, at, word)
+    }
+
+    fn fence(&self) {
+        self.fabric.fence();
+    }
+
+    fn quiet(&self) -> Result<(), Gone> {
+        self.fabric.quiet()
+    }
+
+    fn barrier(&self) {
+        self.fabric.barrier();
+    }
+
+    fn broadcast(&self, root: usize, words: &mut [u64]) {
+        self.fabric.broadcast(root, words);
+    }
+
+    fn pause(&self, turn: u32) {
+        self.fabric.pause(turn);
+    }
+
+    fn doze(&self, longest: Duration) {
+        self.fabric.doze(longest);
+    }
+
+    fn nanos(&self) -> u64 {
+        self.fabric.nanos()
+    }
+}
+
+/// Takes replies and forgets them.
+#[derive(Default)]
+struct Nothing(Vec<std::mem::MaybeUninit<u8>>);
+
+impl<V> Replies<V> for Nothing {
+    fn begin(&mut self, _: usize, item: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
+        self.0
+            .resize(item.value_len, std::mem::MaybeUninit::uninit());
+        &mut self.0
+    }
+
+    fn commit(&mut self, _: usize) {}
+
+    fn retract(&mut self, _: usize) {}
+
+    fn large(&mut self, _: usize, _: &Item, _: V) {}
+
+    fn done(&mut self, _: usize, _: Reply) {}
+}
+
+/// Has a store of another session's carried out.
+fn store(server: &mut Server<ThreadsFabric>, key: Key<'_>, value: &[u8]) {
+    let op = Op::Store(Store::set(value));
+    let asked = Asked {
+        now: NOW,
+        ask: Ask::Op(Request { key, op }),
+    };
+    asked.encode(&mut server.message);
+    for _ in 0..1000 {
+        let done = server.answer(2);
+        // It tells clients what is new, too.
+        server.turn();
+        if done {
+            return;
+        }
+        asked.encode(&mut server.message);
+    }
+    panic!("no memory for {} bytes", value.len());
+}
+
+/// A session is about to lock a pair's block when the page changes its class, and a value lies there that looks like the
+/// pair's tail everywhere. What the audit says then.
+fn write_by_an_old_pointer(fault: Fault) -> Result<(), String> {
+    let config = Config {
+        memory: 256 << 10,
+        memory_max: 256 << 10,
+        item_size_max: 4 << 10,
+        buckets: Some(8),
+        operations: Operations::Direct,
+        fault,
+        ..Config::default()
+    };
+    let layout = Layout::new(&config, 3).unwrap();
+    let network = Network::free(3, layout.words());
+    let ends = network.ends();
+    let server = Server::new(Arc::clone(&ends[0]), layout.clone(), &config);
+    let server = Arc::new(Mutex::new(server));
+    let fabric = Arc::new(Interposed {
+        fabric: Arc::clone(&ends[1]),
+        before_swap: Mutex::new(None),
+    });
+    let counts = Registry::default().register();
+    let mut client = Client::new(Arc::clone(&fabric), Arc::new(layout), &config, 0, counts);
+    let key = Key::new(b"key", &KeyHasher::seeded(config.seed));
+    let mut ask = |op| client.execute(NOW, &[Request { key, op }], &mut Nothing::default());
+
+    store(&mut server.lock(), key, b"a value");
+    // It learns where the pair is, and marks it as used: by a compare-swap, too.
+    ask(Op::Get);
+    let served = Arc::clone(&server);
+    *fabric.before_swap.lock() = Some(Box::new(move || {
+        let mut server = served.lock();
+        let words = Shard::<ThreadsFabric>::key_words(&key);
+        let pointer = server.shard.find(&key, &words).unwrap();
+        let tail = server.shard.tail(pointer);
+        let page = server.shard.layout.page_of(pointer);
+        assert!(server.shard.retire(page));
+        for _ in 0..100 {
+            server.turn();
+        }
+        // Pages of the smallest number there is: the one that has left its class is the first to be taken.
+        let value: Vec<u8> = tail.0.to_le_bytes().repeat(370);
+        let name = Key::new(b"large", &server.shard.hasher);
+        store(&mut server, name, &value);
+    }));
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                server.lock().turn();
+                std::thread::yield_now();
+            }
+        });
+        ask(Op::Store(Store::set(b"b value")));
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(fabric.before_swap.lock().is_none(), "it went to the block");
+    server.lock().shard.audit()
+}
+
+#[test]
+fn a_page_does_not_change_its_class_under_a_writer() {
+    assert_eq!(write_by_an_old_pointer(Fault::None), Ok(()));
+    assert!(write_by_an_old_pointer(Fault::NoQuiescence).is_err());
+}

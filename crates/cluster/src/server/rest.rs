@@ -1,0 +1,123 @@
+//! How a server waits for messages: it looks, gives the core away between looks, then sleeps between them.
+//!
+//! It sleeps for a part of the time that nobody has asked it, so that whoever asks then waits longer by that part at
+//! most, and never for more than a millisecond.
+//!
+//! A server that other work keeps from its core has not looked, and who asked it waits already: time counts only after many
+//! looks, or when it is long.
+//!
+//! Where others reach this PE's memory by loads and stores, that is all there is to it. Where they do not, as over TCP,
+//! what they do there themselves is carried out when this PE calls the fabric, and it does not hear of it. But whoever
+//! asks a server at all sends it a message when its epoch is a second old. So after two seconds without one there is
+//! nobody.
+
+use std::time::Duration;
+
+use nuthatch_fabric::Fabric;
+
+/// The part of the idle time for which a server sleeps.
+const PART: u32 = 16;
+
+/// The shortest sleep, which takes the system about as long to end, and the longest.
+const SHORTEST: Duration = Duration::from_micros(50);
+const LONGEST: Duration = Duration::from_millis(1);
+
+/// How long a server looks whose memory others reach by its calls alone.
+const LOOKS_ON: Duration = Duration::from_secs(2);
+
+/// Looks in vain, of half a microsecond, before the first sleep; so long without a message suffices, too.
+const MANY: u32 = 2048;
+const LONG: Duration = Duration::from_millis(100);
+
+/// Looks in vain before the first look at the clock.
+const LOOKS: u32 = 64;
+
+/// What a look at all sessions came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Turn {
+    /// There is nothing to do.
+    Idle,
+    /// Somebody waits for what is not there yet.
+    Waiting,
+    /// Messages were carried out.
+    Served,
+}
+
+/// How long nobody has asked.
+pub struct Rest {
+    turns: u32,
+    /// When the clock was first looked at.
+    since: Option<u64>,
+    /// How long a server only looks.
+    looks: Duration,
+}
+
+impl Rest {
+    /// Of a server that all PEs reach by loads and stores, or not.
+    pub fn new(is_reachable: bool) -> Self {
+        Self {
+            turns: 0,
+            since: None,
+            looks: match is_reachable {
+                true => Duration::ZERO,
+                false => LOOKS_ON,
+            },
+        }
+    }
+
+    /// Waits as long as fits the last turn.
+    pub fn after(&mut self, turn: Turn, fabric: &impl Fabric) {
+        if turn == Turn::Served {
+            (self.turns, self.since) = (0, None);
+            return;
+        }
+        self.turns = self.turns.saturating_add(1);
+        match self.sleep(turn, fabric) {
+            Some(sleep) => fabric.doze(sleep),
+            None => fabric.pause(self.turns - 1),
+        }
+    }
+
+    fn sleep(&mut self, turn: Turn, fabric: &impl Fabric) -> Option<Duration> {
+        if turn == Turn::Waiting {
+            self.since = None;
+            return None;
+        }
+        if self.turns < LOOKS {
+            return None;
+        }
+        let now = fabric.nanos();
+        let since = *self.since.get_or_insert(now);
+        sleep_after(Duration::from_nanos(now - since), self.turns, self.looks)
+    }
+}
+
+/// How long to sleep after so much idle time and so many looks.
+fn sleep_after(idle: Duration, turns: u32, looks: Duration) -> Option<Duration> {
+    let sleep = (idle / PART).min(LONGEST);
+    let has_looked = idle >= looks && (turns >= MANY || idle >= LONG);
+    (has_looked && sleep >= SHORTEST).then_some(sleep)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_kept_from_its_core_looks_before_it_sleeps() {
+        let none = Duration::ZERO;
+        assert_eq!(sleep_after(Duration::from_millis(20), 100, none), None);
+        assert_eq!(sleep_after(LONG, 100, none), Some(LONGEST));
+    }
+
+    #[test]
+    fn a_sleep_is_a_part_of_the_idle_time() {
+        let (none, micros) = (Duration::ZERO, Duration::from_micros);
+        let seconds = Duration::from_secs;
+        assert_eq!(sleep_after(micros(790), MANY, none), None);
+        assert_eq!(sleep_after(micros(1600), MANY, none), Some(micros(100)));
+        assert_eq!(sleep_after(seconds(9), MANY, none), Some(LONGEST));
+        assert_eq!(sleep_after(seconds(1), MANY, LOOKS_ON), None);
+        assert_eq!(sleep_after(seconds(2), MANY, LOOKS_ON), Some(LONGEST));
+    }
+}

@@ -1,0 +1,181 @@
+//! From a caller's clock to the store's, and back.
+//!
+//! PEs' clocks begin with the job and drift apart. If each judged by its own, the one that is ahead would end others'
+//! pairs early. So the first server's clock decides: it tells every PE its tick, and a session moves the moments of
+//! requests by what its caller's clock differs. A caller whose PE hears nothing for a while lives in the past until it
+//! does: pairs live longer, not shorter.
+
+use std::mem::MaybeUninit;
+
+use nuthatch_engine::{
+    Delta, Expiry, Item, Leave, Op, Read, Removal, Replies, Reply, Request, Store, Time,
+};
+
+/// Ticks by which the clocks may differ before a session minds: they tick at different moments.
+const SLACK: i64 = 1;
+
+/// What the store's clock is ahead of a caller's, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shift(i64);
+
+impl Shift {
+    /// The same, unless it is off by more than a tick.
+    pub fn corrected(self, callers: Time, stores: Time) -> Self {
+        let exact = i64::from(stores.0) - i64::from(callers.0);
+        match (exact - self.0).abs() > SLACK {
+            true => Self(exact),
+            false => self,
+        }
+    }
+
+    /// True if the clocks agree.
+    #[inline(always)]
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The way back.
+    pub fn back(self) -> Self {
+        Self(-self.0)
+    }
+
+    /// A moment.
+    pub fn time(self, time: Time) -> Time {
+        // What never happens does not happen by another clock either.
+        if time > Time::LAST {
+            return time;
+        }
+        let moved = i64::from(time.0) + self.0;
+        Time(moved.clamp(0, Time::LAST.0.into()) as u32)
+    }
+
+    /// When something expires.
+    pub fn expiry(self, expiry: Expiry) -> Expiry {
+        match expiry {
+            Expiry::Never => Expiry::Never,
+            Expiry::At(time) => Expiry::At(self.time(time)),
+        }
+    }
+
+    /// What is known of an item.
+    pub fn item(self, item: &Item) -> Item {
+        Item {
+            expiry: self.expiry(item.expiry),
+            ..*item
+        }
+    }
+
+    /// A request.
+    pub fn request<'a>(self, request: &Request<'a>) -> Request<'a> {
+        let expiry = |expiry: Option<Expiry>| expiry.map(|expiry| self.expiry(expiry));
+        let op = match request.op {
+            Op::Get => Op::Get,
+            Op::Read(read) => Op::Read(Read {
+                touch: expiry(read.touch),
+                vivify: expiry(read.vivify),
+                ..read
+            }),
+            Op::Store(store) => Op::Store(Store {
+                expiry: self.expiry(store.expiry),
+                vivify: expiry(store.vivify),
+                ..store
+            }),
+            Op::Remove(removal) => Op::Remove(Removal {
+                leave: self.leave(removal.leave),
+                ..removal
+            }),
+            Op::Delta(delta) => Op::Delta(Delta {
+                touch: expiry(delta.touch),
+                vivify: (delta.vivify).map(|(number, expiry)| (number, self.expiry(expiry))),
+                ..delta
+            }),
+        };
+        Request {
+            key: request.key,
+            op,
+        }
+    }
+
+    fn leave(self, leave: Leave) -> Leave {
+        let moved = |expiry: Option<Expiry>| expiry.map(|expiry| self.expiry(expiry));
+        match leave {
+            Leave::Nothing => Leave::Nothing,
+            Leave::Stale { expiry, new_cas } => Leave::Stale {
+                expiry: moved(expiry),
+                new_cas,
+            },
+            Leave::Empty {
+                stale,
+                expiry,
+                new_cas,
+            } => Leave::Empty {
+                stale,
+                expiry: moved(expiry),
+                new_cas,
+            },
+        }
+    }
+
+    fn reply(self, reply: Reply) -> Reply {
+        match reply {
+            Reply::Found(item) => Reply::Found(self.item(&item)),
+            Reply::Stored(item) => Reply::Stored(self.item(&item)),
+            Reply::Number(number, item) => Reply::Number(number, self.item(&item)),
+            other => other,
+        }
+    }
+}
+
+/// Replies whose moments are moved on their way to the caller.
+pub struct Moved<'a, R> {
+    pub replies: &'a mut R,
+    pub back: Shift,
+}
+
+impl<V, R: Replies<V>> Replies<V> for Moved<'_, R> {
+    fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        self.replies.begin(index, &self.back.item(item))
+    }
+
+    fn commit(&mut self, index: usize) {
+        self.replies.commit(index);
+    }
+
+    fn retract(&mut self, index: usize) {
+        self.replies.retract(index);
+    }
+
+    fn large(&mut self, index: usize, item: &Item, value: V) {
+        self.replies.large(index, &self.back.item(item), value);
+    }
+
+    fn done(&mut self, index: usize, reply: Reply) {
+        self.replies.done(index, self.back.reply(reply));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_move_there_and_back_but_not_those_that_never_come() {
+        let shift = Shift::default().corrected(Time(1000), Time(100));
+        assert_eq!(shift.time(Time(1160)), Time(260));
+        assert_eq!(shift.back().time(Time(260)), Time(1160));
+        assert_eq!(shift.time(Time(5)), Time(0));
+        assert_eq!(shift.time(Time(u32::MAX)), Time(u32::MAX));
+        assert_eq!(shift.back().time(Time::LAST), Time::LAST);
+        assert_eq!(shift.expiry(Expiry::Never), Expiry::Never);
+    }
+
+    #[test]
+    fn clocks_that_tick_at_different_moments_agree() {
+        let shift = Shift::default();
+        assert!(shift.corrected(Time(7), Time(8)).is_none());
+        assert!(shift.corrected(Time(8), Time(7)).is_none());
+        let shift = shift.corrected(Time(7), Time(9));
+        assert_eq!(shift.time(Time(7)), Time(9));
+        assert_eq!(shift.corrected(Time(8), Time(9)), shift);
+    }
+}
