@@ -4,8 +4,8 @@
 #   server  the binary nuthatch, its manual page, completions and the example file
 #   lab     the binary nuthatch-lab, its manual page and completions
 #   flow    the flow cache for C programs: header, static and shared library, pkg-config file
-#   shmem   the distributed store: the program nuthatch-pe, and header, libraries and pkg-config file for OpenSHMEM
-#           programs in C; of all parts, only where OpenSHMEM is
+#   shmem   the distributed store: the program nuthatch-pe with its manual page and completions; header, libraries and
+#           pkg-config file for OpenSHMEM programs in C; of all parts, only where OpenSHMEM is
 #
 # PREFIX (/usr/local), LIBDIR (PREFIX/lib) and DESTDIR in the environment say where: see
 # scripts/installed.sh. PROFILE (release) says how it is built; checks say dev.
@@ -28,9 +28,9 @@ put() {
     install -D -m 644 "$made/file" "$destination"
 }
 
-# program NAME: a binary without what only a debugger reads, its manual page and completions.
+# program NAME FLAGS...: a binary without what only a debugger reads, its manual page and completions. FLAGS are cargo's.
 program() {
-    cargo build --profile "$profile" --bin "$1"
+    cargo build --profile "$profile" --bin "$@"
     install -D -m 755 "$built/$1" "$binaries/$1"
     strip --strip-debug "$binaries/$1"
     put "$manuals/$1.1" "$built/$1" man
@@ -75,9 +75,7 @@ flow() {
 }
 
 shmem() {
-    cargo build --profile "$profile" -p nuthatch-pe --features openshmem
-    install -D -m 755 "$built/nuthatch-pe" "$pe"
-    strip --strip-debug "$pe"
+    program nuthatch-pe -p nuthatch-pe --features openshmem
     library nuthatch-shmem-c openshmem crates/shmem-c/include/nuthatch_shmem.h "$shmem_static" "$shmem_shared" \
         "$shmem_links" "$shmem_pkgconfig" dist/nuthatch-shmem.pc.in
 }

@@ -15,7 +15,7 @@ version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 # As crates/flow-c/build.rs names it: changes with what programs linked before cannot live with.
 soname=libnuthatch_flow.so.${version%%.*}
 
-programs="nuthatch nuthatch-lab"
+programs="nuthatch nuthatch-lab nuthatch-pe"
 binaries=$destdir$prefix/bin
 manuals=$destdir$prefix/share/man/man1
 example=$destdir$prefix/share/doc/nuthatch/nuthatch.toml
@@ -28,8 +28,7 @@ shared=$destdir$libdir/libnuthatch_flow.so.$version
 links="$destdir$libdir/$soname $destdir$libdir/libnuthatch_flow.so"
 pkgconfig=$destdir$libdir/pkgconfig/nuthatch-flow.pc
 
-# The distributed store for OpenSHMEM programs, and its own program: where OpenSHMEM is.
-pe=$binaries/nuthatch-pe
+# The distributed store for OpenSHMEM programs: where OpenSHMEM is, as its own program.
 shmem_soname=libnuthatch_shmem.so.${version%%.*}
 shmem_header=$destdir$prefix/include/nuthatch_shmem.h
 shmem_static=$destdir$libdir/libnuthatch_shmem.a

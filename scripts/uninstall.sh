@@ -10,5 +10,5 @@ done
 # Links are words.
 # shellcheck disable=SC2086
 rm -f "$example" "$header" "$static" "$shared" "$pkgconfig" $links \
-    "$pe" "$shmem_header" "$shmem_static" "$shmem_shared" "$shmem_pkgconfig" $shmem_links
+    "$shmem_header" "$shmem_static" "$shmem_shared" "$shmem_pkgconfig" $shmem_links
 echo "removed from $destdir$prefix"

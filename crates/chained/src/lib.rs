@@ -203,6 +203,10 @@ impl Engine for Chained {
         self.timestamps.flush(now, at);
     }
 
+    fn number_from(&self, least: u64) {
+        self.timestamps.number_from(least);
+    }
+
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
         self.store.set_limit(bytes, self.item_size_max)
     }

@@ -11,6 +11,7 @@ use nuthatch_server::config::MEMCACHED_VERSION;
 use crate::flags::Flags;
 use crate::missing::Missing;
 use crate::settings::absolute;
+use crate::top::Top;
 
 /// What makes `-V` and `-h` begin with memcached's name, as the name of the program does.
 const AS_MEMCACHED: &str = "--as-memcached";
@@ -69,6 +70,8 @@ fn memcached_version() -> &'static str {
 pub enum Command {
     /// Serve memcached clients (the default: the same flags)
     Serve(Box<Serve>),
+    /// Show what a server of memcached's protocol does, live in a terminal
+    Top(Top),
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -84,6 +87,9 @@ pub struct Serve {
     /// A TOML file that says the same as the flags; flags override it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Check the settings, with the files that they name, say what is wrong, and end
+    #[arg(long)]
+    pub check: bool,
     /// Begin -V and -h with memcached's name and the version that clients are told, as if the program
     /// were called memcached
     #[arg(long)]

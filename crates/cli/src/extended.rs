@@ -1,7 +1,12 @@
 //! The options of memcached's `-o`: few matter here, most are how this server is anyway, and the
 //! rest are named in a warning, so that a memcached's command line keeps working.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use nuthatch_server::Verify;
+
+use crate::settings::absolute;
 
 /// What `-o` asked for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -10,10 +15,23 @@ pub struct Extended {
     pub idle_timeout: Option<Duration>,
     /// Items the index has room for at the start.
     pub initial_items: Option<usize>,
+    /// Options of TLS, as typed.
+    pub ssl: SslOptions,
     /// Options that are not here, as typed.
     pub unknown: Vec<String>,
     /// Options that ask for the opposite of how this server always is, as typed.
     pub contrary: Vec<String>,
+}
+
+/// Options of TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SslOptions {
+    pub chain_cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    pub ca_cert: Option<PathBuf>,
+    pub verify: Verify,
+    pub only_1_3: bool,
+    pub session_cache: bool,
 }
 
 /// The index is sized for at most 2 to this power of items at once, as memcached's table.
@@ -52,6 +70,30 @@ impl Extended {
                     }
                     extended.initial_items = Some(1 << power);
                 }
+                "ssl_chain_cert" => extended.ssl.chain_cert = Some(file(name, value)?),
+                "ssl_key" => extended.ssl.key = Some(file(name, value)?),
+                "ssl_ca_cert" => extended.ssl.ca_cert = Some(file(name, value)?),
+                "ssl_verify_mode" => {
+                    extended.ssl.verify = match number(name, value)? {
+                        0 => Verify::Nothing,
+                        1 => Verify::IfPresent,
+                        // 3, once a connection: there is no second time.
+                        2 | 3 => Verify::Always,
+                        _ => return Err("-o ssl_verify_mode: from 0 to 3".to_owned()),
+                    };
+                }
+                "ssl_min_version" => {
+                    let version = number(name, value)?;
+                    if version > 3 {
+                        return Err("-o ssl_min_version: 2 for 1.2, or 3 for 1.3".to_owned());
+                    }
+                    // There is nothing below 1.2.
+                    extended.ssl.only_1_3 = version == 3;
+                    if version < 2 {
+                        extended.contrary.push(option.to_owned());
+                    }
+                }
+                "ssl_session_cache" => extended.ssl.session_cache = true,
                 _ if NATURAL.contains(&name) => {
                     if value == Some("0") || value == Some("no") {
                         extended.contrary.push(option.to_owned());
@@ -68,6 +110,13 @@ impl Extended {
         }
         Ok(extended)
     }
+}
+
+fn file(name: &str, value: Option<&str>) -> Result<PathBuf, String> {
+    let path = value.filter(|path| !path.is_empty());
+    let path =
+        path.ok_or_else(|| format!("-o {name}: a file, as in {name}=/etc/ssl/{name}.pem"))?;
+    absolute(Path::new(path))
 }
 
 fn number(name: &str, value: Option<&str>) -> Result<u32, String> {

@@ -42,6 +42,10 @@ pub struct Flags {
     )]
     pub cpserver: Vec<String>,
 
+    /// TCP port for Redis' clients, besides; 0 or -1: any free one [default: none]
+    #[arg(long, value_name = "NUM", allow_negative_numbers = true)]
+    pub redis_port: Option<i32>,
+
     /// Unix socket to listen on, instead of TCP
     #[arg(short = 's', long, value_name = "FILE")]
     pub unix_socket: Option<PathBuf>,
@@ -122,9 +126,42 @@ pub struct Flags {
     #[arg(short = 'r', long, alias = "enable-coredumps", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub coredumps: Option<bool>,
 
-    /// The protocol: ascii, or auto, which is the same here
+    /// The protocol: ascii, binary, auto, which tells by a connection's first byte, or any, which knows Redis' too
+    /// [default: auto]
     #[arg(short = 'B', long, value_name = "NAME")]
     pub protocol: Option<String>,
+
+    /// Clients say a name and a password of this file first, which has a line NAME:PASSWORD for each
+    #[arg(short = 'Y', long, value_name = "FILE")]
+    pub auth_file: Option<PathBuf>,
+
+    /// SASL, by the names and passwords of -Y, which suffices
+    #[arg(short = 'S', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub enable_sasl: Option<bool>,
+
+    /// TLS, with the certificate and key of -o ssl_chain_cert=FILE,ssl_key=FILE
+    #[arg(short = 'Z', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub enable_ssl: Option<bool>,
+
+    /// Serve metrics for Prometheus by HTTP there; with or without a port [port: 9150]
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<String>,
+
+    /// Take the items of the server before from this file, and leave one's own in it at the end
+    #[arg(short = 'e', long, value_name = "FILE")]
+    pub memory_file: Option<PathBuf>,
+
+    /// Begin with the items of this file, which stays
+    #[arg(long, value_name = "FILE")]
+    pub load: Option<PathBuf>,
+
+    /// Copy all items to this file now and then
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+
+    /// Seconds between two copies [default: 300]
+    #[arg(long, value_name = "SECONDS")]
+    pub save_every: Option<u32>,
 
     /// Run in the background
     #[arg(short, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
@@ -214,6 +251,7 @@ impl Flags {
             udp_port: self.udp_port.or(file.udp_port),
             listen: either(self.listen, file.listen),
             cpserver: either(self.cpserver, file.cpserver),
+            redis_port: self.redis_port.or(file.redis_port),
             unix_socket: self.unix_socket.or(file.unix_socket),
             unix_mask: self.unix_mask.or(file.unix_mask),
             memory_limit: self.memory_limit.or(file.memory_limit),
@@ -234,6 +272,14 @@ impl Flags {
             lock_memory: self.lock_memory.or(file.lock_memory),
             coredumps: self.coredumps.or(file.coredumps),
             protocol: self.protocol.or(file.protocol),
+            auth_file: self.auth_file.or(file.auth_file),
+            enable_sasl: self.enable_sasl.or(file.enable_sasl),
+            enable_ssl: self.enable_ssl.or(file.enable_ssl),
+            metrics: self.metrics.or(file.metrics),
+            memory_file: self.memory_file.or(file.memory_file),
+            load: self.load.or(file.load),
+            save: self.save.or(file.save),
+            save_every: self.save_every.or(file.save_every),
             daemon: self.daemon.or(file.daemon),
             user: self.user.or(file.user),
             pidfile: self.pidfile.or(file.pidfile),
@@ -362,7 +408,7 @@ mod tests {
         let short = typed(
             "-p 1 -U 0 -l a,b -l c:2 -s /s -a 0770 -m 1024 -c 5 -t 2 -b 7 -R 9 -I 2m -n 64 -f 1.5 \
              -M -F -X -C -A -L -k -r -B auto -d -u nobody -P /p --verbose=2 --log /l -o modern,idle_timeout=3 \
-             --cpserver d,e:3 --batch 500 --engine cphash --partitions 8 --server-threads 1-4 \
+             --cpserver d,e:3 --redis-port 6 --batch 500 --engine cphash --partitions 8 --server-threads 1-4 \
              --pin 2 --eviction random --memory-limit-max 2048",
         )
         .unwrap();
@@ -374,7 +420,7 @@ mod tests {
              --disable-cas --enable-shutdown --enable-largepages --lock-memory --coredumps \
              --protocol=auto --daemon \
              --user=nobody --pidfile=/p --verbose=2 --log=/l --extended=modern,idle_timeout=3 \
-             --cpserver=d --cpserver=e:3 --batch=500 --engine=cphash --partitions=8 \
+             --cpserver=d --cpserver=e:3 --redis-port=6 --batch=500 --engine=cphash --partitions=8 \
              --server-threads=1-4 --pin=2 --eviction=random --memory-limit-max=2g",
         )
         .unwrap();
@@ -410,6 +456,7 @@ mod tests {
             log = "/l"
             extended = "modern,idle_timeout=3"
             cpserver = ["d", "e:3"]
+            redis-port = 6
             batch = 500
             engine = "cphash"
             partitions = 8

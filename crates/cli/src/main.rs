@@ -12,6 +12,7 @@ mod process;
 mod reload;
 mod serve;
 mod settings;
+mod top;
 
 use std::process::ExitCode;
 
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     let outcome = match line.command {
         None => serve::run(line.serve),
         Some(Command::Serve(serve)) => serve::run(*serve),
+        Some(Command::Top(top)) => top::run(&top),
         Some(Command::Completions { shell }) => command::completions(shell),
         Some(Command::Man) => command::man(),
     };

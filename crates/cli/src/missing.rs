@@ -1,21 +1,11 @@
 //! memcached's flags that Nuthatch does not have. Each is refused with a sentence: to accept them without an
 //! effect would be a security fault where they restrict who may connect.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 /// memcached's flags that are not implemented. Hidden from the help.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Missing {
-    #[arg(short = 'Z', long, hide = true)]
-    enable_ssl: bool,
-    #[arg(short = 'S', long, hide = true)]
-    enable_sasl: bool,
-    #[arg(short = 'Y', long, value_name = "FILE", hide = true)]
-    auth_file: Option<PathBuf>,
-    #[arg(short = 'e', long, value_name = "FILE", hide = true)]
-    memory_file: Option<PathBuf>,
     #[arg(short = 'N', long, alias = "napi_ids", value_name = "NUM", hide = true)]
     napi_ids: Option<String>,
     #[arg(short = 'D', value_name = "CHAR", hide = true)]
@@ -30,25 +20,6 @@ impl Missing {
     pub fn check(&self) -> Result<(), String> {
         let delimiter = self.delimiter.as_deref().is_some_and(|char| char != ":");
         for (is_asked, words) in [
-            (
-                self.enable_ssl,
-                "-Z: there is no TLS; put a proxy that has it in front, or listen on 127.0.0.1 or a \
-                 unix socket",
-            ),
-            (
-                self.enable_sasl,
-                "-S: there is no SASL: any client that can connect may do everything; listen on 127.0.0.1 or a \
-                 unix socket",
-            ),
-            (
-                self.auth_file.is_some(),
-                "-Y: there is no authentication: any client that can connect may do everything; listen on \
-                 127.0.0.1 or a unix socket",
-            ),
-            (
-                self.memory_file.is_some(),
-                "-e: items are not kept in a file: a server starts empty",
-            ),
             (
                 self.napi_ids.is_some(),
                 "-N: connections are not given to threads by NAPI ids",

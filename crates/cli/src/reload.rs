@@ -44,6 +44,14 @@ impl Reload {
     /// Opens the log again, reads the file again, and says in the log what came of it.
     pub fn run(&mut self, controls: &Controls) {
         self.log.reopen();
+        for (what, read) in [
+            ("certificates", controls.refresh_certificates()),
+            ("passwords", controls.read_passwords()),
+        ] {
+            if let Err(error) = read {
+                tracing::warn!("SIGHUP: the {what} of before stay: {error}");
+            }
+        }
         if let Err(error) = self.apply(controls) {
             tracing::warn!("SIGHUP: nothing was changed: {error}");
         }

@@ -5,7 +5,9 @@ use std::io::{self, Write as _};
 
 use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_server::{Address, OnVerbosity, Server, ServerHandle, Signals};
+use nuthatch_server::{
+    Address, Config, OnVerbosity, Place, Protocol, Server, ServerHandle, Signals,
+};
 
 use crate::command::Serve;
 use crate::daemon::{self, Launch};
@@ -14,7 +16,7 @@ use crate::process::{self, PidFile};
 use crate::reload::Reload;
 use crate::settings::{PORT_FILE, ProcessSettings, Settings};
 use nuthatch_engines::EngineName;
-use nuthatch_program::Failure;
+use nuthatch_program::{Failure, output};
 
 /// Serves until it is told to stop.
 pub fn run(serve: Serve) -> Result<(), Failure> {
@@ -22,6 +24,14 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     let flags = serve.clone().flags().map_err(Failure::Usage)?;
     let port_file = std::env::var_os(PORT_FILE).map(Into::into);
     let mut settings = Settings::check(&flags, port_file).map_err(Failure::Usage)?;
+    if serve.check {
+        settings.server.check_files().map_err(Failure::Usage)?;
+        settings
+            .warnings
+            .iter()
+            .for_each(|warning| output::note(warning));
+        return output::print("the settings are fine\n");
+    }
     // First, as it must be done by the only thread.
     let launch = settings.process.daemon.then(daemon::launch).transpose();
     let launch = launch.map_err(Failure::Run)?;
@@ -50,19 +60,27 @@ fn live(settings: Settings, launch: Option<Launch>, reload: Reload) -> Result<()
     let process = settings.process;
     let keeps_stderr = process.log == LogTo::Stderr && settings.server.verbosity > 0;
     let signals = Signals::catch().map_err(|error| Failure::Run(format!("signals: {error}")))?;
+    let open = open_to_all(&settings.server);
     let server =
         Server::start(settings.server, engine).map_err(|error| Failure::Run(error.to_string()))?;
     let begun = begin(&server, &process, signals, reload).and_then(|pid_file| {
         let places = places(&server);
         let says = format!("engine {name}, {limit} MiB, {threads} threads, {index}at {places}");
+        if let Some(open) = &open {
+            tracing::warn!("{open}");
+        }
         if process.daemon || process.log != LogTo::Stderr {
             tracing::info!("{says}");
+        }
+        // For systemd's Type=notify; without systemd there is nobody to tell.
+        if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
+            tracing::debug!(%error, "sd_notify");
         }
         if let Some(launch) = launch {
             let done = launch.done(keeps_stderr);
             done.map_err(|error| format!("-d: {error}"))?;
         } else {
-            announce(&says, server.addresses());
+            announce(&says, server.addresses_of(Protocol::is_memcached).next());
         }
         Ok(pid_file)
     });
@@ -92,19 +110,48 @@ fn begin(
     Ok(pid_file)
 }
 
+/// Which addresses other machines reach without a password, if there are any.
+fn open_to_all(config: &Config) -> Option<String> {
+    if config.auth_file.is_some() {
+        return None;
+    }
+    let open = config
+        .listeners
+        .iter()
+        .filter_map(|listen| match &listen.place {
+            Place::Tcp(address) if !address.ip().is_loopback() => Some(address.to_string()),
+            _ => None,
+        });
+    let open: Vec<String> = open.collect();
+    (!open.is_empty()).then(|| {
+        let open = open.join(" ");
+        format!("everybody who reaches {open} may read and write: -l 127.0.0.1, or passwords (-Y)")
+    })
+}
+
 /// Where it listens.
 fn places(server: &ServerHandle) -> String {
-    let memcached = list(server.addresses());
-    match server.cpserver_addresses() {
-        [] => memcached,
-        addresses => format!("{memcached}, CPServer at {}", list(addresses)),
+    let memcached = list(server.addresses_of(Protocol::is_memcached));
+    let mut places = memcached;
+    // Writing to a String does not fail.
+    for (name, others) in [
+        ("CPServer", list(server.addresses_of(Protocol::is_cpserver))),
+        ("Redis", list(server.addresses_of(Protocol::is_redis))),
+    ] {
+        if !others.is_empty() {
+            let _ = write!(places, ", {name} at {others}");
+        }
     }
+    if let Some(address) = server.metrics_address() {
+        let _ = write!(places, ", metrics at http://{address}/metrics");
+    }
+    places
 }
 
 /// Tells a person what runs, and what to type next.
-fn announce(says: &str, addresses: &[Address]) {
+fn announce(says: &str, address: Option<&Address>) {
     let version = env!("CARGO_PKG_VERSION");
-    let next = what_next(addresses);
+    let next = what_next(address);
     // There is no other place for the message.
     let _ = write!(io::stderr(), "nuthatch {version}: {says}\n{next}\n");
 }
@@ -117,7 +164,7 @@ fn index(stats: &EngineStats) -> String {
     }
 }
 
-fn list(addresses: &[Address]) -> String {
+fn list<'a>(addresses: impl IntoIterator<Item = &'a Address>) -> String {
     let mut text = String::new();
     for address in addresses {
         let space = if text.is_empty() { "" } else { " " };
@@ -131,8 +178,8 @@ fn list(addresses: &[Address]) -> String {
 }
 
 /// What a newcomer types next.
-fn what_next(addresses: &[Address]) -> String {
-    let to = match addresses.first() {
+fn what_next(address: Option<&Address>) -> String {
+    let to = match address {
         Some(Address::Tcp(address)) if address.ip().is_unspecified() => {
             format!("localhost {}", address.port())
         }
@@ -158,7 +205,7 @@ mod tests {
             (tcp("[::1]:7"), "| nc ::1 7 "),
             (Address::Unix("/s".into()), "| nc -U /s "),
         ] {
-            assert!(what_next(&[address]).contains(to), "{to}");
+            assert!(what_next(Some(&address)).contains(to), "{to}");
         }
         assert_eq!(list(&[tcp("1.2.3.4:5"), tcp("[::]:5")]), "1.2.3.4:5 [::]:5");
     }

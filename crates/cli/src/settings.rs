@@ -1,11 +1,13 @@
 //! From what was said to what is meant: flags are checked here, and become settings that cannot be
 //! wrong. Defaults stand in the types that own them: the server's, the engine's.
 
+use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nuthatch_protocol::cpserver;
-use nuthatch_server::config::{self, Config, Listen};
+use nuthatch_server::config::{self, Config, Keeping, Listen, Place, Protocol, TlsSettings};
 
 use crate::extended::Extended;
 use crate::flags::Flags;
@@ -22,6 +24,10 @@ const BATCH_MAX: usize = 8192;
 const BATCH_OF_PAPER: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
 /// The range of `-I`, in bytes.
 const ITEM_SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 30;
+/// The port of memcached's exporter, which this takes the place of.
+const METRICS_PORT: u16 = 9150;
+/// Seconds between two copies of all items.
+const SAVE_EVERY: u32 = 300;
 /// memcached's permissions of a unix socket.
 const UNIX_MODE: u32 = 0o700;
 /// Where memcached's tests, and those of its clients, look for the port.
@@ -67,12 +73,10 @@ impl Settings {
             .chain(extended.contrary.iter().map(|option| {
                 format!("-o {option}: it behaves otherwise in any case; this has no effect")
             }))
-            .chain(without_effect(flags));
+            .chain(without_effect(flags))
+            .chain(elsewhere(flags));
         if flags.udp_port.is_some_and(|port| port != 0) {
             return Err("-U: there is no UDP; only 0 (off)".to_owned());
-        }
-        if !matches!(flags.protocol.as_deref(), None | Some("ascii" | "auto")) {
-            return Err("-B: ascii or auto; there is no binary protocol".to_owned());
         }
         let engine = engine(flags, &extended)?;
         let warnings = warnings.chain(smaller_items(flags, &engine)).collect();
@@ -127,6 +131,22 @@ fn without_effect(flags: &Flags) -> Vec<String> {
         .filter(|(_, is_said)| *is_said)
         .map(|(flag, _)| format!("{flag}: this engine has no size classes; it has no effect"))
         .collect()
+}
+
+/// Flags about where to listen that something else decides.
+fn elsewhere(flags: &Flags) -> Vec<String> {
+    let is_inherited = !inherited().is_empty();
+    let says_where =
+        !flags.listen.is_empty() || flags.port.is_some() || flags.unix_socket.is_some();
+    let tls = flags.enable_ssl.unwrap_or_default();
+    let mut warnings = Vec::new();
+    if is_inherited && says_where {
+        warnings.push("-l, -p, -s: systemd's sockets are used instead".to_owned());
+    }
+    if !is_inherited && tls && flags.unix_socket.is_some() {
+        warnings.push("-Z: a unix socket has no TLS".to_owned());
+    }
+    warnings
 }
 
 fn engine(flags: &Flags, extended: &Extended) -> Result<EngineSettings, String> {
@@ -194,12 +214,15 @@ fn server(
     };
     Ok(Config {
         listeners: listeners(flags)?,
-        cpserver: addresses("--cpserver", &flags.cpserver, cpserver::PORT)?,
         threads,
         connections_max,
         backlog: flags.listen_backlog.unwrap_or(default.backlog),
         commands_per_slice,
         batch_max,
+        auth_file: passwords(flags)?,
+        tls: tls(flags, extended)?,
+        metrics: metrics(flags)?,
+        keeping: keeping(flags)?,
         idle_timeout: extended.idle_timeout,
         port_file: port_file.as_deref().map(absolute).transpose()?,
         allow_shutdown: flags.enable_shutdown.unwrap_or_default(),
@@ -220,32 +243,175 @@ fn gains_by_large_batches(flags: &Flags) -> bool {
     by_messages || !flags.cpserver.is_empty()
 }
 
+/// Every place, and the protocol that is spoken there.
 fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
+    let protocol = match flags.protocol.as_deref() {
+        None | Some("auto") => Protocol::Memcached,
+        Some("ascii") => Protocol::Text,
+        Some("binary") => Protocol::Binary,
+        Some("any") => Protocol::Any,
+        Some(_) => return Err("-B: ascii, binary, auto or any".to_owned()),
+    };
+    let secured = |(place, tls): (Place, bool), protocol| Listen {
+        tls: tls && flags.enable_ssl.unwrap_or_default(),
+        ..place.of(protocol)
+    };
+    let memcached = memcached_places(flags)?.into_iter();
+    let redis = redis_places(flags)?.into_iter();
+    let cpserver = addresses("--cpserver", &flags.cpserver, cpserver::PORT)?.into_iter();
+    Ok(memcached
+        .map(|place| secured(place, protocol))
+        .chain(cpserver.map(|place| place.of(Protocol::CpServer)))
+        .chain(redis.map(|place| secured(place, Protocol::Redis)))
+        .collect())
+}
+
+/// Where Redis' clients are served, if they are: at the addresses of memcached's, whatever ports those have.
+fn redis_places(flags: &Flags) -> Result<Vec<(Place, bool)>, String> {
+    let Some(port) = flags.redis_port else {
+        return Ok(Vec::new());
+    };
+    let port = port_of("--redis-port", port)?;
+    let mut places = tcp_places(flags, port)?;
+    for (place, _) in &mut places {
+        if let Place::Tcp(address) = place {
+            address.set_port(port);
+        }
+    }
+    places.dedup();
+    Ok(places)
+}
+
+/// A port as it is typed: -1 and 0 are any free one.
+fn port_of(flag: &str, port: i32) -> Result<u16, String> {
+    match port {
+        -1 => Ok(0),
+        port => u16::try_from(port).map_err(|_| format!("{flag}: -1 to 65535")),
+    }
+}
+
+/// Where memcached's clients are served, and whether under TLS, should there be any.
+fn memcached_places(flags: &Flags) -> Result<Vec<(Place, bool)>, String> {
+    let inherited = inherited();
+    if !inherited.is_empty() {
+        return Ok(inherited.into_iter().map(|place| (place, true)).collect());
+    }
     if let Some(path) = &flags.unix_socket {
-        return Ok(vec![Listen::Unix {
+        let place = Place::Unix {
             path: absolute(path)?,
             mode: flags.unix_mask.unwrap_or(UNIX_MODE),
-        }]);
+        };
+        return Ok(vec![(place, false)]);
     }
     let port = match flags.port {
         None => config::PORT,
-        Some(-1) => 0,
-        Some(port) => u16::try_from(port).map_err(|_| "-p: -1 to 65535".to_owned())?,
+        Some(port) => port_of("-p", port)?,
     };
+    tcp_places(flags, port)
+}
+
+/// The addresses of `-l`, and whether under TLS, should there be any.
+fn tcp_places(flags: &Flags, port: u16) -> Result<Vec<(Place, bool)>, String> {
     if flags.listen.is_empty() {
-        return Ok(Listen::everywhere(port));
+        let places = Place::everywhere(port);
+        return Ok(places.into_iter().map(|place| (place, true)).collect());
     }
-    addresses("-l", &flags.listen, port)
+    let mut places = Vec::new();
+    for typed in &flags.listen {
+        let (tls, address) = match typed.strip_prefix("notls:") {
+            Some(address) => (false, address.to_owned()),
+            None => (true, typed.clone()),
+        };
+        let found = addresses("-l", &[address], port)?;
+        places.extend(found.into_iter().map(|place| (place, tls)));
+    }
+    Ok(places)
+}
+
+/// Sockets that systemd has bound (sd_listen_fds(3)): from descriptor 3 on, if they are meant for this process.
+fn inherited() -> Vec<Place> {
+    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    match (number("LISTEN_PID"), number("LISTEN_FDS")) {
+        (Some(pid), Some(count)) if pid == std::process::id() => (3..3 + count.min(64) as i32)
+            .map(Place::Inherited)
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The file of passwords.
+fn passwords(flags: &Flags) -> Result<Option<PathBuf>, String> {
+    if flags.enable_sasl.unwrap_or_default() && flags.auth_file.is_none() {
+        return Err("-S: needs a file of names and passwords (-Y)".to_owned());
+    }
+    flags.auth_file.as_deref().map(absolute).transpose()
+}
+
+/// Items that outlive the process.
+fn keeping(flags: &Flags) -> Result<Keeping, String> {
+    let file = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
+    let every = flags.save_every.unwrap_or(SAVE_EVERY);
+    if every == 0 {
+        return Err("--save-every: at least 1 second".to_owned());
+    }
+    if flags.save_every.is_some() && flags.save.is_none() {
+        return Err("--save-every: needs a file (--save)".to_owned());
+    }
+    let every = Duration::from_secs(every.into());
+    let (restart, load) = (file(&flags.memory_file)?, file(&flags.load)?);
+    let save = file(&flags.save)?;
+    // A file of a restart is there only if nothing has changed since; a copy is there after a crash too.
+    for (flag, other) in [("--save", &save), ("--load", &load)] {
+        if other.is_some() && *other == restart {
+            return Err(format!("{flag}: not the file of a restart (-e)"));
+        }
+    }
+    Ok(Keeping {
+        restart,
+        load,
+        save: save.map(|path| (path, every)),
+    })
+}
+
+/// Where metrics are told.
+fn metrics(flags: &Flags) -> Result<Option<SocketAddr>, String> {
+    let Some(place) = &flags.metrics else {
+        return Ok(None);
+    };
+    let found = addresses("--metrics", std::slice::from_ref(place), METRICS_PORT)?;
+    match found.first() {
+        Some(Place::Tcp(address)) => Ok(Some(*address)),
+        _ => Err(format!("--metrics {place}: no address")),
+    }
+}
+
+/// Certificates for TLS.
+fn tls(flags: &Flags, extended: &Extended) -> Result<Option<TlsSettings>, String> {
+    if !flags.enable_ssl.unwrap_or_default() {
+        return Ok(None);
+    }
+    let ssl = extended.ssl.clone();
+    match (ssl.chain_cert, ssl.key) {
+        (Some(chain_cert), Some(key)) => Ok(Some(TlsSettings {
+            chain_cert,
+            key,
+            ca_cert: ssl.ca_cert,
+            verify: ssl.verify,
+            only_1_3: ssl.only_1_3,
+            session_cache: ssl.session_cache,
+        })),
+        _ => Err("-Z: needs -o ssl_chain_cert=FILE,ssl_key=FILE".to_owned()),
+    }
 }
 
 /// The addresses of places that were typed behind a flag.
-fn addresses(flag: &str, places: &[String], port: u16) -> Result<Vec<Listen>, String> {
-    let mut listeners = Vec::new();
+fn addresses(flag: &str, places: &[String], port: u16) -> Result<Vec<Place>, String> {
+    let mut resolved = Vec::new();
     for place in places {
-        let found = Listen::resolve(place, port);
-        listeners.extend(found.ok_or_else(|| format!("{flag} {place}: no address"))?);
+        let found = Place::resolve(place, port);
+        resolved.extend(found.ok_or_else(|| format!("{flag} {place}: no address"))?);
     }
-    Ok(listeners)
+    Ok(resolved)
 }
 
 /// A daemon changes its directory: paths are meant from where it was started.
@@ -264,9 +430,10 @@ mod tests {
     fn tcp(settings: &Settings) -> Vec<String> {
         let listeners = settings.server.listeners.iter();
         listeners
-            .map(|listen| match listen {
-                Listen::Tcp(address) => address.to_string(),
-                Listen::Unix { path, mode } => format!("{} {mode:o}", path.display()),
+            .map(|listen| match &listen.place {
+                Place::Tcp(address) => address.to_string(),
+                Place::Unix { path, mode } => format!("{} {mode:o}", path.display()),
+                Place::Inherited(fd) => format!("fd {fd}"),
             })
             .collect()
     }
@@ -282,6 +449,37 @@ mod tests {
         assert!(settings.server.allow_flush && !settings.server.allow_shutdown);
         assert_eq!(settings.process, ProcessSettings::default());
         assert!(settings.warnings.is_empty());
+    }
+
+    #[test]
+    fn redis_clients_find_their_port_at_the_same_addresses() {
+        let flags = |ssl| Flags {
+            listen: vec!["127.0.0.1:5".into(), "notls:127.0.0.2".into()],
+            redis_port: Some(6379),
+            enable_ssl: Some(ssl),
+            ..Flags::default()
+        };
+        for ssl in [false, true] {
+            let listeners = listeners(&flags(ssl)).unwrap();
+            let redis = listeners.iter().filter(|listen| listen.protocol.is_redis());
+            let redis: Vec<(String, bool)> = redis
+                .map(|listen| match &listen.place {
+                    Place::Tcp(address) => (address.to_string(), listen.tls),
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            let expected = [
+                ("127.0.0.1:6379".to_owned(), ssl),
+                ("127.0.0.2:6379".to_owned(), false),
+            ];
+            assert_eq!(redis, expected);
+        }
+        assert!(
+            !listeners(&Flags::default())
+                .unwrap()
+                .iter()
+                .any(|listen| listen.protocol.is_redis())
+        );
     }
 
     #[test]
@@ -402,6 +600,22 @@ mod tests {
                 "-U",
                 Flags {
                     udp_port: Some(11211),
+                    ..none()
+                },
+            ),
+            (
+                "--save",
+                Flags {
+                    memory_file: Some("items".into()),
+                    save: Some("./items".into()),
+                    ..none()
+                },
+            ),
+            (
+                "--load",
+                Flags {
+                    memory_file: Some("items".into()),
+                    load: Some("items".into()),
                     ..none()
                 },
             ),

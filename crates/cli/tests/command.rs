@@ -48,7 +48,7 @@ fn what_is_no_command_line_ends_with_2() {
         ("--no-such-flag", "unexpected argument"),
         ("-t 0", "-t: 1 to"),
         ("-U 11211", "there is no UDP"),
-        ("-B binary", "there is no binary protocol"),
+        ("-B udp", "-B: ascii, binary, auto or any"),
         ("-m many", "is not a size"),
         (
             "--cpserver nowhere.invalid",
@@ -219,6 +219,23 @@ fn cpservers_clients_are_served_beside_memcacheds() {
             .ask("stats settings\r\nquit\r\n")
             .contains("STAT batch_max 1000\r\n")
     );
+}
+
+#[test]
+fn redis_clients_are_served_beside_memcacheds() {
+    let running = Running::start("-p 0 -l 127.0.0.1 -t 2 --redis-port -1 -B any");
+    let set = "*3\r\n$3\r\nSET\r\n$4\r\nseed\r\n$5\r\nacorn\r\n*1\r\n$4\r\nQUIT\r\n";
+    for address in [running.redis_address(), running.address()] {
+        let said = talk(TcpStream::connect(address).unwrap(), set);
+        assert_eq!(said, "+OK\r\n+OK\r\n");
+    }
+    let typed = talk(
+        TcpStream::connect(running.redis_address()).unwrap(),
+        "get seed\r\nquit\r\n",
+    );
+    assert_eq!(typed, "$5\r\nacorn\r\n+OK\r\n");
+    let got = running.ask("get seed\r\nquit\r\n");
+    assert_eq!(got, "VALUE seed 0 5\r\nacorn\r\nEND\r\n");
 }
 
 #[test]

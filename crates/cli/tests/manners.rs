@@ -49,16 +49,8 @@ fn who_looks_for_a_memcached_finds_one() {
 #[test]
 fn what_is_missing_is_refused_with_a_sentence() {
     for (flags, sentence) in [
-        (&["-Z", "--enable-ssl"][..], "-Z: there is no TLS"),
-        (&["-S", "--enable-sasl"], "-S: there is no SASL"),
-        (
-            &["-Y /users", "--auth-file=/users"],
-            "-Y: there is no authentication",
-        ),
-        (
-            &["-e /pmem", "--memory-file=/pmem"],
-            "-e: items are not kept in a file",
-        ),
+        (&["-Z", "--enable-ssl"][..], "-Z: needs -o ssl_chain_cert"),
+        (&["-S", "--enable-sasl"], "-S: needs a file of names"),
         (
             &["-N 4", "--napi-ids=4"],
             "-N: connections are not given to threads",

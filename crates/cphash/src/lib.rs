@@ -290,6 +290,10 @@ impl<D: Rings> Engine for CpHash<D> {
         self.each(|_, partition| partition.flush(now, at));
     }
 
+    fn number_from(&self, least: u64) {
+        self.each(|_, partition| partition.number_from(least));
+    }
+
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
         let (partitions, overhead) = (
             self.partition_count(),

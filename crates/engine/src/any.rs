@@ -31,6 +31,7 @@ trait DynEngine: Inspect + Audit + Send + Sync {
     fn stats(&self) -> EngineStats;
     fn reset_stats(&self);
     fn flush(&self, now: Time, at: Time);
+    fn number_from(&self, least: u64);
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String>;
     fn item_size_max(&self) -> usize;
     fn evicts(&self) -> bool;
@@ -60,6 +61,10 @@ impl<E: Engine> DynEngine for E {
 
     fn flush(&self, now: Time, at: Time) {
         Engine::flush(self, now, at);
+    }
+
+    fn number_from(&self, least: u64) {
+        Engine::number_from(self, least);
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
@@ -100,6 +105,10 @@ impl Engine for AnyEngine {
 
     fn flush(&self, now: Time, at: Time) {
         self.0.flush(now, at);
+    }
+
+    fn number_from(&self, least: u64) {
+        self.0.number_from(least);
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {

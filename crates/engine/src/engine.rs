@@ -38,6 +38,13 @@ pub trait Engine: Inspect + Audit + Send + Sync + Sized + 'static {
     /// call replaces a delayed one.
     fn flush(&self, now: Time, at: Time);
 
+    /// Numbers stores from `least` on, or from where it is if that is higher. So items that keep the cas of an engine
+    /// before share it with no later store. Handles that have stored may give out a few lower numbers still. An engine
+    /// whose items are never those of another does nothing.
+    fn number_from(&self, least: u64) {
+        let _ = least;
+    }
+
     /// Changes the memory limit, in bytes (cache_memlimit). Shrinking evicts gradually, in
     /// [`Handle::maintain`]. Errors say what is possible.
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String>;

@@ -223,6 +223,9 @@ impl Default for EngineSettings {
 /// as far as it is told to, and what is not used costs address space only.
 const LIMIT_RAISED: usize = 4;
 
+/// memcached's smallest chunk, if nothing is said.
+const CHUNK_MIN: usize = 48;
+
 impl EngineSettings {
     /// Bytes to which the limit may be raised, in an engine that can do with so many.
     fn limit_max(&self, most: usize) -> usize {
@@ -287,6 +290,10 @@ impl EngineSettings {
             usize::MAX
         };
         lines.push(("maxbytes_max", self.limit_max(most).to_string()));
+        // Where there are no size classes, as if there were: monitoring looks for the names.
+        lines.push(("growth_factor", format!("{:.2}", self.growth_factor)));
+        let chunk_min = self.chunk_min.unwrap_or(CHUNK_MIN);
+        lines.push(("chunk_size", chunk_min.to_string()));
         if self.name.has_partitions() {
             lines.push(("partitions", self.partition_count().to_string()));
         }

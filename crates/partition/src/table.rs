@@ -431,6 +431,11 @@ impl Partition {
         self.space.free(element);
     }
 
+    /// Takes sequences from there on, unless it is further already.
+    pub fn number_from(&mut self, least: u64) {
+        self.sequence = self.sequence.max(least.min(SEQUENCE_MAX));
+    }
+
     /// The next sequence: above that of every element and every flush.
     ///
     /// Panics if there is none left.

@@ -70,7 +70,11 @@ fn gateway<F: Fabric>(
 ) -> Result<ServerHandle, Failure> {
     let gateway = Server::start(config, AnyEngine::new(member.engine()))
         .map_err(|error| Failure::run(error.to_string()))?;
-    let places: Vec<_> = gateway.addresses().iter().map(place).collect();
+    let places: Vec<_> = gateway
+        .addresses()
+        .iter()
+        .map(|(at, _)| place(at))
+        .collect();
     say(fabric.pe(), &format!("gateway at {}", places.join(" ")));
     Ok(gateway)
 }

@@ -1,10 +1,13 @@
 //! The program `nuthatch-pe`: `oshrun -n 4 nuthatch-pe --servers 2 -m 512 -p 11211`.
 
+mod command;
+
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
+use command::CommandLine;
 use nuthatch_fabric::Fabric;
 use nuthatch_fabric::openshmem::{self, CannotOpen, OpenShmem};
 use nuthatch_pe::{Abort, Ending, Options, run};
@@ -20,8 +23,12 @@ const ABORTED: u8 = 70;
 
 fn main() -> ExitCode {
     // Ends by itself, with 2, for what is not a command line, and with 0 for help and version.
-    let options = Options::parse();
-    match live(&options) {
+    let line = CommandLine::parse();
+    let outcome = match line.command {
+        Some(command) => command.print(),
+        None => live(&line.options),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             // In one call: several PEs may say it.

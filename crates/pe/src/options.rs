@@ -8,7 +8,7 @@ use clap::{ArgAction, Parser};
 use nuthatch_cluster as cluster;
 use nuthatch_program::size;
 use nuthatch_server::config::PORT;
-use nuthatch_server::{Config, Listen};
+use nuthatch_server::{Config, Place, Protocol};
 
 /// Megabytes without a letter behind the number, as memcached's -m.
 const MEGABYTES: usize = 1 << 20;
@@ -17,9 +17,7 @@ const ITEM_SIZES: RangeInclusive<usize> = 1 << 10..=1 << 30;
 /// The largest `-t`.
 const THREADS_MAX: usize = 1024;
 
-/// The distributed store on OpenSHMEM: some PEs of a job serve, each of the others is a memcached gateway to them.
-///
-/// A launcher starts it, on one machine or many: oshrun -n 4 nuthatch-pe --servers 2 -m 512 -p 11211
+/// How a job is to be.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "nuthatch-pe", version, args_override_self = true)]
 pub struct Options {
@@ -143,16 +141,16 @@ impl Options {
 
     /// The `number`th gateway.
     fn gateway(&self, number: usize) -> Result<Config, String> {
-        let mut listeners = match self.listen.is_empty() {
-            true => Listen::everywhere(self.port),
+        let mut places = match self.listen.is_empty() {
+            true => Place::everywhere(self.port),
             false => Vec::new(),
         };
         for place in &self.listen {
-            let found = Listen::resolve(place, self.port);
-            listeners.extend(found.ok_or_else(|| format!("-l {place}: no address"))?);
+            let found = Place::resolve(place, self.port);
+            places.extend(found.ok_or_else(|| format!("-l {place}: no address"))?);
         }
-        for listener in &mut listeners {
-            if let Listen::Tcp(address) = listener
+        for place in &mut places {
+            if let Place::Tcp(address) = place
                 && address.port() != 0
             {
                 let port = usize::from(address.port()) + number;
@@ -161,8 +159,9 @@ impl Options {
                 address.set_port(port);
             }
         }
+        let for_memcached = |place: Place| place.of(Protocol::Memcached);
         Ok(Config {
-            listeners,
+            listeners: places.into_iter().map(for_memcached).collect(),
             threads: self.threads,
             connections_max: self.conn_limit,
             allow_shutdown: self.enable_shutdown,
@@ -189,9 +188,9 @@ mod tests {
     fn ports(plan: Plan) -> Vec<u16> {
         let listeners = plan.gateway.into_iter().flat_map(|config| config.listeners);
         listeners
-            .map(|listener| match listener {
-                Listen::Tcp(address) => address.port(),
-                Listen::Unix { .. } => unreachable!("no such flag"),
+            .map(|listener| match listener.place {
+                Place::Tcp(address) => address.port(),
+                Place::Unix { .. } | Place::Inherited(_) => unreachable!("no such flag"),
             })
             .collect()
     }

@@ -125,7 +125,7 @@ fn a_gateway_that_cannot_listen_ends_the_job_and_says_why() {
         if let (2, Some(gateway)) = (pe, &mut plan.gateway) {
             // Nobody has this address: it is for documents.
             let nowhere = SocketAddr::from(([192, 0, 2, 1], 0));
-            gateway.listeners = vec![nuthatch_server::Listen::Tcp(nowhere)];
+            gateway.listeners = vec![nuthatch_server::Listen::tcp(nowhere)];
         }
     };
     let ended = job(&line, 3, spoil, |_, _| {});

@@ -28,8 +28,8 @@ pub enum Parsed<'a> {
     },
     /// Not a command that can be carried out.
     Refused(Refusal),
-    /// The header of a request of the binary protocol, which is not supported.
-    Binary(binary::Request),
+    /// The header of a request of the binary protocol.
+    Binary(binary::Foreign),
 }
 
 /// Why a line is refused and how the connection goes on.
@@ -132,6 +132,8 @@ pub enum Command<'a> {
     Watch(Words<'a>),
     /// shutdown, with its words.
     Shutdown(Words<'a>),
+    /// refresh_certs: TLS certificates are read again.
+    RefreshCerts,
     /// quit.
     Quit,
 }

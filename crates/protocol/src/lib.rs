@@ -1,11 +1,10 @@
-//! memcached's protocols, and in [`cpserver`] that of the CPHash paper: bytes in, commands out;
-//! replies in, bytes out. No I/O, no engine.
+//! memcached's protocols (text and meta here, [`binary`] in a module of its own), in [`cpserver`] that of the CPHash
+//! paper, and in [`resp`] Redis': bytes in, commands out; replies in, bytes out. No I/O, no engine.
 //!
 //! [`parse()`] looks at the front of a connection's input and says what stands there. It keeps no
 //! state: the connection does (what to swallow, which value is still arriving, and in an [`Awaited`]
 //! when an incomplete command is worth another look). [`encode`] appends replies to a connection's
-//! output. Neither allocates on the way of a get or a set. Of the [`binary`] protocol requests are
-//! recognised and refused.
+//! output. Neither allocates on the way of a get or a set.
 //!
 //! ```
 //! use nuthatch_protocol::{Command, Limits, Parsed, encode, parse};
@@ -33,6 +32,7 @@ pub mod binary;
 pub mod command;
 pub mod cpserver;
 pub mod encode;
+pub mod resp;
 
 mod admin;
 mod awaited;

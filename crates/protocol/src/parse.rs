@@ -80,7 +80,7 @@ pub fn awaited_block(line: usize, value_len: usize) -> Awaited {
 
 #[cold]
 fn parse_binary<'a>(input: &[u8]) -> Parsed<'a> {
-    binary::parse(input).map_or(Parsed::Incomplete, Parsed::Binary)
+    binary::Foreign::parse(input).map_or(Parsed::Incomplete, Parsed::Binary)
 }
 
 /// Parses the line that ends at `input[end]`.
@@ -302,9 +302,11 @@ mod tests {
         for end in 1..binary::HEADER {
             assert_eq!(parse(&input[..end], &LIMITS), Parsed::Incomplete, "{end}");
         }
-        let request = binary::Request {
-            opcode: 1,
-            opaque: *b"\r\nge",
+        let request = binary::Foreign {
+            head: binary::Head {
+                opcode: binary::Opcode::SET,
+                opaque: *b"\r\nge",
+            },
             length: 24,
         };
         assert_eq!(parse(input, &LIMITS), Parsed::Binary(request));

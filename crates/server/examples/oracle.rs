@@ -11,11 +11,11 @@ fn main() -> std::io::Result<()> {
     let port = std::env::args().nth(1).and_then(|port| port.parse().ok());
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(0)));
     let config = Config {
-        listeners: vec![Listen::Tcp(address)],
+        listeners: vec![Listen::tcp(address)],
         ..Config::default()
     };
     let server = Server::start(config, AnyEngine::new(Naive::new(Options::default())))?;
-    for address in server.addresses() {
+    for (address, _) in server.addresses() {
         println!("{address}");
     }
     on_signals(server.stopper())?;

@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
 
-use crate::listen::{Listener, Protocol};
+use crate::listen::Listener;
+use crate::protocols;
 use crate::rejected::Rejected;
+use crate::security::tls::Tls;
 use crate::shared::{Arrival, Shared};
 use crate::stats::connections::Peer;
-use crate::stream::Stream;
+use crate::stream::{Socket, Stream};
 
 const WAKE: Token = Token(usize::MAX);
 
 /// How long accepting rests when descriptors run out: some connection will have closed.
 const REST: Duration = Duration::from_millis(20);
-
-const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
 /// Accepts until the server stops.
 pub(crate) struct Acceptor {
@@ -98,12 +98,12 @@ impl Acceptor {
     fn accept_all(&mut self, index: usize) {
         while self.resting.is_none() && !self.shared.shutdown.is_requested() {
             match self.listeners[index].accept() {
-                Ok((stream, address)) => {
+                Ok((socket, address)) => {
                     let peer = match address {
                         Some(address) => Peer::Tcp(address),
                         None => Peer::Unix,
                     };
-                    self.place(index, stream, peer);
+                    self.place(index, socket, peer);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.ready[index] = false;
@@ -123,21 +123,32 @@ impl Acceptor {
     }
 
     /// Hands a connection on, or refuses it.
-    fn place(&mut self, listener: usize, mut stream: Stream, peer: Peer) {
+    fn place(&mut self, number: usize, socket: Socket, peer: Peer) {
         let shared = &self.shared;
-        let protocol = self.listeners[listener].protocol();
+        let listener = &self.listeners[number];
+        let protocol = listener.protocol();
         if shared.connections() >= shared.live.connections_max().get() {
             shared.accepting.rejected_connections.bump();
-            if protocol == Protocol::Memcached {
+            // Under TLS nothing can be said before the handshake.
+            if let Some(words) = protocols::too_many(protocol)
+                && !listener.has_tls()
+            {
+                let mut stream = Stream::new(socket, None);
                 // A fresh socket takes so few bytes, unless its peer has gone.
-                let _ = stream.write(TOO_MANY);
+                let _ = stream.write(words);
                 self.rejected.keep(stream, Instant::now());
             }
             return;
         }
+        let tls = shared.tls.as_ref().filter(|_| listener.has_tls());
+        let tls = match tls.map(Tls::session).transpose() {
+            Ok(tls) => tls,
+            Err(error) => return tracing::warn!(%error, "a TLS session"),
+        };
+        let stream = Stream::new(socket, tls);
         shared.accepting.total_connections.bump();
         let now = shared.clock.now();
-        let info = shared.registry.enter(peer, listener, now);
+        let info = shared.registry.enter(peer, number, now);
         let fd = stream.as_fd().as_raw_fd();
         tracing::debug!("<{fd} new client connected from {peer}");
         let inbox = shared
@@ -149,6 +160,7 @@ impl Acceptor {
                 stream,
                 info,
                 protocol,
+                login: shared.has_passwords(),
             });
         }
     }

@@ -1,86 +1,27 @@
 //! The requests of one engine batch, and how each is to be answered.
 //!
-//! Requests borrow keys and values from the inputs of the connections whose turn it is. Their
+//! Requests borrow keys and values from the inputs of the iteration's slices. Their
 //! buffers outlive one batch, and so does their capacity: see [`BatchBuffers`].
 
 use nuthatch_engine::{Key, Op, Request};
-use nuthatch_protocol::cpserver::Dialect;
-use nuthatch_protocol::{MetaFlags, MetaVerb};
+
+use crate::protocols::Style;
+use crate::protocols::memcached::MetaTicket;
 
 /// How one request is answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     /// Whose output gets the answer: an index into the slices of the iteration.
     pub(crate) slice: u32,
+    /// In whose words, and what the words depend on.
     pub(crate) style: Style,
-    /// The client said noreply.
-    pub(crate) noreply: bool,
-    pub(crate) after: After,
-}
-
-/// Whose words an answer has.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Style {
-    /// A key of get, gets, gat, gats.
-    Value {
-        with_cas: bool,
-        touched: bool,
-    },
-    /// set, add, replace, append, prepend, cas.
-    Store(StoreStyle),
-    Delete,
-    Delta {
-        down: bool,
-    },
-    Touch,
-    /// A meta command: an index into the batch's metas.
-    Meta(u32),
-    /// CPServer's LOOKUP or FIND.
-    Lookup(Dialect),
-    /// CPServer's INSERT or STORE.
-    Insert(Dialect),
-}
-
-/// What the answer to a store depends on besides its outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StoreStyle {
-    Set,
-    Cas,
-    Other,
-}
-
-/// What follows the answer of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
-    Nothing,
-    /// `END`: it was the last key of a get.
-    End,
-    /// `MN`: a mn came behind it.
-    Noop,
-}
-
-/// What the answer to a meta command repeats of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MetaTicket<'a> {
-    pub(crate) verb: AnsweredVerb,
-    /// The key as the client wrote it.
-    pub(crate) key: &'a [u8],
-    pub(crate) flags: MetaFlags<'a>,
-}
-
-/// A meta command as its answer sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AnsweredVerb {
-    /// ms; whether it replaces whatever is there.
-    Store { plain_set: bool },
-    /// mg, md, ma, me.
-    Other(MetaVerb),
 }
 
 /// A batch under construction.
 pub(crate) struct Batch<'a> {
     pub(crate) requests: Vec<Request<'a>>,
     pub(crate) tickets: Vec<Ticket>,
+    /// What answers to memcached's meta commands repeat.
     pub(crate) metas: Vec<MetaTicket<'a>>,
     /// Requests that it holds at most.
     max: usize,
@@ -152,6 +93,9 @@ fn recycle<A, B>(mut vec: Vec<A>) -> Vec<B> {
 mod tests {
     use super::*;
     use nuthatch_engine::KeyHasher;
+    use nuthatch_protocol::cpserver::Dialect;
+
+    use crate::protocols::cpserver;
 
     #[test]
     fn buffers_keep_their_memory_from_round_to_round() {
@@ -163,9 +107,7 @@ mod tests {
             let mut batch = buffers.take(1);
             let ticket = Ticket {
                 slice: 0,
-                style: Style::Delete,
-                noreply: false,
-                after: After::Nothing,
+                style: Style::CpServer(cpserver::Style::Lookup(Dialect::Paper)),
             };
             batch.push(Key::new(name.as_bytes(), &hasher), Op::Get, ticket);
             assert!(batch.is_full());

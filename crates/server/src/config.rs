@@ -7,6 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use crate::keeping::Keeping;
+pub use crate::security::tls::{TlsSettings, Verify};
+
 /// memcached's port.
 pub const PORT: u16 = 11211;
 
@@ -20,10 +23,8 @@ pub const VERSION: &str = concat!("1.6.45-nuthatch-", env!("CARGO_PKG_VERSION"))
 /// Everything a server needs to know besides its engine.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen for memcached's clients (`-l`, `-p`, `-s`).
+    /// Where to listen, and for whose clients: at one place at least.
     pub listeners: Vec<Listen>,
-    /// Where to listen for CPServer's clients (`--cpserver`). There must be a listener of either kind.
-    pub cpserver: Vec<Listen>,
     /// Worker threads (`-t`).
     pub threads: NonZeroUsize,
     /// Connections held at once (`-c`); one more is told so and closed.
@@ -34,6 +35,14 @@ pub struct Config {
     pub commands_per_slice: NonZeroU32,
     /// Requests, of all connections of a worker together, that go to the engine at a time.
     pub batch_max: NonZeroUsize,
+    /// A file of names and passwords, one of which a client has to say (`-Y`); a line `name:password` for each.
+    pub auth_file: Option<PathBuf>,
+    /// Certificates for listeners with TLS (`-Z`).
+    pub tls: Option<TlsSettings>,
+    /// Where to serve metrics by HTTP (`--metrics`).
+    pub metrics: Option<SocketAddr>,
+    /// Items that outlive the process.
+    pub keeping: Keeping,
     /// TCP connections by which no byte went either way for so long are closed (`-o idle_timeout`).
     pub idle_timeout: Option<Duration>,
     /// Where to write the ports that were bound (`MEMCACHED_PORT_FILENAME`).
@@ -87,10 +96,9 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listeners: vec![
-                Listen::Tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT))),
-                Listen::Tcp(SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT))),
+                Listen::tcp((Ipv4Addr::UNSPECIFIED, PORT)),
+                Listen::tcp((Ipv6Addr::UNSPECIFIED, PORT)),
             ],
-            cpserver: Vec::new(),
             threads: const { NonZeroUsize::new(4).unwrap() },
             connections_max: const { NonZeroUsize::new(1024).unwrap() },
             backlog: 1024,
@@ -100,6 +108,10 @@ impl Default for Config {
             // Well above what an engine needs to overlap its memory misses. More would only make
             // replies wait, where no messages have to be packed.
             batch_max: const { NonZeroUsize::new(256).unwrap() },
+            auth_file: None,
+            tls: None,
+            metrics: None,
+            keeping: Keeping::default(),
             idle_timeout: None,
             port_file: None,
             allow_shutdown: false,
@@ -114,9 +126,90 @@ impl Default for Config {
     }
 }
 
+/// A place to listen at, and what the clients there speak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub protocol: Protocol,
+    /// Under TLS.
+    pub tls: bool,
+}
+
+impl Listen {
+    /// A TCP address for memcached's clients; port 0 lets the system pick one.
+    pub fn tcp(address: impl Into<SocketAddr>) -> Self {
+        Self {
+            place: Place::Tcp(address.into()),
+            protocol: Protocol::Memcached,
+            tls: false,
+        }
+    }
+
+    /// A unix socket for memcached's clients, made with these permission bits.
+    pub fn unix(path: impl Into<PathBuf>, mode: u32) -> Self {
+        Self {
+            place: Place::Unix {
+                path: path.into(),
+                mode,
+            },
+            protocol: Protocol::Memcached,
+            tls: false,
+        }
+    }
+
+    /// The same place for the clients of another protocol.
+    pub fn of(self, protocol: Protocol) -> Self {
+        Self { protocol, ..self }
+    }
+
+    /// The same under TLS, which needs [`Config::tls`].
+    pub fn with_tls(self) -> Self {
+        Self { tls: true, ..self }
+    }
+}
+
+/// What clients speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// memcached's: binary if the first byte says so, else text and meta (`-B auto`).
+    Memcached,
+    /// memcached's text and meta commands alone (`-B ascii`).
+    Text,
+    /// memcached's binary protocol alone (`-B binary`).
+    Binary,
+    /// CPServer's binary requests (CPHash, section 4).
+    CpServer,
+    /// Redis' requests, RESP2 and RESP3 (`--redis-port`).
+    Redis,
+    /// memcached's or Redis', as the first byte says (`-B any`).
+    Any,
+}
+
+impl Protocol {
+    /// True if it is one of memcached's.
+    pub fn is_memcached(self) -> bool {
+        matches!(
+            self,
+            Self::Memcached | Self::Text | Self::Binary | Self::Any
+        )
+    }
+
+    /// True if it is CPServer's.
+    pub fn is_cpserver(self) -> bool {
+        self == Self::CpServer
+    }
+
+    /// True if it is Redis' alone.
+    pub fn is_redis(self) -> bool {
+        self == Self::Redis
+    }
+}
+
 /// A place to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Listen {
+pub enum Place {
     /// A TCP address; port 0 lets the system pick one.
     Tcp(SocketAddr),
     /// A unix socket, made with these permission bits (`-s`, `-a`).
@@ -126,9 +219,12 @@ pub enum Listen {
         /// Permission bits, as in chmod: memcached's default is 0o700.
         mode: u32,
     },
+    /// A listening socket that who started the process has bound, by its descriptor (systemd's sockets). It stays when the
+    /// server ends, and clients that come meanwhile wait for the next one.
+    Inherited(i32),
 }
 
-impl Listen {
+impl Place {
     /// All addresses of this machine: those of IPv6 only where it has any.
     pub fn everywhere(port: u16) -> Vec<Self> {
         let ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
@@ -153,6 +249,15 @@ impl Listen {
         };
         let found: Vec<_> = found.map(Self::Tcp).collect();
         (!found.is_empty()).then_some(found)
+    }
+
+    /// The place for the clients of a protocol.
+    pub fn of(self, protocol: Protocol) -> Listen {
+        Listen {
+            place: self,
+            protocol,
+            tls: false,
+        }
     }
 }
 

@@ -4,14 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuthatch_engine::{AnyReservation, AnyValue, Reservation, Time};
-use nuthatch_protocol::Exptime;
-use nuthatch_protocol::cpserver::Dialect;
+use nuthatch_engine::{AnyValue, Time};
 
 use crate::account::{READ_MAX, Terms};
-use crate::commands::dump::Dump;
-use crate::listen::Protocol;
+use crate::config::Protocol;
 use crate::output::Output;
+use crate::protocols::Phase;
+use crate::security::login::ADMISSION;
 use crate::shared::Arrival;
 use crate::stats::connections::Info;
 use crate::stream::Stream;
@@ -24,7 +23,12 @@ const IN_BATCH_FIRST: usize = 32;
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
     pub(crate) info: Arc<Info>,
+    /// What its listener's clients speak.
     pub(crate) protocol: Protocol,
+    /// Its client has to say who it is.
+    login: bool,
+    /// When it came.
+    since: Time,
     /// Input that was read and not used up.
     pub(crate) waiting: Waiting,
     /// Replies that the socket did not take.
@@ -76,50 +80,6 @@ pub(crate) enum Ending {
     },
 }
 
-/// What the next byte of input means.
-pub(crate) enum Phase {
-    /// It begins a command.
-    Commands,
-    /// It is dropped, and so many more.
-    Swallow(u64),
-    /// It is among the keys of a get that was cut by the end of a batch.
-    Keys(Keys),
-    /// It belongs to a large value.
-    Value(Box<Incoming>),
-    /// It belongs to a large value of CPServer's.
-    Insertion(Box<Insertion>),
-    /// Nothing yet: a dump is on its way out.
-    Dump(Box<Dump>),
-}
-
-/// The rest of a get.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Keys {
-    /// Bytes of the keys that are left.
-    pub(crate) len: usize,
-    /// Bytes of the line behind them.
-    pub(crate) tail: usize,
-    pub(crate) with_cas: bool,
-    pub(crate) touch: Option<Exptime>,
-}
-
-/// A large value that arrives piece by piece.
-pub(crate) struct Incoming {
-    pub(crate) reservation: AnyReservation,
-    /// Its command's line, understood again when the value is complete.
-    pub(crate) line: Box<[u8]>,
-    /// Bytes of the `\r\n` behind the value that have been seen.
-    pub(crate) end_seen: usize,
-    /// They were the right ones.
-    pub(crate) end_good: bool,
-}
-
-/// A large value of CPServer's that arrives piece by piece.
-pub(crate) struct Insertion {
-    pub(crate) reservation: AnyReservation,
-    pub(crate) dialect: Dialect,
-}
-
 impl Connection {
     pub(crate) fn new(arrival: Arrival, now: Time) -> Self {
         Self {
@@ -128,7 +88,9 @@ impl Connection {
             protocol: arrival.protocol,
             waiting: Waiting::default(),
             output: Output::default(),
-            phase: Phase::Commands,
+            phase: Phase::begin(arrival.protocol, arrival.login),
+            login: arrival.login,
+            since: now,
             accounted: 0,
             turned_over: now,
             moved: 0,
@@ -149,23 +111,14 @@ impl Connection {
     /// Bytes to read in a slice.
     #[inline]
     pub(crate) fn read_max(&self, terms: &Terms) -> usize {
-        match &self.phase {
-            // What is of the value goes to the engine, and need not be kept.
-            Phase::Value(incoming) => incoming.reservation.missing(),
-            Phase::Insertion(insertion) => insertion.reservation.missing(),
-            _ => 0,
-        }
-        .clamp(terms.read_max, READ_MAX)
+        // What is of the value goes to the engine, and need not be kept.
+        self.phase.missing().clamp(terms.read_max, READ_MAX)
     }
 
     /// Bytes of buffers that it holds.
     #[inline]
     pub(crate) fn memory(&self) -> usize {
-        let line = match &self.phase {
-            Phase::Value(incoming) => incoming.line.len(),
-            _ => 0,
-        };
-        self.waiting.memory() + self.output.memory() + line
+        self.waiting.memory() + self.output.memory() + self.phase.memory()
     }
 
     /// Notes that so many bytes of input were used up, or of output sent.
@@ -184,6 +137,20 @@ impl Connection {
         }
         self.accounted = held;
         (before, held)
+    }
+
+    /// Goes on as a fresh one would: what was of its protocol is dropped.
+    pub(crate) fn reset_phase(&mut self) {
+        self.phase = Phase::begin(self.protocol, self.login);
+    }
+
+    /// True if its client takes too long with its handshake or its password.
+    pub(crate) fn is_late(&self, now: Time) -> bool {
+        let is_admitted = match self.phase {
+            Phase::Undecided { .. } => !self.login,
+            _ => self.phase.is_admitted(),
+        };
+        now.since(self.since) >= ADMISSION && !(is_admitted && self.stream.is_ready())
     }
 
     /// True if it has said all, and waits for its client to close.

@@ -20,17 +20,17 @@
 //!  +--------------------------------------------------------+
 //! ```
 //!
-//! Listeners for CPServer's clients (CPHash, section 4) are beside memcached's: their connections go to
-//! the same workers and their requests into the same batches.
+//! Each listener has a protocol; connections of all go to the same workers, and their requests into the
+//! same batches.
 //!
 //! No thread waits for another on the way of a request: what they share are the engine, and
 //! counters with one writer each.
 //!
 //! Reading order: [`config`] (what can be set), `server` (what is started), `worker` (the loop),
-//! `slice` (one connection's part in it), `commands` (what each command asks of the engine),
-//! `batch` and `replies` (the way there and back), `waiting` and `output` (what is kept of input and
-//! output), `account` (what buffers may hold), `conversation` (the log of commands), `live` (what can
-//! change while it runs).
+//! `slice` (one connection's part in it), `protocols` (a folder for each: what requests ask of the
+//! engine, and the words of answers), `stage`, `batch` and `answering` (the way there and back), `waiting` and
+//! `output` (what is kept of input and output), `account` (what buffers may hold), `conversation` (the log of
+//! requests), `live` (what can change while it runs).
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -47,31 +47,35 @@
 
 mod acceptor;
 mod account;
+mod answering;
 mod batch;
-mod commands;
 pub mod config;
 mod connection;
 mod conversation;
 mod holders;
+mod keeping;
 mod listen;
 mod live;
 mod maintenance;
+mod metrics;
 mod output;
+mod protocols;
 mod rejected;
-mod replies;
+mod security;
 mod server;
 mod shared;
 mod shutdown;
 mod signals;
 mod slice;
 mod spare;
+mod stage;
 mod stats;
 mod stream;
 mod system;
 mod waiting;
 mod worker;
 
-pub use config::{Config, Listen, OnVerbosity};
+pub use config::{Config, Keeping, Listen, OnVerbosity, Place, Protocol, TlsSettings, Verify};
 pub use listen::Address;
 pub use live::Controls;
 pub use server::{Server, ServerHandle};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -11,8 +12,8 @@ use mio::event::Source;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::config::Listen;
-use crate::stream::Stream;
+use crate::config::{Listen, Place, Protocol};
+use crate::stream::Socket as Connected;
 
 /// Where a server can be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,20 +35,23 @@ impl fmt::Display for Address {
     }
 }
 
-/// What the clients of a listener speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    /// memcached's text and meta commands.
-    Memcached,
-    /// CPServer's binary requests.
-    CpServer,
+/// The addresses of these at which clients of such a protocol are served.
+pub(crate) fn addresses_of(
+    addresses: &[(Address, Protocol)],
+    is_it: impl Fn(Protocol) -> bool,
+) -> impl Iterator<Item = &Address> {
+    let of_it = addresses.iter().filter(move |(_, its)| is_it(*its));
+    of_it.map(|(address, _)| address)
 }
 
 /// A bound, listening socket.
 pub(crate) struct Listener {
     socket: ListenerSocket,
     address: Address,
+    /// Somebody else bound it.
+    inherited: bool,
     protocol: Protocol,
+    tls: bool,
 }
 
 enum ListenerSocket {
@@ -57,16 +61,23 @@ enum ListenerSocket {
 
 impl Listener {
     /// Binds and listens; errors name the address.
-    pub(crate) fn bind(place: &Listen, protocol: Protocol, backlog: u32) -> io::Result<Self> {
+    pub(crate) fn bind(listen: &Listen, backlog: u32) -> io::Result<Self> {
+        let Listen {
+            place,
+            protocol,
+            tls,
+        } = listen;
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
         let bound = match place {
-            Listen::Tcp(address) => bind_tcp(*address, backlog),
-            Listen::Unix { path, mode } => bind_unix(path, *mode, backlog),
+            Place::Tcp(address) => bind_tcp(*address, backlog),
+            Place::Unix { path, mode } => bind_unix(path, *mode, backlog),
+            Place::Inherited(fd) => inherit(*fd),
         };
         let named = bound.map_err(|error| {
             let place = match place {
-                Listen::Tcp(address) => address.to_string(),
-                Listen::Unix { path, .. } => path.display().to_string(),
+                Place::Tcp(address) => address.to_string(),
+                Place::Unix { path, .. } => path.display().to_string(),
+                Place::Inherited(fd) => format!("descriptor {fd}"),
             };
             let kind = match error.raw_os_error() {
                 Some(libc::EAFNOSUPPORT) => io::ErrorKind::Unsupported,
@@ -77,20 +88,22 @@ impl Listener {
         named.map(|(socket, address)| Self {
             socket,
             address,
-            protocol,
+            inherited: matches!(place, Place::Inherited(_)),
+            protocol: *protocol,
+            tls: *tls,
         })
     }
 
     /// True if `error` says that the machine has no IPv6, and `place` is every IPv6 address: then
     /// nobody misses it who can listen elsewhere.
-    pub(crate) fn is_dispensable(place: &Listen, error: &io::Error) -> bool {
+    pub(crate) fn is_dispensable(place: &Place, error: &io::Error) -> bool {
         let without_ipv6 = matches!(
             error.kind(),
             io::ErrorKind::Unsupported | io::ErrorKind::AddrNotAvailable
         );
         let every_ipv6 = matches!(
             place,
-            Listen::Tcp(SocketAddr::V6(address)) if address.ip().is_unspecified()
+            Place::Tcp(SocketAddr::V6(address)) if address.ip().is_unspecified()
         );
         without_ipv6 && every_ipv6
     }
@@ -100,24 +113,29 @@ impl Listener {
         self.protocol
     }
 
+    /// True if its clients speak TLS.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.tls
+    }
+
     /// Where clients find it.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
     /// The next connection, not blocking, with the options of a cache's socket set.
-    pub(crate) fn accept(&self) -> io::Result<(Stream, Option<SocketAddr>)> {
+    pub(crate) fn accept(&self) -> io::Result<(Connected, Option<SocketAddr>)> {
         match &self.socket {
             ListenerSocket::Tcp(socket) => {
                 let (stream, peer) = socket.accept()?;
                 // A connection that died meanwhile fails here and is noticed at its first read.
                 let _ = stream.set_nodelay(true);
                 let _ = socket2::SockRef::from(&stream).set_keepalive(true);
-                Ok((Stream::Tcp(stream), Some(peer)))
+                Ok((Connected::Tcp(stream), Some(peer)))
             }
             ListenerSocket::Unix(socket) => {
                 let (stream, _) = socket.accept()?;
-                Ok((Stream::Unix(stream), None))
+                Ok((Connected::Unix(stream), None))
             }
         }
     }
@@ -133,7 +151,9 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Address::Unix(path) = &self.address {
+        if let Address::Unix(path) = &self.address
+            && !self.inherited
+        {
             // Nobody can connect to it any more; a leftover would only confuse.
             let _ = fs::remove_file(path);
         }
@@ -171,9 +191,39 @@ fn bind_unix(path: &Path, mode: u32, backlog: i32) -> io::Result<(ListenerSocket
     Ok((ListenerSocket::Unix(socket), Address::Unix(path.to_owned())))
 }
 
+/// Takes a socket that was bound before the process began.
+fn inherit(fd: i32) -> io::Result<(ListenerSocket, Address)> {
+    let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why.to_owned());
+    // SAFETY: fcntl with F_GETFD touches no memory.
+    if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is open, as was just seen, and who started the process left it to this server alone: no other part of the
+    // process knows its number.
+    let socket = Socket::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    if !socket.is_listener()? {
+        return Err(wrong("not a listening socket"));
+    }
+    socket.set_nonblocking(true)?;
+    socket.set_cloexec(true)?;
+    let address = socket.local_addr()?;
+    if let Some(address) = address.as_socket() {
+        let socket = mio::net::TcpListener::from_std(socket.into());
+        return Ok((ListenerSocket::Tcp(socket), Address::Tcp(address)));
+    }
+    let Some(path) = address.as_pathname().map(Path::to_owned) else {
+        return Err(wrong("neither TCP nor a unix socket with a path"));
+    };
+    let socket = mio::net::UnixListener::from_std(socket.into());
+    Ok((ListenerSocket::Unix(socket), Address::Unix(path)))
+}
+
 /// Tells the bound TCP ports by a file, as memcached does for MEMCACHED_PORT_FILENAME: it appears
 /// complete or not at all.
-pub(crate) fn write_port_file(path: &Path, addresses: &[Address]) -> io::Result<()> {
+pub(crate) fn write_port_file<'a>(
+    path: &Path,
+    addresses: impl Iterator<Item = &'a Address>,
+) -> io::Result<()> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".lck");
     let unfinished = PathBuf::from(unfinished);

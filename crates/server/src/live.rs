@@ -8,6 +8,7 @@ use std::time::Duration;
 use nuthatch_engine::Engine;
 
 use crate::config::Config;
+use crate::security::tls::Tls;
 use crate::shared::Shared;
 use crate::system;
 
@@ -117,6 +118,8 @@ trait Control: Send + Sync {
     fn apply(&self, config: &Config);
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String>;
     fn set_verbosity(&self, level: u32);
+    fn refresh_certificates(&self) -> Result<(), String>;
+    fn read_passwords(&self) -> Result<(), String>;
 }
 
 impl Controls {
@@ -134,6 +137,16 @@ impl Controls {
     /// Changes the engine's memory limit, in bytes. Errors: the engine cannot be of that size.
     pub fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
         self.0.set_memory_limit(bytes)
+    }
+
+    /// Reads certificates and keys again, for connections that come from now on. Errors: those of before stay.
+    pub fn refresh_certificates(&self) -> Result<(), String> {
+        self.0.refresh_certificates()
+    }
+
+    /// Reads the file of passwords again, for logins from now on. Errors: those of before stay.
+    pub fn read_passwords(&self) -> Result<(), String> {
+        self.0.read_passwords()
     }
 
     /// Does what the `verbosity` command does.
@@ -154,6 +167,14 @@ impl Control for Arc<Shared> {
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
         self.engine.set_memory_limit(bytes)
+    }
+
+    fn refresh_certificates(&self) -> Result<(), String> {
+        self.tls.as_ref().map_or(Ok(()), Tls::refresh)
+    }
+
+    fn read_passwords(&self) -> Result<(), String> {
+        Shared::read_passwords(self)
     }
 
     fn set_verbosity(&self, level: u32) {

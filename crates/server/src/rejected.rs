@@ -28,7 +28,7 @@ pub(crate) struct Rejected {
 
 impl Rejected {
     /// Takes one that was told so.
-    pub(crate) fn keep(&mut self, stream: Stream, now: Instant) {
+    pub(crate) fn keep(&mut self, mut stream: Stream, now: Instant) {
         // One that died meanwhile is closed like the others.
         let _ = stream.finish();
         if self.streams.len() >= REJECTED_MAX {

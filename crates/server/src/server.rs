@@ -1,18 +1,24 @@
 //! Starting a server, and what one holds of it afterwards.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread::{self, JoinHandle};
 
 use mio::{Poll, Waker};
 use nuthatch_engine::{AnyEngine, Clock, Engine};
+use nuthatch_sync::mutex::Mutex;
 
 use crate::acceptor::Acceptor;
 use crate::account::{self, Account};
-use crate::config::Config;
-use crate::listen::{self, Address, Listener, Protocol};
+use crate::config::{Config, Keeping, Listen, Protocol};
+use crate::keeping::{self, Claim};
+use crate::listen::{self, Address, Listener, addresses_of};
 use crate::live::{Controls, Live};
+use crate::metrics::Endpoint;
+use crate::security::passwords::Passwords;
+use crate::security::tls::Tls;
 use crate::shared::{Inbox, Shared};
 use crate::shutdown::Shutdown;
 use crate::stats::connections::Registry;
@@ -27,18 +33,13 @@ pub struct Server;
 impl Server {
     /// Binds all listeners and starts the threads. When this returns, clients can connect.
     pub fn start(config: Config, engine: Arc<AnyEngine>) -> io::Result<ServerHandle> {
-        if config.listeners.is_empty() && config.cpserver.is_empty() {
-            let error = "a server must listen somewhere";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
-        }
+        check(&config).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         system::make_room_for(config.connections_max);
         let listeners = bind_all(&config)?;
-        let addresses: Vec<Address> = listeners
+        let addresses: Vec<(Address, Protocol)> = listeners
             .iter()
-            .map(|listener| listener.address().clone())
+            .map(|listener| (listener.address().clone(), listener.protocol()))
             .collect();
-        let is_memcached = |listener: &&Listener| listener.protocol() == Protocol::Memcached;
-        let memcached_listeners = listeners.iter().filter(is_memcached).count();
 
         let mut polls = Vec::new();
         let mut inboxes = Vec::new();
@@ -51,10 +52,14 @@ impl Server {
             polls.push(poll);
         }
         let bound = account::bound(config.connections_max.get(), engine.stats().memory_limit);
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let tls = config.tls.as_ref().map(Tls::read).transpose();
+        let passwords = config.auth_file.as_deref().map(Passwords::read).transpose();
         let shared = Arc::new(Shared {
+            tls: tls.map_err(invalid)?,
+            passwords: Mutex::new(passwords.map_err(invalid)?.map(Arc::new)),
             engine,
             addresses: addresses.clone(),
-            memcached_listeners,
             clock: Clock::start(),
             shutdown: shutdown.clone(),
             inboxes,
@@ -66,45 +71,99 @@ impl Server {
             verbosity: AtomicU32::new(config.verbosity),
             dumping: Arc::new(AtomicBool::new(false)),
             crawler_enabled: AtomicBool::new(true),
+            scans: Default::default(),
+            random: Default::default(),
             config,
         });
         let acceptor = Acceptor::new(Arc::clone(&shared), listeners)?;
+        let metrics = shared.config.metrics;
+        let metrics = metrics.map(|address| Endpoint::bind(address, &shutdown));
+        let metrics = metrics.transpose()?;
+        let metrics_address = metrics.as_ref().map(Endpoint::address).transpose()?;
+        if let Some(path) = &shared.config.port_file {
+            listen::write_port_file(path, shared.addresses_of(Protocol::is_memcached)).map_err(
+                |error| io::Error::new(error.kind(), format!("{}: {error}", path.display())),
+            )?;
+        }
+        // Last of what may fail: the items of before are nowhere else once they are taken.
+        let claim = take_items(&shared)?;
         // From here on an error must end the threads that run already.
         let guard = StopOnDrop(shutdown.clone());
-        let threads = spawn_all(&shared, acceptor, polls)?;
-        if let Some(path) = &shared.config.port_file {
-            listen::write_port_file(path, shared.memcached_addresses()).map_err(|error| {
-                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-            })?;
+        let mut threads = spawn_all(&shared, acceptor, polls)?;
+        if let Some(endpoint) = metrics {
+            let told = Arc::clone(&shared);
+            let body = move || endpoint.run(&told);
+            threads.push(spawn("metrics".to_owned(), &shutdown, body)?);
+        }
+        if let Some((path, every)) = shared.config.keeping.save.clone() {
+            let saved = Arc::clone(&shared);
+            threads.push(spawn("save".to_owned(), &shutdown, move || {
+                keeping::save_now_and_then(&saved, &path, every);
+                Ok(())
+            })?);
         }
         std::mem::forget(guard);
-        let mut addresses = addresses;
-        let cpserver_addresses = addresses.split_off(memcached_listeners);
+        let items = claim.map(|claim| (claim, Arc::clone(&shared)));
         Ok(ServerHandle {
             addresses,
-            cpserver_addresses,
+            metrics_address,
             controls: Controls::new(shared),
             shutdown,
             threads,
+            items,
         })
     }
 }
 
-/// Binds every listener, memcached's first; only IPv6 may be missing where the machine has none.
+/// Takes the items that the server begins with.
+fn take_items(shared: &Arc<Shared>) -> io::Result<Option<Claim>> {
+    let Keeping { restart, load, .. } = &shared.config.keeping;
+    if let Some(path) = load {
+        keeping::begin_with(path, &shared.engine, &shared.clock)?;
+    }
+    let claim = restart.as_deref().map(Claim::of).transpose()?;
+    if let Some(claim) = &claim {
+        claim.take(&shared.engine, &shared.clock)?;
+    }
+    Ok(claim)
+}
+
+impl Config {
+    /// Reads the files that a server reads when it starts, and looks for settings that contradict each other. Errors say
+    /// what a start would.
+    pub fn check_files(&self) -> Result<(), String> {
+        check(self)?;
+        self.tls.as_ref().map(Tls::read).transpose()?;
+        self.auth_file.as_deref().map(Passwords::read).transpose()?;
+        Ok(())
+    }
+}
+
+/// Settings that contradict each other.
+fn check(config: &Config) -> Result<(), &'static str> {
+    let listeners = &config.listeners;
+    if listeners.is_empty() {
+        return Err("a server must listen somewhere");
+    }
+    let is_cpserver = |listen: &Listen| listen.protocol.is_cpserver();
+    if config.auth_file.is_some() && listeners.iter().any(is_cpserver) {
+        return Err("-Y: CPServer's protocol has no words for a password");
+    }
+    if config.tls.is_none() && listeners.iter().any(|listen| listen.tls) {
+        return Err("TLS needs a certificate");
+    }
+    Ok(())
+}
+
+/// Binds every listener; only IPv6 may be missing where the machine has none.
 fn bind_all(config: &Config) -> io::Result<Vec<Listener>> {
-    let memcached = config
-        .listeners
-        .iter()
-        .map(|place| (place, Protocol::Memcached));
-    let cpserver = config
-        .cpserver
-        .iter()
-        .map(|place| (place, Protocol::CpServer));
     let mut listeners = Vec::new();
-    for (place, protocol) in memcached.chain(cpserver) {
-        match Listener::bind(place, protocol, config.backlog) {
+    for listen in &config.listeners {
+        match Listener::bind(listen, config.backlog) {
             Ok(listener) => listeners.push(listener),
-            Err(error) if !listeners.is_empty() && Listener::is_dispensable(place, &error) => {
+            Err(error)
+                if !listeners.is_empty() && Listener::is_dispensable(&listen.place, &error) =>
+            {
                 tracing::warn!(%error, "going on without");
             }
             Err(error) => return Err(error),
@@ -164,23 +223,30 @@ impl Drop for StopOnDrop {
 
 /// A running server. Dropping this does not stop it.
 pub struct ServerHandle {
-    addresses: Vec<Address>,
-    cpserver_addresses: Vec<Address>,
+    addresses: Vec<(Address, Protocol)>,
+    metrics_address: Option<SocketAddr>,
     controls: Controls,
     shutdown: Shutdown,
     threads: Vec<JoinHandle<io::Result<()>>>,
+    /// To whom items are left, and those who have them.
+    items: Option<(Claim, Arc<Shared>)>,
 }
 
 impl ServerHandle {
-    /// Where it listens, in the order of [`Config::listeners`], with real ports. The unspecified
-    /// IPv6 address is left out on machines without IPv6.
-    pub fn addresses(&self) -> &[Address] {
+    /// Where it listens and for whose clients, in the order of [`Config::listeners`], with real ports. The
+    /// unspecified IPv6 address is left out on machines without IPv6.
+    pub fn addresses(&self) -> &[(Address, Protocol)] {
         &self.addresses
     }
 
-    /// Where it listens for CPServer's clients, in the order of [`Config::cpserver`], likewise.
-    pub fn cpserver_addresses(&self) -> &[Address] {
-        &self.cpserver_addresses
+    /// Where it listens for the clients of such a protocol.
+    pub fn addresses_of(&self, is_it: impl Fn(Protocol) -> bool) -> impl Iterator<Item = &Address> {
+        addresses_of(&self.addresses, is_it)
+    }
+
+    /// Where it tells its metrics, with the real port.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics_address
     }
 
     /// Begins a graceful stop: no more connections are accepted, what was read is answered, and
@@ -200,7 +266,8 @@ impl ServerHandle {
         self.controls.clone()
     }
 
-    /// Waits for the end, and says what brought it about if it was not wanted.
+    /// Waits for the end, and leaves the items for the next server if that was asked for. Errors: what brought the end
+    /// about if it was not wanted; items that could not be left.
     pub fn join(self) -> io::Result<()> {
         let mut outcome = Ok(());
         for thread in self.threads {
@@ -209,6 +276,10 @@ impl ServerHandle {
                 .unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")));
             outcome = outcome.and(ended);
         }
-        outcome
+        match self.items {
+            // After a failure nobody knows what they are worth.
+            Some((claim, shared)) if outcome.is_ok() => claim.leave(&shared.engine, &shared.clock),
+            _ => outcome,
+        }
     }
 }

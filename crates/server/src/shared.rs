@@ -4,16 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use mio::Waker;
-use nuthatch_engine::{AnyEngine, Clock, Engine};
+use nuthatch_engine::{AnyEngine, Clock, Cursor, Engine};
 use nuthatch_sync::mutex::Mutex;
 
 use crate::account::{self, Account};
-use crate::config::Config;
-use crate::listen::{Address, Protocol};
+use crate::config::{Config, Protocol};
+use crate::listen::{Address, addresses_of};
 use crate::live::Live;
+use crate::protocols::resp::Scans;
+use crate::security::passwords::Passwords;
+use crate::security::tls::Tls;
 use crate::shutdown::Shutdown;
 use crate::stats::connections::{Info, Registry};
 use crate::stats::counters::{AcceptorCounters, Totals, WorkerCounters};
+use crate::stats::latency::Latencies;
 use crate::stats::prefixes::Prefixes;
 use crate::stream::Stream;
 
@@ -23,10 +27,12 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     /// What of the settings counts now, where it can change.
     pub(crate) live: Live,
-    /// Where memcached's clients find it, and behind them CPServer's.
-    pub(crate) addresses: Vec<Address>,
-    /// How many of them are memcached's.
-    pub(crate) memcached_listeners: usize,
+    /// Where it listens, and for whose clients.
+    pub(crate) addresses: Vec<(Address, Protocol)>,
+    /// Who may use it, if that is asked.
+    pub(crate) passwords: Mutex<Option<Arc<Passwords>>>,
+    /// Certificates, where clients speak TLS.
+    pub(crate) tls: Option<Tls>,
     pub(crate) clock: Clock,
     pub(crate) shutdown: Shutdown,
     pub(crate) inboxes: Vec<Arc<Inbox>>,
@@ -40,17 +46,43 @@ pub(crate) struct Shared {
     pub(crate) dumping: Arc<AtomicBool>,
     /// Set by `lru_crawler enable` and `disable`: whether dumps may begin.
     pub(crate) crawler_enabled: AtomicBool,
+    /// Where SCANs go on.
+    pub(crate) scans: Scans,
+    /// Where the next RANDOMKEY looks.
+    pub(crate) random: Mutex<Cursor>,
 }
 
 impl Shared {
-    /// Where memcached's clients find it.
-    pub(crate) fn memcached_addresses(&self) -> &[Address] {
-        &self.addresses[..self.memcached_listeners]
+    /// Where clients of such a protocol find it.
+    pub(crate) fn addresses_of(
+        &self,
+        is_it: impl Fn(Protocol) -> bool,
+    ) -> impl Iterator<Item = &Address> {
+        addresses_of(&self.addresses, is_it)
     }
 
-    /// Where CPServer's clients find it.
-    pub(crate) fn cpserver_addresses(&self) -> &[Address] {
-        &self.addresses[self.memcached_listeners..]
+    /// True if clients have to say who they are.
+    pub(crate) fn has_passwords(&self) -> bool {
+        self.config.auth_file.is_some()
+    }
+
+    /// True if a client is not admitted before it has done something: a handshake, a login.
+    pub(crate) fn admits_late(&self) -> bool {
+        self.has_passwords() || self.tls.is_some()
+    }
+
+    /// True if this is a user's name and password.
+    pub(crate) fn admits(&self, name: &[u8], password: &[u8]) -> bool {
+        let passwords = self.passwords.lock().clone();
+        passwords.is_some_and(|passwords| passwords.admits(name, password))
+    }
+
+    /// Reads the file of passwords again. Errors: it is not read, and those of before hold.
+    pub(crate) fn read_passwords(&self) -> Result<(), String> {
+        if let Some(path) = &self.config.auth_file {
+            *self.passwords.lock() = Some(Arc::new(Passwords::read(path)?));
+        }
+        Ok(())
     }
 
     /// Open connections of all workers.
@@ -94,6 +126,7 @@ impl Shared {
     pub(crate) fn reset_stats(&self) {
         for inbox in &self.inboxes {
             inbox.counters.reset();
+            inbox.latencies.reset();
         }
         self.accepting.reset();
         self.prefixes.clear();
@@ -107,6 +140,7 @@ pub(crate) struct Inbox {
     waker: Arc<Waker>,
     connections: AtomicUsize,
     pub(crate) counters: WorkerCounters,
+    pub(crate) latencies: Latencies,
 }
 
 /// A connection on its way from the acceptor to a worker.
@@ -114,6 +148,8 @@ pub(crate) struct Arrival {
     pub(crate) stream: Stream,
     pub(crate) info: Arc<Info>,
     pub(crate) protocol: Protocol,
+    /// Its client has to say who it is.
+    pub(crate) login: bool,
 }
 
 impl Inbox {
@@ -123,6 +159,7 @@ impl Inbox {
             waker,
             connections: AtomicUsize::new(0),
             counters: WorkerCounters::default(),
+            latencies: Latencies::default(),
         }
     }
 

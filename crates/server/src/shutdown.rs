@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mio::Waker;
 use nuthatch_sync::mutex::{Condvar, Mutex};
@@ -56,6 +56,18 @@ impl Shutdown {
         }
         wakers.push(waker);
         Ok(())
+    }
+
+    /// Sleeps for all of `pause`, or until the stop is asked for. True if it was.
+    pub(crate) fn sleep_all(&self, pause: Duration) -> bool {
+        let end = Instant::now() + pause;
+        while !self.is_requested() {
+            match end.checked_duration_since(Instant::now()) {
+                Some(left) if !left.is_zero() => self.sleep(left),
+                _ => return false,
+            }
+        }
+        true
     }
 
     /// Sleeps for `pause` or until the stop is asked for.

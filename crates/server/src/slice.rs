@@ -1,4 +1,4 @@
-//! A connection's slice in an iteration: its input is understood command by command, requests join the
+//! A connection's slice in an iteration: its input is understood request by request, requests join the
 //! iteration's batch, and everything else is done on the spot.
 //!
 //! What is done on the spot must come after the requests before it. So a command of that kind
@@ -6,17 +6,13 @@
 //! at again, and then nothing stands before it. That costs such commands a second parse, and the
 //! others nothing.
 
-use nuthatch_engine::{AnyValue, Key};
-use nuthatch_protocol::{Awaited, Parsed, awaited, awaited_block, parse};
+use nuthatch_engine::AnyValue;
+use nuthatch_protocol::Awaited;
 
 use crate::account::Terms;
-use crate::commands::{Flow, Stage, cpserver, immediate, large, requests};
-use crate::connection::Phase;
-use crate::listen::Protocol;
 use crate::output::Output;
-
-/// A slice of a dump looks at so many items that it counts as this many commands.
-const DUMP_SLICE_COST: u32 = 64;
+use crate::protocols::{self, Phase};
+use crate::stage::{Flow, Stage};
 
 /// Where the input of a slice lies.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +26,6 @@ pub(crate) enum Source {
 /// One connection's part in an iteration.
 pub(crate) struct Slice {
     pub(crate) id: usize,
-    pub(crate) protocol: Protocol,
     pub(crate) source: Source,
     /// Bytes of the input that are used up.
     pub(crate) position: usize,
@@ -127,97 +122,9 @@ pub(crate) fn step<'a>(
     if slice.commands_left == 0 {
         return Some(Stop::Yielded);
     }
-    let flow = match phase {
-        Phase::Commands => match slice.protocol {
-            Protocol::Memcached => command(stage, slice, phase, input),
-            Protocol::CpServer => cpserver::request(stage, slice, phase, input),
-        },
-        Phase::Swallow(left) => {
-            let here = (input.len() - slice.position) as u64;
-            let dropped = here.min(*left);
-            *left -= dropped;
-            slice.position += dropped as usize;
-            if *left == 0 {
-                *phase = Phase::Commands;
-            }
-            if dropped == here {
-                Flow::Starved
-            } else {
-                Flow::Next
-            }
-        }
-        Phase::Keys(keys) => {
-            let keys = *keys;
-            *phase = Phase::Commands;
-            let text = &input[slice.position..][..keys.len];
-            requests::get(stage, slice, phase, input, text, keys);
-            Flow::Next
-        }
-        Phase::Value(_) => large::go_on(stage, slice, phase, input),
-        Phase::Insertion(_) => cpserver::go_on(stage, slice, phase, input),
-        Phase::Dump(dump) => {
-            // Nothing else of this connection runs beside a dump.
-            if dump.go_on(stage, slice) {
-                *phase = Phase::Commands;
-            }
-            slice.commands_left = slice.commands_left.saturating_sub(DUMP_SLICE_COST);
-            Flow::Next
-        }
-    };
-    match flow {
+    match protocols::step(stage, slice, phase, input) {
         Flow::Next => None,
         Flow::Barrier => Some(Stop::Batch),
         Flow::Starved => Some(Stop::Starved),
     }
-}
-
-/// Understands what stands at the front of the unused input.
-#[inline]
-fn command<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    input: &'a [u8],
-) -> Flow {
-    let front = &input[slice.position..];
-    if front.is_empty() {
-        return Flow::Starved;
-    }
-    match parse(front, &stage.limits) {
-        Parsed::Incomplete => {
-            slice.awaited = awaited(front);
-            Flow::Starved
-        }
-        Parsed::Command { command, consumed } => {
-            requests::command(stage, slice, phase, input, command, consumed)
-        }
-        Parsed::Body {
-            line, value_len, ..
-        } if value_len <= slice.terms.awaited_max => {
-            slice.awaited = awaited_block(line, value_len);
-            Flow::Starved
-        }
-        Parsed::Body {
-            store,
-            line,
-            value_len,
-        } => large::begin(stage, slice, phase, &front[..line], &store, value_len),
-        Parsed::Refused(_) | Parsed::Binary(_) if slice.in_batch > 0 => Flow::Barrier,
-        Parsed::Refused(refusal) => {
-            slice.commands_left -= 1;
-            immediate::refuse(stage, slice, phase, front, &refusal);
-            Flow::Next
-        }
-        Parsed::Binary(request) => {
-            slice.commands_left -= 1;
-            immediate::refuse_binary(slice, front, &request);
-            Flow::Next
-        }
-    }
-}
-
-/// A key of the engine's.
-#[inline]
-pub(crate) fn key<'k>(stage: &Stage<'_, '_>, bytes: &'k [u8]) -> Key<'k> {
-    Key::new(bytes, stage.hasher)
 }

@@ -1,4 +1,4 @@
-//! A connection's socket, TCP or unix, behind one face.
+//! A connection's socket, TCP or unix, with TLS or without, behind one face.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
@@ -7,22 +7,36 @@ use std::os::fd::{AsFd, BorrowedFd};
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
 
+use crate::security::tls::Session;
+
 /// A connected, non-blocking socket.
-pub(crate) enum Stream {
+pub(crate) struct Stream {
+    socket: Socket,
+    tls: Option<Session>,
+}
+
+/// What the system knows of it.
+pub(crate) enum Socket {
     Tcp(mio::net::TcpStream),
     Unix(mio::net::UnixStream),
 }
 
-impl Stream {
+impl Socket {
     fn source(&mut self) -> &mut dyn Source {
         match self {
-            Stream::Tcp(stream) => stream,
-            Stream::Unix(stream) => stream,
+            Socket::Tcp(stream) => stream,
+            Socket::Unix(stream) => stream,
         }
+    }
+}
+
+impl Stream {
+    pub(crate) fn new(socket: Socket, tls: Option<Session>) -> Self {
+        Self { socket, tls }
     }
 
     pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        registry.register(self.source(), token, Interest::READABLE)
+        registry.register(self.socket.source(), token, Interest::READABLE)
     }
 
     /// Asks to be told when the socket takes output again. Only a connection whose output is stuck
@@ -38,38 +52,78 @@ impl Stream {
         } else {
             Interest::READABLE
         };
-        registry.reregister(self.source(), token, interest)
+        registry.reregister(self.socket.source(), token, interest)
     }
 
     /// Says that nothing more will be sent.
-    pub(crate) fn finish(&self) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
-            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        if let Some(tls) = &mut self.tls {
+            tls.finish(&mut self.socket)?;
+        }
+        match &self.socket {
+            Socket::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Socket::Unix(stream) => stream.shutdown(Shutdown::Write),
+        }
+    }
+
+    /// Says so within TLS alone, as far as the socket takes it: a client can tell an end from a cut.
+    pub(crate) fn say_end(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            // It is about to be closed in any case.
+            let _ = tls.finish(&mut self.socket);
         }
     }
 
     /// True if its client is on this machine, by a path.
     pub(crate) fn is_unix(&self) -> bool {
-        matches!(self, Stream::Unix(_))
+        matches!(self.socket, Socket::Unix(_))
+    }
+
+    /// True if nothing has to be done before it carries requests.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.tls.as_ref().is_none_or(Session::is_ready)
+    }
+
+    /// True if bytes that were taken wait for the socket.
+    #[inline]
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.tls.as_ref().is_some_and(Session::has_unsent)
+    }
+
+    /// Sends bytes that were taken. False if the socket does not take all of them.
+    #[inline]
+    pub(crate) fn send_rest(&mut self) -> io::Result<bool> {
+        match &mut self.tls {
+            None => Ok(true),
+            Some(tls) => tls.send(&mut self.socket),
+        }
+    }
+
+    /// True if a read that returned `count` bytes of `room` emptied it: what comes later makes an event.
+    #[inline]
+    pub(crate) fn was_emptied(&self, count: usize, room: usize) -> bool {
+        match &self.tls {
+            None => count < room,
+            Some(tls) => tls.is_dry(),
+        }
     }
 }
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
+        match &self.socket {
+            Socket::Tcp(stream) => stream.as_fd(),
+            Socket::Unix(stream) => stream.as_fd(),
         }
     }
 }
 
 impl Read for Stream {
     #[inline]
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(buffer),
-            Stream::Unix(stream) => stream.read(buffer),
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => self.socket.read(room),
+            Some(tls) => tls.read(&mut self.socket, room),
         }
     }
 }
@@ -77,16 +131,47 @@ impl Read for Stream {
 impl Write for Stream {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => self.socket.write(bytes),
+            Some(tls) => tls.write(&mut self.socket, &[IoSlice::new(bytes)]),
+        }
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => self.socket.write_vectored(pieces),
+            Some(tls) => tls.write(&mut self.socket, pieces),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Socket {
+    #[inline]
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::Tcp(stream) => stream.write(bytes),
-            Stream::Unix(stream) => stream.write(bytes),
+            Socket::Tcp(stream) => stream.read(room),
+            Socket::Unix(stream) => stream.read(room),
+        }
+    }
+}
+
+impl Write for Socket {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.write(bytes),
+            Socket::Unix(stream) => stream.write(bytes),
         }
     }
 
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            Stream::Tcp(stream) => stream.write_vectored(pieces),
-            Stream::Unix(stream) => stream.write_vectored(pieces),
+            Socket::Tcp(stream) => stream.write_vectored(pieces),
+            Socket::Unix(stream) => stream.write_vectored(pieces),
         }
     }
 

@@ -24,6 +24,14 @@ pub(crate) fn cpu_time() -> Option<(Duration, Duration)> {
     Some((duration(usage.ru_utime), duration(usage.ru_stime)))
 }
 
+/// Memory that the process holds.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes << 10)
+}
+
 /// Lets the process open `wanted` files, or as many as it may; returns how many.
 pub fn raise_file_limit(wanted: u64) -> io::Result<u64> {
     let mut limit = libc::rlimit {
@@ -57,7 +65,7 @@ pub fn raise_file_limit(wanted: u64) -> io::Result<u64> {
 }
 
 /// Descriptors that the process needs besides its connections.
-const OTHER_FILES: u64 = 64 + REJECTED_MAX as u64;
+pub(crate) const OTHER_FILES: u64 = 64 + REJECTED_MAX as u64;
 
 /// Makes room for so many connections, as far as the system lets it, and warns where it does not.
 pub(crate) fn make_room_for(connections: NonZeroUsize) {

@@ -18,7 +18,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use client::{Client, connect_unix};
 use nuthatch_check::naive::{Naive, Options};
 use nuthatch_engine::AnyEngine;
-use nuthatch_server::{Address, Config, Listen, Server, on_signals, raise_file_limit};
+use nuthatch_server::{Address, Config, Listen, Protocol, Server, on_signals, raise_file_limit};
 
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("serve") {
@@ -40,10 +40,10 @@ fn main() {
 fn serve() {
     let config = Config {
         listeners: vec![
-            Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+            Listen::tcp((Ipv4Addr::LOCALHOST, 0)),
             unix("memcached", std::process::id()),
+            unix("cpserver", std::process::id()).of(Protocol::CpServer),
         ],
-        cpserver: vec![unix("cpserver", std::process::id())],
         threads: NonZeroUsize::new(4).unwrap(),
         connections_max: NonZeroUsize::new(CONNECTIONS).unwrap(),
         ..Config::default()
@@ -54,7 +54,7 @@ fn serve() {
     };
     let server = Server::start(config, AnyEngine::new(Naive::new(options))).unwrap();
     on_signals(server.stopper()).unwrap();
-    let Address::Tcp(address) = &server.addresses()[0] else {
+    let (Address::Tcp(address), _) = &server.addresses()[0] else {
         panic!("a TCP address");
     };
     println!("{address}");
@@ -73,10 +73,7 @@ fn unix_path(protocol: &str, process: u32) -> PathBuf {
 }
 
 fn unix(protocol: &str, process: u32) -> Listen {
-    Listen::Unix {
-        path: unix_path(protocol, process),
-        mode: 0o700,
-    }
+    Listen::unix(unix_path(protocol, process), 0o700)
 }
 
 struct Process {

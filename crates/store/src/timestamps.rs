@@ -123,6 +123,13 @@ impl Timestamps {
         own.second = now.seconds();
     }
 
+    /// Gives out sequences from there on, unless the counter is further already (invariant 1: it only rises).
+    pub fn number_from(&self, least: u64) {
+        // Relaxed: as in `take`.
+        let least = least.min(SEQUENCE_MAX);
+        self.sequence.0.fetch_max(least, Ordering::Relaxed);
+    }
+
     /// Takes so many sequences, and returns the first.
     fn take(&self, count: u64) -> u64 {
         // Relaxed: the counter must be unique and must not go back, which any atomic addition ensures.

@@ -52,6 +52,7 @@ impl Time {
 pub struct Clock {
     /// By [`uptime`].
     started: Duration,
+    /// Milliseconds since 1970.
     started_unix: u64,
 }
 
@@ -60,7 +61,7 @@ impl Clock {
     pub fn start() -> Self {
         let unix = SystemTime::now()
             .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs());
+            .map_or(0, |since| since.as_millis() as u64);
         Self {
             started: uptime(),
             started_unix: unix,
@@ -75,12 +76,18 @@ impl Clock {
 
     /// Seconds since 1970 at the clock's start.
     pub fn started_unix(&self) -> u64 {
-        self.started_unix
+        self.started_unix / 1000
     }
 
     /// Seconds since 1970 of a moment.
     pub fn unix(&self, time: Time) -> u64 {
-        self.started_unix + u64::from(time.seconds())
+        self.started_unix() + u64::from(time.seconds())
+    }
+
+    /// Milliseconds since 1970 of a moment.
+    pub fn unix_millis(&self, time: Time) -> u64 {
+        // The clock started at tick 1.
+        self.started_unix + time.since(Time(1)).as_millis() as u64
     }
 }
 

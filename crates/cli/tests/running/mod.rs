@@ -86,6 +86,7 @@ impl Running {
     /// The address that it says it listens at.
     pub fn address(&self) -> &str {
         let memcached = self.says.split(", CPServer at ").next().unwrap();
+        let memcached = memcached.split(", Redis at ").next().unwrap();
         memcached.trim_end().rsplit(' ').next().unwrap()
     }
 
@@ -96,6 +97,11 @@ impl Running {
             .rsplit_once(", CPServer at ")
             .unwrap()
             .1
+    }
+
+    /// The same for Redis' clients.
+    pub fn redis_address(&self) -> &str {
+        self.says.trim_end().rsplit_once(", Redis at ").unwrap().1
     }
 
     pub fn ask(&self, request: &str) -> String {

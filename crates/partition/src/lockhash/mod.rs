@@ -238,6 +238,12 @@ impl Engine for LockHash {
         }
     }
 
+    fn number_from(&self, least: u64) {
+        for partition in 0..self.partitions.len() {
+            self.at(partition, |locked| locked.number_from(least));
+        }
+    }
+
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
         let overhead = self.overhead();
         // A block of buckets for each partition, and the largest item twice.

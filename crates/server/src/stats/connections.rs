@@ -3,12 +3,13 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use nuthatch_engine::Time;
 use nuthatch_sync::mutex::Mutex;
 use slab::Slab;
 
+use crate::config::Protocol;
 use crate::listen::Address;
 use crate::stats::Report;
 
@@ -31,6 +32,10 @@ impl fmt::Display for Peer {
 /// What is shown of a connection. Written by its worker, read by `stats conns`.
 pub(crate) struct Info {
     id: usize,
+    /// No other connection of the server has or had this number.
+    serial: u64,
+    /// Second of its beginning.
+    since: u32,
     peer: Peer,
     listener: usize,
     /// Second of the last command.
@@ -43,6 +48,28 @@ impl Info {
     /// Whose connection it is.
     pub(crate) fn peer(&self) -> Peer {
         self.peer
+    }
+
+    /// Its number, which no other connection has or had.
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// As Redis tells it to clients.
+    pub(crate) fn line(&self, now: Time) -> String {
+        let since = |second: u32| now.seconds().saturating_sub(second);
+        let address = match self.peer {
+            Peer::Tcp(address) => address.to_string(),
+            Peer::Unix => String::from("unix"),
+        };
+        // Relaxed: a statistic.
+        let active = self.active.load(Ordering::Relaxed);
+        format!(
+            "id={} addr={address} age={} idle={} flags=N db=0",
+            self.serial,
+            since(self.since),
+            since(active)
+        )
     }
 
     /// A command came.
@@ -62,6 +89,8 @@ impl Info {
 #[derive(Default)]
 pub(crate) struct Registry {
     open: Mutex<Slab<Arc<Info>>>,
+    /// Connections that were ever entered.
+    entered: AtomicU64,
 }
 
 impl Registry {
@@ -71,6 +100,9 @@ impl Registry {
         let slot = open.vacant_entry();
         let info = Arc::new(Info {
             id: slot.key(),
+            // Relaxed: it only has to be another number each time.
+            serial: self.entered.fetch_add(1, Ordering::Relaxed) + 1,
+            since: now.seconds(),
             peer,
             listener,
             active: AtomicU32::new(now.seconds()),
@@ -86,15 +118,22 @@ impl Registry {
         open.try_remove(info.id);
     }
 
+    /// Shows every connection.
+    pub(crate) fn each(&self, mut show: impl FnMut(&Info)) {
+        for (_, info) in self.open.lock().iter() {
+            show(info);
+        }
+    }
+
     /// Writes `stats conns`, asked for by `asker`: the listeners first, then the connections.
     pub(crate) fn report(
         &self,
-        report: &mut Report<'_>,
-        addresses: &[Address],
+        report: &mut Report<'_, '_>,
+        addresses: &[(Address, Protocol)],
         asker: &Info,
         now: Time,
     ) {
-        for (number, address) in addresses.iter().enumerate() {
+        for (number, (address, _)) in addresses.iter().enumerate() {
             report.line_of(number, "addr", address);
             report.line_of(number, "state", "conn_listening");
             report.line_of(number, "secs_since_last_cmd", now.seconds());
@@ -103,7 +142,7 @@ impl Registry {
         for (slot, info) in open.iter() {
             let number = addresses.len() + slot;
             report.line_of(number, "addr", info.peer);
-            if let Some(address) = addresses.get(info.listener) {
+            if let Some((address, _)) = addresses.get(info.listener) {
                 report.line_of(number, "listen_addr", address);
             }
             // Relaxed: statistics.

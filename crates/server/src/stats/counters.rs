@@ -1,6 +1,7 @@
 //! What is counted while serving. Each counter has one writer, so counting is a plain add to a
 //! line that nobody else writes; `stats` sums over the workers when somebody asks.
 
+use nuthatch_engine::Reply;
 use nuthatch_engine::counters::Counter;
 
 /// Declares the counters once: the struct, their sum, and their reset.
@@ -64,6 +65,61 @@ counters! {
     conn_yields,
     /// Closed by the idle timeout.
     idle_kicks,
+    /// Logins.
+    auth_cmds,
+    /// Those that failed.
+    auth_errors,
+    /// Connections closed for what is no TLS.
+    ssl_handshake_errors,
+}
+
+/// What requests of any protocol count.
+impl WorkerCounters {
+    /// Counts a get.
+    #[inline]
+    pub(crate) fn count_get(&self, hit: bool) {
+        self.cmd_get.bump();
+        match hit {
+            true => self.get_hits.bump(),
+            false => self.get_misses.bump(),
+        }
+    }
+
+    /// Counts a touch, or a get that touches.
+    pub(crate) fn count_touch(&self, hit: bool) {
+        self.cmd_touch.bump();
+        match hit {
+            true => self.touch_hits.bump(),
+            false => self.touch_misses.bump(),
+        }
+    }
+
+    pub(crate) fn count_delete(&self, hit: bool) {
+        match hit {
+            true => self.delete_hits.bump(),
+            false => self.delete_misses.bump(),
+        }
+    }
+
+    /// Counts an addition or a subtraction.
+    pub(crate) fn count_delta(&self, down: bool, reply: &Reply) {
+        match (reply, down) {
+            (Reply::Number(..), false) => self.incr_hits.bump(),
+            (Reply::Number(..), true) => self.decr_hits.bump(),
+            (Reply::NotFound, false) => self.incr_misses.bump(),
+            (Reply::NotFound, true) => self.decr_misses.bump(),
+            _ => {}
+        }
+    }
+
+    /// Counts a store that could not be.
+    pub(crate) fn count_failure(&self, reply: &Reply) {
+        match reply {
+            Reply::TooLarge => self.store_too_large.bump(),
+            Reply::OutOfMemory => self.store_no_memory.bump(),
+            _ => {}
+        }
+    }
 }
 
 /// What the acceptor counts, and the number of connections that everybody needs.

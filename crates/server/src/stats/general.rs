@@ -5,22 +5,24 @@ use std::process;
 use nuthatch_engine::{Engine, Inspect, Time};
 
 use crate::shared::Shared;
-use crate::stats::Report;
+use crate::stats::{Report, without_meaning};
 use crate::system;
 
 /// Writes all lines, in memcached's order.
-pub(crate) fn report(report: &mut Report<'_>, shared: &Shared, now: Time) {
+pub(crate) fn report(report: &mut Report<'_, '_>, shared: &Shared, now: Time) {
     process_lines(report, shared, now);
     connection_lines(report, shared);
     command_lines(report, shared);
     engine_lines(report, shared);
 }
 
-fn process_lines(report: &mut Report<'_>, shared: &Shared, now: Time) {
+fn process_lines(report: &mut Report<'_, '_>, shared: &Shared, now: Time) {
     report.line("pid", process::id());
     report.line("uptime", now.seconds());
     report.line("time", shared.clock.unix(now));
     report.line("version", &shared.config.version);
+    // What takes its place.
+    report.line("libevent", "none");
     report.line("pointer_size", usize::BITS);
     if let Some((user, system)) = system::cpu_time() {
         report.line("rusage_user", format_args!("{:.6}", user.as_secs_f64()));
@@ -28,7 +30,7 @@ fn process_lines(report: &mut Report<'_>, shared: &Shared, now: Time) {
     }
 }
 
-fn connection_lines(report: &mut Report<'_>, shared: &Shared) {
+fn connection_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     let accepting = &shared.accepting;
     let open = shared.connections();
     report.line("max_connections", shared.live.connections_max());
@@ -36,12 +38,14 @@ fn connection_lines(report: &mut Report<'_>, shared: &Shared) {
     report.line("total_connections", accepting.total_connections.get());
     report.line("rejected_connections", accepting.rejected_connections.get());
     report.line("connection_structures", open);
+    report.line("reserved_fds", system::OTHER_FILES);
+    report.line("read_buf_count", open);
     // Buffers of input and output together.
     report.line("read_buf_bytes", shared.account.held());
     report.line("read_buf_oom", shared.totals().read_buf_oom);
 }
 
-fn command_lines(report: &mut Report<'_>, shared: &Shared) {
+fn command_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     let totals = shared.totals();
     report.line("cmd_get", totals.cmd_get);
     report.line("cmd_set", totals.cmd_set);
@@ -63,9 +67,8 @@ fn command_lines(report: &mut Report<'_>, shared: &Shared) {
     report.line("touch_misses", totals.touch_misses);
     report.line("store_too_large", totals.store_too_large);
     report.line("store_no_memory", totals.store_no_memory);
-    // There is no authentication, and so none was tried.
-    report.line("auth_cmds", 0);
-    report.line("auth_errors", 0);
+    report.line("auth_cmds", totals.auth_cmds);
+    report.line("auth_errors", totals.auth_errors);
     report.line("idle_kicks", totals.idle_kicks);
     report.line("bytes_read", totals.bytes_read);
     report.line("bytes_written", totals.bytes_written);
@@ -80,9 +83,16 @@ fn command_lines(report: &mut Report<'_>, shared: &Shared) {
     );
     report.line("threads", shared.config.threads);
     report.line("conn_yields", totals.conn_yields);
+    if let Some(tls) = &shared.tls {
+        report.line("ssl_handshake_errors", totals.ssl_handshake_errors);
+        report.line(
+            "time_since_server_cert_refresh",
+            tls.seconds_since_refresh(),
+        );
+    }
 }
 
-fn engine_lines(report: &mut Report<'_>, shared: &Shared) {
+fn engine_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     let stats = shared.engine.stats();
     report.line("hash_power_level", stats.index_slots.max(1).ilog2());
     report.line("hash_bytes", stats.index_bytes);
@@ -98,6 +108,17 @@ fn engine_lines(report: &mut Report<'_>, shared: &Shared) {
     report.line("evictions", stats.evictions);
     report.line("reclaimed", stats.expired);
     report.line("crawler_items_checked", stats.swept);
+
+    // A page is what moves between uses; memory that no page has is free for any.
+    let free = stats.memory_limit.saturating_sub(stats.memory_used);
+    report.line("slab_global_page_pool", free >> 20);
+    report.line("crawler_reclaimed", stats.expired);
+    let log = stats.log.unwrap_or_default();
+    report.line("evicted_active", log.evicted_main);
+    report.line("moves_to_cold", 0);
+    report.line("moves_to_warm", 0);
+    report.line("moves_within_lru", 0);
+    without_meaning::general(report);
 
     // Names of our own, behind all that memcached has.
     report.line("engine", shared.engine.name());

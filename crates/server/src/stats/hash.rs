@@ -23,7 +23,7 @@ const DENSE_MAX: u64 = 15;
 const SIZES_MAX: usize = 64;
 
 /// Writes all lines.
-pub(crate) fn report(report: &mut Report<'_>, shared: &Shared) {
+pub(crate) fn report(report: &mut Report<'_, '_>, shared: &Shared) {
     let stats = shared.engine.stats();
     report.line("engine", shared.engine.name());
     report.line("items", stats.items);
@@ -37,7 +37,7 @@ pub(crate) fn report(report: &mut Report<'_>, shared: &Shared) {
 }
 
 /// What was counted since the start or `stats reset`.
-fn searches(report: &mut Report<'_>, stats: &EngineStats) {
+fn searches(report: &mut Report<'_, '_>, stats: &EngineStats) {
     let misses = stats.lookups.saturating_sub(stats.lookup_hits);
     report.line("lookups", stats.lookups);
     report.line("lookup_hits", stats.lookup_hits);
@@ -61,7 +61,7 @@ fn searches(report: &mut Report<'_>, stats: &EngineStats) {
 }
 
 /// Sizes of buckets, and beside them what a perfect hash would make of as many items and buckets.
-fn buckets(report: &mut Report<'_>, index: &IndexHistogram) {
+fn buckets(report: &mut Report<'_, '_>, index: &IndexHistogram) {
     let seen = Histogram::of_sizes((0..).zip(index.sizes.iter().copied()));
     let (items, looked_at) = (seen.items(), seen.buckets());
     report.line("buckets", index.buckets);
@@ -98,7 +98,7 @@ fn buckets(report: &mut Report<'_>, index: &IndexHistogram) {
 }
 
 /// The paper's columns, each a line.
-fn sizes(report: &mut Report<'_>, seen: &Histogram, perfect: &Perfect) {
+fn sizes(report: &mut Report<'_, '_>, seen: &Histogram, perfect: &Perfect) {
     let rows = seen.rows(DENSE_MAX);
     for row in rows.iter().take(SIZES_MAX) {
         let size = row.size;

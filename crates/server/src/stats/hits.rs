@@ -6,7 +6,7 @@ use nuthatch_engine::stats::{AGES, EngineStats, LogStats, MORE_MEMORY, MemoryUse
 use crate::shared::Shared;
 use crate::stats::Report;
 
-pub(crate) fn report(report: &mut Report<'_>, shared: &Shared) {
+pub(crate) fn report(report: &mut Report<'_, '_>, shared: &Shared) {
     let stats = shared.engine.stats();
     report.line("memory_limit", stats.memory_limit);
     report.line("memory_used", stats.memory_used);
@@ -33,7 +33,7 @@ pub(crate) fn report(report: &mut Report<'_>, shared: &Shared) {
 }
 
 /// Together `memory_used`.
-fn memory_lines(report: &mut Report<'_>, memory: &MemoryUse) {
+fn memory_lines(report: &mut Report<'_, '_>, memory: &MemoryUse) {
     report.line("memory_values", memory.values);
     report.line("memory_keys", memory.keys);
     report.line("memory_headers", memory.headers);
@@ -45,7 +45,7 @@ fn memory_lines(report: &mut Report<'_>, memory: &MemoryUse) {
 }
 
 /// How long ago what was evicted had been stored. Lines of nothing are left out.
-fn age_lines(report: &mut Report<'_>, stats: &EngineStats) {
+fn age_lines(report: &mut Report<'_, '_>, stats: &EngineStats) {
     if stats.evicted_ages.is_empty() {
         return;
     }
@@ -62,7 +62,7 @@ fn age_lines(report: &mut Report<'_>, stats: &EngineStats) {
     }
 }
 
-fn log_lines(report: &mut Report<'_>, log: &LogStats) {
+fn log_lines(report: &mut Report<'_, '_>, log: &LogStats) {
     report.line("page_bytes", log.page_bytes);
     report.line("probation_pages", log.probation_pages);
     report.line("main_pages", log.main_pages);

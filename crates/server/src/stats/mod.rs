@@ -5,9 +5,11 @@ pub(crate) mod counters;
 mod general;
 mod hash;
 mod hits;
+pub(crate) mod latency;
 pub(crate) mod prefixes;
 mod settings;
 mod slabs;
+mod without_meaning;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -16,40 +18,75 @@ use nuthatch_engine::Engine;
 use nuthatch_protocol::{Words, encode};
 
 use crate::account::Level;
-use crate::commands::Stage;
-use crate::commands::admin::number;
-use crate::commands::dump::{CLASSES_MAX, Classes, Dump, DumpStyle};
-use crate::connection::Phase;
+use crate::protocols::memcached::Phase;
+use crate::protocols::memcached::admin::number;
+use crate::protocols::memcached::dump::{CLASSES_MAX, Classes, Dump, DumpStyle};
 use crate::slice::Slice;
+use crate::stage::Stage;
+use crate::stats::latency::Times;
 
 /// Instead of a report whose length nothing bounds, while buffers are many.
 const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory writing stats\r\n";
 
-/// Lines of statistics.
-pub(crate) struct Report<'w> {
-    out: &'w mut Vec<u8>,
+/// Hears of statistics, a name and a value each.
+pub(crate) type Hear<'w> = dyn FnMut(&str, &str) + 'w;
+
+/// Statistics on their way to who hears of them.
+pub(crate) struct Report<'w, 'h> {
+    hear: &'w mut Hear<'h>,
 }
 
-impl Report<'_> {
-    /// `STAT <name> <value>`
+impl Report<'_, '_> {
     pub(crate) fn line(&mut self, name: &str, value: impl Display) {
-        // A Vec takes all that is written to it.
-        let _ = write!(self.out, "STAT {name} {value}\r\n");
+        (self.hear)(name, &value.to_string());
     }
 
-    /// `STAT <number>:<name> <value>`
+    /// One of many things, by its number.
     pub(crate) fn line_of(&mut self, number: usize, name: &str, value: impl Display) {
-        let _ = write!(self.out, "STAT {number}:{name} {value}\r\n");
+        self.line(&format!("{number}:{name}"), value);
     }
 
-    /// `STAT items:<class>:<name> <value>`
+    /// One of a size class.
     fn line_of_items(&mut self, class: usize, name: &str, value: impl Display) {
-        let _ = write!(self.out, "STAT items:{class}:{name} {value}\r\n");
+        self.line(&format!("items:{class}:{name}"), value);
     }
+}
 
-    fn end(self) {
-        self.out.extend_from_slice(encode::END);
+/// What became of a wish for statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    All,
+    /// There is no such topic.
+    Unknown,
+    /// Their length is bounded by nothing, and buffers are many.
+    NoMemory,
+}
+
+/// Tells the statistics of a topic; the general ones if it is empty.
+pub(crate) fn tell(stage: &Stage<'_, '_>, topic: &[u8], hear: &mut Hear<'_>) -> Told {
+    let shared = stage.shared;
+    let report = &mut Report { hear };
+    match topic {
+        b"" => general::report(report, shared, stage.now),
+        b"settings" => settings::report(report, shared),
+        b"hash" => hash::report(report, shared),
+        b"hits" => hits::report(report, shared),
+        b"latency" => {
+            let times = |kind| Times::of(shared.inboxes.iter().map(|inbox| &inbox.latencies), kind);
+            latency::report(report, std::array::from_fn(times));
+        }
+        b"items" => slabs::items(report, &shared.engine.stats()),
+        b"slabs" => slabs::slabs(report, &shared.engine.stats()),
+        // Sizes are not tracked: memcached answers so without -o track_sizes.
+        b"sizes" => report.line("sizes_status", "disabled"),
+        b"conns" if shared.account.level() >= Level::Full => return Told::NoMemory,
+        b"conns" => shared
+            .registry
+            .report(report, &shared.addresses, stage.info, stage.now),
+        b"extstore" => {}
+        _ => return Told::Unknown,
     }
+    Told::All
 }
 
 /// Answers `stats` with these words behind it.
@@ -59,48 +96,34 @@ pub(crate) fn command(
     phase: &mut Phase,
     words: Words<'_>,
 ) {
-    let shared = stage.shared;
     let out = slice.output.text();
     let mut words = words.iter();
-    let Some(topic) = words.next() else {
-        let mut report = Report { out };
-        general::report(&mut report, shared, stage.now);
-        return report.end();
-    };
-    let mut report = Report { out };
-    match topic {
-        b"settings" => settings::report(&mut report, shared),
-        b"hash" => hash::report(&mut report, shared),
-        b"hits" => hits::report(&mut report, shared),
-        b"items" => slabs::items(&mut report, &shared.engine.stats()),
-        b"slabs" => slabs::slabs(&mut report, &shared.engine.stats()),
-        // Sizes are not tracked: memcached answers so without -o track_sizes.
-        b"sizes" => report.line("sizes_status", "disabled"),
-        b"conns" if shared.account.level() >= Level::Full => {
-            return out.extend_from_slice(NO_MEMORY);
+    match words.next() {
+        Some(b"reset") => {
+            stage.shared.reset_stats();
+            out.extend_from_slice(encode::RESET);
         }
-        b"conns" => shared
-            .registry
-            .report(&mut report, &shared.addresses, stage.info, stage.now),
-        b"extstore" => {}
-        b"reset" => {
-            shared.reset_stats();
-            return out.extend_from_slice(encode::RESET);
+        Some(b"detail") => detail(stage, out, words.next()),
+        Some(b"cachedump") => match cachedump(stage, words.next(), words.next()) {
+            Ok(dump) => *phase = Phase::Dump(Box::new(dump)),
+            Err(error) => out.extend_from_slice(error),
+        },
+        topic => {
+            let told = tell(stage, topic.unwrap_or_default(), &mut |name, value| {
+                // A Vec takes all that is written to it.
+                let _ = write!(out, "STAT {name} {value}\r\n");
+            });
+            out.extend_from_slice(match told {
+                Told::All => encode::END,
+                Told::Unknown => b"ERROR\r\n",
+                Told::NoMemory => NO_MEMORY,
+            });
         }
-        b"detail" => return detail(stage, out, words.next()),
-        b"cachedump" => {
-            return match cachedump(stage, words.next(), words.next()) {
-                Ok(dump) => *phase = Phase::Dump(Box::new(dump)),
-                Err(error) => out.extend_from_slice(error),
-            };
-        }
-        _ => return out.extend_from_slice(b"ERROR\r\n"),
     }
-    report.end();
 }
 
 /// `stats detail on|off|dump`
-fn detail(stage: &Stage<'_, '_>, out: &mut Vec<u8>, word: Option<&[u8]>) {
+pub(crate) fn detail(stage: &Stage<'_, '_>, out: &mut Vec<u8>, word: Option<&[u8]>) {
     let prefixes = &stage.shared.prefixes;
     let answer: &[u8] = match word {
         _ if !stage.shared.live.allow_dump() => b"CLIENT_ERROR stats detail not allowed\r\n",

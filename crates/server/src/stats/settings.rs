@@ -1,20 +1,20 @@
 //! `stats settings`: memcached's names, where this server has such a setting.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use nuthatch_engine::Engine;
 
-use crate::config::Listen;
+use crate::config::{Config, Place, Protocol, TlsSettings};
 use crate::listen::Address;
 use crate::shared::Shared;
-use crate::stats::Report;
+use crate::stats::{Report, without_meaning};
 
-pub(crate) fn report(report: &mut Report<'_>, shared: &Shared) {
+pub(crate) fn report(report: &mut Report<'_, '_>, shared: &Shared) {
     let (config, live) = (&shared.config, &shared.live);
     let tcp: Vec<SocketAddr> = shared
-        .memcached_addresses()
-        .iter()
+        .addresses_of(Protocol::is_memcached)
         .filter_map(|address| match address {
             Address::Tcp(address) => Some(*address),
             Address::Unix(_) => None,
@@ -36,17 +36,19 @@ pub(crate) fn report(report: &mut Report<'_>, shared: &Shared) {
     // Relaxed: a switch for logging.
     report.line("verbosity", shared.verbosity.load(Ordering::Relaxed));
     report.line("evictions", on_off(shared.engine.evicts()));
-    let unix = config.listeners.iter().find_map(|place| match place {
-        Listen::Unix { path, mode } => Some((path, mode)),
-        Listen::Tcp(_) => None,
-    });
+    let unix = config
+        .listeners
+        .iter()
+        .find_map(|listen| match &listen.place {
+            Place::Unix { path, mode } => Some((path, mode)),
+            Place::Tcp(_) | Place::Inherited(_) => None,
+        });
     match unix {
-        Some((path, mode)) => {
-            report.line("domain_socket", path.display());
-            report.line("umask", format_args!("{mode:o}"));
-        }
+        Some((path, _)) => report.line("domain_socket", path.display()),
         None => report.line("domain_socket", "NULL"),
     }
+    let mode = unix.map_or(0o700, |(_, mode)| *mode);
+    report.line("umask", format_args!("{mode:o}"));
     report.line("shutdown_command", yes_no(live.allow_shutdown()));
     report.line("num_threads", config.threads);
     report.line("stat_key_prefix", ":");
@@ -54,9 +56,15 @@ pub(crate) fn report(report: &mut Report<'_>, shared: &Shared) {
     report.line("reqs_per_event", live.commands_per_slice());
     report.line("cas_enabled", yes_no(live.cas()));
     report.line("tcp_backlog", config.backlog);
-    report.line("binding_protocol", "ascii");
-    report.line("auth_enabled_sasl", "no");
-    report.line("auth_enabled_ascii", "no");
+    report.line("binding_protocol", binding_protocol(config));
+    report.line("auth_enabled_sasl", yes_no(shared.has_passwords()));
+    report.line(
+        "auth_enabled_ascii",
+        config
+            .auth_file
+            .as_ref()
+            .map_or_else(|| "no".to_owned(), |path| path.display().to_string()),
+    );
     report.line("item_size_max", shared.engine.item_size_max());
     report.line("maxconns_fast", "yes");
     // Every engine moves memory to where it is needed, by itself and always.
@@ -79,10 +87,15 @@ pub(crate) fn report(report: &mut Report<'_>, shared: &Shared) {
     );
     report.line("read_buf_mem_limit", shared.account.bound());
     report.line("track_sizes", "no");
-    report.line("ssl_enabled", "no");
+    tls(report, config);
+    let memory_file = config.keeping.restart.as_ref();
+    report.line(
+        "memory_file",
+        memory_file.map_or_else(|| "NULL".to_owned(), |path| path.display().to_string()),
+    );
+    without_meaning::settings(report);
     let cpserver: Vec<String> = shared
-        .cpserver_addresses()
-        .iter()
+        .addresses_of(Protocol::is_cpserver)
         .map(Address::to_string)
         .collect();
     if !cpserver.is_empty() {
@@ -92,6 +105,47 @@ pub(crate) fn report(report: &mut Report<'_>, shared: &Shared) {
     report.line("engine", shared.engine.name());
     for (name, value) in &config.engine_settings {
         report.line(name, value);
+    }
+}
+
+fn tls(report: &mut Report<'_, '_>, config: &Config) {
+    report.line("ssl_enabled", yes_no(config.tls.is_some()));
+    let none = TlsSettings::default();
+    let tls = config.tls.as_ref().unwrap_or(&none);
+    report.line("ssl_chain_cert", or_null(&tls.chain_cert));
+    report.line("ssl_key", or_null(&tls.key));
+    report.line("ssl_verify_mode", tls.verify as u8);
+    report.line(
+        "ssl_ca_cert",
+        or_null(tls.ca_cert.as_deref().unwrap_or(Path::new(""))),
+    );
+    report.line("ssl_session_cache", yes_no(tls.session_cache));
+    report.line(
+        "ssl_min_version",
+        if tls.only_1_3 { "tlsv1.3" } else { "tlsv1.2" },
+    );
+}
+
+/// A path as memcached writes one that may be missing.
+fn or_null(path: &Path) -> String {
+    match path.as_os_str().is_empty() {
+        true => "NULL".to_owned(),
+        false => path.display().to_string(),
+    }
+}
+
+/// What memcached's clients may speak, in memcached's words.
+fn binding_protocol(config: &Config) -> &'static str {
+    let spoken = |protocol| {
+        config
+            .listeners
+            .iter()
+            .any(|listen| listen.protocol == protocol)
+    };
+    match (spoken(Protocol::Text), spoken(Protocol::Binary)) {
+        (true, false) => "ascii",
+        (false, true) => "binary",
+        _ => "auto-negotiate",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use nuthatch_engine::stats::EngineStats;
 
-use crate::stats::Report;
+use crate::stats::{Report, without_meaning};
 
 /// Commands are counted for all classes together, in `stats`: a counter a class would cost every
 /// request something. The names stand here all the same, because the exporter of Prometheus takes
@@ -19,7 +19,7 @@ const COMMANDS: [&str; 8] = [
 ];
 
 /// Classes that hold items.
-pub(crate) fn items(report: &mut Report<'_>, stats: &EngineStats) {
+pub(crate) fn items(report: &mut Report<'_, '_>, stats: &EngineStats) {
     for class in stats.classes.iter().filter(|class| class.used_chunks > 0) {
         let mut line = |name, value| report.line_of_items(class.class, name, value);
         line("number", class.used_chunks as u64);
@@ -27,11 +27,23 @@ pub(crate) fn items(report: &mut Report<'_>, stats: &EngineStats) {
         line("evicted", class.evictions);
         line("outofmemory", class.out_of_memory);
         line("evicted_unfetched", class.evicted_unfetched);
+        // One order for all items: what memcached calls cold is all there is.
+        line("number_cold", class.used_chunks as u64);
+        line("moves_to_cold", 0);
+        // Counted for all classes together, and so told where there is one. The age is the mean of what was evicted.
+        let of_all = |count| if stats.classes.len() == 1 { count } else { 0 };
+        let age = of_all(stats.evicted_seconds / stats.evictions.max(1));
+        line("age", age);
+        line("evicted_time", age);
+        line("reclaimed", of_all(stats.expired));
+        line("expired_unfetched", of_all(stats.expired_unfetched));
+        line("crawler_reclaimed", of_all(stats.expired));
+        without_meaning::items(report, class.class);
     }
 }
 
 /// Classes that have memory, and their sums.
-pub(crate) fn slabs(report: &mut Report<'_>, stats: &EngineStats) {
+pub(crate) fn slabs(report: &mut Report<'_, '_>, stats: &EngineStats) {
     let mut malloced = 0;
     for class in &stats.classes {
         let mut line = |name, value: usize| report.line_of(class.class, name, value);

@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use super::Worker;
-use crate::connection::{Ending, Phase};
+use crate::connection::Ending;
 use crate::system;
 
 /// How long a client that was told everything may take to close.
@@ -28,6 +28,7 @@ impl Worker {
             Ending::Open | Ending::Lingering { .. } => true,
             Ending::Parting => self.linger(id),
             Ending::Finished => {
+                self.connections[id].stream.say_end();
                 self.close(id);
                 false
             }
@@ -49,7 +50,7 @@ impl Worker {
         self.lingering += 1;
         // Nobody looks at these any more.
         connection.waiting = Default::default();
-        connection.phase = Phase::Commands;
+        connection.reset_phase();
         connection.unfinished = false;
         // What was sent behind the last request may be here already, and make no event.
         connection.readable = true;
@@ -71,7 +72,8 @@ impl Worker {
             Ok(count) if 0 < count && count < *left => {
                 *left -= count;
                 self.inbox.counters.bytes_read.add(count as u64);
-                connection.readable = count == room.len() || connection.hung;
+                connection.readable =
+                    !connection.stream.was_emptied(count, room.len()) || connection.hung;
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => connection.readable = false,
@@ -127,6 +129,23 @@ impl Worker {
         }
         for id in silent {
             self.inbox.counters.idle_kicks.bump();
+            self.close(id);
+        }
+    }
+
+    /// Closes connections whose clients take too long to be admitted.
+    pub(super) fn close_late(&mut self) {
+        if !self.shared.admits_late() {
+            return;
+        }
+        let now = self.now;
+        let connections = self.connections.iter();
+        let late: Vec<usize> = connections
+            .filter(|(_, connection)| connection.is_late(now))
+            .map(|(id, _)| id)
+            .collect();
+        for id in late {
+            tracing::debug!(peer = %self.connections[id].info.peer(), "closed: it did not log in");
             self.close(id);
         }
     }

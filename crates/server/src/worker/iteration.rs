@@ -20,21 +20,22 @@
 use std::io::{ErrorKind, Read};
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Instant;
 
 use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
 use nuthatch_protocol::{Awaited, GET_LINE_MAX, LINE_MAX};
 
 use super::Worker;
 use crate::account::{AWAITED_MAX, Terms};
+use crate::answering::Answering;
 use crate::batch::Batch;
-use crate::commands::Stage;
-use crate::commands::immediate::Unheard;
 use crate::connection::Ending;
 use crate::conversation;
 use crate::output::Output;
-use crate::replies::Answering;
 use crate::shared::{Inbox, Shared};
 use crate::slice::{self, Slice, Source, Stop};
+use crate::stage::{Stage, Unheard};
+use crate::stats::latency::Carried;
 use crate::waiting::{Joined, Waiting};
 
 /// Bytes of the read buffer.
@@ -75,6 +76,7 @@ impl Worker {
             let batch_max = self.shared.config.batch_max.get();
             let terms = self.shared.account.terms(batch_max);
             self.used = 0;
+            let begun = Instant::now();
             while let Some(&id) = ready.get(next) {
                 if !self.has_room_for(id) {
                     break;
@@ -83,8 +85,11 @@ impl Worker {
                 self.admit(id, terms);
             }
             if !self.slices.is_empty() {
-                self.run_slices(now);
+                let carried = self.run_slices(now);
                 self.finish(now, &terms);
+                if !carried.is_none() {
+                    self.inbox.latencies.note(carried, begun.elapsed());
+                }
             }
             self.publish();
             self.shed_any();
@@ -114,7 +119,8 @@ impl Worker {
         if !mem::replace(&mut connection.queued, false) {
             return;
         }
-        if !connection.output.is_empty() && connection.writable && !self.flush(id) {
+        let has_unsent = !connection.output.is_empty() || connection.stream.has_unsent();
+        if has_unsent && connection.writable && !self.flush(id) {
             return;
         }
         let connection = &mut self.connections[id];
@@ -147,7 +153,6 @@ impl Worker {
         };
         self.slices.push(Slice {
             id,
-            protocol: connection.protocol,
             source,
             position,
             terms,
@@ -185,9 +190,16 @@ impl Worker {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     connection.readable = false;
+                    if connection.stream.has_unsent() {
+                        self.watch(id, true);
+                    }
                     return None;
                 }
-                Err(_) => {
+                Err(error) => {
+                    if error.kind() == ErrorKind::InvalidData {
+                        self.inbox.counters.ssl_handshake_errors.bump();
+                        tracing::debug!(%error, peer = %connection.info.peer(), "TLS");
+                    }
                     self.close(id);
                     return None;
                 }
@@ -201,7 +213,7 @@ impl Worker {
         }
         // Short: the socket was empty then, and what comes later makes an event. The end of the
         // stream may have come before, though, and would make none.
-        connection.readable = count == to - from || connection.hung;
+        connection.readable = !connection.stream.was_emptied(count, to - from) || connection.hung;
         self.inbox.counters.bytes_read.add(count as u64);
         if from > start {
             return self.join(id, from, from + count, terms);
@@ -233,7 +245,7 @@ impl Worker {
     }
 
     /// Understands, executes and answers the inputs of all slices.
-    fn run_slices(&mut self, now: Time) {
+    fn run_slices(&mut self, now: Time) -> Carried {
         let Self {
             shared,
             inbox,
@@ -250,6 +262,7 @@ impl Worker {
         let hasher = shared.engine.hasher();
         // Copied output of all slices.
         let mut written = 0;
+        let mut carried = Carried::default();
         let logged = conversation::is_logged();
         loop {
             for (index, slice) in slices.iter_mut().enumerate() {
@@ -289,6 +302,7 @@ impl Worker {
             }
             if !batch.is_empty() {
                 execute(shared, inbox, handle, slices, &batch, now);
+                carried.count(&batch.requests);
                 if logged {
                     conversation::executed(batch.requests.len(), slices.len());
                 }
@@ -296,8 +310,9 @@ impl Worker {
             }
             if logged {
                 for slice in slices.iter_mut() {
-                    let fd = connections[slice.id].stream.as_fd().as_raw_fd();
-                    conversation::answered(&slice.output, slice.logged, slice.protocol, fd);
+                    let connection = &connections[slice.id];
+                    let fd = connection.stream.as_fd().as_raw_fd();
+                    conversation::answered(&connection.phase, &slice.output, slice.logged, fd);
                     slice.logged = slice.output.end();
                 }
             }
@@ -314,6 +329,7 @@ impl Worker {
         }
         self.batch.give(batch);
         self.decoded.reset();
+        carried
     }
 
     /// Ends the iteration: keeps unused input, sends output.
@@ -333,7 +349,7 @@ impl Worker {
             if slice.stop == Stop::Yielded {
                 self.inbox.counters.conn_yields.bump();
             }
-            if connection.output.is_empty() {
+            if connection.output.is_empty() && !connection.stream.has_unsent() {
                 let output = mem::take(&mut connection.output);
                 self.spare.give(output.into_buffer());
                 if !self.end(id) {

@@ -212,8 +212,13 @@ impl Worker {
             Ok(Written::Blocked)
         };
         self.inbox.counters.bytes_written.add(sent);
-        let written = match written {
-            Ok(written) => written,
+        let rest = match written {
+            Ok(Written::All) if connection.stream.has_unsent() => connection.stream.send_rest(),
+            _ => Ok(true),
+        };
+        let written = match rest.and_then(|all| written.map(|written| (written, all))) {
+            Ok((_, false)) => Written::Blocked,
+            Ok((written, true)) => written,
             Err(_) => {
                 self.close(id);
                 return false;
@@ -299,6 +304,7 @@ impl Worker {
     fn has_to_sweep(&self) -> bool {
         !self.connections.is_empty()
             && (self.shared.live.idle_timeout().is_some()
+                || self.shared.admits_late()
                 || self.lingering > 0
                 || self.shared.account.level() != Level::Plenty)
     }
@@ -313,6 +319,7 @@ impl Worker {
         self.shed_stuck();
         self.close_lingering();
         self.close_silent();
+        self.close_late();
         self.publish();
     }
 
@@ -322,9 +329,11 @@ impl Worker {
             .connections
             .iter()
             .filter(|(_, connection)| connection.output.is_empty() && !connection.unfinished)
+            .filter(|(_, connection)| !connection.stream.has_unsent())
             .map(|(id, _)| id)
             .collect();
         for id in done {
+            self.connections[id].stream.say_end();
             self.close(id);
         }
     }

@@ -6,12 +6,10 @@
 //! long: who has just begun with a long line goes after those who have held less for longer.
 
 use nuthatch_engine::Time;
-use nuthatch_protocol::{Error, encode};
 
 use super::Worker;
 use crate::account::{Level, PATIENCE, PATIENCE_WHEN_FULL};
-use crate::connection::{Connection, Ending, Phase};
-use crate::listen::Protocol;
+use crate::connection::{Connection, Ending};
 
 impl Worker {
     /// While the account is full, closes those of its connections that hold more than a fair share: first such as
@@ -70,12 +68,9 @@ impl Worker {
             "closed: connections hold too much, and this one more than its share"
         );
         if connection.output.is_empty() && connection.ending == Ending::Open {
-            if connection.protocol == Protocol::Memcached {
-                let error = Error::Server("out of memory reading request");
-                encode::error(connection.output.text(), error);
-            }
+            connection.phase.say_out_of_memory(connection.output.text());
             connection.waiting = Default::default();
-            connection.phase = Phase::Commands;
+            connection.reset_phase();
             connection.unfinished = false;
             connection.ending = Ending::Parting;
             self.flush(id);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::fixture::{Fixture, Wants, any_port, config};
-use nuthatch_server::Config;
+use nuthatch_server::{Config, Protocol};
 
 #[test]
 fn flush_all_empties_now_or_later() {
@@ -265,7 +265,7 @@ fn detail_counts_by_prefix() {
 #[test]
 fn detail_counts_no_key_that_could_end_its_line() {
     let both = Config {
-        cpserver: vec![any_port()],
+        listeners: vec![any_port(), any_port().of(Protocol::CpServer)],
         ..config()
     };
     let server = Fixture::with(both, Wants::default());

@@ -1,8 +1,10 @@
 //! What clients should not send: each gets a clear error or a closed connection, and nobody else
 //! notices.
 
+use nuthatch_server::{Config, Protocol};
+
 use super::client::Client;
-use super::fixture::Fixture;
+use super::fixture::{Fixture, Wants, any_port, config};
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format\r\n";
 
@@ -65,8 +67,12 @@ fn binary_garbage_of_every_kind() {
 }
 
 #[test]
-fn the_binary_protocol_is_refused_and_closed() {
-    let server = Fixture::new();
+fn the_binary_protocol_is_refused_and_closed_where_it_is_not_spoken() {
+    let text_alone = Config {
+        listeners: vec![any_port().of(Protocol::Text)],
+        ..config()
+    };
+    let server = Fixture::with(text_alone, Wants::default());
     let get = binary_request(0x00, 1, b"key");
     let quiet = binary_request(0x09, 2, b"key");
     let noop = binary_request(0x0a, 0xdead_beef, b"");
@@ -99,7 +105,7 @@ fn the_binary_protocol_is_refused_and_closed() {
 }
 
 #[test]
-fn a_header_of_the_binary_protocol_may_arrive_in_pieces() {
+fn a_header_of_the_binary_protocol_behind_text_may_arrive_in_pieces() {
     let server = Fixture::new();
     let mut other = server.client();
     let noop = binary_request(0x0a, 7, b"");
@@ -115,7 +121,7 @@ fn a_header_of_the_binary_protocol_may_arrive_in_pieces() {
         expect_refusal(&mut client, 0x0a, 7);
         client.expect_orderly_end();
     }
-    // One that is never finished is not answered.
+    // One that is never finished is not answered, behind text or not.
     let mut client = server.client();
     client.send(&noop[..23]);
     client.finish();

@@ -1,7 +1,7 @@
 //! Listeners, limits, idle and many connections.
 
 use std::fs;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::Ipv6Addr;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -26,11 +26,8 @@ fn all_listeners_lead_to_the_same_cache_and_are_announced() {
         listeners: vec![
             any_port(),
             any_port(),
-            Listen::Tcp(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))),
-            Listen::Unix {
-                path: path.clone(),
-                mode: 0o750,
-            },
+            Listen::tcp((Ipv6Addr::LOCALHOST, 0)),
+            Listen::unix(&path, 0o750),
         ],
         port_file: Some(port_file.clone()),
         ..config()
@@ -38,7 +35,7 @@ fn all_listeners_lead_to_the_same_cache_and_are_announced() {
     let server = Fixture::with(config, Wants::default());
     let mut expected = String::new();
     let mut clients = vec![Client::unix(&path)];
-    for address in server.handle().addresses() {
+    for (address, _) in server.handle().addresses() {
         if let Address::Tcp(address) = address {
             let family = if address.is_ipv4() { "INET" } else { "INET6" };
             expected += &format!("TCP {family}: {}\n", address.port());
@@ -71,10 +68,7 @@ fn all_listeners_lead_to_the_same_cache_and_are_announced() {
 fn a_socket_left_by_a_dead_server_is_replaced_and_other_files_are_not() {
     let path = own_path("leftover");
     let listen = || Config {
-        listeners: vec![Listen::Unix {
-            path: path.clone(),
-            mode: 0o700,
-        }],
+        listeners: vec![Listen::unix(&path, 0o700)],
         ..config()
     };
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
@@ -96,7 +90,7 @@ fn a_socket_left_by_a_dead_server_is_replaced_and_other_files_are_not() {
 fn a_port_that_is_taken_is_an_error_with_its_name() {
     let server = Fixture::new();
     let config = Config {
-        listeners: vec![Listen::Tcp(server.address())],
+        listeners: vec![Listen::tcp(server.address())],
         ..config()
     };
     let refused = Server::start(
@@ -164,13 +158,7 @@ fn the_silent_are_closed_and_the_busy_are_not() {
 fn who_takes_a_long_reply_slowly_is_not_silent() {
     let path = own_path("idle");
     let strict = Config {
-        listeners: vec![
-            any_port(),
-            Listen::Unix {
-                path: path.clone(),
-                mode: 0o700,
-            },
-        ],
+        listeners: vec![any_port(), Listen::unix(&path, 0o700)],
         idle_timeout: Some(Duration::from_secs(2)),
         ..config()
     };

@@ -10,5 +10,6 @@ pub mod fixture;
 mod hash;
 mod large;
 mod meta;
+mod redis;
 mod stop;
 mod text;

@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::client::Client;
 use super::fixture::{Fixture, Wants, any_port, config};
 use nuthatch_protocol::cpserver::{Dialect, HEADER, Status};
-use nuthatch_server::Config;
+use nuthatch_server::{Config, Protocol};
 
 const PAPER: Dialect = Dialect::Paper;
 const EXTENDED: Dialect = Dialect::Extended;
 
 fn both() -> Config {
     Config {
-        cpserver: vec![any_port()],
+        listeners: vec![any_port(), any_port().of(Protocol::CpServer)],
         ..config()
     }
 }

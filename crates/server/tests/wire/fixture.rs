@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use nuthatch_engine::{AnyEngine, Audit};
-use nuthatch_server::{Address, Config, Listen, Server, ServerHandle};
+use nuthatch_server::{Address, Config, Listen, Protocol, Server, ServerHandle};
 
 use super::client::{Client, PATIENCE};
 use crate::engine::{TestEngine, engine};
@@ -31,7 +31,7 @@ impl Default for Wants {
 
 /// A port of the system's choice on 127.0.0.1.
 pub fn any_port() -> Listen {
-    Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+    Listen::tcp((Ipv4Addr::LOCALHOST, 0))
 }
 
 /// Settings of most tests.
@@ -43,9 +43,9 @@ pub fn config() -> Config {
     }
 }
 
-fn first_tcp(addresses: &[Address]) -> SocketAddr {
-    addresses
-        .iter()
+fn first_tcp(handle: &ServerHandle, is_it: fn(Protocol) -> bool) -> SocketAddr {
+    handle
+        .addresses_of(is_it)
         .find_map(|address| match address {
             Address::Tcp(address) => Some(*address),
             Address::Unix(_) => None,
@@ -86,16 +86,20 @@ impl Fixture {
 
     /// The first TCP address.
     pub fn address(&self) -> SocketAddr {
-        first_tcp(self.handle().addresses())
+        first_tcp(self.handle(), Protocol::is_memcached)
     }
 
     /// The first TCP address for CPServer's clients.
     pub fn cpserver_address(&self) -> SocketAddr {
-        first_tcp(self.handle().cpserver_addresses())
+        first_tcp(self.handle(), Protocol::is_cpserver)
     }
 
     pub fn cpserver_client(&self) -> Client {
         Client::tcp(self.cpserver_address())
+    }
+
+    pub fn redis_client(&self) -> Client {
+        Client::tcp(first_tcp(self.handle(), Protocol::is_redis))
     }
 
     pub fn client(&self) -> Client {

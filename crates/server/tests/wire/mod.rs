@@ -11,6 +11,7 @@
 //! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
 //! * [`connections`]: listeners, limits, idle and many connections
 //! * [`cpserver`]: the CPHash paper's protocol on a port of its own
+//! * [`redis`]: Redis' protocol on a port of its own
 //! * [`stop`]: graceful stops
 
 mod admin;
@@ -24,5 +25,6 @@ mod large;
 mod meta;
 mod odd;
 mod pressure;
+mod redis;
 mod stop;
 mod text;

@@ -21,10 +21,7 @@ fn value_reply(key: &str, value: &str) -> String {
 fn with_unix_socket(name: &str, wants: Wants) -> (Fixture, PathBuf) {
     let id = std::process::id();
     let path = std::env::temp_dir().join(format!("nuthatch-odd-{id}-{name}"));
-    let unix = Listen::Unix {
-        path: path.clone(),
-        mode: 0o700,
-    };
+    let unix = Listen::unix(&path, 0o700);
     let config = Config {
         listeners: vec![any_port(), unix],
         connections_max: NonZeroUsize::new(2000).unwrap(),

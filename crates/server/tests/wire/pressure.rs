@@ -249,10 +249,7 @@ fn lists_are_refused_in_one_line_where_there_is_hardly_any_room() {
 #[test]
 fn who_reads_goes_on_beside_many_who_do_not() {
     let path = std::env::temp_dir().join(format!("nuthatch-pressure-{}", std::process::id()));
-    let unix = Listen::Unix {
-        path: path.clone(),
-        mode: 0o700,
-    };
+    let unix = Listen::unix(&path, 0o700);
     let with_unix = Config {
         listeners: vec![any_port(), unix],
         ..config()

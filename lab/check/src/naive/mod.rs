@@ -155,6 +155,11 @@ impl Engine for Naive {
         self.table().counters = EngineStats::default();
     }
 
+    fn number_from(&self, least: u64) {
+        let mut table = self.table();
+        table.last_cas = table.last_cas.max(least.saturating_sub(1));
+    }
+
     fn flush(&self, now: Time, at: Time) {
         let mut table = self.table();
         // One that was due but met no request yet is not replaced.

@@ -1,0 +1,403 @@
+//! What stands at the front of a connection's input. As in the text protocol this keeps no state, and lengths are
+//! judged as memcached judges them: those that an operation cannot have end the connection, because where the next
+//! request begins cannot be told.
+
+use super::{HEADER, Head, MAGIC, Opcode, Status};
+use crate::awaited::Awaited;
+use crate::command::Limits;
+use crate::key::KEY_LEN_MAX;
+
+/// Bodies that are longer are refused before they come.
+const BODY_MAX: u32 = 1 << 30;
+
+/// The expiry by which a counter that is not there is not made.
+const MAKE_NONE: u32 = u32::MAX;
+
+/// What stands at the front of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed<'a> {
+    /// Nothing complete yet; ask again with more bytes.
+    Incomplete,
+    /// A request of so many bytes.
+    Request {
+        /// What it says.
+        request: Request<'a>,
+        /// Its bytes.
+        consumed: usize,
+    },
+    /// The head of a storage request whose value is not all here yet. The server may wait for it, or take the head and
+    /// receive the value piece by piece.
+    Body {
+        /// What its answer repeats.
+        head: Head,
+        /// It, with an empty value.
+        store: Store<'a>,
+        /// Bytes before the value.
+        start: usize,
+        /// Bytes of the value.
+        value_len: usize,
+    },
+    /// What cannot be carried out.
+    Refused(Refusal<'a>),
+    /// It does not begin with [`MAGIC`]: where the next request begins cannot be told.
+    Foreign,
+}
+
+/// A complete request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// What its answer repeats.
+    pub head: Head,
+    /// What it asks for.
+    pub command: Command<'a>,
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command<'a> {
+    /// Get, GetK, GAT, GATK, Touch.
+    Get {
+        /// 1 to 250 bytes of any kind, as every key here.
+        key: &'a [u8],
+        /// The expiry that it gets, in memcached's sense: from now, or in unix time.
+        touch: Option<u32>,
+        /// The answer has the value.
+        value: bool,
+    },
+    /// Set, Add, Replace, Append, Prepend.
+    Store(Store<'a>),
+    /// Delete.
+    Delete {
+        /// Whose item.
+        key: &'a [u8],
+        /// 0 demands nothing.
+        cas: u64,
+    },
+    /// Increment, Decrement.
+    Delta {
+        /// Whose number.
+        key: &'a [u8],
+        /// It is subtracted, down to 0.
+        down: bool,
+        /// How much.
+        by: u64,
+        /// With which number and expiry it is made if it is not there.
+        make: Option<(u64, u32)>,
+        /// 0 demands nothing.
+        cas: u64,
+    },
+    /// Flush.
+    Flush {
+        /// Seconds until then, in memcached's sense.
+        delay: u32,
+    },
+    /// No-op: its answer says that all before it are answered.
+    Noop,
+    /// Version.
+    Version,
+    /// Statistics of a topic; all if it is empty.
+    Stat(&'a [u8]),
+    /// Quit.
+    Quit,
+    /// Which ways there are to say who the client is.
+    SaslList,
+    /// Begins or continues to say who the client is.
+    SaslAuth {
+        /// By which way.
+        mechanism: &'a [u8],
+        /// What it says.
+        data: &'a [u8],
+    },
+}
+
+/// A storage request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Store<'a> {
+    /// How.
+    pub verb: StoreVerb,
+    /// Under which key.
+    pub key: &'a [u8],
+    /// What.
+    pub value: &'a [u8],
+    /// What the client keeps beside the value.
+    pub flags: u32,
+    /// In memcached's sense.
+    pub exptime: u32,
+    /// 0 demands nothing.
+    pub cas: u64,
+}
+
+/// How a value is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreVerb {
+    /// Whatever is there.
+    Set,
+    /// If nothing is there.
+    Add,
+    /// If something is there.
+    Replace,
+    /// Behind what is there.
+    Append,
+    /// Before what is there.
+    Prepend,
+}
+
+/// A request that is answered with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal<'a> {
+    /// What its answer repeats.
+    pub head: Head,
+    /// What is wrong.
+    pub status: Status,
+    /// Bytes that are used up now.
+    pub consumed: usize,
+    /// Bytes behind them that are to be dropped, here or still to come.
+    pub swallow: u64,
+    /// The connection must close.
+    pub close: bool,
+    /// The key whose old value must not survive.
+    pub forget: Option<&'a [u8]>,
+}
+
+/// A header, taken apart.
+#[derive(Clone, Copy)]
+pub(super) struct Header {
+    pub(super) head: Head,
+    key: usize,
+    extras: usize,
+    pub(super) body: u32,
+    cas: u64,
+}
+
+/// The header at the front of `input`, if it is complete and one of the binary protocol.
+#[inline]
+pub(super) fn header(input: &[u8]) -> Option<Header> {
+    let header = input.first_chunk::<HEADER>()?;
+    let [MAGIC, opcode, key_high, key_low, extras, ..] = *header else {
+        return None;
+    };
+    let word = |at: usize| [header[at], header[at + 1], header[at + 2], header[at + 3]];
+    let (cas_high, cas_low) = (word(16), word(20));
+    Some(Header {
+        head: Head {
+            opcode: Opcode(opcode),
+            opaque: word(12),
+        },
+        key: usize::from(u16::from_be_bytes([key_high, key_low])),
+        extras: usize::from(extras),
+        body: u32::from_be_bytes(word(8)),
+        cas: u64::from(u32::from_be_bytes(cas_high)) << 32 | u64::from(u32::from_be_bytes(cas_low)),
+    })
+}
+
+/// Says what stands at the front of `input`. More input never changes an answer other than
+/// [`Parsed::Incomplete`] and [`Parsed::Body`].
+#[inline]
+pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
+    let Some(header) = header(input) else {
+        return match input.first() {
+            None | Some(&MAGIC) => Parsed::Incomplete,
+            Some(_) => Parsed::Foreign,
+        };
+    };
+    if let Some(refusal) = header.refusal() {
+        return Parsed::Refused(refusal);
+    }
+    match header.head.opcode.loud().0 {
+        Opcode::SET | Opcode::ADD | Opcode::REPLACE | Opcode::APPEND | Opcode::PREPEND => {
+            parse_store(&header, input, limits)
+        }
+        loud => match input.get(HEADER..HEADER + header.body as usize) {
+            None => Parsed::Incomplete,
+            Some(body) => Parsed::Request {
+                request: Request {
+                    head: header.head,
+                    command: command(&header, loud, body),
+                },
+                consumed: HEADER + body.len(),
+            },
+        },
+    }
+}
+
+/// What must come before [`parse()`], which called `input` [`Parsed::Incomplete`], can say more.
+pub fn awaited(input: &[u8]) -> Awaited {
+    Awaited::bytes(match header(input) {
+        // The first byte tells whether it is a request at all.
+        None if input.is_empty() => 1,
+        None => HEADER,
+        // A store waits for its key only, and others have bodies that their limits bound.
+        Some(header) if header.is_store() => HEADER + header.extras + header.key,
+        Some(header) => HEADER + header.body as usize,
+    })
+}
+
+impl Header {
+    fn is_store(&self) -> bool {
+        let (loud, _) = self.head.opcode.loud();
+        matches!(
+            loud,
+            Opcode::SET | Opcode::ADD | Opcode::REPLACE | Opcode::APPEND | Opcode::PREPEND
+        )
+    }
+
+    /// Why lengths or opcode forbid the request, if they do.
+    #[inline]
+    fn refusal(&self) -> Option<Refusal<'static>> {
+        let refuse = |status, swallow, close| {
+            Some(Refusal {
+                head: self.head,
+                status,
+                consumed: HEADER,
+                swallow,
+                close,
+                forget: None,
+            })
+        };
+        let (key, extras, body) = (self.key, self.extras, self.body as usize);
+        if key + extras > body {
+            return refuse(Status::Unknown, 0, true);
+        }
+        if key > KEY_LEN_MAX || self.body > BODY_MAX {
+            return refuse(Status::Invalid, 0, true);
+        }
+        let whole = body == key + extras;
+        let fits = match self.head.opcode.loud().0 {
+            Opcode::VERSION | Opcode::NOOP | Opcode::QUIT | Opcode::SASL_LIST => body == 0,
+            Opcode::FLUSH => key == 0 && whole && (extras == 0 || extras == 4),
+            Opcode::SET | Opcode::ADD | Opcode::REPLACE => extras == 8 && key > 0,
+            Opcode::APPEND | Opcode::PREPEND => extras == 0 && key > 0,
+            Opcode::GET | Opcode::GETK | Opcode::DELETE => extras == 0 && key > 0 && whole,
+            Opcode::INCREMENT | Opcode::DECREMENT => extras == 20 && key > 0 && whole,
+            Opcode::STAT => extras == 0 && whole,
+            Opcode::SASL_AUTH | Opcode::SASL_STEP => {
+                extras == 0 && key > 0 && body - key <= SASL_DATA_MAX
+            }
+            Opcode::TOUCH | Opcode::GAT | Opcode::GATK => extras == 4 && key > 0 && whole,
+            _ => return refuse(Status::Unknown, self.body.into(), false),
+        };
+        match fits {
+            true => None,
+            false => refuse(Status::Invalid, 0, true),
+        }
+    }
+}
+
+/// The longest name and password that are listened to, with what stands between them.
+const SASL_DATA_MAX: usize = 1024;
+
+/// The big-endian number at the front of some extras.
+#[inline]
+fn number(extras: &[u8]) -> u32 {
+    let bytes = extras.first_chunk().copied();
+    u32::from_be_bytes(bytes.unwrap_or_default())
+}
+
+/// A long number, likewise.
+fn long(extras: &[u8]) -> u64 {
+    let bytes = extras.first_chunk().copied();
+    u64::from_be_bytes(bytes.unwrap_or_default())
+}
+
+#[inline]
+fn parse_store<'a>(header: &Header, input: &'a [u8], limits: &Limits) -> Parsed<'a> {
+    let start = HEADER + header.extras + header.key;
+    let Some(known) = input.get(HEADER..start) else {
+        return Parsed::Incomplete;
+    };
+    let (extras, key) = known.split_at(header.extras);
+    let value_len = header.body as usize - header.extras - header.key;
+    let (verb, exptime) = match header.head.opcode.loud().0 {
+        Opcode::SET => (StoreVerb::Set, number(&extras[4..])),
+        Opcode::ADD => (StoreVerb::Add, number(&extras[4..])),
+        Opcode::REPLACE => (StoreVerb::Replace, number(&extras[4..])),
+        Opcode::APPEND => (StoreVerb::Append, 0),
+        _ => (StoreVerb::Prepend, 0),
+    };
+    let mut store = Store {
+        verb,
+        key,
+        value: &[],
+        flags: number(extras),
+        exptime,
+        cas: header.cas,
+    };
+    if value_len > limits.value_max {
+        return Parsed::Refused(Refusal {
+            head: header.head,
+            status: Status::TooLarge,
+            consumed: start,
+            swallow: value_len as u64,
+            close: false,
+            forget: (verb == StoreVerb::Set).then_some(key),
+        });
+    }
+    match input.get(start..start + value_len) {
+        Some(value) => {
+            store.value = value;
+            Parsed::Request {
+                request: Request {
+                    head: header.head,
+                    command: Command::Store(store),
+                },
+                consumed: start + value_len,
+            }
+        }
+        None => Parsed::Body {
+            head: header.head,
+            store,
+            start,
+            value_len,
+        },
+    }
+}
+
+/// What a request asks for whose lengths are right and whose body is this.
+#[inline]
+fn command<'a>(header: &Header, loud: Opcode, body: &'a [u8]) -> Command<'a> {
+    let (extras, rest) = body.split_at(header.extras);
+    let (key, data) = rest.split_at(header.key);
+    match loud {
+        Opcode::GET | Opcode::GETK => Command::Get {
+            key,
+            touch: None,
+            value: true,
+        },
+        Opcode::GAT | Opcode::GATK => Command::Get {
+            key,
+            touch: Some(number(extras)),
+            value: true,
+        },
+        Opcode::TOUCH => Command::Get {
+            key,
+            touch: Some(number(extras)),
+            value: false,
+        },
+        Opcode::DELETE => Command::Delete {
+            key,
+            cas: header.cas,
+        },
+        Opcode::INCREMENT | Opcode::DECREMENT => {
+            let (initial, exptime) = (long(&extras[8..]), number(&extras[16..]));
+            Command::Delta {
+                key,
+                down: loud == Opcode::DECREMENT,
+                by: long(extras),
+                make: (exptime != MAKE_NONE).then_some((initial, exptime)),
+                cas: header.cas,
+            }
+        }
+        Opcode::FLUSH => Command::Flush {
+            delay: number(extras),
+        },
+        Opcode::NOOP => Command::Noop,
+        Opcode::VERSION => Command::Version,
+        Opcode::STAT => Command::Stat(key),
+        Opcode::QUIT => Command::Quit,
+        Opcode::SASL_LIST => Command::SaslList,
+        _ => Command::SaslAuth {
+            mechanism: key,
+            data,
+        },
+    }
+}

@@ -1,0 +1,315 @@
+//! Replies, appended to a connection's output. Plain numbers in: no engine is known here.
+
+use itoa::Buffer;
+
+use super::arguments::Arguments;
+use super::error::Error;
+use super::parse::UNKNOWN_SHOWN;
+
+/// How replies are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// RESP2: what every client understands.
+    #[default]
+    Resp2,
+    /// RESP3: after HELLO 3.
+    Resp3,
+}
+
+impl Version {
+    /// Its number.
+    pub fn number(self) -> u8 {
+        match self {
+            Version::Resp2 => 2,
+            Version::Resp3 => 3,
+        }
+    }
+}
+
+const END: &[u8] = b"\r\n";
+
+/// Writes replies behind each other.
+pub struct Writer<'o> {
+    out: &'o mut Vec<u8>,
+    version: Version,
+}
+
+impl<'o> Writer<'o> {
+    /// Appends to `out`.
+    #[inline]
+    pub fn new(out: &'o mut Vec<u8>, version: Version) -> Self {
+        Self { out, version }
+    }
+
+    #[inline]
+    fn line(&mut self, mark: u8, words: &[u8]) {
+        self.out.push(mark);
+        self.out.extend_from_slice(words);
+        self.out.extend_from_slice(END);
+    }
+
+    #[inline]
+    fn number(&mut self, mark: u8, number: i64) {
+        self.line(mark, Buffer::new().format(number).as_bytes());
+    }
+
+    /// A status, without line ends.
+    #[inline]
+    pub fn status(&mut self, words: &str) {
+        self.line(b'+', words.as_bytes());
+    }
+
+    /// `OK`.
+    #[inline]
+    pub fn ok(&mut self) {
+        self.out.extend_from_slice(b"+OK\r\n");
+    }
+
+    /// An integer.
+    #[inline]
+    pub fn integer(&mut self, number: i64) {
+        self.number(b':', number);
+    }
+
+    /// Yes or no as a number: 1 or 0.
+    #[inline]
+    pub fn flag(&mut self, flag: bool) {
+        self.out
+            .extend_from_slice(if flag { b":1\r\n" } else { b":0\r\n" });
+    }
+
+    /// Bytes.
+    #[inline]
+    pub fn bulk(&mut self, bytes: &[u8]) {
+        self.bulk_header(bytes.len());
+        self.out.extend_from_slice(bytes);
+        self.out.extend_from_slice(END);
+    }
+
+    /// What stands before so many bytes; behind them a line end must follow.
+    #[inline]
+    pub fn bulk_header(&mut self, len: usize) {
+        self.number(b'$', len as i64);
+    }
+
+    /// Text of many lines, to be read by people.
+    pub fn text(&mut self, text: &str) {
+        match self.version {
+            Version::Resp2 => self.bulk(text.as_bytes()),
+            Version::Resp3 => {
+                self.number(b'=', text.len() as i64 + 4);
+                self.out.extend_from_slice(b"txt:");
+                self.out.extend_from_slice(text.as_bytes());
+                self.out.extend_from_slice(END);
+            }
+        }
+    }
+
+    /// Nothing, where bytes could be.
+    #[inline]
+    pub fn null(&mut self) {
+        self.out.extend_from_slice(match self.version {
+            Version::Resp2 => b"$-1\r\n",
+            Version::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// Nothing, where an array could be.
+    pub fn null_array(&mut self) {
+        self.out.extend_from_slice(match self.version {
+            Version::Resp2 => b"*-1\r\n",
+            Version::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// So many replies follow.
+    #[inline]
+    pub fn array(&mut self, len: usize) {
+        self.number(b'*', len as i64);
+    }
+
+    /// So many pairs of replies follow.
+    pub fn map(&mut self, len: usize) {
+        match self.version {
+            Version::Resp2 => self.array(2 * len),
+            Version::Resp3 => self.number(b'%', len as i64),
+        }
+    }
+
+    /// So many different replies follow, in no order.
+    pub fn set(&mut self, len: usize) {
+        match self.version {
+            Version::Resp2 => self.array(len),
+            Version::Resp3 => self.number(b'~', len as i64),
+        }
+    }
+
+    /// So many replies follow that nobody asked for.
+    pub fn push(&mut self, len: usize) {
+        match self.version {
+            Version::Resp2 => self.array(len),
+            Version::Resp3 => self.number(b'>', len as i64),
+        }
+    }
+
+    /// A number with a fraction.
+    pub fn double(&mut self, number: f64) {
+        let text = if number.is_infinite() {
+            String::from(if number > 0.0 { "inf" } else { "-inf" })
+        } else if number.is_nan() {
+            String::from("nan")
+        } else {
+            number.to_string()
+        };
+        match self.version {
+            Version::Resp2 => self.bulk(text.as_bytes()),
+            Version::Resp3 => self.line(b',', text.as_bytes()),
+        }
+    }
+
+    /// Yes or no.
+    pub fn boolean(&mut self, flag: bool) {
+        match self.version {
+            Version::Resp2 => self.flag(flag),
+            Version::Resp3 => self
+                .out
+                .extend_from_slice(if flag { b"#t\r\n" } else { b"#f\r\n" }),
+        }
+    }
+
+    /// An error.
+    #[cold]
+    pub fn error(&mut self, error: &Error<'_>) {
+        self.out.push(b'-');
+        let from = self.out.len();
+        match *error {
+            Error::Words(words) => self.say(&[words]),
+            Error::Expected(byte) => {
+                self.say(&["ERR Protocol error: expected '$', got '"]);
+                self.out.extend_from_slice(&[byte, b'\'']);
+            }
+            Error::Unknown {
+                name,
+                behind,
+                arguments,
+            } => {
+                self.say(&["ERR unknown command '"]);
+                self.quote(name, UNKNOWN_SHOWN);
+                self.say(&["', with args beginning with: "]);
+                self.arguments(behind, arguments);
+            }
+            Error::UnknownSubcommand { command, name } => {
+                self.say(&["ERR unknown subcommand '"]);
+                self.quote(name, UNKNOWN_SHOWN);
+                self.say(&["'. Try ", command, " HELP."]);
+            }
+            // As in Redis: the transaction is over.
+            Error::Arity("exec") => self.say(&[
+                "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command",
+            ]),
+            Error::Arity(name) => {
+                self.say(&["ERR wrong number of arguments for '", name, "' command"]);
+            }
+            Error::Expiry(name) => {
+                self.say(&["ERR invalid expire time in '", name, "' command"]);
+            }
+            Error::NotHere(name) => {
+                self.say(&[
+                    "ERR '",
+                    name,
+                    "' is not supported: this is a cache of plain values",
+                ]);
+            }
+            Error::Option(word) => {
+                self.say(&["ERR Unsupported option "]);
+                self.quote(word, usize::MAX);
+            }
+            Error::HelloOption(word) => {
+                self.say(&["ERR Syntax error in HELLO option '"]);
+                self.quote(word, usize::MAX);
+                self.say(&["'"]);
+            }
+        }
+        // What a client sent must not end the line.
+        for byte in &mut self.out[from..] {
+            if matches!(byte, b'\r' | b'\n') {
+                *byte = b' ';
+            }
+        }
+        self.out.extend_from_slice(END);
+    }
+
+    fn say(&mut self, words: &[&str]) {
+        for words in words {
+            self.out.extend_from_slice(words.as_bytes());
+        }
+    }
+
+    /// Repeats what a client sent, up to its first NUL.
+    fn quote(&mut self, bytes: &[u8], max: usize) {
+        let bytes = &bytes[..bytes.len().min(max)];
+        let end = bytes.iter().position(|&byte| byte == 0);
+        self.out
+            .extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
+    }
+
+    /// The first arguments of an unknown command, as long as all of them together have 128 bytes.
+    fn arguments(&mut self, behind: &[u8], count: u32) {
+        let mut arguments = Arguments::at(behind, 0, count);
+        let from = self.out.len();
+        while arguments.left > 0 && self.out.len() - from < UNKNOWN_SHOWN {
+            let Ok(front) = arguments.front(UNKNOWN_SHOWN) else {
+                return;
+            };
+            self.out.push(b'\'');
+            self.quote(front, UNKNOWN_SHOWN - (self.out.len() - 1 - from));
+            self.out.extend_from_slice(b"' ");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Write<'w> = &'w dyn Fn(&mut Writer<'_>);
+
+    fn both(write: impl Fn(&mut Writer<'_>)) -> [String; 2] {
+        [Version::Resp2, Version::Resp3].map(|version| {
+            let mut out = Vec::new();
+            write(&mut Writer::new(&mut out, version));
+            String::from_utf8(out).unwrap()
+        })
+    }
+
+    #[test]
+    fn replies_of_both_versions() {
+        let same: [(Write<'_>, &str); 6] = [
+            (&|w| w.ok(), "+OK\r\n"),
+            (&|w| w.status("PONG"), "+PONG\r\n"),
+            (&|w| w.integer(i64::MIN), ":-9223372036854775808\r\n"),
+            (&|w| w.bulk(b"a\r\nb"), "$4\r\na\r\nb\r\n"),
+            (&|w| w.array(3), "*3\r\n"),
+            (
+                &|w| w.error(&Error::Expected(b'\n')),
+                "-ERR Protocol error: expected '$', got ' '\r\n",
+            ),
+        ];
+        for (write, expected) in same {
+            assert_eq!(both(write), [expected, expected]);
+        }
+        let apart: [(Write<'_>, [&str; 2]); 8] = [
+            (&|w| w.null(), ["$-1\r\n", "_\r\n"]),
+            (&|w| w.null_array(), ["*-1\r\n", "_\r\n"]),
+            (&|w| w.map(2), ["*4\r\n", "%2\r\n"]),
+            (&|w| w.set(2), ["*2\r\n", "~2\r\n"]),
+            (&|w| w.push(2), ["*2\r\n", ">2\r\n"]),
+            (&|w| w.double(1.5), ["$3\r\n1.5\r\n", ",1.5\r\n"]),
+            (&|w| w.boolean(true), [":1\r\n", "#t\r\n"]),
+            (&|w| w.text("a"), ["$1\r\na\r\n", "=5\r\ntxt:a\r\n"]),
+        ];
+        for (write, expected) in apart {
+            assert_eq!(both(write), expected);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What goes wrong, in Redis' words.
+
+/// Errors. [`Writer::error`](super::Writer::error) writes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error<'a> {
+    /// These words.
+    Words(&'static str),
+    /// Another byte stands where an argument must begin.
+    Expected(u8),
+    /// No command has this name.
+    Unknown {
+        /// The name, or its front.
+        name: &'a [u8],
+        /// Where its first arguments stand.
+        behind: &'a [u8],
+        /// How many they are.
+        arguments: u32,
+    },
+    /// No subcommand has this name.
+    UnknownSubcommand {
+        /// The command, in capitals.
+        command: &'static str,
+        /// What was asked for.
+        name: &'a [u8],
+    },
+    /// This command, or subcommand (`client|id`), takes another number of arguments.
+    Arity(&'static str),
+    /// The expiry of this command is none.
+    Expiry(&'static str),
+    /// A command of data that are no plain values.
+    NotHere(&'static str),
+    /// An option that EXPIRE and its like do not have.
+    Option(&'a [u8]),
+    /// An option that HELLO does not have.
+    HelloOption(&'a [u8]),
+}
+
+impl Error<'static> {
+    /// The number of arguments is none.
+    pub const MULTIBULK_LENGTH: Self = Error::Words("ERR Protocol error: invalid multibulk length");
+    /// The length of an argument is none.
+    pub const BULK_LENGTH: Self = Error::Words("ERR Protocol error: invalid bulk length");
+    /// An inline request without an end.
+    pub const INLINE_TOO_LONG: Self = Error::Words("ERR Protocol error: too big inline request");
+    /// An inline request whose quotes do not close.
+    pub const QUOTES: Self = Error::Words("ERR Protocol error: unbalanced quotes in request");
+    /// Arguments over their limit.
+    pub const ARGUMENTS_TOO_LONG: Self = Error::Words("ERR arguments are longer than 64 KiB");
+    /// A key over the limit.
+    pub const KEY_TOO_LONG: Self = Error::Words("ERR key is longer than 250 bytes");
+    /// A key without bytes.
+    pub const KEY_EMPTY: Self = Error::Words("ERR key is empty");
+    /// A pattern over its limit.
+    pub const PATTERN_TOO_LONG: Self = Error::Words("ERR pattern is longer than 1024 bytes");
+    /// A value that can never be stored.
+    pub const TOO_LARGE: Self =
+        Error::Words("ERR value is larger than this cache's limit of an item");
+    /// A value that finds no memory now.
+    pub const OUT_OF_MEMORY: Self =
+        Error::Words("OOM command not allowed when used memory > 'maxmemory'.");
+    /// Options that do not go together, or do not exist.
+    pub const SYNTAX: Self = Error::Words("ERR syntax error");
+    /// Not a number, or too large a one.
+    pub const NOT_INTEGER: Self = Error::Words("ERR value is not an integer or out of range");
+    /// Not a number with a fraction.
+    pub const NOT_FLOAT: Self = Error::Words("ERR value is not a valid float");
+    /// A number too large for INCRBYFLOAT.
+    pub const NOT_FINITE: Self = Error::Words("ERR increment would produce NaN or Infinity");
+    /// A number too large for INCR.
+    pub const OVERFLOW: Self = Error::Words("ERR increment or decrement would overflow");
+    /// The one number whose negative is none.
+    pub const DECREMENT_OVERFLOW: Self = Error::Words("ERR decrement would overflow");
+    /// A negative offset.
+    pub const OFFSET: Self = Error::Words("ERR offset is out of range");
+    /// What SETRANGE would make is too long.
+    pub const STRING_TOO_LONG: Self =
+        Error::Words("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+    /// Not what a SCAN told.
+    pub const CURSOR: Self = Error::Words("ERR invalid cursor");
+    /// There is one database.
+    pub const DATABASE: Self = Error::Words("ERR DB index is out of range");
+    /// EXPIRE: NX and another.
+    pub const EXPIRE_NX: Self =
+        Error::Words("ERR NX and XX, GT or LT options at the same time are not compatible");
+    /// EXPIRE: GT and LT.
+    pub const EXPIRE_GT_LT: Self =
+        Error::Words("ERR GT and LT options at the same time are not compatible");
+    /// HELLO of a protocol that there is not.
+    pub const NO_PROTOCOL: Self = Error::Words("NOPROTO unsupported protocol version");
+    /// HELLO of what is no number.
+    pub const PROTOCOL_NUMBER: Self =
+        Error::Words("ERR Protocol version is not an integer or out of range");
+    /// AUTH where there is no password.
+    pub const NO_PASSWORD: Self = Error::Words(
+        "ERR AUTH <password> called without any password configured for the default user. \
+         Are you sure your configuration is correct?",
+    );
+    /// AUTH with a wrong one.
+    pub const WRONG_PASSWORD: Self =
+        Error::Words("WRONGPASS invalid username-password pair or user is disabled.");
+    /// A command before AUTH.
+    pub const NO_AUTH: Self = Error::Words("NOAUTH Authentication required.");
+    /// HELLO before AUTH.
+    pub const NO_AUTH_HELLO: Self = Error::Words(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> \
+         <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+    );
+    /// EXEC without MULTI.
+    pub const EXEC_WITHOUT_MULTI: Self = Error::Words("ERR EXEC without MULTI");
+    /// DISCARD without MULTI.
+    pub const DISCARD_WITHOUT_MULTI: Self = Error::Words("ERR DISCARD without MULTI");
+    /// MULTI in MULTI.
+    pub const NESTED: Self = Error::Words("ERR MULTI calls can not be nested");
+    /// WATCH in MULTI.
+    pub const WATCH_INSIDE: Self = Error::Words("ERR WATCH inside MULTI is not allowed");
+    /// EXEC of what was not queued whole.
+    pub const ABORTED: Self =
+        Error::Words("EXECABORT Transaction discarded because of previous errors.");
+    /// A transaction over its limit.
+    pub const TRANSACTION_TOO_LONG: Self = Error::Words("ERR transaction is too long");
+    /// More keys than a connection may watch.
+    pub const WATCHES_TOO_MANY: Self = Error::Words("ERR too many keys are watched");
+    /// A name with spaces.
+    pub const CLIENT_NAME: Self =
+        Error::Words("ERR Client names cannot contain spaces, newlines or special characters.");
+    /// Others changed the key again and again meanwhile.
+    pub const BUSY: Self = Error::Words("ERR the key is being changed too often, try again");
+    /// SCAN of a number that was never told, or long ago.
+    pub const CURSOR_UNKNOWN: Self =
+        Error::Words("ERR cursor is unknown or too old, begin again with 0");
+    /// A KEYS whose answer is too long.
+    pub const KEYS_TOO_MANY: Self = Error::Words("ERR too many keys for one answer, use SCAN");
+    /// KEYS and the like where they are not allowed.
+    pub const DUMP_FORBIDDEN: Self = Error::Words("ERR keys may not be listed here");
+    /// CONFIG SET of what there is not.
+    pub const CONFIG_UNKNOWN: Self = Error::Words("ERR Unknown option for CONFIG SET");
+    /// CONFIG SET of what does not change.
+    pub const CONFIG_FIXED: Self =
+        Error::Words("ERR CONFIG SET failed - only maxmemory can be changed here");
+    /// CONFIG SET of a limit that cannot be.
+    pub const CONFIG_MEMORY: Self = Error::Words(
+        "ERR CONFIG SET failed - maxmemory is not a size, or not one that is possible",
+    );
+    /// OBJECT FREQ where nothing counts that.
+    pub const NO_FREQUENCY: Self = Error::Words(
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when \
+         switching between policies at runtime LRU and LFU data will take some time to adjust.",
+    );
+    /// FLUSHALL where it is not allowed.
+    pub const FLUSH_FORBIDDEN: Self = Error::Words("ERR FLUSHALL is not allowed here");
+}

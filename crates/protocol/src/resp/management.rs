@@ -1,0 +1,444 @@
+//! Commands that are not about one key.
+
+use super::arguments::{Arguments, Stop};
+use super::command::{Ask, Client, Command, Commands, Config, Hello, Login, Memory, Object, Scan};
+use super::error::Error;
+use super::glob::PATTERN_LEN_MAX;
+use super::names::{NAME_LEN_MAX, Verb, small};
+use super::number::integer;
+
+/// Items that a SCAN looks at where no number is said.
+const SCAN_COUNT: u64 = 10;
+
+/// The command of `verb`; none if its first argument is a key.
+pub(super) fn parse<'a>(
+    verb: Verb,
+    arguments: &mut Arguments<'a>,
+) -> Result<Option<Command<'a>>, Stop<'a>> {
+    Ok(Some(match verb {
+        Verb::MsetNx => Command::SetAllAbsent {
+            pairs: arguments.values()?,
+        },
+        Verb::Keys => Command::Keys {
+            pattern: pattern(arguments)?,
+        },
+        Verb::Scan => Command::Scan(scan(arguments)?),
+        Verb::RandomKey => Command::RandomKey,
+        Verb::DbSize => Command::Size,
+        Verb::Flush => flush(arguments)?,
+        Verb::Ping => ping(arguments)?,
+        Verb::Echo => Command::Echo(arguments.next()?),
+        Verb::Hello => Command::Hello(hello(arguments)?),
+        Verb::Auth => Command::Auth(auth(arguments)?),
+        Verb::Select => Command::Select(arguments.integer()?),
+        Verb::Quit => {
+            arguments.values()?;
+            Command::Quit
+        }
+        Verb::Reset => Command::Reset,
+        Verb::Client => Command::Client(client(arguments)?),
+        Verb::Command => Command::Commands(commands(arguments)?),
+        Verb::Config => Command::Config(config(arguments)?),
+        Verb::Info => Command::Info(arguments.values()?),
+        Verb::Memory => Command::Memory(memory(arguments)?),
+        Verb::Object => Command::Object(object(arguments)?),
+        Verb::Time => Command::Time,
+        Verb::Multi => Command::Multi,
+        Verb::Exec => Command::Exec,
+        Verb::Discard => Command::Discard,
+        Verb::Watch => Command::Watch(arguments.values()?),
+        Verb::Unwatch => Command::Unwatch,
+        _ => return Ok(None),
+    }))
+}
+
+fn pattern<'a>(arguments: &mut Arguments<'a>) -> Result<&'a [u8], Stop<'a>> {
+    let pattern = arguments.next()?;
+    if pattern.len() > PATTERN_LEN_MAX {
+        return Err(Error::PATTERN_TOO_LONG.into());
+    }
+    Ok(pattern)
+}
+
+fn scan<'a>(arguments: &mut Arguments<'a>) -> Result<Scan<'a>, Stop<'a>> {
+    let cursor = arguments.next()?;
+    let cursor = std::str::from_utf8(cursor)
+        .ok()
+        .filter(|text| !text.starts_with('+'))
+        .and_then(|text| text.parse().ok())
+        .ok_or(Error::CURSOR)?;
+    let mut scan = Scan {
+        cursor,
+        pattern: None,
+        count: SCAN_COUNT,
+        of_values: true,
+    };
+    while arguments.left > 0 {
+        let option = arguments.next()?;
+        if arguments.left == 0 {
+            return Err(Error::SYNTAX.into());
+        }
+        let mut room = [0; NAME_LEN_MAX];
+        match small(option, &mut room) {
+            b"match" => scan.pattern = Some(pattern(arguments)?),
+            b"count" => match arguments.integer()? {
+                count @ 1.. => scan.count = count as u64,
+                _ => return Err(Error::SYNTAX.into()),
+            },
+            b"type" => {
+                scan.of_values = arguments.next()?.eq_ignore_ascii_case(b"string");
+            }
+            _ => return Err(Error::SYNTAX.into()),
+        }
+    }
+    Ok(scan)
+}
+
+fn flush<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
+    let mut words = arguments.values()?;
+    let known = match words.next() {
+        None => true,
+        Some(word) => word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async"),
+    };
+    if known && words.next().is_none() {
+        Ok(Command::Flush)
+    } else {
+        Err(Error::SYNTAX.into())
+    }
+}
+
+fn ping<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
+    match arguments.left {
+        0 => Ok(Command::Ping(None)),
+        1 => Ok(Command::Ping(Some(arguments.next()?))),
+        _ => Err(Error::Arity("ping").into()),
+    }
+}
+
+fn hello<'a>(arguments: &mut Arguments<'a>) -> Result<Hello<'a>, Stop<'a>> {
+    let mut hello = Hello::default();
+    if arguments.left == 0 {
+        return Ok(hello);
+    }
+    let version = integer(arguments.next()?).ok_or(Error::PROTOCOL_NUMBER)?;
+    hello.version = match version {
+        2 => Some(2),
+        3 => Some(3),
+        _ => return Err(Error::NO_PROTOCOL.into()),
+    };
+    while arguments.left > 0 {
+        let option = arguments.next()?;
+        let mut room = [0; NAME_LEN_MAX];
+        match (small(option, &mut room), arguments.left) {
+            (b"auth", 2..) => {
+                hello.login = Some(Login {
+                    user: Some(arguments.next()?),
+                    password: arguments.next()?,
+                });
+            }
+            (b"setname", 1..) => hello.name = Some(client_name(arguments.next()?)?),
+            _ => return Err(Error::HelloOption(option).into()),
+        }
+    }
+    Ok(hello)
+}
+
+fn auth<'a>(arguments: &mut Arguments<'a>) -> Result<Login<'a>, Stop<'a>> {
+    let first = arguments.next()?;
+    match arguments.left {
+        0 => Ok(Login {
+            user: None,
+            password: first,
+        }),
+        1 => Ok(Login {
+            user: Some(first),
+            password: arguments.next()?,
+        }),
+        _ => Err(Error::SYNTAX.into()),
+    }
+}
+
+/// A connection's name: anything that may stand between two spaces.
+fn client_name(name: &[u8]) -> Result<&[u8], Error<'static>> {
+    if name.iter().all(u8::is_ascii_graphic) {
+        Ok(name)
+    } else {
+        Err(Error::CLIENT_NAME)
+    }
+}
+
+/// A subcommand's name.
+struct Sub<'a> {
+    command: &'static str,
+    word: &'a [u8],
+    room: [u8; NAME_LEN_MAX],
+}
+
+impl<'a> Sub<'a> {
+    fn take(command: &'static str, arguments: &mut Arguments<'a>) -> Result<Self, Stop<'a>> {
+        Ok(Self {
+            command,
+            word: arguments.next()?,
+            room: [0; NAME_LEN_MAX],
+        })
+    }
+
+    fn name(&mut self) -> &[u8] {
+        small(self.word, &mut self.room)
+    }
+
+    fn unknown(&self) -> Stop<'a> {
+        Stop::Refused(Error::UnknownSubcommand {
+            command: self.command,
+            name: self.word,
+        })
+    }
+}
+
+/// Refuses another number of arguments than this.
+fn exactly<'a>(arguments: &Arguments<'a>, count: u32, name: &'static str) -> Result<(), Stop<'a>> {
+    if arguments.left == count {
+        Ok(())
+    } else {
+        Err(Error::Arity(name).into())
+    }
+}
+
+/// Refuses less arguments than this.
+fn at_least<'a>(arguments: &Arguments<'a>, count: u32, name: &'static str) -> Result<(), Stop<'a>> {
+    if arguments.left >= count {
+        Ok(())
+    } else {
+        Err(Error::Arity(name).into())
+    }
+}
+
+fn client<'a>(arguments: &mut Arguments<'a>) -> Result<Client<'a>, Stop<'a>> {
+    let mut sub = Sub::take("CLIENT", arguments)?;
+    let (count, name, client) = match sub.name() {
+        b"id" => (0, "client|id", Client::Id),
+        b"getname" => (0, "client|getname", Client::Name),
+        b"info" => (0, "client|info", Client::Info),
+        b"getredir" => (0, "client|getredir", Client::Redirection),
+        b"help" => (0, "client|help", Client::Help),
+        b"unpause" => (0, "client|unpause", Client::Noted),
+        b"list" => {
+            arguments.values()?;
+            return Ok(Client::List);
+        }
+        b"setname" => {
+            exactly(arguments, 1, "client|setname")?;
+            return Ok(Client::SetName(client_name(arguments.next()?)?));
+        }
+        b"setinfo" => (2, "client|setinfo", Client::Noted),
+        b"no-evict" | b"no-touch" => {
+            exactly(arguments, 1, "client|no-evict")?;
+            return switch(arguments, &[b"on", b"off"]);
+        }
+        b"reply" => {
+            exactly(arguments, 1, "client|reply")?;
+            return switch(arguments, &[b"on"]);
+        }
+        b"kill" | b"pause" | b"tracking" | b"trackinginfo" | b"caching" | b"unblock" => {
+            return Err(Error::NotHere("client kill, pause, tracking, caching, unblock").into());
+        }
+        _ => return Err(sub.unknown()),
+    };
+    exactly(arguments, count, name)?;
+    arguments.values()?;
+    Ok(client)
+}
+
+/// One of these words, which changes nothing here.
+fn switch<'a>(arguments: &mut Arguments<'a>, words: &[&[u8]]) -> Result<Client<'a>, Stop<'a>> {
+    let word = arguments.next()?;
+    if words.iter().any(|known| word.eq_ignore_ascii_case(known)) {
+        Ok(Client::Noted)
+    } else {
+        Err(Error::SYNTAX.into())
+    }
+}
+
+fn commands<'a>(arguments: &mut Arguments<'a>) -> Result<Commands<'a>, Stop<'a>> {
+    if arguments.left == 0 {
+        return Ok(Commands::All);
+    }
+    let mut sub = Sub::take("COMMAND", arguments)?;
+    match sub.name() {
+        b"count" => {
+            exactly(arguments, 0, "command|count")?;
+            Ok(Commands::Count)
+        }
+        b"list" => {
+            arguments.values()?;
+            Ok(Commands::List)
+        }
+        b"info" if arguments.left == 0 => Ok(Commands::All),
+        b"info" => Ok(Commands::Info(arguments.values()?)),
+        b"docs" => {
+            arguments.values()?;
+            Ok(Commands::Docs)
+        }
+        b"getkeys" | b"getkeysandflags" => Err(Error::NotHere("command getkeys").into()),
+        _ => Err(sub.unknown()),
+    }
+}
+
+fn config<'a>(arguments: &mut Arguments<'a>) -> Result<Config<'a>, Stop<'a>> {
+    let mut sub = Sub::take("CONFIG", arguments)?;
+    match sub.name() {
+        b"get" => {
+            at_least(arguments, 1, "config|get")?;
+            let patterns = arguments.values()?;
+            if patterns
+                .into_iter()
+                .any(|pattern| pattern.len() > PATTERN_LEN_MAX)
+            {
+                return Err(Error::PATTERN_TOO_LONG.into());
+            }
+            Ok(Config::Get(patterns))
+        }
+        b"set" => {
+            at_least(arguments, 2, "config|set")?;
+            let pairs = arguments.values()?;
+            if pairs.len() % 2 != 0 {
+                return Err(Error::SYNTAX.into());
+            }
+            Ok(Config::Set(pairs))
+        }
+        b"resetstat" => {
+            exactly(arguments, 0, "config|resetstat")?;
+            Ok(Config::ResetStatistics)
+        }
+        b"rewrite" => Err(Error::NotHere("config rewrite").into()),
+        _ => Err(sub.unknown()),
+    }
+}
+
+fn memory<'a>(arguments: &mut Arguments<'a>) -> Result<Memory<'a>, Stop<'a>> {
+    let mut sub = Sub::take("MEMORY", arguments)?;
+    match sub.name() {
+        b"usage" => {
+            at_least(arguments, 1, "memory|usage")?;
+            let key = arguments.key()?;
+            let mut options = arguments.values()?;
+            match (options.next(), options.next(), options.next()) {
+                (None, ..) => Ok(Memory::Usage(key)),
+                (Some(word), Some(samples), None) if word.eq_ignore_ascii_case(b"samples") => {
+                    integer(samples).ok_or(Error::NOT_INTEGER)?;
+                    Ok(Memory::Usage(key))
+                }
+                _ => Err(Error::SYNTAX.into()),
+            }
+        }
+        b"doctor" => {
+            exactly(arguments, 0, "memory|doctor")?;
+            Ok(Memory::Doctor)
+        }
+        b"purge" => {
+            exactly(arguments, 0, "memory|purge")?;
+            Ok(Memory::Purge)
+        }
+        b"stats" | b"malloc-stats" => Err(Error::NotHere("memory stats, malloc-stats").into()),
+        _ => Err(sub.unknown()),
+    }
+}
+
+fn object<'a>(arguments: &mut Arguments<'a>) -> Result<Object<'a>, Stop<'a>> {
+    let mut sub = Sub::take("OBJECT", arguments)?;
+    let (name, ask) = match sub.name() {
+        b"encoding" => ("object|encoding", Ask::Encoding),
+        b"refcount" => ("object|refcount", Ask::References),
+        b"idletime" => ("object|idletime", Ask::Idle),
+        b"freq" => ("object|freq", Ask::Frequency),
+        _ => return Err(sub.unknown()),
+    };
+    exactly(arguments, 1, name)?;
+    let key = arguments.key()?;
+    Ok(Object { key, ask })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resp::testing::{accept, refused};
+
+    #[test]
+    fn a_scan_has_options() {
+        let Command::Scan(scan) = accept("SCAN 17 match a* COUNT 100 type STRING") else {
+            panic!();
+        };
+        let expected = Scan {
+            cursor: 17,
+            pattern: Some(b"a*"),
+            count: 100,
+            of_values: true,
+        };
+        assert_eq!(scan, expected);
+        assert_eq!(refused("SCAN x"), "-ERR invalid cursor\r\n");
+        assert_eq!(refused("SCAN +1"), "-ERR invalid cursor\r\n");
+        for line in ["SCAN 0 MATCH", "SCAN 0 foo bar", "SCAN 0 COUNT 0"] {
+            assert_eq!(refused(line), "-ERR syntax error\r\n", "{line}");
+        }
+        let long = format!("KEYS {}", "*".repeat(PATTERN_LEN_MAX + 1));
+        assert_eq!(refused(&long), "-ERR pattern is longer than 1024 bytes\r\n");
+    }
+
+    #[test]
+    fn hello_names_a_version_and_who_it_is() {
+        let Command::Hello(hello) = accept("HELLO 3 AUTH default secret SETNAME me") else {
+            panic!();
+        };
+        assert_eq!((hello.version, hello.name), (Some(3), Some(&b"me"[..])));
+        let login = hello.login.unwrap();
+        assert_eq!(login.password, b"secret");
+        for (line, words) in [
+            ("HELLO 4", "-NOPROTO unsupported protocol version\r\n"),
+            (
+                "HELLO x",
+                "-ERR Protocol version is not an integer or out of range\r\n",
+            ),
+            (
+                "HELLO 3 AUTH x",
+                "-ERR Syntax error in HELLO option 'AUTH'\r\n",
+            ),
+        ] {
+            assert_eq!(refused(line), words);
+        }
+    }
+
+    #[test]
+    fn subcommands_are_checked() {
+        for (line, words) in [
+            (
+                "CLIENT foo",
+                "-ERR unknown subcommand 'foo'. Try CLIENT HELP.\r\n",
+            ),
+            (
+                "CLIENT ID 1",
+                "-ERR wrong number of arguments for 'client|id' command\r\n",
+            ),
+            (
+                "client",
+                "-ERR wrong number of arguments for 'client' command\r\n",
+            ),
+            (
+                "CONFIG GET",
+                "-ERR wrong number of arguments for 'config|get' command\r\n",
+            ),
+            ("FLUSHALL now", "-ERR syntax error\r\n"),
+            (
+                "PING a b",
+                "-ERR wrong number of arguments for 'ping' command\r\n",
+            ),
+        ] {
+            assert_eq!(refused(line), words);
+        }
+        assert_eq!(accept("PING"), Command::Ping(None));
+        assert_eq!(accept("flushdb ASYNC"), Command::Flush);
+        assert_eq!(
+            accept("CLIENT SETINFO lib-name x"),
+            Command::Client(Client::Noted)
+        );
+    }
+}

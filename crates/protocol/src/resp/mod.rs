@@ -1,0 +1,46 @@
+//! Redis' protocol, RESP2 and RESP3: bytes in, commands out; replies in, bytes out. No I/O, no engine.
+//!
+//! [`parse()`] looks at the front of a connection's input. It keeps no state: a request of a few arguments is
+//! looked at again when more of it has come, which [`Parsed::Incomplete`] tells; one of many keys is taken head
+//! first ([`Parsed::Many`]) and then key by key ([`element`]), so that nobody holds more of it than a key. A
+//! value that is still on its way is announced ([`Parsed::Body`]). What is refused is left behind by [`Rest`],
+//! which finds the end of any request without keeping it.
+//!
+//! ```
+//! use nuthatch_protocol::Limits;
+//! use nuthatch_protocol::resp::{Command, Parsed, parse};
+//!
+//! let limits = Limits { value_max: 1 << 20 };
+//! let parsed = parse(b"*2\r\n$3\r\nGET\r\n$4\r\nseed\r\n", &limits);
+//! assert_eq!(parsed, Parsed::Command { command: Command::Get { key: b"seed" }, consumed: 23 });
+//! ```
+
+mod arguments;
+mod command;
+mod encode;
+mod error;
+mod glob;
+mod inline;
+mod management;
+mod many;
+mod names;
+mod number;
+mod parse;
+mod queue;
+mod rest;
+mod strings;
+#[cfg(test)]
+mod testing;
+
+pub use arguments::{ARGUMENTS_LEN_MAX, Values};
+pub use command::*;
+pub use encode::{Version, Writer};
+pub use error::Error;
+pub use glob::{PATTERN_LEN_MAX, matches};
+pub use inline::{LINE_MAX, rewrite};
+pub use many::{Element, element, emptied};
+pub use names::{Described, described};
+pub use number::{Decimal, integer};
+pub use parse::parse;
+pub use queue::{Queued, parse_queued};
+pub use rest::Rest;

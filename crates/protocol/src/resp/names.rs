@@ -1,0 +1,423 @@
+//! Redis' commands: which there are here, how many arguments they take, and which are of data that are no plain
+//! values.
+
+/// What is asked for, before its arguments are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Append,
+    Auth,
+    Client,
+    Command,
+    Config,
+    DbSize,
+    Decr,
+    DecrBy,
+    Del,
+    Discard,
+    Echo,
+    Exec,
+    Exists,
+    Expire,
+    ExpireAt,
+    ExpireTime,
+    Flush,
+    Get,
+    GetDel,
+    GetEx,
+    GetRange,
+    GetSet,
+    Hello,
+    Incr,
+    IncrBy,
+    IncrByFloat,
+    Info,
+    Keys,
+    Memory,
+    Mget,
+    Mset,
+    MsetNx,
+    Multi,
+    Object,
+    Persist,
+    Pexpire,
+    PexpireAt,
+    PexpireTime,
+    Ping,
+    PsetEx,
+    Pttl,
+    Quit,
+    RandomKey,
+    Reset,
+    Scan,
+    Select,
+    Set,
+    SetEx,
+    SetNx,
+    SetRange,
+    StrLen,
+    Time,
+    Touch,
+    Ttl,
+    Type,
+    Unwatch,
+    Watch,
+}
+
+/// A command as COMMAND INFO describes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Described {
+    /// Its name.
+    pub name: &'static str,
+    /// How many words it has, its name included; negative: at least so many.
+    pub arity: i64,
+    /// What it does.
+    pub flags: &'static [&'static str],
+    /// Its first key's place, its last one's (negative: from the end), and the step between keys. All 0: it has
+    /// none.
+    pub keys: [i64; 3],
+}
+
+/// A command that there is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) verb: Verb,
+    pub(super) name: &'static str,
+    pub(super) arity: i64,
+}
+
+const READ: &[&str] = &["readonly", "fast"];
+const WRITE: &[&str] = &["write", "denyoom", "fast"];
+const CHANGE: &[&str] = &["write", "fast"];
+const ADMIN: &[&str] = &["noscript", "loading", "stale"];
+const NONE: [i64; 3] = [0, 0, 0];
+const ONE: [i64; 3] = [1, 1, 1];
+const ALL: [i64; 3] = [1, -1, 1];
+const PAIRS: [i64; 3] = [1, -1, 2];
+
+/// Builds the search by name and the list from one table.
+macro_rules! commands {
+    ($($name:literal $verb:ident $arity:literal $flags:ident $keys:ident;)*) => {
+        /// The command of this name in small letters.
+        #[inline]
+        fn find(name: &[u8]) -> Option<Entry> {
+            $(
+                const _: () = assert!($name.len() <= NAME_LEN_MAX);
+                if name == $name.as_bytes() {
+                    return Some(Entry { verb: Verb::$verb, name: $name, arity: $arity });
+                }
+            )*
+            None
+        }
+
+        const DESCRIBED: &[Described] = &[
+            $(Described { name: $name, arity: $arity, flags: $flags, keys: $keys }),*
+        ];
+    };
+}
+
+commands! {
+    "get" Get 2 READ ONE;
+    "set" Set -3 WRITE ONE;
+    "mget" Mget -2 READ ALL;
+    "mset" Mset -3 WRITE PAIRS;
+    "incr" Incr 2 WRITE ONE;
+    "decr" Decr 2 WRITE ONE;
+    "setex" SetEx 4 WRITE ONE;
+    "del" Del -2 CHANGE ALL;
+    "expire" Expire -3 CHANGE ONE;
+    "incrby" IncrBy 3 WRITE ONE;
+    "decrby" DecrBy 3 WRITE ONE;
+    "exists" Exists -2 READ ALL;
+    "ttl" Ttl 2 READ ONE;
+    "ping" Ping -1 ADMIN NONE;
+    "unlink" Del -2 CHANGE ALL;
+    "touch" Touch -2 READ ALL;
+    "psetex" PsetEx 4 WRITE ONE;
+    "setnx" SetNx 3 WRITE ONE;
+    "getset" GetSet 3 WRITE ONE;
+    "getdel" GetDel 2 CHANGE ONE;
+    "getex" GetEx -2 CHANGE ONE;
+    "msetnx" MsetNx -3 WRITE PAIRS;
+    "append" Append 3 WRITE ONE;
+    "strlen" StrLen 2 READ ONE;
+    "getrange" GetRange 4 READ ONE;
+    "substr" GetRange 4 READ ONE;
+    "setrange" SetRange 4 WRITE ONE;
+    "incrbyfloat" IncrByFloat 3 WRITE ONE;
+    "type" Type 2 READ ONE;
+    "pexpire" Pexpire -3 CHANGE ONE;
+    "expireat" ExpireAt -3 CHANGE ONE;
+    "pexpireat" PexpireAt -3 CHANGE ONE;
+    "pttl" Pttl 2 READ ONE;
+    "expiretime" ExpireTime 2 READ ONE;
+    "pexpiretime" PexpireTime 2 READ ONE;
+    "persist" Persist 2 CHANGE ONE;
+    "keys" Keys 2 READ NONE;
+    "scan" Scan -2 READ NONE;
+    "randomkey" RandomKey 1 READ NONE;
+    "dbsize" DbSize 1 READ NONE;
+    "flushdb" Flush -1 CHANGE NONE;
+    "flushall" Flush -1 CHANGE NONE;
+    "echo" Echo 2 ADMIN NONE;
+    "hello" Hello -1 ADMIN NONE;
+    "auth" Auth -2 ADMIN NONE;
+    "select" Select 2 ADMIN NONE;
+    "quit" Quit -1 ADMIN NONE;
+    "reset" Reset 1 ADMIN NONE;
+    "client" Client -2 ADMIN NONE;
+    "command" Command -1 ADMIN NONE;
+    "config" Config -2 ADMIN NONE;
+    "info" Info -1 ADMIN NONE;
+    "memory" Memory -2 READ NONE;
+    "object" Object -2 READ NONE;
+    "time" Time 1 ADMIN NONE;
+    "multi" Multi 1 ADMIN NONE;
+    "exec" Exec 1 ADMIN NONE;
+    "discard" Discard 1 ADMIN NONE;
+    "watch" Watch -2 ADMIN ALL;
+    "unwatch" Unwatch 1 ADMIN NONE;
+}
+
+/// Commands of data that are no plain values, and of what a cache of such values does not do, in alphabetical order.
+const NOT_HERE: &[&str] = &[
+    "acl",
+    "bgrewriteaof",
+    "bgsave",
+    "bitcount",
+    "bitfield",
+    "bitfield_ro",
+    "bitop",
+    "bitpos",
+    "blmove",
+    "blmpop",
+    "blpop",
+    "brpop",
+    "brpoplpush",
+    "bzmpop",
+    "bzpopmax",
+    "bzpopmin",
+    "cluster",
+    "copy",
+    "dump",
+    "eval",
+    "eval_ro",
+    "evalsha",
+    "evalsha_ro",
+    "failover",
+    "fcall",
+    "fcall_ro",
+    "function",
+    "geoadd",
+    "geodist",
+    "geohash",
+    "geopos",
+    "georadius",
+    "georadius_ro",
+    "georadiusbymember",
+    "georadiusbymember_ro",
+    "geosearch",
+    "geosearchstore",
+    "getbit",
+    "hdel",
+    "hexists",
+    "hget",
+    "hgetall",
+    "hincrby",
+    "hincrbyfloat",
+    "hkeys",
+    "hlen",
+    "hmget",
+    "hmset",
+    "hrandfield",
+    "hscan",
+    "hset",
+    "hsetnx",
+    "hstrlen",
+    "hvals",
+    "latency",
+    "lcs",
+    "lindex",
+    "linsert",
+    "llen",
+    "lmove",
+    "lmpop",
+    "lpop",
+    "lpos",
+    "lpush",
+    "lpushx",
+    "lrange",
+    "lrem",
+    "lset",
+    "ltrim",
+    "migrate",
+    "module",
+    "monitor",
+    "move",
+    "pfadd",
+    "pfcount",
+    "pfmerge",
+    "psubscribe",
+    "psync",
+    "publish",
+    "pubsub",
+    "punsubscribe",
+    "rename",
+    "renamenx",
+    "replicaof",
+    "restore",
+    "rpop",
+    "rpoplpush",
+    "rpush",
+    "rpushx",
+    "sadd",
+    "save",
+    "scard",
+    "script",
+    "sdiff",
+    "sdiffstore",
+    "setbit",
+    "shutdown",
+    "sinter",
+    "sintercard",
+    "sinterstore",
+    "sismember",
+    "slaveof",
+    "slowlog",
+    "smembers",
+    "smismember",
+    "smove",
+    "sort",
+    "sort_ro",
+    "spop",
+    "spublish",
+    "srandmember",
+    "srem",
+    "sscan",
+    "ssubscribe",
+    "subscribe",
+    "sunion",
+    "sunionstore",
+    "sunsubscribe",
+    "swapdb",
+    "sync",
+    "unsubscribe",
+    "wait",
+    "waitaof",
+    "xack",
+    "xadd",
+    "xautoclaim",
+    "xclaim",
+    "xdel",
+    "xgroup",
+    "xinfo",
+    "xlen",
+    "xpending",
+    "xrange",
+    "xread",
+    "xreadgroup",
+    "xrevrange",
+    "xsetid",
+    "xtrim",
+    "zadd",
+    "zcard",
+    "zcount",
+    "zdiff",
+    "zdiffstore",
+    "zincrby",
+    "zinter",
+    "zintercard",
+    "zinterstore",
+    "zlexcount",
+    "zmpop",
+    "zmscore",
+    "zpopmax",
+    "zpopmin",
+    "zrandmember",
+    "zrange",
+    "zrangebylex",
+    "zrangebyscore",
+    "zrangestore",
+    "zrank",
+    "zrem",
+    "zremrangebylex",
+    "zremrangebyrank",
+    "zremrangebyscore",
+    "zrevrange",
+    "zrevrangebylex",
+    "zrevrangebyscore",
+    "zrevrank",
+    "zscan",
+    "zscore",
+    "zunion",
+    "zunionstore",
+];
+
+/// The longest name of any.
+pub(super) const NAME_LEN_MAX: usize = 20;
+
+/// Whose name it is, whatever the case of its letters.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Named {
+    Known(Entry),
+    NotHere(&'static str),
+    Unknown,
+}
+
+/// Looks a command up.
+#[inline]
+pub(super) fn named(name: &[u8]) -> Named {
+    let mut room = [0; NAME_LEN_MAX];
+    let small = small(name, &mut room);
+    match find(small) {
+        Some(entry) => Named::Known(entry),
+        None => match NOT_HERE.binary_search_by_key(&small, |name| name.as_bytes()) {
+            Ok(at) => Named::NotHere(NOT_HERE[at]),
+            Err(_) => Named::Unknown,
+        },
+    }
+}
+
+/// A word in small letters; empty if it is longer than any name.
+#[inline]
+pub(super) fn small<'r>(word: &[u8], room: &'r mut [u8; NAME_LEN_MAX]) -> &'r [u8] {
+    let Some(place) = room.get_mut(..word.len()) else {
+        return &[];
+    };
+    place.copy_from_slice(word);
+    place.make_ascii_lowercase();
+    place
+}
+
+/// All commands that there are.
+pub fn described() -> &'static [Described] {
+    DESCRIBED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_any_case() {
+        for described in described() {
+            for name in [described.name.to_owned(), described.name.to_uppercase()] {
+                let Named::Known(entry) = named(name.as_bytes()) else {
+                    panic!("{name}");
+                };
+                assert_eq!((entry.name, entry.arity), (described.name, described.arity));
+            }
+        }
+        assert!(matches!(named(b"LPush"), Named::NotHere("lpush")));
+        for name in [&b""[..], b"gett", b"ge", b"get ", b"georadiusbymember_rox"] {
+            assert!(matches!(named(name), Named::Unknown), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_here_is_in_order_and_is_not_here() {
+        assert!(NOT_HERE.is_sorted());
+        for name in NOT_HERE {
+            assert!(name.len() <= NAME_LEN_MAX && find(name.as_bytes()).is_none());
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The front of the input: whose command it is, and what it says.
+
+use crate::awaited::Awaited;
+use crate::command::Limits;
+
+use super::arguments::{Arguments, END, Stop};
+use super::command::{Body, Command, Many, Parsed, Refusal};
+use super::error::Error;
+use super::names::{Entry, Named, Verb, named};
+use super::rest::Rest;
+use super::{inline, management, many, strings};
+
+/// Bytes of an unknown command's name, and of its arguments, that its error tells.
+pub(super) const UNKNOWN_SHOWN: usize = 128;
+
+/// Says what stands at the front of `input`. More input never changes an answer other than [`Parsed::Incomplete`]
+/// and [`Parsed::Body`].
+#[inline]
+pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
+    match input.first() {
+        Some(b'*') => request(input, limits),
+        Some(_) => inline::parse(input),
+        None => Parsed::Incomplete(Awaited::bytes(1)),
+    }
+}
+
+#[inline]
+fn request<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
+    let mut arguments = match Arguments::of(input) {
+        Ok(arguments) if arguments.left > 0 => arguments,
+        Ok(arguments) => {
+            return Parsed::Nothing {
+                consumed: arguments.at,
+            };
+        }
+        Err(stop) => return stopped(&Arguments::at(input, 0, 0), &[], stop),
+    };
+    let words = i64::from(arguments.left);
+    let entry = match name(&mut arguments).and_then(|entry| counted(entry, words)) {
+        Ok(entry) => entry,
+        Err(stop) => return stopped(&arguments, &[], stop),
+    };
+    let mut key: &[u8] = &[];
+    match command(entry, &mut arguments, &mut key, limits) {
+        Ok(Understood::Command(command)) => Parsed::Command {
+            command,
+            consumed: arguments.at,
+        },
+        Ok(Understood::Many(verb)) => Parsed::Many {
+            verb,
+            arguments: arguments.left,
+            consumed: arguments.at,
+        },
+        Err(stop) => stopped(&arguments, key, stop),
+    }
+}
+
+/// The command that the first argument names.
+#[inline]
+pub(super) fn name<'a>(arguments: &mut Arguments<'a>) -> Result<Entry, Stop<'a>> {
+    let name = arguments.next()?;
+    match named(name) {
+        Named::Known(entry) => Ok(entry),
+        Named::NotHere(name) => Err(Error::NotHere(name).into()),
+        Named::Unknown => Err(unknown(name, arguments)),
+    }
+}
+
+/// `entry`, if it takes so many words.
+#[inline]
+pub(super) fn counted<'a>(entry: Entry, words: i64) -> Result<Entry, Stop<'a>> {
+    let fits = if entry.arity < 0 {
+        words >= -entry.arity
+    } else {
+        words == entry.arity
+    };
+    // Pairs, and nothing else.
+    let odd = matches!(entry.verb, Verb::Mset | Verb::MsetNx) && words % 2 == 0;
+    if fits && !odd {
+        Ok(entry)
+    } else {
+        Err(Error::Arity(entry.name).into())
+    }
+}
+
+/// Refuses a command that does not exist, when as many of its arguments are here as its error tells.
+#[cold]
+fn unknown<'a>(name: &'a [u8], arguments: &mut Arguments<'a>) -> Stop<'a> {
+    let mut ahead = *arguments;
+    let mut shown = 0;
+    while ahead.left > 0 && shown < UNKNOWN_SHOWN {
+        match ahead.front(UNKNOWN_SHOWN) {
+            Ok(front) => shown += front.len() + b"'' ".len(),
+            Err(stop) => return stop,
+        }
+    }
+    Stop::Refused(Error::Unknown {
+        name,
+        behind: &arguments.input[arguments.at..],
+        arguments: arguments.left - ahead.left,
+    })
+}
+
+/// What a request says.
+enum Understood<'a> {
+    Command(Command<'a>),
+    Many(Many),
+}
+
+#[inline]
+fn command<'a>(
+    entry: Entry,
+    arguments: &mut Arguments<'a>,
+    key: &mut &'a [u8],
+    limits: &Limits,
+) -> Result<Understood<'a>, Stop<'a>> {
+    let verb = entry.verb;
+    if verb == Verb::Get {
+        let key = arguments.key()?;
+        return Ok(Understood::Command(Command::Get { key }));
+    }
+    if let Some(many) = many::verb(verb) {
+        return Ok(Understood::Many(many));
+    }
+    let command = match management::parse(verb, arguments)? {
+        Some(command) => command,
+        None => {
+            *key = arguments.key()?;
+            strings::parse(entry, key, arguments, limits)?
+        }
+    };
+    debug_assert_eq!(arguments.left, 0, "every argument is looked at");
+    Ok(Understood::Command(command))
+}
+
+/// What is to be done where the arguments say no more.
+#[cold]
+pub(super) fn stopped<'a>(arguments: &Arguments<'a>, key: &'a [u8], stop: Stop<'a>) -> Parsed<'a> {
+    match stop {
+        Stop::More(length) => Parsed::Incomplete(Awaited::bytes(length)),
+        Stop::Refused(error) => Parsed::Refused(Refusal {
+            error,
+            consumed: arguments.at.min(arguments.input.len()),
+            rest: arguments.rest(),
+            close: false,
+        }),
+        Stop::Broken(error) => broken(arguments.input, error),
+        Stop::Body {
+            line,
+            value_len,
+            whole,
+        } => Parsed::Body(Body {
+            whole,
+            ..body(arguments, key, line, value_len)
+        }),
+    }
+}
+
+/// The announcement of the value whose length was taken last.
+pub(super) fn body<'a>(
+    arguments: &Arguments<'a>,
+    key: &'a [u8],
+    line: usize,
+    value_len: usize,
+) -> Body<'a> {
+    Body {
+        key,
+        line,
+        head: arguments.at,
+        value_len,
+        whole: true,
+        rest: Rest::new(arguments.left, END),
+        awaited: Awaited::bytes(arguments.at + value_len + END + arguments.least()),
+    }
+}
+
+/// Nothing that this client sends can be understood.
+#[cold]
+pub(super) fn broken<'a>(input: &[u8], error: Error<'a>) -> Parsed<'a> {
+    Parsed::Refused(Refusal {
+        error,
+        consumed: input.len(),
+        rest: Rest::default(),
+        close: true,
+    })
+}

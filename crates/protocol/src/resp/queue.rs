@@ -1,0 +1,126 @@
+//! Requests between MULTI and EXEC: they are kept as they came, and understood when they are carried out. Until
+//! then it counts that their commands exist and have as many arguments as they take.
+
+use crate::awaited::Awaited;
+
+use super::arguments::Arguments;
+use super::command::{Parsed, Refusal};
+use super::names::Verb;
+use super::parse::{counted, name, stopped};
+use super::rest::Rest;
+use super::{arguments::Stop, inline};
+
+/// What is to be done with a request in a transaction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Queued<'a> {
+    /// Ask again when this has come.
+    Incomplete(Awaited),
+    /// Neither a request nor an answer.
+    Nothing {
+        /// Bytes to drop from the input.
+        consumed: usize,
+    },
+    /// A line as typed by hand: see [`rewrite`](super::rewrite).
+    Inline {
+        /// The line without its end.
+        line: &'a [u8],
+        /// Its bytes, its end included.
+        consumed: usize,
+    },
+    /// It is not queued but carried out at once: see [`parse`](super::parse()).
+    AtOnce,
+    /// It is queued: this rest of it, from its first byte on.
+    Queue {
+        /// Bytes that are here for certain.
+        head: usize,
+        /// What comes behind them.
+        rest: Rest,
+    },
+    /// It is refused, and the transaction with it.
+    Refused(Refusal<'a>),
+}
+
+/// Says what stands at the front of `input`.
+pub fn parse_queued(input: &[u8]) -> Queued<'_> {
+    match input.first() {
+        Some(b'*') => {}
+        Some(_) => {
+            return match inline::parse(input) {
+                Parsed::Inline { line, consumed } => Queued::Inline { line, consumed },
+                other => queued(other),
+            };
+        }
+        None => return Queued::Incomplete(Awaited::bytes(1)),
+    }
+    let mut arguments = match Arguments::of(input) {
+        Ok(arguments) if arguments.left > 0 => arguments,
+        Ok(arguments) => {
+            return Queued::Nothing {
+                consumed: arguments.at,
+            };
+        }
+        Err(stop) => return refused(&Arguments::at(input, 0, 0), stop),
+    };
+    let words = i64::from(arguments.left);
+    match name(&mut arguments).and_then(|entry| counted(entry, words)) {
+        Ok(entry) if is_at_once(entry.verb) => Queued::AtOnce,
+        Ok(_) => Queued::Queue {
+            head: arguments.at,
+            rest: arguments.rest(),
+        },
+        Err(stop) => refused(&arguments, stop),
+    }
+}
+
+fn is_at_once(verb: Verb) -> bool {
+    use Verb::{Discard, Exec, Multi, Quit, Reset, Watch};
+    matches!(verb, Exec | Discard | Multi | Quit | Reset | Watch)
+}
+
+fn refused<'a>(arguments: &Arguments<'a>, stop: Stop<'a>) -> Queued<'a> {
+    queued(stopped(arguments, &[], stop))
+}
+
+fn queued(parsed: Parsed<'_>) -> Queued<'_> {
+    match parsed {
+        Parsed::Refused(refusal) => Queued::Refused(refusal),
+        Parsed::Incomplete(awaited) => Queued::Incomplete(awaited),
+        Parsed::Nothing { consumed } => Queued::Nothing { consumed },
+        // Neither heads nor lines have anything else to say.
+        _ => Queued::AtOnce,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resp::Error;
+
+    #[test]
+    fn requests_are_queued_whole_and_unseen() {
+        let input = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";
+        let Queued::Queue { head, mut rest } = parse_queued(&input[..14]) else {
+            panic!("the head is here");
+        };
+        assert_eq!(head + rest.pass(&input[head..]).unwrap(), input.len());
+        assert!(rest.is_over());
+        for name in ["EXEC", "discard", "multi"] {
+            let input = format!("*1\r\n${}\r\n{name}\r\n", name.len());
+            assert_eq!(parse_queued(input.as_bytes()), Queued::AtOnce);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_queued_is_refused() {
+        for (input, error) in [
+            (&b"*1\r\n$3\r\nGET\r\n"[..], Error::Arity("get")),
+            (b"*2\r\n$5\r\nLPUSH\r\n", Error::NotHere("lpush")),
+        ] {
+            let Queued::Refused(refusal) = parse_queued(input) else {
+                panic!("{input:?}");
+            };
+            assert_eq!(refusal.error, error);
+        }
+        assert!(matches!(parse_queued(b"*1\r\n+"), Queued::Refused(refusal) if refusal.close));
+    }
+}

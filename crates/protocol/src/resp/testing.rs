@@ -1,0 +1,73 @@
+//! What the tests of all commands share.
+
+use crate::command::Limits;
+
+use super::command::{Command, Parsed};
+use super::encode::{Version, Writer};
+use super::parse::parse;
+
+const LIMITS: Limits = Limits { value_max: 1024 };
+
+/// Words with one space between two of them as a request. It lives for ever, so that commands may borrow it.
+fn request(line: &str) -> &'static [u8] {
+    let words: Vec<&str> = line.split(' ').collect();
+    let mut request = format!("*{}\r\n", words.len());
+    for word in words {
+        request += &format!("${}\r\n{word}\r\n", word.len());
+    }
+    request.into_bytes().leak()
+}
+
+/// The command of these words.
+#[track_caller]
+pub(super) fn accept(line: &str) -> Command<'static> {
+    let request = request(line);
+    match parse(request, &LIMITS) {
+        Parsed::Command { command, consumed } if consumed == request.len() => command,
+        other => panic!("not one command: {other:?}"),
+    }
+}
+
+/// What a client is told that says these words.
+#[track_caller]
+pub(super) fn refused(line: &str) -> String {
+    let request = request(line);
+    match parse(request, &LIMITS) {
+        Parsed::Refused(mut refusal) => {
+            let behind = &request[refusal.consumed..];
+            assert_eq!(refusal.rest.pass(behind), Ok(behind.len()));
+            assert!(refusal.rest.is_over() && !refusal.close);
+            let mut out = Vec::new();
+            Writer::new(&mut out, Version::Resp2).error(&refusal.error);
+            String::from_utf8(out).expect("errors are text")
+        }
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn commands_that_do_not_exist_are_told_with_their_arguments() {
+    assert_eq!(
+        refused("foo a bc"),
+        "-ERR unknown command 'foo', with args beginning with: 'a' 'bc' \r\n"
+    );
+    let long = format!("foo {} b", "a".repeat(200));
+    let expected = format!(
+        "-ERR unknown command 'foo', with args beginning with: '{}' \r\n",
+        "a".repeat(128)
+    );
+    assert_eq!(refused(&long), expected);
+    assert_eq!(
+        refused("GET"),
+        "-ERR wrong number of arguments for 'get' command\r\n"
+    );
+    assert_eq!(
+        refused("MSET a b c"),
+        "-ERR wrong number of arguments for 'mset' command\r\n"
+    );
+    let words = refused("LPUSH a b");
+    assert!(
+        words.starts_with("-ERR 'lpush' is not supported"),
+        "{words}"
+    );
+}

@@ -1,0 +1,164 @@
+//! The engine's answers, on their way into the outputs of who asked: each in the words of its protocol.
+
+use std::mem::MaybeUninit;
+
+use nuthatch_engine::{AnyValue, Footprint, Item, Replies, Reply, Request, Time};
+
+use crate::batch::{Batch, Ticket};
+use crate::output::Output;
+use crate::protocols::memcached::MetaTicket;
+use crate::slice::Slice;
+use crate::stats::counters::WorkerCounters;
+use crate::stats::prefixes::{Event, Prefixes};
+
+/// How a protocol answers a request, which is the one of that index in the batch.
+pub(crate) trait Answers: Copy {
+    /// Writes what stands before a value.
+    fn value_begins(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, item: &Item);
+
+    /// Writes what stands behind a value.
+    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize);
+
+    /// Writes the answer of a request that got no value.
+    fn reply(
+        self,
+        out: &mut Vec<u8>,
+        asked: &Asked<'_, '_>,
+        index: usize,
+        reply: &Reply,
+    ) -> OldValue;
+}
+
+/// What becomes of a value that was to be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum OldValue {
+    /// It is as the reply says.
+    AsReplied,
+    /// It must go: readers must not take it for the one that could not be stored.
+    Goes,
+}
+
+/// What answers may depend on besides the engine's.
+pub(crate) struct Asked<'w, 'a> {
+    pub(crate) requests: &'w [Request<'a>],
+    pub(crate) metas: &'w [MetaTicket<'a>],
+    pub(crate) counters: &'w WorkerCounters,
+    pub(crate) now: Time,
+    /// Where to count by prefix, if that was asked for.
+    prefixes: Option<&'w Prefixes>,
+    /// Of lengths of key and value: what me tells.
+    pub(crate) footprint: &'w dyn Fn(usize, usize) -> Footprint,
+}
+
+impl<'a> Asked<'_, 'a> {
+    /// The key of a request.
+    #[inline]
+    pub(crate) fn key(&self, index: usize) -> &'a [u8] {
+        self.requests[index].key.bytes()
+    }
+
+    /// Counts by prefix what a text command did.
+    #[inline]
+    pub(crate) fn record(&self, index: usize, event: Event) {
+        if let Some(prefixes) = self.prefixes {
+            prefixes.record(self.key(index), event);
+        }
+    }
+}
+
+/// Takes the answers of one batch.
+pub(crate) struct Answering<'w, 'a> {
+    slices: &'w mut [Slice],
+    tickets: &'w [Ticket],
+    asked: Asked<'w, 'a>,
+    /// Requests whose old values must go.
+    pub(crate) failed_sets: Vec<usize>,
+}
+
+impl<'w, 'a> Answering<'w, 'a> {
+    pub(crate) fn new(
+        slices: &'w mut [Slice],
+        batch: &'w Batch<'a>,
+        counters: &'w WorkerCounters,
+        now: Time,
+        prefixes: &'w Prefixes,
+        footprint: &'w dyn Fn(usize, usize) -> Footprint,
+    ) -> Self {
+        Self {
+            slices,
+            tickets: &batch.tickets,
+            asked: Asked {
+                requests: &batch.requests,
+                metas: &batch.metas,
+                counters,
+                now,
+                prefixes: prefixes.is_enabled().then_some(prefixes),
+                footprint,
+            },
+            failed_sets: Vec::new(),
+        }
+    }
+
+    /// The output of who made a request.
+    #[inline]
+    fn output(&mut self, ticket: Ticket) -> &mut Output<AnyValue> {
+        &mut self.slices[ticket.slice as usize].output
+    }
+
+    /// Ends a value.
+    #[inline]
+    fn value_ends(&mut self, index: usize) {
+        let ticket = self.tickets[index];
+        let out = self.slices[ticket.slice as usize].output.text();
+        ticket.style.value_ends(out, &self.asked, index);
+    }
+}
+
+impl Replies<AnyValue> for Answering<'_, '_> {
+    #[inline]
+    fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        let Self {
+            slices,
+            tickets,
+            asked,
+            ..
+        } = self;
+        let ticket = tickets[index];
+        let output = &mut slices[ticket.slice as usize].output;
+        output.begin(item.value_len, |out| {
+            ticket.style.value_begins(out, asked, index, item);
+        })
+    }
+
+    #[inline]
+    fn commit(&mut self, index: usize) {
+        let output = self.output(self.tickets[index]);
+        // SAFETY: the engine calls this for the request it called `begin` for last, after it wrote
+        // all of the room it got then: that is its side of `Replies`.
+        unsafe { output.commit() };
+        self.value_ends(index);
+    }
+
+    fn retract(&mut self, index: usize) {
+        self.output(self.tickets[index]).retract();
+    }
+
+    fn large(&mut self, index: usize, item: &Item, value: AnyValue) {
+        let ticket = self.tickets[index];
+        let output = &mut self.slices[ticket.slice as usize].output;
+        let out = output.text();
+        ticket.style.value_begins(out, &self.asked, index, item);
+        output.pin(value);
+        self.value_ends(index);
+    }
+
+    fn done(&mut self, index: usize, reply: Reply) {
+        let ticket = self.tickets[index];
+        let out = self.slices[ticket.slice as usize].output.text();
+        let old = ticket.style.reply(out, &self.asked, index, &reply);
+        if old == OldValue::Goes {
+            self.failed_sets.push(index);
+        }
+    }
+}

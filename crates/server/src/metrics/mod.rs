@@ -1,0 +1,376 @@
+//! Metrics for Prometheus (`--metrics`), served by threads of their own: a scrape costs the workers nothing.
+
+mod exposition;
+mod http;
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mio::net::TcpListener;
+use mio::{Events, Interest, Poll, Token, Waker};
+use nuthatch_engine::Engine;
+use nuthatch_engine::stats::{EngineStats, LogStats, MORE_MEMORY};
+
+use self::exposition::{Format, Labels, Page};
+use self::http::Scrapes;
+use crate::shared::Shared;
+use crate::shutdown::Shutdown;
+use crate::stats::latency::{KINDS, Times};
+use crate::system;
+
+/// A bound endpoint.
+pub(crate) struct Endpoint {
+    listener: TcpListener,
+    poll: Poll,
+}
+
+impl Endpoint {
+    /// Errors name the address.
+    pub(crate) fn bind(address: SocketAddr, shutdown: &Shutdown) -> io::Result<Self> {
+        let named = |error: io::Error| {
+            let text = format!("--metrics: cannot listen at {address}: {error}");
+            io::Error::new(error.kind(), text)
+        };
+        let mut listener = TcpListener::bind(address).map_err(named)?;
+        let poll = Poll::new()?;
+        let registry = poll.registry();
+        registry.register(&mut listener, Token(0), Interest::READABLE)?;
+        shutdown.wake_also(Arc::new(Waker::new(registry, Token(1))?))?;
+        Ok(Self { listener, poll })
+    }
+
+    /// Where it was bound.
+    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until the server stops.
+    pub(crate) fn run(mut self, shared: &Arc<Shared>) -> io::Result<()> {
+        let mut events = Events::with_capacity(2);
+        let scrapes = Scrapes::default();
+        while !shared.shutdown.is_requested() {
+            match self.poll.poll(&mut events, None) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                polled => polled?,
+            }
+            while !shared.shutdown.is_requested() {
+                match self.listener.accept() {
+                    Ok((stream, _)) => {
+                        scrapes.begin(std::net::TcpStream::from(OwnedFd::from(stream)), shared);
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    // A connection that died, or no descriptor is left: there is no second event for who waits.
+                    Err(_) => shared.shutdown.sleep(REST),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How long accepting rests after an error.
+const REST: Duration = Duration::from_millis(50);
+
+const NONE: Labels<'static> = &[];
+
+/// All that is told.
+fn page(shared: &Shared, format: Format) -> String {
+    let mut page = Page::new(format);
+    process(&mut page, shared);
+    connections(&mut page, shared);
+    commands(&mut page, shared);
+    latencies(&mut page, shared);
+    let stats = shared.engine.stats();
+    memory(&mut page, &stats);
+    items(&mut page, &stats);
+    if let Some(log) = &stats.log {
+        log_lines(&mut page, log);
+    }
+    page.end()
+}
+
+fn process(page: &mut Page, shared: &Shared) {
+    let (version, engine) = (env!("CARGO_PKG_VERSION"), shared.engine.name());
+    let labels = [("version", version), ("engine", engine)];
+    page.gauge(
+        "nuthatch_build_info",
+        "1, with what runs.",
+        [(&labels[..], 1)],
+    );
+    let now = shared.clock.now();
+    let start = shared.clock.unix(now) - u64::from(now.seconds());
+    page.gauge(
+        "nuthatch_start_time_seconds",
+        "When it started, in unix time.",
+        [(NONE, start)],
+    );
+    if let Some((user, system)) = system::cpu_time() {
+        page.seconds(
+            "nuthatch_cpu_seconds",
+            "Processor time.",
+            &[
+                (&[("mode", "user")], user.as_secs_f64()),
+                (&[("mode", "system")], system.as_secs_f64()),
+            ],
+        );
+    }
+    if let Some(resident) = system::resident_bytes() {
+        page.gauge(
+            "nuthatch_resident_memory_bytes",
+            "Memory that the process holds.",
+            [(NONE, resident)],
+        );
+    }
+    page.gauge(
+        "nuthatch_threads",
+        "Worker threads.",
+        [(NONE, shared.config.threads.get() as u64)],
+    );
+}
+
+fn connections(page: &mut Page, shared: &Shared) {
+    let (accepting, totals) = (&shared.accepting, shared.totals());
+    page.gauge(
+        "nuthatch_connections",
+        "Open connections.",
+        [(NONE, shared.connections() as u64)],
+    );
+    let most = shared.live.connections_max().get() as u64;
+    page.gauge(
+        "nuthatch_connections_limit",
+        "Connections that may be open.",
+        [(NONE, most)],
+    );
+    page.counter(
+        "nuthatch_connections_opened",
+        "Connections accepted.",
+        [(NONE, accepting.total_connections.get())],
+    );
+    page.counter(
+        "nuthatch_connections_refused",
+        "Connections that were one too many.",
+        [(NONE, accepting.rejected_connections.get())],
+    );
+    page.counter(
+        "nuthatch_connections_closed",
+        "Connections that the server closed, by the reason.",
+        [
+            (&[("reason", "idle")][..], totals.idle_kicks),
+            (&[("reason", "memory")], totals.read_buf_oom),
+            (&[("reason", "tls")], totals.ssl_handshake_errors),
+        ],
+    );
+    page.counter(
+        "nuthatch_logins",
+        "Logins.",
+        [
+            (
+                &[("result", "admitted")][..],
+                totals.auth_cmds.saturating_sub(totals.auth_errors),
+            ),
+            (&[("result", "refused")], totals.auth_errors),
+        ],
+    );
+    page.counter(
+        "nuthatch_received_bytes",
+        "Bytes received.",
+        [(NONE, totals.bytes_read)],
+    );
+    page.counter(
+        "nuthatch_sent_bytes",
+        "Bytes sent.",
+        [(NONE, totals.bytes_written)],
+    );
+    let held = shared.account.held() as u64;
+    page.gauge(
+        "nuthatch_buffers_bytes",
+        "Buffers of connections.",
+        [(NONE, held)],
+    );
+    let bound = shared.account.bound() as u64;
+    page.gauge(
+        "nuthatch_buffers_limit_bytes",
+        "What they may hold.",
+        [(NONE, bound)],
+    );
+}
+
+fn commands(page: &mut Page, shared: &Shared) {
+    let totals = shared.totals();
+    let samples: [([(&str, &str); 2], u64); 17] = [
+        ([("command", "get"), ("result", "hit")], totals.get_hits),
+        ([("command", "get"), ("result", "miss")], totals.get_misses),
+        ([("command", "touch"), ("result", "hit")], totals.touch_hits),
+        (
+            [("command", "touch"), ("result", "miss")],
+            totals.touch_misses,
+        ),
+        (
+            [("command", "delete"), ("result", "hit")],
+            totals.delete_hits,
+        ),
+        (
+            [("command", "delete"), ("result", "miss")],
+            totals.delete_misses,
+        ),
+        ([("command", "incr"), ("result", "hit")], totals.incr_hits),
+        (
+            [("command", "incr"), ("result", "miss")],
+            totals.incr_misses,
+        ),
+        ([("command", "decr"), ("result", "hit")], totals.decr_hits),
+        (
+            [("command", "decr"), ("result", "miss")],
+            totals.decr_misses,
+        ),
+        ([("command", "cas"), ("result", "hit")], totals.cas_hits),
+        ([("command", "cas"), ("result", "miss")], totals.cas_misses),
+        (
+            [("command", "cas"), ("result", "badval")],
+            totals.cas_badval,
+        ),
+        ([("command", "set"), ("result", "any")], totals.cmd_set),
+        (
+            [("command", "set"), ("result", "too_large")],
+            totals.store_too_large,
+        ),
+        (
+            [("command", "set"), ("result", "no_memory")],
+            totals.store_no_memory,
+        ),
+        ([("command", "flush"), ("result", "any")], totals.cmd_flush),
+    ];
+    let samples = samples.iter().map(|(labels, value)| (&labels[..], *value));
+    page.counter(
+        "nuthatch_commands",
+        "Commands, by what became of them.",
+        samples,
+    );
+}
+
+fn latencies(page: &mut Page, shared: &Shared) {
+    let name = "nuthatch_request_duration_seconds";
+    page.histograms(
+        name,
+        "From the read that brought a request to the write of its answer.",
+    );
+    for (kind, command) in KINDS.iter().enumerate() {
+        let times = Times::of(shared.inboxes.iter().map(|inbox| &inbox.latencies), kind);
+        let (count, sum) = (times.count(), times.seconds);
+        page.histogram(name, ("command", command), times.cumulated(), count, sum);
+    }
+}
+
+fn memory(page: &mut Page, stats: &EngineStats) {
+    page.gauge(
+        "nuthatch_memory_limit_bytes",
+        "The limit (-m).",
+        [(NONE, stats.memory_limit)],
+    );
+    page.gauge(
+        "nuthatch_memory_used_bytes",
+        "What is taken of it.",
+        [(NONE, stats.memory_used)],
+    );
+    if let Some(memory) = &stats.memory_use {
+        page.gauge(
+            "nuthatch_memory_bytes",
+            "What the memory in use is used for.",
+            [
+                (&[("use", "values")][..], memory.values),
+                (&[("use", "keys")], memory.keys),
+                (&[("use", "headers")], memory.headers),
+                (&[("use", "padding")], memory.padding),
+                (&[("use", "gaps")], memory.gaps),
+                (&[("use", "bookkeeping")], memory.bookkeeping),
+                (&[("use", "index")], memory.index),
+                (&[("use", "ghosts")], memory.ghosts),
+            ],
+        );
+    }
+    page.gauge(
+        "nuthatch_index_slots",
+        "Slots of the index.",
+        [(NONE, stats.index_slots)],
+    );
+    page.gauge(
+        "nuthatch_index_bytes",
+        "Bytes of the index.",
+        [(NONE, stats.index_bytes)],
+    );
+}
+
+fn items(page: &mut Page, stats: &EngineStats) {
+    page.gauge("nuthatch_items", "Items.", [(NONE, stats.items)]);
+    page.gauge(
+        "nuthatch_items_bytes",
+        "Headers, keys and values of items.",
+        [(NONE, stats.item_bytes)],
+    );
+    page.counter(
+        "nuthatch_items_stored",
+        "Items stored.",
+        [(NONE, stats.total_items)],
+    );
+    let flushed = stats.flushed.unwrap_or(0);
+    page.counter(
+        "nuthatch_items_removed",
+        "Items that left without being asked to, by the reason.",
+        [
+            (&[("reason", "evicted")][..], stats.evictions),
+            (
+                &[("reason", "expired")],
+                stats.expired.saturating_sub(flushed),
+            ),
+            (&[("reason", "flushed")], flushed),
+        ],
+    );
+    page.counter(
+        "nuthatch_items_removed_unfetched",
+        "Those of them that no get had hit, by the reason.",
+        [
+            (&[("reason", "evicted")][..], stats.evicted_unfetched),
+            (&[("reason", "expired")], stats.expired_unfetched),
+        ],
+    );
+    page.counter(
+        "nuthatch_stores_without_memory",
+        "Stores that found no memory.",
+        [(NONE, stats.out_of_memory)],
+    );
+}
+
+fn log_lines(page: &mut Page, log: &LogStats) {
+    page.gauge(
+        "nuthatch_log_pages",
+        "Pages of the log, by their queue.",
+        [
+            (&[("queue", "probation")][..], log.probation_pages),
+            (&[("queue", "main")], log.main_pages),
+        ],
+    );
+    page.counter(
+        "nuthatch_log_moved_bytes",
+        "Bytes of items moved to free pages.",
+        [(NONE, log.bytes_moved)],
+    );
+    page.counter(
+        "nuthatch_ghost_hits",
+        "Items stored again soon after they left.",
+        [(NONE, log.ghost_hits)],
+    );
+    let more = MORE_MEMORY.map(|percent| percent.to_string());
+    let labels: Vec<[(&str, &str); 1]> = more
+        .iter()
+        .map(|percent| [("percent", &**percent)])
+        .collect();
+    let samples = labels.iter().zip(log.more_hits);
+    page.counter(
+        "nuthatch_more_memory_hits",
+        "An estimate: hits that so much more memory would have given.",
+        samples.map(|(labels, hits)| (&labels[..], hits)),
+    );
+}

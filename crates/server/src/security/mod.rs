@@ -1,0 +1,9 @@
+//! Who may use the server, and what others on the way may read.
+//!
+//! * [`passwords`]: names and passwords, from a file.
+//! * [`login`]: how far a connection's client has come in saying who it is.
+//! * [`tls`]: certificates and sessions.
+
+pub(crate) mod login;
+pub(crate) mod passwords;
+pub(crate) mod tls;

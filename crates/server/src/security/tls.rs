@@ -1,0 +1,256 @@
+//! TLS: certificates, which can be read again while the server runs, and a connection's session.
+
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use nuthatch_sync::mutex::Mutex;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::version::{TLS12, TLS13};
+use rustls::{RootCertStore, ServerConfig, ServerConnection};
+
+/// What listeners with TLS need (`-o ssl_*`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// The server's certificate, and those behind it (`ssl_chain_cert`), in PEM.
+    pub chain_cert: PathBuf,
+    /// Its private key (`ssl_key`), in PEM.
+    pub key: PathBuf,
+    /// Who signs clients' certificates (`ssl_ca_cert`), in PEM.
+    pub ca_cert: Option<PathBuf>,
+    /// What is asked of clients (`ssl_verify_mode`).
+    pub verify: Verify,
+    /// No version below 1.3 (`ssl_min_version=3`); else none below 1.2.
+    pub only_1_3: bool,
+    /// Clients may go on with an earlier session (`ssl_session_cache`).
+    pub session_cache: bool,
+}
+
+/// What is asked of clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A certificate, if they have one (`ssl_verify_mode=1`).
+    IfPresent,
+    /// A certificate (`ssl_verify_mode=2`).
+    Always,
+}
+
+/// The certificates of a running server.
+pub(crate) struct Tls {
+    settings: TlsSettings,
+    current: Mutex<(Arc<ServerConfig>, Instant)>,
+}
+
+impl Tls {
+    /// Reads the files. Errors name the file.
+    pub(crate) fn read(settings: &TlsSettings) -> Result<Self, String> {
+        Ok(Self {
+            settings: settings.clone(),
+            current: Mutex::new((configure(settings)?, Instant::now())),
+        })
+    }
+
+    /// Reads the files again, for connections that come from now on. Errors: what was read before stays.
+    pub(crate) fn refresh(&self) -> Result<(), String> {
+        let fresh = configure(&self.settings)?;
+        *self.current.lock() = (fresh, Instant::now());
+        Ok(())
+    }
+
+    /// Seconds since the files were read.
+    pub(crate) fn seconds_since_refresh(&self) -> u64 {
+        self.current.lock().1.elapsed().as_secs()
+    }
+
+    /// A session for a connection that has just come.
+    pub(crate) fn session(&self) -> io::Result<Session> {
+        let config = Arc::clone(&self.current.lock().0);
+        let connection = ServerConnection::new(config).map_err(io::Error::other)?;
+        Ok(Session {
+            connection: Box::new(connection),
+            is_dry: false,
+        })
+    }
+}
+
+fn configure(settings: &TlsSettings) -> Result<Arc<ServerConfig>, String> {
+    let versions: &[_] = match settings.only_1_3 {
+        true => &[&TLS13],
+        false => &[&TLS12, &TLS13],
+    };
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(versions)
+        .map_err(|error| format!("TLS: {error}"))?;
+    let builder = match (settings.verify, &settings.ca_cert) {
+        (Verify::Nothing, _) => builder.with_no_client_auth(),
+        (_, None) => return Err("-o ssl_verify_mode: needs ssl_ca_cert".to_owned()),
+        (verify, Some(path)) => {
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates(path)? {
+                let added = roots.add(certificate);
+                added.map_err(|error| format!("{}: {error}", path.display()))?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
+            let verifier = match verify {
+                Verify::Always => verifier,
+                _ => verifier.allow_unauthenticated(),
+            };
+            let verifier = verifier.build();
+            builder.with_client_cert_verifier(
+                verifier.map_err(|error| format!("{}: {error}", path.display()))?,
+            )
+        }
+    };
+    let key = PrivateKeyDer::from_pem_file(&settings.key)
+        .map_err(|error| format!("{}: {error}", settings.key.display()))?;
+    let mut config = builder
+        .with_single_cert(certificates(&settings.chain_cert)?, key)
+        .map_err(|error| format!("{}: {error}", settings.chain_cert.display()))?;
+    match settings.session_cache {
+        true => {
+            let ticketer = ring::Ticketer::new();
+            config.ticketer = ticketer.map_err(|error| format!("TLS: {error}"))?;
+        }
+        false => {
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
+    }
+    Ok(Arc::new(config))
+}
+
+/// All certificates of a file; one at least.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let named = |error: rustls::pki_types::pem::Error| format!("{}: {error}", path.display());
+    let found = CertificateDer::pem_file_iter(path).map_err(named)?;
+    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(named)?;
+    match found.is_empty() {
+        true => Err(format!("{}: no certificate", path.display())),
+        false => Ok(found),
+    }
+}
+
+/// A connection's TLS, between its socket and its clear text. What it buffers is bounded by rustls: a record of
+/// input, and 64 KiB of output.
+pub(crate) struct Session {
+    connection: Box<ServerConnection>,
+    /// The last read left nothing, neither in the socket nor here.
+    is_dry: bool,
+}
+
+/// A socket that notes whether a read emptied it.
+struct Noted<'s, S> {
+    socket: &'s mut S,
+    short: bool,
+}
+
+impl<S: Read> Read for Noted<'_, S> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let count = self.socket.read(room)?;
+        self.short = count < room.len();
+        Ok(count)
+    }
+}
+
+impl Session {
+    /// True if the handshake is done.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.connection.is_handshaking()
+    }
+
+    /// True if what follows the last read makes an event.
+    pub(crate) fn is_dry(&self) -> bool {
+        self.is_dry
+    }
+
+    /// True if something waits for the socket.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.connection.wants_write()
+    }
+
+    /// Clear text, as a socket's read.
+    pub(crate) fn read<S: Read + Write>(
+        &mut self,
+        socket: &mut S,
+        room: &mut [u8],
+    ) -> io::Result<usize> {
+        let mut emptied = false;
+        loop {
+            match self.connection.reader().read(room) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                // A client that just goes, without a word of TLS, has ended all the same.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
+                done => {
+                    self.is_dry = emptied && matches!(done, Ok(count) if count < room.len());
+                    return done;
+                }
+            }
+            let mut noted = Noted {
+                socket,
+                short: false,
+            };
+            let count = self.connection.read_tls(&mut noted)?;
+            emptied = noted.short;
+            let processed = self.connection.process_new_packets();
+            // Its answer, or the alert that says what is wrong.
+            let sent = self.send(socket);
+            processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+            sent?;
+            if count == 0 && self.connection.is_handshaking() {
+                return Ok(0);
+            }
+        }
+    }
+
+    /// Takes clear text, as a socket's write: less than all only if the socket is full.
+    pub(crate) fn write<S: Write>(
+        &mut self,
+        socket: &mut S,
+        pieces: &[IoSlice<'_>],
+    ) -> io::Result<usize> {
+        let mut taken = 0;
+        for piece in pieces {
+            let mut rest = &piece[..];
+            while !rest.is_empty() {
+                if !self.send(socket)? {
+                    return match taken {
+                        0 => Err(ErrorKind::WouldBlock.into()),
+                        taken => Ok(taken),
+                    };
+                }
+                let count = self.connection.writer().write(rest)?;
+                rest = &rest[count..];
+                taken += count;
+            }
+        }
+        self.send(socket)?;
+        Ok(taken)
+    }
+
+    /// Sends what waits for the socket. False if the socket does not take all of it.
+    pub(crate) fn send<S: Write>(&mut self, socket: &mut S) -> io::Result<bool> {
+        while self.connection.wants_write() {
+            match self.connection.write_tls(socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Says that nothing more comes.
+    pub(crate) fn finish<S: Write>(&mut self, socket: &mut S) -> io::Result<()> {
+        self.connection.send_close_notify();
+        self.send(socket).map(|_| ())
+    }
+}

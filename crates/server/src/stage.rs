@@ -1,0 +1,102 @@
+//! What a protocol can reach while it takes requests from a slice's input, and how the slice goes on.
+
+use bumpalo::Bump;
+use nuthatch_engine::{
+    AnyHandle, Engine, Handle, Item, Key, KeyHasher, Op, Removal, Replies, Reply, Request, Time,
+    Value,
+};
+use nuthatch_protocol::Limits;
+
+use crate::batch::{Batch, Ticket};
+use crate::protocols::Style;
+use crate::shared::Shared;
+use crate::slice::Slice;
+use crate::stats::connections::Info;
+use crate::stats::counters::WorkerCounters;
+
+/// What a request can reach. `'a` is how long the inputs of the iteration live.
+pub(crate) struct Stage<'w, 'a> {
+    pub(crate) shared: &'w Shared,
+    pub(crate) handle: &'w mut AnyHandle,
+    pub(crate) batch: &'w mut Batch<'a>,
+    /// Where keys are decoded that do not stand in the input as they are.
+    pub(crate) decoded: &'a Bump,
+    pub(crate) hasher: &'w KeyHasher,
+    pub(crate) counters: &'w WorkerCounters,
+    pub(crate) limits: Limits,
+    pub(crate) now: Time,
+    /// The slice that is running, and whose it is.
+    pub(crate) slice: u32,
+    pub(crate) info: &'w Info,
+}
+
+/// How a slice goes on after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// With what stands next in the input.
+    Next,
+    /// With the same input, when the batch has been executed.
+    Barrier,
+    /// When more input has come.
+    Starved,
+}
+
+/// No engine's item has a longer header.
+const ITEM_HEADER_MAX: usize = 64;
+
+impl<'a> Stage<'_, 'a> {
+    /// A key of the engine's.
+    #[inline]
+    pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        Key::new(bytes, self.hasher)
+    }
+
+    /// Adds a request of the running slice to the batch.
+    #[inline]
+    pub(crate) fn push(&mut self, slice: &mut Slice, key: &'a [u8], op: Op<'a>, style: Style) {
+        let ticket = Ticket {
+            slice: self.slice,
+            style,
+        };
+        let key = self.key(key);
+        self.handle.prefetch(&key);
+        self.batch.push(key, op, ticket);
+        slice.in_batch += 1;
+    }
+
+    /// True if an engine could refuse a value that replaces whatever is there: then the old value must
+    /// be gone before its connection's next request, so that one waits until the batch is over. Where
+    /// the engine evicts, a store finds no memory only if readers hold all of it; the old value goes
+    /// then when the batch is over, and requests in between may still see it.
+    #[inline]
+    pub(crate) fn may_refuse(&self, key: &[u8], value: &[u8]) -> bool {
+        let len = key.len() + value.len() + ITEM_HEADER_MAX;
+        len > self.limits.value_max || !self.shared.engine.evicts()
+    }
+
+    /// Removes a key's item: a set of it failed, and readers must not take its old value for the new.
+    pub(crate) fn forget(&mut self, key: &[u8]) {
+        let request = Request {
+            key: self.key(key),
+            op: Op::Remove(Removal::default()),
+        };
+        self.handle.execute(self.now, &[request], &mut Unheard);
+    }
+}
+
+/// Hears no answer. Removals get nothing else but `done`.
+pub(crate) struct Unheard;
+
+impl<V: Value> Replies<V> for Unheard {
+    fn begin(&mut self, _: usize, _: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
+        &mut []
+    }
+
+    fn commit(&mut self, _: usize) {}
+
+    fn retract(&mut self, _: usize) {}
+
+    fn large(&mut self, _: usize, _: &Item, _: V) {}
+
+    fn done(&mut self, _: usize, _: Reply) {}
+}

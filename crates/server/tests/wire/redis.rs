@@ -1,0 +1,134 @@
+//! Redis' protocol, on a port beside memcached's.
+
+use super::client::Client;
+use super::fixture::{Fixture, Wants, any_port, config};
+use nuthatch_server::{Config, Protocol};
+
+fn both() -> Config {
+    Config {
+        listeners: vec![any_port(), any_port().of(Protocol::Redis)],
+        ..config()
+    }
+}
+
+/// A request of these words.
+fn request(words: &[&[u8]]) -> Vec<u8> {
+    let mut request = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        request.extend(format!("${}\r\n", word.len()).bytes());
+        request.extend_from_slice(word);
+        request.extend_from_slice(b"\r\n");
+    }
+    request
+}
+
+/// A request of words with one space between two of them.
+fn line(words: &str) -> Vec<u8> {
+    let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+    request(&words)
+}
+
+/// Sends, and expects; a last PING shows that nothing else came.
+#[track_caller]
+fn ask(client: &mut Client, request: &[u8], reply: &[u8]) {
+    client.send([request, &line("PING")].concat());
+    client.expect([reply, b"+PONG\r\n"].concat());
+}
+
+#[test]
+fn a_conversation_may_be_cut_anywhere() {
+    let server = Fixture::with(both(), Wants::default());
+    let said = [
+        line("SET k v EX 100"),
+        line("MGET k none k"),
+        line("MSET a 1 b 2"),
+        line("INCR a"),
+        line("foo bar"),
+        line("DEL a b none"),
+        b"get k\r\n".to_vec(),
+        line("MULTI"),
+        line("GET k"),
+        line("EXEC"),
+    ]
+    .concat();
+    let answers: &[u8] = b"+OK\r\n*3\r\n$1\r\nv\r\n$-1\r\n$1\r\nv\r\n+OK\r\n:2\r\n\
+        -ERR unknown command 'foo', with args beginning with: 'bar' \r\n:2\r\n$1\r\nv\r\n\
+        +OK\r\n+QUEUED\r\n*1\r\n$1\r\nv\r\n";
+    let mut client = server.redis_client();
+    for cut in 1..said.len() {
+        client.send(&said[..cut]);
+        // A round of another client, so that the first piece is looked at by itself.
+        ask(&mut server.redis_client(), b"", b"");
+        client.send(&said[cut..]);
+        client.expect(answers);
+    }
+}
+
+#[test]
+fn what_is_refused_is_passed_over() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let long = vec![b'x'; 3 << 20];
+    ask(&mut client, &line("SET k old"), b"+OK\r\n");
+    ask(
+        &mut client,
+        &request(&[b"SET", b"k", &long, b"EX", b"10"]),
+        b"-ERR value is larger than this cache's limit of an item\r\n",
+    );
+    ask(
+        &mut client,
+        &request(&[b"GET", &long]),
+        b"-ERR key is longer than 250 bytes\r\n",
+    );
+    ask(
+        &mut client,
+        &request(&[b"ECHO", &long]),
+        b"-ERR arguments are longer than 64 KiB\r\n",
+    );
+    ask(
+        &mut client,
+        &request(&[b"MSET", b"a", b"1", b"b", &long, b"c", b"3"]),
+        b"-ERR value is larger than this cache's limit of an item\r\n",
+    );
+    ask(
+        &mut client,
+        &line("MGET k a b c"),
+        b"*4\r\n$3\r\nold\r\n$1\r\n1\r\n$-1\r\n$1\r\n3\r\n",
+    );
+}
+
+#[test]
+fn a_request_of_very_many_keys_is_not_held() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    const KEYS: usize = 300_000;
+    let mut said = format!("*{}\r\n$6\r\nEXISTS\r\n", KEYS + 1).into_bytes();
+    said.extend(b"$8\r\nkey:1234\r\n".repeat(KEYS));
+    ask(&mut client, &line("SET key:1234 v"), b"+OK\r\n");
+    ask(&mut client, &said, format!(":{KEYS}\r\n").as_bytes());
+}
+
+#[test]
+fn a_store_that_finds_no_memory_leaves_the_old_value() {
+    let wants = Wants {
+        memory: 8 << 20,
+        item_size_max: 256 << 10,
+        evicts: false,
+    };
+    let server = Fixture::with(both(), wants);
+    let mut client = server.redis_client();
+    ask(&mut client, &line("SET k old"), b"+OK\r\n");
+    let value = vec![b'v'; 100 << 10];
+    let full = (0..200).find(|number| {
+        client.send(request(&[
+            b"SET",
+            format!("key:{number}").as_bytes(),
+            &value,
+        ]));
+        client.line() != "+OK"
+    });
+    assert!(full.is_some());
+    client.send(request(&[b"SET", b"k", &value]));
+    assert!(client.line().starts_with("-OOM"));
+    ask(&mut client, &line("GET k"), b"$3\r\nold\r\n");
+}

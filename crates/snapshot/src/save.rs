@@ -1,0 +1,220 @@
+//! From an engine into a file.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::mem::MaybeUninit;
+use std::path::Path;
+use std::sync::Arc;
+
+use nuthatch_engine::{
+    Clock, Cursor, Engine, Expiry, Handle, Item, Key, Op, Read, Replies, Reply, Request, Time,
+    Value,
+};
+
+use crate::format::{self, BLOCK, Record, Whole};
+use crate::{Error, Summary};
+
+/// Places looked at between two writes.
+const BUDGET: usize = 256;
+
+/// Writes all items into a file that appears when it is whole and on the disk. A file of that name is replaced then.
+///
+/// Errors: the file cannot be written; what was there before is there still.
+pub fn save<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
+    let io = |error| Error::Io(path.to_owned(), error);
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
+    let mut writer = Writer {
+        out: BufWriter::new(file.as_file_mut()),
+        block: Vec::new(),
+        items: 0,
+        whole: Whole::default(),
+        summary: Summary::default(),
+    };
+    writer.all(engine, clock).map_err(io)?;
+    let summary = writer.finish().map_err(io)?;
+    file.as_file().sync_all().map_err(io)?;
+    file.persist(path).map_err(|error| io(error.error))?;
+    // The name is on the disk when its folder is.
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(io)?;
+    Ok(summary)
+}
+
+/// A file under way.
+struct Writer<W: Write> {
+    out: W,
+    block: Vec<u8>,
+    /// Items of the block.
+    items: u32,
+    whole: Whole,
+    summary: Summary,
+}
+
+impl<W: Write> Writer<W> {
+    fn all<E: Engine>(&mut self, engine: &Arc<E>, clock: &Clock) -> io::Result<()> {
+        let mut handle = engine.handle();
+        let now = clock.now();
+        let unix_millis = clock.unix(now) * 1000;
+        self.put(&format::header(unix_millis))?;
+        let mut next = Some(Cursor::default());
+        let mut large: Vec<Vec<u8>> = Vec::new();
+        while let Some(from) = next {
+            let now = clock.now();
+            next = handle.visit(now, from, BUDGET, &mut |visit| {
+                if visit.item.stale {
+                    self.summary.left_out += 1;
+                } else if visit.value.len() == visit.item.value_len {
+                    self.push(clock, now, visit.key, &visit.item, visit.value);
+                } else {
+                    large.push(visit.key.to_vec());
+                }
+            });
+            self.write_if(BLOCK)?;
+            for key in large.drain(..) {
+                self.push_large(engine, &mut handle, clock, &key);
+                self.write_if(BLOCK)?;
+            }
+        }
+        self.write_if(1)
+    }
+
+    fn push(&mut self, clock: &Clock, now: Time, key: &[u8], item: &Item, value: &[u8]) {
+        let record = record(clock, now, key, item, value);
+        format::push(&mut self.block, &record, item.value_len);
+        self.items += 1;
+    }
+
+    /// Asks for an item by its key: visits do not show large values.
+    fn push_large<E: Engine>(
+        &mut self,
+        engine: &Arc<E>,
+        handle: &mut E::Handle,
+        clock: &Clock,
+        key: &[u8],
+    ) {
+        let now = clock.now();
+        let read = Read {
+            bump: false,
+            ..Read::default()
+        };
+        let request = Request {
+            key: Key::new(key, engine.hasher()),
+            op: Op::Read(read),
+        };
+        let mut taken = Taken {
+            block: &mut self.block,
+            start: 0,
+            promised: 0,
+            head: |item: &Item| record(clock, now, key, item, &[]),
+            found: false,
+        };
+        handle.execute(now, &[request], &mut taken);
+        self.items += u32::from(taken.found);
+    }
+
+    /// Writes the block if it has so many bytes.
+    fn write_if(&mut self, bytes: usize) -> io::Result<()> {
+        if self.block.len() < bytes {
+            return Ok(());
+        }
+        let head = format::block_head(&self.block, self.items);
+        self.whole.add(&head);
+        let block = std::mem::take(&mut self.block);
+        self.put(&head)?;
+        self.put(&block)?;
+        self.block = block;
+        self.block.clear();
+        // One huge value does not keep its memory.
+        self.block.shrink_to(2 * BLOCK);
+        self.items = 0;
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<Summary> {
+        let end = self.whole.end();
+        self.put(&end)?;
+        self.out.flush()?;
+        self.summary.items = self.whole.items;
+        Ok(self.summary)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.summary.bytes += bytes.len() as u64;
+        self.out.write_all(bytes)
+    }
+}
+
+fn record<'a>(clock: &Clock, now: Time, key: &'a [u8], item: &Item, value: &'a [u8]) -> Record<'a> {
+    let expiry = match item.expiry {
+        Expiry::Never => None,
+        Expiry::At(moment) => {
+            let left = moment.since(now).as_millis() as u64;
+            Some(clock.unix(now) * 1000 + left)
+        }
+    };
+    Record {
+        key,
+        flags: item.flags,
+        cas: item.cas,
+        expiry,
+        value,
+    }
+}
+
+/// Takes the answer to one read into a block.
+struct Taken<'b, H> {
+    block: &'b mut Vec<u8>,
+    /// Where the item begins.
+    start: usize,
+    /// Bytes that the engine lays down behind the block.
+    promised: usize,
+    head: H,
+    found: bool,
+}
+
+impl<'k, H: Fn(&Item) -> Record<'k>> Taken<'_, H> {
+    fn begin_item(&mut self, item: &Item) {
+        self.start = self.block.len();
+        format::push(self.block, &(self.head)(item), item.value_len);
+    }
+}
+
+impl<'k, V: Value, H: Fn(&Item) -> Record<'k>> Replies<V> for Taken<'_, H> {
+    fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        // It has become small meanwhile.
+        self.begin_item(item);
+        self.promised = item.value_len;
+        self.block.reserve(item.value_len);
+        &mut self.block.spare_capacity_mut()[..item.value_len]
+    }
+
+    fn commit(&mut self, _: usize) {
+        let len = self.block.len() + self.promised;
+        // SAFETY: `begin` reserved the room behind the length, and the engine calls this after it wrote all of it: that
+        // is its side of `Replies`.
+        unsafe { self.block.set_len(len) };
+        self.found = true;
+    }
+
+    fn retract(&mut self, _: usize) {
+        self.block.truncate(self.start);
+    }
+
+    fn large(&mut self, _: usize, item: &Item, value: V) {
+        self.begin_item(item);
+        let mut offset = 0;
+        while offset < value.len() {
+            let chunk = value.chunk(offset);
+            self.block.extend_from_slice(chunk);
+            offset += chunk.len();
+        }
+        self.found = true;
+    }
+
+    fn done(&mut self, _: usize, _: Reply) {}
+}

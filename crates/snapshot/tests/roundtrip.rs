@@ -1,0 +1,228 @@
+//! Items into a file and back, and every way in which a file can be wrong.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuthatch_check::naive::{Naive, Options};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
+use nuthatch_engine::{
+    Clock, Engine, Expiry, Handle, Item, Key, Op, Replies, Reply, Request, Store, Value,
+};
+use nuthatch_snapshot::{Error, load, save, verify};
+
+fn cuckoo() -> Arc<Cuckoo> {
+    let config = CuckooConfig {
+        memory_limit: 64 << 20,
+        memory_limit_max: 64 << 20,
+        item_size_max: 8 << 20,
+        ..CuckooConfig::default()
+    };
+    Arc::new(Cuckoo::new(config).unwrap())
+}
+
+/// What an item is: flags, cas, whether it expires, value.
+type Seen = (u32, u64, bool, Vec<u8>);
+
+/// Takes one value.
+#[derive(Default)]
+struct Taken(Option<Seen>, Vec<u8>, Option<Item>);
+
+impl<V: Value> Replies<V> for Taken {
+    fn begin(&mut self, _: usize, item: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
+        self.2 = Some(*item);
+        self.1 = Vec::with_capacity(item.value_len);
+        &mut self.1.spare_capacity_mut()[..item.value_len]
+    }
+
+    fn commit(&mut self, _: usize) {
+        let item = self.2.unwrap();
+        // SAFETY: the engine wrote all of the room that `begin` returned, which is its side of `Replies`.
+        unsafe { self.1.set_len(item.value_len) };
+        self.0 = Some((
+            item.flags,
+            item.cas,
+            item.expiry != Expiry::Never,
+            self.1.clone(),
+        ));
+    }
+
+    fn retract(&mut self, _: usize) {}
+
+    fn large(&mut self, _: usize, item: &Item, value: V) {
+        let mut bytes = Vec::new();
+        while bytes.len() < value.len() {
+            bytes.extend_from_slice(value.chunk(bytes.len()));
+        }
+        self.0 = Some((item.flags, item.cas, item.expiry != Expiry::Never, bytes));
+    }
+
+    fn done(&mut self, _: usize, _: Reply) {}
+}
+
+fn get<E: Engine>(engine: &Arc<E>, clock: &Clock, key: &[u8]) -> Option<Seen> {
+    let request = Request {
+        key: Key::new(key, engine.hasher()),
+        op: Op::Get,
+    };
+    let mut taken = Taken::default();
+    engine.handle().execute(clock.now(), &[request], &mut taken);
+    taken.0
+}
+
+fn set<E: Engine>(
+    engine: &Arc<E>,
+    clock: &Clock,
+    key: &[u8],
+    value: &[u8],
+    flags: u32,
+    expiry: Expiry,
+) {
+    let mut store = Store::set(value);
+    (store.flags, store.expiry) = (flags, expiry);
+    let request = Request {
+        key: Key::new(key, engine.hasher()),
+        op: Op::Store(store),
+    };
+    engine
+        .handle()
+        .execute(clock.now(), &[request], &mut Taken::default());
+}
+
+/// Values of all sizes, the largest in segments.
+fn filled(clock: &Clock) -> (Arc<Cuckoo>, Vec<Vec<u8>>) {
+    let engine = cuckoo();
+    let later = Expiry::At(clock.now().after(Duration::from_secs(1000)));
+    let mut keys = Vec::new();
+    for (number, len) in [0, 1, 100, 8191, 8192, 8193, 100_000, 3_000_000]
+        .into_iter()
+        .enumerate()
+    {
+        let key = format!("of {len} \0\r\n").into_bytes();
+        let expiry = if number % 2 == 0 {
+            Expiry::Never
+        } else {
+            later
+        };
+        set(
+            &engine,
+            clock,
+            &key,
+            &vec![number as u8; len],
+            number as u32,
+            expiry,
+        );
+        keys.push(key);
+    }
+    for number in 0..20_000_u32 {
+        let key = number.to_be_bytes().to_vec();
+        set(&engine, clock, &key, &key, number, Expiry::Never);
+        keys.push(key);
+    }
+    (engine, keys)
+}
+
+#[test]
+fn all_items_come_back_as_they_were_into_another_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let clock = Clock::start();
+    let (engine, keys) = filled(&clock);
+    set(
+        &engine,
+        &clock,
+        b"soon",
+        b"gone",
+        0,
+        Expiry::At(clock.now().after(Duration::from_millis(1))),
+    );
+    let saved = save(&engine, &clock, &path).unwrap();
+    assert!(saved.items >= keys.len() as u64);
+    assert_eq!(saved.bytes, fs::metadata(&path).unwrap().len());
+    assert_eq!(verify(&path).unwrap().items, saved.items);
+    // The time between two servers.
+    std::thread::sleep(Duration::from_millis(1100));
+    let other = Naive::new(Options {
+        item_size_max: 8 << 20,
+        ..Options::default()
+    });
+    let loaded = load(&other, &clock, &path).unwrap();
+    assert_eq!(loaded.items, keys.len() as u64);
+    for key in &keys {
+        let (here, there) = (get(&engine, &clock, key), get(&other, &clock, key));
+        assert!(here.is_some() && here == there, "{key:?}");
+    }
+    assert_eq!(get(&other, &clock, b"soon"), None);
+    // Nothing else is left in the folder.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_the_engine_has_already_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let clock = Clock::start();
+    let engine = cuckoo();
+    set(&engine, &clock, b"k", b"old", 0, Expiry::Never);
+    save(&engine, &clock, &path).unwrap();
+    set(&engine, &clock, b"k", b"new", 0, Expiry::Never);
+    let loaded = load(&engine, &clock, &path).unwrap();
+    assert_eq!((loaded.items, loaded.left_out), (0, 1));
+    assert_eq!(get(&engine, &clock, b"k").unwrap().3, b"new");
+}
+
+#[test]
+fn a_file_that_was_changed_or_cut_anywhere_is_refused_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let clock = Clock::start();
+    let engine = cuckoo();
+    for number in 0..20_u32 {
+        set(
+            &engine,
+            &clock,
+            &number.to_be_bytes(),
+            b"value",
+            0,
+            Expiry::Never,
+        );
+    }
+    save(&engine, &clock, &path).unwrap();
+    let good = fs::read(&path).unwrap();
+    let bad = folder.path().join("bad");
+    for at in 0..good.len() {
+        let mut changed = good.clone();
+        changed[at] ^= 0x41;
+        fs::write(&bad, &changed).unwrap();
+        let fresh = empty();
+        let refused = load(&fresh, &clock, &bad);
+        assert!(refused.is_err(), "byte {at}");
+        assert_eq!(fresh.stats().items, 0);
+        fs::write(&bad, &good[..at]).unwrap();
+        assert!(verify(&bad).is_err(), "cut at {at}");
+    }
+    fs::write(&bad, [&good[..], b"x"].concat()).unwrap();
+    assert!(matches!(verify(&bad), Err(Error::Damaged(..))));
+    fs::write(&bad, b"set a 0 0 1\r\n").unwrap();
+    assert!(matches!(verify(&bad), Err(Error::NotASnapshot(_))));
+    let mut later = good.clone();
+    later[8] = 2;
+    fs::write(&bad, &later).unwrap();
+    assert!(matches!(verify(&bad), Err(Error::Version(_, 2))));
+    // It says where and why.
+    assert!(verify(&bad).unwrap_err().to_string().contains("version 2"));
+}
+
+fn empty() -> Arc<Naive> {
+    Naive::new(Options::default())
+}
+
+#[test]
+fn a_folder_that_is_not_there_and_a_full_disk_leave_what_was() {
+    let clock = Clock::start();
+    let engine = cuckoo();
+    set(&engine, &clock, b"k", b"v", 0, Expiry::Never);
+    let nowhere = std::path::Path::new("/nonexistent/items");
+    assert!(matches!(save(&engine, &clock, nowhere), Err(Error::Io(..))));
+    assert!(matches!(load(&engine, &clock, nowhere), Err(Error::Io(..))));
+}

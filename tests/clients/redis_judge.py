@@ -1,0 +1,116 @@
+"""redis-server itself as the judge: the same bytes go to it and to us, and the answers are compared.
+
+REDIS_SERVER in the environment names the judge, by default the redis-server on the PATH.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+
+import pytest
+
+REDIS = os.environ.get("REDIS_SERVER", "redis-server")
+needs_redis = pytest.mark.skipif(not shutil.which(REDIS), reason=f"{REDIS} is not installed")
+
+# What is asked last: an open transaction is over then, and behind its answer nothing follows.
+END = b"*1\r\n$7\r\nDISCARD\r\n*2\r\n$4\r\nECHO\r\n$15\r\nthat was it all\r\n"
+ENDED = b"$15\r\nthat was it all\r\n"
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def is_up(process, port):
+    """Waits until somebody answers: bounded by the process's life, not by a clock."""
+    while True:
+        assert process.poll() is None, "the server ended at once"
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.01)
+
+
+class Redis:
+    """redis-server, without files and with one database."""
+
+    def __init__(self, folder, *flags):
+        self.port = free_port()
+        command = [REDIS, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        command += ["--databases", "1", "--dir", str(folder), "--loglevel", "warning", *flags]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        is_up(self.process, self.port)
+
+    def end(self):
+        self.process.terminate()
+        return self.process.wait()
+
+
+def request(*words):
+    """A request as clients send it."""
+    words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+
+def line(text):
+    """A request of words with one space between two of them."""
+    return request(*text.split(" "))
+
+
+def converse(port, text, piece=1 << 16):
+    """All that is answered to a text, up to the end of the connection or of the text."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.settimeout(120)
+        said = text + END
+        answers = b""
+        try:
+            for start in range(0, len(said), piece):
+                connection.sendall(said[start : start + piece])
+        except OSError:
+            pass  # The server closed first: its answers tell.
+        try:
+            while not answers.endswith(ENDED):
+                more = connection.recv(1 << 16)
+                if not more:
+                    break
+                answers += more
+        except ConnectionResetError:
+            pass
+    return answers.removesuffix(ENDED)
+
+
+def answers_to(server, requests):
+    """The answers of an empty server."""
+    converse(server.port, line("FLUSHALL"))
+    return converse(server.port, b"".join(requests))
+
+
+def differ(pair, requests):
+    redis, ours = (answers_to(server, requests) for server in pair)
+    return redis != ours
+
+
+def least(pair, requests):
+    """Requests that cannot be spared to see the difference."""
+    size = len(requests)
+    while size := size // 2:
+        start = 0
+        while start < len(requests):
+            fewer = requests[:start] + requests[start + size :]
+            if differ(pair, fewer):
+                requests = fewer
+            else:
+                start += size
+    return requests
+
+
+def judge(pair, requests):
+    # Twice: a second may have begun in between.
+    if differ(pair, requests) and differ(pair, requests):
+        requests = least(pair, requests)
+        redis, ours = (answers_to(server, requests) for server in pair)
+        assert ours == redis, requests

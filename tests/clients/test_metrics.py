@@ -1,0 +1,112 @@
+"""Metrics: as Prometheus reads them, beside what `stats` says."""
+
+import contextlib
+import http.client
+import re
+import socket
+import time
+
+import pytest
+from judge import converse
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as prometheus
+
+OPENMETRICS = "application/openmetrics-text; version=1.0.0,text/plain;q=0.5"
+
+
+@pytest.fixture
+def scraped(start, tmp_path):
+    server = start("--metrics", "127.0.0.1:0", "--log", str(tmp_path / "log"), "-v")
+    address = None
+    while not address:
+        address = re.search(r"metrics at http://127.0.0.1:(\d+)/metrics", (tmp_path / "log").read_text())
+    return server, ("127.0.0.1", int(address[1]))
+
+
+def get(address, path, accept="*/*", method="GET"):
+    connection = http.client.HTTPConnection(*address, timeout=60)
+    connection.request(method, path, headers={"Accept": accept})
+    answer = connection.getresponse()
+    return answer.status, answer.getheader("content-type"), answer.read().decode()
+
+
+def samples(families):
+    return {(one.name, *sorted(one.labels.items())): one.value for family in families for one in family.samples}
+
+
+def test_both_formats_say_what_stats_says(scraped):
+    server, address = scraped
+    converse(server.address, b"set a 0 0 1\r\nx\r\nget a\r\nget b\r\ndelete b\r\nincr a 1\r\n")
+    status, kind, text = get(address, "/metrics")
+    assert status == 200 and kind.startswith("text/plain; version=0.0.4")
+    plain = samples(prometheus(text))
+    status, kind, text = get(address, "/metrics", OPENMETRICS)
+    assert status == 200 and kind.startswith("application/openmetrics-text")
+    families = list(openmetrics(text))
+    found = samples(families)
+    steady = {key for key in plain if "cpu" not in key[0] and "resident" not in key[0]}
+    assert steady <= set(found) and all(plain[key] == found[key] for key in steady)
+    stats = dict(line.split()[1:] for line in converse(server.address, b"stats\r\n").decode().splitlines()[:-1])
+    hit = ("nuthatch_commands_total", ("command", "get"), ("result", "hit"))
+    assert found[hit] == int(stats["get_hits"]) == 1
+    assert found[("nuthatch_items",)] == int(stats["curr_items"]) == 1
+    assert found[("nuthatch_memory_limit_bytes",)] == 64 << 20
+    count = ("nuthatch_request_duration_seconds_count", ("command", "get"))
+    assert found[count] == 2
+    assert all(family.documentation for family in families)
+
+
+def test_what_is_no_scrape(scraped):
+    _, address = scraped
+    assert get(address, "/healthz")[::2] == (200, "ok\n")
+    assert get(address, "/metrics", method="HEAD")[::2] == (200, "")
+    assert get(address, "/")[0] == 404
+    assert get(address, "/metrics", method="POST")[0] == 405
+    for odd in [b"get a\r\n\r\n", b"\0" * 100, b"GET /" + b"x" * 9000]:
+        with socket.create_connection(address) as connection:
+            connection.sendall(odd)
+            assert connection.recv(1000).startswith(b"HTTP/1.1 400")
+    # Those who say nothing keep nobody from scraping.
+    silent = [socket.create_connection(address) for _ in range(5)]
+    assert get(address, "/metrics")[0] == 200
+    assert len(silent) == 5
+
+
+def test_an_address_that_is_taken_is_told(scraped):
+    import subprocess
+
+    import conftest
+
+    _, address = scraped
+    command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "--metrics", f"127.0.0.1:{address[1]}"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1 and "--metrics: cannot listen" in ended.stderr
+
+
+def test_latencies(scraped):
+    server, _ = scraped
+    converse(server.address, b"set a 0 0 1\r\nx\r\n" * 50 + b"get a\r\n" * 100)
+    said = converse(server.address, b"stats latency\r\n").decode().splitlines()
+    found = dict(line.split()[1:] for line in said[:-1])
+    assert (found["get_count"], found["set_count"], found["other_count"]) == ("100", "50", "0")
+    assert 0 < float(found["get_p50_us"]) <= float(found["get_p999_us"])
+
+
+def test_clients_that_ask_slowly_do_not_keep_others_out(scraped):
+    """Each sends a byte now and then, and as many as are served at a time."""
+    _, address = scraped
+    slow = [socket.create_connection(address) for _ in range(8)]
+    served = False
+    # Ends when they have been given up: this many bytes are not a request.
+    for _ in range(100):
+        for client in slow:
+            with contextlib.suppress(OSError):
+                client.sendall(b"G")
+        time.sleep(0.2)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            served = get(address, "/healthz")[0] == 200
+        if served:
+            break
+    for client in slow:
+        client.close()
+    assert served

@@ -1,0 +1,265 @@
+"""Redis' own programs and the clients that programs use, against ours."""
+
+import os
+import pathlib
+import random
+import shutil
+import socket
+import subprocess
+import time
+
+import pytest
+import redis
+from conftest import Server
+from redis_judge import is_up, line, request
+from redis._parsers import _RESP2Parser, _RESP3Parser
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+needs_tools = pytest.mark.skipif(not shutil.which("redis-cli"), reason="redis-tools are not installed")
+
+
+class Ours(Server):
+    def __init__(self, folder, *flags):
+        # Below those that the system picks from, so that nobody else is given it meanwhile.
+        self.redis_port = random.randrange(20_000, 30_000)
+        super().__init__(folder, "-m", "64", "-t", "2", "--redis-port", str(self.redis_port), *flags)
+        is_up(self.process, self.redis_port)
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory):
+    running = Ours(tmp_path_factory.mktemp("ours"), "-B", "any")
+    yield running
+    assert running.end() == 0
+
+
+@pytest.fixture
+def start(tmp_path):
+    running = []
+
+    def start_with(*flags):
+        running.append(Ours(tmp_path, *flags))
+        return running[-1]
+
+    yield start_with
+    for one in running:
+        one.end()
+
+
+# The parser in C, which is taken where it is installed, and those in Python.
+PARSERS = {"hiredis-2": (2, None), "hiredis-3": (3, None), "python-2": (2, _RESP2Parser), "python-3": (3, _RESP3Parser)}
+
+
+@pytest.fixture(params=PARSERS)
+def client(ours, request):
+    protocol, parser = PARSERS[request.param]
+    chosen = {"parser_class": parser} if parser else {}
+    pool = redis.ConnectionPool(port=ours.redis_port, protocol=protocol, **chosen)
+    with redis.Redis(connection_pool=pool) as client:
+        client.flushall()
+        yield client
+    pool.disconnect()
+
+
+def ask(port, text, end):
+    """What is answered to a text, up to this end."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.settimeout(60)
+        connection.sendall(text)
+        answers = b""
+        while not answers.endswith(end):
+            more = connection.recv(1 << 16)
+            assert more, answers
+            answers += more
+    return answers
+
+
+def test_redis_py(client):
+    assert client.set("k", "v", ex=100) and client.get("k") == b"v"
+    assert 98 <= client.ttl("k") <= 100
+    assert client.get("none") is None
+    assert client.mset({"a": 1, "b": 2}) and client.mget("a", "none", "b") == [b"1", None, b"2"]
+    assert client.incr("a", 5) == 6 and client.decr("a", 10) == -4
+    assert client.incrbyfloat("f", 1.25) == 1.25
+    assert client.set("k", "w", nx=True) is None and client.set("k", "w", get=True) == b"v"
+    assert client.delete("a", "b", "none") == 2
+    assert sorted(client.scan_iter(match="?", count=100)) == [b"f", b"k"]
+    assert client.type("k") in ("string", b"string")
+    assert client.client_setname("me") and client.client_getname() in ("me", b"me")
+    assert client.info("server")["server_name"] == "nuthatch"
+    assert client.config_get("maxmemory")["maxmemory"] == str(64 << 20)
+    with pytest.raises(redis.ResponseError, match="cache of plain values"):
+        client.lpush("list", 1)
+
+
+def test_pipelines_and_transactions(client):
+    with client.pipeline(transaction=False) as pipeline:
+        for number in range(1000):
+            pipeline.set(f"key:{number}", number)
+        for number in range(1000):
+            pipeline.get(f"key:{number}")
+        answers = pipeline.execute()
+    assert answers == [True] * 1000 + [str(number).encode() for number in range(1000)]
+    with client.pipeline() as pipeline:
+        pipeline.watch("key:1")
+        client.set("key:1", "other")
+        pipeline.multi()
+        pipeline.set("key:1", "mine")
+        with pytest.raises(redis.WatchError):
+            pipeline.execute()
+    assert client.get("key:1") == b"other"
+    with client.pipeline() as pipeline:
+        assert pipeline.incr("n").get("n").execute() == [1, b"1"]
+
+
+def test_values_of_all_lengths(client):
+    for size in [0, 1, 8191, 8192, 16384, 16385, 100_000, 1_000_000]:
+        value = random.Random(size).randbytes(size)
+        assert client.set("k", value) and client.get("k") == value and client.strlen("k") == size
+    with pytest.raises(redis.ResponseError, match="larger than"):
+        client.set("k", b"x" * (2 << 20))
+    assert client.strlen("k") == 1_000_000
+
+
+def test_keys_are_lost_when_their_time_is_over(client):
+    client.set("k", "v", px=300)
+    client.set("long", "v", ex=100)
+    assert client.get("k") == b"v" and 0 < client.pttl("k") <= 375
+    client.set("kept", "v", px=300)
+    assert client.persist("kept")
+    while client.get("k") is not None:
+        time.sleep(0.02)
+    assert client.ttl("k") == -2 and client.exists("long", "kept") == 2
+
+
+def test_every_key_is_scanned(client):
+    names = {f"key:{number}".encode() for number in range(5000)}
+    client.mset({name: 1 for name in names})
+    assert set(client.scan_iter(count=100)) == names
+    assert set(client.keys("*")) == names
+    assert set(client.keys("key:12?")) == {f"key:12{digit}".encode() for digit in range(10)}
+    assert client.randomkey() in names
+
+
+def test_limits_are_told(client):
+    with pytest.raises(redis.ResponseError, match="key is longer than 250 bytes"):
+        client.get("k" * 251)
+    with pytest.raises(redis.ResponseError, match="key is empty"):
+        client.set("", 1)
+    assert client.set("k" * 250, 1)
+    # In a list of many, such a key is one that is not there.
+    assert client.mget("k" * 250, "k" * 251, "") == [b"1", None, None]
+
+
+def test_counters_of_many_clients_add_up(ours, client):
+    others = [redis.Redis(port=ours.redis_port) for _ in range(4)]
+    for _ in range(50):
+        for other in others:
+            with other.pipeline(transaction=False) as pipeline:
+                for _ in range(10):
+                    pipeline.incr("n")
+                pipeline.execute()
+    assert client.get("n") == b"2000"
+
+
+def test_both_protocols_have_the_same_items(ours, client):
+    client.set("shared", "nut")
+    said = ask(ours.port, b"get shared\r\nset other 5 0 5\r\nacorn\r\n", b"STORED\r\n")
+    assert said == b"VALUE shared 0 3\r\nnut\r\nEND\r\nSTORED\r\n"
+    assert client.get("other") == b"acorn"
+
+
+def test_the_first_byte_tells_the_protocol(ours):
+    assert ask(ours.port, line("PING"), b"\r\n") == b"+PONG\r\n"
+    assert ask(ours.port, b"mn\r\n", b"\r\n") == b"MN\r\n"
+    assert ask(ours.port, b"\x80\x0a" + bytes(22), bytes(8))[:2] == b"\x81\x0a"
+
+
+def test_a_password_comes_first(start, tmp_path):
+    users = tmp_path / "users"
+    users.write_text("default:secret\nann:other\n")
+    users.chmod(0o600)
+    ours = start("-Y", str(users), "-B", "any")
+    for port in (ours.redis_port, ours.port):
+        said = ask(port, line("SET k v") + line("MGET a b") + line("HELLO 3") + request("SET", "k", "v" * 5000) + line("QUIT"), b"+OK\r\n")
+        assert said.count(b"-NOAUTH") == 4, said
+        for login in ({"password": "secret"}, {"username": "ann", "password": "other"}):
+            with redis.Redis(port=port, **login) as client:
+                assert client.set("k", "v") and client.get("k") == b"v"
+        for login in ({"password": "wrong"}, {"username": "ann", "password": "secret"}):
+            with redis.Redis(port=port, retry=Retry(NoBackoff(), 0), **login) as client:
+                with pytest.raises(redis.AuthenticationError):
+                    client.get("k")
+    said = ask(ours.redis_port, line("AUTH wrong") * 8, b"-WRONGPASS invalid username-password pair or user is disabled.\r\n" * 8)
+    assert said.count(b"WRONGPASS") == 8
+
+
+def test_what_is_forbidden(start):
+    ours = start("-F", "-X")
+    with redis.Redis(port=ours.redis_port) as client:
+        client.set("k", "v")
+        for forbidden in (client.flushall, client.keys, client.randomkey, client.scan):
+            with pytest.raises(redis.ResponseError):
+                forbidden()
+        assert client.get("k") == b"v"
+
+
+@needs_tools
+def test_redis_cli(ours):
+    def cli(*words):
+        said = subprocess.run(["redis-cli", "-p", str(ours.redis_port), *words], capture_output=True, check=True, timeout=60)
+        return said.stdout.decode()
+
+    assert cli("SET", "k", "v") == "OK\n" and cli("-3", "GET", "k") == "v\n"
+    assert cli("--scan", "--pattern", "k") == "k\n"
+    assert "redis_version" in cli("INFO")
+    assert cli("COMMAND", "COUNT").strip().isdigit()
+
+
+@needs_tools
+@pytest.mark.parametrize("pipeline", [1, 16])
+def test_redis_benchmark(ours, pipeline):
+    command = ["redis-benchmark", "-p", str(ours.redis_port), "-q", "-n", "2000", "-c", "10", "-P", str(pipeline), "-r", "100"]
+    said = subprocess.run([*command, "-t", "ping,set,get,incr,mset"], capture_output=True, check=True, timeout=300)
+    text = said.stdout.decode()
+    for name in ("PING_INLINE", "PING_MBULK", "SET", "GET", "INCR", "MSET"):
+        assert f"{name}" in text, text
+    assert "rror" not in text + said.stderr.decode()
+
+
+NODE = pathlib.Path(__file__).resolve().parents[2] / ".venv/node/node_modules"
+
+
+@pytest.mark.skipif(not (shutil.which("node") and (NODE / "ioredis").exists()), reason="ioredis is not installed")
+def test_ioredis(ours):
+    script = pathlib.Path(__file__).with_name("ioredis.js")
+    environment = {**os.environ, "NODE_PATH": str(NODE)}
+    subprocess.run(["node", str(script), str(ours.redis_port)], env=environment, check=True, timeout=120)
+
+
+BACKENDS = ["django.core.cache.backends.redis.RedisCache", "django_redis.cache.RedisCache"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_djangos_cache(ours, backend):
+    from django.conf import settings
+    from django.core.cache import CacheHandler
+
+    if not settings.configured:
+        settings.configure()
+    caches = CacheHandler({"default": {"BACKEND": backend, "LOCATION": f"redis://127.0.0.1:{ours.redis_port}/0"}})
+    cache = caches["default"]
+    cache.clear()
+    cache.set("k", {"a": [1, 2]}, 100)
+    assert cache.get("k") == {"a": [1, 2]} and cache.get("none", "other") == "other"
+    assert cache.add("k", 1) is False and cache.add("new", 1) is True
+    assert cache.incr("new", 4) == 5 and cache.decr("new", 10) == -5
+    cache.set_many({"a": 1, "b": "two"}, 100)
+    assert cache.get_many(["a", "b", "c"]) == {"a": 1, "b": "two"}
+    assert cache.touch("a", 200) and not cache.touch("none")
+    assert cache.has_key("a") and cache.delete("a") and not cache.delete("a")
+    cache.delete_many(["b", "new"])
+    assert cache.get_or_set("made", lambda: 7) == 7
+    cache.clear()
+    assert cache.get("k") is None

@@ -1,0 +1,205 @@
+"""Items that outlive the process: a restart, copies, and files that are not what they should be."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import conftest
+import pytest
+from judge import converse
+
+ITEMS = {f"key{n}": b"v" * (n * 37 % 20_000) for n in range(500)}
+
+
+def fill(server):
+    text = b"".join(b"set %b %d 1000 %d noreply\r\n%b\r\n" % (key.encode(), number, len(value), value)
+                    for number, (key, value) in enumerate(ITEMS.items()))
+    assert converse(server.address, text + b"mn\r\n") == b"MN\r\n"
+
+
+def held(server):
+    text = b"".join(b"mg %b v f c t\r\n" % key.encode() for key in ITEMS)
+    return converse(server.address, text)
+
+
+def count(server):
+    stats = converse(server.address, b"stats\r\n").decode().splitlines()
+    return int(next(line.split()[2] for line in stats if line.startswith("STAT curr_items ")))
+
+
+def with_seconds_rounded(answer):
+    """Some of their life goes by."""
+    words = answer.split(b" ")
+    return [word[:3] if word.startswith(b"t9") else word for word in words]
+
+
+@pytest.mark.parametrize("stop", [signal.SIGUSR1, signal.SIGTERM])
+def test_a_restart_keeps_items_with_flags_cas_and_life(start, tmp_path, stop):
+    path = tmp_path / "items"
+    first = start("-e", str(path), "-m", "64")
+    fill(first)
+    before = held(first)
+    first.process.send_signal(stop)
+    assert first.process.wait() == 0 and path.stat().st_size > 1_000_000
+    second = start("-e", str(path), "-m", "64")
+    after = held(second)
+    shown = [line for line in after.splitlines() if line.startswith(b"VA")]
+    assert len(shown) == len(ITEMS) and shown[1].startswith(b"VA 37 f1 c")
+    assert [w for w in with_seconds_rounded(before) if w[:1] in b"cf"] == [w for w in with_seconds_rounded(after) if w[:1] in b"cf"]
+    # It was used up: who is killed now leaves nothing behind.
+    assert not path.exists()
+    second.process.kill()
+    second.process.wait()
+    assert count(start("-e", str(path))) == 0
+
+
+def test_a_file_that_is_damaged_is_put_aside(start, tmp_path):
+    path = tmp_path / "items"
+    first = start("-e", str(path))
+    fill(first)
+    assert first.end() == 0
+    whole = path.read_bytes()
+    for bad in [whole[:-1], whole[:100], b"", b"no such file", whole[:5000] + b"\0" + whole[5001:]]:
+        path.write_bytes(bad)
+        log = tmp_path / "log"
+        server = start("-e", str(path), "--log", str(log))
+        assert count(server) == 0
+        assert "started empty" in log.read_text() and (tmp_path / "items.refused").read_bytes() == bad
+        server.process.kill()
+        server.process.wait()
+        log.unlink()
+
+
+def test_a_cas_of_before_the_restart_is_not_given_out_again(start, tmp_path):
+    path = tmp_path / "items"
+    first = start("-e", str(path))
+    converse(first.address, b"set a 0 0 1\r\nx\r\n" * 20)
+    # Chosen by a client: it must not use up the numbers.
+    assert converse(first.address, b"ms high 1 E18446744073709551615\r\nx\r\n") == b"HD\r\n"
+    assert first.end() == 0
+    second = start("-e", str(path))
+    assert converse(second.address, b"gets a\r\n") == b"VALUE a 0 1 20\r\nx\r\nEND\r\n"
+    seen = set()
+    for _ in range(40):
+        seen.add(converse(second.address, b"ms a 1 c\r\ny\r\n"))
+    assert len(seen) == 40 and b"HD c20\r\n" not in seen
+
+
+def refused(*flags):
+    command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", *flags]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode != 0
+    return ended.stderr
+
+
+def test_a_start_that_fails_leaves_the_items_for_the_next(start, tmp_path):
+    path = tmp_path / "items"
+    first = start("-e", str(path))
+    fill(first)
+    assert first.end() == 0
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert "--metrics" in refused("-e", str(path), "--metrics", f"127.0.0.1:{taken.getsockname()[1]}")
+    environment = {**os.environ, "MEMCACHED_PORT_FILENAME": str(tmp_path / "none" / "ports")}
+    command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "-e", str(path)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1 and "ports" in ended.stderr
+    assert count(start("-e", str(path))) == len(ITEMS)
+
+
+def test_a_folder_is_not_put_aside(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert "not a file" in refused("-e", str(folder))
+    assert folder.is_dir()
+
+
+def test_a_copy_is_not_taken_for_what_a_stop_left(tmp_path):
+    path = str(tmp_path / "items")
+    assert "--save" in refused("-e", path, "--save", path)
+    assert "--load" in refused("-e", path, "--load", path)
+
+
+def test_one_server_a_file(start, tmp_path):
+    path = tmp_path / "items"
+    start("-e", str(path))
+    command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "-e", str(path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1 and "another server uses this file" in ended.stderr
+
+
+def test_copies_now_and_then(start, tmp_path):
+    path = tmp_path / "copy"
+    first = start("--save", str(path), "--save-every", "1")
+    fill(first)
+    # One that comes now may have begun before the items came; the next one has not.
+    for _ in range(2):
+        before = path.stat().st_mtime_ns if path.exists() else 0
+        while not path.exists() or path.stat().st_mtime_ns == before:
+            time.sleep(0.05)
+    first.process.kill()
+    first.process.wait()
+    seen = path.stat()
+    second = start("--load", str(path))
+    assert count(second) == len(ITEMS) and path.stat().st_mtime == seen.st_mtime
+    for flags, words in [(("--load", str(tmp_path / "none")), "--load"), (("--save-every", "0"), "--save-every")]:
+        command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", *flags]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert ended.returncode != 0 and words in ended.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small file system is root's to mount")
+def test_a_full_disk_is_told_and_leaves_nothing(start, tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(small)], check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        server = start("-e", str(small / "items"))
+        fill(server)
+        server.process.terminate()
+        assert server.process.wait() == 1
+        assert [entry.name for entry in small.iterdir()] == ["items.lock"]
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+ACTIVATE = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def test_no_client_is_refused_across_a_restart_under_a_socket_of_systemds(tmp_path):
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listening:
+        address = listening.getsockname()
+
+        def serve(number):
+            ready = tmp_path / f"ready{number}"
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+                told.bind(str(ready))
+                command = [sys.executable, "-c", ACTIVATE, str(listening.fileno()), conftest.NUTHATCH]
+                flags = ["--engine", conftest.ENGINE, "-e", str(tmp_path / "items")]
+                process = subprocess.Popen([*command, *flags], pass_fds=[listening.fileno()],
+                                           env={**os.environ, "NOTIFY_SOCKET": str(ready)})
+                assert told.recv(100).strip() == b"READY=1"
+            return process
+
+        first = serve(1)
+        assert converse(address, b"set a 5 0 1\r\nx\r\n") == b"STORED\r\n"
+        first.terminate()
+        assert first.wait() == 0
+        # Nobody serves now, and still nobody is refused.
+        waiting = [socket.create_connection(address) for _ in range(20)]
+        for client in waiting:
+            client.sendall(b"get a\r\n")
+        second = serve(2)
+        for client in waiting:
+            assert client.recv(100) == b"VALUE a 5 1\r\nx\r\nEND\r\n"
+            client.close()
+        second.terminate()
+        assert second.wait() == 0
