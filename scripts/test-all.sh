@@ -85,6 +85,7 @@ check lints scripts/check-lints.sh
 check docs scripts/check-docs.sh
 check rust scripts/test-rust.sh
 check install scripts/test-install.sh
+check packages scripts/test-packages.sh
 wait $beside
 trap - EXIT
 for name in loom fuzz dpdk clients c shmem cluster; do

@@ -1,0 +1,74 @@
+#!/bin/sh
+# A Debian package of the server: package-deb.sh [FOLDER], target/package if not said. Prints the file's name.
+#
+# It has the binary, its manual page and completions, systemd's units, a user of its own and settings that listen on
+# 127.0.0.1. PROFILE (release) says how the binary is built; checks say dev.
+set -eu
+cd "$(dirname "$0")/.."
+out=${1:-target/package}
+mkdir -p "$out"
+tree=$(mktemp -d)
+trap 'rm -r "$tree"' EXIT
+chmod 755 "$tree"
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
+architecture=$(dpkg --print-architecture)
+PREFIX=/usr DESTDIR="$tree" scripts/install.sh server >&2
+document=$tree/usr/share/doc/nuthatch
+install -D -m 644 dist/nuthatch.toml "$document/nuthatch.toml"
+install -D -m 644 LICENSE "$document/copyright"
+install -D -m 644 dist/debian/nuthatch.toml "$tree/etc/nuthatch/nuthatch.toml"
+for unit in nuthatch.service nuthatch.socket; do
+    install -D -m 644 dist/systemd/$unit "$tree/lib/systemd/system/$unit"
+done
+gzip -9n "$tree/usr/share/man/man1/nuthatch.1"
+mkdir "$tree/DEBIAN"
+# What the binary needs of the system.
+mkdir -p "$tree/debian"
+printf 'Source: nuthatch\n' >"$tree/debian/control"
+depends=$(cd "$tree" && dpkg-shlibdeps -O usr/bin/nuthatch 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+rm -r "$tree/debian"
+cat >"$tree/DEBIAN/control" <<END
+Package: nuthatch
+Version: $version
+Architecture: $architecture
+Maintainer: The Nuthatch team <nuthatch@localhost>
+Installed-Size: $(du -sk "$tree" | cut -f1)
+Depends: ${depends:-libc6}, adduser
+Section: database
+Priority: optional
+Description: in-memory cache that speaks memcached's protocols
+ A cache server for memcached's text, meta and binary clients, with passwords, TLS, metrics for Prometheus and items
+ that outlive a restart. More hits from the same memory than memcached on most traces: see its documentation.
+END
+echo /etc/nuthatch/nuthatch.toml >"$tree/DEBIAN/conffiles"
+cat >"$tree/DEBIAN/postinst" <<'END'
+#!/bin/sh
+set -e
+if [ "$1" = configure ]; then
+    adduser --system --group --quiet --home /var/lib/nuthatch --no-create-home nuthatch
+    install -d -o nuthatch -g nuthatch -m 700 /var/lib/nuthatch
+    if [ -d /run/systemd/system ]; then
+        systemctl daemon-reload
+        systemctl enable --quiet nuthatch.service
+        systemctl restart nuthatch.service
+    fi
+fi
+END
+cat >"$tree/DEBIAN/prerm" <<'END'
+#!/bin/sh
+set -e
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+    systemctl disable --quiet --now nuthatch.service nuthatch.socket
+fi
+END
+cat >"$tree/DEBIAN/postrm" <<'END'
+#!/bin/sh
+set -e
+if [ "$1" = purge ]; then
+    rm -rf /var/lib/nuthatch
+fi
+END
+chmod 755 "$tree/DEBIAN/postinst" "$tree/DEBIAN/prerm" "$tree/DEBIAN/postrm"
+package=$out/nuthatch_${version}_$architecture.deb
+dpkg-deb --root-owner-group --build "$tree" "$package" >&2
+echo "$package"

@@ -1,0 +1,105 @@
+#!/bin/sh
+# The packages, built and used: the Debian package is installed and its server asked, as far as this machine lets one
+# install; the image's files are all that its server needs; the tarball's binary runs from where it was unpacked.
+set -eu
+cd "$(dirname "$0")/.."
+export PROFILE=dev
+out=target/package-test
+rm -rf "$out"
+mkdir -p "$out"
+server=
+folder=
+trap '[ -z "$server" ] || kill "$server"; rm -rf "$folder"' EXIT
+passed=0 skipped=0
+# Where a server of another user may write, too.
+folder=$(mktemp -d)
+chmod 777 "$folder"
+ports=$folder/ports
+
+# say PORT TEXT: all that the server answers, its line ends as spaces.
+say() {
+    python3 -c 'import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as server:
+    server.sendall(sys.argv[2].replace("|", "\r\n").encode())
+    print(" ".join(server.makefile().read().split()))' "$1" "$2"
+}
+
+# asks COMMAND...: starts a server and asks it over its port.
+asks() {
+    rm -f "$ports"
+    MEMCACHED_PORT_FILENAME=$ports "$@" -l 127.0.0.1 -p -1 2>"$out/said" &
+    server=$!
+    until [ -s "$ports" ]; do
+        kill -0 $server || { cat "$out/said"; exit 1; }
+        sleep 0.1
+    done
+    port=$(sed -n 's/^TCP INET: //p' "$ports")
+    said=$(say "$port" 'set a 0 0 1|x|get a|quit|')
+    [ "$said" = "STORED VALUE a 0 1 x END" ] || { echo "packages: $* said $said" >&2; exit 1; }
+    kill $server
+    wait $server
+    server=
+    passed=$((passed + 1))
+}
+
+tarball=$(scripts/package-tar.sh "$out")
+tar -C "$out" -xzf "$tarball"
+asks "$out"/nuthatch-*/bin/nuthatch
+
+image=$(scripts/package-oci.sh "$out")
+mkdir "$out/image" "$out/root"
+tar -C "$out/image" -xf "$image"
+python3 - "$out/image" "$out/root" <<'END'
+import hashlib, json, sys, tarfile
+image, root = sys.argv[1:]
+def blob(entry):
+    data = open(f"{image}/blobs/sha256/{entry['digest'][7:]}", "rb").read()
+    assert hashlib.sha256(data).hexdigest() == entry["digest"][7:] and len(data) == entry["size"]
+    return data
+(manifest,) = json.load(open(f"{image}/index.json"))["manifests"]
+manifest = json.loads(blob(manifest))
+config = json.loads(blob(manifest["config"]))
+assert config["config"]["User"] == "65532:65532"
+import gzip, io
+clear = gzip.decompress(blob(manifest["layers"][0]))
+assert config["rootfs"]["diff_ids"] == ["sha256:" + hashlib.sha256(clear).hexdigest()]
+tarfile.open(fileobj=io.BytesIO(clear)).extractall(root)
+END
+if [ "$(id -u)" = 0 ]; then
+    # Nothing but the image's files, and not root: its port file is a folder that it may write.
+    mkdir -m 777 "$out/root/ports"
+    MEMCACHED_PORT_FILENAME=/ports/at chroot --userspec=65532:65532 "$out/root" /usr/bin/nuthatch -l 127.0.0.1 -p -1 2>"$out/said" &
+    server=$!
+    until [ -s "$out/root/ports/at" ]; do
+        kill -0 $server || { cat "$out/said"; exit 1; }
+        sleep 0.1
+    done
+    port=$(sed -n 's/^TCP INET: //p' "$out/root/ports/at")
+    say "$port" 'version|quit|' | grep -q '^VERSION '
+    kill $server
+    wait $server
+    server=
+    passed=$((passed + 1))
+else
+    skipped=$((skipped + 1))
+fi
+
+package=$(scripts/package-deb.sh "$out")
+dpkg-deb --info "$package" | grep '^ Package: nuthatch' >"$out/dpkg"
+dpkg-deb --contents "$package" | grep ' ./lib/systemd/system/nuthatch.service' >>"$out/dpkg"
+if [ "$(id -u)" = 0 ] && ! dpkg -s nuthatch >/dev/null 2>&1; then
+    # systemd's part is left out where there is no systemd.
+    dpkg --force-depends -i "$package" >"$out/dpkg" 2>&1 || { cat "$out/dpkg"; exit 1; }
+    asks setpriv --reuid nuthatch --regid nuthatch --clear-groups \
+        /usr/bin/nuthatch --config /etc/nuthatch/nuthatch.toml --log stderr
+    # Settings that somebody changed stay when it is removed, and go when it is purged.
+    [ -f /etc/nuthatch/nuthatch.toml ]
+    dpkg --purge nuthatch >>"$out/dpkg" 2>&1
+    [ ! -e /etc/nuthatch/nuthatch.toml ] && [ ! -e /usr/bin/nuthatch ] && [ ! -e /var/lib/nuthatch ]
+    passed=$((passed + 1))
+else
+    dpkg-deb --extract "$package" "$out/deb"
+    asks "$out/deb/usr/bin/nuthatch"
+    skipped=$((skipped + 1))
+fi
+echo "counts: $passed passed, 0 failed, $skipped skipped"
