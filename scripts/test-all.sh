@@ -30,8 +30,9 @@ count() {
 # Seconds after which a check hangs, on any machine: it is ended, so that its log tells what it was at.
 hangs=3600
 
-# run NAME COMMAND...: what it prints and how it ends stay in the logs, and how long it took.
-run() {
+# run NAME COMMAND...: what it prints and how it ends stay in the logs, how long it took, and the processors' time. A
+# shell of its own, so that this is the command's alone.
+run() (
     name=$1
     shift
     started=$(date +%s)
@@ -44,7 +45,8 @@ run() {
     [ $status != 124 ] || echo "$name: has not ended after $hangs s"
     echo $status >$logs/$name.status
     echo $(($(date +%s) - started)) >$logs/$name.seconds
-}
+    times | awk 'NR == 2 { gsub(/[ms]/, " "); printf "%d\n", $1 * 60 + $2 + $3 * 60 + $4 }' >$logs/$name.processor
+)
 
 # tally NAME: adds what a check that has run counted. One without result lines of its own counts as one.
 tally() {
@@ -56,7 +58,7 @@ tally() {
     if [ "$status" != 0 ] && [ "$2" = 0 ]; then
         set -- "$1" 1 "$3"
     fi
-    echo "==> $name: $1 passed, $2 failed, $3 skipped, $(cat $logs/$name.seconds) s"
+    echo "==> $name: $1 passed, $2 failed, $3 skipped, $(cat $logs/$name.seconds) s ($(cat $logs/$name.processor) s of processors)"
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
