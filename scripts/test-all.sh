@@ -45,7 +45,9 @@ run() (
     [ $status != 124 ] || echo "$name: has not ended after $hangs s"
     echo $status >$logs/$name.status
     echo $(($(date +%s) - started)) >$logs/$name.seconds
-    times | awk 'NR == 2 { gsub(/[ms]/, " "); printf "%d\n", $1 * 60 + $2 + $3 * 60 + $4 }' >$logs/$name.processor
+    # In a pipe it would be the times of the pipe's shell.
+    times >$logs/$name.times
+    awk 'NR == 2 { gsub(/[ms]/, " "); printf "%d\n", $1 * 60 + $2 + $3 * 60 + $4 }' $logs/$name.times >$logs/$name.processor
 )
 
 # tally NAME: adds what a check that has run counted. One without result lines of its own counts as one.

@@ -134,7 +134,8 @@ ODD = [
     request("f" * 200, "a"),
     request("foo", *["arg"] * 100),
     request("CLIENT", b"a\r\nb"),
-    request(b"get\0", "a"),
+    # Not "get\0": redis-server compares names up to a zero byte, so that one is GET where the two meet in a bucket.
+    request(b"\0get", "a"),
     request(b"", "a"),
     request("SET", "k", b"\0\r\n\xff" * 100) + line("GET k"),
 ]

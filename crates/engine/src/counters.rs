@@ -38,7 +38,7 @@ impl Counter {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts from zero again, whoever asks for it. One that comes while the writer adds is lost.
+    /// Counts from zero again. Any thread may ask for it. One that comes while the writer adds is lost.
     pub fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }

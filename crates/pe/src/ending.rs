@@ -1,4 +1,4 @@
-//! How a job ends: whoever wants it tells every PE, and none goes before all are ready.
+//! How a job ends: a PE that wants it tells every PE, and none goes before all are ready.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -55,7 +55,7 @@ pub fn run<F: Fabric>(
             Ok(())
         }
     };
-    // For those who have not heard of it: whoever comes here, by whatever way, brings the end.
+    // For those who have not heard of it: every way to here brings the end.
     ending.request();
     fabric.barrier();
     drop(serving);

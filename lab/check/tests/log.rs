@@ -156,7 +156,7 @@ fn random_operations_on_short_values() {
     never_a_wrong_value(2, 300, 60_000, 200_000);
 }
 
-/// Whoever only writes finds room, whatever he writes.
+/// A client that only writes finds room, whatever it writes.
 #[test]
 fn an_adversary_who_only_writes_is_never_refused() {
     type Adversary = fn(usize, &mut SmallRng) -> (usize, usize);

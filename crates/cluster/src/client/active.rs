@@ -301,7 +301,7 @@ impl<F: Fabric> Client<F> {
         let put = self.fabric.put(server, to, &content);
         self.block = content;
         put?;
-        // The message is sent behind a fence, so whoever reads it finds the bytes.
+        // The message is sent behind a fence, so its reader finds the bytes.
         let ask = Ask::Commit(*key, *store, store.value.len(), pointer);
         let words = self.exchange(server, &Asked { now, ask })?;
         let request = Request {

@@ -224,7 +224,7 @@ mod tests {
         }
         directory.learn(hash(8), hint(8), 20, 1, true);
         assert!(directory.find(hash(0)).is_none());
-        // Number 1 is oldest, but whoever is below the bar is as good.
+        // Number 1 is oldest, but an entry below the bar is as good.
         directory.learn(hash(9), hint(9), 20, 16, true);
         assert!(directory.find(hash(1)).is_none());
         // Of two of one epoch the one that was used less.

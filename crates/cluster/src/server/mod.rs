@@ -503,7 +503,7 @@ mod tests {
         network.stop(1);
         get(&mut server, b"key");
         assert_eq!(server.shard.counts.recovered, 1);
-        // All of its class, and more: whoever may have the block has it now.
+        // All of its class, and more: all clients that may have the block have it now.
         for number in 0..5000_u32 {
             set(&mut server, &number.to_le_bytes());
         }

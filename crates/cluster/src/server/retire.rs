@@ -2,7 +2,7 @@
 //!
 //! Clients may hold pointers into a page for as long as they like, and lock by a compare-swap what the pointer says is
 //! a tail. In a page of another class a word of somebody's value may lie there. So before a page leaves its class
-//! every client is told, and whoever is in the middle of direct operations is waited for:
+//! every client is told, and clients in the middle of direct operations are waited for:
 //!
 //! 1. The page's pairs move or go, so that the table leads nobody there.
 //! 2. The page's count of changes is put to each client. A client compares it with that of its pointer once its busy

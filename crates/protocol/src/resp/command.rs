@@ -304,9 +304,9 @@ pub enum Moment {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Which {
     /// Those that never expire (NX).
-    pub mortal_not: bool,
+    pub lasting: bool,
     /// Those that do (XX).
-    pub mortal: bool,
+    pub expiring: bool,
     /// Those that would live longer (GT).
     pub later: bool,
     /// Those that would live less long (LT).
@@ -316,7 +316,7 @@ pub struct Which {
 impl Which {
     /// True if an item whose expiry is `old`, none if it never expires, gets the expiry `new`.
     pub fn changes(self, old: Option<u64>, new: u64) -> bool {
-        if old.is_some() && self.mortal_not || old.is_none() && self.mortal {
+        if old.is_some() && self.lasting || old.is_none() && self.expiring {
             return false;
         }
         // Never is later than any moment.
@@ -454,8 +454,8 @@ mod tests {
     #[test]
     fn expiry_options_decide_by_the_expiry_that_is_there() {
         let which = |text: &str| Which {
-            mortal_not: text.contains('N'),
-            mortal: text.contains('X'),
+            lasting: text.contains('N'),
+            expiring: text.contains('X'),
             later: text.contains('G'),
             earlier: text.contains('L'),
         };

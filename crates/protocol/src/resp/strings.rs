@@ -323,8 +323,8 @@ fn which<'a>(arguments: &mut Arguments<'a>) -> Result<Which, Stop<'a>> {
         let word = arguments.next()?;
         let mut room = [0; NAME_LEN_MAX];
         match small(word, &mut room) {
-            b"nx" => which.mortal_not = true,
-            b"xx" => which.mortal = true,
+            b"nx" => which.lasting = true,
+            b"xx" => which.expiring = true,
             b"gt" => which.later = true,
             b"lt" => which.earlier = true,
             _ => {
@@ -335,7 +335,7 @@ fn which<'a>(arguments: &mut Arguments<'a>) -> Result<Which, Stop<'a>> {
     if let Some(word) = unsupported {
         return Err(Error::Option(word).into());
     }
-    if which.mortal_not && (which.mortal || which.later || which.earlier) {
+    if which.lasting && (which.expiring || which.later || which.earlier) {
         return Err(Error::EXPIRE_NX.into());
     }
     if which.later && which.earlier {
@@ -463,7 +463,7 @@ mod tests {
             panic!();
         };
         assert_eq!(moment, Moment::At(-5));
-        assert!(which.mortal && which.later && !which.earlier && !which.mortal_not);
+        assert!(which.expiring && which.later && !which.earlier && !which.lasting);
         for (line, words) in [
             (
                 "EXPIRE k 1 NX GT",

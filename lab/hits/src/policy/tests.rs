@@ -47,14 +47,14 @@ pub(super) fn hits_of_sizes(policy: &str, capacity: u64, requests: &[(char, u32)
         .iter()
         .map(|&(key, charge)| (number(key), charge))
         .collect();
-    play(policy, capacity, 26, &requests, |_, _, _| {})
+    replay(policy, capacity, 26, &requests, |_, _, _| {})
         .into_iter()
         .map(|hit| if hit { 'H' } else { '.' })
         .collect()
 }
 
 /// Plays requests, looks after each, and returns which of them hit.
-fn play(
+fn replay(
     policy: &str,
     capacity: u64,
     keys: usize,
@@ -110,7 +110,7 @@ fn no_policy_is_ever_over_its_capacity() {
             let requests = random_requests(seed as u64, 60, 4000, charge_max);
             let mut held = vec![0; 60];
             let mut position = 0;
-            play(policy, capacity, 60, &requests, |state, key, hit| {
+            replay(policy, capacity, 60, &requests, |state, key, hit| {
                 let (_, charge) = requests[position];
                 position += 1;
                 if !hit {
@@ -133,7 +133,7 @@ fn no_policy_is_ever_over_its_capacity() {
 fn what_fits_stays() {
     for policy in ALL {
         let requests = random_requests(3, 50, 2000, 1);
-        let hits = play(policy, 60, 50, &requests, |_, _, _| {});
+        let hits = replay(policy, 60, 50, &requests, |_, _, _| {});
         let hits = hits.into_iter().filter(|&hit| hit).count();
         assert_eq!(hits, 1950, "{policy}");
     }
@@ -145,7 +145,7 @@ fn nothing_has_more_hits_than_the_optimum() {
         let requests = random_requests(seed, 100, 4000, 1);
         for capacity in [1, 5, 20, 70] {
             let count = |policy: &str| {
-                let hits = play(policy, capacity, 100, &requests, |_, _, _| {});
+                let hits = replay(policy, capacity, 100, &requests, |_, _, _| {});
                 hits.into_iter().filter(|&hit| hit).count()
             };
             let most = count("optimum");
@@ -319,7 +319,7 @@ fn beside(policy: &str, naive: impl Fn() -> Box<dyn Naive>) {
     for seed in 0..8 {
         for (capacity, charge_max) in [(1, 1), (3, 1), (20, 1), (60, 1), (100, 20), (300, 20)] {
             let requests = random_requests(seed, 100, 3000, charge_max);
-            let hits = play(policy, capacity, 100, &requests, |_, _, _| {});
+            let hits = replay(policy, capacity, 100, &requests, |_, _, _| {});
             let mut naive = naive();
             for (position, &(key, charge)) in requests.iter().enumerate() {
                 let hit = naive.request(key, charge, capacity);
