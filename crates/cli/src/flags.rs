@@ -106,6 +106,10 @@ pub struct Flags {
     #[arg(short = 'X', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub disable_dumping: Option<bool>,
 
+    /// Refuse watch
+    #[arg(short = 'W', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub disable_watch: Option<bool>,
+
     /// Say in stats that cas is off (items have one in any case)
     #[arg(short = 'C', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub disable_cas: Option<bool>,
@@ -266,6 +270,7 @@ impl Flags {
             disable_evictions: self.disable_evictions.or(file.disable_evictions),
             disable_flush_all: self.disable_flush_all.or(file.disable_flush_all),
             disable_dumping: self.disable_dumping.or(file.disable_dumping),
+            disable_watch: self.disable_watch.or(file.disable_watch),
             disable_cas: self.disable_cas.or(file.disable_cas),
             enable_shutdown: self.enable_shutdown.or(file.enable_shutdown),
             enable_largepages: self.enable_largepages.or(file.enable_largepages),
@@ -407,7 +412,7 @@ mod tests {
     fn short_long_and_file_say_the_same() {
         let short = typed(
             "-p 1 -U 0 -l a,b -l c:2 -s /s -a 0770 -m 1024 -c 5 -t 2 -b 7 -R 9 -I 2m -n 64 -f 1.5 \
-             -M -F -X -C -A -L -k -r -B auto -d -u nobody -P /p --verbose=2 --log /l -o modern,idle_timeout=3 \
+             -M -F -X -W -C -A -L -k -r -B auto -d -u nobody -P /p --verbose=2 --log /l -o modern,idle_timeout=3 \
              --cpserver d,e:3 --redis-port 6 --batch 500 --engine cphash --partitions 8 --server-threads 1-4 \
              --pin 2 --eviction random --memory-limit-max 2048",
         )
@@ -416,7 +421,7 @@ mod tests {
             "--port=1 --udp-port=0 --listen=a,b,c:2 --unix-socket=/s --unix-mask=770 \
              --memory-limit=1g --conn-limit=5 --threads=2 --listen-backlog=7 \
              --max-reqs-per-event=9 --max-item-size=2048k --slab-min-size=64 \
-             --slab-growth-factor=1.5 --disable-evictions --disable-flush-all --disable-dumping \
+             --slab-growth-factor=1.5 --disable-evictions --disable-flush-all --disable-dumping --disable-watch \
              --disable-cas --enable-shutdown --enable-largepages --lock-memory --coredumps \
              --protocol=auto --daemon \
              --user=nobody --pidfile=/p --verbose=2 --log=/l --extended=modern,idle_timeout=3 \
@@ -443,6 +448,7 @@ mod tests {
             disable-evictions = true
             disable-flush-all = true
             disable-dumping = true
+            disable-watch = true
             disable-cas = true
             enable-shutdown = true
             enable-largepages = true

@@ -10,9 +10,6 @@ pub struct Missing {
     napi_ids: Option<String>,
     #[arg(short = 'D', value_name = "CHAR", hide = true)]
     delimiter: Option<String>,
-    /// `watch` is refused in any case: this has nothing to do.
-    #[arg(short = 'W', long, hide = true)]
-    disable_watch: bool,
 }
 
 impl Missing {

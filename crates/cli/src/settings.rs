@@ -228,6 +228,7 @@ fn server(
         allow_shutdown: flags.enable_shutdown.unwrap_or_default(),
         allow_flush: !flags.disable_flush_all.unwrap_or_default(),
         allow_dump: !flags.disable_dumping.unwrap_or_default(),
+        allow_watch: !flags.disable_watch.unwrap_or_default(),
         cas: !flags.disable_cas.unwrap_or_default(),
         engine_settings: Vec::new(),
         version: default.version,

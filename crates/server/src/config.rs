@@ -53,6 +53,8 @@ pub struct Config {
     pub allow_flush: bool,
     /// `stats cachedump`, `stats detail`, `metadump` and `mgdump` work (not `-X`).
     pub allow_dump: bool,
+    /// `watch` works (not `-W`).
+    pub allow_watch: bool,
     /// What `stats settings` says of cas (not `-C`). Items have one in any case.
     pub cas: bool,
     /// What the engine was built from: lines that `stats settings` shows behind its own.
@@ -117,6 +119,7 @@ impl Default for Config {
             allow_shutdown: false,
             allow_flush: true,
             allow_dump: true,
+            allow_watch: true,
             cas: true,
             engine_settings: Vec::new(),
             version: VERSION.to_owned(),

@@ -30,7 +30,7 @@
 //! `slice` (one connection's part in it), `protocols` (a folder for each: what requests ask of the
 //! engine, and the words of answers), `stage`, `batch` and `answering` (the way there and back), `waiting` and
 //! `output` (what is kept of input and output), `account` (what buffers may hold), `conversation` (the log of
-//! requests), `live` (what can change while it runs).
+//! requests), `live` (what can change while it runs), `watch` (clients that are told what happens).
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -73,6 +73,7 @@ mod stats;
 mod stream;
 mod system;
 mod waiting;
+mod watch;
 mod worker;
 
 pub use config::{Config, Keeping, Listen, OnVerbosity, Place, Protocol, TlsSettings, Verify};

@@ -68,6 +68,7 @@ impl Server {
             accepting: AcceptorCounters::default(),
             registry: Registry::default(),
             prefixes: Prefixes::default(),
+            watch: Default::default(),
             verbosity: AtomicU32::new(config.verbosity),
             dumping: Arc::new(AtomicBool::new(false)),
             crawler_enabled: AtomicBool::new(true),

@@ -20,6 +20,7 @@ use crate::stats::counters::{AcceptorCounters, Totals, WorkerCounters};
 use crate::stats::latency::Latencies;
 use crate::stats::prefixes::Prefixes;
 use crate::stream::Stream;
+use crate::watch::Hub;
 
 /// One server: its engine, its settings, its counters.
 pub(crate) struct Shared {
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) accepting: AcceptorCounters,
     pub(crate) registry: Registry,
     pub(crate) prefixes: Prefixes,
+    /// Who is told what happens.
+    pub(crate) watch: Arc<Hub>,
     /// Set by the `verbosity` command.
     pub(crate) verbosity: AtomicU32,
     /// A metadump or mgdump is under way: there is never a second.
@@ -137,6 +140,8 @@ impl Shared {
 /// Where the acceptor leaves connections for one worker, and what the worker shows of itself.
 pub(crate) struct Inbox {
     arrivals: Mutex<Vec<Arrival>>,
+    /// Connections that have something to say by themselves.
+    calls: Mutex<Vec<usize>>,
     waker: Arc<Waker>,
     connections: AtomicUsize,
     pub(crate) counters: WorkerCounters,
@@ -156,6 +161,7 @@ impl Inbox {
     pub(crate) fn new(waker: Arc<Waker>) -> Self {
         Self {
             arrivals: Mutex::default(),
+            calls: Mutex::default(),
             waker,
             connections: AtomicUsize::new(0),
             counters: WorkerCounters::default(),
@@ -189,6 +195,18 @@ impl Inbox {
     /// Takes what was left. Only the worker calls this.
     pub(crate) fn take(&self) -> Vec<Arrival> {
         std::mem::take(&mut *self.arrivals.lock())
+    }
+
+    /// Has the worker give a connection a slice. It may be closed by then, and another may have its id: that one looks
+    /// in vain.
+    pub(crate) fn call(&self, connection: usize) {
+        self.calls.lock().push(connection);
+        self.wake();
+    }
+
+    /// Takes the calls.
+    pub(crate) fn calls(&self) -> Vec<usize> {
+        std::mem::take(&mut *self.calls.lock())
     }
 
     /// The worker closed a connection.

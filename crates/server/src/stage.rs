@@ -1,18 +1,23 @@
 //! What a protocol can reach while it takes requests from a slice's input, and how the slice goes on.
 
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
 use bumpalo::Bump;
 use nuthatch_engine::{
-    AnyHandle, Engine, Handle, Item, Key, KeyHasher, Op, Removal, Replies, Reply, Request, Time,
-    Value,
+    AnyHandle, AnyReservation, AnyValue, Engine, Handle, Inspect, Item, Key, KeyHasher, Op,
+    Removal, Replies, Reply, Request, Store, Time, Value,
 };
 use nuthatch_protocol::Limits;
 
 use crate::batch::{Batch, Ticket};
 use crate::protocols::Style;
-use crate::shared::Shared;
+use crate::shared::{Inbox, Shared};
 use crate::slice::Slice;
 use crate::stats::connections::Info;
 use crate::stats::counters::WorkerCounters;
+use crate::watch::line::Lines;
+use crate::watch::replies::Told;
 
 /// What a request can reach. `'a` is how long the inputs of the iteration live.
 pub(crate) struct Stage<'w, 'a> {
@@ -23,6 +28,10 @@ pub(crate) struct Stage<'w, 'a> {
     pub(crate) decoded: &'a Bump,
     pub(crate) hasher: &'w KeyHasher,
     pub(crate) counters: &'w WorkerCounters,
+    /// Of the running slice's connection, as logs name it.
+    pub(crate) socket: RawFd,
+    /// Its worker's.
+    pub(crate) inbox: &'w Arc<Inbox>,
     pub(crate) limits: Limits,
     pub(crate) now: Time,
     /// The slice that is running, and whose it is.
@@ -81,6 +90,64 @@ impl<'a> Stage<'_, 'a> {
             op: Op::Remove(Removal::default()),
         };
         self.handle.execute(self.now, &[request], &mut Unheard);
+    }
+
+    /// Has the engine carry out requests of the running slice at once. Watchers are told.
+    pub(crate) fn execute<R: Replies<AnyValue>>(
+        &mut self,
+        requests: &[Request<'_>],
+        replies: &mut R,
+    ) {
+        if self.shared.watch.wanted().is_empty() {
+            return self.handle.execute(self.now, requests, replies);
+        }
+        let socket = self.socket;
+        let engine = &self.shared.engine;
+        let mut told = Told {
+            inner: replies,
+            lines: Lines::new(&self.shared.watch),
+            requests,
+            socket: &|_| socket,
+            footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
+            now: self.now,
+            value_len: 0,
+        };
+        self.handle.execute(self.now, requests, &mut told);
+        self.shared.watch.tell(&told.lines);
+    }
+
+    /// Commits a reservation that was made for `key`. Watchers are told.
+    pub(crate) fn commit(
+        &mut self,
+        key: &[u8],
+        reservation: AnyReservation,
+        store: &Store<'_>,
+    ) -> Reply {
+        let reply = self.handle.commit(self.now, reservation, store);
+        if !self.shared.watch.wanted().is_empty() {
+            self.tell_commit(key, store, &reply);
+        }
+        reply
+    }
+
+    #[cold]
+    fn tell_commit(&self, key: &[u8], store: &Store<'_>, reply: &Reply) {
+        let engine = &self.shared.engine;
+        let request = Request {
+            key: self.key(key),
+            op: Op::Store(*store),
+        };
+        let mut told = Told {
+            inner: &mut Unheard,
+            lines: Lines::new(&self.shared.watch),
+            requests: &[request],
+            socket: &|_| self.socket,
+            footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
+            now: self.now,
+            value_len: 0,
+        };
+        told.note(0, reply);
+        self.shared.watch.tell(&told.lines);
     }
 }
 

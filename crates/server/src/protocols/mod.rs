@@ -65,6 +65,11 @@ impl Phase {
         }
     }
 
+    /// True if its client is told what happens: see [`watch`](crate::watch).
+    pub(crate) fn is_watching(&self) -> bool {
+        matches!(self, Self::Memcached(memcached::Phase::Watch(_)))
+    }
+
     /// True if its client has said who it is, or need not.
     pub(crate) fn is_admitted(&self) -> bool {
         match self {

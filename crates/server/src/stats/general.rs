@@ -118,6 +118,12 @@ fn engine_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("moves_to_cold", 0);
     report.line("moves_to_warm", 0);
     report.line("moves_within_lru", 0);
+    let watch = shared.watch.totals();
+    report.line("log_worker_dropped", 0);
+    report.line("log_worker_written", watch.written);
+    report.line("log_watcher_skipped", watch.skipped);
+    report.line("log_watcher_sent", watch.sent);
+    report.line("log_watchers", watch.watchers);
     without_meaning::general(report);
 
     // Names of our own, behind all that memcached has.

@@ -5,7 +5,7 @@
 use crate::stats::Report;
 
 /// Of `stats`.
-const GENERAL: [&str; 27] = [
+const GENERAL: [&str; 22] = [
     "response_obj_oom",
     "response_obj_count",
     "response_obj_bytes",
@@ -23,11 +23,6 @@ const GENERAL: [&str; 27] = [
     "lru_crawler_starts",
     "lru_maintainer_juggles",
     "malloc_fails",
-    "log_worker_dropped",
-    "log_worker_written",
-    "log_watcher_skipped",
-    "log_watcher_sent",
-    "log_watchers",
     "unexpected_napi_ids",
     "round_robin_fallback",
     "lrutail_reflocked",

@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::Worker;
 use crate::connection::Ending;
 use crate::system;
+use crate::watch::line::Reason;
 
 /// How long a client that was told everything may take to close.
 const LINGER: Duration = Duration::from_secs(5);
@@ -116,7 +117,11 @@ impl Worker {
         let now = self.now;
         let mut silent = Vec::new();
         for (id, connection) in &mut self.connections {
-            if connection.stream.is_unix() || now.since(connection.active) < limit {
+            // A watcher waits for others.
+            if connection.stream.is_unix()
+                || connection.phase.is_watching()
+                || now.since(connection.active) < limit
+            {
                 continue;
             }
             let untaken = system::untaken(connection.stream.as_fd()).unwrap_or(0);
@@ -129,7 +134,7 @@ impl Worker {
         }
         for id in silent {
             self.inbox.counters.idle_kicks.bump();
-            self.close(id);
+            self.close_for(id, Reason::IdleTimeout);
         }
     }
 

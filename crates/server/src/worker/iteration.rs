@@ -19,17 +19,18 @@
 
 use std::io::{ErrorKind, Read};
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Instant;
 
 use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
 use nuthatch_protocol::{Awaited, GET_LINE_MAX, LINE_MAX};
+use slab::Slab;
 
 use super::Worker;
 use crate::account::{AWAITED_MAX, Terms};
 use crate::answering::Answering;
 use crate::batch::Batch;
-use crate::connection::Ending;
+use crate::connection::{Connection, Ending};
 use crate::conversation;
 use crate::output::Output;
 use crate::shared::{Inbox, Shared};
@@ -37,6 +38,8 @@ use crate::slice::{self, Slice, Source, Stop};
 use crate::stage::{Stage, Unheard};
 use crate::stats::latency::Carried;
 use crate::waiting::{Joined, Waiting};
+use crate::watch::line::{Lines, Reason};
+use crate::watch::replies::Told;
 
 /// Bytes of the read buffer.
 pub(super) const BUFFER: usize = 512 << 10;
@@ -200,7 +203,7 @@ impl Worker {
                         self.inbox.counters.ssl_handshake_errors.bump();
                         tracing::debug!(%error, peer = %connection.info.peer(), "TLS");
                     }
-                    self.close(id);
+                    self.close_for(id, Reason::Error);
                     return None;
                 }
             }
@@ -286,6 +289,8 @@ impl Worker {
                     decoded,
                     hasher,
                     counters: &inbox.counters,
+                    socket: connection.stream.as_fd().as_raw_fd(),
+                    inbox,
                     limits: *limits,
                     now,
                     slice: index as u32,
@@ -301,7 +306,11 @@ impl Worker {
                 written += slice.output.copied() - before;
             }
             if !batch.is_empty() {
-                execute(shared, inbox, handle, slices, &batch, now);
+                let sockets = match shared.watch.wanted().is_empty() {
+                    true => Vec::new(),
+                    false => sockets(slices, connections),
+                };
+                execute(shared, inbox, handle, slices, &batch, now, &sockets);
                 carried.count(&batch.requests);
                 if logged {
                     conversation::executed(batch.requests.len(), slices.len());
@@ -404,7 +413,14 @@ impl Worker {
     }
 }
 
-/// Has the engine carry out a batch, and answers it.
+/// The socket of each slice.
+#[cold]
+fn sockets(slices: &[Slice], connections: &Slab<Connection>) -> Vec<RawFd> {
+    let socket = |slice: &Slice| connections[slice.id].stream.as_fd().as_raw_fd();
+    slices.iter().map(socket).collect()
+}
+
+/// Has the engine carry out a batch, and answers it. With the sockets of all slices, watchers are told.
 #[inline]
 fn execute(
     shared: &Shared,
@@ -413,11 +429,26 @@ fn execute(
     slices: &mut [Slice],
     batch: &Batch<'_>,
     now: Time,
+    sockets: &[RawFd],
 ) {
     let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
     let prefixes = &shared.prefixes;
     let mut answering = Answering::new(slices, batch, &inbox.counters, now, prefixes, &footprint);
-    handle.execute(now, &batch.requests, &mut answering);
+    if sockets.is_empty() {
+        handle.execute(now, &batch.requests, &mut answering);
+    } else {
+        let mut told = Told {
+            inner: &mut answering,
+            lines: Lines::new(&shared.watch),
+            requests: &batch.requests,
+            socket: &|index| sockets[batch.tickets[index].slice as usize],
+            footprint: &footprint,
+            now,
+            value_len: 0,
+        };
+        handle.execute(now, &batch.requests, &mut told);
+        shared.watch.tell(&told.lines);
+    }
     // Readers must not take the old value for the one that could not be stored.
     for index in answering.failed_sets {
         let forget = Request {

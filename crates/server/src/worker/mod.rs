@@ -28,6 +28,7 @@ use crate::output::Written;
 use crate::shared::{Inbox, Shared};
 use crate::slice::Slice;
 use crate::spare::Spare;
+use crate::watch::line::{self, Reason};
 
 /// The token of the waker, which no connection has.
 pub(crate) const WAKE: Token = Token(usize::MAX);
@@ -186,12 +187,24 @@ impl Worker {
                 }
             }
         }
+        for id in self.inbox.calls() {
+            if let Some(connection) = self.connections.get_mut(id)
+                && connection.phase.is_watching()
+            {
+                connection.unfinished = true;
+                if !mem::replace(&mut connection.queued, true) {
+                    self.ready.push(id);
+                }
+            }
+        }
         for arrival in self.inbox.take() {
             let mut connection = Connection::new(arrival, now);
             let slot = self.connections.vacant_entry();
             let token = Token(slot.key());
             let registered = connection.stream.register(self.poll.registry(), token);
             if registered.is_ok() && self.draining.is_none() {
+                let fd = connection.stream.as_fd().as_raw_fd();
+                line::connection(&self.shared.watch, connection.info.peer(), None, fd);
                 slot.insert(connection);
             } else {
                 self.shared.registry.leave(&connection.info);
@@ -220,7 +233,7 @@ impl Worker {
             Ok((_, false)) => Written::Blocked,
             Ok((written, true)) => written,
             Err(_) => {
-                self.close(id);
+                self.close_for(id, Reason::Error);
                 return false;
             }
         };
@@ -282,10 +295,20 @@ impl Worker {
         }
     }
 
-    /// Forgets a connection. Dropping it closes the socket, frees an unfinished value, unpins.
+    /// Forgets a connection whose client is done.
     fn close(&mut self, id: usize) {
+        let reason = match self.draining {
+            Some(_) => Reason::Shutdown,
+            None => Reason::Normal,
+        };
+        self.close_for(id, reason);
+    }
+
+    /// Forgets a connection. Dropping it closes the socket, frees an unfinished value, unpins.
+    fn close_for(&mut self, id: usize, reason: Reason) {
         let connection = self.connections.remove(id);
         let fd = connection.stream.as_fd().as_raw_fd();
+        line::connection(&self.shared.watch, connection.info.peer(), Some(reason), fd);
         tracing::debug!("<{fd} connection closed.");
         self.unpublished -= connection.accounted as isize;
         self.holders.change(id, connection.accounted, 0);

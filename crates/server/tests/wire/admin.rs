@@ -51,6 +51,7 @@ fn what_is_switched_off_says_so() {
     let off = Config {
         allow_flush: false,
         allow_dump: false,
+        allow_watch: false,
         ..config()
     };
     let server = Fixture::with(off, Wants::default());

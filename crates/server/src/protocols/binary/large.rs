@@ -64,7 +64,7 @@ pub(super) fn go_on(
             return Flow::Next;
         };
         let op = requests::store_op(stage, &store);
-        let reply = stage.handle.commit(stage.now, reservation, &op);
+        let reply = stage.commit(store.key, reservation, &op);
         answer(stage, slice, head, &store, &reply);
     }
     Flow::Next

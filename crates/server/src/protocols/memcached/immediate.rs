@@ -11,6 +11,7 @@ use crate::security::tls::Tls;
 use crate::slice::Slice;
 use crate::stage::Stage;
 use crate::stats;
+use crate::watch::Kinds;
 
 /// Carries out a command that is not about keys.
 #[cold]
@@ -33,7 +34,7 @@ pub(crate) fn command(
         Command::Slabs(words) => admin::slabs(words),
         Command::Lru(words) => admin::lru(words),
         Command::LruCrawler(words) => return admin::lru_crawler(stage, slice, phase, words),
-        Command::Watch(_) => (b"CLIENT_ERROR watch commands not allowed\r\n", false),
+        Command::Watch(words) => (watch(stage, slice.id, phase, words), false),
         Command::RefreshCerts => match stage.shared.tls.as_ref().map(Tls::refresh) {
             Some(Ok(())) => (encode::OK, false),
             Some(Err(error)) => {
@@ -61,6 +62,33 @@ pub(crate) fn command(
     };
     if !noreply {
         out.extend_from_slice(words);
+    }
+}
+
+/// watch: the connection is told what happens from now on.
+fn watch(
+    stage: &Stage<'_, '_>,
+    connection: usize,
+    phase: &mut Phase,
+    words: Words<'_>,
+) -> &'static [u8] {
+    if !stage.shared.config.allow_watch {
+        return b"CLIENT_ERROR watch commands not allowed\r\n";
+    }
+    let mut kinds = Kinds::default();
+    let mut words = words.into_iter().peekable();
+    if words.peek().is_none() {
+        kinds.add(b"fetchers");
+    }
+    if !words.all(|word| kinds.add(word)) {
+        return b"ERROR\r\n";
+    }
+    match stage.shared.watch.watch(kinds, stage.inbox, connection) {
+        Some(watching) => {
+            *phase = Phase::Watch(watching);
+            encode::OK
+        }
+        None => b"WATCHER_TOO_MANY log watcher limit reached\r\n",
     }
 }
 

@@ -2,7 +2,7 @@
 //! go there as they come. The key keeps its old value until the last one has come.
 
 use nuthatch_engine::{Handle, Reply, Reservation};
-use nuthatch_protocol::{Error, Parsed, Store, encode, parse};
+use nuthatch_protocol::{Error, KEY_ROOM, Parsed, Store, decode_key, encode, parse};
 
 use super::answers::{AnsweredVerb, MetaAnswer, MetaTicket, answer_meta, answer_store};
 use super::requests::{is_plain_set, store_op, store_style};
@@ -108,7 +108,12 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, incoming: Incoming) {
         prefixes.record(store.key, Event::Set);
     }
     let op = store_op(stage, &store);
-    let reply = stage.handle.commit(stage.now, incoming.reservation, &op);
+    let mut room = [0; KEY_ROOM];
+    let key = match store.meta.is_some_and(|flags| flags.base64) {
+        true => decode_key(store.key, &mut room).unwrap_or_default(),
+        false => store.key,
+    };
+    let reply = stage.commit(key, incoming.reservation, &op);
     stage.counters.cmd_set.bump();
     match &store.meta {
         None => answer_store(

@@ -27,6 +27,7 @@ use self::dump::Dump;
 use crate::security::login::Login;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::watch::Watching;
 pub(crate) use answers::{MetaTicket, Style};
 
 /// What a client is told that is one too many.
@@ -50,6 +51,8 @@ pub(crate) enum Phase {
     Value(Box<Incoming>),
     /// Nothing yet: a dump is on its way out.
     Dump(Box<Dump>),
+    /// It is dropped: the client is told what happens.
+    Watch(Watching),
     /// It is of a client that has not said who it is.
     Login(Login),
 }
@@ -124,6 +127,11 @@ pub(crate) fn step<'a>(
         Phase::Login(login) => {
             let login = *login;
             login::step(stage, slice, phase, login, input)
+        }
+        Phase::Watch(watching) => {
+            watching.take(slice.output.text());
+            slice.position = input.len();
+            Flow::Starved
         }
         Phase::Dump(dump) => {
             // Nothing else of this connection runs beside a dump.

@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use nuthatch_engine::{AnyValue, Handle, Item, Op, Read, Removal, Replies, Reply, Request, Store};
+use nuthatch_engine::{AnyValue, Item, Op, Read, Removal, Replies, Reply, Request, Store};
 use nuthatch_protocol::resp::{Element, Error, Many, Rest, element};
 
 use super::answers::{Verb, failure};
@@ -269,7 +269,7 @@ fn execute(stage: &mut Stage<'_, '_>, run: &mut Run, requests: &[Request<'_>]) {
         run,
         counters: stage.counters,
     };
-    stage.handle.execute(stage.now, requests, &mut tally);
+    stage.execute(requests, &mut tally);
 }
 
 /// Answers a command whose elements are all done.

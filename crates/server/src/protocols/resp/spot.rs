@@ -3,8 +3,7 @@
 use std::mem::MaybeUninit;
 
 use nuthatch_engine::{
-    AnyValue, Condition, Expiry, Handle, Item, Op, Read, Replies, Reply, Request, Store, StoreMode,
-    Value,
+    AnyValue, Condition, Expiry, Item, Op, Read, Replies, Reply, Request, Store, StoreMode, Value,
 };
 use nuthatch_protocol::resp::Error;
 
@@ -59,7 +58,7 @@ fn heard(stage: &mut Stage<'_, '_>, key: &[u8], op: Op<'_>) -> Heard {
         op,
     };
     let mut heard = Heard::default();
-    stage.handle.execute(stage.now, &[request], &mut heard);
+    stage.execute(&[request], &mut heard);
     heard
 }
 

@@ -182,10 +182,10 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
         ..
     } = upload;
     if let Some(mut run) = run {
-        if let (Target::Item(reservation), Element::Item { .. }) =
+        if let (Target::Item(reservation), Element::Item { key, .. }) =
             (target, element(Many::Set, &emptied, &stage.limits))
         {
-            let stored = commit(stage, reservation, &Store::set(&[]));
+            let stored = commit(stage, key, reservation, &Store::set(&[]));
             run.has_stored(stored.map(|_| ()));
         }
         phase.state = State::Many(run);
@@ -207,13 +207,13 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
         (Command::SetRange { key, offset, .. }, Target::Buffer { bytes, .. }) => {
             values::set_range(stage, slice, phase, key, offset, &bytes);
         }
-        (Command::Append { .. }, Target::Item(reservation)) => {
+        (Command::Append { key, .. }, Target::Item(reservation)) => {
             let store = Store {
                 mode: StoreMode::Append,
                 vivify: Some(Expiry::Never),
                 ..Store::set(&[])
             };
-            match commit(stage, reservation, &store) {
+            match commit(stage, key, reservation, &store) {
                 Ok(Reply::Stored(item)) => phase.writer(slice).integer(item.value_len as i64),
                 Ok(_) => phase.writer(slice).error(&Error::BUSY),
                 Err(error) => phase.writer(slice).error(&error),
@@ -229,10 +229,11 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
 /// Commits a reservation.
 fn commit(
     stage: &mut Stage<'_, '_>,
+    key: &[u8],
     reservation: AnyReservation,
     store: &Store<'_>,
 ) -> Result<Reply, Error<'static>> {
-    let reply = stage.handle.commit(stage.now, reservation, store);
+    let reply = stage.commit(key, reservation, store);
     stage.counters.cmd_set.bump();
     if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
         stage.counters.count_failure(&reply);
@@ -275,7 +276,7 @@ fn store(
     if let (Some(item), When::Always | When::Present) = (looked, set.when) {
         store.condition = Condition::Cas(item.cas);
     }
-    let outcome = commit(stage, reservation, &store);
+    let outcome = commit(stage, set.key, reservation, &store);
     let mut writer = phase.writer(slice);
     let stored = match outcome {
         Ok(Reply::Stored(_)) => true,

@@ -1,0 +1,137 @@
+"""`watch`: a client is told what others do, a line an event, in memcached's form."""
+
+import re
+import socket
+
+from judge import converse, needs_right
+
+WORK = (
+    b"set a 0 0 1\r\nx\r\nget a b\r\nadd a 0 0 1\r\nx\r\nmg a v\r\nms c 3\r\nabc\r\nappend a 0 0 2\r\nyz\r\n"
+    b"cas a 0 0 1 999999\r\nz\r\ndelete b\r\ndelete a\r\nmd c\r\nset %s 0 100 2000000\r\n%s\r\n"
+    % (b"k%" + b"e" * 200, b"v" * 2_000_000)
+)
+
+
+class Watcher:
+    """A client that watches."""
+
+    def __init__(self, server, kinds):
+        self.socket = socket.create_connection(server.address)
+        self.socket.settimeout(120)
+        self.file = self.socket.makefile("rb")
+        self.socket.sendall(b"watch%s\r\n" % b"".join(b" " + kind.encode() for kind in kinds))
+        assert self.file.readline() == b"OK\r\n"
+
+    def until(self, mark):
+        """All lines up to the first with the mark, without what differs from run to run."""
+        lines = []
+        while True:
+            line = self.file.readline().decode()
+            assert line.endswith("\n"), lines
+            lines.append(line.rstrip("\n"))
+            if mark in line:
+                return lines
+
+
+def plain(lines):
+    """Without what differs from server to server."""
+    lines = [re.sub(r"^ts=\d+\.\d+ gid=\d+ ", "", line) for line in lines]
+    return [re.sub(r" (clsid|cfd|ttl|rport)=\d+", r" \1=N", line) for line in lines]
+
+
+def test_lines(server):
+    watcher = Watcher(server, ["fetchers", "mutations", "deletions"])
+    converse(server.address, WORK)
+    converse(server.address, b"get end\r\n")
+    lines = watcher.until("key=end ")
+    assert [int(re.search(r" gid=(\d+) ", line)[1]) for line in lines] == sorted(
+        int(re.search(r" gid=(\d+) ", line)[1]) for line in lines
+    )
+    long_key = "k%25" + "e" * 200
+    get, store = "type=item_get key=%s status=%s clsid=N cfd=N size=%d", (
+        "type=item_store key=%s status=%s cmd=%s ttl=N clsid=N cfd=N size=%d"
+    )
+    assert plain(lines) == [
+        store % ("a", "stored", "set", 1),
+        get % ("a", "found", 1),
+        get % ("b", "not_found", 0),
+        store % ("a", "not_stored", "add", 1),
+        get % ("a", "found", 1),
+        store % ("c", "stored", "set", 3),
+        store % ("a", "stored", "append", 3),
+        store % ("a", "exists", "cas", 1),
+        "type=deleted key=a cmd=delete clsid=N cfd=N size=0",
+        "type=deleted key=c cmd=delete clsid=N cfd=N size=0",
+        store % (long_key, "stored", "set", 2_000_000),
+        get % ("end", "not_found", 0),
+    ]
+
+
+@needs_right
+def test_gets_and_sets_as_memcached_tells_them(pair):
+    told = []
+    for server in pair:
+        watcher = Watcher(server, ["mutations"])
+        # Of several connections memcached tells thread by thread.
+        work = WORK.replace(b"2000000", b"2").replace(b"v" * 2_000_000, b"vv")
+        converse(server.address, work + b"set end 0 0 3\r\nend\r\n")
+        told.append(plain(watcher.until("key=end ")))
+    # What append makes is its value for memcached too; a meta set is a set.
+    assert told[0] == told[1]
+
+
+def test_connections_come_and_go(server):
+    watcher = Watcher(server, ["connevents"])
+    converse(server.address, b"version\r\nquit\r\n")
+    new, close = plain(watcher.until("type=conn_close"))[-2:]
+    assert new == "type=conn_new rip=127.0.0.1 rport=N transport=tcp cfd=N"
+    assert close == "type=conn_close rip=127.0.0.1 rport=N transport=tcp reason=normal cfd=N"
+
+
+def test_words(start):
+    server = start("-t", "2")
+    assert converse(server.address, b"watch nothing\r\nversion\r\n").startswith(b"ERROR\r\n")
+    watchers = [Watcher(server, []) for _ in range(20)]
+    said = converse(server.address, b"watch\r\nmn\r\n")
+    assert said.startswith(b"WATCHER_TOO_MANY log watcher limit reached\r\n"), said
+    # What a watcher sends is dropped, and its end is noticed.
+    watchers[0].socket.sendall(b"get a\r\n" * 1000)
+    converse(server.address, b"get seen\r\n")
+    assert "key=seen" in watchers[0].until("key=seen")[-1]
+    watchers.pop().socket.close()
+    while True:
+        said = converse(server.address, b"stats\r\n").decode()
+        if "STAT log_watchers 19\r\n" in said:
+            break
+    refusing = start("-W")
+    said = converse(refusing.address, b"watch\r\n")
+    assert said == b"CLIENT_ERROR watch commands not allowed\r\n"
+
+
+def test_a_watcher_that_does_not_read_keeps_nobody(start):
+    server = start("-t", "2")
+    watcher = Watcher(server, ["fetchers"])
+    # Far more than a socket and the queue take.
+    many = b"get %s\r\n" % b" ".join(b"key:%04d" % number for number in range(2000))
+    for _ in range(100):
+        assert converse(server.address, many) == b"END\r\n"
+    said = converse(server.address, b"stats\r\n").decode()
+    skipped = int(re.search(r"log_watcher_skipped (\d+)", said)[1])
+    assert skipped > 0 and "STAT log_worker_written 200000\r\n" in said
+    lines = watcher.until("skipped=")
+    assert re.fullmatch(r"skipped=\d+", lines[-1])
+    # And then it is told again.
+    converse(server.address, b"get end\r\n")
+    assert "key=end" in watcher.until("key=end")[-1]
+
+
+def test_other_protocols_are_told_too(start):
+    server = start("-B", "any")
+    watcher = Watcher(server, ["fetchers", "mutations"])
+    requests = [b"SET r hi", b"GET r", b"INCR n"]
+    with socket.create_connection(server.address) as client:
+        for words in (request.split() for request in requests):
+            client.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
+    lines = plain(watcher.until("key=n "))
+    assert lines[0] == "type=item_store key=r status=stored cmd=set ttl=N clsid=N cfd=N size=2"
+    assert lines[1] == "type=item_get key=r status=found clsid=N cfd=N size=2"
