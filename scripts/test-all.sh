@@ -1,9 +1,9 @@
 #!/bin/sh
 # Every check; ends with the sum of their counts. What a check printed stays in target/checks/NAME.log.
 #
-# The models, the fuzz targets and DPDK's programs have builds of their own, the clients' program is the Rust tests',
-# and much of all this keeps one core busy or waits: two lines of checks run side by side, and what the second one
-# prints comes when it is through.
+# Two lines of checks run side by side, and what the second one prints comes when it is through. Cargo lets one build
+# at a time into a folder. So the Rust tests are built first of all, while the second line builds models and fuzz targets,
+# which have folders of their own; and what else builds comes when the Rust tests run.
 set -u
 cd "$(dirname "$0")/.."
 logs=target/checks
@@ -72,27 +72,28 @@ check() {
 }
 
 check setup scripts/setup.sh
+check format scripts/check-format.sh
 {
     run loom scripts/loom.sh >$logs/loom.log
     run fuzz scripts/fuzz.sh 3 >$logs/fuzz.log
-    run dpdk scripts/test-dpdk.sh >$logs/dpdk.log
-    run clients scripts/test-clients.sh >$logs/clients.log
-    run c scripts/test-c.sh >$logs/c.log
+    run lints scripts/check-lints.sh >$logs/lints.log
+    run docs scripts/check-docs.sh >$logs/docs.log
+    # These two have one set of hosts.
     run shmem scripts/test-shmem.sh >$logs/shmem.log
     run cluster scripts/test-cluster.sh >$logs/cluster.log
 } &
 beside=$!
 trap 'kill $beside 2>/dev/null' EXIT
 trap 'exit 130' INT TERM
-check format scripts/check-format.sh
-check lints scripts/check-lints.sh
-check docs scripts/check-docs.sh
 check rust scripts/test-rust.sh
 check install scripts/test-install.sh
 check packages scripts/test-packages.sh
+check clients scripts/test-clients.sh
+check c scripts/test-c.sh
+check dpdk scripts/test-dpdk.sh
 wait $beside
 trap - EXIT
-for name in loom fuzz dpdk clients c shmem cluster; do
+for name in loom fuzz lints docs shmem cluster; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name
