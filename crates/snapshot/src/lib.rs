@@ -16,6 +16,7 @@ mod error;
 pub mod format;
 mod load;
 mod save;
+mod unfinished;
 
 pub use error::Error;
 pub use load::{load, verify};

@@ -1,6 +1,5 @@
 //! From an engine into a file.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::mem::MaybeUninit;
 use std::path::Path;
@@ -12,6 +11,7 @@ use nuthatch_engine::{
 };
 
 use crate::format::{self, BLOCK, Record, Whole};
+use crate::unfinished::Unfinished;
 use crate::{Error, Summary};
 
 /// Places looked at between two writes.
@@ -19,16 +19,12 @@ const BUDGET: usize = 256;
 
 /// Writes all items into a file that appears when it is whole and on the disk. A file of that name is replaced then.
 ///
-/// Errors: the file cannot be written; what was there before is there still.
+/// Errors: the file cannot be written, or another process is writing it; what was there before is there still.
 pub fn save<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
     let io = |error| Error::Io(path.to_owned(), error);
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
+    let mut file = Unfinished::of(path).map_err(io)?;
     let mut writer = Writer {
-        out: BufWriter::new(file.as_file_mut()),
+        out: BufWriter::new(file.file()),
         block: Vec::new(),
         items: 0,
         whole: Whole::default(),
@@ -36,12 +32,7 @@ pub fn save<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Su
     };
     writer.all(engine, clock).map_err(io)?;
     let summary = writer.finish().map_err(io)?;
-    file.as_file().sync_all().map_err(io)?;
-    file.persist(path).map_err(|error| io(error.error))?;
-    // The name is on the disk when its folder is.
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .map_err(io)?;
+    file.finish(path).map_err(io)?;
     Ok(summary)
 }
 

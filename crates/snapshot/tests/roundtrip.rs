@@ -226,3 +226,32 @@ fn a_folder_that_is_not_there_and_a_full_disk_leave_what_was() {
     assert!(matches!(save(&engine, &clock, nowhere), Err(Error::Io(..))));
     assert!(matches!(load(&engine, &clock, nowhere), Err(Error::Io(..))));
 }
+
+#[test]
+fn what_a_killed_save_left_is_used_again_and_nothing_stays() {
+    let clock = Clock::start();
+    let engine = cuckoo();
+    set(&engine, &clock, b"k", b"v", 0, Expiry::Never);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let unfinished = folder.path().join(".items.unfinished");
+    fs::write(&unfinished, vec![7; 1 << 20]).unwrap();
+    assert_eq!(save(&engine, &clock, &path).unwrap().items, 1);
+    assert_eq!(verify(&path).unwrap().items, 1);
+    let names = || fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(names(), 1);
+    // Another process is at it: it is left alone, and so is what was there.
+    let other = fs::File::create(&unfinished).unwrap();
+    other.lock().unwrap();
+    let error = save(&engine, &clock, &path).unwrap_err();
+    assert!(error.to_string().contains("another process"), "{error}");
+    assert!(unfinished.exists() && verify(&path).is_ok());
+    drop(other);
+    // A link is not followed.
+    fs::remove_file(&unfinished).unwrap();
+    let elsewhere = folder.path().join("elsewhere");
+    fs::write(&elsewhere, b"keep").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &unfinished).unwrap();
+    assert!(save(&engine, &clock, &path).is_err());
+    assert_eq!(fs::read(&elsewhere).unwrap(), b"keep");
+}
