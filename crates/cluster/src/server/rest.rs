@@ -1,15 +1,15 @@
 //! How a server waits for messages: it looks, gives the core away between looks, then sleeps between them.
 //!
-//! It sleeps for a part of the time that nobody has asked it, so that a client that asks then waits longer by that part at
-//! most, and never for more than a millisecond.
+//! It sleeps for a part of the time that nobody has asked it, so that a client that asks then waits longer by that
+//! part at most, and never for more than a millisecond.
 //!
-//! A server that other work keeps from its core has not looked, and who asked it waits already: time counts only after many
-//! looks, or when it is long.
+//! A server that other work keeps from its core has not looked, and who asked it waits already: time counts only after
+//! many looks, or when it is long.
 //!
-//! Where others reach this PE's memory by loads and stores, that is all there is to it. Where they do not, as over TCP,
-//! what they do there themselves is carried out when this PE calls the fabric, and it does not hear of it. But each client that
-//! asks a server sends it a message when its epoch is a second old. So after two seconds without one there is
-//! nobody.
+//! Where others reach this PE's memory by loads and stores, that is all there is to it. Where they do not, as over
+//! TCP, what they do there themselves is carried out when this PE calls the fabric, and it does not hear of it. But
+//! each client that asks a server sends it a message when its epoch is a second old. So after two seconds without one
+//! there is nobody.
 
 use std::time::Duration;
 

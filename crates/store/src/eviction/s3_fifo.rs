@@ -80,7 +80,7 @@ pub enum Need {
 pub enum Rigour {
     /// What was used stays.
     Usual,
-    /// Nothing stays: whoever needs a page has cleaned several in vain.
+    /// Nothing stays: the thread that needs a page has cleaned several in vain.
     AllLeave,
 }
 

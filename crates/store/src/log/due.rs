@@ -13,7 +13,7 @@
 //!
 //! Invariants:
 //! 1. A page's tick is not later than the moment at which an eighth of its words will be dead, but for the grain of
-//!    [`Mortals`]: who gives an item an expiry notes it in the page afterwards, and who sweeps the page takes its tick
+//!    [`Expiring`]: who gives an item an expiry notes it in the page afterwards, and who sweeps the page takes its tick
 //!    before he looks.
 //! 2. The first tick is not later than that of any page.
 
@@ -57,7 +57,7 @@ pub struct Sweep {
     sequence: u64,
     /// Words up to which it was swept.
     at: usize,
-    mortals: Mortals,
+    expiring: Expiring,
 }
 
 /// How a step of a sweep ended.
@@ -134,7 +134,7 @@ impl Log {
             page,
             sequence,
             at,
-            ref mut mortals,
+            ref mut expiring,
         } = *under_way;
         let walked = self.records(store, page, sequence, at, budget, |chunk, header| {
             if !header.is_item() {
@@ -144,7 +144,7 @@ impl Log {
                 show(chunk, header);
             } else if let Expiry::At(time) = header.expiry() {
                 let bytes = header.shape(store.chunk_max()).total_bytes();
-                mortals.add(time, bytes.div_ceil(WORD));
+                expiring.add(time, bytes.div_ceil(WORD));
             }
         });
         match walked {
@@ -153,7 +153,7 @@ impl Log {
                 Swept::Looked(word - at)
             }
             PageWalk::End => {
-                if let Some(tick) = mortals.dead_by(self.page_words() / DUE_SHARE) {
+                if let Some(tick) = expiring.dead_by(self.page_words() / DUE_SHARE) {
                     self.note_due(page, tick);
                 }
                 *sweep = None;
@@ -185,7 +185,7 @@ impl Log {
             page,
             sequence,
             at: 0,
-            mortals: Mortals::new(dead.now),
+            expiring: Expiring::new(dead.now),
         })
     }
 
@@ -207,20 +207,20 @@ impl Log {
     }
 }
 
-/// Parts of a power of two of ticks that [`Mortals`] tells apart.
+/// Parts of a power of two of ticks that [`Expiring`] tells apart.
 const PARTS: u32 = 8;
 
 const SLOTS: usize = ((u32::BITS - PARTS.ilog2() + 1) * PARTS) as usize;
 
 /// Words of the items of a page that die some time, by how long they live yet: to an eighth of that.
-struct Mortals {
+struct Expiring {
     from: Time,
     words: [u32; SLOTS],
     /// The last of all expiries.
     latest: Time,
 }
 
-impl Mortals {
+impl Expiring {
     fn new(from: Time) -> Self {
         Self {
             from,
@@ -290,14 +290,14 @@ mod tests {
     #[test]
     fn a_page_is_due_when_a_share_of_it_is_dead() {
         let from = Time(1000);
-        let mut mortals = Mortals::new(from);
-        assert_eq!(mortals.dead_by(100), None);
-        mortals.add(Time(1005), 60);
-        assert_eq!(mortals.dead_by(100), Some(1005), "there is no more");
-        mortals.add(Time(1006), 60);
-        mortals.add(Time(9000), 500);
-        assert_eq!(mortals.dead_by(60), Some(1005));
-        assert_eq!(mortals.dead_by(100), Some(1006));
-        assert_eq!(mortals.dead_by(1000), Some(9000));
+        let mut expiring = Expiring::new(from);
+        assert_eq!(expiring.dead_by(100), None);
+        expiring.add(Time(1005), 60);
+        assert_eq!(expiring.dead_by(100), Some(1005), "there is no more");
+        expiring.add(Time(1006), 60);
+        expiring.add(Time(9000), 500);
+        assert_eq!(expiring.dead_by(60), Some(1005));
+        assert_eq!(expiring.dead_by(100), Some(1006));
+        assert_eq!(expiring.dead_by(1000), Some(9000));
     }
 }

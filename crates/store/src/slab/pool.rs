@@ -46,7 +46,7 @@ impl Pool {
         }
     }
 
-    /// Keeps so many pages for [`Pool::take_last`], so that whoever moves what he keeps can always begin.
+    /// Keeps so many pages for [`Pool::take_last`], so that a thread that moves what it keeps can always begin.
     pub fn keep_spare(&mut self, pages: usize) {
         self.spare = pages * self.page_cost;
     }
@@ -65,7 +65,7 @@ impl Pool {
         self.take_any()
     }
 
-    /// A page into which a log moves what it keeps, whoever else waits for memory: others come back for it.
+    /// A page into which a log moves what it keeps, also while others wait for memory: they come back for it.
     pub fn take_last(&mut self) -> Option<u32> {
         let most = if self.shrinking {
             self.limit.max(self.shrinking_from)
