@@ -11,6 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use nuthatch_engines::{EngineName, EvictionName, ThreadRange, Tuning};
 
+use crate::log::LogFormat;
+
 /// Megabytes without a letter behind the number, as memcached's -m.
 const MEGABYTES: usize = 1 << 20;
 
@@ -189,6 +191,10 @@ pub struct Flags {
     #[arg(long, value_name = "DEST")]
     pub log: Option<String>,
 
+    /// How a line of the log is written [default: text]
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub log_format: Option<LogFormat>,
+
     /// Requests of all connections of a thread that go to the engine at a time [default: 256; with
     /// --cpserver or the engine cphash: 1000]
     #[arg(long, value_name = "NUM")]
@@ -291,6 +297,7 @@ impl Flags {
             batch: self.batch.or(file.batch),
             verbose: either(self.verbose, file.verbose),
             log: self.log.or(file.log),
+            log_format: self.log_format.or(file.log_format),
             extended: [file.extended, self.extended].concat(),
             engine: self.engine.or(file.engine),
             partitions: self.partitions.or(file.partitions),
@@ -412,7 +419,7 @@ mod tests {
     fn short_long_and_file_say_the_same() {
         let short = typed(
             "-p 1 -U 0 -l a,b -l c:2 -s /s -a 0770 -m 1024 -c 5 -t 2 -b 7 -R 9 -I 2m -n 64 -f 1.5 \
-             -M -F -X -W -C -A -L -k -r -B auto -d -u nobody -P /p --verbose=2 --log /l -o modern,idle_timeout=3 \
+             -M -F -X -W -C -A -L -k -r -B auto -d -u nobody -P /p --verbose=2 --log /l --log-format json -o modern,idle_timeout=3 \
              --cpserver d,e:3 --redis-port 6 --batch 500 --engine cphash --partitions 8 --server-threads 1-4 \
              --pin 2 --eviction random --memory-limit-max 2048",
         )
@@ -424,7 +431,7 @@ mod tests {
              --slab-growth-factor=1.5 --disable-evictions --disable-flush-all --disable-dumping --disable-watch \
              --disable-cas --enable-shutdown --enable-largepages --lock-memory --coredumps \
              --protocol=auto --daemon \
-             --user=nobody --pidfile=/p --verbose=2 --log=/l --extended=modern,idle_timeout=3 \
+             --user=nobody --pidfile=/p --verbose=2 --log=/l --log-format=json --extended=modern,idle_timeout=3 \
              --cpserver=d --cpserver=e:3 --redis-port=6 --batch=500 --engine=cphash --partitions=8 \
              --server-threads=1-4 --pin=2 --eviction=random --memory-limit-max=2g",
         )
@@ -460,6 +467,7 @@ mod tests {
             pidfile = "/p"
             verbose = 2
             log = "/l"
+            log-format = "json"
             extended = "modern,idle_timeout=3"
             cpserver = ["d", "e:3"]
             redis-port = 6

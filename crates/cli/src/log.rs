@@ -6,9 +6,11 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::ValueEnum;
 use nix::libc::EPROTOTYPE;
 use nix::syslog::{Facility, LogFlags, Priority, Severity, openlog, syslog};
 use nuthatch_sync::mutex::Mutex;
+use serde::{Deserialize, Serialize};
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
@@ -46,6 +48,17 @@ impl LogTo {
     }
 }
 
+/// How a line is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: an object a line.
+    Json,
+}
+
 /// The process's log.
 #[derive(Clone)]
 pub struct Log {
@@ -57,23 +70,32 @@ pub struct Log {
 
 impl Log {
     /// Begins to log. Errors: the file cannot be written, or there is no such log on this machine.
-    pub fn begin(to: &LogTo, verbosity: u32) -> Result<Self, String> {
+    pub fn begin(to: &LogTo, format: LogFormat, verbosity: u32) -> Result<Self, String> {
         let (filter, level) = reload::Layer::new(level(verbosity));
         let mut file = None;
         // Lines that cannot be written are passed over: a log must not end the server.
         let lines = fmt::layer();
+        let is_json = format == LogFormat::Json;
         let layer = match to {
+            LogTo::Stderr if is_json => json().with_writer(io::stderr).boxed(),
             LogTo::Stderr => lines.with_writer(io::stderr).boxed(),
             LogTo::File(path) => {
                 let opened = Arc::new(LogFile::open(path)?);
                 file = Some(Arc::clone(&opened));
-                lines.with_ansi(false).with_writer(opened).boxed()
+                match is_json {
+                    true => json().with_writer(opened).boxed(),
+                    false => lines.with_ansi(false).with_writer(opened).boxed(),
+                }
             }
             LogTo::Syslog => {
                 let syslog = Syslog::open()?;
                 let bare = lines.with_ansi(false).without_time().with_level(false);
-                bare.with_writer(syslog).boxed()
+                match is_json {
+                    true => json().with_writer(syslog).boxed(),
+                    false => bare.with_writer(syslog).boxed(),
+                }
             }
+            // It keeps the fields of an event as they are.
             LogTo::Journald => tracing_journald::layer()
                 .map_err(|error| format!("--log journald: {error}"))?
                 .boxed(),
@@ -118,6 +140,11 @@ impl Log {
             tracing::error!("{words}");
         }
     }
+}
+
+/// Lines that are objects: `timestamp`, `level`, `target`, `message` and what else an event has.
+fn json<S>() -> fmt::Layer<S, fmt::format::JsonFields, fmt::format::Format<fmt::format::Json>> {
+    fmt::layer().json().flatten_event(true)
 }
 
 /// Writes a message to standard error. Not `eprintln!`, which panics if that is a closed pipe.

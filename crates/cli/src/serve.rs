@@ -38,7 +38,12 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     let connections = settings.server.connections_max.get();
     let warnings = process::prepare(&settings.process, connections).map_err(Failure::Run)?;
     let verbosity = settings.server.verbosity;
-    let log = Log::begin(&settings.process.log, verbosity).map_err(Failure::Run)?;
+    let log = Log::begin(
+        &settings.process.log,
+        settings.process.log_format,
+        verbosity,
+    )
+    .map_err(Failure::Run)?;
     for warning in settings.warnings.iter().chain(&warnings) {
         log.warn(warning);
     }

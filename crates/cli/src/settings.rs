@@ -11,7 +11,7 @@ use nuthatch_server::config::{self, Config, Keeping, Listen, Place, Protocol, Tl
 
 use crate::extended::Extended;
 use crate::flags::Flags;
-use crate::log::LogTo;
+use crate::log::{LogFormat, LogTo};
 use nuthatch_engines::{EngineName, EngineSettings};
 
 /// The smallest `-m`, in bytes.
@@ -61,6 +61,8 @@ pub struct ProcessSettings {
     pub core_dumps: bool,
     /// Where the log goes.
     pub log: LogTo,
+    /// How its lines are written.
+    pub log_format: LogFormat,
 }
 
 impl Settings {
@@ -92,6 +94,7 @@ impl Settings {
                 lock_memory: flags.lock_memory.unwrap_or_default(),
                 core_dumps: flags.coredumps.unwrap_or_default(),
                 log: log(flags)?,
+                log_format: flags.log_format.unwrap_or_default(),
             },
             warnings,
         })
@@ -100,10 +103,16 @@ impl Settings {
 
 /// Where the log goes.
 fn log(flags: &Flags) -> Result<LogTo, String> {
-    Ok(match flags.log.as_deref().map(LogTo::parse) {
+    let log = match flags.log.as_deref().map(LogTo::parse) {
         Some(LogTo::File(path)) => LogTo::File(absolute(&path)?),
         said => said.unwrap_or_default(),
-    })
+    };
+    if log == LogTo::Journald && flags.log_format == Some(LogFormat::Json) {
+        return Err(
+            "--log-format json: journald keeps the fields of an event as they are".to_owned(),
+        );
+    }
+    Ok(log)
 }
 
 /// With a small limit, items are smaller than memcached's unless it is said how large they may be.

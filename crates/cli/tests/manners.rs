@@ -19,6 +19,34 @@ fn called(name: &str, line: &str) -> String {
 }
 
 #[test]
+fn lines_of_the_log_are_objects_when_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let flags = format!(
+        "-l 127.0.0.1 -p 0 -t 1 -vv --log-format json --log {}",
+        log.display()
+    );
+    let running = Running::start(&flags);
+    assert_eq!(running.ask(SET_AND_GET), SET_AND_GOT);
+    assert_eq!(running.end(Signal::SIGTERM).0, Some(0));
+    let lines = std::fs::read_to_string(&log).unwrap();
+    assert!(
+        lines.contains(r#""level":"DEBUG""#) && lines.contains(r#""message":"<"#),
+        "{lines}"
+    );
+    for line in lines.lines() {
+        assert!(
+            line.starts_with(r#"{"timestamp":""#) && line.ends_with('}'),
+            "{line}"
+        );
+    }
+    let output = run("--log-format json --log journald -p 0");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--log-format json: journald"), "{said}");
+}
+
+#[test]
 fn who_looks_for_a_memcached_finds_one() {
     let version = concat!(
         "memcached 1.6.45 (nuthatch ",
