@@ -4,7 +4,7 @@
 //! queue is bounded, a line that has no room is left out, and the watcher is told how many were. With no watcher it is
 //! one load a batch.
 //!
-//! * [`line`](self::line): what a line looks like.
+//! * [`mod@line`]: what a line looks like.
 //! * [`replies`]: a batch that is told about.
 
 pub(crate) mod line;
