@@ -7,9 +7,11 @@ cd "$(dirname "$0")/.."
 # memcached: the rival of the benches, and the judge of the protocol. The tools have memccapable. Up to
 # gcc, the rest builds pylibmc; C programs find the flow cache by pkg-config, and valgrind watches them. Open MPI has
 # the OpenSHMEM that the distributed store runs on, and iproute2 makes several hosts of one. redis-server judges Redis'
-# protocol, and the tools have redis-cli and redis-benchmark.
+# protocol, and the tools have redis-cli and redis-benchmark. The last line has clients of PHP, Ruby and Java, which need
+# their languages.
 packages="memcached libmemcached-tools libmemcached-dev zlib1g-dev python3-venv python3-dev gcc
-    pkg-config valgrind openssl openmpi-bin libopenmpi-dev iproute2 redis-server redis-tools"
+    pkg-config valgrind openssl openmpi-bin libopenmpi-dev iproute2 redis-server redis-tools
+    php-cli php-memcached php-redis ruby-dalli ruby-redis ruby-activesupport libspymemcached-java"
 
 missing=""
 if command -v dpkg-query >/dev/null; then
@@ -38,10 +40,11 @@ if ! cmp -s tests/clients/requirements.txt "$stamp"; then
     cp tests/clients/requirements.txt "$stamp"
 fi
 
-if command -v npm >/dev/null && ! [ -e .venv/node/node_modules/ioredis ]; then
-    echo "setup: ioredis in .venv/node"
-    npm install --silent --no-fund --no-audit --prefix .venv/node ioredis@5.8.2 ||
-        echo "setup: ioredis is not to be had; it is not tested"
+# memjs speaks the binary protocol, ioredis that of Redis.
+if command -v npm >/dev/null && ! [ -e .venv/node/node_modules/memjs ]; then
+    echo "setup: JavaScript clients in .venv/node"
+    npm install --silent --no-fund --no-audit --prefix .venv/node ioredis@5.8.2 memjs@1.3.2 ||
+        echo "setup: ioredis and memjs are not to be had; they are not tested"
 fi
 
 if cargo +nightly --version >/dev/null 2>&1 && ! cargo fuzz --version >/dev/null 2>&1; then

@@ -1,7 +1,5 @@
 """Redis' own programs and the clients that programs use, against ours."""
 
-import os
-import pathlib
 import random
 import shutil
 import socket
@@ -226,16 +224,6 @@ def test_redis_benchmark(ours, pipeline):
     for name in ("PING_INLINE", "PING_MBULK", "SET", "GET", "INCR", "MSET"):
         assert f"{name}" in text, text
     assert "rror" not in text + said.stderr.decode()
-
-
-NODE = pathlib.Path(__file__).resolve().parents[2] / ".venv/node/node_modules"
-
-
-@pytest.mark.skipif(not (shutil.which("node") and (NODE / "ioredis").exists()), reason="ioredis is not installed")
-def test_ioredis(ours):
-    script = pathlib.Path(__file__).with_name("ioredis.js")
-    environment = {**os.environ, "NODE_PATH": str(NODE)}
-    subprocess.run(["node", str(script), str(ours.redis_port)], env=environment, check=True, timeout=120)
 
 
 BACKENDS = ["django.core.cache.backends.redis.RedisCache", "django_redis.cache.RedisCache"]
