@@ -7,6 +7,7 @@ import subprocess
 
 import conftest
 from judge import converse
+from pymemcache.client.base import Client
 
 
 def test_it_says_what_happens(server):
@@ -15,6 +16,28 @@ def test_it_says_what_happens(server):
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     assert said.count("nuthatch top") == 2 and "gets/s" in said and "of 128.0 MiB" in said
     assert all(len(line) <= 80 for line in said.splitlines())
+
+
+def test_a_hot_key_is_named(start):
+    server = start("-m", "16")
+    client = Client(server.address)
+    # One of 64 is looked at: a key is named that was seen four times.
+    for number in range(40):
+        client.get_many([f"cold:{number}:{other}" for other in range(50)])
+        for _ in range(50):
+            client.get("hot-key's")
+    lines = converse(server.address, b"stats hotkeys\r\n").decode().split("\r\n")
+    told = dict(line.split()[1:] for line in lines if line.startswith("STAT"))
+    assert told["key:1"] == "hot-key%27s" and 25 < float(told["key:1:percent"]) <= float(told["key:1:percent_max"]) < 75
+    assert told["prefix:1"] == "cold" and int(told["looked_at"]) > 30
+    command = [conftest.NUTHATCH, "top", f"{server.host}:{server.port}", "--print", "1", "--every", "0.1"]
+    assert "hot-key%27s" in subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert b"looked_at 0\r\n" in converse(server.address, b"stats reset\r\nstats hotkeys\r\n")
+
+
+def test_keys_are_not_named_where_dumps_are_forbidden(start):
+    server = start("-X")
+    assert converse(server.address, b"stats hotkeys\r\n") == b"CLIENT_ERROR stats hotkeys not allowed\r\n"
 
 
 def test_in_a_terminal_until_q(server):

@@ -17,6 +17,7 @@ use crate::security::tls::Tls;
 use crate::shutdown::Shutdown;
 use crate::stats::connections::{Info, Registry};
 use crate::stats::counters::{AcceptorCounters, Totals, WorkerCounters};
+use crate::stats::hot::Hot;
 use crate::stats::latency::Latencies;
 use crate::stats::prefixes::Prefixes;
 use crate::stream::Stream;
@@ -130,6 +131,7 @@ impl Shared {
         for inbox in &self.inboxes {
             inbox.counters.reset();
             inbox.latencies.reset();
+            inbox.hot.reset();
         }
         self.accepting.reset();
         self.prefixes.clear();
@@ -146,6 +148,7 @@ pub(crate) struct Inbox {
     connections: AtomicUsize,
     pub(crate) counters: WorkerCounters,
     pub(crate) latencies: Latencies,
+    pub(crate) hot: Hot,
 }
 
 /// A connection on its way from the acceptor to a worker.
@@ -166,6 +169,7 @@ impl Inbox {
             connections: AtomicUsize::new(0),
             counters: WorkerCounters::default(),
             latencies: Latencies::default(),
+            hot: Hot::default(),
         }
     }
 

@@ -98,6 +98,7 @@ impl<'a> Stage<'_, 'a> {
         requests: &[Request<'_>],
         replies: &mut R,
     ) {
+        self.inbox.hot.look(requests, self.hasher);
         if self.shared.watch.wanted().is_empty() {
             return self.handle.execute(self.now, requests, replies);
         }
@@ -124,19 +125,20 @@ impl<'a> Stage<'_, 'a> {
         store: &Store<'_>,
     ) -> Reply {
         let reply = self.handle.commit(self.now, reservation, store);
+        let request = Request {
+            key: self.key(key),
+            op: Op::Store(*store),
+        };
+        self.inbox.hot.look(&[request], self.hasher);
         if !self.shared.watch.wanted().is_empty() {
-            self.tell_commit(key, store, &reply);
+            self.tell_commit(request, &reply);
         }
         reply
     }
 
     #[cold]
-    fn tell_commit(&self, key: &[u8], store: &Store<'_>, reply: &Reply) {
+    fn tell_commit(&self, request: Request<'_>, reply: &Reply) {
         let engine = &self.shared.engine;
-        let request = Request {
-            key: self.key(key),
-            op: Op::Store(*store),
-        };
         let mut told = Told {
             inner: &mut Unheard,
             lines: Lines::new(&self.shared.watch),

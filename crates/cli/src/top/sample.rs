@@ -113,6 +113,10 @@ impl Asker {
             true => (self.stats("latency")?, self.stats("hits")?),
             false => Default::default(),
         };
+        let hot = match is_ours {
+            true => self.ask("stats hotkeys")?,
+            false => Vec::new(),
+        };
         let prefixes = match self.counts_prefixes {
             true => self.ask("stats detail dump")?,
             false => Vec::new(),
@@ -123,9 +127,23 @@ impl Asker {
             general,
             latency,
             hits,
+            hot: hot_keys(&hot),
             prefixes: prefixes.take(PREFIXES_MAX).collect(),
         })
     }
+}
+
+/// Names of keys that are asked for most, and their percentage of the requests: `STAT key:1 user%3A7` and
+/// `STAT key:1:percent 12.34`.
+fn hot_keys(lines: &[String]) -> Vec<(String, f64)> {
+    let stats = lines.iter().filter_map(|line| line.strip_prefix("STAT "));
+    let named: HashMap<&str, &str> = stats.filter_map(|stat| stat.split_once(' ')).collect();
+    let key = |number: usize| {
+        let name = *named.get(&*format!("key:{number}"))?;
+        let percent = named.get(&*format!("key:{number}:percent"))?;
+        Some((name.to_owned(), percent.parse().ok()?))
+    };
+    (1..).map_while(key).collect()
 }
 
 /// What a prefix of keys was asked for.
@@ -159,6 +177,7 @@ pub(super) struct Sample {
     general: HashMap<String, String>,
     latency: HashMap<String, String>,
     hits: HashMap<String, String>,
+    hot: Vec<(String, f64)>,
     prefixes: Vec<Prefix>,
 }
 
@@ -169,6 +188,8 @@ pub(super) struct Between {
     general: HashMap<String, String>,
     latency: HashMap<String, String>,
     hits: HashMap<String, String>,
+    /// Keys that are asked for most, and their percentage of the requests.
+    pub(super) hot: Vec<(String, f64)>,
     pub(super) prefixes: Vec<Prefix>,
 }
 
@@ -193,6 +214,7 @@ impl Between {
             general: now.general.clone(),
             latency: now.latency.clone(),
             hits: now.hits.clone(),
+            hot: now.hot.clone(),
             prefixes: prefixes.collect(),
         }
     }
@@ -266,6 +288,7 @@ impl Between {
             general: map(now),
             latency: map(now),
             hits: map(now),
+            hot: Vec::new(),
             prefixes: Vec::new(),
         }
     }
@@ -285,6 +308,24 @@ mod tests {
         assert_eq!(between.rate("x"), 0.0);
         assert_eq!(between.rate("none"), 0.0);
         assert_eq!(between.operations(), 100.0);
+    }
+
+    #[test]
+    fn hot_keys_in_order() {
+        let lines = [
+            "looked_at 9",
+            "key:2 b",
+            "key:1 a%20b",
+            "key:1:percent 12.5",
+            "key:2:percent 3.25",
+            "key:3 c",
+        ];
+        let lines = lines.map(|line| format!("STAT {line}"));
+        assert_eq!(
+            hot_keys(&lines),
+            [("a%20b".to_owned(), 12.5), ("b".to_owned(), 3.25)]
+        );
+        assert_eq!(hot_keys(&[]), []);
     }
 
     #[test]

@@ -89,6 +89,7 @@ impl<'v> View<'v> {
         lines.push(self.connections());
         lines.extend(self.latencies());
         lines.extend(self.prefixes(rows.saturating_sub(lines.len())));
+        lines.extend(self.hot(columns, rows.saturating_sub(lines.len())));
         lines.truncate(rows);
         lines.into_iter().map(|line| fit(&line, columns)).collect()
     }
@@ -228,6 +229,21 @@ impl<'v> View<'v> {
                 std::iter::once(head).chain(lines).collect()
             }
         }
+    }
+
+    /// Keys that are asked for most, in so many rows.
+    fn hot(&self, columns: usize, rows: usize) -> Vec<String> {
+        let hot = &self.between.hot;
+        if hot.is_empty() || rows < 3 {
+            return Vec::new();
+        }
+        let width = columns.saturating_sub(12).clamp(20, 80);
+        let head = format!("{:<width$} {:>10}", "hottest keys", "requests");
+        let lines = hot.iter().take(rows - 2);
+        let lines = lines.map(|(name, percent)| {
+            format!("  {:<1$} {percent:>8.2} %", fit(name, width - 2), width - 2)
+        });
+        [String::new(), head].into_iter().chain(lines).collect()
     }
 
     /// Prefixes in order, in so many rows.

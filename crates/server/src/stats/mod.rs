@@ -5,6 +5,7 @@ pub(crate) mod counters;
 mod general;
 mod hash;
 mod hits;
+pub(crate) mod hot;
 pub(crate) mod latency;
 pub(crate) mod prefixes;
 mod settings;
@@ -60,6 +61,8 @@ pub(crate) enum Told {
     Unknown,
     /// Their length is bounded by nothing, and buffers are many.
     NoMemory,
+    /// They show keys, which `-X` forbids.
+    Forbidden,
 }
 
 /// Tells the statistics of a topic; the general ones if it is empty.
@@ -75,6 +78,8 @@ pub(crate) fn tell(stage: &Stage<'_, '_>, topic: &[u8], hear: &mut Hear<'_>) -> 
             let times = |kind| Times::of(shared.inboxes.iter().map(|inbox| &inbox.latencies), kind);
             latency::report(report, std::array::from_fn(times));
         }
+        b"hotkeys" if !shared.live.allow_dump() => return Told::Forbidden,
+        b"hotkeys" => hot::report(report, shared.inboxes.iter().map(|inbox| &inbox.hot)),
         b"items" => slabs::items(report, &shared.engine.stats()),
         b"slabs" => slabs::slabs(report, &shared.engine.stats()),
         // Sizes are not tracked: memcached answers so without -o track_sizes.
@@ -117,6 +122,7 @@ pub(crate) fn command(
                 Told::All => encode::END,
                 Told::Unknown => b"ERROR\r\n",
                 Told::NoMemory => NO_MEMORY,
+                Told::Forbidden => b"CLIENT_ERROR stats hotkeys not allowed\r\n",
             });
         }
     }

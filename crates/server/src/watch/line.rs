@@ -62,7 +62,7 @@ pub(super) fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 }
 
 /// Writes a key so that it is one word: bytes that are not unreserved in a URI as %XX.
-pub(super) fn key(out: &mut Vec<u8>, key: &[u8]) {
+pub(crate) fn key(out: &mut Vec<u8>, key: &[u8]) {
     for &byte in key {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte),

@@ -312,6 +312,7 @@ impl Worker {
                 };
                 execute(shared, inbox, handle, slices, &batch, now, &sockets);
                 carried.count(&batch.requests);
+                inbox.hot.look(&batch.requests, hasher);
                 if logged {
                     conversation::executed(batch.requests.len(), slices.len());
                 }

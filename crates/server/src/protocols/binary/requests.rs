@@ -190,5 +190,6 @@ fn stat(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, topic: &[u8]) 
         Told::All => encode::text(out, head, &[], &[]),
         Told::Unknown => encode::error(out, head, Status::NotFound),
         Told::NoMemory => encode::error(out, head, Status::OutOfMemory),
+        Told::Forbidden => encode::error(out, head, Status::Unauthenticated),
     }
 }
