@@ -27,7 +27,8 @@ class Server:
             assert self.process.poll() is None, "the server ended at once"
             time.sleep(0.01)
         self.host = "127.0.0.1"
-        self.port = int(ports.read_text().split()[-1])
+        told = [line.split(": ") for line in ports.read_text().splitlines()]
+        self.port = int([port for kind, port in told if kind.startswith("TCP")][-1])
         socket.create_connection((self.host, self.port)).close()
 
     @property

@@ -1,6 +1,8 @@
 //! The options of memcached's `-o`: few matter here, most are how this server is anyway, and the
 //! rest are named in a warning, so that a memcached's command line keeps working.
 
+use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ use crate::settings::absolute;
 pub struct Extended {
     /// Close connections that were silent for so long.
     pub idle_timeout: Option<Duration>,
+    /// Bytes of the longest answer to a datagram.
+    pub udp_reply_max: Option<NonZeroUsize>,
     /// Items the index has room for at the start.
     pub initial_items: Option<usize>,
     /// Options of TLS, as typed.
@@ -36,6 +40,9 @@ pub struct SslOptions {
 
 /// The index is sized for at most 2 to this power of items at once, as memcached's table.
 const HASHPOWER_MAX: u32 = 32;
+
+/// Lengths that the longest answer to a datagram may have: some numbers, and an item of a megabyte.
+const UDP_REPLIES: RangeInclusive<usize> = 64..=2 << 20;
 
 /// Options that change nothing: this server always behaves so, or has nothing to set.
 const NATURAL: [&str; 6] = [
@@ -62,6 +69,16 @@ impl Extended {
                     let seconds: u32 = number(name, value)?;
                     extended.idle_timeout =
                         (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+                }
+                "udp_reply_max" => {
+                    let bytes = number(name, value)? as usize;
+                    let bytes = NonZeroUsize::new(bytes).filter(|_| UDP_REPLIES.contains(&bytes));
+                    let error = format!(
+                        "-o udp_reply_max: from {} to {} bytes",
+                        UDP_REPLIES.start(),
+                        UDP_REPLIES.end()
+                    );
+                    extended.udp_reply_max = Some(bytes.ok_or(error)?);
                 }
                 "hashpower" => {
                     let power: u32 = number(name, value)?;

@@ -24,7 +24,7 @@ pub struct Flags {
     #[arg(short, long, value_name = "NUM", allow_negative_numbers = true)]
     pub port: Option<i32>,
 
-    /// UDP port; only 0 (off): there is no UDP
+    /// UDP port, at the addresses of -l [default: 0, which is off]
     #[arg(short = 'U', long, value_name = "NUM", allow_negative_numbers = true)]
     pub udp_port: Option<i32>,
 

@@ -125,6 +125,7 @@ fn open_to_all(config: &Config) -> Option<String> {
         .iter()
         .filter_map(|listen| match &listen.place {
             Place::Tcp(address) if !address.ip().is_loopback() => Some(address.to_string()),
+            Place::Udp(address) if !address.ip().is_loopback() => Some(format!("UDP {address}")),
             _ => None,
         });
     let open: Vec<String> = open.collect();
@@ -176,6 +177,7 @@ fn list<'a>(addresses: impl IntoIterator<Item = &'a Address>) -> String {
         // Writing to a String does not fail.
         let _ = match address {
             Address::Tcp(address) => write!(text, "{space}{address}"),
+            Address::Udp(address) => write!(text, "{space}UDP {address}"),
             Address::Unix(path) => write!(text, "{space}{}", path.display()),
         };
     }
@@ -189,6 +191,7 @@ fn what_next(address: Option<&Address>) -> String {
             format!("localhost {}", address.port())
         }
         Some(Address::Tcp(address)) => format!("{} {}", address.ip(), address.port()),
+        Some(Address::Udp(address)) => format!("-u {} {}", address.ip(), address.port()),
         Some(Address::Unix(path)) => format!("-U {}", path.display()),
         None => String::new(),
     };

@@ -77,9 +77,6 @@ impl Settings {
             }))
             .chain(without_effect(flags))
             .chain(elsewhere(flags));
-        if flags.udp_port.is_some_and(|port| port != 0) {
-            return Err("-U: there is no UDP; only 0 (off)".to_owned());
-        }
         let engine = engine(flags, &extended)?;
         let warnings = warnings.chain(smaller_items(flags, &engine)).collect();
         let mut server = server(flags, &extended, port_file)?;
@@ -233,6 +230,7 @@ fn server(
         metrics: metrics(flags)?,
         keeping: keeping(flags)?,
         idle_timeout: extended.idle_timeout,
+        udp_reply_max: extended.udp_reply_max.unwrap_or(default.udp_reply_max),
         port_file: port_file.as_deref().map(absolute).transpose()?,
         allow_shutdown: flags.enable_shutdown.unwrap_or_default(),
         allow_flush: !flags.disable_flush_all.unwrap_or_default(),
@@ -262,18 +260,45 @@ fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
         Some("any") => Protocol::Any,
         Some(_) => return Err("-B: ascii, binary, auto or any".to_owned()),
     };
+    // A datagram that begins as Redis' do is none of theirs.
+    let of_datagrams = match protocol {
+        Protocol::Any => Protocol::Memcached,
+        protocol => protocol,
+    };
     let secured = |(place, tls): (Place, bool), protocol| Listen {
         tls: tls && flags.enable_ssl.unwrap_or_default(),
         ..place.of(protocol)
     };
     let memcached = memcached_places(flags)?.into_iter();
     let redis = redis_places(flags)?.into_iter();
+    let udp = udp_places(flags)?.into_iter();
     let cpserver = addresses("--cpserver", &flags.cpserver, cpserver::PORT)?.into_iter();
     Ok(memcached
         .map(|place| secured(place, protocol))
+        .chain(udp.map(|place| place.of(of_datagrams)))
         .chain(cpserver.map(|place| place.of(Protocol::CpServer)))
         .chain(redis.map(|place| secured(place, Protocol::Redis)))
         .collect())
+}
+
+/// Where datagrams are taken, if they are: at the addresses of `-l`, whatever ports those have.
+fn udp_places(flags: &Flags) -> Result<Vec<Place>, String> {
+    let port = match flags.udp_port {
+        None | Some(0) => return Ok(Vec::new()),
+        Some(port) => port_of("-U", port)?,
+    };
+    if !inherited().is_empty() {
+        return Err("-U: systemd's sockets are for connections".to_owned());
+    }
+    let mut places = Vec::new();
+    for (place, _) in tcp_places(flags, port)? {
+        if let Place::Tcp(mut address) = place {
+            address.set_port(port);
+            places.push(Place::Udp(address));
+        }
+    }
+    places.dedup();
+    Ok(places)
 }
 
 /// Where Redis' clients are served, if they are: at the addresses of memcached's, whatever ports those have.
@@ -442,6 +467,7 @@ mod tests {
         listeners
             .map(|listen| match &listen.place {
                 Place::Tcp(address) => address.to_string(),
+                Place::Udp(address) => format!("udp {address}"),
                 Place::Unix { path, mode } => format!("{} {mode:o}", path.display()),
                 Place::Inherited(fd) => format!("fd {fd}"),
             })
@@ -609,7 +635,7 @@ mod tests {
             (
                 "-U",
                 Flags {
-                    udp_port: Some(11211),
+                    udp_port: Some(65536),
                     ..none()
                 },
             ),

@@ -47,7 +47,7 @@ fn what_is_no_command_line_ends_with_2() {
     for (line, complaint) in [
         ("--no-such-flag", "unexpected argument"),
         ("-t 0", "-t: 1 to"),
-        ("-U 11211", "there is no UDP"),
+        ("-U 65536", "-U: -1 to 65535"),
         ("-B udp", "-B: ascii, binary, auto or any"),
         ("-m many", "is not a size"),
         (

@@ -173,7 +173,7 @@ fn introduce(plan: &Plan, pes: usize) -> String {
 
 fn place(address: &Address) -> String {
     match address {
-        Address::Tcp(address) => address.to_string(),
+        Address::Tcp(address) | Address::Udp(address) => address.to_string(),
         Address::Unix(path) => path.display().to_string(),
     }
 }

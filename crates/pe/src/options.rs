@@ -190,7 +190,9 @@ mod tests {
         listeners
             .map(|listener| match listener.place {
                 Place::Tcp(address) => address.port(),
-                Place::Unix { .. } | Place::Inherited(_) => unreachable!("no such flag"),
+                Place::Udp(_) | Place::Unix { .. } | Place::Inherited(_) => {
+                    unreachable!("no such flag")
+                }
             })
             .collect()
     }

@@ -29,6 +29,9 @@ pub struct Config {
     pub threads: NonZeroUsize,
     /// Connections held at once (`-c`); one more is told so and closed.
     pub connections_max: NonZeroUsize,
+    /// Bytes of the longest answer to a datagram (`-o udp_reply_max`): who sends one in the name of another has the
+    /// server send so much there.
+    pub udp_reply_max: NonZeroUsize,
     /// Connections that the kernel queues before they are accepted (`-b`).
     pub backlog: u32,
     /// Commands that a connection may run before the others get their slice (`-R`).
@@ -103,6 +106,7 @@ impl Default for Config {
             ],
             threads: const { NonZeroUsize::new(4).unwrap() },
             connections_max: const { NonZeroUsize::new(1024).unwrap() },
+            udp_reply_max: const { NonZeroUsize::new(16 << 10).unwrap() },
             backlog: 1024,
             // memcached yields after 20 because it answers one by one; here a slice is one batch,
             // and cutting it short costs everybody.
@@ -215,6 +219,8 @@ impl Protocol {
 pub enum Place {
     /// A TCP address; port 0 lets the system pick one.
     Tcp(SocketAddr),
+    /// An address to which clients send datagrams (`-U`); for memcached's protocols, without TLS and passwords.
+    Udp(SocketAddr),
     /// A unix socket, made with these permission bits (`-s`, `-a`).
     Unix {
         /// Where.

@@ -52,6 +52,7 @@ mod batch;
 pub mod config;
 mod connection;
 mod conversation;
+mod datagrams;
 mod holders;
 mod keeping;
 mod listen;

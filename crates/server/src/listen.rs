@@ -20,6 +20,8 @@ use crate::stream::Socket as Connected;
 pub enum Address {
     /// A TCP address with its real port.
     Tcp(SocketAddr),
+    /// A UDP address with its real port.
+    Udp(SocketAddr),
     /// A unix socket.
     Unix(PathBuf),
 }
@@ -30,8 +32,17 @@ impl fmt::Display for Address {
         match self {
             Address::Tcp(address @ SocketAddr::V4(_)) => write!(out, "tcp:{address}"),
             Address::Tcp(address @ SocketAddr::V6(_)) => write!(out, "tcp6:{address}"),
+            Address::Udp(address @ SocketAddr::V4(_)) => write!(out, "udp:{address}"),
+            Address::Udp(address @ SocketAddr::V6(_)) => write!(out, "udp6:{address}"),
             Address::Unix(path) => write!(out, "unix:{}", path.display()),
         }
+    }
+}
+
+impl Address {
+    /// True if requests come there in datagrams.
+    pub fn is_udp(&self) -> bool {
+        matches!(self, Self::Udp(_))
     }
 }
 
@@ -42,6 +53,21 @@ pub(crate) fn addresses_of(
 ) -> impl Iterator<Item = &Address> {
     let of_it = addresses.iter().filter(move |(_, its)| is_it(*its));
     of_it.map(|(address, _)| address)
+}
+
+/// The error with the place that it is about.
+pub(crate) fn named(place: &Place, error: &io::Error) -> io::Error {
+    let place = match place {
+        Place::Tcp(address) => address.to_string(),
+        Place::Udp(address) => format!("UDP {address}"),
+        Place::Unix { path, .. } => path.display().to_string(),
+        Place::Inherited(fd) => format!("descriptor {fd}"),
+    };
+    let kind = match error.raw_os_error() {
+        Some(libc::EAFNOSUPPORT) => io::ErrorKind::Unsupported,
+        _ => error.kind(),
+    };
+    io::Error::new(kind, format!("cannot listen at {place}: {error}"))
 }
 
 /// A bound, listening socket.
@@ -72,26 +98,17 @@ impl Listener {
             Place::Tcp(address) => bind_tcp(*address, backlog),
             Place::Unix { path, mode } => bind_unix(path, *mode, backlog),
             Place::Inherited(fd) => inherit(*fd),
+            Place::Udp(_) => Err(io::Error::other("datagrams come without connections")),
         };
-        let named = bound.map_err(|error| {
-            let place = match place {
-                Place::Tcp(address) => address.to_string(),
-                Place::Unix { path, .. } => path.display().to_string(),
-                Place::Inherited(fd) => format!("descriptor {fd}"),
-            };
-            let kind = match error.raw_os_error() {
-                Some(libc::EAFNOSUPPORT) => io::ErrorKind::Unsupported,
-                _ => error.kind(),
-            };
-            io::Error::new(kind, format!("cannot listen at {place}: {error}"))
-        });
-        named.map(|(socket, address)| Self {
-            socket,
-            address,
-            inherited: matches!(place, Place::Inherited(_)),
-            protocol: *protocol,
-            tls: *tls,
-        })
+        bound
+            .map_err(|error| named(place, &error))
+            .map(|(socket, address)| Self {
+                socket,
+                address,
+                inherited: matches!(place, Place::Inherited(_)),
+                protocol: *protocol,
+                tls: *tls,
+            })
     }
 
     /// True if `error` says that the machine has no IPv6, and `place` is every IPv6 address: then
@@ -103,7 +120,7 @@ impl Listener {
         );
         let every_ipv6 = matches!(
             place,
-            Place::Tcp(SocketAddr::V6(address)) if address.ip().is_unspecified()
+            Place::Tcp(SocketAddr::V6(address)) | Place::Udp(SocketAddr::V6(address)) if address.ip().is_unspecified()
         );
         without_ipv6 && every_ipv6
     }
@@ -218,7 +235,7 @@ fn inherit(fd: i32) -> io::Result<(ListenerSocket, Address)> {
     Ok((ListenerSocket::Unix(socket), Address::Unix(path)))
 }
 
-/// Tells the bound TCP ports by a file, as memcached does for MEMCACHED_PORT_FILENAME: it appears
+/// Tells the bound ports by a file, as memcached does for MEMCACHED_PORT_FILENAME: it appears
 /// complete or not at all.
 pub(crate) fn write_port_file<'a>(
     path: &Path,
@@ -233,6 +250,10 @@ pub(crate) fn write_port_file<'a>(
             Address::Tcp(SocketAddr::V4(address)) => writeln!(file, "TCP INET: {}", address.port()),
             Address::Tcp(SocketAddr::V6(address)) => {
                 writeln!(file, "TCP INET6: {}", address.port())
+            }
+            Address::Udp(SocketAddr::V4(address)) => writeln!(file, "UDP INET: {}", address.port()),
+            Address::Udp(SocketAddr::V6(address)) => {
+                writeln!(file, "UDP INET6: {}", address.port())
             }
             Address::Unix(_) => Ok(()),
         }?;

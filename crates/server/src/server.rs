@@ -12,7 +12,8 @@ use nuthatch_sync::mutex::Mutex;
 
 use crate::acceptor::Acceptor;
 use crate::account::{self, Account};
-use crate::config::{Config, Keeping, Listen, Protocol};
+use crate::config::{Config, Keeping, Listen, Place, Protocol};
+use crate::datagrams::DatagramSocket;
 use crate::keeping::{self, Claim};
 use crate::listen::{self, Address, Listener, addresses_of};
 use crate::live::{Controls, Live};
@@ -36,10 +37,11 @@ impl Server {
         check(&config).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         system::make_room_for(config.connections_max);
         let listeners = bind_all(&config)?;
-        let addresses: Vec<(Address, Protocol)> = listeners
+        let (datagrams, udp) = bind_datagrams(&config)?;
+        let tcp = listeners
             .iter()
-            .map(|listener| (listener.address().clone(), listener.protocol()))
-            .collect();
+            .map(|listener| (listener.address().clone(), listener.protocol()));
+        let addresses: Vec<(Address, Protocol)> = tcp.chain(udp).collect();
 
         let mut polls = Vec::new();
         let mut inboxes = Vec::new();
@@ -90,7 +92,7 @@ impl Server {
         let claim = take_items(&shared)?;
         // From here on an error must end the threads that run already.
         let guard = StopOnDrop(shutdown.clone());
-        let mut threads = spawn_all(&shared, acceptor, polls)?;
+        let mut threads = spawn_all(&shared, acceptor, polls, datagrams)?;
         if let Some(endpoint) = metrics {
             let told = Arc::clone(&shared);
             let body = move || endpoint.run(&told);
@@ -150,6 +152,21 @@ fn check(config: &Config) -> Result<(), &'static str> {
     if config.auth_file.is_some() && listeners.iter().any(is_cpserver) {
         return Err("-Y: CPServer's protocol has no words for a password");
     }
+    let is_udp = |listen: &&Listen| matches!(listen.place, Place::Udp(_));
+    let udp: Vec<&Listen> = listeners.iter().filter(is_udp).collect();
+    if !udp.is_empty() && config.auth_file.is_some() {
+        return Err("-U: a datagram has no room for a password (-Y)");
+    }
+    if !udp.is_empty() && config.tls.is_some() {
+        return Err("-U: datagrams are not encrypted; another server without -Z can take them");
+    }
+    let is_memcached = |listen: &&Listen| listen.protocol.is_memcached();
+    if !udp.iter().all(is_memcached) {
+        return Err("-U: datagrams are for memcached's protocols");
+    }
+    if udp.len() == listeners.len() {
+        return Err("a server must listen for connections somewhere");
+    }
     if config.tls.is_none() && listeners.iter().any(|listen| listen.tls) {
         return Err("TLS needs a certificate");
     }
@@ -160,6 +177,9 @@ fn check(config: &Config) -> Result<(), &'static str> {
 fn bind_all(config: &Config) -> io::Result<Vec<Listener>> {
     let mut listeners = Vec::new();
     for listen in &config.listeners {
+        if matches!(listen.place, Place::Udp(_)) {
+            continue;
+        }
         match Listener::bind(listen, config.backlog) {
             Ok(listener) => listeners.push(listener),
             Err(error)
@@ -173,15 +193,47 @@ fn bind_all(config: &Config) -> io::Result<Vec<Listener>> {
     Ok(listeners)
 }
 
+/// Binds every UDP address: the sockets of each worker, and the addresses. As with listeners, only IPv6 may be missing.
+#[expect(clippy::type_complexity, reason = "it is taken apart at once")]
+fn bind_datagrams(
+    config: &Config,
+) -> io::Result<(Vec<Vec<DatagramSocket>>, Vec<(Address, Protocol)>)> {
+    let workers = config.threads.get();
+    let mut sockets: Vec<Vec<DatagramSocket>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut addresses = Vec::new();
+    for Listen {
+        place, protocol, ..
+    } in &config.listeners
+    {
+        let Place::Udp(address) = place else {
+            continue;
+        };
+        match DatagramSocket::bind(*address, workers, *protocol) {
+            Ok((bound, address)) => {
+                for (worker, socket) in sockets.iter_mut().zip(bound) {
+                    worker.push(socket);
+                }
+                addresses.push((Address::Udp(address), *protocol));
+            }
+            Err(error) if !addresses.is_empty() && Listener::is_dispensable(place, &error) => {
+                tracing::warn!(%error, "going on without");
+            }
+            Err(error) => return Err(listen::named(place, &error)),
+        }
+    }
+    Ok((sockets, addresses))
+}
+
 fn spawn_all(
     shared: &Arc<Shared>,
     acceptor: Acceptor,
     polls: Vec<Poll>,
+    datagrams: Vec<Vec<DatagramSocket>>,
 ) -> io::Result<Vec<JoinHandle<io::Result<()>>>> {
     let mut threads = Vec::new();
-    for (number, poll) in polls.into_iter().enumerate() {
+    for (number, (poll, sockets)) in polls.into_iter().zip(datagrams).enumerate() {
         let inbox = Arc::clone(&shared.inboxes[number]);
-        let worker = Worker::new(Arc::clone(shared), inbox, poll);
+        let worker = Worker::new(Arc::clone(shared), inbox, poll, sockets);
         let name = format!("worker-{number}");
         threads.push(spawn(name, &shared.shutdown, move || worker.run())?);
     }

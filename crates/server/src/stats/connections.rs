@@ -17,13 +17,23 @@ use crate::stats::Report;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Peer {
     Tcp(SocketAddr),
+    /// All who send datagrams to this socket of ours.
+    Udp(SocketAddr),
     Unix,
+}
+
+impl Peer {
+    /// True if it has no connection.
+    pub(crate) fn is_udp(self) -> bool {
+        matches!(self, Self::Udp(_))
+    }
 }
 
 impl fmt::Display for Peer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Peer::Tcp(address) => Address::Tcp(*address).fmt(out),
+            Peer::Udp(address) => Address::Udp(*address).fmt(out),
             Peer::Unix => out.write_str("unix:"),
         }
     }
@@ -45,6 +55,23 @@ pub(crate) struct Info {
 }
 
 impl Info {
+    /// Of somebody who is not among the connections.
+    pub(crate) fn unregistered(peer: Peer, now: Time) -> Self {
+        Self::new(usize::MAX, 0, peer, usize::MAX, now)
+    }
+
+    fn new(id: usize, serial: u64, peer: Peer, listener: usize, now: Time) -> Self {
+        Self {
+            id,
+            serial,
+            since: now.seconds(),
+            peer,
+            listener,
+            active: AtomicU32::new(now.seconds()),
+            blocked: AtomicBool::new(false),
+        }
+    }
+
     /// Whose connection it is.
     pub(crate) fn peer(&self) -> Peer {
         self.peer
@@ -59,7 +86,7 @@ impl Info {
     pub(crate) fn line(&self, now: Time) -> String {
         let since = |second: u32| now.seconds().saturating_sub(second);
         let address = match self.peer {
-            Peer::Tcp(address) => address.to_string(),
+            Peer::Tcp(address) | Peer::Udp(address) => address.to_string(),
             Peer::Unix => String::from("unix"),
         };
         // Relaxed: a statistic.
@@ -98,16 +125,9 @@ impl Registry {
     pub(crate) fn enter(&self, peer: Peer, listener: usize, now: Time) -> Arc<Info> {
         let mut open = self.open.lock();
         let slot = open.vacant_entry();
-        let info = Arc::new(Info {
-            id: slot.key(),
-            // Relaxed: it only has to be another number each time.
-            serial: self.entered.fetch_add(1, Ordering::Relaxed) + 1,
-            since: now.seconds(),
-            peer,
-            listener,
-            active: AtomicU32::new(now.seconds()),
-            blocked: AtomicBool::new(false),
-        });
+        // Relaxed: it only has to be another number each time.
+        let serial = self.entered.fetch_add(1, Ordering::Relaxed) + 1;
+        let info = Arc::new(Info::new(slot.key(), serial, peer, listener, now));
         slot.insert(Arc::clone(&info));
         info
     }
@@ -135,7 +155,11 @@ impl Registry {
     ) {
         for (number, (address, _)) in addresses.iter().enumerate() {
             report.line_of(number, "addr", address);
-            report.line_of(number, "state", "conn_listening");
+            let state = match address {
+                Address::Udp(_) => "conn_read",
+                Address::Tcp(_) | Address::Unix(_) => "conn_listening",
+            };
+            report.line_of(number, "state", state);
             report.line_of(number, "secs_since_last_cmd", now.seconds());
         }
         let open = self.open.lock();

@@ -65,6 +65,14 @@ counters! {
     conn_yields,
     /// Closed by the idle timeout.
     idle_kicks,
+    /// Datagrams that came.
+    udp_datagrams,
+    /// Those that are cut, or a part of something longer.
+    udp_dropped,
+    /// Answers that were too large.
+    udp_too_large,
+    /// Answers that the kernel did not take whole.
+    udp_unsent,
     /// Logins.
     auth_cmds,
     /// Those that failed.

@@ -83,6 +83,12 @@ fn command_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     );
     report.line("threads", shared.config.threads);
     report.line("conn_yields", totals.conn_yields);
+    if shared.addresses.iter().any(|(address, _)| address.is_udp()) {
+        report.line("udp_datagrams", totals.udp_datagrams);
+        report.line("udp_dropped", totals.udp_dropped);
+        report.line("udp_too_large", totals.udp_too_large);
+        report.line("udp_unsent", totals.udp_unsent);
+    }
     if let Some(tls) = &shared.tls {
         report.line("ssl_handshake_errors", totals.ssl_handshake_errors);
         report.line(

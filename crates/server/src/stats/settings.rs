@@ -17,13 +17,20 @@ pub(crate) fn report(report: &mut Report<'_, '_>, shared: &Shared) {
         .addresses_of(Protocol::is_memcached)
         .filter_map(|address| match address {
             Address::Tcp(address) => Some(*address),
-            Address::Unix(_) => None,
+            Address::Udp(_) | Address::Unix(_) => None,
         })
         .collect();
+    let udp = shared
+        .addresses
+        .iter()
+        .find_map(|(address, _)| match address {
+            Address::Udp(address) => Some(address.port()),
+            Address::Tcp(_) | Address::Unix(_) => None,
+        });
     report.line("maxbytes", shared.engine.stats().memory_limit);
     report.line("maxconns", live.connections_max());
     report.line("tcpport", tcp.first().map_or(0, SocketAddr::port));
-    report.line("udpport", 0);
+    report.line("udpport", udp.unwrap_or(0));
     let inter: Vec<String> = tcp.iter().map(|address| address.ip().to_string()).collect();
     report.line(
         "inter",
@@ -41,7 +48,7 @@ pub(crate) fn report(report: &mut Report<'_, '_>, shared: &Shared) {
         .iter()
         .find_map(|listen| match &listen.place {
             Place::Unix { path, mode } => Some((path, mode)),
-            Place::Tcp(_) | Place::Inherited(_) => None,
+            Place::Tcp(_) | Place::Udp(_) | Place::Inherited(_) => None,
         });
     match unix {
         Some((path, _)) => report.line("domain_socket", path.display()),

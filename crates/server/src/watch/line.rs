@@ -99,6 +99,7 @@ pub(crate) fn connection(hub: &Hub, peer: Peer, closed: Option<Reason>, fd: RawF
             address.port(),
             "tcp",
         ),
+        Peer::Udp(address) => (address.ip().to_string(), address.port(), "udp"),
         Peer::Unix => ("unix".to_owned(), 0, "local"),
     };
     let mut lines = Lines::new(hub);

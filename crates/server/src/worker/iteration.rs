@@ -32,10 +32,13 @@ use crate::answering::Answering;
 use crate::batch::Batch;
 use crate::connection::{Connection, Ending};
 use crate::conversation;
+use crate::datagrams::{Datagram, DatagramSocket};
 use crate::output::Output;
+use crate::protocols::Phase;
 use crate::shared::{Inbox, Shared};
 use crate::slice::{self, Slice, Source, Stop};
 use crate::stage::{Stage, Unheard};
+use crate::stats::connections::Info;
 use crate::stats::latency::Carried;
 use crate::waiting::{Joined, Waiting};
 use crate::watch::line::{Lines, Reason};
@@ -88,7 +91,7 @@ impl Worker {
                 self.admit(id, terms);
             }
             if !self.slices.is_empty() {
-                let carried = self.run_slices(now);
+                let carried = self.run_slices(now, false);
                 self.finish(now, &terms);
                 if !carried.is_none() {
                     self.inbox.latencies.note(carried, begun.elapsed());
@@ -247,13 +250,15 @@ impl Worker {
         }
     }
 
-    /// Understands, executes and answers the inputs of all slices.
-    fn run_slices(&mut self, now: Time) -> Carried {
+    /// Understands, executes and answers the inputs of all slices: those of connections, or of datagrams.
+    pub(super) fn run_slices(&mut self, now: Time, of_datagrams: bool) -> Carried {
         let Self {
             shared,
             inbox,
             handle,
             connections,
+            datagrams,
+            datagram_sockets,
             buffer,
             kept,
             slices,
@@ -267,6 +272,10 @@ impl Worker {
         let mut written = 0;
         let mut carried = Carried::default();
         let logged = conversation::is_logged();
+        let mut peers = match of_datagrams {
+            false => Peers::Connections(connections),
+            true => Peers::Datagrams(datagrams, datagram_sockets),
+        };
         loop {
             for (index, slice) in slices.iter_mut().enumerate() {
                 if slice.stop != Stop::Batch || batch.is_full() {
@@ -276,7 +285,7 @@ impl Worker {
                     slice.stop = Stop::Yielded;
                     continue;
                 }
-                let connection = &mut connections[slice.id];
+                let Peer { phase, fd, info } = peers.of(slice.id);
                 let before = slice.output.copied();
                 let input = match slice.source {
                     Source::Buffer(start, end) => &buffer[start..end],
@@ -289,16 +298,14 @@ impl Worker {
                     decoded,
                     hasher,
                     counters: &inbox.counters,
-                    socket: connection.stream.as_fd().as_raw_fd(),
+                    socket: fd,
                     inbox,
                     limits: *limits,
                     now,
                     slice: index as u32,
-                    info: &connection.info,
+                    info,
                 };
-                let phase = &mut connection.phase;
                 slice.stop = if logged {
-                    let fd = connection.stream.as_fd().as_raw_fd();
                     conversation::run(&mut stage, slice, phase, input, fd)
                 } else {
                     slice::run(&mut stage, slice, phase, input)
@@ -308,7 +315,7 @@ impl Worker {
             if !batch.is_empty() {
                 let sockets = match shared.watch.wanted().is_empty() {
                     true => Vec::new(),
-                    false => sockets(slices, connections),
+                    false => slices.iter().map(|slice| peers.of(slice.id).fd).collect(),
                 };
                 execute(shared, inbox, handle, slices, &batch, now, &sockets);
                 carried.count(&batch.requests);
@@ -320,9 +327,8 @@ impl Worker {
             }
             if logged {
                 for slice in slices.iter_mut() {
-                    let connection = &connections[slice.id];
-                    let fd = connection.stream.as_fd().as_raw_fd();
-                    conversation::answered(&connection.phase, &slice.output, slice.logged, fd);
+                    let Peer { phase, fd, .. } = peers.of(slice.id);
+                    conversation::answered(phase, &slice.output, slice.logged, fd);
                     slice.logged = slice.output.end();
                 }
             }
@@ -414,11 +420,42 @@ impl Worker {
     }
 }
 
-/// The socket of each slice.
-#[cold]
-fn sockets(slices: &[Slice], connections: &Slab<Connection>) -> Vec<RawFd> {
-    let socket = |slice: &Slice| connections[slice.id].stream.as_fd().as_raw_fd();
-    slices.iter().map(socket).collect()
+/// Whose slices are run.
+enum Peers<'w> {
+    Connections(&'w mut Slab<Connection>),
+    Datagrams(&'w mut [Datagram], &'w [DatagramSocket]),
+}
+
+/// What a slice's commands reach of whose they are.
+struct Peer<'w> {
+    phase: &'w mut Phase,
+    fd: RawFd,
+    info: &'w Info,
+}
+
+impl Peers<'_> {
+    #[inline]
+    fn of(&mut self, id: usize) -> Peer<'_> {
+        match self {
+            Self::Connections(connections) => {
+                let connection = &mut connections[id];
+                Peer {
+                    phase: &mut connection.phase,
+                    fd: connection.stream.as_fd().as_raw_fd(),
+                    info: &connection.info,
+                }
+            }
+            Self::Datagrams(datagrams, sockets) => {
+                let datagram = &mut datagrams[id];
+                let socket = &sockets[datagram.socket];
+                Peer {
+                    phase: &mut datagram.phase,
+                    fd: socket.fd(),
+                    info: &socket.info,
+                }
+            }
+        }
+    }
 }
 
 /// Has the engine carry out a batch, and answers it. With the sockets of all slices, watchers are told.

@@ -2,8 +2,10 @@
 //!
 //! * [`iteration`]: serving goes in iterations.
 //! * [`shed`]: who holds too much is closed.
+//! * [`datagrams`]: those of UDP, each for itself.
 //! * [`ending`]: how a connection ends that the server closes, and which are closed for their silence.
 
+mod datagrams;
 mod ending;
 mod iteration;
 mod shed;
@@ -23,6 +25,7 @@ use slab::Slab;
 use crate::account::Level;
 use crate::batch::BatchBuffers;
 use crate::connection::Connection;
+use crate::datagrams::{self as udp, Datagram, DatagramSocket};
 use crate::holders::Holders;
 use crate::output::Written;
 use crate::shared::{Inbox, Shared};
@@ -49,6 +52,9 @@ pub(crate) struct Worker {
     handle: AnyHandle,
     poll: Poll,
     connections: Slab<Connection>,
+    datagram_sockets: Vec<DatagramSocket>,
+    /// Those of this iteration.
+    datagrams: Vec<Datagram>,
     /// Whose slice is next.
     ready: Vec<usize>,
     /// Where this iteration's input is read to, and how much of it is used.
@@ -76,7 +82,12 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, inbox: Arc<Inbox>, poll: Poll) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        inbox: Arc<Inbox>,
+        poll: Poll,
+        datagram_sockets: Vec<DatagramSocket>,
+    ) -> Self {
         let handle = shared.engine.handle();
         let spare = Spare::shared_by(shared.config.threads.get());
         let limits = Limits {
@@ -88,6 +99,8 @@ impl Worker {
             handle,
             poll,
             connections: Slab::new(),
+            datagram_sockets,
+            datagrams: Vec::new(),
             ready: Vec::new(),
             buffer: vec![0; iteration::BUFFER].into_boxed_slice(),
             used: 0,
@@ -110,6 +123,7 @@ impl Worker {
     /// Serves until the server stops.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
+        self.register_datagrams()?;
         loop {
             match self.poll.poll(&mut events, self.patience()) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -129,6 +143,7 @@ impl Worker {
                 self.welcome(now);
             }
             self.serve(now);
+            self.serve_datagrams(now);
             self.publish();
             self.shed_any();
             self.sweep();
@@ -144,7 +159,7 @@ impl Worker {
 
     /// How long to wait for events.
     fn patience(&self) -> Option<Duration> {
-        if !self.ready.is_empty() {
+        if !self.ready.is_empty() || self.has_datagrams() {
             Some(Duration::ZERO)
         } else if self.draining.is_some() {
             Some(DRAIN_STEP)
@@ -158,6 +173,10 @@ impl Worker {
     /// Remembers what an event says of its connection.
     #[inline]
     fn note(&mut self, event: &mio::event::Event) {
+        if let Some(index) = udp::index_of(event.token(), self.datagram_sockets.len()) {
+            self.datagram_sockets[index].ready = true;
+            return;
+        }
         let id = event.token().0;
         let Some(connection) = self.connections.get_mut(id) else {
             return;

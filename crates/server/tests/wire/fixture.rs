@@ -48,7 +48,7 @@ fn first_tcp(handle: &ServerHandle, is_it: fn(Protocol) -> bool) -> SocketAddr {
         .addresses_of(is_it)
         .find_map(|address| match address {
             Address::Tcp(address) => Some(*address),
-            Address::Unix(_) => None,
+            Address::Udp(_) | Address::Unix(_) => None,
         })
         .unwrap()
 }

@@ -75,6 +75,9 @@ fn watch(
     if !stage.shared.config.allow_watch {
         return b"CLIENT_ERROR watch commands not allowed\r\n";
     }
+    if stage.info.peer().is_udp() {
+        return b"CLIENT_ERROR watch needs a connection\r\n";
+    }
     let mut kinds = Kinds::default();
     let mut words = words.into_iter().peekable();
     if words.peek().is_none() {

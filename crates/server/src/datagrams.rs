@@ -1,0 +1,267 @@
+//! memcached's UDP: a request is one datagram, its answer one or more.
+//!
+//! ```text
+//!   0        2         4        6         8
+//!  | request | number  | of so  | 0       | text
+//!  | id      | (from 0)| many   |         |
+//! ```
+//!
+//! All numbers are big endian. A client matches answers to requests by the id, and puts an answer together by the
+//! numbers. Each worker has a socket of its own for each address; the system spreads clients over them.
+
+use std::io::{self, IoSlice, Write};
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use mio::Token;
+use mio::net::UdpSocket;
+use nuthatch_engine::Time;
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::config::Protocol;
+use crate::protocols::Phase;
+use crate::stats::connections::{Info, Peer};
+
+/// Bytes of the frame's header.
+const HEADER: usize = 8;
+
+/// Bytes of a datagram that is sent, its header included: it passes an Ethernet whole, as memcached's does.
+const FRAME: usize = 1400;
+
+/// Bytes of the longest datagram that can come.
+pub(crate) const DATAGRAM_MAX: usize = 65_507;
+
+/// What the kernel keeps for a socket, as far as it allows.
+const KERNEL_BUFFER: usize = 4 << 20;
+
+/// A worker's socket for the datagrams of an address.
+pub(crate) struct DatagramSocket {
+    pub(crate) socket: UdpSocket,
+    pub(crate) protocol: Protocol,
+    pub(crate) info: Arc<Info>,
+    /// There may be datagrams: an event said so, and it has not been found empty since.
+    pub(crate) ready: bool,
+}
+
+impl DatagramSocket {
+    /// The sockets of all workers for an address, and the address with its real port.
+    pub(crate) fn bind(
+        address: SocketAddr,
+        workers: usize,
+        protocol: Protocol,
+    ) -> io::Result<(Vec<Self>, SocketAddr)> {
+        let first = open(address)?;
+        // Not shared yet: so it is an error if another server has the address.
+        first.bind(&SockAddr::from(address))?;
+        first.set_reuse_port(true)?;
+        let first = UdpSocket::from_std(first.into());
+        let address = first.local_addr()?;
+        let mut sockets = vec![first];
+        for _ in 1..workers {
+            let next = open(address)?;
+            next.set_reuse_port(true)?;
+            next.bind(&SockAddr::from(address))?;
+            sockets.push(UdpSocket::from_std(next.into()));
+        }
+        let sockets = sockets.into_iter().map(|socket| Self {
+            socket,
+            protocol,
+            info: Arc::new(Info::unregistered(Peer::Udp(address), Time(0))),
+            ready: false,
+        });
+        Ok((sockets.collect(), address))
+    }
+
+    /// Its number in the system.
+    pub(crate) fn fd(&self) -> i32 {
+        self.socket.as_raw_fd()
+    }
+}
+
+fn open(address: SocketAddr) -> io::Result<Socket> {
+    let domain = Domain::for_address(address);
+    let socket = Socket::new(domain, Type::DGRAM, Some(socket2::Protocol::UDP))?;
+    if domain == Domain::IPV6 {
+        // As for TCP: the same port can be bound for IPv4 beside it.
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    // With less of it, bursts are lost sooner.
+    let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
+    let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
+    Ok(socket)
+}
+
+/// The poll's name for a worker's datagram socket. Connections count up from 0, these down from the waker's.
+pub(crate) fn token(index: usize) -> Token {
+    Token(usize::MAX - 1 - index)
+}
+
+/// Which datagram socket a token names, if it is one of so many.
+pub(crate) fn index_of(token: Token, count: usize) -> Option<usize> {
+    let index = (usize::MAX - 1).checked_sub(token.0)?;
+    (index < count).then_some(index)
+}
+
+/// A request on its way through an iteration.
+pub(crate) struct Datagram {
+    /// By which of the worker's sockets it came.
+    pub(crate) socket: usize,
+    pub(crate) peer: SocketAddr,
+    pub(crate) request: u16,
+    pub(crate) phase: Phase,
+}
+
+/// The id of the request that a datagram is, and where its text begins. `None`: it is cut, empty, or a part of
+/// something longer, which is not taken.
+pub(crate) fn parse(datagram: &[u8]) -> Option<(u16, usize)> {
+    let (header, text) = datagram.split_at_checked(HEADER)?;
+    let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    // What the last two bytes say is for later versions.
+    let is_whole = number(2) == 0 && number(4) == 1 && !text.is_empty();
+    is_whole.then_some((number(0), HEADER))
+}
+
+/// Sends an answer in frames: what is written to it, of which there are `len` bytes.
+pub(crate) struct Frames<'s> {
+    socket: &'s UdpSocket,
+    peer: SocketAddr,
+    request: u16,
+    number: u16,
+    of: u16,
+    frame: Vec<u8>,
+}
+
+impl<'s> Frames<'s> {
+    pub(crate) fn new(socket: &'s UdpSocket, peer: SocketAddr, request: u16, len: usize) -> Self {
+        let count = len.div_ceil(FRAME - HEADER);
+        let mut frames = Self {
+            socket,
+            peer,
+            request,
+            number: 0,
+            // The limit on an answer is far below.
+            of: u16::try_from(count).unwrap_or(u16::MAX),
+            frame: Vec::with_capacity(FRAME),
+        };
+        frames.begin();
+        frames
+    }
+
+    fn begin(&mut self) {
+        self.frame.clear();
+        for number in [self.request, self.number, self.of, 0] {
+            self.frame.extend_from_slice(&number.to_be_bytes());
+        }
+    }
+
+    /// Sends what was written since the last frame.
+    fn send(&mut self) -> io::Result<()> {
+        loop {
+            match self.socket.send_to(&self.frame, self.peer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                sent => break sent.map(|_| ())?,
+            }
+        }
+        self.number = self.number.wrapping_add(1);
+        self.begin();
+        Ok(())
+    }
+}
+
+impl Write for Frames<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (here, later) = rest.split_at(rest.len().min(FRAME - self.frame.len()));
+            self.frame.extend_from_slice(here);
+            rest = later;
+            if self.frame.len() == FRAME {
+                self.send()?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        pieces.iter().map(|piece| self.write(piece)).sum()
+    }
+
+    /// Sends the last frame, which may be shorter.
+    fn flush(&mut self) -> io::Result<()> {
+        match self.frame.len() > HEADER {
+            true => self.send(),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_requests_are_taken() {
+        assert_eq!(parse(b"\x12\x34\0\0\0\x01\0\0get a\r\n"), Some((0x1234, 8)));
+        assert_eq!(parse(b"\x12\x34\0\0\0\x01\0\x09x"), Some((0x1234, 8)));
+        for other in [
+            &b""[..],
+            b"\0\x01\0\0\0\x01\0",
+            b"\0\x01\0\0\0\x01\0\0",
+            b"\0\x01\0\x01\0\x01\0\0get a\r\n",
+            b"\0\x01\0\0\0\0\0\0get a\r\n",
+            b"\0\x01\0\0\0\x02\0\0get a\r\n",
+            b"get a\r\n",
+        ] {
+            assert_eq!(parse(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_cut_into_numbered_frames() {
+        let (ours, address) =
+            DatagramSocket::bind(([127, 0, 0, 1], 0).into(), 2, Protocol::Text).unwrap();
+        assert_eq!(ours.len(), 2);
+        assert_eq!(ours[1].socket.local_addr().unwrap(), address);
+        let client = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+        for len in [1, FRAME - HEADER, FRAME - HEADER + 1, 10_000] {
+            let text: Vec<u8> = (0..len).map(|byte| byte as u8).collect();
+            let peer = client.local_addr().unwrap();
+            let mut frames = Frames::new(&ours[0].socket, peer, 7, len);
+            let (one, other) = text.split_at(len / 3);
+            let pieces = [IoSlice::new(one), IoSlice::new(other)];
+            assert_eq!(frames.write_vectored(&pieces).unwrap(), len);
+            frames.flush().unwrap();
+            let (mut found, mut number) = (Vec::new(), 0);
+            while found.len() < len {
+                let mut frame = [0; 2000];
+                let count = client.recv(&mut frame).unwrap();
+                assert!(count <= FRAME);
+                let of = len.div_ceil(FRAME - HEADER) as u8;
+                assert_eq!(frame[..HEADER], [0, 7, 0, number, 0, of, 0, 0]);
+                found.extend_from_slice(&frame[HEADER..count]);
+                number += 1;
+            }
+            assert_eq!(found, text);
+        }
+    }
+
+    #[test]
+    fn an_address_has_one_server() {
+        let bind = |address| DatagramSocket::bind(address, 2, Protocol::Text);
+        let (_sockets, address) = bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let error = bind(address).err().expect("it is taken");
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn tokens_name_sockets() {
+        for index in 0..3 {
+            assert_eq!(index_of(token(index), 3), Some(index));
+        }
+        assert_eq!(index_of(token(3), 3), None);
+        assert_eq!(index_of(Token(0), 3), None);
+        assert_eq!(index_of(crate::worker::WAKE, 3), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! Datagrams are served as connections are, in iterations: so many are read, their requests go to the engine in a batch,
+//! and each is answered at once and forgotten.
+
+use std::io::{self, ErrorKind, Write};
+use std::mem;
+
+use nuthatch_engine::{AnyValue, Time};
+
+use super::Worker;
+use super::iteration::BUFFER;
+use crate::account::Terms;
+use crate::datagrams::{self, DATAGRAM_MAX, Datagram, Frames};
+use crate::output::Output;
+use crate::protocols::Phase;
+use crate::slice::{Slice, Source, Stop};
+
+/// Datagrams of an iteration: connections have their turn in between.
+const DATAGRAMS_MAX: usize = 64;
+
+/// What an answer that is too large is replaced by.
+const TOO_LARGE: &[u8] = b"SERVER_ERROR the answer is too large for UDP\r\n";
+
+impl Worker {
+    /// Begins to hear of datagrams.
+    pub(super) fn register_datagrams(&mut self) -> io::Result<()> {
+        for (index, socket) in self.datagram_sockets.iter_mut().enumerate() {
+            let token = datagrams::token(index);
+            let registry = self.poll.registry();
+            registry.register(&mut socket.socket, token, mio::Interest::READABLE)?;
+        }
+        Ok(())
+    }
+
+    /// True if datagrams may wait.
+    pub(super) fn has_datagrams(&self) -> bool {
+        self.reading && self.datagram_sockets.iter().any(|socket| socket.ready)
+    }
+
+    /// Takes some of the datagrams that have come, and answers them.
+    pub(super) fn serve_datagrams(&mut self, now: Time) {
+        if !self.has_datagrams() {
+            return;
+        }
+        let begun = std::time::Instant::now();
+        self.used = 0;
+        for index in 0..self.datagram_sockets.len() {
+            self.receive(index);
+        }
+        // Who was stopped so that others can be answered goes on.
+        while !self.slices.is_empty() {
+            let carried = self.run_slices(now, true);
+            self.answer_datagrams();
+            if !carried.is_none() {
+                self.inbox.latencies.note(carried, begun.elapsed());
+            }
+        }
+        self.datagrams.clear();
+    }
+
+    /// Reads datagrams of a socket, a slice for each.
+    fn receive(&mut self, index: usize) {
+        let reply_max = self.shared.config.udp_reply_max.get();
+        let terms = Terms {
+            output_cap: reply_max,
+            requests_max: self.shared.config.batch_max.get(),
+            read_max: DATAGRAM_MAX,
+            awaited_max: DATAGRAM_MAX,
+        };
+        let socket = &mut self.datagram_sockets[index];
+        while socket.ready
+            && self.datagrams.len() < DATAGRAMS_MAX
+            && self.used + DATAGRAM_MAX <= BUFFER
+        {
+            let room = &mut self.buffer[self.used..self.used + DATAGRAM_MAX];
+            let (count, peer) = match socket.socket.recv_from(room) {
+                Ok(received) => received,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    socket.ready = false;
+                    return;
+                }
+                // What an earlier answer met: its client has gone.
+                Err(_) => continue,
+            };
+            self.inbox.counters.udp_datagrams.bump();
+            self.inbox.counters.bytes_read.add(count as u64);
+            let Some((request, text)) = datagrams::parse(&room[..count]) else {
+                self.inbox.counters.udp_dropped.bump();
+                continue;
+            };
+            let (start, end) = (self.used + text, self.used + count);
+            self.used = end;
+            self.slices.push(Slice {
+                id: self.datagrams.len(),
+                source: Source::Buffer(start, end),
+                position: 0,
+                terms,
+                logged: 0,
+                output: Output::with_buffer(self.spare.take()),
+                in_batch: 0,
+                in_batch_max: terms.requests_max,
+                commands_left: u32::MAX,
+                stop: Stop::Batch,
+                awaited: Default::default(),
+                closing: false,
+            });
+            self.datagrams.push(Datagram {
+                socket: index,
+                peer,
+                request,
+                phase: Phase::begin(socket.protocol, false),
+            });
+        }
+    }
+
+    /// Answers the datagrams whose slices have ended, and has the others go on.
+    fn answer_datagrams(&mut self) {
+        let slices = mem::take(&mut self.slices);
+        for mut slice in slices {
+            if slice.stop == Stop::Yielded {
+                slice.stop = Stop::Batch;
+                self.slices.push(slice);
+                continue;
+            }
+            self.judge(&mut slice);
+            self.send(slice);
+        }
+    }
+
+    /// Drops a request of which a part is missing, and an answer that is too large.
+    fn judge(&mut self, slice: &mut Slice) {
+        let counters = &self.inbox.counters;
+        let phase = &mut self.datagrams[slice.id].phase;
+        if slice.stop == Stop::Full || slice.output.len() > slice.terms.output_cap {
+            counters.udp_too_large.bump();
+            let has_text = !matches!(phase, Phase::Binary(_));
+            slice.output = Output::default();
+            if has_text {
+                slice.output.text().extend_from_slice(TOO_LARGE);
+            }
+        } else if !slice.closing && (!phase.is_at_request() || has_rest(slice)) {
+            counters.udp_dropped.bump();
+        }
+        // A reservation for a value that has not come whole is given back.
+        *phase = Phase::Undecided { redis: false };
+    }
+
+    /// Sends an answer, as far as the kernel takes it.
+    fn send(&mut self, slice: Slice) {
+        let mut output: Output<AnyValue> = slice.output;
+        if !output.is_empty() {
+            let datagram = &self.datagrams[slice.id];
+            let socket = &self.datagram_sockets[datagram.socket].socket;
+            let mut frames = Frames::new(socket, datagram.peer, datagram.request, output.len());
+            let mut sent = 0;
+            let written = output.write_to(&mut frames, &mut sent);
+            if written.and_then(|_| frames.flush()).is_err() {
+                self.inbox.counters.udp_unsent.bump();
+                return;
+            }
+            self.inbox.counters.bytes_written.add(sent);
+        }
+        self.spare.give(output.into_buffer());
+    }
+}
+
+/// True if bytes are left of a request's datagram.
+fn has_rest(slice: &Slice) -> bool {
+    match slice.source {
+        Source::Buffer(start, end) => start + slice.position < end,
+        Source::Kept(..) => false,
+    }
+}
