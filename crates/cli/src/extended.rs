@@ -19,6 +19,8 @@ pub struct Extended {
     pub udp_reply_max: Option<NonZeroUsize>,
     /// Items the index has room for at the start.
     pub initial_items: Option<usize>,
+    /// Give up what a server that is up does not need.
+    pub drop_privileges: bool,
     /// Options of TLS, as typed.
     pub ssl: SslOptions,
     /// Options that are not here, as typed.
@@ -110,6 +112,8 @@ impl Extended {
                         extended.contrary.push(option.to_owned());
                     }
                 }
+                "drop_privileges" => extended.drop_privileges = true,
+                "no_drop_privileges" => extended.drop_privileges = false,
                 "ssl_session_cache" => extended.ssl.session_cache = true,
                 _ if NATURAL.contains(&name) => {
                     if value == Some("0") || value == Some("no") {

@@ -37,6 +37,14 @@ pub enum LogTo {
 }
 
 impl LogTo {
+    /// The file, if it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Stderr | Self::Syslog | Self::Journald => None,
+        }
+    }
+
     /// A destination as typed: `stderr`, `syslog`, `journald`, or a file.
     pub fn parse(text: &str) -> Self {
         match text {

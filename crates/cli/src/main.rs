@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 mod command;
+mod confine;
 mod daemon;
 mod extended;
 mod flags;

@@ -10,6 +10,7 @@ use nuthatch_server::{
 };
 
 use crate::command::Serve;
+use crate::confine::{self, Confinement};
 use crate::daemon::{self, Launch};
 use crate::log::{Log, LogTo};
 use crate::process::{self, PidFile};
@@ -37,6 +38,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     let launch = launch.map_err(Failure::Run)?;
     let connections = settings.server.connections_max.get();
     let warnings = process::prepare(&settings.process, connections).map_err(Failure::Run)?;
+    let confinement = Confinement::new(&settings, serve.config.as_deref());
     let verbosity = settings.server.verbosity;
     let log = Log::begin(
         &settings.process.log,
@@ -49,6 +51,12 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     }
     let turned = log.clone();
     settings.server.on_verbosity = OnVerbosity::new(move |level| turned.set_verbosity(level));
+    // Threads that are started from here on are confined with it.
+    if settings.process.confined
+        && let Some(warning) = confinement.files().map_err(Failure::Run)?
+    {
+        log.warn(&warning);
+    }
     let reload = Reload::new(serve, &flags, log.clone()).map_err(Failure::Usage)?;
     let outcome = live(settings, launch, reload);
     if let Err(Failure::Usage(error) | Failure::Run(error)) = &outcome {
@@ -69,6 +77,9 @@ fn live(settings: Settings, launch: Option<Launch>, reload: Reload) -> Result<()
     let server =
         Server::start(settings.server, engine).map_err(|error| Failure::Run(error.to_string()))?;
     let begun = begin(&server, &process, signals, reload).and_then(|pid_file| {
+        if process.confined {
+            confine::calls()?;
+        }
         let places = places(&server);
         let says = format!("engine {name}, {limit} MiB, {threads} threads, {index}at {places}");
         if let Some(open) = &open {

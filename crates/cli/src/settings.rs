@@ -59,6 +59,8 @@ pub struct ProcessSettings {
     pub lock_memory: bool,
     /// Leave a core file after a crash.
     pub core_dumps: bool,
+    /// Give up what a server that is up does not need.
+    pub confined: bool,
     /// Where the log goes.
     pub log: LogTo,
     /// How its lines are written.
@@ -90,6 +92,7 @@ impl Settings {
                 pid_file: flags.pidfile.as_deref().map(absolute).transpose()?,
                 lock_memory: flags.lock_memory.unwrap_or_default(),
                 core_dumps: flags.coredumps.unwrap_or_default(),
+                confined: extended.drop_privileges,
                 log: log(flags)?,
                 log_format: flags.log_format.unwrap_or_default(),
             },

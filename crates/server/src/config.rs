@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -169,6 +169,14 @@ impl Listen {
     /// The same place for the clients of another protocol.
     pub fn of(self, protocol: Protocol) -> Self {
         Self { protocol, ..self }
+    }
+
+    /// The path of a unix socket.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Unix { path, .. } => Some(path),
+            Place::Tcp(_) | Place::Udp(_) | Place::Inherited(_) => None,
+        }
     }
 
     /// The same under TLS, which needs [`Config::tls`].

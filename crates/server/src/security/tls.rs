@@ -30,6 +30,16 @@ pub struct TlsSettings {
     pub session_cache: bool,
 }
 
+impl TlsSettings {
+    /// The files that are read, now and whenever certificates are read again.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let ca_cert = self.ca_cert.as_deref();
+        [self.chain_cert.as_path(), &self.key]
+            .into_iter()
+            .chain(ca_cert)
+    }
+}
+
 /// What is asked of clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
