@@ -73,7 +73,7 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
         Some(locked.take_out(at, header))
     }
 
-    fn relocate(&self, hash: u64, from: Chunk, to: Chunk) -> bool {
+    fn relocate(&self, hash: u64, from: Chunk, to: Chunk, copied: u64) -> bool {
         let place = self.index.place(hash);
         let locked = self.index.lock(&place);
         let old = Slot::new::<D>(place.tag, from);
@@ -85,7 +85,7 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
             locked.release_unmodified();
             return false;
         };
-        self.store.finish_move(from, to);
+        self.store.finish_move(from, to, copied);
         locked.store(at, Slot::new::<D>(place.tag, to));
         true
     }

@@ -115,6 +115,13 @@ impl<D: Variant> Table for Cuckoo<D> {
     }
 
     #[inline]
+    fn may_hold(&self, lookup: &Lookup<'_>) -> bool {
+        let place = self.index.place(lookup.key.hash());
+        let (_, buckets) = self.index.begin(&place);
+        self.index.first_match(buckets, place.tag).is_some()
+    }
+
+    #[inline]
     fn used(&self, held: &LockedItem<'_, D>) {
         self.store.hit(held.found.chunk, &held.found.header);
     }

@@ -14,7 +14,7 @@
 //! table of segments. So a copy is made without a lock, and what may have changed is copied again under it.
 
 use nuthatch_sync::clock::Time;
-use nuthatch_sync::shim::spin;
+use nuthatch_sync::shim::{Ordering, fence, spin};
 
 use super::dead;
 use super::reclaim::{Left, PerThread, Reclaim};
@@ -47,10 +47,14 @@ const STUCK_COST: usize = if cfg!(loom) { 1 } else { 16 };
 /// Records whose buckets are loaded side by side.
 pub(super) const RUN: usize = if cfg!(loom) { 2 } else { 16 };
 
+/// The fewest of them.
+const RUN_MIN: usize = if cfg!(loom) { 2 } else { 4 };
+
 /// Records that a store which may evict nothing looks at for expired ones.
 const SWEPT_MAX: usize = if cfg!(loom) { 8 } else { 1 << 14 };
 
-/// Words at a record's start that may change while it is linked: the header, and the digits behind the key. (Models have
+/// Words at a record's start that may change with nothing else: the header, and the digits behind the key. What comes
+/// behind them changes only with the sequence. (Models have
 /// keys of 8 bytes, and change numbers of up to 8 digits behind a narrow header.)
 const CHANGED_MAX: usize = if cfg!(loom) {
     HEADER_WIDE / WORD
@@ -318,6 +322,9 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         let end = cleaning.at + budget;
         while cleaning.at < end {
             let mut run = [None; RUN];
+            // About as many as the budget has room for: a store waits for all of them.
+            let record = (self.log.policy.mean_bytes() / WORD).max(1);
+            let count = ((end - cleaning.at) / record + 1).clamp(RUN_MIN, RUN);
             let mut met = 0;
             let (mut items, mut bytes) = (0, 0);
             let walked = self.log.records(
@@ -325,7 +332,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                 cleaning.page,
                 sequence,
                 cleaning.at,
-                RUN,
+                count,
                 |chunk, header| {
                     let hash = if header.is_item() {
                         items += 1;
@@ -442,9 +449,9 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             return false;
         };
         let words = met.header.record_words(store.chunk_max());
-        store.copy_constant(met.chunk, to, words);
+        let copied = store.copy_constant(met.chunk, to, words);
         store.recency.relocate(met.chunk, to, uses);
-        let moved = self.engine.relocate(met.hash, met.chunk, to);
+        let moved = self.engine.relocate(met.hash, met.chunk, to, copied);
         if moved {
             // As it is now: it may have been touched meanwhile. If it has left, the page is swept too early, once.
             let expiry = Header::load(&store.arena, to).expiry();
@@ -568,21 +575,26 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
 }
 
 impl Store {
-    /// Copies what cannot change in a record while it is linked.
-    fn copy_constant(&self, from: Chunk, to: Chunk, words: usize) {
+    /// Copies what changes in a linked record only with its sequence, if at all. Returns that: of a segment, nothing.
+    pub fn copy_constant(&self, from: Chunk, to: Chunk, words: usize) -> u64 {
+        let sequence = Header::load(&self.arena, from).sequence();
+        // Acquire fence: pairs with the Release fence in `overwrite`.
+        fence(Ordering::Acquire);
         self.begin_fill();
         if words > CHANGED_MAX {
             self.arena.copy(from, to, CHANGED_MAX..words);
         }
+        sequence
     }
 
-    /// Copies the rest of an item's record, whose buckets are locked, and tells a large value's segments where their head
-    /// is now. Returns its header.
-    pub fn finish_move(&self, from: Chunk, to: Chunk) -> Header {
+    /// Copies the rest of an item's record, whose buckets are locked, or all of it if it does not have the sequence any
+    /// more under which its constant part was copied. Tells a large value's segments where their head is now. Returns its
+    /// header.
+    pub fn finish_move(&self, from: Chunk, to: Chunk, copied: u64) -> Header {
         let header = Header::load(&self.arena, from);
         let words = header.record_words(self.chunk_max());
         // A large value's head is a table, and its entries change when segments move.
-        let changed = if header.is_large() {
+        let changed = if header.is_large() || header.sequence() != copied {
             words
         } else {
             words.min(CHANGED_MAX)

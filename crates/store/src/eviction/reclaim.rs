@@ -94,10 +94,10 @@ pub trait Reclaim: Engine + HasStore {
         None
     }
 
-    /// Lets the index refer to an item's copy: [`Store::finish_move`] is called under its lock. False if the index no
-    /// longer refers to the item, or somebody has it pinned.
-    fn relocate(&self, hash: u64, from: Chunk, to: Chunk) -> bool {
-        let _ = (hash, from, to);
+    /// Lets the index refer to an item's copy: [`Store::finish_move`] is called under its lock, with the sequence that was
+    /// copied. False if the index no longer refers to the item, or somebody has it pinned.
+    fn relocate(&self, hash: u64, from: Chunk, to: Chunk, copied: u64) -> bool {
+        let _ = (hash, from, to, copied);
         false
     }
 

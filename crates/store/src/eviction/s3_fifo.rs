@@ -162,11 +162,19 @@ impl S3Fifo {
         }
     }
 
+    /// Bytes of an item in the pages cleaned lately; 0 before the first.
+    pub fn mean_bytes(&self) -> usize {
+        // Relaxed: a statistic.
+        self.mean.load(Ordering::Relaxed)
+    }
+
     /// Uses that an item of so many bytes pays for staying.
     fn rent(&self, bytes: usize) -> u8 {
-        // Relaxed: a statistic.
-        let mean = self.mean.load(Ordering::Relaxed);
-        if bytes > HEAVY * mean { USES_MAX } else { 1 }
+        if bytes > HEAVY * self.mean_bytes() {
+            USES_MAX
+        } else {
+            1
+        }
     }
 
     /// Uses that are left to an item that stays, or `None` if it leaves.

@@ -56,6 +56,15 @@ impl Store {
         self.recency.grant(fresh.chunk, uses);
     }
 
+    /// The same where the new value is written over the old one. It stays in its place in the queue, where one that is
+    /// appended begins anew; so it counts as a use in any case.
+    pub fn note_overwritten(&self, log: &Log, chunk: Chunk) {
+        let kept = u8::from(log.queue_of(chunk) == Queue::Main);
+        let uses = (self.recency.uses(chunk) + 1).max(kept);
+        self.recency.start(chunk);
+        self.recency.grant(chunk, uses);
+    }
+
     /// A new item replaces a locked one that it was made from: it inherits the uses.
     pub fn carry(&self, old: Chunk, header: &Header, fresh: &Fresh) {
         self.recency.carry(old, fresh.chunk);

@@ -6,6 +6,7 @@
 //! lock.
 
 mod delta;
+mod overwrite;
 
 use nuthatch_sync::clock::Time;
 
@@ -77,6 +78,12 @@ pub trait Table: Reclaim {
 
     /// Locks the key's live item. `None` if there is none, and then nothing is locked.
     fn hold(&self, local: &Self::Local, lookup: &Lookup<'_>) -> Option<Self::LockedItem<'_>>;
+
+    /// False if the key has no item: a look without the lock, which may be wrong about what changes meanwhile.
+    fn may_hold(&self, lookup: &Lookup<'_>) -> bool {
+        let _ = lookup;
+        true
+    }
 
     /// Removes the key's item, if it is there and the condition is met.
     fn delete(&self, local: &mut Self::Local, lookup: &Lookup<'_>, condition: Condition) -> Reply;
@@ -233,6 +240,9 @@ pub trait Table: Reclaim {
 
     /// A store that needs nothing of the item that is there.
     fn put(&self, local: &mut Self::Local, lookup: &Lookup<'_>, store: &Store<'_>) -> Reply {
+        if let Some(reply) = overwrite::overwrite(self, local, lookup, store) {
+            return reply;
+        }
         let wide = Shape::needs_wide(store.flags, store.new_cas);
         let shape = self.shape(lookup.key.bytes().len(), store.value.len(), wide);
         match self.allocate(local, lookup.now, &lookup.key, shape, false) {

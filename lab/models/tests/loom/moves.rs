@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use loom::sync::atomic::{Ordering, fence};
 use loom::thread;
 use nuthatch_cuckoo::handle::CuckooHandle;
 use nuthatch_cuckoo::index::Index;
@@ -41,6 +42,9 @@ const HALF: usize = 104;
 const ONE: [u8; 16] = [
     1, 0, 0, 0, 0, 0, 0, 0, 254, 255, 255, 255, 255, 255, 255, 255,
 ];
+
+/// Of another room than `ONE`, so that it does not go over it.
+const SHORTER: [u8; 8] = [3; 8];
 
 /// What is stored when there is no room: beside it and what moves then, there is room for a short value.
 const NEXT: [u8; 64] = [2; 64];
@@ -223,6 +227,21 @@ fn the_place_that_an_item_left_is_used_again() {
 fn an_item_that_moves_is_replaced() {
     beside(
         1,
+        &ONE,
+        Moves::Head,
+        |handle| set_bytes(handle, subject(), &SHORTER),
+        |handle, ()| {
+            assert_eq!(get_bytes(handle), SHORTER);
+        },
+    );
+}
+
+/// Log 5: the same for a value that goes over the one that is there. What a cleaning has copied without the lock is
+/// then copied again.
+#[test]
+fn an_item_that_moves_is_overwritten() {
+    beside(
+        3,
         &ONE,
         Moves::Head,
         |handle| set(handle, subject(), 2),
@@ -469,9 +488,11 @@ enum Fault {
     CopiesBefore,
     /// The lock is released as if nothing had changed.
     KeepsVersions,
+    /// What was copied before the lock was taken is taken for what is there.
+    TrustsItsCopy,
 }
 
-/// One item with a value of one word, or of one segment of two words, and the place that it, or its segment, moves to.
+/// One item with a value of two words, or of one segment of two words, and the place that it, or its segment, moves to.
 struct Steps {
     store: nuthatch_store::slab::Store,
     index: Index<InLog>,
@@ -483,13 +504,24 @@ struct Steps {
 /// The item's.
 const HASH: u64 = 5 << 40;
 
+fn fields(sequence: u64) -> Fields {
+    Fields {
+        flags: 0,
+        expiry: Expiry::Never,
+        sequence,
+        cas: None,
+        stale: false,
+        won: false,
+    }
+}
+
 impl Steps {
     fn new(segment: Option<usize>) -> Arc<Self> {
         let sizes = Sizes::for_log(1024, 64, 2.0);
         let store = nuthatch_store::slab::Store::log(1024, 1024, sizes).unwrap();
         let shape = Shape {
             key_len: 8,
-            value_len: 8,
+            value_len: if segment.is_some() { 8 } else { 16 },
             wide: segment.is_some(),
             segment,
         };
@@ -501,16 +533,9 @@ impl Steps {
         };
         let obtain = |bytes, whole: Option<&Shape>| Some(append(bytes, whole));
         let head = store.allocate_item(&shape, obtain).unwrap();
-        store.write_value(head, &shape, 0, &7_u64.to_le_bytes());
-        let fields = Fields {
-            flags: 0,
-            expiry: Expiry::Never,
-            sequence: 1,
-            cas: None,
-            stale: false,
-            won: false,
-        };
-        Header::new(&shape, &fields).store(&store.arena, head);
+        let value = [7_u64.to_le_bytes(); 2];
+        store.write_value(head, &shape, 0, &value.as_flattened()[..shape.value_len]);
+        Header::new(&shape, &fields(1)).store(&store.arena, head);
         let to = append(32, None);
         let index = Index::new(2, 2, 2).unwrap();
         let locked = index.lock(&index.place(HASH));
@@ -556,6 +581,24 @@ impl Steps {
         drop(locked);
     }
 
+    /// Writes another value over the item's: in both of its words.
+    fn overwrite(&self, number: u64) {
+        let locked = self.index.lock(&self.index.place(HASH));
+        let chunk = self.chunk([locked.first, locked.second]);
+        let value = [number.to_le_bytes(); 2];
+        self.store
+            .write_value(chunk, &self.shape, 0, value.as_flattened());
+        fence(Ordering::Release);
+        Header::new(&self.shape, &fields(2)).store(&self.store.arena, chunk);
+        drop(locked);
+    }
+
+    /// The second word of the item's value, while nobody changes it.
+    fn last(&self) -> u64 {
+        let (_, buckets) = self.index.begin(&self.index.place(HASH));
+        self.store.arena.load(self.chunk(buckets), 4)
+    }
+
     fn move_all(&self, fault: Fault) {
         let Self {
             store, to, head, ..
@@ -565,11 +608,20 @@ impl Steps {
         } else {
             *head
         };
+        // As a cleaning does it: what lies behind the first four words.
+        let before = match self.shape.segment {
+            None => store.copy_constant(from, *to, 8),
+            Some(_) => 0,
+        };
         let finish = || {
+            let copied = match fault {
+                Fault::TrustsItsCopy => Header::load(&store.arena, from).sequence(),
+                _ => before,
+            };
             if self.shape.segment.is_some() {
                 assert!(store.finish_segment_move(*head, from, *to));
             } else {
-                store.finish_move(from, *to);
+                store.finish_move(from, *to, copied);
             }
         };
         if fault == Fault::CopiesBefore {
@@ -642,6 +694,31 @@ fn count_beside_a_move(fault: Fault) {
         counter.join().unwrap();
         assert_eq!(steps.read(), Some(8), "a change is lost");
     });
+}
+
+fn overwrite_beside_a_move(fault: Fault) {
+    model(3, move || {
+        let steps = Steps::new(None);
+        let writer = {
+            let steps = Arc::clone(&steps);
+            thread::spawn(move || steps.overwrite(8))
+        };
+        steps.move_all(fault);
+        writer.join().unwrap();
+        assert_eq!((steps.read(), steps.last()), (Some(8), 8), "a part is old");
+    });
+}
+
+/// Log 5: what changes with the sequence is copied again if that has changed.
+#[test]
+fn a_move_takes_the_new_value_along() {
+    overwrite_beside_a_move(Fault::Whole);
+}
+
+#[test]
+#[should_panic(expected = "a part is old")]
+fn canary_a_move_that_does_not_look_at_the_sequence_keeps_old_bytes() {
+    overwrite_beside_a_move(Fault::TrustsItsCopy);
 }
 
 /// Log 5: what changes under the lock is copied under it.

@@ -1,0 +1,72 @@
+//! Overwriting: a value goes over the one that is there, if it takes the same room.
+//!
+//! In a log what is replaced is a gap until its page is cleaned. Most stores replace an item by one of its size: these
+//! append nothing and leave no gap. The item stays in its page, and with that in its queue.
+//!
+//! Readers without a lock read again, as while a [number](super::delta) changes. A cleaning that has copied the value by
+//! then sees another sequence under the lock, and copies again ([`Store::finish_move`]). A value that is read in place is
+//! left alone.
+//!
+//! [`Store::finish_move`]: crate::slab::Store::finish_move
+
+use nuthatch_sync::shim::{Ordering, fence};
+
+use super::{COPY_LOCKED_MAX, LockedItem, Lookup, PerThread, Table};
+use crate::count::Count;
+use crate::item::{Header, Shape, plain_item};
+use nuthatch_engine::reply::Reply;
+use nuthatch_engine::request::Store;
+use nuthatch_engine::semantics::allows;
+
+/// The longest value that is written under a lock: what a displaced item's readers wait for, too.
+const OVERWRITE_MAX: usize = COPY_LOCKED_MAX / 2;
+
+/// A store over the key's item. `None` if it takes other memory; then nothing has happened.
+#[inline]
+pub(super) fn overwrite<T: Table>(
+    table: &T,
+    local: &mut T::Local,
+    lookup: &Lookup<'_>,
+    store: &Store<'_>,
+) -> Option<Reply> {
+    let items = table.store();
+    let log = items.log.as_ref()?;
+    if store.value.len() > OVERWRITE_MAX || !table.may_hold(lookup) {
+        return None;
+    }
+    let held = table.hold(local, lookup)?;
+    let (old, chunk) = (*held.header(), held.chunk());
+    let shape = Shape {
+        value_len: store.value.len(),
+        ..table.shape_of(&old)
+    };
+    let fits = !old.is_large()
+        && items.is_same_room(shape.head_bytes(), table.shape_of(&old).head_bytes())
+        && shape.total_bytes() <= table.item_size_max()
+        && (shape.wide || !Shape::needs_wide(store.flags, store.new_cas));
+    if !fits || items.pins.is_pinned(chunk) {
+        held.release();
+        return None;
+    }
+    let stale = match allows(store, Some(&old)) {
+        Ok(stale) => stale,
+        Err(refusal) => {
+            held.release();
+            return Some(refusal);
+        }
+    };
+    table.timestamps().note_expiry(store.expiry);
+    let fields = table.stored(local, lookup.now, store, Some(old), stale);
+    items.write_value(chunk, &shape, 0, store.value);
+    // Release fence: pairs with the Acquire fence in `copy_constant`. Who copies without the lock and has read the new
+    // sequence copies no byte of the old value.
+    fence(Ordering::Release);
+    let header = Header::new(&shape, &fields);
+    header.store(&items.arena, chunk);
+    log.note_expiry(chunk, fields.expiry);
+    items.note_overwritten(log, chunk);
+    drop(held);
+    local.counters().item_swapped(items, &old, &header);
+    local.counters().one(Count::Stored);
+    Some(Reply::Stored(plain_item(&header)))
+}
