@@ -21,8 +21,8 @@ def test_it_says_what_happens(server):
 def test_a_hot_key_is_named(start):
     server = start("-m", "16")
     client = Client(server.address)
-    # One of 64 is looked at: a key is named that was seen four times.
-    for number in range(40):
+    # One of 256 is looked at: a key is named that was seen four times.
+    for number in range(160):
         client.get_many([f"cold:{number}:{other}" for other in range(50)])
         for _ in range(50):
             client.get("hot-key's")

@@ -1,6 +1,6 @@
 //! Which keys and prefixes are asked for most: `stats hotkeys`.
 //!
-//! Each worker looks at one of some 64 requests and counts keys by Space-Saving (Metwally, Agrawal, El Abbadi, ICDT
+//! Each worker looks at one of some 256 requests and counts keys by Space-Saving (Metwally, Agrawal, El Abbadi, ICDT
 //! 2005): a fixed number of counters; a key without one takes over the smallest, with what it had counted as its
 //! possible error. So a key that has more than a 128th of what was looked at is surely among them, and the memory is
 //! bounded whatever is asked for. Counts are halved now and then: what was hot an hour ago is forgotten.
@@ -15,13 +15,13 @@ use crate::stats::Report;
 use crate::watch::line;
 
 /// Requests between two that are looked at, on average; a power of two.
-const EVERY: usize = 64;
+const EVERY: usize = 256;
 
 /// Keys that a worker counts, and prefixes.
 const COUNTERS: usize = 128;
 
 /// When so many were looked at, counts are halved.
-const HALVED_AT: u32 = 1 << 16;
+const HALVED_AT: u32 = 1 << 14;
 
 /// Keys that a report names, and prefixes.
 const NAMED: usize = 20;
@@ -248,7 +248,7 @@ mod tests {
             let told = told(&workers);
             let number = |name: &str| told[name].parse::<f64>().unwrap();
             let looked_at = number("looked_at");
-            assert!((5000.0..7500.0).contains(&looked_at), "{looked_at}");
+            assert!((1250.0..1900.0).contains(&looked_at), "{looked_at}");
             assert_eq!(told["key:1"], "user%3A7");
             assert!(!told.contains_key("key:2"), "{told:?}");
             assert!((8.0..12.0).contains(&number("key:1:percent")), "{told:?}");
