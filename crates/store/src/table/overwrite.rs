@@ -3,7 +3,7 @@
 //! In a log what is replaced is a gap until its page is cleaned. Most stores replace an item by one of its size: these
 //! append nothing and leave no gap. The item stays in its page, and with that in its queue.
 //!
-//! Readers without a lock read again, as while a [number](super::delta) changes. A cleaning that has copied the value by
+//! Readers without a lock read again, as while a [number](mod@super::delta) changes. A cleaning that has copied the value by
 //! then sees another sequence under the lock, and copies again ([`Store::finish_move`]). A value that is read in place is
 //! left alone.
 //!
