@@ -6,6 +6,7 @@
 //! * [`index`]: the table; [`operate`]: the operations; [`audit`]: the invariants
 
 mod audit;
+mod copies;
 mod evict;
 mod index;
 mod operate;
@@ -227,8 +228,8 @@ impl<F: Fabric> Server<F> {
     fn carry_out(&mut self, session: usize, asked: Asked<'_>) -> Result<(), Wait> {
         let (now, shard) = (asked.now, &mut self.shard);
         let outcome = match asked.ask {
-            Ask::Op(request) => shard.operate(now, &request, session)?,
-            Ask::Snapshot(key) => shard.snapshot(now, &key, session)?,
+            Ask::Op(request) => shard.operate(now, &request)?,
+            Ask::Copy(key, read) => shard.copy_value(now, &key, &read, session)?,
             Ask::Commit(key, store, value_len, pointer) => {
                 shard.commit(now, &key, &store, value_len, pointer, session)?
             }
@@ -250,7 +251,8 @@ impl<F: Fabric> Server<F> {
                 let value = block::value_bytes(&shard.scratch, &header);
                 Told::Value(item, known, value)
             }
-            Outcome::Copy(item, pointer) => Told::Copy(item, pointer),
+            Outcome::Long => Told::Long,
+            Outcome::Copied(item, known) => Told::Copied(item, known),
             Outcome::At(item, known) => Told::At(item, known),
             Outcome::Done(done, known) => Told::Reply(done, known),
         };
@@ -263,7 +265,13 @@ impl<F: Fabric> Server<F> {
         let (shard, reply) = (&mut self.shard, &mut self.reply);
         let mut more = false;
         match ask {
-            Ask::Release(pointer) => shard.unpin(pointer, session),
+            Ask::Piece(number) => {
+                Told::Words(shard.copies.piece(session, number)).encode(reply);
+                if shard.copies.is_last(session, number) {
+                    shard.copies.drop_of(session);
+                }
+                return;
+            }
             Ask::Maintain(budget) => {
                 let round = shard.sweep(now, budget.clamp(1, shard.layout.buckets));
                 more = !round && shard.counts.items > 0;
@@ -284,7 +292,7 @@ impl<F: Fabric> Server<F> {
                 let text = &text.as_bytes()[..text.len().min(1000)];
                 return Told::Text(text).encode(reply);
             }
-            Ask::Op(_) | Ask::Snapshot(_) | Ask::Reserve(..) | Ask::Commit(..) => {
+            Ask::Op(_) | Ask::Copy(..) | Ask::Reserve(..) | Ask::Commit(..) => {
                 unreachable!("an operation on a key may have to wait")
             }
         }
@@ -355,7 +363,7 @@ const _: () = assert!(2 * (FLUSHES_MAX + 1) < (1 << 16) - block::YOUNGER_MAX as 
 
 #[cfg(test)]
 mod tests {
-    use nuthatch_engine::{Key, Op, Removal, Request, Store, StoreMode};
+    use nuthatch_engine::{Expiry, Key, Op, Read, Removal, Request, Store, StoreMode};
     use nuthatch_fabric::threads::{Network, ThreadsFabric};
 
     use super::*;
@@ -548,19 +556,11 @@ mod tests {
     fn what_a_session_had_in_its_hands_when_it_died_comes_back() {
         let (network, mut server) = server();
         let key = Key::new(b"key", &server.shard.hasher);
-        let large = Store::set(&[7; 3000]);
-        let op = Op::Store(large);
-        assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
-        let append = Store {
-            mode: StoreMode::Append,
-            ..large
-        };
-        let op = Op::Store(append);
-        assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
-        assert!(try_once(&mut server, 1, Ask::Snapshot(key)));
-        assert!(matches!(told(&server), Told::Copy(..)));
+        set_long(&mut server, b"key");
+        assert!(try_once(&mut server, 1, Ask::Copy(key, Read::default())));
+        assert!(matches!(told(&server), Told::Copied(..)));
         assert!(try_once(&mut server, 1, Ask::Reserve(key, 5000)));
-        assert_eq!(server.shard.pins.len(), 2);
+        assert_eq!(server.shard.pins.len(), 1);
         network.stop(1);
         // It says nothing any more, and nobody asks for what it had.
         for number in 0..1000_u32 {
@@ -568,8 +568,80 @@ mod tests {
             server.turn();
         }
         assert_eq!(server.shard.pins.len(), 0);
-        // Words to the reservation may be under way; nobody writes to a copy.
+        assert_eq!(server.shard.copies.held_since(u32::MAX).count(), 0);
+        // Words to the reservation may be under way.
         assert_eq!(server.shard.counts.blocks_lost, 1);
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    /// Stores a value that is too long for a message.
+    fn set_long(server: &mut Server<ThreadsFabric>, name: &[u8]) {
+        let key = Key::new(name, &server.shard.hasher);
+        let large = Store::set(&[7; 3000]);
+        let append = Store {
+            mode: StoreMode::Append,
+            ..large
+        };
+        for store in [large, append] {
+            let op = Op::Store(store);
+            assert!(try_once(server, 0, Ask::Op(Request { key, op })));
+            assert!(matches!(told(server), Told::Reply(Reply::Stored(_), _)));
+        }
+    }
+
+    #[test]
+    fn a_touch_of_a_long_value_needs_no_memory() {
+        let (_network, mut server) = server();
+        server.shard.config.evicts = false;
+        set_long(&mut server, b"key");
+        let mut number = 0_u32;
+        loop {
+            let name = number.to_le_bytes();
+            let key = Key::new(&name, &server.shard.hasher);
+            let op = Op::Store(Store::set(&[7; 3000]));
+            assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+            if told(&server) == Told::Reply(Reply::OutOfMemory, None) {
+                break;
+            }
+            number += 1;
+        }
+        let key = Key::new(b"key", &server.shard.hasher);
+        let read = Read {
+            touch: Some(Expiry::At(Time(5000))),
+            ..Read::default()
+        };
+        let op = Op::Read(read);
+        assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+        // Nothing has changed yet.
+        assert_eq!(told(&server), Told::Long);
+        let pointer = find(&mut server, b"key");
+        assert_eq!(server.shard.header(pointer).expiry, u32::MAX);
+        assert!(try_once(&mut server, 0, Ask::Copy(key, read)));
+        let Told::Copied(item, _) = told(&server) else {
+            panic!("it is there");
+        };
+        assert_eq!(
+            (item.value_len, item.expiry),
+            (6000, Expiry::At(Time(5000)))
+        );
+        for piece in 0..2 {
+            assert!(try_once(&mut server, 0, Ask::Piece(piece)));
+            let Told::Words(bytes) = told(&server) else {
+                panic!("it is there");
+            };
+            assert!(!bytes.is_empty() && bytes.iter().all(|&byte| byte == 7));
+        }
+        assert_eq!(server.shard.copies.held_since(u32::MAX).count(), 0);
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    #[test]
+    fn a_read_comes_to_its_end_however_fast_writers_are() {
+        let (_network, mut server) = server();
+        set(&mut server, b"key");
+        server.shard.tears = true;
+        get(&mut server, b"key");
+        assert!(matches!(told(&server), Told::Value(..)));
         assert_eq!(server.shard.audit(), Ok(()));
     }
 
