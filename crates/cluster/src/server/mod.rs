@@ -428,6 +428,49 @@ mod tests {
     }
 
     #[test]
+    fn a_page_goes_to_the_class_that_has_waited_for_it() {
+        let (_network, mut server) = server();
+        server.shard.pages.limit = 2;
+        let ask = |server: &mut Server<ThreadsFabric>, name: u32, len: usize| {
+            let name = name.to_le_bytes();
+            let key = Key::new(&name, &server.shard.hasher);
+            let op = Op::Store(Store::set(&[7; 3000][..len]));
+            try_once(server, 0, Ask::Op(Request { key, op }))
+        };
+        while server.shard.pages.used < 2 {
+            let items = server.shard.counts.items as u32;
+            assert!(ask(&mut server, items, 10));
+        }
+        // Epochs later.
+        for _ in 0..4 {
+            server.shard.epoch += 1;
+        }
+        assert!(!ask(&mut server, 1 << 20, 1000));
+        while server.shard.retirement.is_some() {
+            server.shard.advance_retirement(NOW);
+        }
+        // Another class wants the page as well, and asks first.
+        ask(&mut server, 1 << 21, 3000);
+        assert!(ask(&mut server, 1 << 20, 1000));
+        assert!(matches!(told(&server), Told::Reply(Reply::Stored(_), _)));
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    #[test]
+    fn of_few_large_pairs_few_go_at_once() {
+        let (_network, mut server) = server();
+        for number in 0..200_u32 {
+            let name = number.to_le_bytes();
+            let key = Key::new(&name, &server.shard.hasher);
+            let op = Op::Store(Store::set(&[7; 3000]));
+            let gone = server.shard.counts.evictions;
+            assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+            assert!(server.shard.counts.evictions <= gone + 1);
+        }
+        assert!(server.shard.counts.evictions > 100);
+    }
+
+    #[test]
     fn a_commit_that_waits_for_memory_in_vain_gives_its_block_back() {
         let (_network, mut server) = server();
         server.shard.pages.limit = 2;
@@ -445,7 +488,7 @@ mod tests {
         // No memory until the other page has changed its class, which takes longer than anybody waits.
         let pair = find(&mut server, b"key");
         let page = server.shard.layout.page_of(pair);
-        assert!(server.shard.retire(page));
+        assert!(server.shard.retire(page, None));
         let store = Store {
             mode: StoreMode::Append,
             ..Store::set(b"")
@@ -529,7 +572,7 @@ mod tests {
         assert_eq!(server.shard.audit(), Ok(()));
         // The page stays, and others can go on to change their class.
         let page = server.shard.layout.page_of(pointer);
-        assert!(!server.shard.retire(page));
+        assert!(!server.shard.retire(page, None));
         server.shard.pages.limit = 1;
         turns(&mut server);
         assert_eq!(server.shard.audit(), Ok(()));
@@ -544,7 +587,7 @@ mod tests {
         }
         let (pointer, _) = lock_as(&mut server, &7_u32.to_le_bytes(), 1);
         let page = server.shard.layout.page_of(pointer);
-        assert!(server.shard.retire(page));
+        assert!(server.shard.retire(page, None));
         network.stop(1);
         turns(&mut server);
         assert_eq!(server.shard.counts.recovered, 1);
@@ -703,7 +746,7 @@ mod tests {
         assert!(server.shard.epoch > epoch);
         let before = find(&mut server, b"key");
         let page = server.shard.layout.page_of(before);
-        assert!(server.shard.retire(page));
+        assert!(server.shard.retire(page, None));
         server.turn();
         let after = find(&mut server, b"key");
         assert_ne!(before, after);

@@ -191,7 +191,7 @@ fn write_by_an_old_pointer(fault: Fault) -> Result<(), String> {
         let pointer = server.shard.find(&key, &words).unwrap();
         let tail = server.shard.tail(pointer);
         let page = server.shard.layout.page_of(pointer);
-        assert!(server.shard.retire(page));
+        assert!(server.shard.retire(page, None));
         for _ in 0..100 {
             server.turn();
         }

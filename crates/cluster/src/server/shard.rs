@@ -111,6 +111,8 @@ pub struct Shard<F> {
     /// Of the server whose clock decides.
     clock: Option<Clock>,
     pub retirement: Option<Retirement>,
+    /// The page that came to the class that waited for it last, and when.
+    pub promised: Option<(usize, u32)>,
     /// Blocks that sessions have in their hands.
     pub pins: HashMap<Block, Pin>,
     /// Values that sessions are taking.
@@ -144,6 +146,7 @@ impl<F: Fabric> Shard<F> {
             made: 0,
             told: Control::default(),
             retirement: None,
+            promised: None,
             pins: HashMap::new(),
             copies: Copies::new(config.memory / COPIES_PART),
             sweep_at: 0,
