@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
-use nuthatch_cluster::{Cluster, ClusterHandle, ConfigError, Member};
+use nuthatch_cluster::{Cluster, ClusterHandle, ConfigError, Member, OnPanic, Serving};
 use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_engine::{
     Clock, Delta, Engine, Expiry, Handle, Key, Op, Removal, Reply, Request, StoreMode,
@@ -78,7 +78,7 @@ impl<F: Fabric> Store<F> {
             engine,
             clock: Clock::start(),
             closed,
-            serving: co_located.then(|| Serving::start(&member)),
+            serving: co_located.then(|| Serving::start(&member, end_process)),
             servers: config.servers,
             co_located,
             member,
@@ -105,6 +105,7 @@ impl<F: Fabric> Store<F> {
                 // Relaxed: the flag is all there is to see.
                 stop.store(true, Ordering::Relaxed);
             });
+            let _on_panic = OnPanic::new(end_process);
             self.member.server().run(&stop);
         });
     }
@@ -230,49 +231,10 @@ fn refused(reply: Reply) -> Result<Reply, Error> {
     }
 }
 
-/// A thread that serves beside the program.
-struct Serving {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Serving {
-    fn start<F: Fabric>(member: &Member<F>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (mut server, stopped) = (member.server(), Arc::clone(&stop));
-        let thread = thread::Builder::new().name("nuthatch".to_owned());
-        let thread = thread.spawn(move || {
-            let _alarm = Alarm;
-            server.run(&stopped);
-        });
-        Self {
-            stop,
-            thread: Some(thread.expect("there is a thread more")),
-        }
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // Relaxed: the flag is all there is to see.
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // If it panicked, the process has ended.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Ends the process if the server's thread panics: everybody would wait for its answers for ever, and a launcher ends a
-/// job that has lost a PE.
-struct Alarm;
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            std::process::abort();
-        }
-    }
+/// Ends the process: after a server's panic everybody would wait for its answers for ever, and a launcher ends a job that
+/// has lost a PE.
+fn end_process() {
+    std::process::abort();
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
-//! What waiting for sessions is for before a page changes its class: without it, a writer with an old pointer locks what
-//! is no tail any more.
+//! Tests of the wait for sessions before a page changes its class: without it, a writer with an old pointer locks what is
+//! no tail any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::{Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time};
 use nuthatch_fabric::threads::{Network, ThreadsFabric};
-use nuthatch_fabric::{Address, Fabric, Gone, NoMemory};
+use nuthatch_fabric::{Address, Fabric, Gone, forward_fabric};
 use nuthatch_sync::mutex::Mutex;
 
 use super::shard::Shard;
@@ -27,91 +26,24 @@ struct Interposed {
     before_swap: Mutex<Option<Deed>>,
 }
 
+impl Interposed {
+    fn below(&self) -> &ThreadsFabric {
+        &self.fabric
+    }
+}
+
 impl Fabric for Interposed {
-    fn pe(&self) -> usize {
-        self.fabric.pe()
-    }
-
-    fn pes(&self) -> usize {
-        self.fabric.pes()
-    }
-
-    fn allocate(&self, words: usize) -> Result<Address, NoMemory> {
-        self.fabric.allocate(words)
-    }
-
-    fn local(&self, at: Address, words: usize) -> &[AtomicU64] {
-        self.fabric.local(at, words)
-    }
+    forward_fabric!(pe pes allocate local put get put_nbi get_nbi fetch_add swap fetch set);
+    forward_fabric!(fence quiet barrier broadcast pause doze nanos);
 
     fn direct(&self, _: usize, _: Address, _: usize) -> Option<&[AtomicU64]> {
         None
-    }
-
-    fn put(&self, pe: usize, to: Address, words: &[u64]) -> Result<(), Gone> {
-        self.fabric.put(pe, to, words)
-    }
-
-    fn get(&self, pe: usize, from: Address, into: &mut [u64]) -> Result<(), Gone> {
-        self.fabric.get(pe, from, into)
-    }
-
-    fn put_nbi(&self, pe: usize, to: Address, from: Address, words: usize) -> Result<(), Gone> {
-        self.fabric.put_nbi(pe, to, from, words)
-    }
-
-    fn get_nbi(&self, pe: usize, from: Address, into: Address, words: usize) -> Result<(), Gone> {
-        self.fabric.get_nbi(pe, from, into, words)
     }
 
     fn compare_swap(&self, pe: usize, at: Address, expected: u64, new: u64) -> Result<u64, Gone> {
         let deed = self.before_swap.lock().take();
         deed.into_iter().for_each(|deed| deed());
         self.fabric.compare_swap(pe, at, expected, new)
-    }
-
-    fn fetch_add(&self, pe: usize, at: Address, by: u64) -> Result<u64, Gone> {
-        self.fabric.fetch_add(pe, at, by)
-    }
-
-    fn swap(&self, pe: usize, at: Address, new: u64) -> Result<u64, Gone> {
-        self.fabric.swap(pe, at, new)
-    }
-
-    fn fetch(&self, pe: usize, at: Address) -> Result<u64, Gone> {
-        self.fabric.fetch(pe, at)
-    }
-
-    fn set(&self, pe: usize, at: Address, word: u64) -> Result<(), Gone> {
-        self.fabric.set(pe, at, word)
-    }
-
-    fn fence(&self) {
-        self.fabric.fence();
-    }
-
-    fn quiet(&self) -> Result<(), Gone> {
-        self.fabric.quiet()
-    }
-
-    fn barrier(&self) {
-        self.fabric.barrier();
-    }
-
-    fn broadcast(&self, root: usize, words: &mut [u64]) {
-        self.fabric.broadcast(root, words);
-    }
-
-    fn pause(&self, turn: u32) {
-        self.fabric.pause(turn);
-    }
-
-    fn doze(&self, longest: Duration) {
-        self.fabric.doze(longest);
-    }
-
-    fn nanos(&self) -> u64 {
-        self.fabric.nanos()
     }
 }
 
