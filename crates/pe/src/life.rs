@@ -48,6 +48,9 @@ pub fn run<F: Fabric>(
     });
     if fabric.pe() == 0 {
         say(0, &introduce(&plan, fabric.pes()));
+        if let Some(advice) = plan.store.advice() {
+            say(0, &format!("warning: {advice}"));
+        }
     }
     let lived = match plan.gateway {
         Some(config) => gateway(&**fabric, &member, config)

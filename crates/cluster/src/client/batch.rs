@@ -13,7 +13,7 @@ use super::directory::{At, Hint};
 use super::selector::{KINDS, Kind};
 use crate::block;
 use crate::bucket::{self, Pointer};
-use crate::config::Operations;
+use crate::config::{Clocks, Operations};
 use crate::control::Control;
 use crate::engine::{COPY_MAX, LargeValue};
 use crate::message::{Ask, Asked, Known};
@@ -171,6 +171,8 @@ impl<F: Fabric> Client<F> {
             return false;
         }
         self.enter();
+        // Behind that: a flush waits for those who have not seen it.
+        let control = self.control(server);
         let found = self.read_known(now, server, &control, key);
         self.exit();
         let Some((item, header, len)) = found else {
@@ -188,10 +190,13 @@ impl<F: Fabric> Client<F> {
         true
     }
 
-    /// True if operations on a server's blocks need no message first.
+    /// True if operations on a server's blocks need no message first. It needs one now and then if it has no clock, and
+    /// if it does not hear otherwise that somebody wants its help (`server::rest`).
     #[inline(always)]
     fn may_go_directly(&self, server: usize, control: &Control, now: Time) -> bool {
-        self.channels[server].selector.goes_to_blocks() && !control.is_overdue(now)
+        let channel = &self.channels[server];
+        let needs_messages = self.config.clocks == Clocks::Callers || !channel.reachable;
+        channel.selector.goes_to_blocks() && !(needs_messages && control.is_overdue(now))
     }
 
     fn carry_out(&mut self, now: Time, wave: &[Request<'_>]) {

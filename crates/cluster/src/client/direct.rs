@@ -101,7 +101,9 @@ impl<F: Fabric> Client<F> {
         let Found::Pair(header) = block::judge(words, key.bytes(), checksum) else {
             return None;
         };
-        if !header.is_live(now, control.flushes.at(now)) {
+        if !header.is_live(now, control.flushes.at(now))
+            || !control.flushes.are_over(header.generation, now)
+        {
             return None;
         }
         let (version, recency, tail) = (words[HEAD], Recency(words[RECENCY]), words[len - 1]);
@@ -222,6 +224,9 @@ impl<F: Fabric> Client<F> {
         let control = self.control(server);
         if !header.is_live(now, control.flushes.at(now)) {
             return Step::Answered(Answer::Done(Reply::Miss));
+        }
+        if !control.flushes.are_over(header.generation, now) {
+            return Step::Ask;
         }
         if read.may_win && header.marks & (STALE | WON) == STALE {
             return Step::Ask;

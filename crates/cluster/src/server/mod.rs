@@ -68,6 +68,8 @@ pub struct Server<F: Fabric> {
     now: Time,
     /// The epoch in which holders of blocks were last looked for.
     looked: u32,
+    /// Sessions that a flush waits for, and their busy words.
+    flush_waits: Option<Vec<(usize, u64)>>,
 }
 
 impl<F: Fabric> Server<F> {
@@ -99,6 +101,7 @@ impl<F: Fabric> Server<F> {
             reply: Vec::new(),
             now: Time::default(),
             looked: 0,
+            flush_waits: None,
         }
     }
 
@@ -136,8 +139,12 @@ impl<F: Fabric> Server<F> {
                 Err(Gone { .. }) => self.lose(session),
             }
         }
-        let now = self.now.max(self.shard.told_time().unwrap_or_default());
-        self.now = now;
+        if let Some(told) = self.shard.told_time() {
+            self.now = self.now.max(told);
+            // Nobody need ask it for that.
+            self.shard.advance_epoch(self.now);
+        }
+        let now = self.now;
         self.shard.advance_retirement(now);
         self.look_after_holders();
         if self.shard.retirement.is_some() {
@@ -241,6 +248,11 @@ impl<F: Fabric> Server<F> {
                 told.encode(&mut self.reply);
                 return Ok(());
             }
+            Ask::Flush(at) => {
+                self.flush(now, at)?;
+                Told::Done(false).encode(&mut self.reply);
+                return Ok(());
+            }
             ask => {
                 self.manage(session, now, ask);
                 return Ok(());
@@ -276,7 +288,6 @@ impl<F: Fabric> Server<F> {
                 let round = shard.sweep(now, budget.clamp(1, shard.layout.buckets));
                 more = !round && shard.counts.items > 0;
             }
-            Ask::Flush(at) => self.flush(now, at),
             Ask::Limit(bytes) => shard.set_limit(bytes),
             Ask::Reset => shard.reset_counts(),
             Ask::Stats => return Told::Words(bytemuck::bytes_of(&shard.stats())).encode(reply),
@@ -292,15 +303,20 @@ impl<F: Fabric> Server<F> {
                 let text = &text.as_bytes()[..text.len().min(1000)];
                 return Told::Text(text).encode(reply);
             }
-            Ask::Op(_) | Ask::Copy(..) | Ask::Reserve(..) | Ask::Commit(..) => {
-                unreachable!("an operation on a key may have to wait")
+            Ask::Op(_) | Ask::Copy(..) | Ask::Reserve(..) | Ask::Commit(..) | Ask::Flush(_) => {
+                unreachable!("it may have to wait")
             }
         }
         Told::Done(more).encode(&mut self.reply);
     }
 
-    /// Begins another generation, and returns when every client knows it.
-    fn flush(&mut self, now: Time, at: Time) {
+    /// Begins another generation, and returns when every client knows it. At once in two steps: first every session is
+    /// told to leave pairs of the present generation to the server, and those who may not have seen it are waited for;
+    /// then the generation changes. So whoever misses a pair by the flush, nobody hits it after that.
+    fn flush(&mut self, now: Time, at: Time) -> Result<(), Wait> {
+        if at <= now {
+            self.wait_for_sessions()?;
+        }
         let shard = &mut self.shard;
         shard.flushes.flush(now, at);
         shard.flushes_unswept += 1;
@@ -310,12 +326,31 @@ impl<F: Fabric> Server<F> {
         self.tell();
         // Something lost with a PE that is gone is no loss.
         let _ = self.shard.fabric.quiet();
+        Ok(())
+    }
+
+    /// Waits until no session reads a pair that it took for one of a generation that lasts.
+    fn wait_for_sessions(&mut self) -> Result<(), Wait> {
+        let waiting = match self.flush_waits.take() {
+            Some(waiting) => self.shard.still_there(waiting),
+            None => {
+                self.shard.flushes.under_way = true;
+                self.tell();
+                let _ = self.shard.fabric.quiet();
+                self.shard.busy_sessions()
+            }
+        };
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        self.flush_waits = Some(waiting);
+        Err(Wait::Block)
     }
 
     /// Tells all clients what has changed.
     fn tell(&mut self) {
         let shard = &mut self.shard;
-        if shard.flushes.settle(self.now) {
+        if shard.flushes.begin_due(self.now) {
             shard.flushes_unswept += 1;
         }
         let control = shard.control();
@@ -338,6 +373,9 @@ impl<F: Fabric> Server<F> {
     fn lose(&mut self, session: usize) {
         self.sessions[session].gone = true;
         self.shard.forsake(session);
+        // It may have asked for the flush that is under way; if another did, that begins again.
+        self.flush_waits = None;
+        self.shard.flushes.under_way = false;
     }
 
     /// Looks once an epoch for sessions that keep blocks in their hands: one that is gone says nothing.

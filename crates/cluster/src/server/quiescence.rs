@@ -114,7 +114,7 @@ fn write_by_an_old_pointer(fault: Fault) -> Result<(), String> {
     let mut ask = |op| client.execute(NOW, &[Request { key, op }], &mut Nothing::default());
 
     store(&mut server.lock(), key, b"a value");
-    // It learns where the pair is, and marks it as used: by a compare-swap, too.
+    // It learns where the pair is.
     ask(Op::Get);
     let served = Arc::clone(&server);
     *fabric.before_swap.lock() = Some(Box::new(move || {
@@ -151,4 +151,62 @@ fn write_by_an_old_pointer(fault: Fault) -> Result<(), String> {
 fn a_page_does_not_change_its_class_under_a_writer() {
     assert_eq!(write_by_an_old_pointer(Fault::None), Ok(()));
     assert!(write_by_an_old_pointer(Fault::NoQuiescence).is_err());
+}
+
+#[test]
+fn a_flush_waits_for_who_does_not_know_of_it() {
+    let config = Config {
+        memory: 256 << 10,
+        memory_max: 256 << 10,
+        item_size_max: 4 << 10,
+        buckets: Some(8),
+        operations: Operations::Direct,
+        ..Config::default()
+    };
+    let layout = Layout::new(&config, 3).unwrap();
+    let network = Network::free(3, layout.words());
+    let ends = network.ends();
+    let server = Server::new(Arc::clone(&ends[0]), layout.clone(), &config);
+    let server = Arc::new(Mutex::new(server));
+    let fabric = Arc::new(Interposed {
+        fabric: Arc::clone(&ends[1]),
+        before_swap: Mutex::new(None),
+    });
+    let client = |end| {
+        let counts = Registry::default().register();
+        Client::new(end, Arc::new(layout.clone()), &config, 0, counts)
+    };
+    let key = Key::new(b"key", &KeyHasher::seeded(config.seed));
+    let mut one = client(Arc::clone(&fabric));
+    let mut get = || {
+        one.execute(
+            NOW,
+            &[Request { key, op: Op::Get }],
+            &mut Nothing::default(),
+        )
+    };
+    store(&mut server.lock(), key, b"a value");
+    get();
+    store(&mut server.lock(), key, b"b value");
+    // It has read the pair again, and is about to mark it as used, when the flush comes.
+    let served = Arc::clone(&server);
+    *fabric.before_swap.lock() = Some(Box::new(move || {
+        let mut server = served.lock();
+        let ask = Ask::Flush(NOW);
+        Asked { now: NOW, ask }.encode(&mut server.message);
+        assert!(!server.answer(2), "somebody may hit the pair yet");
+        // Nobody misses it before that.
+        let words = Shard::<ThreadsFabric>::key_words(&key);
+        let pointer = server.shard.find(&key, &words).unwrap();
+        let header = server.shard.header(pointer);
+        assert!(server.shard.is_live(&header, NOW));
+    }));
+    get();
+    assert!(fabric.before_swap.lock().is_none(), "it went to the block");
+    let mut server = server.lock();
+    let ask = Ask::Flush(NOW);
+    Asked { now: NOW, ask }.encode(&mut server.message);
+    assert!(server.answer(2), "nobody is there any more");
+    let control = server.shard.control().flushes;
+    assert_eq!((control.generation, control.under_way), (1, false));
 }

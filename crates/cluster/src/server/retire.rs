@@ -106,13 +106,21 @@ impl<F: Fabric> Shard<F> {
         }
         // Something lost with a PE that is gone is no loss.
         let _ = self.fabric.quiet();
-        let sessions = 0..self.layout.all_sessions;
-        let words = sessions.filter_map(|session| Some((session, self.busy_word(session)?)));
-        let waits = self.config.fault != Fault::NoQuiescence;
-        words.filter(|(_, word)| waits && word % 2 == 1).collect()
+        match self.config.fault {
+            Fault::NoQuiescence => Vec::new(),
+            _ => self.busy_sessions(),
+        }
     }
 
-    fn still_there(&self, waiting: Vec<(usize, u64)>) -> Vec<(usize, u64)> {
+    /// Sessions in the middle of direct operations, and their busy words.
+    pub fn busy_sessions(&self) -> Vec<(usize, u64)> {
+        let sessions = 0..self.layout.all_sessions;
+        let words = sessions.filter_map(|session| Some((session, self.busy_word(session)?)));
+        words.filter(|(_, word)| word % 2 == 1).collect()
+    }
+
+    /// Those of them that still are.
+    pub fn still_there(&self, waiting: Vec<(usize, u64)>) -> Vec<(usize, u64)> {
         let mut waiting = waiting;
         waiting.retain(|&(session, word)| self.busy_word(session) == Some(word));
         waiting
