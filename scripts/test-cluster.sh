@@ -122,6 +122,9 @@ export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
     # The same sum on every PE that solves.
     COUNT=2 expect "a C program, serving beside itself" "sum 277182223," $job 2 "$out/solver"
     COUNT=3 expect "a C program, one PE serves" "sum 277182223," $job 4 "$out/solver" 1
+    oshcc -std=c11 -g -O2 -Wall -Wextra -Werror crates/shmem-c/tests/operations.c \
+        $(pkg-config --cflags --libs nuthatch-shmem) -o "$out/operations"
+    COUNT=2 expect "every operation in C" "operations: PE . is right" $job 2 "$out/operations"
     # By the name of the file, because the linker prefers the shared library.
     libs=$(pkg-config --static --libs nuthatch-shmem | sed 's/-lnuthatch_shmem/-l:libnuthatch_shmem.a/')
     oshcc -std=c11 -g -O2 examples/shmem/solver.c $(pkg-config --cflags nuthatch-shmem) $libs -o "$out/solver-static"

@@ -136,6 +136,21 @@ def test_cas_is_won_by_one(pair):
     assert one.get("k") == b"other"
 
 
+def test_what_one_pe_cannot_do_ends_all():
+    command = ["oshrun", "--oversubscribe", "-n"]
+    flags = [NUTHATCH_PE, "--servers", "1", "-m", "64", "-l"]
+    for words in (
+        # The third gateway would have port 65536.
+        ["4", *flags, "127.0.0.1:65534"],
+        # A name that one PE alone cannot resolve: the others have begun.
+        ["2", *flags, "127.0.0.1", "-p", "0", ":", "-n", "1", *flags, "no-such-name.invalid", "-p", "0"],
+    ):
+        # A bound for a job that hangs.
+        ended = subprocess.run([*command, *words], capture_output=True, text=True, timeout=120)
+        assert ended.returncode != 0
+        assert "65536" in ended.stderr or "no-such-name.invalid: no address" in ended.stderr, ended.stderr
+
+
 def test_sigterm_to_any_pe_ends_all_in_order():
     job = Job("dedicated")
     # The first are servers and the last are gateways: each hears of it by the store's own memory.

@@ -100,6 +100,9 @@ pub const MEMORY_MIN: usize = 128 << 10;
 const PAGE_MIN: usize = 4 << 10;
 const PAGE_USUAL: usize = 1 << 20;
 
+/// Pages of a server that most sizes of items can share.
+const PAGES_GOOD: usize = 32;
+
 /// The most memory of a server: blocks of 64 bytes are numbered by 32 bits, of which one may be wasted.
 pub const MEMORY_MAX: usize = 128 << 30;
 
@@ -148,6 +151,20 @@ impl Config {
         (self.memory_max.saturating_sub(table) / (self.page_words() * 8)).max(1)
     }
 
+    /// What makes the store work badly, if something does: too few pages. A page is as large as the largest item at
+    /// least, and belongs to one of some forty size classes.
+    pub fn advice(&self) -> Option<String> {
+        let (pages, page) = (self.pages(), self.page_words() * 8);
+        (pages < PAGES_GOOD).then(|| {
+            format!(
+                "a server has {pages} pages of {} KiB for all sizes of items: it evicts early and moves pages often; give \
+                 it {} MiB, or smaller items at most",
+                page >> 10,
+                (PAGES_GOOD * page * 4 / 3).div_ceil(1 << 20)
+            )
+        })
+    }
+
     /// Buckets of a server's table, a power of two.
     pub(crate) fn bucket_count(&self) -> usize {
         let bytes = crate::bucket::WORDS * 8;
@@ -194,5 +211,31 @@ impl Config {
             ));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_pages_are_warned_of() {
+        let config = Config::default();
+        assert_eq!(config.advice(), None);
+        let few = Config {
+            item_size_max: 16 << 20,
+            ..config
+        };
+        let advice = few.advice().unwrap();
+        assert!(advice.contains("3 pages of 16384 KiB"), "{advice}");
+        let asked = Config {
+            memory: 683 << 20,
+            memory_max: 683 << 20,
+            ..few
+        };
+        assert!(
+            advice.contains("683 MiB") && asked.advice().is_none(),
+            "{advice}"
+        );
     }
 }

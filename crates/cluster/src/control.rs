@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  word 0  63..32 epoch               31..0 expiration bar: who was last used before it is gone
-//!       1  63..48 generation  32 set: another generation begins  31..0 at this tick
+//!       1  63..48 generation  33 set: a flush is under way  32 set: another generation begins  31..0 at this tick
 //!       2  when the epoch began, in ticks
 //!       3  the tick of the server's clock, if it has one
 //! ```
@@ -24,6 +24,9 @@ pub struct Flushes {
     pub generation: u16,
     /// When the next begins.
     pub next: Option<Time>,
+    /// The present one is about to end: a session that meets a pair of it asks the server. So there is one moment, at
+    /// the server, from which on nobody hits what is flushed, and before which nobody misses it.
+    pub under_way: bool,
 }
 
 impl Flushes {
@@ -34,13 +37,20 @@ impl Flushes {
         self.generation.wrapping_add(u16::from(begun))
     }
 
+    /// True if a session may hit a live pair of this generation itself.
+    #[inline(always)]
+    pub fn are_over(&self, generation: u16, now: Time) -> bool {
+        !self.under_way || generation != self.at(now)
+    }
+
     /// Everything stored before `at` is gone from then on.
     pub fn flush(&mut self, now: Time, at: Time) {
-        self.settle(now);
+        self.begin_due(now);
         *self = match at <= now {
             true => Self {
                 generation: self.generation.wrapping_add(1),
                 next: None,
+                under_way: false,
             },
             false => Self {
                 next: Some(at),
@@ -50,13 +60,14 @@ impl Flushes {
     }
 
     /// A generation that has begun is the present one. True if one has.
-    pub fn settle(&mut self, now: Time) -> bool {
+    pub fn begin_due(&mut self, now: Time) -> bool {
         let generation = self.at(now);
         let begun = generation != self.generation;
         if begun {
             *self = Self {
                 generation,
                 next: None,
+                ..*self
             };
         }
         begun
@@ -82,8 +93,8 @@ pub struct Control {
 const EPOCH: u32 = TICKS_PER_SECOND;
 
 impl Control {
-    /// True if another epoch is to begin. Who meets that sends a message, by which the server learns of it: it
-    /// has no clock of its own, and direct operations do not call on it.
+    /// True if another epoch is to begin. Who meets that sends a message, by which the server learns of it, unless it has
+    /// a clock of its own: direct operations do not call on it.
     #[inline]
     pub fn is_overdue(&self, now: Time) -> bool {
         now.0 >= self.since.0.saturating_add(EPOCH)
@@ -97,7 +108,9 @@ impl Control {
             .map_or(0, |next| 1 << 32 | u64::from(next.0));
         [
             u64::from(self.epoch) << 32 | u64::from(self.bar),
-            u64::from(self.flushes.generation) << 48 | next,
+            u64::from(self.flushes.generation) << 48
+                | u64::from(self.flushes.under_way) << 33
+                | next,
             self.since.0.into(),
             self.clock.0.into(),
         ]
@@ -122,6 +135,7 @@ impl Control {
             flushes: Flushes {
                 generation: (flushes >> 48) as u16,
                 next: (flushes >> 32 & 1 != 0).then_some(Time(flushes as u32)),
+                under_way: flushes >> 33 & 1 != 0,
             },
             since: Time(words[2].load(Ordering::Acquire) as u32),
             clock: Self::read_clock(words),
@@ -145,7 +159,7 @@ mod tests {
         assert_eq!((flushes.at(Time(29)), flushes.at(Time(30))), (1, 2));
         flushes.flush(Time(31), Time(31));
         assert_eq!(flushes.at(Time(31)), 3);
-        assert!(!flushes.settle(Time(40)));
+        assert!(!flushes.begin_due(Time(40)));
     }
 
     #[test]
@@ -156,6 +170,7 @@ mod tests {
             flushes: Flushes {
                 generation: u16::MAX,
                 next: Some(Time(u32::MAX)),
+                under_way: true,
             },
             since: Time(9),
             clock: Time(11),

@@ -23,7 +23,7 @@ use crate::stats::{COUNTS, ClientStats, ServerStats};
 /// Values that are longer are handed out whole.
 pub const COPY_MAX: usize = 8192;
 
-/// Bytes that reservations may have in a PE's own memory.
+/// Bytes that reservations may have in a PE's own memory, where the largest item is not larger.
 const RESERVED_MAX: usize = 64 << 20;
 
 /// A client's side of the store: sessions that threads share.
@@ -90,6 +90,10 @@ impl Value for LargeValue {
 
     fn chunk(&self, offset: usize) -> &[u8] {
         &self.0[offset..]
+    }
+
+    fn memory(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -254,7 +258,7 @@ impl<F: Fabric> Handle for ClusterHandle<F> {
             len: value_len,
             reserved: Arc::clone(&engine.reserved),
         };
-        match before + value_len <= RESERVED_MAX {
+        match before + value_len <= RESERVED_MAX.max(engine.config.item_size_max) {
             true => Ok(pending),
             // Dropping it takes its bytes off the count.
             false => Err(Reply::OutOfMemory),
@@ -314,5 +318,93 @@ impl<V> Replies<V> for OnlyReply {
 
     fn done(&mut self, _: usize, reply: Reply) {
         self.0 = Some(reply);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::in_process;
+
+    /// Counts long values.
+    #[derive(Default)]
+    struct Counted {
+        values: usize,
+        memory: usize,
+    }
+
+    impl Replies<LargeValue> for Counted {
+        fn begin(
+            &mut self,
+            _: usize,
+            _: &nuthatch_engine::Item,
+        ) -> &mut [std::mem::MaybeUninit<u8>] {
+            unreachable!("all values are long")
+        }
+
+        fn commit(&mut self, _: usize) {}
+
+        fn retract(&mut self, _: usize) {}
+
+        fn large(&mut self, _: usize, _: &nuthatch_engine::Item, value: LargeValue) {
+            self.values += 1;
+            self.memory += value.memory();
+        }
+
+        fn done(&mut self, _: usize, _: Reply) {}
+    }
+
+    /// Batches of long values leave a session with buffers of usual sizes.
+    #[test]
+    fn a_batch_of_long_values_leaves_no_memory_behind() {
+        let config = Config {
+            directory: 64,
+            ..Config::default()
+        };
+        let engine = in_process(&config, 1).unwrap();
+        let mut handle = engine.handle();
+        let names: Vec<_> = (0..24_u8).map(|number| [number]).collect();
+        let value = vec![7; 900_000];
+        for name in &names {
+            let key = Key::new(name, engine.hasher());
+            let op = Op::Store(Store::set(&value));
+            let mut reply = OnlyReply(None);
+            handle.execute(Time(1000), &[Request { key, op }], &mut reply);
+            assert!(matches!(reply.0, Some(Reply::Stored(_))));
+        }
+        let gets: Vec<_> = names
+            .iter()
+            .map(|name| Request {
+                key: Key::new(name, engine.hasher()),
+                op: Op::Get,
+            })
+            .collect();
+        let mut replies = Counted::default();
+        handle.execute(Time(1000), &gets, &mut replies);
+        assert_eq!(replies.values, names.len());
+        // Of a value that is delivered nobody else knows.
+        assert_eq!(replies.memory, names.len() * value.len());
+        let (peak, kept) = engine.clients[0].lock().buffer_words();
+        assert!(peak <= 2 * value.len() / 8, "{peak} words at once");
+        assert!(kept <= 1 << 18, "{kept} words kept");
+    }
+
+    #[test]
+    fn the_largest_item_can_be_reserved_however_large_it_is() {
+        let config = Config {
+            memory: 512 << 20,
+            memory_max: 512 << 20,
+            item_size_max: 100 << 20,
+            buckets: Some(8),
+            ..Config::default()
+        };
+        let engine = in_process(&config, 1).unwrap();
+        let key = Key::new(b"key", engine.hasher());
+        let mut handle = engine.handle();
+        let one = handle.reserve(Time(1000), key, 90 << 20);
+        assert!(one.is_ok());
+        // Not several at once.
+        let other = handle.reserve(Time(1000), key, 90 << 20);
+        assert_eq!(other.err(), Some(Reply::OutOfMemory));
     }
 }

@@ -25,6 +25,10 @@ pub const RING: usize = 2048;
 
 const AREA: usize = LINE + RING;
 
+/// Words of a landing zone: 128 KiB to 1 MiB.
+const LANDING_MIN: usize = 1 << 14;
+const LANDING_MAX: usize = 1 << 17;
+
 /// The places.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -75,8 +79,8 @@ impl Layout {
         let (servers, sessions) = (config.servers, config.sessions);
         let (pages, page_words) = (config.pages(), config.page_words());
         let all_sessions = pes * sessions;
-        // Two of the largest blocks, or a batch of small ones.
-        let landing_words = (2 * page_words).max(1 << 14);
+        // Two of the largest blocks, or a batch of small ones. What is larger is read alone, and does not land.
+        let landing_words = (2 * page_words).clamp(LANDING_MIN, LANDING_MAX);
         let mut cursor = Cursor(0);
         Ok(Self {
             servers,

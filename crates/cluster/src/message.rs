@@ -46,14 +46,15 @@ const _: () = assert!(REPLY_MAX <= MESSAGE_MAX);
 pub enum Ask<'a> {
     /// An operation of the engine's seam.
     Op(Request<'a>),
-    /// A get whose value no writer can take away, if it is too long for a message: of a copy.
-    Snapshot(Key<'a>),
+    /// A read whose value no writer can take away, if it is too long for a message: the server keeps a copy until the
+    /// session has taken its pieces.
+    Copy(Key<'a>, Read),
+    /// A piece of that, of [`INLINE_MAX`] bytes but for the last one.
+    Piece(usize),
     /// A block for a key and a value of so many bytes.
     Reserve(Key<'a>, usize),
     /// The store of what was written into a reserved block; `value` is ignored.
     Commit(Key<'a>, Store<'a>, usize, Pointer),
-    /// A reserved block, or a snapshot, is used no more.
-    Release(Pointer),
     /// Look at so many buckets for what has expired.
     Maintain(usize),
     /// Everything stored before this moment is to go.
@@ -86,10 +87,10 @@ const READ: u32 = 2;
 const STORE: u32 = 3;
 const REMOVE: u32 = 4;
 const DELTA: u32 = 5;
-const SNAPSHOT: u32 = 6;
+const COPY: u32 = 6;
 const RESERVE: u32 = 7;
 const COMMIT: u32 = 8;
-const RELEASE: u32 = 9;
+const PIECE: u32 = 9;
 const MAINTAIN: u32 = 10;
 const FLUSH: u32 = 11;
 const LIMIT: u32 = 12;
@@ -320,7 +321,14 @@ impl<'a> Asked<'a> {
                     (DELTA, Some(key), b"")
                 }
             },
-            Ask::Snapshot(key) => (SNAPSHOT, Some(key), b""),
+            Ask::Copy(key, read) => {
+                pack_read(&mut packed, read);
+                (COPY, Some(key), b"")
+            }
+            Ask::Piece(number) => {
+                packed.put(*number as u64);
+                (PIECE, None, b"")
+            }
             Ask::Reserve(key, value_len) => {
                 packed.put(*value_len as u64);
                 (RESERVE, Some(key), b"")
@@ -330,10 +338,6 @@ impl<'a> Asked<'a> {
                 packed.put(pointer.word());
                 // The value is elsewhere, so its length stands for no bytes here.
                 return self.finish(into, COMMIT, &packed, Some(key), b"", *value_len);
-            }
-            Ask::Release(pointer) => {
-                packed.put(pointer.word());
-                (RELEASE, None, b"")
             }
             Ask::Maintain(budget) => {
                 packed.put(*budget as u64);
@@ -401,13 +405,13 @@ impl<'a> Asked<'a> {
             STORE => op(Op::Store(unpack_store(&mut packed, value()?))),
             REMOVE => op(Op::Remove(unpack_removal(&mut packed))),
             DELTA => op(Op::Delta(unpack_delta(&mut packed))),
-            SNAPSHOT => Ask::Snapshot(key),
+            COPY => Ask::Copy(key, unpack_read(&mut packed)),
+            PIECE => Ask::Piece(packed.word() as usize),
             RESERVE => Ask::Reserve(key, packed.word() as usize),
             COMMIT => {
                 let store = unpack_store(&mut packed, b"");
                 Ask::Commit(key, store, value_len, Pointer::of_word(packed.word()))
             }
-            RELEASE => Ask::Release(Pointer::of_word(packed.word())),
             MAINTAIN => Ask::Maintain(packed.word() as usize),
             FLUSH => Ask::Flush(Time(packed.word() as u32)),
             LIMIT => Ask::Limit(packed.word() as usize),
@@ -442,8 +446,11 @@ pub enum Told<'a> {
     Value(Item, Known, &'a [u8]),
     /// A read hit; the value is to be read there.
     At(Item, Known),
-    /// A read hit; the value is to be read from a copy that is the session's until it is released.
-    Copy(Item, Pointer),
+    /// A read that changes the pair, whose value is too long for a message: it was not carried out, and [`Ask::Copy`] is
+    /// to ask for it.
+    Long,
+    /// A read hit; the value is kept for the session, which is to ask for its pieces.
+    Copied(Item, Known),
     /// A block was reserved.
     Reserved(Pointer),
     /// Done; true if there is more to do.
@@ -472,7 +479,8 @@ const DONE: u32 = 15;
 const MORE: u32 = 16;
 const TEXT: u32 = 17;
 const WORDS: u32 = 18;
-const COPY: u32 = 19;
+const LONG: u32 = 19;
+const COPIED: u32 = 20;
 
 const MARK_STALE: u32 = 1;
 const MARK_WON: u32 = 2;
@@ -507,7 +515,8 @@ impl<'a> Told<'a> {
             }
             Told::Value(item, known, value) => (VALUE, item, Some(*known), 0, value),
             Told::At(item, known) => (AT, item, Some(*known), 0, b""),
-            Told::Copy(item, pointer) => (COPY, item, None, pointer.word(), b""),
+            Told::Long => (LONG, &none, None, 0, b""),
+            Told::Copied(item, known) => (COPIED, item, Some(*known), 0, b""),
             Told::Reserved(pointer) => (RESERVED, &none, None, pointer.word(), b""),
             Told::Done(more) => (if *more { MORE } else { DONE }, &none, None, 0, b""),
             Told::Text(text) => (TEXT, &none, None, text.len() as u64, text),
@@ -578,7 +587,8 @@ impl<'a> Told<'a> {
             DONE => Told::Done(false),
             MORE => Told::Done(true),
             TEXT => Told::Text(bytes.get(..number as usize)?),
-            COPY => Told::Copy(item, Pointer::of_word(number)),
+            LONG => Told::Long,
+            COPIED => Told::Copied(item, at),
             WORDS => Told::Words(bytes.get(..number as usize)?),
             _ => return None,
         })
@@ -664,7 +674,8 @@ mod tests {
                 op,
             }));
         }
-        there_and_back(Ask::Snapshot(key(b"key")));
+        there_and_back(Ask::Copy(key(b"key"), Read::default()));
+        there_and_back(Ask::Piece(7));
         there_and_back(Ask::Reserve(key(b"key"), 1 << 20));
         let store = Store {
             value: b"",
@@ -675,7 +686,6 @@ mod tests {
         };
         let pointer = Pointer::new(200, (1 << 40) - 1);
         there_and_back(Ask::Commit(key(&long), store, 1 << 20, pointer));
-        there_and_back(Ask::Release(pointer));
         for ask in [
             Ask::Maintain(usize::MAX),
             Ask::Flush(Time(u32::MAX)),
@@ -722,7 +732,8 @@ mod tests {
             Told::Reply(Reply::OutOfMemory, None),
             Told::Value(item, known, b"value"),
             Told::At(item, known),
-            Told::Copy(item, known.pointer),
+            Told::Long,
+            Told::Copied(item, known),
             Told::Reserved(known.pointer),
             Told::Done(false),
             Told::Done(true),

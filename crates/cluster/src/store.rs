@@ -1,7 +1,6 @@
 //! How a store comes to be: every PE of a job opens it together.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use nuthatch_engine::counters::Registry;
@@ -13,6 +12,7 @@ use crate::config::{Config, ConfigError};
 use crate::engine::Cluster;
 use crate::layout::Layout;
 use crate::server::Server;
+use crate::serving::Serving;
 use crate::stats::COUNTS;
 
 /// A PE's part of a store.
@@ -72,37 +72,6 @@ impl<F: Fabric> Member<F> {
     }
 }
 
-/// Server threads, which end with it.
-struct Servers {
-    stop: Arc<AtomicBool>,
-    threads: Vec<thread::JoinHandle<()>>,
-}
-
-impl Drop for Servers {
-    fn drop(&mut self) {
-        // Relaxed: the flag is all there is to see.
-        self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            // A server that panicked has said so.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Tells the others if a server's thread panics: nobody may wait for it.
-struct Alarm {
-    network: Arc<Network>,
-    pe: usize,
-}
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.network.stop(self.pe);
-        }
-    }
-}
-
 /// A store in one process: its servers are threads, and each of `clients` PEs has its sessions.
 ///
 /// Errors: settings that cannot be.
@@ -131,21 +100,11 @@ pub fn in_process(
         .collect();
     let layout = Arc::clone(&members[0].layout);
     let config = members[0].config.clone();
-    let stop = Arc::new(AtomicBool::new(false));
-    let threads = members[..config.servers].iter().map(|member| {
-        let (mut server, stop) = (member.server(), Arc::clone(&stop));
+    let serving = members[..config.servers].iter().map(|member| {
         let (network, pe) = (Arc::clone(&network), member.fabric.pe());
-        let serve = move || {
-            let _alarm = Alarm { network, pe };
-            server.run(&stop);
-        };
-        thread::Builder::new()
-            .name(format!("server-{pe}"))
-            .spawn(serve)
-            .expect("there are threads")
+        Serving::start(member, move || network.stop(pe))
     });
-    let threads = threads.collect();
-    let keeper = Servers { stop, threads };
+    let keeper: Vec<_> = serving.collect();
     let engine = Cluster::new(sessions, layout, &config, counts, Some(Box::new(keeper)));
     Ok(Arc::new(engine))
 }

@@ -309,6 +309,10 @@ impl Value for AnyValue {
     fn chunk(&self, offset: usize) -> &[u8] {
         self.0.chunk(offset)
     }
+
+    fn memory(&self) -> usize {
+        self.0.memory()
+    }
 }
 
 impl Reservation for AnyReservation {

@@ -158,6 +158,11 @@ pub trait Value: Send {
 
     /// The longest contiguous piece that starts at `offset`: empty only at the end.
     fn chunk(&self, offset: usize) -> &[u8];
+
+    /// Bytes of memory that are this value's alone: 0 if it lies in the engine's, which counts them.
+    fn memory(&self) -> usize {
+        0
+    }
 }
 
 /// Panics as [`Handle::commit`] does, unless the reservation is complete and of this engine: for engines.

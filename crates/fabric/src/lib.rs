@@ -8,6 +8,7 @@
 //! PE: a processing element, OpenSHMEM's word for one process of a job.
 
 mod fabric;
+mod forward;
 #[cfg(feature = "openshmem")]
 pub mod openshmem;
 pub mod threads;

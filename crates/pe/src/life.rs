@@ -8,11 +8,10 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
-use nuthatch_cluster::Member;
+use nuthatch_cluster::{Member, Serving};
 use nuthatch_engine::AnyEngine;
 use nuthatch_fabric::Fabric;
 use nuthatch_program::Failure;
@@ -43,9 +42,15 @@ pub fn run<F: Fabric>(
     let ending = Ending::new(Arc::clone(fabric)).map_err(|none| Failure::run(none.to_string()))?;
     let member = Member::open(Arc::clone(fabric), &plan.store)
         .map_err(|error| Failure::run(error.to_string()))?;
-    let serving = member.is_server().then(|| Serving::start(&member, abort));
+    let serving = member.is_server().then(|| {
+        let abort = Arc::clone(abort);
+        Serving::start(&member, move || abort())
+    });
     if fabric.pe() == 0 {
         say(0, &introduce(&plan, fabric.pes()));
+        if let Some(advice) = plan.store.advice() {
+            say(0, &format!("warning: {advice}"));
+        }
     }
     let lived = match plan.gateway {
         Some(config) => gateway(&**fabric, &member, config)
@@ -108,53 +113,6 @@ fn wait<F: Fabric>(fabric: &F, ending: &Ending<F>, is_stopped: impl Fn() -> bool
         }
         fabric.pause(0);
         thread::sleep(pause);
-    }
-}
-
-/// The thread of a server, which ends with it.
-struct Serving {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Serving {
-    fn start<F: Fabric>(member: &Member<F>, abort: &Abort) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (mut server, stopped) = (member.server(), Arc::clone(&stop));
-        let alarm = Alarm(Arc::clone(abort));
-        let serve = move || {
-            let _alarm = alarm;
-            server.run(&stopped);
-        };
-        let thread = thread::Builder::new()
-            .name("server".to_owned())
-            .spawn(serve);
-        Self {
-            stop,
-            thread: Some(thread.expect("there is a thread more")),
-        }
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // Relaxed: the flag is all there is to see.
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // If it panicked, the job has ended.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Ends the job if the thread that holds it panics: nobody may wait for a server that is no more.
-struct Alarm(Abort);
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            (self.0)();
-        }
     }
 }
 

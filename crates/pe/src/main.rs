@@ -10,7 +10,7 @@ use clap::Parser;
 use command::CommandLine;
 use nuthatch_fabric::Fabric;
 use nuthatch_fabric::openshmem::{self, CannotOpen, OpenShmem};
-use nuthatch_pe::{Abort, Ending, Options, run};
+use nuthatch_pe::{Abort, Ending, Options, Plan, run};
 use nuthatch_program::Failure;
 use nuthatch_server::{OnVerbosity, Shutdown, Signals};
 use tracing_subscriber::filter::LevelFilter;
@@ -31,8 +31,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // In one call: several PEs may say it.
-            let _ = io::stderr().write_all(format!("nuthatch-pe: {failure}\n").as_bytes());
+            say(&failure);
             failure.exit_code()
         }
     }
@@ -42,7 +41,7 @@ fn live(options: &Options) -> Result<(), Failure> {
     // Who is not started by a launcher is alone.
     let pes = openshmem::launched().unwrap_or(1);
     // Every PE comes to the same words: nobody starts what the others do not.
-    let store = options.store(pes).map_err(Failure::Usage)?;
+    let store = options.check(pes).map_err(Failure::Usage)?;
     let words = store
         .symmetric_words(pes)
         .map_err(|error| Failure::usage(error.to_string()))?;
@@ -52,15 +51,12 @@ fn live(options: &Options) -> Result<(), Failure> {
         CannotOpen::Memory(_) | CannotOpen::Library => Failure::run(error.to_string()),
     })?;
     let fabric = Arc::new(fabric);
-    let mut plan = options
-        .plan(fabric.pe(), fabric.pes())
-        .map_err(Failure::Usage)?;
-    if let Some(gateway) = &mut plan.gateway {
-        gateway.on_verbosity = log(gateway.verbosity);
-    }
-    let signals = Signals::catch().map_err(|error| Failure::run(format!("signals: {error}")))?;
     let stop = Shutdown::default();
-    signals.serve(stop.clone(), || {})?;
+    let plan = begin(options, &fabric, &stop).unwrap_or_else(|failure| {
+        // The others are on their way to wait for this PE, and would for ever.
+        say(&failure);
+        fabric.abort(failure.code())
+    });
     let job = Arc::downgrade(&fabric);
     let abort: Abort = Arc::new(move || match job.upgrade() {
         Some(fabric) => fabric.abort(ABORTED),
@@ -68,6 +64,24 @@ fn live(options: &Options) -> Result<(), Failure> {
     });
     run(&fabric, plan, &stop, &abort)
     // The last holder of the fabric drops here, and OpenSHMEM ends on all PEs.
+}
+
+/// What this PE is to do, with signals that request its stop.
+fn begin(options: &Options, fabric: &OpenShmem, stop: &Shutdown) -> Result<Plan, Failure> {
+    let mut plan = options
+        .plan(fabric.pe(), fabric.pes())
+        .map_err(Failure::Usage)?;
+    if let Some(gateway) = &mut plan.gateway {
+        gateway.on_verbosity = log(gateway.verbosity);
+    }
+    let signals = Signals::catch().map_err(|error| Failure::run(format!("signals: {error}")))?;
+    signals.serve(stop.clone(), || {})?;
+    Ok(plan)
+}
+
+/// In one call: several PEs may say it.
+fn say(failure: &Failure) {
+    let _ = io::stderr().write_all(format!("nuthatch-pe: {failure}\n").as_bytes());
 }
 
 /// Begins to log to standard error. What it returns turns it up and down.

@@ -128,6 +128,23 @@ impl Options {
         Ok(servers)
     }
 
+    /// What would be wrong with any PE's plan of so many: said by all before OpenSHMEM is started, since a PE that
+    /// gives up later leaves the others waiting for it.
+    pub fn check(&self, pes: usize) -> Result<cluster::Config, String> {
+        let store = self.store(pes)?;
+        // The last gateway has the highest ports; a name may be known on another host only.
+        let last = match self.co_located {
+            true => pes - 1,
+            false => pes - 1 - store.servers,
+        };
+        let everywhere = self.listen.is_empty().then_some(self.port);
+        let ports = (self.listen.iter()).map(|place| port_of(place).unwrap_or(self.port));
+        for port in ports.chain(everywhere).filter(|&port| port != 0) {
+            port_of_gateway(port, last)?;
+        }
+        Ok(store)
+    }
+
     /// What a PE of so many does.
     pub fn plan(&self, pe: usize, pes: usize) -> Result<Plan, String> {
         let store = self.store(pes)?;
@@ -153,10 +170,7 @@ impl Options {
             if let Place::Tcp(address) = place
                 && address.port() != 0
             {
-                let port = usize::from(address.port()) + number;
-                let port = u16::try_from(port)
-                    .map_err(|_| format!("-p: gateway {number} would have port {port}"))?;
-                address.set_port(port);
+                address.set_port(port_of_gateway(address.port(), number)?);
             }
         }
         let for_memcached = |place: Place| place.of(Protocol::Memcached);
@@ -169,6 +183,20 @@ impl Options {
             ..Config::default()
         })
     }
+}
+
+/// The port of the `number`th gateway, if the first has this one.
+fn port_of_gateway(first: u16, number: usize) -> Result<u16, String> {
+    let port = usize::from(first) + number;
+    u16::try_from(port).map_err(|_| format!("-p: gateway {number} would have port {port}"))
+}
+
+/// The port that is part of an address, if it is.
+fn port_of(place: &str) -> Option<u16> {
+    let (host, port) = place.rsplit_once(':')?;
+    // Else it is the end of an address of IPv6.
+    let has_port = !host.contains(':') || host.ends_with(']');
+    has_port.then(|| port.parse().ok())?
 }
 
 fn megabytes(text: &str) -> Result<usize, String> {
@@ -225,6 +253,21 @@ mod tests {
         let plan = options.plan(1, 2).unwrap();
         assert_eq!((plan.store.servers, ports(plan)), (2, vec![0]));
         assert_eq!(options.store(1).unwrap().servers, 1);
+    }
+
+    #[test]
+    fn what_one_pe_could_not_do_every_pe_refuses() {
+        let refused = |line: &str, pes| options(line).check(pes).is_err();
+        for (line, pes) in [
+            ("--servers 1 -p 65534", 4),
+            ("--co-located -p 65534", 3),
+            ("--servers 1 -l 127.0.0.1:65534", 4),
+            ("--servers 1 -l [::1]:65535", 3),
+        ] {
+            assert!(refused(line, pes), "{line}");
+        }
+        assert!(!refused("--servers 1 -p 65534", 3));
+        assert!(!refused("--servers 1 -l ::ffff -p 0", 900));
     }
 
     #[test]

@@ -3,9 +3,11 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown as Half, SocketAddr, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use nuthatch_fabric::Fabric;
@@ -49,7 +51,14 @@ fn job(
                 scope.spawn(move || run(&end, plan, stop, abort))
             })
             .collect();
-        asks(&stops, &|pe| address(&file(pe)));
+        let asked = catch_unwind(AssertUnwindSafe(|| {
+            asks(&stops, &|pe| address(&file(pe)));
+        }));
+        if let Err(panic) = asked {
+            // Else the PEs would live on.
+            stops[0].request();
+            resume_unwind(panic);
+        }
         running.into_iter().map(|pe| pe.join().unwrap()).collect()
     })
 }
@@ -132,4 +141,43 @@ fn a_gateway_that_cannot_listen_ends_the_job_and_says_why() {
     let error = ended[2].as_ref().unwrap_err().to_string();
     assert!(error.contains("192.0.2.1"), "{error}");
     assert!(ended[0].is_ok() && ended[1].is_ok(), "{ended:?}");
+}
+
+/// How long a client waits for what is to happen; nothing depends on it but how a failure shows.
+const WAIT: Duration = Duration::from_secs(120);
+
+#[test]
+fn clients_that_never_read_do_not_hold_all_of_a_gateways_memory() {
+    let line = "--servers 1 -p 0 -l 127.0.0.1 -m 16 -t 1 --directory 1024";
+    let ended = job(
+        line,
+        2,
+        |_, _| {},
+        |stops, at| {
+            let value = "x".repeat(1 << 20);
+            let len = value.len() - 100;
+            let set = format!("set k 0 0 {len}\r\n{}\r\n", &value[..len]);
+            assert_eq!(ask(at(1), &set), "STORED\r\n");
+            // A megabyte for each at least, once sockets take no more: more than all connections may hold.
+            let silent: Vec<_> = (0..24)
+                .map(|_| {
+                    let mut stream = TcpStream::connect(at(1)).unwrap();
+                    stream.write_all("get k\r\n".repeat(64).as_bytes()).unwrap();
+                    stream
+                })
+                .collect();
+            let shed = |stats: &str| !stats.contains("STAT read_buf_oom 0\r\n");
+            let begun = Instant::now();
+            while !shed(&ask(at(1), "stats\r\n")) {
+                assert!(
+                    begun.elapsed() < WAIT,
+                    "values of a connection are not counted"
+                );
+                thread::yield_now();
+            }
+            drop(silent);
+            stops[0].request();
+        },
+    );
+    assert!(ended.iter().all(Result::is_ok), "{ended:?}");
 }

@@ -26,9 +26,14 @@ impl Failure {
 
     /// The exit code.
     pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code())
+    }
+
+    /// The same as a number.
+    pub fn code(&self) -> u8 {
         match self {
-            Self::Usage(_) => ExitCode::from(2),
-            Self::Run(_) => ExitCode::from(1),
+            Self::Usage(_) => 2,
+            Self::Run(_) => 1,
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Output<V> {
     pins: VecDeque<Pin<V>>,
     /// Unsent bytes of all pins.
     pinned: usize,
+    /// Bytes of memory that pinned values have to themselves.
+    pinned_memory: usize,
     /// Where the header of a value under construction starts.
     header: usize,
     /// Bytes that the engine lays down behind `bytes`.
@@ -64,6 +66,7 @@ impl<V> Output<V> {
             sent: 0,
             pins: VecDeque::new(),
             pinned: 0,
+            pinned_memory: 0,
             header: 0,
             promised: 0,
         }
@@ -86,13 +89,13 @@ impl<V> Output<V> {
     /// Unsent bytes that are copies, and not values where they lie in the engine.
     #[inline]
     pub(crate) fn copied(&self) -> usize {
-        self.bytes.len() - self.sent
+        self.bytes.len() - self.sent + self.pinned_memory
     }
 
-    /// Bytes of memory that it holds, those of pinned values not counted: they are the engine's.
+    /// Bytes of memory that it holds, those of values that lie in the engine not counted.
     #[inline]
     pub(crate) fn memory(&self) -> usize {
-        self.bytes.capacity() + self.pins.capacity() * size_of::<Pin<V>>()
+        self.bytes.capacity() + self.pins.capacity() * size_of::<Pin<V>>() + self.pinned_memory
     }
 
     /// Where the next byte of text comes.
@@ -162,6 +165,7 @@ impl<V: Value> Output<V> {
     pub(crate) fn pin(&mut self, value: V) {
         if !value.is_empty() {
             self.pinned += value.len();
+            self.pinned_memory += value.memory();
             self.pins.push_back(Pin {
                 at: self.bytes.len(),
                 value,
@@ -249,6 +253,7 @@ impl<V: Value> Output<V> {
                 return;
             }
             // Its bytes are in the kernel: the engine may have its memory back.
+            self.pinned_memory -= pin.value.memory();
             self.pins.pop_front();
         }
         self.sent += count;
@@ -283,6 +288,10 @@ mod tests {
         fn chunk(&self, offset: usize) -> &[u8] {
             let end = (offset / 3 * 3 + 3).min(self.0.len());
             &self.0[offset..end]
+        }
+
+        fn memory(&self) -> usize {
+            self.0.len()
         }
     }
 
@@ -347,7 +356,26 @@ mod tests {
             assert_eq!(socket.taken, expected);
             assert_eq!(count as usize, expected.len());
             assert!(output.is_empty() && output.pins.is_empty());
+            assert_eq!(output.pinned_memory, 0);
         }
+    }
+
+    #[test]
+    fn values_with_memory_of_their_own_count_until_they_are_sent() {
+        let mut output: Output<Pieces> = Output::default();
+        output.pin(Pieces(vec![7; 1000]));
+        output.pin(Pieces(vec![7; 500]));
+        assert!(output.memory() >= 1500);
+        assert_eq!(output.copied(), 1500);
+        let mut socket = Slow {
+            a_call: 50,
+            taken: Vec::new(),
+        };
+        let mut count = 0;
+        while output.write_to(&mut socket, &mut count).unwrap() == Written::Blocked {
+            assert_eq!(output.copied(), if count < 1000 { 1500 } else { 500 });
+        }
+        assert_eq!((count, output.copied()), (1500, 0));
     }
 
     #[test]

@@ -66,6 +66,10 @@ typedef enum nuthatch_shmem_status {
      * A defect of this library, described on standard error.
      */
     NUTHATCH_SHMEM_STATUS_DEFECT = -11,
+    /**
+     * The key has another value by now.
+     */
+    NUTHATCH_SHMEM_STATUS_CHANGED = -12,
 } nuthatch_shmem_status;
 
 /**
@@ -98,6 +102,86 @@ typedef struct nuthatch_shmem_config {
      */
     int evicts;
 } nuthatch_shmem_config;
+
+/**
+ * One pair of nuthatch_shmem_multi_set().
+ */
+typedef struct nuthatch_shmem_pair {
+    /**
+     * The key's bytes.
+     */
+    const uint8_t *key;
+    /**
+     * How many they are.
+     */
+    size_t key_len;
+    /**
+     * The value's bytes.
+     */
+    const uint8_t *value;
+    /**
+     * How many they are.
+     */
+    size_t value_len;
+    /**
+     * Out: 0 if it was stored, or a negative status.
+     */
+    int status;
+} nuthatch_shmem_pair;
+
+/**
+ * What all servers have, in items and bytes, and what this PE has done since it opened the store.
+ */
+typedef struct nuthatch_shmem_statistics {
+    /**
+     * Items of all servers; expired ones count until their memory is needed.
+     */
+    uint64_t items;
+    /**
+     * Bytes of their blocks.
+     */
+    uint64_t item_bytes;
+    /**
+     * Bytes that the servers may use.
+     */
+    uint64_t memory_limit;
+    /**
+     * Bytes that they use.
+     */
+    uint64_t memory_used;
+    /**
+     * Live items that went to make room.
+     */
+    uint64_t evictions;
+    /**
+     * Expired and flushed items whose memory came back.
+     */
+    uint64_t expired;
+    /**
+     * Stores that were refused because a server was full.
+     */
+    uint64_t out_of_memory;
+    /**
+     * Gets of this PE for which its directory led to the item.
+     */
+    uint64_t directory_hits;
+    /**
+     * Gets of this PE for which it did not.
+     */
+    uint64_t directory_misses;
+    /**
+     * Gets that this PE answered itself, without a message.
+     */
+    uint64_t direct_gets;
+    /**
+     * Sets that it carried out itself.
+     */
+    uint64_t direct_sets;
+    /**
+     * Operations for which it asked a server.
+     */
+    uint64_t messages;
+} nuthatch_shmem_statistics;
 
 /**
  * One key of nuthatch_shmem_multi_get().
@@ -232,6 +316,131 @@ int nuthatch_shmem_add(const struct nuthatch_shmem_store *store,
                        uint32_t seconds);
 
 /**
+ * The same, if the key has a value.
+ *
+ * Returns 1 if it was stored, 0 if there is none, or a negative status.
+ *
+ * # Safety
+ * As nuthatch_shmem_set().
+ */
+int nuthatch_shmem_replace(const struct nuthatch_shmem_store *store,
+                           const uint8_t *key,
+                           size_t key_len,
+                           const uint8_t *value,
+                           size_t value_len,
+                           uint32_t seconds);
+
+/**
+ * Adds bytes behind the value of a key, which expires when it did.
+ *
+ * Returns 1, or 0 if the key is not there, or a negative status.
+ *
+ * # Safety
+ * As nuthatch_shmem_set().
+ */
+int nuthatch_shmem_append(const struct nuthatch_shmem_store *store,
+                          const uint8_t *key,
+                          size_t key_len,
+                          const uint8_t *bytes,
+                          size_t bytes_len);
+
+/**
+ * Adds bytes before the value of a key, which expires when it did.
+ *
+ * Returns 1, or 0 if the key is not there, or a negative status.
+ *
+ * # Safety
+ * As nuthatch_shmem_set().
+ */
+int nuthatch_shmem_prepend(const struct nuthatch_shmem_store *store,
+                           const uint8_t *key,
+                           size_t key_len,
+                           const uint8_t *bytes,
+                           size_t bytes_len);
+
+/**
+ * Stores a value if the key's is still the one that nuthatch_shmem_gets() gave `unique` with.
+ *
+ * Returns 1 if it was stored, 0 if the key is not there, NUTHATCH_SHMEM_STATUS_CHANGED if it has another value, or another
+ * negative status.
+ *
+ * # Safety
+ * As nuthatch_shmem_set().
+ */
+int nuthatch_shmem_compare_and_set(const struct nuthatch_shmem_store *store,
+                                   const uint8_t *key,
+                                   size_t key_len,
+                                   uint64_t unique,
+                                   const uint8_t *value,
+                                   size_t value_len,
+                                   uint32_t seconds);
+
+/**
+ * Stores many values at once, for so many seconds; 0: until they are evicted. What can travel together does. Each pair
+ * tells what became of it.
+ *
+ * Returns how many were stored, or a negative status: then none was.
+ *
+ * # Safety
+ * `store` is NULL or open; `pairs` is NULL or has `count` pairs, whose keys and values are NULL or have so many bytes.
+ */
+int nuthatch_shmem_multi_set(const struct nuthatch_shmem_store *store,
+                             struct nuthatch_shmem_pair *pairs,
+                             size_t count,
+                             uint32_t seconds);
+
+/**
+ * Gives a value another time to live, in seconds from now on; 0: until it is evicted.
+ *
+ * Returns 1, or 0 if the key is not there, or a negative status.
+ *
+ * # Safety
+ * `store` is NULL or open; `key` is NULL or has so many bytes.
+ */
+int nuthatch_shmem_touch(const struct nuthatch_shmem_store *store,
+                         const uint8_t *key,
+                         size_t key_len,
+                         uint32_t seconds);
+
+/**
+ * Removes everything, for all PEs.
+ *
+ * Returns 0 or a negative status.
+ *
+ * # Safety
+ * `store` is NULL or open.
+ */
+int nuthatch_shmem_flush(const struct nuthatch_shmem_store *store);
+
+/**
+ * Stores in `*statistics` what all servers have, and what this PE has done.
+ *
+ * Returns 0 or a negative status.
+ *
+ * # Safety
+ * `store` is NULL or open; `statistics` is NULL or points to statistics, which may be uninitialised.
+ */
+int nuthatch_shmem_get_statistics(const struct nuthatch_shmem_store *store,
+                                  struct nuthatch_shmem_statistics *statistics);
+
+/**
+ * Copies a key's value to `buffer`, and stores its length in `*value_len`, also if it does not fit, and in `*unique` the
+ * number that tells it from every other value that the key has or had.
+ *
+ * Returns 1 for a hit, 0 for a miss, or a negative status.
+ *
+ * # Safety
+ * As nuthatch_shmem_get(); `unique` is NULL or points to a number.
+ */
+int nuthatch_shmem_gets(const struct nuthatch_shmem_store *store,
+                        const uint8_t *key,
+                        size_t key_len,
+                        uint8_t *buffer,
+                        size_t capacity,
+                        size_t *value_len,
+                        uint64_t *unique);
+
+/**
  * Copies a key's value to `buffer`, and stores its length in `*value_len`, also if it does not fit.
  *
  * Returns 1 for a hit, 0 for a miss, or a negative status.
@@ -280,6 +489,20 @@ int nuthatch_shmem_delete(const struct nuthatch_shmem_store *store,
  * `store` is NULL or open; `key` is NULL or has so many bytes; `number` is NULL or points to a number.
  */
 int nuthatch_shmem_incr(const struct nuthatch_shmem_store *store,
+                        const uint8_t *key,
+                        size_t key_len,
+                        uint64_t by,
+                        uint64_t *number);
+
+/**
+ * Subtracts from the decimal number that a key has as its value, down to 0, and stores the rest in `*number`.
+ *
+ * Returns 1, or 0 if the key is not there, or a negative status.
+ *
+ * # Safety
+ * As nuthatch_shmem_incr().
+ */
+int nuthatch_shmem_decr(const struct nuthatch_shmem_store *store,
                         const uint8_t *key,
                         size_t key_len,
                         uint64_t by,

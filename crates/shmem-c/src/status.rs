@@ -34,10 +34,12 @@ pub enum Status {
     NoServer = -10,
     /// A defect of this library, described on standard error.
     Defect = -11,
+    /// The key has another value by now.
+    Changed = -12,
 }
 
 impl Status {
-    const ALL: [(Status, &CStr); 12] = [
+    const ALL: [(Status, &CStr); 13] = [
         (Status::Ok, c"success"),
         (Status::NullPointer, c"a pointer is NULL that must not be"),
         (Status::Key, c"a key has 1 to 250 bytes"),
@@ -65,6 +67,7 @@ impl Status {
             Status::Defect,
             c"a defect of the library, described on standard error",
         ),
+        (Status::Changed, c"the key has another value by now"),
     ];
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuthatch_fabric::openshmem::{CannotOpen, OpenShmem, Threads, launched, prepare};
-use nuthatch_shmem::Options;
+use nuthatch_shmem::{Options, Swapped};
 
 use crate::status::{Status, catch};
 
@@ -44,6 +44,70 @@ pub struct Item {
     pub value_len: usize,
     /// Out: 1 for a hit, 0 for a miss, NUTHATCH_SHMEM_STATUS_BUFFER_TOO_SMALL.
     pub found: c_int,
+}
+
+/// One pair of nuthatch_shmem_multi_set().
+#[repr(C)]
+pub struct Pair {
+    /// The key's bytes.
+    pub key: *const u8,
+    /// How many they are.
+    pub key_len: usize,
+    /// The value's bytes.
+    pub value: *const u8,
+    /// How many they are.
+    pub value_len: usize,
+    /// Out: 0 if it was stored, or a negative status.
+    pub status: c_int,
+}
+
+/// What all servers have, in items and bytes, and what this PE has done since it opened the store.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Statistics {
+    /// Items of all servers; expired ones count until their memory is needed.
+    pub items: u64,
+    /// Bytes of their blocks.
+    pub item_bytes: u64,
+    /// Bytes that the servers may use.
+    pub memory_limit: u64,
+    /// Bytes that they use.
+    pub memory_used: u64,
+    /// Live items that went to make room.
+    pub evictions: u64,
+    /// Expired and flushed items whose memory came back.
+    pub expired: u64,
+    /// Stores that were refused because a server was full.
+    pub out_of_memory: u64,
+    /// Gets of this PE for which its directory led to the item.
+    pub directory_hits: u64,
+    /// Gets of this PE for which it did not.
+    pub directory_misses: u64,
+    /// Gets that this PE answered itself, without a message.
+    pub direct_gets: u64,
+    /// Sets that it carried out itself.
+    pub direct_sets: u64,
+    /// Operations for which it asked a server.
+    pub messages: u64,
+}
+
+impl Statistics {
+    fn of(counted: &nuthatch_shmem::Statistics) -> Self {
+        Self {
+            items: counted.items,
+            item_bytes: counted.item_bytes,
+            memory_limit: counted.memory_limit,
+            memory_used: counted.memory_used,
+            evictions: counted.evictions,
+            expired: counted.expired,
+            out_of_memory: counted.out_of_memory,
+            directory_hits: counted.directory_hits,
+            directory_misses: counted.directory_misses,
+            direct_gets: counted.direct_gets,
+            direct_sets: counted.direct_sets,
+            messages: counted.messages,
+        }
+    }
 }
 
 fn options(config: &Config) -> Options {
@@ -96,6 +160,30 @@ unsafe fn pair<'a>(
 ) -> Result<(&'a [u8], &'a [u8]), Status> {
     // SAFETY: the caller's promise.
     Ok(unsafe { (bytes(key, key_len)?, bytes(value, value_len)?) })
+}
+
+/// What C gives a list of. NULL is good for none.
+///
+/// # Safety
+/// NULL, or so many, which nobody else uses for `'a`.
+unsafe fn list<'a, T>(first: *mut T, count: usize) -> Result<&'a mut [T], Status> {
+    match (first.is_null(), count) {
+        (_, 0) => Ok(&mut []),
+        (true, _) => Err(Status::NullPointer),
+        // SAFETY: the caller's promise.
+        (false, _) => Ok(unsafe { slice::from_raw_parts_mut(first, count) }),
+    }
+}
+
+/// Stores a result where C wants it, if it does.
+///
+/// # Safety
+/// NULL, or room for it.
+unsafe fn tell<T>(to: *mut T, result: T) {
+    if !to.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { to.write(result) };
+    }
 }
 
 /// How long 0 or more seconds are.
@@ -296,6 +384,222 @@ pub unsafe extern "C" fn nuthatch_shmem_add(
     })
 }
 
+/// The same, if the key has a value.
+///
+/// Returns 1 if it was stored, 0 if there is none, or a negative status.
+///
+/// # Safety
+/// As nuthatch_shmem_set().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_replace(
+    store: *const Store,
+    key: *const u8,
+    key_len: usize,
+    value: *const u8,
+    value_len: usize,
+    seconds: u32,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let (store, pair) = unsafe { (borrow(store)?, pair(key, key_len, value, value_len)?) };
+        Ok(store.0.replace(pair.0, pair.1, life(seconds))?.into())
+    })
+}
+
+/// Adds bytes behind the value of a key, which expires when it did.
+///
+/// Returns 1, or 0 if the key is not there, or a negative status.
+///
+/// # Safety
+/// As nuthatch_shmem_set().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_append(
+    store: *const Store,
+    key: *const u8,
+    key_len: usize,
+    bytes: *const u8,
+    bytes_len: usize,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let (store, pair) = unsafe { (borrow(store)?, pair(key, key_len, bytes, bytes_len)?) };
+        Ok(store.0.append(pair.0, pair.1)?.into())
+    })
+}
+
+/// Adds bytes before the value of a key, which expires when it did.
+///
+/// Returns 1, or 0 if the key is not there, or a negative status.
+///
+/// # Safety
+/// As nuthatch_shmem_set().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_prepend(
+    store: *const Store,
+    key: *const u8,
+    key_len: usize,
+    bytes: *const u8,
+    bytes_len: usize,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let (store, pair) = unsafe { (borrow(store)?, pair(key, key_len, bytes, bytes_len)?) };
+        Ok(store.0.prepend(pair.0, pair.1)?.into())
+    })
+}
+
+/// Stores a value if the key's is still the one that nuthatch_shmem_gets() gave `unique` with.
+///
+/// Returns 1 if it was stored, 0 if the key is not there, NUTHATCH_SHMEM_STATUS_CHANGED if it has another value, or another
+/// negative status.
+///
+/// # Safety
+/// As nuthatch_shmem_set().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_compare_and_set(
+    store: *const Store,
+    key: *const u8,
+    key_len: usize,
+    unique: u64,
+    value: *const u8,
+    value_len: usize,
+    seconds: u32,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let (store, pair) = unsafe { (borrow(store)?, pair(key, key_len, value, value_len)?) };
+        let store = &store.0;
+        match store.compare_and_set(pair.0, unique, pair.1, life(seconds))? {
+            Swapped::Stored => Ok(1),
+            Swapped::Missing => Ok(0),
+            Swapped::Changed => Err(Status::Changed),
+        }
+    })
+}
+
+/// Stores many values at once, for so many seconds; 0: until they are evicted. What can travel together does. Each pair
+/// tells what became of it.
+///
+/// Returns how many were stored, or a negative status: then none was.
+///
+/// # Safety
+/// `store` is NULL or open; `pairs` is NULL or has `count` pairs, whose keys and values are NULL or have so many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_multi_set(
+    store: *const Store,
+    pairs: *mut Pair,
+    count: usize,
+    seconds: u32,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let (store, pairs) = unsafe { (borrow(store)?, list(pairs, count)?) };
+        let borrowed = pairs.iter().map(|of| {
+            // SAFETY: the caller's promise.
+            unsafe { pair(of.key, of.key_len, of.value, of.value_len) }
+        });
+        let borrowed: Vec<_> = borrowed.collect::<Result<_, _>>()?;
+        let mut stored = 0;
+        let became = store.0.multi_set(&borrowed, life(seconds))?;
+        for (pair, became) in pairs.iter_mut().zip(became) {
+            pair.status = became.map_or_else(|error| Status::from(error) as c_int, |()| 0);
+            stored += c_int::from(pair.status == 0);
+        }
+        Ok(stored)
+    })
+}
+
+/// Gives a value another time to live, in seconds from now on; 0: until it is evicted.
+///
+/// Returns 1, or 0 if the key is not there, or a negative status.
+///
+/// # Safety
+/// `store` is NULL or open; `key` is NULL or has so many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_touch(
+    store: *const Store,
+    key: *const u8,
+    key_len: usize,
+    seconds: u32,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let (store, key) = unsafe { (borrow(store)?, bytes(key, key_len)?) };
+        Ok(store.0.touch(key, life(seconds))?.into())
+    })
+}
+
+/// Removes everything, for all PEs.
+///
+/// Returns 0 or a negative status.
+///
+/// # Safety
+/// `store` is NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_flush(store: *const Store) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        unsafe { borrow(store) }?.0.flush();
+        Ok(0)
+    })
+}
+
+/// Stores in `*statistics` what all servers have, and what this PE has done.
+///
+/// Returns 0 or a negative status.
+///
+/// # Safety
+/// `store` is NULL or open; `statistics` is NULL or points to statistics, which may be uninitialised.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_get_statistics(
+    store: *const Store,
+    statistics: *mut Statistics,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let store = unsafe { borrow(store) }?;
+        if statistics.is_null() {
+            return Err(Status::NullPointer);
+        }
+        let counted = Statistics::of(&store.0.statistics());
+        // SAFETY: the caller's promise.
+        unsafe { statistics.write(counted) };
+        Ok(0)
+    })
+}
+
+/// Copies a key's value to `buffer`, and stores its length in `*value_len`, also if it does not fit, and in `*unique` the
+/// number that tells it from every other value that the key has or had.
+///
+/// Returns 1 for a hit, 0 for a miss, or a negative status.
+///
+/// # Safety
+/// As nuthatch_shmem_get(); `unique` is NULL or points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_gets(
+    store: *const Store,
+    key: *const u8,
+    key_len: usize,
+    buffer: *mut u8,
+    capacity: usize,
+    value_len: *mut usize,
+    unique: *mut u64,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let (store, key) = unsafe { (borrow(store)?, bytes(key, key_len)?) };
+        let Some((value, number)) = store.0.gets(key)? else {
+            return Ok(0);
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            tell(value_len, value.len());
+            tell(unique, number);
+            Ok(lay(&value, buffer, capacity))
+        }
+    })
+}
+
 /// Copies a key's value to `buffer`, and stores its length in `*value_len`, also if it does not fit.
 ///
 /// Returns 1 for a hit, 0 for a miss, or a negative status.
@@ -318,12 +622,11 @@ pub unsafe extern "C" fn nuthatch_shmem_get(
         let Some(value) = store.0.get(key)? else {
             return Ok(0);
         };
-        if !value_len.is_null() {
-            // SAFETY: the caller's promise.
-            unsafe { value_len.write(value.len()) };
-        }
         // SAFETY: the caller's promise.
-        Ok(unsafe { lay(&value, buffer, capacity) })
+        unsafe {
+            tell(value_len, value.len());
+            Ok(lay(&value, buffer, capacity))
+        }
     })
 }
 
@@ -341,15 +644,7 @@ pub unsafe extern "C" fn nuthatch_shmem_multi_get(
 ) -> c_int {
     catch(|| {
         // SAFETY: the caller's promise.
-        let store = unsafe { borrow(store) }?;
-        if items.is_null() && count > 0 {
-            return Err(Status::NullPointer);
-        }
-        let items = match count {
-            0 => &mut [],
-            // SAFETY: the caller's promise.
-            _ => unsafe { slice::from_raw_parts_mut(items, count) },
-        };
+        let (store, items) = unsafe { (borrow(store)?, list(items, count)?) };
         let keys = items.iter().map(|item| {
             // SAFETY: the caller's promise.
             unsafe { bytes(item.key, item.key_len) }
@@ -406,10 +701,34 @@ pub unsafe extern "C" fn nuthatch_shmem_incr(
         let Some(sum) = store.0.incr(key, by)? else {
             return Ok(0);
         };
-        if !number.is_null() {
-            // SAFETY: the caller's promise.
-            unsafe { number.write(sum) };
-        }
+        // SAFETY: the caller's promise.
+        unsafe { tell(number, sum) };
+        Ok(1)
+    })
+}
+
+/// Subtracts from the decimal number that a key has as its value, down to 0, and stores the rest in `*number`.
+///
+/// Returns 1, or 0 if the key is not there, or a negative status.
+///
+/// # Safety
+/// As nuthatch_shmem_incr().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_shmem_decr(
+    store: *const Store,
+    key: *const u8,
+    key_len: usize,
+    by: u64,
+    number: *mut u64,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let (store, key) = unsafe { (borrow(store)?, bytes(key, key_len)?) };
+        let Some(rest) = store.0.decr(key, by)? else {
+            return Ok(0);
+        };
+        // SAFETY: the caller's promise.
+        unsafe { tell(number, rest) };
         Ok(1)
     })
 }

@@ -6,8 +6,8 @@ use nuthatch_engine::{Item, Replies, Reply, Value};
 
 /// What a request was answered.
 pub enum Answer {
-    /// The value of a hit.
-    Value(Vec<u8>),
+    /// The value of a hit, and its unique number.
+    Value(Vec<u8>, u64),
     /// Anything else.
     Done(Reply),
 }
@@ -19,6 +19,7 @@ pub struct Answers {
     /// Of the reply that was begun.
     room: Vec<u8>,
     len: usize,
+    unique: u64,
 }
 
 impl Answers {
@@ -30,7 +31,7 @@ impl Answers {
 impl<V: Value> Replies<V> for Answers {
     fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
         self.room = Vec::with_capacity(item.value_len);
-        self.len = item.value_len;
+        (self.len, self.unique) = (item.value_len, item.cas);
         &mut self.room.spare_capacity_mut()[..item.value_len]
     }
 
@@ -38,19 +39,19 @@ impl<V: Value> Replies<V> for Answers {
         let mut value = std::mem::take(&mut self.room);
         // SAFETY: `begin` made room for so many bytes, and an engine writes all of them before it commits.
         unsafe { value.set_len(self.len) };
-        self.answers.push(Answer::Value(value));
+        self.answers.push(Answer::Value(value, self.unique));
     }
 
     fn retract(&mut self, _: usize) {
         self.room.clear();
     }
 
-    fn large(&mut self, _: usize, _: &Item, value: V) {
+    fn large(&mut self, _: usize, item: &Item, value: V) {
         let mut bytes = Vec::with_capacity(value.len());
         while bytes.len() < value.len() {
             bytes.extend_from_slice(value.chunk(bytes.len()));
         }
-        self.answers.push(Answer::Value(bytes));
+        self.answers.push(Answer::Value(bytes, item.cas));
     }
 
     fn done(&mut self, _: usize, reply: Reply) {

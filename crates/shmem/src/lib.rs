@@ -27,4 +27,4 @@ mod options;
 mod store;
 
 pub use options::Options;
-pub use store::{Error, Store};
+pub use store::{Error, Statistics, Store, Swapped};

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
-use nuthatch_cluster::{Cluster, ClusterHandle, ConfigError, Member};
+use nuthatch_cluster::{Cluster, ClusterHandle, ConfigError, Member, OnPanic, Serving};
 use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_engine::{
-    Clock, Delta, Engine, Expiry, Handle, Key, Op, Removal, Reply, Request, StoreMode,
+    Clock, Condition, Delta, Engine, Expiry, Handle, Key, Op, Read, Removal, Reply, Request,
+    StoreMode,
 };
 use nuthatch_fabric::{Address, Fabric};
 use nuthatch_sync::mutex::Mutex;
@@ -49,6 +50,46 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// What became of a [`compare_and_set`](Store::compare_and_set).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Swapped {
+    /// The value is stored.
+    Stored,
+    /// The key has another value by now.
+    Changed,
+    /// The key is not there.
+    Missing,
+}
+
+/// What all servers have, in items and bytes, and what this PE has done since it opened the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Items of all servers; expired ones count until their memory is needed.
+    pub items: u64,
+    /// Bytes of their blocks.
+    pub item_bytes: u64,
+    /// Bytes that the servers may use.
+    pub memory_limit: u64,
+    /// Bytes that they use.
+    pub memory_used: u64,
+    /// Live items that went to make room.
+    pub evictions: u64,
+    /// Expired and flushed items whose memory came back.
+    pub expired: u64,
+    /// Stores that were refused because a server was full.
+    pub out_of_memory: u64,
+    /// Gets of this PE for which its directory led to the item.
+    pub directory_hits: u64,
+    /// Gets of this PE for which it did not.
+    pub directory_misses: u64,
+    /// Gets that this PE answered itself, without a message.
+    pub direct_gets: u64,
+    /// Sets that it carried out itself.
+    pub direct_sets: u64,
+    /// Operations for which it asked a server.
+    pub messages: u64,
+}
+
 /// A PE's part of a store. Any thread may use it, one at a time: they take turns.
 pub struct Store<F: Fabric> {
     fabric: Arc<F>,
@@ -78,7 +119,7 @@ impl<F: Fabric> Store<F> {
             engine,
             clock: Clock::start(),
             closed,
-            serving: co_located.then(|| Serving::start(&member)),
+            serving: co_located.then(|| Serving::start(&member, end_process)),
             servers: config.servers,
             co_located,
             member,
@@ -105,6 +146,7 @@ impl<F: Fabric> Store<F> {
                 // Relaxed: the flag is all there is to see.
                 stop.store(true, Ordering::Relaxed);
             });
+            let _on_panic = OnPanic::new(end_process);
             self.member.server().run(&stop);
         });
     }
@@ -128,6 +170,16 @@ impl<F: Fabric> Store<F> {
         drop(self.serving);
     }
 
+    /// The value of a key and the number that tells it from every other value that the key has or had.
+    pub fn gets(&self, key: &[u8]) -> Result<Option<(Vec<u8>, u64)>, Error> {
+        let key = self.key(key)?;
+        let answer = self.ask(&[Request { key, op: Op::Get }]).pop();
+        Ok(match answer {
+            Some(Answer::Value(value, unique)) => Some((value, unique)),
+            _ => None,
+        })
+    }
+
     /// The value of a key.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         Ok(self.multi_get(&[key])?.pop().flatten())
@@ -146,7 +198,7 @@ impl<F: Fabric> Store<F> {
         let answers = self.ask(&batch).into_iter();
         Ok(answers
             .map(|answer| match answer {
-                Answer::Value(value) => Some(value),
+                Answer::Value(value, _) => Some(value),
                 Answer::Done(_) => None,
             })
             .collect())
@@ -162,15 +214,118 @@ impl<F: Fabric> Store<F> {
         self.store(StoreMode::Add, key, value, live)
     }
 
+    /// Stores a value if the key has one. True if it was stored.
+    pub fn replace(&self, key: &[u8], value: &[u8], live: Option<Duration>) -> Result<bool, Error> {
+        self.store(StoreMode::Replace, key, value, live)
+    }
+
+    /// Adds bytes behind the value of a key. False if it has none.
+    pub fn append(&self, key: &[u8], bytes: &[u8]) -> Result<bool, Error> {
+        self.store(StoreMode::Append, key, bytes, None)
+    }
+
+    /// Adds bytes before the value of a key. False if it has none.
+    pub fn prepend(&self, key: &[u8], bytes: &[u8]) -> Result<bool, Error> {
+        self.store(StoreMode::Prepend, key, bytes, None)
+    }
+
+    /// Stores a value if the key's is still the one that [`gets`](Self::gets) gave this number with.
+    pub fn compare_and_set(
+        &self,
+        key: &[u8],
+        unique: u64,
+        value: &[u8],
+        live: Option<Duration>,
+    ) -> Result<Swapped, Error> {
+        let store = nuthatch_engine::Store {
+            condition: Condition::Cas(unique),
+            ..self.store_of(StoreMode::Set, value, live)
+        };
+        Ok(match refused(self.change(key, Op::Store(store))?)? {
+            Reply::Stored(_) => Swapped::Stored,
+            Reply::Exists => Swapped::Changed,
+            _ => Swapped::Missing,
+        })
+    }
+
+    /// Stores many values: what can travel together does. What became of each, in their order; an error of the whole is
+    /// a key's, and then nothing was stored.
+    pub fn multi_set(
+        &self,
+        pairs: &[(&[u8], &[u8])],
+        live: Option<Duration>,
+    ) -> Result<Vec<Result<(), Error>>, Error> {
+        let request = |&(key, value): &(_, _)| {
+            let op = Op::Store(self.store_of(StoreMode::Set, value, live));
+            Ok(Request {
+                key: self.key(key)?,
+                op,
+            })
+        };
+        let batch: Vec<_> = pairs.iter().map(request).collect::<Result<_, _>>()?;
+        let answers = self.ask(&batch).into_iter();
+        Ok(answers
+            .map(|answer| match answer {
+                Answer::Done(reply) => refused(reply).map(|_| ()),
+                Answer::Value(..) => unreachable!("a store is answered by a reply"),
+            })
+            .collect())
+    }
+
+    /// Gives a value another time to live, from now on. False if the key is not there.
+    pub fn touch(&self, key: &[u8], live: Option<Duration>) -> Result<bool, Error> {
+        let read = Read {
+            value: false,
+            touch: Some(self.expiry(live)),
+            ..Read::default()
+        };
+        let reply = self.change(key, Op::Read(read))?;
+        Ok(matches!(reply, Reply::Found(_)))
+    }
+
+    /// Removes everything, for all PEs.
+    pub fn flush(&self) {
+        let now = self.clock.now();
+        self.engine.flush(now, now);
+    }
+
+    /// What all servers have, and how this PE has gone about it.
+    pub fn statistics(&self) -> Statistics {
+        let (servers, own) = (self.engine.stats(), self.engine.client_stats());
+        Statistics {
+            items: servers.items,
+            item_bytes: servers.item_bytes,
+            memory_limit: servers.memory_limit,
+            memory_used: servers.memory_used,
+            evictions: servers.evictions,
+            expired: servers.expired,
+            out_of_memory: servers.out_of_memory,
+            directory_hits: own.directory_hits,
+            directory_misses: own.directory_misses,
+            direct_gets: own.direct_gets + own.direct_misses,
+            direct_sets: own.direct_sets,
+            messages: own.active,
+        }
+    }
+
     /// Removes a key. True if it was there.
     pub fn delete(&self, key: &[u8]) -> Result<bool, Error> {
         let reply = self.change(key, Op::Remove(Removal::default()))?;
         Ok(matches!(reply, Reply::Removed))
     }
 
-    /// Adds to a decimal number, and returns the sum; `None` if the key is not there.
+    /// Adds to a decimal number, modulo 2^64, and returns the sum; `None` if the key is not there.
     pub fn incr(&self, key: &[u8], by: u64) -> Result<Option<u64>, Error> {
-        match self.change(key, Op::Delta(Delta::up(by)))? {
+        self.count(key, Delta::up(by))
+    }
+
+    /// Subtracts from a decimal number, down to 0, and returns the rest; `None` if the key is not there.
+    pub fn decr(&self, key: &[u8], by: u64) -> Result<Option<u64>, Error> {
+        self.count(key, Delta::down(by))
+    }
+
+    fn count(&self, key: &[u8], delta: Delta) -> Result<Option<u64>, Error> {
+        match self.change(key, Op::Delta(delta))? {
             Reply::Number(number, _) => Ok(Some(number)),
             Reply::NotNumeric => Err(Error::NotNumeric),
             reply => refused(reply).map(|_| None),
@@ -184,16 +339,28 @@ impl<F: Fabric> Store<F> {
         value: &[u8],
         live: Option<Duration>,
     ) -> Result<bool, Error> {
-        let expiry = live.map_or(Expiry::Never, |live| {
-            Expiry::At(self.clock.now().after(live))
-        });
-        let store = nuthatch_engine::Store {
-            mode,
-            expiry,
-            ..nuthatch_engine::Store::set(value)
-        };
+        let store = self.store_of(mode, value, live);
         let reply = refused(self.change(key, Op::Store(store))?)?;
         Ok(matches!(reply, Reply::Stored(_)))
+    }
+
+    fn store_of<'v>(
+        &self,
+        mode: StoreMode,
+        value: &'v [u8],
+        live: Option<Duration>,
+    ) -> nuthatch_engine::Store<'v> {
+        nuthatch_engine::Store {
+            mode,
+            expiry: self.expiry(live),
+            ..nuthatch_engine::Store::set(value)
+        }
+    }
+
+    fn expiry(&self, live: Option<Duration>) -> Expiry {
+        live.map_or(Expiry::Never, |live| {
+            Expiry::At(self.clock.now().after(live))
+        })
     }
 
     fn key<'a>(&self, key: &'a [u8]) -> Result<Key<'a>, Error> {
@@ -208,7 +375,7 @@ impl<F: Fabric> Store<F> {
         let key = self.key(key)?;
         match self.ask(&[Request { key, op }]).pop() {
             Some(Answer::Done(reply)) => Ok(reply),
-            Some(Answer::Value(_)) | None => unreachable!("a change is answered by a reply"),
+            Some(Answer::Value(..)) | None => unreachable!("a change is answered by a reply"),
         }
     }
 
@@ -230,49 +397,10 @@ fn refused(reply: Reply) -> Result<Reply, Error> {
     }
 }
 
-/// A thread that serves beside the program.
-struct Serving {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Serving {
-    fn start<F: Fabric>(member: &Member<F>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (mut server, stopped) = (member.server(), Arc::clone(&stop));
-        let thread = thread::Builder::new().name("nuthatch".to_owned());
-        let thread = thread.spawn(move || {
-            let _alarm = Alarm;
-            server.run(&stopped);
-        });
-        Self {
-            stop,
-            thread: Some(thread.expect("there is a thread more")),
-        }
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // Relaxed: the flag is all there is to see.
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // If it panicked, the process has ended.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Ends the process if the server's thread panics: everybody would wait for its answers for ever, and a launcher ends a
-/// job that has lost a PE.
-struct Alarm;
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            std::process::abort();
-        }
-    }
+/// Ends the process: after a server's panic everybody would wait for its answers for ever, and a launcher ends a job that
+/// has lost a PE.
+fn end_process() {
+    std::process::abort();
 }
 
 #[cfg(test)]
@@ -333,6 +461,63 @@ mod tests {
         assert_eq!(store.get(&[b'k'; 251]), Err(Error::Key));
         assert_eq!(store.set(&key, b"", Some(Duration::ZERO)), Ok(()));
         assert_eq!(store.get(&key), Ok(None));
+    }
+
+    fn the_rest(pe: usize, store: &Store<ThreadsFabric>) {
+        let key = format!("other {pe}").into_bytes();
+        let other = format!("another {pe}").into_bytes();
+        assert_eq!(store.replace(&key, b"x", None), Ok(false));
+        assert_eq!(store.append(&key, b"x"), Ok(false));
+        assert_eq!(store.touch(&key, None), Ok(false));
+        assert_eq!(
+            store.compare_and_set(&key, 1, b"x", None),
+            Ok(Swapped::Missing)
+        );
+        let pairs: [(&[u8], &[u8]); 3] = [(&key, b"b"), (&other, b"9"), (&key, b"bc")];
+        assert_eq!(store.multi_set(&pairs, None), Ok(vec![Ok(()); 3]));
+        let (value, unique) = store.gets(&key).unwrap().unwrap();
+        assert_eq!(value, b"bc");
+        assert_eq!(store.prepend(&key, b"a"), Ok(true));
+        assert_eq!(
+            store.compare_and_set(&key, unique, b"x", None),
+            Ok(Swapped::Changed)
+        );
+        let (_, unique) = store.gets(&key).unwrap().unwrap();
+        assert_eq!(
+            store.compare_and_set(&key, unique, b"abcd", None),
+            Ok(Swapped::Stored)
+        );
+        assert_eq!(store.append(&key, b"e"), Ok(true));
+        assert_eq!(store.get(&key), Ok(Some(b"abcde".to_vec())));
+        assert_eq!(store.replace(&key, b"new", None), Ok(true));
+        assert_eq!(store.decr(&other, 10), Ok(Some(0)));
+        let large = [(&key[..], &[0; 70_000][..]), (&other, b"2")];
+        let became = vec![Err(Error::TooLarge), Ok(())];
+        assert_eq!(store.multi_set(&large, None), Ok(became));
+        assert_eq!(store.multi_set(&[(b"", b"")], None), Err(Error::Key));
+        assert_eq!(store.touch(&other, Some(Duration::ZERO)), Ok(true));
+        assert_eq!(store.get(&other), Ok(None));
+    }
+
+    #[test]
+    fn values_are_changed_by_what_they_are() {
+        job(&options(1), 3, the_rest);
+        job(&options(0), 2, the_rest);
+    }
+
+    #[test]
+    fn a_flush_is_for_all_keys_and_statistics_are_of_all_servers() {
+        job(&options(2), 3, |_, store| {
+            let keys: Vec<_> = (0..100_u8).map(|key| [key]).collect();
+            let pairs: Vec<_> = keys.iter().map(|key| (&key[..], &b"value"[..])).collect();
+            store.multi_set(&pairs, None).unwrap();
+            let counted = store.statistics();
+            assert_eq!((counted.items, counted.memory_limit), (100, 8 << 20));
+            assert!(counted.messages >= 100 && counted.item_bytes > 0);
+            store.flush();
+            let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
+            assert_eq!(store.multi_get(&keys), Ok(vec![None; 100]));
+        });
     }
 
     #[test]

@@ -4,10 +4,9 @@
 //! most of the time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nuthatch_fabric::{Address, Fabric, Gone, NoMemory};
+use nuthatch_fabric::{Address, Fabric, NoMemory, forward_fabric};
 
 /// Memory of a fabric, and the fabric's operations on it.
 pub struct Arena<F: Fabric> {
@@ -28,6 +27,10 @@ impl<F: Fabric> Arena<F> {
         })
     }
 
+    fn below(&self) -> &F {
+        &self.fabric
+    }
+
     /// All of it is free. Collective: nobody uses what was allocated any more.
     pub fn reset(&self) {
         self.fabric.barrier();
@@ -37,14 +40,6 @@ impl<F: Fabric> Arena<F> {
 }
 
 impl<F: Fabric> Fabric for Arena<F> {
-    fn pe(&self) -> usize {
-        self.fabric.pe()
-    }
-
-    fn pes(&self) -> usize {
-        self.fabric.pes()
-    }
-
     fn allocate(&self, words: usize) -> Result<Address, NoMemory> {
         // Relaxed: allocations are collective, so they come one after the other.
         let taken = self.taken.load(Ordering::Relaxed);
@@ -58,75 +53,6 @@ impl<F: Fabric> Fabric for Arena<F> {
         Ok(at)
     }
 
-    fn local(&self, at: Address, words: usize) -> &[AtomicU64] {
-        self.fabric.local(at, words)
-    }
-
-    fn direct(&self, pe: usize, at: Address, words: usize) -> Option<&[AtomicU64]> {
-        self.fabric.direct(pe, at, words)
-    }
-
-    fn put(&self, pe: usize, to: Address, words: &[u64]) -> Result<(), Gone> {
-        self.fabric.put(pe, to, words)
-    }
-
-    fn get(&self, pe: usize, from: Address, into: &mut [u64]) -> Result<(), Gone> {
-        self.fabric.get(pe, from, into)
-    }
-
-    fn put_nbi(&self, pe: usize, to: Address, from: Address, words: usize) -> Result<(), Gone> {
-        self.fabric.put_nbi(pe, to, from, words)
-    }
-
-    fn get_nbi(&self, pe: usize, from: Address, into: Address, words: usize) -> Result<(), Gone> {
-        self.fabric.get_nbi(pe, from, into, words)
-    }
-
-    fn compare_swap(&self, pe: usize, at: Address, expected: u64, new: u64) -> Result<u64, Gone> {
-        self.fabric.compare_swap(pe, at, expected, new)
-    }
-
-    fn fetch_add(&self, pe: usize, at: Address, by: u64) -> Result<u64, Gone> {
-        self.fabric.fetch_add(pe, at, by)
-    }
-
-    fn swap(&self, pe: usize, at: Address, new: u64) -> Result<u64, Gone> {
-        self.fabric.swap(pe, at, new)
-    }
-
-    fn fetch(&self, pe: usize, at: Address) -> Result<u64, Gone> {
-        self.fabric.fetch(pe, at)
-    }
-
-    fn set(&self, pe: usize, at: Address, word: u64) -> Result<(), Gone> {
-        self.fabric.set(pe, at, word)
-    }
-
-    fn fence(&self) {
-        self.fabric.fence();
-    }
-
-    fn quiet(&self) -> Result<(), Gone> {
-        self.fabric.quiet()
-    }
-
-    fn barrier(&self) {
-        self.fabric.barrier();
-    }
-
-    fn broadcast(&self, root: usize, words: &mut [u64]) {
-        self.fabric.broadcast(root, words);
-    }
-
-    fn pause(&self, turn: u32) {
-        self.fabric.pause(turn);
-    }
-
-    fn doze(&self, longest: Duration) {
-        self.fabric.doze(longest);
-    }
-
-    fn nanos(&self) -> u64 {
-        self.fabric.nanos()
-    }
+    forward_fabric!(pe pes local direct put get put_nbi get_nbi compare_swap fetch_add swap fetch set);
+    forward_fabric!(fence quiet barrier broadcast pause doze nanos);
 }

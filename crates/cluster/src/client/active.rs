@@ -4,7 +4,7 @@ use nuthatch_engine::{Key, Op, Read, Reply, Request, Store, Time};
 use nuthatch_fabric::{Fabric, Gone};
 
 use super::Client;
-use super::batch::Answer;
+use super::batch::{Answer, Later, Step};
 use super::directory::Hint;
 use crate::block::{self, Found, HEAD, KEY, RECENCY, Recency};
 use crate::bucket::Pointer;
@@ -16,15 +16,6 @@ const TURNS: u32 = 4096;
 
 /// How often a large value is read where it is, before the server makes a copy.
 const READS: u32 = 2;
-
-/// What is left to do for a request whose reply has come.
-pub enum Replied {
-    Answered(Answer),
-    /// The value is to be read from its block.
-    At(nuthatch_engine::Item, Known),
-    /// The value is to be read from a copy, which is to be released.
-    Copy(nuthatch_engine::Item, Pointer),
-}
 
 /// What is answered for a server that is gone: its part of the store misses.
 pub fn lost(op: &Op<'_>) -> Reply {
@@ -156,7 +147,7 @@ impl<F: Fabric> Client<F> {
         server: usize,
         request: &Request<'_>,
         words: &[u64],
-    ) -> Replied {
+    ) -> Step {
         let hash = request.key.hash();
         let used = !matches!(request.op, Op::Read(Read { bump: false, .. }));
         let told = Told::decode(words).expect("a server sent no message");
@@ -166,16 +157,23 @@ impl<F: Fabric> Client<F> {
                     Some(known) => self.learn(server, hash, known, used),
                     None => self.directory.forget_key(hash),
                 }
-                Replied::Answered(Answer::Done(reply))
+                Step::Answered(Answer::Done(reply))
             }
             Told::Value(item, known, value) => {
                 self.learn(server, hash, known, used);
                 let at = self.wave.words.len();
                 block::push_bytes(&mut self.wave.words, &[value]);
-                Replied::Answered(Answer::Value { item, at })
+                Step::Answered(Answer::Value { item, at })
             }
-            Told::At(item, known) => Replied::At(item, known),
-            Told::Copy(item, pointer) => Replied::Copy(item, pointer),
+            Told::At(item, known) => Step::Later(Later::At(item, known)),
+            Told::Long => Step::Later(Later::Copy),
+            Told::Copied(item, known) => {
+                self.learn(server, hash, known, used);
+                let at = self.wave.words.len();
+                let words = at + block::words_of(item.value_len);
+                self.wave.words.resize(words, 0);
+                Step::Answered(Answer::Value { item, at })
+            }
             Told::Reserved(_) | Told::Done(_) | Told::Text(_) | Told::Words(_) => {
                 unreachable!("a server answers what it was asked")
             }
@@ -193,15 +191,16 @@ impl<F: Fabric> Client<F> {
             .learn(hash, hint, control.epoch, control.bar, used);
     }
 
-    /// Reads a large value where its server said it is; makes the server copy it if writers are faster.
+    /// Reads a large value where its server said it is; has the server copy it if writers are faster.
     pub(super) fn read_large(
         &mut self,
         now: Time,
         server: usize,
-        key: &Key<'_>,
+        request: &Request<'_>,
         item: nuthatch_engine::Item,
         known: Known,
     ) -> Result<Answer, Gone> {
+        let key = &request.key;
         for _ in 0..READS {
             self.enter();
             let page = self.layout.page_of(known.pointer);
@@ -219,6 +218,7 @@ impl<F: Fabric> Client<F> {
             let words = &self.wave.words[start..start + len];
             if let Found::Pair(header) = block::judge(words, key.bytes(), Some(&self.checksum))
                 && header.is_live(now, self.generation(server, now))
+                && (self.control(server).flushes).are_over(header.generation, now)
             {
                 let tail = words[len - 1];
                 let was_read = Recency(words[RECENCY]).was_read(words[HEAD]);
@@ -234,37 +234,46 @@ impl<F: Fabric> Client<F> {
                 });
             }
         }
-        let ask = Ask::Snapshot(*key);
-        let words = self.exchange(server, &Asked { now, ask })?;
-        let request = Request {
-            key: *key,
-            op: Op::Get,
-        };
-        match self.judge_reply(server, &request, &words) {
-            Replied::Answered(answer) => Ok(answer),
-            Replied::Copy(item, pointer) => self.read_copy(now, server, item, pointer),
-            Replied::At(..) => unreachable!("a snapshot is a copy"),
-        }
+        self.read_copy(now, server, request)
     }
 
-    /// Reads a copy and releases it.
+    /// Has the server carry out a read and keep the value, and takes it piece by piece.
     pub(super) fn read_copy(
         &mut self,
         now: Time,
         server: usize,
-        item: nuthatch_engine::Item,
-        pointer: Pointer,
+        request: &Request<'_>,
     ) -> Result<Answer, Gone> {
-        let start = self.get_block(server, pointer)?;
-        let words = &self.wave.words[start..start + self.layout.block_words(pointer)];
-        let header = block::read_copy(words, &self.checksum);
-        let ask = Ask::Release(pointer);
-        self.exchange(server, &Asked { now, ask })?;
-        let header = header.expect("only the server writes to a copy");
-        Ok(Answer::Value {
-            item,
-            at: start + header.value_at(),
-        })
+        let read = match request.op {
+            Op::Read(read) => read,
+            _ => Read::default(),
+        };
+        let ask = Ask::Copy(request.key, read);
+        let words = self.exchange(server, &Asked { now, ask })?;
+        let Step::Answered(answer) = self.judge_reply(server, request, &words) else {
+            unreachable!("a copy is made at once")
+        };
+        if let (Answer::Value { item, at }, Some(Told::Copied(..))) = (answer, Told::decode(&words))
+        {
+            self.take_pieces(now, server, at, item.value_len)?;
+        }
+        Ok(answer)
+    }
+
+    /// Takes the pieces of a copied value, many messages at a time, to where its words are in the wave's.
+    fn take_pieces(&mut self, now: Time, server: usize, at: usize, len: usize) -> Result<(), Gone> {
+        let mut replied = |client: &mut Self, piece: usize, reply: &[u64]| {
+            let Some(Told::Words(bytes)) = Told::decode(reply) else {
+                unreachable!("a server answers what it was asked")
+            };
+            let value: &mut [u8] = bytemuck::cast_slice_mut(&mut client.wave.words[at..]);
+            value[piece * INLINE_MAX..][..bytes.len()].copy_from_slice(bytes);
+        };
+        for piece in 0..len.div_ceil(INLINE_MAX) {
+            let ask = Ask::Piece(piece);
+            self.send(server, &Asked { now, ask }, piece, &mut replied)?;
+        }
+        self.collect(server, &mut replied)
     }
 
     /// Reads a block into the wave's words; where it begins there.
@@ -309,7 +318,7 @@ impl<F: Fabric> Client<F> {
             op: Op::Store(*store),
         };
         match self.judge_reply(server, &request, &words) {
-            Replied::Answered(answer) => Ok(answer),
+            Step::Answered(answer) => Ok(answer),
             _ => unreachable!("a store is answered without a value"),
         }
     }

@@ -1,21 +1,33 @@
-//! A batch: in waves of different keys. Of a wave the direct operations go first, all their Gets under way at once, then
-//! the messages, one Put for each server, then large values; replies go out in order.
+//! Execution of a batch, in waves of requests with different keys.
+//!
+//! Of a wave the direct operations go first, all their Gets under way at once, then the messages, one Put for each
+//! server. Replies go out in order. A long value is read when it is its turn, one at a time: so a wave holds one.
 
 use nuthatch_engine::{Item, Key, Op, Read, Replies, Reply, Request, Time};
 use nuthatch_fabric::{Fabric, Gone};
 
 use super::Client;
-use super::active::{Replied, lost};
+use super::active::lost;
 use super::direct::{Fetched, is_plain_read, is_plain_set};
+use super::directory::{At, Hint};
+use super::selector::{KINDS, Kind};
 use crate::block;
 use crate::bucket::{self, Pointer};
+use crate::config::{Clocks, Operations};
+use crate::control::Control;
 use crate::engine::{COPY_MAX, LargeValue};
-use crate::message::{Ask, Asked};
+use crate::message::{Ask, Asked, Known};
 use crate::placement;
 use crate::stats::Count;
 
 /// Requests of a wave.
 const WAVE: usize = 64;
+
+/// Words of the longest block that is read together with others.
+const LONG: usize = (64 << 10) / 8;
+
+/// Words of a buffer that a session keeps after a batch.
+pub(super) const WORDS_KEPT: usize = (1 << 20) / 8;
 
 /// What a wave's requests work with.
 #[derive(Default)]
@@ -24,9 +36,29 @@ pub struct Wave {
     pub words: Vec<u64>,
     steps: Vec<Step>,
     servers: Vec<usize>,
+    /// Of each server: how many requests can be carried out directly, by [`Kind`], and how many messages it is sent.
+    direct: Vec<[u32; KINDS]>,
+    asked: Vec<u32>,
     fetches: Vec<Fetch>,
     /// Words of the landing zone in use.
     landed: usize,
+    /// Recencies that are set once all is read.
+    pub used: Vec<Used>,
+    /// One request is left, so long blocks are read, too.
+    alone: bool,
+    /// Costs are measured.
+    timed: bool,
+    /// The most words that there were.
+    #[cfg(test)]
+    peak: usize,
+}
+
+/// A block's recency to be set.
+#[derive(Clone, Copy)]
+pub struct Used {
+    pub server: usize,
+    pub pointer: Pointer,
+    pub recency: u64,
 }
 
 /// A request's answer.
@@ -52,8 +84,23 @@ pub enum Step {
         tries: u32,
     },
     ReadBucket,
+    /// A set, to the block that the directory knows.
+    Write(At, Hint),
     Ask,
+    /// A long value, to be read when it is its turn.
+    Later(Later),
     Answered(Answer),
+}
+
+/// How a long value is read.
+#[derive(Clone, Copy, Debug)]
+pub enum Later {
+    /// As any get, but alone.
+    Read,
+    /// From the block that the server named.
+    At(Item, Known),
+    /// From a copy that the server is to make.
+    Copy,
 }
 
 /// What is being read for a request.
@@ -87,9 +134,22 @@ impl<F: Fabric> Client<F> {
             let wave = &batch[done..done + len];
             self.carry_out(now, wave);
             for index in 0..len {
+                let used = self.wave.words.len();
+                self.read_long(now, wave, index);
+                #[cfg(test)]
+                {
+                    self.wave.peak = self.wave.peak.max(self.wave.words.len());
+                }
                 self.deliver(done + index, index, replies);
+                self.wave.words.truncate(used);
             }
             done += len;
+        }
+        for words in [&mut self.wave.words, &mut self.block] {
+            if words.capacity() > WORDS_KEPT {
+                words.clear();
+                words.shrink_to(WORDS_KEPT);
+            }
         }
     }
 
@@ -105,10 +165,14 @@ impl<F: Fabric> Client<F> {
         let server = placement::server(key.hash(), self.layout.servers);
         let control = self.control(server);
         let channel = &self.channels[server];
-        if channel.gone || !channel.selector.goes_to_blocks() || control.is_overdue(now) {
+        // Elsewhere a message may be cheaper.
+        let is_cheapest = channel.reachable || self.config.operations == Operations::Direct;
+        if channel.gone || !is_cheapest || !self.may_go_directly(server, &control, now) {
             return false;
         }
         self.enter();
+        // Behind that: a flush waits for those who have not seen it.
+        let control = self.control(server);
         let found = self.read_known(now, server, &control, key);
         self.exit();
         let Some((item, header, len)) = found else {
@@ -126,10 +190,20 @@ impl<F: Fabric> Client<F> {
         true
     }
 
+    /// True if operations on a server's blocks need no message first. It needs one now and then if it has no clock, and
+    /// if it does not hear otherwise that somebody wants its help (`server::rest`).
+    #[inline(always)]
+    fn may_go_directly(&self, server: usize, control: &Control, now: Time) -> bool {
+        let channel = &self.channels[server];
+        let needs_messages = self.config.clocks == Clocks::Callers || !channel.reachable;
+        channel.selector.goes_to_blocks() && !(needs_messages && control.is_overdue(now))
+    }
+
     fn carry_out(&mut self, now: Time, wave: &[Request<'_>]) {
         self.wave.words.clear();
         self.wave.steps.clear();
         self.wave.servers.clear();
+        self.wave.alone = wave.len() == 1;
         for request in wave {
             let server = placement::server(request.key.hash(), self.layout.servers);
             self.wave.servers.push(server);
@@ -142,39 +216,156 @@ impl<F: Fabric> Client<F> {
         self.ask_servers(now, wave);
     }
 
+    /// Reads a long value, if that is what is left of a request.
+    fn read_long(&mut self, now: Time, wave: &[Request<'_>], index: usize) {
+        self.wave.alone = true;
+        while let Step::Later(later) = self.wave.steps[index] {
+            let (server, request) = (self.wave.servers[index], &wave[index]);
+            let answer = match later {
+                _ if self.channels[server].gone => Err(Gone { pe: server }),
+                Later::Read => {
+                    self.wave.steps[index] = Step::Ask;
+                    self.go_directly(now, wave);
+                    self.ask_servers(now, wave);
+                    continue;
+                }
+                Later::At(item, known) => self.read_large(now, server, request, item, known),
+                Later::Copy => self.read_copy(now, server, request),
+            };
+            self.wave.steps[index] = match answer {
+                Ok(answer) => Step::Answered(answer),
+                Err(Gone { .. }) => self.lost_step(server, &request.op),
+            };
+        }
+    }
+
     /// Direct operations, as far as they go.
     fn go_directly(&mut self, now: Time, wave: &[Request<'_>]) {
         self.enter();
-        let mut wrote = false;
+        self.find_blocks(now, wave);
+        self.choose();
+        let started = self.wave.timed.then(|| self.fabric.nanos());
+        let wrote = self.write_blocks(now, wave);
+        let written = started.map(|started| self.fabric.nanos() - started);
+        self.read_until_done(now, wave);
+        let marked = self.mark_those_used();
+        let started = self.wave.timed.then(|| self.fabric.nanos());
+        if (wrote > 0 || marked) && self.fabric.quiet().is_err() {
+            self.lose_those_gone();
+        }
+        self.exit();
+        if let (Some(written), Some(started)) = (written, started)
+            && wrote > 0
+        {
+            let nanos = written + self.fabric.nanos() - started;
+            self.note_direct(Kind::KnownSet, nanos as f64 / wrote as f64);
+        }
+    }
+
+    /// Finds out what can be carried out directly, and counts it.
+    fn find_blocks(&mut self, now: Time, wave: &[Request<'_>]) {
+        self.wave.direct.clear();
+        self.wave.direct.resize(self.channels.len(), [0; KINDS]);
         for (index, request) in wave.iter().enumerate() {
             let server = self.wave.servers[index];
             if !matches!(self.wave.steps[index], Step::Ask)
-                || !self.channels[server].selector.goes_to_blocks()
-                || self.control(server).is_overdue(now)
+                || !self.may_go_directly(server, &self.control(server), now)
             {
                 continue;
             }
             let step = match &request.op {
                 Op::Store(store) if is_plain_set(store) => {
-                    match self.direct_set(now, server, &request.key, store) {
-                        Ok(Some(reply)) => {
-                            wrote = true;
-                            Step::Answered(Answer::Done(reply))
-                        }
-                        Ok(None) => Step::Ask,
-                        Err(Gone { .. }) => self.lost_step(server, &request.op),
-                    }
+                    self.block_to_set(server, &request.key, store)
                 }
-                op if is_plain_read(op).is_some() => self.first_read(server, &request.key),
-                _ => Step::Ask,
+                op if is_plain_read(op).is_some() => Some(self.first_read(server, &request.key)),
+                _ => None,
             };
-            self.wave.steps[index] = step;
+            if let Some(step) = step {
+                self.wave.steps[index] = step;
+                self.wave.direct[server][kind_of(&step) as usize] += 1;
+            }
         }
-        self.read_until_done(now, wave);
-        if wrote && self.fabric.quiet().is_err() {
-            self.lose_those_gone();
+    }
+
+    /// Leaves to the servers what they do at less cost.
+    fn choose(&mut self) {
+        self.wave.timed = false;
+        for (channel, counts) in self.channels.iter_mut().zip(&mut self.wave.direct) {
+            if *counts == [0; KINDS] {
+                continue;
+            }
+            self.wave.timed |= channel.selector.times();
+            for kind in Kind::ALL {
+                let count = &mut counts[kind as usize];
+                // No message is as cheap as loads.
+                if *count == 0 || (kind == Kind::KnownGet && channel.reachable) {
+                    continue;
+                }
+                let choice = channel.selector.choose(kind, *count as usize);
+                self.wave.timed |= choice.trial;
+                if !choice.direct {
+                    *count = 0;
+                }
+            }
         }
-        self.exit();
+        for (step, &server) in self.wave.steps.iter_mut().zip(&self.wave.servers) {
+            if !matches!(step, Step::Ask | Step::Later(_) | Step::Answered(_))
+                && self.wave.direct[server][kind_of(step) as usize] == 0
+            {
+                *step = Step::Ask;
+            }
+        }
+    }
+
+    /// Notes what an operation of a kind took, for each server that it was one of.
+    fn note_direct(&mut self, kind: Kind, nanos: f64) {
+        for (channel, counts) in self.channels.iter_mut().zip(&self.wave.direct) {
+            let count = counts[kind as usize] as usize;
+            if count > 0 {
+                channel.selector.note_direct(kind, count, nanos);
+            }
+        }
+    }
+
+    /// Carries out the sets. Returns how many blocks were written.
+    fn write_blocks(&mut self, now: Time, wave: &[Request<'_>]) -> usize {
+        let mut wrote = 0;
+        for (index, request) in wave.iter().enumerate() {
+            let (Step::Write(at, hint), Op::Store(store)) = (self.wave.steps[index], &request.op)
+            else {
+                continue;
+            };
+            let server = self.wave.servers[index];
+            let set = self.direct_set(now, server, &request.key, store, at, hint);
+            self.wave.steps[index] = match set {
+                Ok(Some(reply)) => {
+                    wrote += 1;
+                    Step::Answered(Answer::Done(reply))
+                }
+                Ok(None) => Step::Ask,
+                Err(Gone { .. }) => self.lost_step(server, &request.op),
+            };
+        }
+        wrote
+    }
+
+    /// Sets the recencies of blocks that were read. True if there were any.
+    fn mark_those_used(&mut self) -> bool {
+        let mut used = std::mem::take(&mut self.wave.used);
+        let some = !used.is_empty();
+        for Used {
+            server,
+            pointer,
+            recency,
+        } in used.drain(..)
+        {
+            let at = self.layout.block(pointer).plus(block::RECENCY);
+            if self.fabric.set(server, at, recency).is_err() {
+                self.lose(server);
+            }
+        }
+        self.wave.used = used;
+        some
     }
 
     fn lost_step(&mut self, server: usize, op: &Op<'_>) -> Step {
@@ -193,23 +384,25 @@ impl<F: Fabric> Client<F> {
             };
         }
         self.count(Count::DirectoryMisses);
-        match self.channels[server].selector.reads_buckets() {
-            true => Step::ReadBucket,
-            false => Step::Ask,
-        }
+        Step::ReadBucket
     }
 
     /// Reads blocks and buckets until every request is answered or is for its server.
     fn read_until_done(&mut self, now: Time, wave: &[Request<'_>]) {
+        let mut started = self.wave.timed.then(|| self.fabric.nanos());
         loop {
             self.start_fetches(wave);
             if self.wave.fetches.is_empty() {
                 return;
             }
-            let timed = self.timed_server();
-            let started = timed.map(|_| self.fabric.nanos());
             let mut fetches = std::mem::take(&mut self.wave.fetches);
             self.land(&fetches);
+            if let Some(started) = started.take() {
+                let nanos = (self.fabric.nanos() - started) as f64 / fetches.len() as f64;
+                self.note_direct(Kind::KnownGet, nanos);
+                // Of two Gets one behind the other.
+                self.note_direct(Kind::UnknownGet, 2.0 * nanos);
+            }
             for fetch in fetches.drain(..) {
                 let request = &wave[fetch.request];
                 let server = self.wave.servers[fetch.request];
@@ -223,21 +416,7 @@ impl<F: Fabric> Client<F> {
                     self.judge_fetch(now, server, request, &read, fetch);
             }
             self.wave.fetches = fetches;
-            if let (Some(server), Some(started)) = (timed, started) {
-                let nanos = self.fabric.nanos() - started;
-                // Of two Gets one behind the other.
-                self.channels[server].selector.note_direct(2 * nanos, 1);
-            }
         }
-    }
-
-    /// The server of a wave of one read whose cost is to be known.
-    fn timed_server(&mut self) -> Option<usize> {
-        let [fetch] = self.wave.fetches[..] else {
-            return None;
-        };
-        let server = self.wave.servers[fetch.request];
-        self.channels[server].selector.times().then_some(server)
     }
 
     fn judge_fetch(
@@ -284,11 +463,18 @@ impl<F: Fabric> Client<F> {
                     let number = self.layout.bucket_of(wave[index].key.hash());
                     (self.layout.bucket(number), bucket::WORDS)
                 }
-                Step::Ask | Step::Answered(_) => continue,
+                Step::Write(..) | Step::Ask | Step::Later(_) | Step::Answered(_) => continue,
             };
+            if len > LONG && !self.wave.alone {
+                self.wave.steps[index] = Step::Later(Later::Read);
+                continue;
+            }
             let start = self.wave.words.len();
             let landed = self.wave.landed;
-            let lands = !self.channels[server].reachable && wave.len() > 1;
+            // What has no room to land is read alone.
+            let lands = !self.channels[server].reachable
+                && !self.wave.alone
+                && len <= self.layout.landing_words;
             if lands && landed + len > self.layout.landing_words {
                 // No room left to land: in the next round.
                 continue;
@@ -341,14 +527,13 @@ impl<F: Fabric> Client<F> {
 
     /// Asks servers for what is left.
     fn ask_servers(&mut self, now: Time, wave: &[Request<'_>]) {
-        let is_left = |step: &Step| !matches!(step, Step::Answered(_));
+        let is_left = |step: &Step| !matches!(step, Step::Answered(_) | Step::Later(_));
         if !self.wave.steps.iter().any(is_left) {
             return;
         }
-        let mut asked = 0;
-        let mut later: Vec<(usize, Replied)> = Vec::new();
-        let mut timed = None;
-        let started = self.fabric.nanos();
+        self.wave.asked.clear();
+        self.wave.asked.resize(self.channels.len(), 0);
+        let started = self.wave.timed.then(|| self.fabric.nanos());
         for index in 0..wave.len() {
             if !matches!(self.wave.steps[index], Step::Ask) || Self::is_large(&wave[index].op) {
                 continue;
@@ -358,7 +543,7 @@ impl<F: Fabric> Client<F> {
                 self.wave.steps[index] = Step::Answered(Answer::Done(lost(&wave[index].op)));
                 continue;
             }
-            let mut replied = note_reply(wave, &mut later);
+            let mut replied = note_reply(wave);
             let ask = Ask::Op(wave[index]);
             if self
                 .send(server, &Asked { now, ask }, index, &mut replied)
@@ -366,49 +551,27 @@ impl<F: Fabric> Client<F> {
             {
                 self.lose(server);
             }
-            asked += 1;
-            timed = Some(server);
+            self.wave.asked[server] += 1;
         }
-        if asked > 0 {
-            for server in 0..self.channels.len() {
-                if self.channels[server].gone {
-                    continue;
-                }
-                let mut replied = note_reply(wave, &mut later);
-                if self.collect(server, &mut replied).is_err() {
-                    self.lose(server);
-                }
+        for server in 0..self.channels.len() {
+            let asked = self.wave.asked[server] as usize;
+            if asked == 0 || self.channels[server].gone {
+                continue;
             }
-            if let Some(server) = timed
-                && self.channels[server].selector.times()
-            {
+            if self.collect(server, &mut note_reply(wave)).is_err() {
+                self.lose(server);
+            } else if let Some(started) = started {
                 let nanos = self.fabric.nanos() - started;
-                self.channels[server].selector.note_active(nanos, asked);
+                self.channels[server].selector.note_active(asked, nanos);
             }
-        }
-        for (index, replied) in later {
-            self.finish_large(now, wave, index, replied);
         }
         self.store_large_ones(now, wave);
-    }
-
-    fn finish_large(&mut self, now: Time, wave: &[Request<'_>], index: usize, replied: Replied) {
-        let server = self.wave.servers[index];
-        let answer = match replied {
-            Replied::Answered(answer) => Ok(answer),
-            Replied::At(item, known) => self.read_large(now, server, &wave[index].key, item, known),
-            Replied::Copy(item, pointer) => self.read_copy(now, server, item, pointer),
-        };
-        self.wave.steps[index] = match answer {
-            Ok(answer) => Step::Answered(answer),
-            Err(Gone { .. }) => self.lost_step(server, &wave[index].op),
-        };
     }
 
     /// Stores of values that go into no message, and whatever has no answer because its server is gone.
     fn store_large_ones(&mut self, now: Time, wave: &[Request<'_>]) {
         for (index, request) in wave.iter().enumerate() {
-            if matches!(self.wave.steps[index], Step::Answered(_)) {
+            if matches!(self.wave.steps[index], Step::Answered(_) | Step::Later(_)) {
                 continue;
             }
             let server = self.wave.servers[index];
@@ -448,6 +611,12 @@ impl<F: Fabric> Client<F> {
 
 #[cfg(test)]
 impl<F: Fabric> Client<F> {
+    /// The most words that a wave had, and for how many there is room.
+    pub(crate) fn buffer_words(&self) -> (usize, usize) {
+        let kept = self.wave.words.capacity() + self.block.capacity();
+        (self.wave.peak, kept)
+    }
+
     /// Begins to read the buckets of a wave's keys.
     pub(super) fn begin_reads(&mut self, wave: &[Request<'_>]) {
         for request in wave {
@@ -465,17 +634,22 @@ impl<F: Fabric> Client<F> {
     }
 }
 
-/// Notes what a reply says: the request's answer, or what is left to do for it.
+/// Notes what a reply says: the request's answer, or how its value is read.
 fn note_reply<'a, F: Fabric>(
     wave: &'a [Request<'a>],
-    later: &'a mut Vec<(usize, Replied)>,
 ) -> impl FnMut(&mut Client<F>, usize, &[u64]) + 'a {
     move |client, index, words| {
         let server = client.wave.servers[index];
-        match client.judge_reply(server, &wave[index], words) {
-            Replied::Answered(answer) => client.wave.steps[index] = Step::Answered(answer),
-            other => later.push((index, other)),
-        }
+        client.wave.steps[index] = client.judge_reply(server, &wave[index], words);
+    }
+}
+
+/// What a step that a session can carry out itself is.
+fn kind_of(step: &Step) -> Kind {
+    match step {
+        Step::Write(..) => Kind::KnownSet,
+        Step::ReadBlock { .. } => Kind::KnownGet,
+        _ => Kind::UnknownGet,
     }
 }
 

@@ -16,7 +16,7 @@ use nuthatch_engine::{Item, Key, Op, Read, Reply, Store, StoreMode, Time};
 use nuthatch_fabric::{Fabric, Gone};
 
 use super::Client;
-use super::batch::{Answer, Step};
+use super::batch::{Answer, Step, Used};
 use super::directory::{At, Hint};
 use crate::block::{
     self, CHECK, Found, HEAD, Header, RECENCY, Recency, STALE, Tail, VERSION_MAX, WON,
@@ -101,7 +101,9 @@ impl<F: Fabric> Client<F> {
         let Found::Pair(header) = block::judge(words, key.bytes(), checksum) else {
             return None;
         };
-        if !header.is_live(now, control.flushes.at(now)) {
+        if !header.is_live(now, control.flushes.at(now))
+            || !control.flushes.are_over(header.generation, now)
+        {
             return None;
         }
         let (version, recency, tail) = (words[HEAD], Recency(words[RECENCY]), words[len - 1]);
@@ -223,6 +225,9 @@ impl<F: Fabric> Client<F> {
         if !header.is_live(now, control.flushes.at(now)) {
             return Step::Answered(Answer::Done(Reply::Miss));
         }
+        if !control.flushes.are_over(header.generation, now) {
+            return Step::Ask;
+        }
         if read.may_win && header.marks & (STALE | WON) == STALE {
             return Step::Ask;
         }
@@ -235,7 +240,15 @@ impl<F: Fabric> Client<F> {
         self.directory
             .learn(key.hash(), hint, control.epoch, control.bar, read.bump);
         if read.bump && !(item.fetched && recency.epoch() == control.epoch) {
-            self.mark_used(server, pointer, recency, version, control.epoch);
+            match self.channels[server].reachable {
+                true => self.mark_used(server, pointer, recency, version, control.epoch),
+                // With others, and without waiting. It may take the place of another's: the recency is a hint.
+                false => self.wave.used.push(Used {
+                    server,
+                    pointer,
+                    recency: Recency::new(control.epoch, version, true).0,
+                }),
+            }
         }
         self.count(Count::DirectGets);
         if hinted {
@@ -271,29 +284,67 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Sets a pair whose block is known, if it can be done there.
+    /// The step of a set whose pair's block is known and fits the new value.
+    pub(super) fn block_to_set(
+        &mut self,
+        server: usize,
+        key: &Key<'_>,
+        store: &Store<'_>,
+    ) -> Option<Step> {
+        let (at, hint) = self.hint(server, key.hash())?;
+        let words = block::pair_words(key.bytes().len(), store.value.len());
+        let fits = words * 8 <= self.config.item_size_max
+            && self.layout.classes.class_of(words) == Some(hint.pointer.class());
+        fits.then_some(Step::Write(at, hint))
+    }
+
+    /// Sets a pair whose block is known and fits. `None`: the server is to be asked.
     pub(super) fn direct_set(
         &mut self,
         now: Time,
         server: usize,
         key: &Key<'_>,
         store: &Store<'_>,
+        at: At,
+        hint: Hint,
     ) -> Result<Option<Reply>, Gone> {
-        let Some((at, hint)) = self.hint(server, key.hash()) else {
-            return Ok(None);
-        };
         let pointer = hint.pointer;
-        let words = block::pair_words(key.bytes().len(), store.value.len());
-        let fits = words * 8 <= self.config.item_size_max
-            && self.layout.classes.class_of(words) == Some(pointer.class());
-        if !fits {
-            return Ok(None);
+        let last = self.layout.block_words(pointer) - 1;
+        let mut tail = Tail(hint.tail);
+        for _ in 0..LOCKS {
+            let version = tail.version() + 1;
+            if version >= VERSION_MAX {
+                return Ok(None);
+            }
+            // Before the lock, which is held for as short a time as can be.
+            let header = self.lay(now, server, key, store, pointer, version);
+            let locked = Tail::new(version, self.session, true);
+            let tail_at = self.layout.block(pointer).plus(last);
+            let found = self
+                .fabric
+                .compare_swap(server, tail_at, tail.0, locked.0)?;
+            if found == tail.0 {
+                self.write_locked(server, at, pointer, version)?;
+                return Ok(Some(Reply::Stored(header.item(false))));
+            }
+            match self.tail_seen(server, key, at, pointer)? {
+                Some(seen) => tail = seen,
+                None => return Ok(None),
+            }
         }
-        let Some(version) = self.lock(server, key, at, hint)? else {
-            return Ok(None);
-        };
-        // The content lies behind the lock: pairs with the fence in `load_in_order`.
-        self.fabric.fence();
+        Ok(None)
+    }
+
+    /// Lays the content of a version, from its checksum to its tail, into the block's words.
+    fn lay(
+        &mut self,
+        now: Time,
+        server: usize,
+        key: &Key<'_>,
+        store: &Store<'_>,
+        pointer: Pointer,
+        version: u64,
+    ) -> Header {
         let header = Header {
             key_len: key.bytes().len() as u8,
             marks: 0,
@@ -303,23 +354,33 @@ impl<F: Fabric> Client<F> {
             expiry: block::expiry_to_tick(store.expiry),
             cas: version,
         };
-        let tail = Tail::new(version, self.session, false).0;
-        let mut content = std::mem::take(&mut self.block);
-        let value = [store.value];
+        let words = self.layout.block_words(pointer) - CHECK - 1;
+        let content = &mut self.block;
         block::lay(
-            &mut content,
+            content,
             &self.checksum,
             version,
             &header,
             key.bytes(),
-            &value,
+            &[store.value],
         );
-        content.resize(self.layout.block_words(pointer) - CHECK - 1, 0);
-        content.push(tail);
+        content.resize(words, 0);
+        content.push(Tail::new(version, self.session, false).0);
+        header
+    }
+
+    /// Writes what was laid to a block that is locked.
+    fn write_locked(
+        &mut self,
+        server: usize,
+        at: At,
+        pointer: Pointer,
+        version: u64,
+    ) -> Result<(), Gone> {
+        // The content lies behind the lock: pairs with the fence in `load_in_order`.
+        self.fabric.fence();
         let first = self.layout.block(pointer);
-        let put = self.fabric.put(server, first.plus(CHECK), &content);
-        self.block = content;
-        put?;
+        self.fabric.put(server, first.plus(CHECK), &self.block)?;
         let epoch = self.control(server).epoch;
         if self.directory.touch(at, epoch) {
             let recency = Recency::new(epoch, version, false);
@@ -329,64 +390,38 @@ impl<F: Fabric> Client<F> {
         // arrived nothing is under way, also if this PE is gone then.
         self.fabric.fence();
         self.fabric.set(server, first.plus(HEAD), version)?;
-        self.directory.set_tail(at, tail);
+        let unlocked = Tail::new(version, self.session, false);
+        self.directory.set_tail(at, unlocked.0);
         self.count(Count::DirectSets);
-        Ok(Some(Reply::Stored(header.item(false))))
+        Ok(())
     }
 
-    /// Locks a block that has the key's pair; the version that is to be written. `None`: the server is to be asked.
-    fn lock(
+    /// Somebody wrote. What is locked next must have been seen with an equal head (invariant 1), and with this key: the
+    /// tail that was. `None`: the server is to be asked.
+    fn tail_seen(
         &mut self,
         server: usize,
         key: &Key<'_>,
         at: At,
-        hint: Hint,
-    ) -> Result<Option<u64>, Gone> {
-        let pointer = hint.pointer;
-        let len = self.layout.block_words(pointer);
-        let tail_at = self.layout.block(pointer).plus(len - 1);
-        let mut tail = Tail(hint.tail);
-        for _ in 0..LOCKS {
-            let version = tail.version() + 1;
-            if version >= VERSION_MAX {
-                return Ok(None);
+        pointer: Pointer,
+    ) -> Result<Option<Tail>, Gone> {
+        let start = self.get_block(server, pointer)?;
+        let words = &self.wave.words[start..];
+        let judged = block::judge(words, key.bytes(), Some(&self.checksum));
+        let tail = Tail(words[words.len() - 1]);
+        self.wave.words.truncate(start);
+        Ok(match judged {
+            Found::Pair(_) => Some(tail),
+            Found::Torn => {
+                self.count(Count::Torn);
+                (self.config.fault == Fault::LockBeforeHead).then_some(tail)
             }
-            let locked = Tail::new(version, self.session, true);
-            let found = self
-                .fabric
-                .compare_swap(server, tail_at, tail.0, locked.0)?;
-            if found == tail.0 {
-                return Ok(Some(version));
+            Found::Other => {
+                self.directory.forget(at);
+                self.count(Count::StalePointers);
+                None
             }
-            // Somebody wrote. What is locked next must have been seen with an equal head (invariant 1), and with
-            // this key.
-            let mut words = std::mem::take(&mut self.block);
-            words.clear();
-            words.resize(len, 0);
-            let got = self
-                .fabric
-                .get(server, self.layout.block(pointer), &mut words);
-            let judged = block::judge(&words, key.bytes(), Some(&self.checksum));
-            tail = Tail(words[len - 1]);
-            self.block = words;
-            got?;
-            match judged {
-                Found::Pair(_) => {}
-                Found::Torn => {
-                    self.count(Count::Torn);
-                    if self.config.fault == Fault::LockBeforeHead {
-                        continue;
-                    }
-                    return Ok(None);
-                }
-                Found::Other => {
-                    self.directory.forget(at);
-                    self.count(Count::StalePointers);
-                    return Ok(None);
-                }
-            }
-        }
-        Ok(None)
+        })
     }
 }
 

@@ -1,18 +1,54 @@
-//! Direct or active: whichever costs less, as measured (Cell, ATC'16).
+//! The selector: whether operations go to blocks directly or to the server as messages, by measured cost (Cell, ATC'16).
 //!
-//! A get without a pointer takes two Gets, one behind the other; a message takes one round trip and some of the server's
-//! time, and may wait behind others'. Which is dearer depends on the transport and on the server's load, so both
-//! are timed now and then, and the dearer one is tried again now and then.
+//! A get of a known block is one Get, one without a pointer is two, one behind the other. A set of a known block is a
+//! compare-swap, which is waited for, and Puts. Messages take a round trip and some of the server's time, but those of
+//! a wave travel together. So what is cheaper depends on the transport, on the server's load, and on how many
+//! operations a wave has for one server. All of it is timed now and then, and the dearer way is tried now and then: the
+//! dearer it is, the more seldom.
 
 use crate::config::Operations;
 
-/// One in so many rounds is timed: a look at the clock takes as long as a Get from shared memory.
+/// One in so many waves is timed: a look at the clock takes as long as a Get from shared memory.
 const TIMED: u32 = 16;
 
-/// One in so many choices goes to the dearer one.
-const TRIED: u32 = 64;
+/// Trials of the dearer way may cost this part of what the cheaper way costs.
+const TRIAL_PART: f64 = 64.0;
 
-/// Nanoseconds of a kind of operation: a moving average.
+/// Trials are not more seldom than one in so many choices.
+const TRIAL_MAX: f64 = 4096.0;
+
+/// An operation that a session may carry out itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A get of a known block.
+    KnownGet,
+    /// A get without a pointer.
+    UnknownGet,
+    /// A set of a known block.
+    KnownSet,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; KINDS] = [Self::KnownGet, Self::UnknownGet, Self::KnownSet];
+}
+
+/// How many kinds there are.
+pub const KINDS: usize = 3;
+
+/// Operations for one server in a wave, by size: 1, up to 7, up to 31, more.
+const SIZES: usize = 4;
+
+fn size_of_wave(operations: usize) -> usize {
+    match operations {
+        0..=1 => 0,
+        2..=7 => 1,
+        8..=31 => 2,
+        _ => 3,
+    }
+}
+
+/// Nanoseconds an operation: a moving average; 0 before the first measurement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost(f64);
 
@@ -25,14 +61,24 @@ impl Cost {
     }
 }
 
-/// Chooses, for one server.
+/// What was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The session goes to blocks itself.
+    pub direct: bool,
+    /// The way's cost is to be measured: it is the dearer one, or not known yet.
+    pub trial: bool,
+}
+
+/// The selector of one server.
 #[derive(Debug)]
 pub struct Selector {
     operations: Operations,
-    direct: Cost,
-    active: Cost,
-    choices: u32,
-    rounds: u32,
+    direct: [[Cost; SIZES]; KINDS],
+    active: [Cost; SIZES],
+    /// Choices left before the dearer way is tried.
+    left: [[u32; SIZES]; KINDS],
+    waves: u32,
 }
 
 impl Selector {
@@ -40,50 +86,77 @@ impl Selector {
     pub fn new(operations: Operations) -> Self {
         Self {
             operations,
-            direct: Cost::default(),
-            active: Cost::default(),
-            choices: 0,
-            rounds: 0,
+            direct: Default::default(),
+            active: Default::default(),
+            left: [[TRIAL_PART as u32; SIZES]; KINDS],
+            waves: 0,
         }
     }
 
-    /// True if blocks that are known are read and written directly.
+    /// True if blocks may be read and written directly.
     #[inline(always)]
     pub fn goes_to_blocks(&self) -> bool {
         self.operations != Operations::Active
     }
 
-    /// True if a get without a pointer reads the bucket itself.
-    #[inline]
-    pub fn reads_buckets(&mut self) -> bool {
-        match self.operations {
-            Operations::Direct => return true,
-            Operations::Active => return false,
-            Operations::Chosen => {}
+    /// How so many operations of a kind are carried out.
+    pub fn choose(&mut self, kind: Kind, count: usize) -> Choice {
+        let Operations::Chosen = self.operations else {
+            return Choice {
+                direct: self.goes_to_blocks(),
+                trial: false,
+            };
+        };
+        let size = size_of_wave(count);
+        let (direct, active) = (self.direct[kind as usize][size].0, self.active[size].0);
+        let cheaper = direct <= active;
+        let left = &mut self.left[kind as usize][size];
+        if direct == 0.0 || active == 0.0 {
+            return Choice {
+                direct: cheaper,
+                trial: true,
+            };
         }
-        self.choices = self.choices.wrapping_add(1);
-        let direct = self.direct.0 <= self.active.0;
-        match self.choices % TRIED {
-            0 => !direct,
-            _ => direct,
+        if *left == 0 {
+            let ratio = direct.max(active) / direct.min(active);
+            *left = (TRIAL_PART * ratio).min(TRIAL_MAX) as u32;
+            return Choice {
+                direct: !cheaper,
+                trial: true,
+            };
+        }
+        *left -= 1;
+        Choice {
+            direct: cheaper,
+            trial: false,
         }
     }
 
-    /// True if this round is to be timed.
+    /// True if a get that was led to the wrong block reads the bucket itself.
+    #[inline]
+    pub fn reads_buckets(&self) -> bool {
+        match self.operations {
+            Operations::Direct => true,
+            Operations::Active => false,
+            Operations::Chosen => self.direct[Kind::UnknownGet as usize][0].0 <= self.active[0].0,
+        }
+    }
+
+    /// True if this wave is to be timed.
     #[inline]
     pub fn times(&mut self) -> bool {
-        self.rounds = self.rounds.wrapping_add(1);
-        self.operations == Operations::Chosen && self.rounds.is_multiple_of(TIMED)
+        self.waves = self.waves.wrapping_add(1);
+        self.operations == Operations::Chosen && self.waves.is_multiple_of(TIMED)
     }
 
-    /// So many gets without a pointer took so long.
-    pub fn note_direct(&mut self, nanos: u64, gets: usize) {
-        self.direct.note(nanos as f64 / gets as f64);
+    /// So many operations took so long each, directly.
+    pub fn note_direct(&mut self, kind: Kind, count: usize, nanos: f64) {
+        self.direct[kind as usize][size_of_wave(count)].note(nanos);
     }
 
-    /// So many messages took so long.
-    pub fn note_active(&mut self, nanos: u64, messages: usize) {
-        self.active.note(nanos as f64 / messages as f64);
+    /// So many messages took so long in all.
+    pub fn note_active(&mut self, count: usize, nanos: u64) {
+        self.active[size_of_wave(count)].note(nanos as f64 / count as f64);
     }
 }
 
@@ -91,26 +164,55 @@ impl Selector {
 mod tests {
     use super::*;
 
+    fn directly(selector: &mut Selector, kind: Kind, count: usize, choices: usize) -> usize {
+        let direct = (0..choices).filter(|_| selector.choose(kind, count).direct);
+        direct.count()
+    }
+
     #[test]
-    fn the_cheaper_is_chosen_and_the_other_tried() {
+    fn what_is_not_known_is_measured_first() {
         let mut selector = Selector::new(Operations::Chosen);
-        selector.note_direct(1000, 1);
-        selector.note_active(3000, 10);
-        let direct = (0..640).filter(|_| selector.reads_buckets()).count();
-        assert_eq!(direct, 10);
-        for _ in 0..20 {
-            selector.note_active(20_000, 10);
+        let choice = selector.choose(Kind::KnownSet, 1);
+        assert!(choice.direct && choice.trial);
+        selector.note_direct(Kind::KnownSet, 1, 1000.0);
+        let choice = selector.choose(Kind::KnownSet, 1);
+        assert!(!choice.direct && choice.trial);
+    }
+
+    #[test]
+    fn the_cheaper_is_chosen_and_the_dearer_tried_as_seldom_as_it_is_dear() {
+        let mut selector = Selector::new(Operations::Chosen);
+        selector.note_direct(Kind::UnknownGet, 1, 300.0);
+        selector.note_active(1, 900);
+        let direct = directly(&mut selector, Kind::UnknownGet, 1, 65 + 10 * 193);
+        assert_eq!(direct, 64 + 10 * 192);
+        for _ in 0..100 {
+            selector.note_active(1, 75);
         }
-        let direct = (0..640).filter(|_| selector.reads_buckets()).count();
-        assert_eq!(direct, 630);
+        assert!(directly(&mut selector, Kind::UnknownGet, 1, 2570) <= 11);
         assert!((0..32).filter(|_| selector.times()).count() == 2);
+    }
+
+    #[test]
+    fn a_wave_of_many_sets_goes_as_messages_where_those_travel_together() {
+        // As over TCP: a compare-swap is a round trip, and so is a message, but also 64 of them.
+        let mut selector = Selector::new(Operations::Chosen);
+        selector.note_direct(Kind::KnownSet, 1, 30_000.0);
+        selector.note_active(1, 40_000);
+        selector.note_direct(Kind::KnownSet, 64, 30_000.0);
+        selector.note_active(64, 150_000);
+        assert!(selector.choose(Kind::KnownSet, 1).direct);
+        assert!(!selector.choose(Kind::KnownSet, 50).direct);
     }
 
     #[test]
     fn a_policy_is_kept() {
         let mut direct = Selector::new(Operations::Direct);
         let mut active = Selector::new(Operations::Active);
-        direct.note_direct(1 << 40, 1);
+        for kind in Kind::ALL {
+            direct.note_direct(kind, 1, 1e12);
+            assert!(direct.choose(kind, 1).direct && !active.choose(kind, 1).direct);
+        }
         assert!(direct.reads_buckets() && !active.reads_buckets());
         assert!(direct.goes_to_blocks() && !active.goes_to_blocks());
         assert!((0..100).all(|_| !direct.times()));

@@ -13,8 +13,11 @@ use super::shard::{Shard, Wait};
 use crate::block::{KEY, Recency};
 use crate::bucket::Pointer;
 
-/// Pairs that go at once.
+/// Pairs that go at once, at most: fewer of a class that has few blocks.
 const BATCH: usize = 16;
+
+/// The part of a class's blocks that goes at once.
+const BATCH_PART: usize = 64;
 
 /// Batches that may be evicted for one block.
 const BATCHES: usize = 4;
@@ -41,7 +44,8 @@ impl<F: Fabric> Shard<F> {
             return Ok(block);
         }
         if let Some(page) = self.pages.idle_page(class)
-            && self.retire(page)
+            && !self.is_promised(page)
+            && self.retire(page, Some(class))
         {
             return Err(NoBlock::Wait);
         }
@@ -96,7 +100,7 @@ impl<F: Fabric> Shard<F> {
                 continue;
             };
             let older = own.is_none_or(|own| epoch.saturating_add(EPOCHS_APART) < own);
-            if older && self.retire(block.page()) {
+            if older && self.retire(block.page(), Some(class)) {
                 return;
             }
         }
@@ -104,6 +108,7 @@ impl<F: Fabric> Shard<F> {
 
     /// Evicts a batch of a class. An error: somebody writes to every one that could go.
     fn evict_batch(&mut self, class: usize, now: Time) -> Result<usize, Wait> {
+        let batch = self.pages.blocks(class).div_ceil(BATCH_PART).min(BATCH);
         let mut evicted = 0;
         for looked in 0..LOOKS {
             let Some((epoch, block)) = self.pages.oldest(class) else {
@@ -122,7 +127,7 @@ impl<F: Fabric> Shard<F> {
                     self.pages.list(block, self.epoch);
                 }
             }
-            if evicted == BATCH {
+            if evicted >= batch {
                 break;
             }
         }

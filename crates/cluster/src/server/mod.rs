@@ -6,6 +6,7 @@
 //! * [`index`]: the table; [`operate`]: the operations; [`audit`]: the invariants
 
 mod audit;
+mod copies;
 mod evict;
 mod index;
 mod operate;
@@ -67,6 +68,8 @@ pub struct Server<F: Fabric> {
     now: Time,
     /// The epoch in which holders of blocks were last looked for.
     looked: u32,
+    /// Sessions that a flush waits for, and their busy words.
+    flush_waits: Option<Vec<(usize, u64)>>,
 }
 
 impl<F: Fabric> Server<F> {
@@ -98,6 +101,7 @@ impl<F: Fabric> Server<F> {
             reply: Vec::new(),
             now: Time::default(),
             looked: 0,
+            flush_waits: None,
         }
     }
 
@@ -135,8 +139,12 @@ impl<F: Fabric> Server<F> {
                 Err(Gone { .. }) => self.lose(session),
             }
         }
-        let now = self.now.max(self.shard.told_time().unwrap_or_default());
-        self.now = now;
+        if let Some(told) = self.shard.told_time() {
+            self.now = self.now.max(told);
+            // Nobody need ask it for that.
+            self.shard.advance_epoch(self.now);
+        }
+        let now = self.now;
         self.shard.advance_retirement(now);
         self.look_after_holders();
         if self.shard.retirement.is_some() {
@@ -227,8 +235,8 @@ impl<F: Fabric> Server<F> {
     fn carry_out(&mut self, session: usize, asked: Asked<'_>) -> Result<(), Wait> {
         let (now, shard) = (asked.now, &mut self.shard);
         let outcome = match asked.ask {
-            Ask::Op(request) => shard.operate(now, &request, session)?,
-            Ask::Snapshot(key) => shard.snapshot(now, &key, session)?,
+            Ask::Op(request) => shard.operate(now, &request)?,
+            Ask::Copy(key, read) => shard.copy_value(now, &key, &read, session)?,
             Ask::Commit(key, store, value_len, pointer) => {
                 shard.commit(now, &key, &store, value_len, pointer, session)?
             }
@@ -238,6 +246,11 @@ impl<F: Fabric> Server<F> {
                     Err(refusal) => Told::Reply(refusal, None),
                 };
                 told.encode(&mut self.reply);
+                return Ok(());
+            }
+            Ask::Flush(at) => {
+                self.flush(now, at)?;
+                Told::Done(false).encode(&mut self.reply);
                 return Ok(());
             }
             ask => {
@@ -250,7 +263,8 @@ impl<F: Fabric> Server<F> {
                 let value = block::value_bytes(&shard.scratch, &header);
                 Told::Value(item, known, value)
             }
-            Outcome::Copy(item, pointer) => Told::Copy(item, pointer),
+            Outcome::Long => Told::Long,
+            Outcome::Copied(item, known) => Told::Copied(item, known),
             Outcome::At(item, known) => Told::At(item, known),
             Outcome::Done(done, known) => Told::Reply(done, known),
         };
@@ -263,12 +277,17 @@ impl<F: Fabric> Server<F> {
         let (shard, reply) = (&mut self.shard, &mut self.reply);
         let mut more = false;
         match ask {
-            Ask::Release(pointer) => shard.unpin(pointer, session),
+            Ask::Piece(number) => {
+                Told::Words(shard.copies.piece(session, number)).encode(reply);
+                if shard.copies.is_last(session, number) {
+                    shard.copies.drop_of(session);
+                }
+                return;
+            }
             Ask::Maintain(budget) => {
                 let round = shard.sweep(now, budget.clamp(1, shard.layout.buckets));
                 more = !round && shard.counts.items > 0;
             }
-            Ask::Flush(at) => self.flush(now, at),
             Ask::Limit(bytes) => shard.set_limit(bytes),
             Ask::Reset => shard.reset_counts(),
             Ask::Stats => return Told::Words(bytemuck::bytes_of(&shard.stats())).encode(reply),
@@ -284,15 +303,20 @@ impl<F: Fabric> Server<F> {
                 let text = &text.as_bytes()[..text.len().min(1000)];
                 return Told::Text(text).encode(reply);
             }
-            Ask::Op(_) | Ask::Snapshot(_) | Ask::Reserve(..) | Ask::Commit(..) => {
-                unreachable!("an operation on a key may have to wait")
+            Ask::Op(_) | Ask::Copy(..) | Ask::Reserve(..) | Ask::Commit(..) | Ask::Flush(_) => {
+                unreachable!("it may have to wait")
             }
         }
         Told::Done(more).encode(&mut self.reply);
     }
 
-    /// Begins another generation, and returns when every client knows it.
-    fn flush(&mut self, now: Time, at: Time) {
+    /// Begins another generation, and returns when every client knows it. At once in two steps: first every session is
+    /// told to leave pairs of the present generation to the server, and those who may not have seen it are waited for;
+    /// then the generation changes. So whoever misses a pair by the flush, nobody hits it after that.
+    fn flush(&mut self, now: Time, at: Time) -> Result<(), Wait> {
+        if at <= now {
+            self.wait_for_sessions()?;
+        }
         let shard = &mut self.shard;
         shard.flushes.flush(now, at);
         shard.flushes_unswept += 1;
@@ -302,12 +326,31 @@ impl<F: Fabric> Server<F> {
         self.tell();
         // Something lost with a PE that is gone is no loss.
         let _ = self.shard.fabric.quiet();
+        Ok(())
+    }
+
+    /// Waits until no session reads a pair that it took for one of a generation that lasts.
+    fn wait_for_sessions(&mut self) -> Result<(), Wait> {
+        let waiting = match self.flush_waits.take() {
+            Some(waiting) => self.shard.still_there(waiting),
+            None => {
+                self.shard.flushes.under_way = true;
+                self.tell();
+                let _ = self.shard.fabric.quiet();
+                self.shard.busy_sessions()
+            }
+        };
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        self.flush_waits = Some(waiting);
+        Err(Wait::Block)
     }
 
     /// Tells all clients what has changed.
     fn tell(&mut self) {
         let shard = &mut self.shard;
-        if shard.flushes.settle(self.now) {
+        if shard.flushes.begin_due(self.now) {
             shard.flushes_unswept += 1;
         }
         let control = shard.control();
@@ -330,6 +373,9 @@ impl<F: Fabric> Server<F> {
     fn lose(&mut self, session: usize) {
         self.sessions[session].gone = true;
         self.shard.forsake(session);
+        // It may have asked for the flush that is under way; if another did, that begins again.
+        self.flush_waits = None;
+        self.shard.flushes.under_way = false;
     }
 
     /// Looks once an epoch for sessions that keep blocks in their hands: one that is gone says nothing.
@@ -355,7 +401,7 @@ const _: () = assert!(2 * (FLUSHES_MAX + 1) < (1 << 16) - block::YOUNGER_MAX as 
 
 #[cfg(test)]
 mod tests {
-    use nuthatch_engine::{Key, Op, Removal, Request, Store, StoreMode};
+    use nuthatch_engine::{Expiry, Key, Op, Read, Removal, Request, Store, StoreMode};
     use nuthatch_fabric::threads::{Network, ThreadsFabric};
 
     use super::*;
@@ -420,6 +466,49 @@ mod tests {
     }
 
     #[test]
+    fn a_page_goes_to_the_class_that_has_waited_for_it() {
+        let (_network, mut server) = server();
+        server.shard.pages.limit = 2;
+        let ask = |server: &mut Server<ThreadsFabric>, name: u32, len: usize| {
+            let name = name.to_le_bytes();
+            let key = Key::new(&name, &server.shard.hasher);
+            let op = Op::Store(Store::set(&[7; 3000][..len]));
+            try_once(server, 0, Ask::Op(Request { key, op }))
+        };
+        while server.shard.pages.used < 2 {
+            let items = server.shard.counts.items as u32;
+            assert!(ask(&mut server, items, 10));
+        }
+        // Epochs later.
+        for _ in 0..4 {
+            server.shard.epoch += 1;
+        }
+        assert!(!ask(&mut server, 1 << 20, 1000));
+        while server.shard.retirement.is_some() {
+            server.shard.advance_retirement(NOW);
+        }
+        // Another class wants the page as well, and asks first.
+        ask(&mut server, 1 << 21, 3000);
+        assert!(ask(&mut server, 1 << 20, 1000));
+        assert!(matches!(told(&server), Told::Reply(Reply::Stored(_), _)));
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    #[test]
+    fn of_few_large_pairs_few_go_at_once() {
+        let (_network, mut server) = server();
+        for number in 0..200_u32 {
+            let name = number.to_le_bytes();
+            let key = Key::new(&name, &server.shard.hasher);
+            let op = Op::Store(Store::set(&[7; 3000]));
+            let gone = server.shard.counts.evictions;
+            assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+            assert!(server.shard.counts.evictions <= gone + 1);
+        }
+        assert!(server.shard.counts.evictions > 100);
+    }
+
+    #[test]
     fn a_commit_that_waits_for_memory_in_vain_gives_its_block_back() {
         let (_network, mut server) = server();
         server.shard.pages.limit = 2;
@@ -437,7 +526,7 @@ mod tests {
         // No memory until the other page has changed its class, which takes longer than anybody waits.
         let pair = find(&mut server, b"key");
         let page = server.shard.layout.page_of(pair);
-        assert!(server.shard.retire(page));
+        assert!(server.shard.retire(page, None));
         let store = Store {
             mode: StoreMode::Append,
             ..Store::set(b"")
@@ -521,7 +610,7 @@ mod tests {
         assert_eq!(server.shard.audit(), Ok(()));
         // The page stays, and others can go on to change their class.
         let page = server.shard.layout.page_of(pointer);
-        assert!(!server.shard.retire(page));
+        assert!(!server.shard.retire(page, None));
         server.shard.pages.limit = 1;
         turns(&mut server);
         assert_eq!(server.shard.audit(), Ok(()));
@@ -536,7 +625,7 @@ mod tests {
         }
         let (pointer, _) = lock_as(&mut server, &7_u32.to_le_bytes(), 1);
         let page = server.shard.layout.page_of(pointer);
-        assert!(server.shard.retire(page));
+        assert!(server.shard.retire(page, None));
         network.stop(1);
         turns(&mut server);
         assert_eq!(server.shard.counts.recovered, 1);
@@ -548,19 +637,11 @@ mod tests {
     fn what_a_session_had_in_its_hands_when_it_died_comes_back() {
         let (network, mut server) = server();
         let key = Key::new(b"key", &server.shard.hasher);
-        let large = Store::set(&[7; 3000]);
-        let op = Op::Store(large);
-        assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
-        let append = Store {
-            mode: StoreMode::Append,
-            ..large
-        };
-        let op = Op::Store(append);
-        assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
-        assert!(try_once(&mut server, 1, Ask::Snapshot(key)));
-        assert!(matches!(told(&server), Told::Copy(..)));
+        set_long(&mut server, b"key");
+        assert!(try_once(&mut server, 1, Ask::Copy(key, Read::default())));
+        assert!(matches!(told(&server), Told::Copied(..)));
         assert!(try_once(&mut server, 1, Ask::Reserve(key, 5000)));
-        assert_eq!(server.shard.pins.len(), 2);
+        assert_eq!(server.shard.pins.len(), 1);
         network.stop(1);
         // It says nothing any more, and nobody asks for what it had.
         for number in 0..1000_u32 {
@@ -568,8 +649,80 @@ mod tests {
             server.turn();
         }
         assert_eq!(server.shard.pins.len(), 0);
-        // Words to the reservation may be under way; nobody writes to a copy.
+        assert_eq!(server.shard.copies.held_since(u32::MAX).count(), 0);
+        // Words to the reservation may be under way.
         assert_eq!(server.shard.counts.blocks_lost, 1);
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    /// Stores a value that is too long for a message.
+    fn set_long(server: &mut Server<ThreadsFabric>, name: &[u8]) {
+        let key = Key::new(name, &server.shard.hasher);
+        let large = Store::set(&[7; 3000]);
+        let append = Store {
+            mode: StoreMode::Append,
+            ..large
+        };
+        for store in [large, append] {
+            let op = Op::Store(store);
+            assert!(try_once(server, 0, Ask::Op(Request { key, op })));
+            assert!(matches!(told(server), Told::Reply(Reply::Stored(_), _)));
+        }
+    }
+
+    #[test]
+    fn a_touch_of_a_long_value_needs_no_memory() {
+        let (_network, mut server) = server();
+        server.shard.config.evicts = false;
+        set_long(&mut server, b"key");
+        let mut number = 0_u32;
+        loop {
+            let name = number.to_le_bytes();
+            let key = Key::new(&name, &server.shard.hasher);
+            let op = Op::Store(Store::set(&[7; 3000]));
+            assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+            if told(&server) == Told::Reply(Reply::OutOfMemory, None) {
+                break;
+            }
+            number += 1;
+        }
+        let key = Key::new(b"key", &server.shard.hasher);
+        let read = Read {
+            touch: Some(Expiry::At(Time(5000))),
+            ..Read::default()
+        };
+        let op = Op::Read(read);
+        assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+        // Nothing has changed yet.
+        assert_eq!(told(&server), Told::Long);
+        let pointer = find(&mut server, b"key");
+        assert_eq!(server.shard.header(pointer).expiry, u32::MAX);
+        assert!(try_once(&mut server, 0, Ask::Copy(key, read)));
+        let Told::Copied(item, _) = told(&server) else {
+            panic!("it is there");
+        };
+        assert_eq!(
+            (item.value_len, item.expiry),
+            (6000, Expiry::At(Time(5000)))
+        );
+        for piece in 0..2 {
+            assert!(try_once(&mut server, 0, Ask::Piece(piece)));
+            let Told::Words(bytes) = told(&server) else {
+                panic!("it is there");
+            };
+            assert!(!bytes.is_empty() && bytes.iter().all(|&byte| byte == 7));
+        }
+        assert_eq!(server.shard.copies.held_since(u32::MAX).count(), 0);
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    #[test]
+    fn a_read_comes_to_its_end_however_fast_writers_are() {
+        let (_network, mut server) = server();
+        set(&mut server, b"key");
+        server.shard.tears = true;
+        get(&mut server, b"key");
+        assert!(matches!(told(&server), Told::Value(..)));
         assert_eq!(server.shard.audit(), Ok(()));
     }
 
@@ -631,7 +784,7 @@ mod tests {
         assert!(server.shard.epoch > epoch);
         let before = find(&mut server, b"key");
         let page = server.shard.layout.page_of(before);
-        assert!(server.shard.retire(page));
+        assert!(server.shard.retire(page, None));
         server.turn();
         let after = find(&mut server, b"key");
         assert_ne!(before, after);

@@ -29,8 +29,10 @@ pub enum Outcome {
     Value(Item, Known, Header),
     /// A read whose value is too long for a message.
     At(Item, Known),
-    /// The same, of a copy in a block that the session has in its hands.
-    Copy(Item, Pointer),
+    /// A read that changes the pair, whose value is too long for a message: only [`Shard::copy_value`] carries it out.
+    Long,
+    /// A read whose value is kept for the session.
+    Copied(Item, Known),
     /// Anything else, and where the pair is.
     Done(Reply, Option<Known>),
 }
@@ -60,71 +62,48 @@ struct Target<'k> {
     held: Option<(Held, Header)>,
 }
 
-type Turn<T> = Result<T, Wait>;
+/// What comes of an attempt.
+type Attempt<T> = Result<T, Wait>;
 
 impl<F: Fabric> Shard<F> {
     /// Carries out a request.
-    pub fn operate(&mut self, now: Time, request: &Request<'_>, session: usize) -> Turn<Outcome> {
+    pub fn operate(&mut self, now: Time, request: &Request<'_>) -> Attempt<Outcome> {
         let key = &request.key;
         match &request.op {
-            Op::Get => self.read_op(now, key, &Read::default(), session),
-            Op::Read(read) => self.read_op(now, key, read, session),
+            Op::Get => self.read_op(now, key, &Read::default(), false),
+            Op::Read(read) => self.read_op(now, key, read, false),
             Op::Store(store) => self.store_op(now, key, store, None),
             Op::Remove(removal) => self.remove_op(now, key, removal),
             Op::Delta(delta) => self.delta_op(now, key, delta),
         }
     }
 
-    /// A get whose value goes to a copy, if it is too long for a message: no writer can take it away.
-    pub fn snapshot(&mut self, now: Time, key: &Key<'_>, session: usize) -> Turn<Outcome> {
-        let outcome = self.read_op(now, key, &Read::default(), session)?;
+    /// A read that is carried out whatever the value's length. A long value is kept for the session until it has taken
+    /// all pieces: no writer can take it away, and it needs no block.
+    pub fn copy_value(
+        &mut self,
+        now: Time,
+        key: &Key<'_>,
+        read: &Read,
+        session: usize,
+    ) -> Attempt<Outcome> {
+        self.copies.drop_of(session);
+        if !self.copies.has_room() {
+            // Others are taking theirs.
+            return Err(Wait::Block);
+        }
+        let outcome = self.read_op(now, key, read, true)?;
         let Outcome::At(item, known) = outcome else {
             return Ok(outcome);
         };
         let header = Header::read(&self.scratch);
-        // Making room reads blocks, too.
-        let pair = std::mem::take(&mut self.scratch);
-        Ok(match self.copy_block(now, &header, session)? {
-            Err(refusal) => Outcome::Done(refusal, Some(known)),
-            Ok(copy) => {
-                self.write_copy(copy, &pair, &header);
-                Outcome::Copy(item, copy.pointer)
-            }
-        })
-    }
-
-    /// A locked block for a copy of a pair, in a session's hands.
-    fn copy_block(
-        &mut self,
-        now: Time,
-        header: &Header,
-        session: usize,
-    ) -> Turn<Result<Held, Reply>> {
-        let words = block::pair_words(header.key_len.into(), header.value_len as usize);
-        let class = self.layout.classes.class_of(words);
-        let class = class.expect("it lies in a block of its class");
-        match self.allocate(class, now) {
-            Ok(block) => {
-                self.pin(block, session, false);
-                Ok(Ok(self.begin(block, 0)))
-            }
-            Err(NoBlock::Wait) => Err(Wait::Memory),
-            Err(NoBlock::Full) => Ok(Err(Reply::OutOfMemory)),
-        }
-    }
-
-    /// Copies a pair. The block stays locked: who had a pointer to it for the key must not take it for its pair.
-    fn write_copy(&mut self, copy: Held, pair: &[u64], header: &Header) {
-        let (key, value) = (
-            block::key_bytes(pair, header),
-            block::value_bytes(pair, header),
-        );
-        self.write(copy, header, key, &[value], true);
-        self.order();
+        let value = block::value_bytes(&self.scratch, &header);
+        self.copies.keep(session, value.into(), self.epoch);
+        Ok(Outcome::Copied(item, known))
     }
 
     /// A read, with all its options. A value stays in the scratch words.
-    fn read_op(&mut self, now: Time, key: &Key<'_>, read: &Read, session: usize) -> Turn<Outcome> {
+    fn read_op(&mut self, now: Time, key: &Key<'_>, read: &Read, copies: bool) -> Attempt<Outcome> {
         let key_words = Self::key_words(key);
         let Some(pointer) = self.find(key, &key_words) else {
             return self.read_missed(now, key, read);
@@ -139,7 +118,11 @@ impl<F: Fabric> Shard<F> {
             item.idle = Default::default();
         }
         if read.touch.is_some() || wins(read, &item, now) {
-            return self.read_and_mark(now, pointer, read, session);
+            let is_long = read.value && item.value_len > INLINE_MAX;
+            return match is_long && !copies {
+                true => Ok(Outcome::Long),
+                false => self.read_and_mark(now, pointer, read),
+            };
         }
         if read.bump && !(item.fetched && self.recency(pointer).epoch() == self.epoch) {
             self.mark_used(pointer, version, true);
@@ -169,38 +152,15 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// A read that changes the pair's expiry or marks.
-    fn read_and_mark(
-        &mut self,
-        now: Time,
-        pointer: Pointer,
-        read: &Read,
-        session: usize,
-    ) -> Turn<Outcome> {
+    fn read_and_mark(&mut self, now: Time, pointer: Pointer, read: &Read) -> Attempt<Outcome> {
         let seen = Header::read(&self.scratch);
-        let copies = read.value && seen.value_len as usize > INLINE_MAX;
-        let copy = match copies {
-            true => match self.copy_block(now, &seen, session)? {
-                Ok(copy) => Some(copy),
-                Err(refusal) => return Ok(Outcome::Done(refusal, None)),
-            },
-            false => None,
-        };
-        let locked = self.lock(pointer);
+        let held = self.lock(pointer)?;
         let header = self.header(pointer);
-        let same = header == seen && self.is_live(&header, now);
-        let held = match locked {
-            Ok(held) if same => held,
-            // Somebody wrote meanwhile, or does: from the start.
-            locked => {
-                if let Ok(held) = locked {
-                    self.abort(held);
-                }
-                if let Some(copy) = copy {
-                    self.unpin(copy.pointer, session);
-                }
-                return Err(Wait::Block);
-            }
-        };
+        if header != seen || !self.is_live(&header, now) {
+            // Somebody wrote meanwhile: from the start.
+            self.abort(held);
+            return Err(Wait::Block);
+        }
         let before = self.describe(pointer, &header, held.version - 1, now);
         let won = wins(read, &before, now);
         let mut item = Item { won, ..before };
@@ -221,21 +181,11 @@ impl<F: Fabric> Shard<F> {
         self.copy(pointer);
         self.finish(held);
         let known = self.known(pointer, held.version);
-        let found = Self::found(item, known, new, read);
-        let Some(copy) = copy else {
-            return Ok(found);
-        };
-        if !matches!(found, Outcome::At(..)) {
-            self.unpin(copy.pointer, session);
-            return Ok(found);
-        }
-        let pair = std::mem::take(&mut self.scratch);
-        self.write_copy(copy, &pair, &new);
-        Ok(Outcome::Copy(item, copy.pointer))
+        Ok(Self::found(item, known, new, read))
     }
 
     /// A read that found nothing.
-    fn read_missed(&mut self, now: Time, key: &Key<'_>, read: &Read) -> Turn<Outcome> {
+    fn read_missed(&mut self, now: Time, key: &Key<'_>, read: &Read) -> Attempt<Outcome> {
         let Some(expiry) = read.vivify else {
             return Ok(Outcome::Done(Reply::Miss, None));
         };
@@ -279,7 +229,7 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// Finds and locks.
-    fn target<'k>(&mut self, key: &Key<'k>) -> Turn<Target<'k>> {
+    fn target<'k>(&mut self, key: &Key<'k>) -> Attempt<Target<'k>> {
         let key_words = Self::key_words(key);
         let held = match self.find(key, &key_words) {
             None => None,
@@ -299,7 +249,7 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// Leaves the pair as it is.
-    fn leave(&mut self, target: &Target<'_>, reply: Reply) -> Turn<Outcome> {
+    fn leave(&mut self, target: &Target<'_>, reply: Reply) -> Attempt<Outcome> {
         if let Some((held, _)) = target.held {
             self.abort(held);
         }
@@ -313,7 +263,7 @@ impl<F: Fabric> Shard<F> {
         target: Target<'_>,
         change: Change<'_>,
         reply: impl FnOnce(Item) -> Reply,
-    ) -> Turn<Outcome> {
+    ) -> Attempt<Outcome> {
         Ok(match self.put(now, target, change)? {
             Ok((item, known)) => Outcome::Done(reply(item), Some(known)),
             Err(refusal) => Outcome::Done(refusal, None),
@@ -327,7 +277,7 @@ impl<F: Fabric> Shard<F> {
         key: &Key<'_>,
         store: &Store<'_>,
         reserved: Option<(Held, usize)>,
-    ) -> Turn<Outcome> {
+    ) -> Attempt<Outcome> {
         let value_len = reserved.map_or(store.value.len(), |(_, len)| len);
         if self.is_too_large(key.bytes().len(), value_len) {
             return Ok(Outcome::Done(Reply::TooLarge, None));
@@ -374,7 +324,7 @@ impl<F: Fabric> Shard<F> {
         live: Option<Item>,
         store: &Store<'_>,
         reserved: Option<(Held, usize)>,
-    ) -> Turn<Outcome> {
+    ) -> Attempt<Outcome> {
         let piece = match reserved {
             None => store.value.to_vec(),
             Some((held, len)) => self.bytes_of(held.pointer, target.key.bytes().len(), len),
@@ -430,7 +380,7 @@ impl<F: Fabric> Shard<F> {
         bytemuck::cast_slice::<u64, u8>(&words)[..len].to_vec()
     }
 
-    fn remove_op(&mut self, now: Time, key: &Key<'_>, removal: &Removal) -> Turn<Outcome> {
+    fn remove_op(&mut self, now: Time, key: &Key<'_>, removal: &Removal) -> Attempt<Outcome> {
         let target = self.target(key)?;
         let Some(old) = self.live(&target, now) else {
             return self.leave(&target, Reply::NotFound);
@@ -456,7 +406,7 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
-    fn delta_op(&mut self, now: Time, key: &Key<'_>, delta: &Delta) -> Turn<Outcome> {
+    fn delta_op(&mut self, now: Time, key: &Key<'_>, delta: &Delta) -> Attempt<Outcome> {
         let target = self.target(key)?;
         let mut digits = number::Digits::default();
         let Some(old) = self.live(&target, now) else {
@@ -520,7 +470,7 @@ impl<F: Fabric> Shard<F> {
         now: Time,
         target: Target<'_>,
         change: Change<'_>,
-    ) -> Turn<Result<(Item, Known), Reply>> {
+    ) -> Attempt<Result<(Item, Known), Reply>> {
         let old_len = target
             .held
             .as_ref()
@@ -576,7 +526,7 @@ impl<F: Fabric> Shard<F> {
         target: &Target<'_>,
         class: usize,
         now: Time,
-    ) -> Turn<Result<Held, Reply>> {
+    ) -> Attempt<Result<Held, Reply>> {
         let above = target.held.map_or(0, |(held, _)| held.version);
         match self.allocate(class, now) {
             Ok(block) => Ok(Ok(self.begin(block, above))),
@@ -651,7 +601,7 @@ impl<F: Fabric> Shard<F> {
         key: &Key<'_>,
         value_len: usize,
         session: usize,
-    ) -> Turn<Result<Pointer, Reply>> {
+    ) -> Attempt<Result<Pointer, Reply>> {
         if self.is_too_large(key.bytes().len(), value_len) {
             return Ok(Err(Reply::TooLarge));
         }
@@ -661,7 +611,7 @@ impl<F: Fabric> Shard<F> {
         match self.allocate(class, now) {
             Ok(block) => {
                 let held = self.begin(block, 0);
-                self.pin(block, session, true);
+                self.pin(block, session);
                 Ok(Ok(held.pointer))
             }
             Err(NoBlock::Wait) => Err(Wait::Memory),
@@ -673,14 +623,9 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// A session has a block in its hands.
-    fn pin(&mut self, block: Block, session: usize, writes: bool) {
+    fn pin(&mut self, block: Block, session: usize) {
         let since = self.epoch;
-        let pin = Pin {
-            session,
-            writes,
-            since,
-        };
-        self.pins.insert(block, pin);
+        self.pins.insert(block, Pin { session, since });
     }
 
     /// A block that a session has in its hands, which is locked.
@@ -691,24 +636,22 @@ impl<F: Fabric> Shard<F> {
         (pin.session == session).then(|| Held::of_locked(pointer, self.tail(pointer)))
     }
 
-    /// A session's PE is gone, and with it what it had in its hands. Its last words may arrive yet where it was to write.
+    /// A session's PE is gone, and with it what it had in its hands. Its last words may arrive yet in its blocks.
     pub fn forsake(&mut self, session: usize) {
         let pins: Vec<_> = (self.pins.extract_if(|_, pin| pin.session == session)).collect();
-        for (block, pin) in pins {
+        for (block, _) in pins {
             let pointer = self.pages.pointer(block);
-            let held = Held::of_locked(pointer, self.tail(pointer));
-            match pin.writes {
-                true => self.abandon(held),
-                false => self.bury(held),
-            }
+            self.abandon(Held::of_locked(pointer, self.tail(pointer)));
         }
+        self.copies.drop_of(session);
     }
 
-    /// Sessions that have had blocks in their hands for so long that they may be gone.
+    /// Sessions that have had blocks or copies in their hands for so long that they may be gone.
     pub fn long_holders(&self) -> Vec<usize> {
         let pins = self.pins.values();
         let long = pins.filter(|pin| self.epoch.saturating_sub(pin.since) >= LONG);
         let mut sessions: Vec<_> = long.map(|pin| pin.session).collect();
+        sessions.extend(self.copies.held_since(self.epoch.saturating_sub(LONG)));
         sessions.sort_unstable();
         sessions.dedup();
         sessions
@@ -732,7 +675,7 @@ impl<F: Fabric> Shard<F> {
         value_len: usize,
         pointer: Pointer,
         session: usize,
-    ) -> Turn<Outcome> {
+    ) -> Attempt<Outcome> {
         let Some(held) = self.reserved(pointer, session) else {
             return Ok(Outcome::Done(Reply::OutOfMemory, None));
         };

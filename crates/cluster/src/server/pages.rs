@@ -6,11 +6,12 @@
 //!
 //! Invariants:
 //! 1. A block is free, listed, in somebody's hands (reserved, a snapshot, or being filled), or lost.
-//! 2. A class's lists have rising epochs, and none is empty.
+//! 2. No epoch's list of a class is empty.
 //! 3. A page that retires has no free block in its class's list.
-//! 4. A lost block stays where it is, and so does its page: words of a PE that is gone may arrive there at any time.
+//! 4. A page is in the list of idle ones if it has a class, does not retire, and all its blocks are free.
+//! 5. A lost block stays where it is, and so does its page: words of a PE that is gone may arrive there at any time.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bucket::Pointer;
 use crate::layout::Layout;
@@ -91,7 +92,7 @@ struct Class {
     free: List,
     free_blocks: usize,
     blocks: usize,
-    listed: VecDeque<(u32, List)>,
+    listed: BTreeMap<u32, List>,
 }
 
 /// A server's pages.
@@ -102,6 +103,8 @@ pub struct Pages {
     pages: Vec<Page>,
     /// Pages of no class.
     spare: Vec<usize>,
+    /// Pages of a class whose blocks are all free, those that retire not included.
+    idle: BTreeSet<usize>,
     classes: Vec<Class>,
     /// Pages that may be in classes.
     pub limit: usize,
@@ -115,7 +118,7 @@ impl Pages {
             free: List::EMPTY,
             free_blocks: 0,
             blocks: 0,
-            listed: VecDeque::new(),
+            listed: BTreeMap::new(),
         };
         Self {
             classes: (0..layout.classes.len()).map(|_| class()).collect(),
@@ -123,6 +126,7 @@ impl Pages {
             layout: layout.clone(),
             pages: Vec::new(),
             spare: Vec::new(),
+            idle: BTreeSet::new(),
             limit,
             used: 0,
         }
@@ -203,6 +207,11 @@ impl Pages {
         links.sum::<usize>() * size_of::<Link>()
     }
 
+    /// Blocks of a class.
+    pub fn blocks(&self, class: usize) -> usize {
+        self.classes[class].blocks
+    }
+
     /// Pages of a class, its blocks, and those that are free.
     pub fn count(&self, class: usize) -> (usize, usize, usize) {
         let pages = self.pages.iter().filter(|page| page.class == Some(class));
@@ -248,6 +257,9 @@ impl Pages {
         let page = &mut self.pages[block.page()];
         page.free -= 1;
         page.held += 1;
+        if page.free + 1 == page.links.len() {
+            self.idle.remove(&block.page());
+        }
         Some(block)
     }
 
@@ -256,6 +268,9 @@ impl Pages {
         let page = &mut self.pages[block.page()];
         page.held -= 1;
         page.free += 1;
+        if page.free == page.links.len() && !page.retiring {
+            self.idle.insert(block.page());
+        }
         let (class, retiring) = (page.class, page.retiring);
         let class = class.expect("a block's page has a class");
         match retiring {
@@ -272,7 +287,7 @@ impl Pages {
         self.classes[class].free_blocks += 1;
     }
 
-    /// A block in the caller's hands is lost (invariant 4).
+    /// A block in the caller's hands is lost (invariant 5).
     pub fn lose(&mut self, block: Block) {
         let page = &mut self.pages[block.page()];
         page.held -= 1;
@@ -290,21 +305,10 @@ impl Pages {
         let page = &mut self.pages[block.page()];
         page.held -= 1;
         let class = page.class.expect("a block's page has a class");
-        let listed = &self.classes[class].listed;
-        // Most often the last one.
-        let behind = listed
-            .iter()
-            .rev()
-            .take_while(|(of, _)| *of > epoch)
-            .count();
-        let mut at = listed.len() - behind;
-        if at == 0 || listed[at - 1].0 != epoch {
-            self.classes[class].listed.insert(at, (epoch, List::EMPTY));
-            at += 1;
-        }
-        let mut list = self.classes[class].listed[at - 1].1;
+        let listed = &mut self.classes[class].listed;
+        let mut list = *listed.entry(epoch).or_insert(List::EMPTY);
         self.append(&mut list, block, State::Listed(epoch));
-        self.classes[class].listed[at - 1].1 = list;
+        self.classes[class].listed.insert(epoch, list);
     }
 
     /// A listed block is the caller's.
@@ -314,34 +318,36 @@ impl Pages {
         };
         let class = self.pages[block.page()].class;
         let class = class.expect("a block's page has a class");
-        let at = self.classes[class]
-            .listed
-            .partition_point(|(of, _)| *of < epoch);
-        let mut list = self.classes[class].listed[at].1;
+        let listed = &self.classes[class].listed;
+        let mut list = *(listed.get(&epoch)).expect("a listed block is in its epoch's list");
         self.unlink(&mut list, block);
         match list.first {
-            NONE => drop(self.classes[class].listed.remove(at)),
-            _ => self.classes[class].listed[at].1 = list,
-        }
+            NONE => self.classes[class].listed.remove(&epoch),
+            _ => self.classes[class].listed.insert(epoch, list),
+        };
         self.link_mut(block).state = State::Held;
         self.pages[block.page()].held += 1;
     }
 
     /// The block of a class that goes first, and its epoch.
     pub fn oldest(&self, class: usize) -> Option<(u32, Block)> {
-        let (epoch, list) = self.classes[class].listed.front()?;
-        Some((*epoch, self.of_number(list.first)))
+        let (&epoch, list) = self.classes[class].listed.first_key_value()?;
+        Some((epoch, self.of_number(list.first)))
     }
 
     /// The oldest epoch of any class: what is older is gone.
     pub fn bar(&self) -> Option<u32> {
-        let fronts = self.classes.iter().filter_map(|class| class.listed.front());
-        fronts.map(|(epoch, _)| *epoch).min()
+        let classes = self.classes.iter();
+        let oldest = classes.filter_map(|class| class.listed.first_key_value());
+        oldest.map(|(&epoch, _)| epoch).min()
     }
 
     /// The other classes that have pairs, by their oldest epochs.
     pub fn others_by_age(&self, than: usize) -> Vec<usize> {
-        let oldest = |class: usize| Some((self.classes[class].listed.front()?.0, class));
+        let oldest = |class: usize| {
+            let (&epoch, _) = self.classes[class].listed.first_key_value()?;
+            Some((epoch, class))
+        };
         let others = (0..self.classes.len()).filter(|&class| class != than);
         let mut others: Vec<_> = others.filter_map(oldest).collect();
         others.sort_unstable();
@@ -350,13 +356,8 @@ impl Pages {
 
     /// A page with free blocks only, of another class than this; the first of them.
     pub fn idle_page(&self, not_of: usize) -> Option<usize> {
-        let mut pages = self.pages.iter().enumerate();
-        let idle = pages.find(|(_, page)| {
-            page.class.is_some_and(|class| class != not_of)
-                && !page.retiring
-                && page.free == page.links.len()
-        });
-        idle.map(|(number, _)| number)
+        let mut idle = self.idle.iter().copied();
+        idle.find(|&page| self.pages[page].class != Some(not_of))
     }
 
     /// Gives a class another page, if the limit allows. Its blocks are the caller's to make: they become free by
@@ -425,12 +426,16 @@ impl Pages {
             }
         }
         self.pages[page].retiring = true;
+        self.idle.remove(&page);
         true
     }
 
     /// A retiring page stays in its class after all.
     pub fn keep(&mut self, page: usize) {
         self.pages[page].retiring = false;
+        if self.is_empty(page) {
+            self.idle.insert(page);
+        }
         let class = self.pages[page].class;
         let class = class.expect("a page that retires has a class until it is empty");
         for block in self.blocks_of(page) {
@@ -490,14 +495,18 @@ impl Pages {
 
     /// Recomputes the invariants.
     pub fn audit(&self) -> Result<(), String> {
+        let is_idle =
+            |page: &Page| page.class.is_some() && !page.retiring && page.free == page.links.len();
+        let idle = (0..self.pages.len()).filter(|&page| is_idle(&self.pages[page]));
+        if !idle.eq(self.idle.iter().copied()) {
+            return Err("pages 4: the list of idle pages".into());
+        }
         for (number, class) in self.classes.iter().enumerate() {
-            let mut last = None;
             let mut seen = 0;
             for (epoch, list) in &class.listed {
-                if list.first == NONE || last.is_some_and(|last| last >= *epoch) {
-                    return Err(format!("pages 2: epochs of class {number}"));
+                if list.first == NONE {
+                    return Err(format!("pages 2: an empty list of class {number}"));
                 }
-                last = Some(*epoch);
                 seen += self.walk(list, State::Listed(*epoch))?;
             }
             let free = self.walk(&class.free, State::Free)?;

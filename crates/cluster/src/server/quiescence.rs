@@ -1,14 +1,13 @@
-//! What waiting for sessions is for before a page changes its class: without it, a writer with an old pointer locks what
-//! is no tail any more.
+//! Tests of the wait for sessions before a page changes its class: without it, a writer with an old pointer locks what is
+//! no tail any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::{Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time};
 use nuthatch_fabric::threads::{Network, ThreadsFabric};
-use nuthatch_fabric::{Address, Fabric, Gone, NoMemory};
+use nuthatch_fabric::{Address, Fabric, Gone, forward_fabric};
 use nuthatch_sync::mutex::Mutex;
 
 use super::shard::Shard;
@@ -27,91 +26,24 @@ struct Interposed {
     before_swap: Mutex<Option<Deed>>,
 }
 
+impl Interposed {
+    fn below(&self) -> &ThreadsFabric {
+        &self.fabric
+    }
+}
+
 impl Fabric for Interposed {
-    fn pe(&self) -> usize {
-        self.fabric.pe()
-    }
-
-    fn pes(&self) -> usize {
-        self.fabric.pes()
-    }
-
-    fn allocate(&self, words: usize) -> Result<Address, NoMemory> {
-        self.fabric.allocate(words)
-    }
-
-    fn local(&self, at: Address, words: usize) -> &[AtomicU64] {
-        self.fabric.local(at, words)
-    }
+    forward_fabric!(pe pes allocate local put get put_nbi get_nbi fetch_add swap fetch set);
+    forward_fabric!(fence quiet barrier broadcast pause doze nanos);
 
     fn direct(&self, _: usize, _: Address, _: usize) -> Option<&[AtomicU64]> {
         None
-    }
-
-    fn put(&self, pe: usize, to: Address, words: &[u64]) -> Result<(), Gone> {
-        self.fabric.put(pe, to, words)
-    }
-
-    fn get(&self, pe: usize, from: Address, into: &mut [u64]) -> Result<(), Gone> {
-        self.fabric.get(pe, from, into)
-    }
-
-    fn put_nbi(&self, pe: usize, to: Address, from: Address, words: usize) -> Result<(), Gone> {
-        self.fabric.put_nbi(pe, to, from, words)
-    }
-
-    fn get_nbi(&self, pe: usize, from: Address, into: Address, words: usize) -> Result<(), Gone> {
-        self.fabric.get_nbi(pe, from, into, words)
     }
 
     fn compare_swap(&self, pe: usize, at: Address, expected: u64, new: u64) -> Result<u64, Gone> {
         let deed = self.before_swap.lock().take();
         deed.into_iter().for_each(|deed| deed());
         self.fabric.compare_swap(pe, at, expected, new)
-    }
-
-    fn fetch_add(&self, pe: usize, at: Address, by: u64) -> Result<u64, Gone> {
-        self.fabric.fetch_add(pe, at, by)
-    }
-
-    fn swap(&self, pe: usize, at: Address, new: u64) -> Result<u64, Gone> {
-        self.fabric.swap(pe, at, new)
-    }
-
-    fn fetch(&self, pe: usize, at: Address) -> Result<u64, Gone> {
-        self.fabric.fetch(pe, at)
-    }
-
-    fn set(&self, pe: usize, at: Address, word: u64) -> Result<(), Gone> {
-        self.fabric.set(pe, at, word)
-    }
-
-    fn fence(&self) {
-        self.fabric.fence();
-    }
-
-    fn quiet(&self) -> Result<(), Gone> {
-        self.fabric.quiet()
-    }
-
-    fn barrier(&self) {
-        self.fabric.barrier();
-    }
-
-    fn broadcast(&self, root: usize, words: &mut [u64]) {
-        self.fabric.broadcast(root, words);
-    }
-
-    fn pause(&self, turn: u32) {
-        self.fabric.pause(turn);
-    }
-
-    fn doze(&self, longest: Duration) {
-        self.fabric.doze(longest);
-    }
-
-    fn nanos(&self) -> u64 {
-        self.fabric.nanos()
     }
 }
 
@@ -182,7 +114,7 @@ fn write_by_an_old_pointer(fault: Fault) -> Result<(), String> {
     let mut ask = |op| client.execute(NOW, &[Request { key, op }], &mut Nothing::default());
 
     store(&mut server.lock(), key, b"a value");
-    // It learns where the pair is, and marks it as used: by a compare-swap, too.
+    // It learns where the pair is.
     ask(Op::Get);
     let served = Arc::clone(&server);
     *fabric.before_swap.lock() = Some(Box::new(move || {
@@ -191,7 +123,7 @@ fn write_by_an_old_pointer(fault: Fault) -> Result<(), String> {
         let pointer = server.shard.find(&key, &words).unwrap();
         let tail = server.shard.tail(pointer);
         let page = server.shard.layout.page_of(pointer);
-        assert!(server.shard.retire(page));
+        assert!(server.shard.retire(page, None));
         for _ in 0..100 {
             server.turn();
         }
@@ -219,4 +151,62 @@ fn write_by_an_old_pointer(fault: Fault) -> Result<(), String> {
 fn a_page_does_not_change_its_class_under_a_writer() {
     assert_eq!(write_by_an_old_pointer(Fault::None), Ok(()));
     assert!(write_by_an_old_pointer(Fault::NoQuiescence).is_err());
+}
+
+#[test]
+fn a_flush_waits_for_who_does_not_know_of_it() {
+    let config = Config {
+        memory: 256 << 10,
+        memory_max: 256 << 10,
+        item_size_max: 4 << 10,
+        buckets: Some(8),
+        operations: Operations::Direct,
+        ..Config::default()
+    };
+    let layout = Layout::new(&config, 3).unwrap();
+    let network = Network::free(3, layout.words());
+    let ends = network.ends();
+    let server = Server::new(Arc::clone(&ends[0]), layout.clone(), &config);
+    let server = Arc::new(Mutex::new(server));
+    let fabric = Arc::new(Interposed {
+        fabric: Arc::clone(&ends[1]),
+        before_swap: Mutex::new(None),
+    });
+    let client = |end| {
+        let counts = Registry::default().register();
+        Client::new(end, Arc::new(layout.clone()), &config, 0, counts)
+    };
+    let key = Key::new(b"key", &KeyHasher::seeded(config.seed));
+    let mut one = client(Arc::clone(&fabric));
+    let mut get = || {
+        one.execute(
+            NOW,
+            &[Request { key, op: Op::Get }],
+            &mut Nothing::default(),
+        )
+    };
+    store(&mut server.lock(), key, b"a value");
+    get();
+    store(&mut server.lock(), key, b"b value");
+    // It has read the pair again, and is about to mark it as used, when the flush comes.
+    let served = Arc::clone(&server);
+    *fabric.before_swap.lock() = Some(Box::new(move || {
+        let mut server = served.lock();
+        let ask = Ask::Flush(NOW);
+        Asked { now: NOW, ask }.encode(&mut server.message);
+        assert!(!server.answer(2), "somebody may hit the pair yet");
+        // Nobody misses it before that.
+        let words = Shard::<ThreadsFabric>::key_words(&key);
+        let pointer = server.shard.find(&key, &words).unwrap();
+        let header = server.shard.header(pointer);
+        assert!(server.shard.is_live(&header, NOW));
+    }));
+    get();
+    assert!(fabric.before_swap.lock().is_none(), "it went to the block");
+    let mut server = server.lock();
+    let ask = Ask::Flush(NOW);
+    Asked { now: NOW, ask }.encode(&mut server.message);
+    assert!(server.answer(2), "nobody is there any more");
+    let control = server.shard.control().flushes;
+    assert_eq!((control.generation, control.under_way), (1, false));
 }

@@ -22,26 +22,40 @@ use crate::config::Fault;
 /// A page on its way out of its class.
 pub struct Retirement {
     page: usize,
+    /// The class that waits for it: no other may have it. `None`: a limit was lowered.
+    heir: Option<usize>,
     /// Sessions that may still be there, and their busy words. `None` while it has pairs.
     waiting: Option<Vec<(usize, u64)>>,
 }
 
 impl<F: Fabric> Shard<F> {
-    /// Begins to take a page from its class. False if another retires, or this one cannot.
-    pub fn retire(&mut self, page: usize) -> bool {
+    /// Begins to take a page from its class, for another. False if another page retires, or this one cannot.
+    pub fn retire(&mut self, page: usize, heir: Option<usize>) -> bool {
         if self.retirement.is_some() || !self.pages.retire(page) {
             return false;
         }
         self.retirement = Some(Retirement {
             page,
+            heir,
             waiting: None,
         });
         true
     }
 
+    /// True if a page is kept for the class that it came to: for an epoch or two, in which who waits for it asks again.
+    pub fn is_promised(&self, page: usize) -> bool {
+        self.promised
+            .is_some_and(|(promised, epoch)| promised == page && self.epoch <= epoch + 1)
+    }
+
     /// Takes the next step.
     pub fn advance_retirement(&mut self, now: Time) {
-        let Some(Retirement { page, waiting }) = self.retirement.take() else {
+        let Some(Retirement {
+            page,
+            heir,
+            waiting,
+        }) = self.retirement.take()
+        else {
             if self.pages.used > self.pages.limit {
                 self.shrink();
             }
@@ -63,9 +77,17 @@ impl<F: Fabric> Shard<F> {
         if waiting.as_ref().is_some_and(Vec::is_empty) {
             self.pages.release(page);
             self.counts.pages_moved += 1;
+            if let Some(page) = heir.and_then(|class| self.pages.add(class)) {
+                self.make_blocks(page);
+                self.promised = Some((page, self.epoch));
+            }
             return;
         }
-        self.retirement = Some(Retirement { page, waiting });
+        self.retirement = Some(Retirement {
+            page,
+            heir,
+            waiting,
+        });
     }
 
     /// True if a retiring page cannot be emptied: blocks of it are lost, or nothing may be evicted and others have taken
@@ -84,13 +106,21 @@ impl<F: Fabric> Shard<F> {
         }
         // Something lost with a PE that is gone is no loss.
         let _ = self.fabric.quiet();
-        let sessions = 0..self.layout.all_sessions;
-        let words = sessions.filter_map(|session| Some((session, self.busy_word(session)?)));
-        let waits = self.config.fault != Fault::NoQuiescence;
-        words.filter(|(_, word)| waits && word % 2 == 1).collect()
+        match self.config.fault {
+            Fault::NoQuiescence => Vec::new(),
+            _ => self.busy_sessions(),
+        }
     }
 
-    fn still_there(&self, waiting: Vec<(usize, u64)>) -> Vec<(usize, u64)> {
+    /// Sessions in the middle of direct operations, and their busy words.
+    pub fn busy_sessions(&self) -> Vec<(usize, u64)> {
+        let sessions = 0..self.layout.all_sessions;
+        let words = sessions.filter_map(|session| Some((session, self.busy_word(session)?)));
+        words.filter(|(_, word)| word % 2 == 1).collect()
+    }
+
+    /// Those of them that still are.
+    pub fn still_there(&self, waiting: Vec<(usize, u64)>) -> Vec<(usize, u64)> {
         let mut waiting = waiting;
         waiting.retain(|&(session, word)| self.busy_word(session) == Some(word));
         waiting
@@ -106,17 +136,17 @@ impl<F: Fabric> Shard<F> {
     fn shrink(&mut self) {
         if !self.config.evicts {
             if let Some(page) = self.pages.movable() {
-                self.retire(page);
+                self.retire(page, None);
             }
             return;
         }
         if let Some(page) = self.pages.idle_page(usize::MAX) {
-            self.retire(page);
+            self.retire(page, None);
             return;
         }
         for class in self.pages.others_by_age(usize::MAX) {
             let oldest = self.pages.oldest(class);
-            if oldest.is_some_and(|(_, block)| self.retire(block.page())) {
+            if oldest.is_some_and(|(_, block)| self.retire(block.page(), None)) {
                 return;
             }
         }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use nuthatch_engine::{Clock, Item, Key, KeyHasher, Time};
 use nuthatch_fabric::Fabric;
 
+use super::copies::Copies;
 use super::pages::{Block, Pages};
 use super::retire::Retirement;
 use crate::block::{
@@ -41,6 +42,12 @@ const SERVER: usize = SESSIONS_MAX;
 
 /// How often a block is met with the same tail, not to be locked, before its writer is looked for.
 const PATIENCE: u32 = 64;
+
+/// The part of the memory's size that copies may take beside it before sessions wait for each other.
+const COPIES_PART: usize = 64;
+
+/// How often a block is copied without its lock before it is locked for that.
+const READS: u32 = 4;
 
 /// Blocks beside those that sessions wait for whose writers may come to be looked for.
 const STUCK_MAX: usize = 1024;
@@ -71,12 +78,10 @@ impl Held {
     }
 }
 
-/// A block in a session's hands.
+/// A block that a session writes to: a reservation.
 #[derive(Clone, Copy)]
 pub struct Pin {
     pub session: usize,
-    /// The session writes to it: a reservation. Else it reads: a copy.
-    pub writes: bool,
     /// Since this epoch.
     pub since: u32,
 }
@@ -106,8 +111,12 @@ pub struct Shard<F> {
     /// Of the server whose clock decides.
     clock: Option<Clock>,
     pub retirement: Option<Retirement>,
+    /// The page that came to the class that waited for it last, and when.
+    pub promised: Option<(usize, u32)>,
     /// Blocks that sessions have in their hands.
     pub pins: HashMap<Block, Pin>,
+    /// Values that sessions are taking.
+    pub copies: Copies,
     pub sweep_at: usize,
     /// The highest version that any block had.
     version: u64,
@@ -115,6 +124,9 @@ pub struct Shard<F> {
     stuck: HashMap<Pointer, (Tail, u32)>,
     /// Words of a block that is read or made.
     pub scratch: Vec<u64>,
+    /// Writers are so fast that no copy without the lock is whole.
+    #[cfg(test)]
+    pub tears: bool,
 }
 
 impl<F: Fabric> Shard<F> {
@@ -134,11 +146,15 @@ impl<F: Fabric> Shard<F> {
             made: 0,
             told: Control::default(),
             retirement: None,
+            promised: None,
             pins: HashMap::new(),
+            copies: Copies::new(config.memory / COPIES_PART),
             sweep_at: 0,
             version: 0,
             stuck: HashMap::new(),
             scratch: Vec::new(),
+            #[cfg(test)]
+            tears: false,
             config: config.clone(),
             fabric,
             layout,
@@ -428,17 +444,31 @@ impl<F: Fabric> Shard<F> {
         self.pages.open(page);
     }
 
-    /// Copies a whole, readable pair into the scratch words.
+    /// Copies a whole, readable pair into the scratch words. Where writers are so fast that no copy is whole, under the
+    /// block's lock.
     pub fn read(&mut self, pointer: Pointer, key: &[u8]) -> Result<Header, Wait> {
-        self.copy(pointer);
-        let found = block::judge(&self.scratch, key, Some(&self.checksum));
-        let tail = Tail(self.scratch[self.scratch.len() - 1]);
-        match found {
-            Found::Pair(header) => Ok(header),
-            Found::Torn | Found::Other => {
-                self.suspect(pointer, tail);
-                Err(Wait::Block)
+        for _ in 0..READS {
+            self.copy(pointer);
+            #[cfg(test)]
+            if self.tears {
+                self.scratch[CHECK] ^= 1;
             }
+            if let Found::Pair(header) = block::judge(&self.scratch, key, Some(&self.checksum)) {
+                return Ok(header);
+            }
+            if Tail(self.scratch[self.scratch.len() - 1]).is_locked() {
+                break;
+            }
+        }
+        let held = self.lock(pointer)?;
+        self.copy(pointer);
+        self.abort(held);
+        if let Some(tail) = self.scratch.last_mut() {
+            *tail = held.before.0;
+        }
+        match block::judge(&self.scratch, key, Some(&self.checksum)) {
+            Found::Pair(header) => Ok(header),
+            Found::Torn | Found::Other => Err(Wait::Block),
         }
     }
 

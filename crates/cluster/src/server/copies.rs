@@ -1,0 +1,89 @@
+//! Long values that sessions take piece by piece: each session has one at most, in the server's own memory.
+
+use std::collections::HashMap;
+
+use crate::message::INLINE_MAX;
+
+/// A session's value.
+struct Copy {
+    value: Box<[u8]>,
+    /// Since this epoch.
+    since: u32,
+}
+
+/// The values that are being taken.
+pub struct Copies {
+    of: HashMap<usize, Copy>,
+    bytes: usize,
+    /// Bytes above which nobody gets another.
+    enough: usize,
+}
+
+impl Copies {
+    /// With room for about so many bytes, and one value more.
+    pub fn new(enough: usize) -> Self {
+        Self {
+            of: HashMap::new(),
+            bytes: 0,
+            enough,
+        }
+    }
+
+    /// True if another value may be kept.
+    pub fn has_room(&self) -> bool {
+        self.bytes <= self.enough
+    }
+
+    /// Keeps a value for a session, which has none.
+    pub fn keep(&mut self, session: usize, value: Box<[u8]>, epoch: u32) {
+        self.bytes += value.len();
+        let since = epoch;
+        self.of.insert(session, Copy { value, since });
+    }
+
+    /// A piece of a session's value; empty if it has none, or not so many.
+    pub fn piece(&self, session: usize, number: usize) -> &[u8] {
+        let value = self.of.get(&session).map_or(&[][..], |copy| &copy.value);
+        value.chunks(INLINE_MAX).nth(number).unwrap_or_default()
+    }
+
+    /// True if a piece is the last one of a session's value.
+    pub fn is_last(&self, session: usize, number: usize) -> bool {
+        let copy = self.of.get(&session);
+        copy.is_some_and(|copy| (number + 1).saturating_mul(INLINE_MAX) >= copy.value.len())
+    }
+
+    /// A session needs its value no more.
+    pub fn drop_of(&mut self, session: usize) {
+        if let Some(copy) = self.of.remove(&session) {
+            self.bytes -= copy.value.len();
+        }
+    }
+
+    /// Sessions that have had theirs since an epoch, or longer.
+    pub fn held_since(&self, epoch: u32) -> impl Iterator<Item = usize> {
+        let long = self.of.iter().filter(move |(_, copy)| copy.since <= epoch);
+        long.map(|(&session, _)| session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_comes_in_pieces_and_goes_with_the_last() {
+        let mut copies = Copies::new(10);
+        let value: Vec<u8> = (0..2 * INLINE_MAX + 5).map(|at| at as u8).collect();
+        copies.keep(3, value.clone().into(), 7);
+        assert!(!copies.has_room());
+        let pieces: Vec<_> = (0..4).map(|piece| copies.piece(3, piece)).collect();
+        assert_eq!(pieces.concat(), value);
+        assert!(!copies.is_last(3, 1) && copies.is_last(3, 2));
+        assert!(copies.piece(4, 0).is_empty());
+        assert_eq!(copies.held_since(7).collect::<Vec<_>>(), [3]);
+        assert_eq!(copies.held_since(6).count(), 0);
+        copies.drop_of(3);
+        assert!(copies.has_room() && copies.bytes == 0);
+    }
+}
