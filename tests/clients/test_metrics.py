@@ -51,8 +51,8 @@ def test_both_formats_say_what_stats_says(scraped):
     assert found[hit] == int(stats["get_hits"]) == 1
     assert found[("nuthatch_items",)] == int(stats["curr_items"]) == 1
     assert found[("nuthatch_memory_limit_bytes",)] == 64 << 20
-    count = ("nuthatch_request_duration_seconds_count", ("command", "get"))
-    assert found[count] == 2
+    counts = {key[-1][1]: found[key] for key in found if key[:2] == ("nuthatch_request_duration_seconds_count", ("command", "get"))}
+    assert sum(counts.values()) == 2 and counts["64B"] == counts["none"] == 1
     assert all(family.documentation for family in families)
 
 
@@ -101,6 +101,7 @@ def test_latencies(scraped):
     found = dict(line.split()[1:] for line in said[:-1])
     assert (found["get_count"], found["set_count"], found["other_count"]) == ("100", "50", "0")
     assert 0 < float(found["get_p50_us"]) <= float(found["get_p999_us"])
+    assert found["get_64B_count"] == "100" and "get_4KiB_count" not in found and found["get_miss_count"] == "0"
 
 
 def test_clients_that_ask_slowly_do_not_keep_others_out(scraped):

@@ -3,8 +3,10 @@
 import json
 import pathlib
 import re
+import socket
 
 import pytest
+from conftest import ENGINE
 from judge import MEMCACHED, converse, needs_right
 
 NAMES = pathlib.Path(__file__).with_name("statistics-1.6.45.json")
@@ -52,3 +54,121 @@ def test_numbers_are_what_happened(start):
     for name, value in [("cmd_set", 10), ("get_hits", 2), ("get_misses", 1), ("delete_hits", 1), ("delete_misses", 1),
                         ("touch_hits", 1), ("curr_items", 9), ("total_items", 10), ("threads", 4)]:
         assert int(found[name]) == value, name
+
+
+def by_class(server, topic):
+    """The lines of each class that has items."""
+    classes = {}
+    for name, value in lines(server, topic):
+        found = re.fullmatch(r"(?:items:)?(\d+):(\w+)", name)
+        if found:
+            classes.setdefault(int(found[1]), {})[found[2]] = int(value)
+    return classes
+
+
+in_classes = pytest.mark.skipif(ENGINE in ("cphash", "lockhash"), reason="no size classes")
+
+
+@in_classes
+def test_commands_are_counted_by_class(start):
+    server = start("-m", "64")
+    small, large = b"v" * 10, b"v" * 1000
+    text = b"".join(b"set %s%d 0 0 %d\r\n%s\r\n" % (name, n, len(value), value)
+                    for name, value in [(b"s", small), (b"l", large)] for n in range(4))
+    text += b"get s0 s1 l0\r\nget l0\r\nmg l1 v\r\ngat 100 s0\r\ntouch l1 9\r\ntouch none 9\r\ndelete s3\r\ndelete none\r\n"
+    text += b"set n 0 0 1\r\n5\r\nincr n 1\r\ndecr n 2\r\ncas l0 0 0 1000 99999\r\n%s\r\n" % large
+    text += b"gets s0\r\n"
+    said = converse(server.address, text)
+    cas = re.search(rb"VALUE s0 0 10 (\d+)", said)[1]
+    converse(server.address, b"cas s0 0 0 10 %s\r\n%s\r\n" % (cas, small))
+    classes = by_class(server, "slabs")
+    by_size = sorted(classes)
+    counted = {number: {name: value for name, value in classes[number].items() if name in (
+        "get_hits", "cmd_set", "touch_hits", "delete_hits", "incr_hits", "decr_hits", "cas_hits", "cas_badval")} for number in by_size}
+    # All that is small may be one class, or two.
+    total = {name: sum(one[name] for one in counted.values()) for name in counted[by_size[0]]}
+    assert total == {"get_hits": 6, "cmd_set": 11, "touch_hits": 2, "delete_hits": 1, "incr_hits": 1, "decr_hits": 1,
+                     "cas_hits": 1, "cas_badval": 1}
+    assert counted[by_size[-1]] == {"get_hits": 3, "cmd_set": 5, "touch_hits": 1, "delete_hits": 0, "incr_hits": 0,
+                                    "decr_hits": 0, "cas_hits": 0, "cas_badval": 1}
+    stats = dict(lines(server, ""))
+    assert all(int(stats[name]) == value for name, value in total.items())
+
+
+@in_classes
+def test_what_left_is_told_by_class(start):
+    server = start("-m", "8", "-t", "1")
+    for length in (100, 1000, 4000):
+        value = b"v" * length
+        for begin in range(0, 8 * 1024 * 1024 // length, 200):
+            text = b"".join(b"set k%d:%d 0 %d %d noreply\r\n%s\r\n" % (length, n, 1000 if n % 2 else 0, length, value)
+                            for n in range(begin, begin + 200))
+            converse(server.address, text + b"mn\r\n")
+    items, stats = by_class(server, "items"), dict(lines(server, ""))
+    sums = {name: sum(one[name] for one in items.values()) for name in items[min(items)]}
+    assert int(stats["evictions"]) > 0
+    # A class without items is told no more.
+    assert 0 < sums["evicted"] <= int(stats["evictions"])
+    assert 0 < sums["evicted_nonzero"] < sums["evicted"]
+    assert sums["direct_reclaims"] == sums["evicted"]
+    assert sums["number_hot"] + sums["number_warm"] + sums["number_cold"] == sums["number"]
+    for name, value in [("moves_to_warm", sums["moves_to_warm"]), ("moves_within_lru", sums["moves_within_lru"])]:
+        assert value <= int(stats[name])
+
+
+def test_dead_items_are_told(start):
+    server = start("-m", "64")
+    converse(server.address, b"set a 0 -1 1\r\nx\r\nset b 0 0 1\r\nx\r\nget a none\r\nflush_all\r\nget b\r\n")
+    stats = dict(lines(server, ""))
+    assert int(stats["get_misses"]) == 3
+    if ENGINE not in ("cphash", "lockhash"):
+        assert (int(stats["get_expired"]), int(stats["get_flushed"])) == (1, 1)
+
+
+@in_classes
+def test_reclaimed_by_class(start):
+    server = start("-m", "64")
+    values = [(b"s", b"v" * 10), (b"l", b"v" * 1000)]
+    converse(server.address, b"".join(b"set %s%d 0 -1 %d\r\n%s\r\n" % (name, n, len(value), value) for name, value in values for n in range(20))
+             + b"".join(b"set %s 0 0 %d\r\n%s\r\n" % (name, len(value), value) for name, value in values))
+    # The thread behind the scenes sweeps.
+    while True:
+        items = by_class(server, "items")
+        if [one["reclaimed"] for one in items.values()] == [20, 20]:
+            break
+    assert [one["crawler_reclaimed"] for one in items.values()] == [20, 20]
+    assert [one["expired_unfetched"] for one in items.values()] == [20, 20]
+
+
+def test_sizes(start):
+    server = start("-m", "64")
+    values = [b"v" * length for length in (1, 10, 100, 1000, 10_000, 300_000)]
+    converse(server.address, b"".join(b"set k%d 0 0 %d\r\n%s\r\n" % (n, len(value), value) for n, value in enumerate(values)))
+    found = lines(server, "sizes")
+    assert found[0] == ["sizes_status", "enabled"]
+    sizes = [(int(size), int(items)) for size, items in found[1:]]
+    assert sum(items for _, items in sizes) == len(values)
+    assert all(size % 32 == 0 for size, _ in sizes) and sizes == sorted(sizes)
+    assert 300_000 < sizes[-1][0] < 310_000
+    # What follows in a pipeline waits for it, and nothing else does.
+    said = converse(server.address, b"stats sizes\r\nget k0\r\n")
+    assert said.endswith(b"END\r\nVALUE k0 0 1\r\nv\r\nEND\r\n")
+
+
+def test_redis_commands_are_counted(start):
+    server = start("-B", "any")
+    requests = [b"SET a 5", b"SETNX a 6", b"SETNX b 6", b"APPEND a 0", b"STRLEN a", b"EXPIRE a 100", b"EXPIRE none 100", b"EXISTS a none",
+                b"EXISTS a", b"TTL a", b"TTL none", b"TYPE a", b"INCR a", b"INCR new", b"DECRBY a 2", b"GET a", b"GET none", b"MSET c 1 d 2",
+                b"DEL c d none", b"TOUCH a none", b"PERSIST a", b"GETDEL b", b"SET a 7 GET"]
+    text = b"".join(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+                    for words in (request.split() for request in requests)) + b"*1\r\n$4\r\nQUIT\r\n"
+    with socket.create_connection(server.address) as client:
+        client.sendall(text)
+        while client.recv(1 << 16):
+            pass
+    stats = dict(lines(server, ""))
+    expected = {"cmd_set": 7, "get_hits": 2, "get_misses": 1, "touch_hits": 3, "touch_misses": 2, "delete_hits": 2, "delete_misses": 1,
+                "incr_hits": 1, "incr_misses": 1, "decr_hits": 1, "look_hits": 5, "look_misses": 2, "redis_commands": len(requests) + 1}
+    assert {name: int(stats[name]) for name in expected} == expected
+    latency = dict(lines(server, "latency"))
+    assert (int(latency["get_count"]), int(latency["set_count"]), int(latency["incr_count"])) == (3, 7, 3)

@@ -3,6 +3,8 @@
 import re
 import socket
 
+import pytest
+from conftest import ENGINE
 from judge import converse, needs_right
 
 WORK = (
@@ -135,3 +137,29 @@ def test_other_protocols_are_told_too(start):
     lines = plain(watcher.until("key=n "))
     assert lines[0] == "type=item_store key=r status=stored cmd=set ttl=N clsid=N cfd=N size=2"
     assert lines[1] == "type=item_get key=r status=found clsid=N cfd=N size=2"
+
+
+@pytest.mark.skipif(ENGINE in ("cphash", "lockhash"), reason="these engines tell no evictions")
+def test_evictions(start):
+    server = start("-m", "4", "-t", "2")
+    watcher = Watcher(server, ["evictions"])
+    value = b"v" * 1000
+    for begin in range(0, 8000, 100):
+        text = b"".join(b"set k%%%d 0 %d 1000 noreply\r\n%s\r\n" % (n, 500 if n % 2 else 0, value) for n in range(begin, begin + 100))
+        converse(server.address, text + b"mn\r\n")
+    line = watcher.until("type=eviction")[-1]
+    found = re.fullmatch(r"ts=\d+\.\d{6} gid=\d+ type=eviction key=k%25(\d+) fetch=no ttl=(-?\d+) la=\d+ clsid=(\d+) size=1000", line)
+    assert found, line
+    assert 0 < int(found[2]) <= 500 if int(found[1]) % 2 else found[2] == "-1"
+    stats = converse(server.address, b"stats items\r\n").decode()
+    assert f"items:{found[3]}:evicted " in stats
+
+
+def test_what_the_server_does(start):
+    server = start("-m", "64")
+    watcher = Watcher(server, ["sysevents"])
+    converse(server.address, b"flush_all\r\nflush_all 100\r\ncache_memlimit 100\r\n")
+    lines = plain(watcher.until("type=memory_limit"))
+    assert lines[0] == "type=flush_all delay=0"
+    assert re.fullmatch(r"type=flush_all delay=(99|100)", lines[1])
+    assert lines[-1] == f"type=memory_limit bytes={100 << 20}"

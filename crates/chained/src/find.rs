@@ -70,8 +70,12 @@ impl Chained {
         locked: &LockedBucket<'_>,
         lookup: &Lookup<'_>,
     ) -> Option<Found> {
-        let found = self.find(local, locked, &lookup.key);
-        found.filter(|found| self.is_live(&found.header, lookup.now))
+        let found = self.find(local, locked, &lookup.key)?;
+        if !self.is_live(&found.header, lookup.now) {
+            local.counters.read_dead(&found.header, lookup.now);
+            return None;
+        }
+        Some(found)
     }
 
     fn is_key(&self, chunk: Chunk, header: &Header, key: &Key<'_>) -> bool {

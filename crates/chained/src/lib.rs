@@ -78,7 +78,7 @@ use index::Index;
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::IndexHistogram;
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher};
+use nuthatch_engine::{Audit, Engine, Evictions, Footprint, Inspect, KeyHasher};
 use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::eviction::{Policy, PolicyName};
 use nuthatch_store::item::Header;
@@ -191,7 +191,7 @@ impl Engine for Chained {
             index_slots: buckets,
             index_growing: geometry.growing,
             index_rule: Some(self.index_rule),
-            ..engine_stats(&self.counters, &self.store)
+            ..engine_stats(&self.counters, &self.store, &self.timestamps, &*self.policy)
         }
     }
 
@@ -223,6 +223,11 @@ impl Engine for Chained {
 impl Inspect for Chained {
     fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
         self.footprint_of(&self.shape(key_len, value_len, false))
+    }
+
+    fn tell_evictions(&self, to: Arc<dyn Evictions>) {
+        // Who comes second is not heard: there is one server.
+        let _ = self.store.evictions.set(to);
     }
 
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {

@@ -83,6 +83,9 @@ impl Chained {
                 self.read_hit(locked, now, found, read, index, replies);
                 return Step::Done(());
             }
+            if let Some(dead) = &found {
+                local.counters.read_dead(&dead.header, now);
+            }
             let Some(expiry) = read.vivify else {
                 drop(locked);
                 replies.done(index, Reply::Miss);

@@ -150,6 +150,11 @@ impl Table for Chained {
         drop(locked);
         local.went(&self.population);
         local.counters.item_out(&self.store, gone.header());
+        if live {
+            local
+                .counters
+                .removed_on_request(&self.store, gone.header());
+        }
         self.store.retire(gone);
         if live {
             Reply::Removed

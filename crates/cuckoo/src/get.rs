@@ -215,7 +215,7 @@ impl<D: Variant> Cuckoo<D> {
             let (snapshot, buckets) = self.index.begin(place);
             let found = self.find(local, place.tag, buckets, key);
             let found = found.map(|found| (found.chunk, found.header));
-            match self.answer(now, found, &snapshot, index, replies) {
+            match self.answer(local, now, found, &snapshot, index, replies) {
                 Attempt::Done => return,
                 Attempt::LockedBuckets => break,
                 Attempt::Again => local.counters.one(Count::Retries),
@@ -228,6 +228,7 @@ impl<D: Variant> Cuckoo<D> {
     #[inline(always)]
     fn answer(
         &self,
+        local: &Local,
         now: Time,
         found: Option<(Chunk, Header)>,
         snapshot: &Snapshot,
@@ -235,7 +236,12 @@ impl<D: Variant> Cuckoo<D> {
         replies: &mut dyn Replies<CuckooValue<D>>,
     ) -> Attempt {
         let Some((chunk, header)) = found.filter(|(_, header)| self.is_live(header, now)) else {
-            return self.settle(snapshot, || replies.done(index, Reply::Miss));
+            return self.settle(snapshot, || {
+                if let Some((_, dead)) = &found {
+                    local.counters.read_dead(dead, now);
+                }
+                replies.done(index, Reply::Miss);
+            });
         };
         let item = plain_item(&header);
         if item.value_len > COPY_MAX {
@@ -283,11 +289,13 @@ impl<D: Variant> Cuckoo<D> {
         } = *lookup;
         let place = &self.index.place(key.hash());
         let locked = self.index.lock(place);
-        let found = self
-            .find_locked(local, &locked, key)
-            .filter(|found| self.is_live(&found.header, now));
+        let met = self.find_locked(local, &locked, key);
+        let found = met.filter(|found| self.is_live(&found.header, now));
         match found {
             None => {
+                if let Some(dead) = &met {
+                    local.counters.read_dead(&dead.header, now);
+                }
                 locked.release_unmodified();
                 replies.done(index, Reply::Miss);
             }

@@ -73,7 +73,7 @@ use layout::{EightWay, Slot, Variant};
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::{BucketKind, IndexHistogram};
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher, request};
+use nuthatch_engine::{Audit, Engine, Evictions, Footprint, Inspect, KeyHasher, request};
 use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::eviction::removals::Removals;
 use nuthatch_store::eviction::{Policy, PolicyName};
@@ -197,7 +197,7 @@ impl<D: Variant> Engine for Cuckoo<D> {
             index_growing: geometry.growing,
             index_rule: Some(self.index_rule),
             untold: self.removals.as_ref().map_or(0, Removals::untold),
-            ..engine_stats(&self.counters, &self.store)
+            ..engine_stats(&self.counters, &self.store, &self.timestamps, &*self.policy)
         }
     }
 
@@ -232,6 +232,11 @@ impl<D: Variant> Engine for Cuckoo<D> {
 impl<D: Variant> Inspect for Cuckoo<D> {
     fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
         self.footprint_of(&self.shape(key_len, value_len, false))
+    }
+
+    fn tell_evictions(&self, to: Arc<dyn Evictions>) {
+        // Who comes second is not heard: there is one server.
+        let _ = self.store.evictions.set(to);
     }
 
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {

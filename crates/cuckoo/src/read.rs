@@ -79,12 +79,18 @@ impl<D: Variant> Cuckoo<D> {
         }
         for _ in 0..ATTEMPTS {
             let (snapshot, buckets) = self.index.begin(place);
-            let found = self.find(local, place.tag, buckets, key);
-            let Some(found) = found.filter(|found| self.is_live(&found.header, now)) else {
+            let met = self.find(local, place.tag, buckets, key);
+            let Some(found) = met.filter(|found| self.is_live(&found.header, now)) else {
                 if read.vivify.is_some() {
                     return false;
                 }
-                match self.settle(&snapshot, || replies.done(index, Reply::Miss)) {
+                let missed = || {
+                    if let Some(dead) = &met {
+                        local.counters.read_dead(&dead.header, now);
+                    }
+                    replies.done(index, Reply::Miss);
+                };
+                match self.settle(&snapshot, missed) {
                     Attempt::Done => return true,
                     _ => continue,
                 }
@@ -138,6 +144,9 @@ impl<D: Variant> Cuckoo<D> {
             if let Some(found) = found.filter(|found| self.is_live(&found.header, now)) {
                 self.read_hit(locked, now, found, read, index, replies);
                 return Step::Done(());
+            }
+            if let Some(dead) = &found {
+                local.counters.read_dead(&dead.header, now);
             }
             let Some(expiry) = read.vivify else {
                 locked.release_unmodified();

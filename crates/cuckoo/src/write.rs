@@ -198,6 +198,11 @@ impl<D: Variant> Table for Cuckoo<D> {
         // A dead item is taken out as well: its memory comes back at once.
         let gone = locked.take_out(found.at, found.header);
         local.counters.item_out(&self.store, gone.header());
+        if live {
+            local
+                .counters
+                .removed_on_request(&self.store, gone.header());
+        }
         self.store.retire(gone);
         if live {
             Reply::Removed

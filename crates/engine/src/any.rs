@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::index_stats::IndexHistogram;
 use crate::stats::{EngineStats, MessageStats};
 use crate::{
-    Audit, Cursor, Engine, Footprint, Handle, Inspect, Item, Key, KeyHasher, Replies, Reply,
-    Request, Reservation, Store, Time, Value, Visit,
+    Audit, Cursor, Engine, Evictions, Footprint, Handle, Inspect, Item, Key, KeyHasher, Replies,
+    Reply, Request, Reservation, Store, Time, Value, Visit,
 };
 
 /// Any engine.
@@ -131,6 +131,10 @@ impl Inspect for AnyEngine {
 
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
         self.0.index_histogram(sample)
+    }
+
+    fn tell_evictions(&self, to: Arc<dyn Evictions>) {
+        self.0.tell_evictions(to);
     }
 
     fn message_stats(&self) -> Option<MessageStats> {

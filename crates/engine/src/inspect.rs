@@ -1,5 +1,8 @@
 //! What an engine shows of its inside: to those who operate it, and to those who check it.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use crate::index_stats::IndexHistogram;
 use crate::stats::MessageStats;
 
@@ -16,10 +19,42 @@ pub trait Inspect {
         None
     }
 
+    /// Has this hear of items that are thrown out alive, from now on; only once. An engine that tells nobody does nothing.
+    fn tell_evictions(&self, to: Arc<dyn Evictions>) {
+        let _ = to;
+    }
+
     /// What its messages were, if it has threads of its own that carry requests out.
     fn message_stats(&self) -> Option<MessageStats> {
         None
     }
+}
+
+/// Who hears of items that are thrown out alive. It is called by the thread that needs room, which may hold locks of the
+/// engine: it must neither wait nor call the engine.
+pub trait Evictions: Send + Sync {
+    /// True if anybody listens.
+    fn are_wanted(&self) -> bool;
+
+    /// An item was thrown out.
+    fn evicted(&self, item: &Evicted<'_>);
+}
+
+/// An item that was thrown out alive.
+#[derive(Clone, Copy, Debug)]
+pub struct Evicted<'a> {
+    /// Its key.
+    pub key: &'a [u8],
+    /// Bytes of its value.
+    pub value_len: usize,
+    /// True if a get had hit it.
+    pub fetched: bool,
+    /// When it would have expired: the time until then.
+    pub left: Option<Duration>,
+    /// Since it was stored.
+    pub age: Duration,
+    /// Its size class, as in [`ClassStats`](crate::stats::ClassStats).
+    pub class: usize,
 }
 
 /// For those who check an engine.

@@ -1,6 +1,7 @@
 //! What an engine says about itself.
 
 use nuthatch_hash::sizing::IndexRule;
+use nuthatch_sync::clock::Time;
 
 /// The longest path of displaced items that is counted by itself.
 pub const PATH_LENGTH_MAX: usize = 8;
@@ -55,6 +56,10 @@ pub struct EngineStats {
     pub pages_moved: u64,
     /// Items looked at by the background sweep.
     pub swept: u64,
+    /// Reads that found an item which had expired.
+    pub read_expired: u64,
+    /// Reads that found one which was flushed.
+    pub read_flushed: u64,
     /// Searches of the index for a key, on behalf of any request.
     pub lookups: u64,
     /// Those of them that found the key's item, dead or alive.
@@ -129,6 +134,14 @@ pub struct LogStats {
     pub probation_pages: u64,
     /// Pages of items that were used.
     pub main_pages: u64,
+    /// When the oldest of the items looked at in the probation queue's oldest page was stored.
+    pub probation_since: Option<Time>,
+    /// The same of the main queue.
+    pub main_since: Option<Time>,
+    /// Items moved from the probation queue to the main one.
+    pub moved_to_main: u64,
+    /// Items that stayed in the main queue when their turn to leave came.
+    pub moved_within_main: u64,
     /// Bytes of the table of ghosts.
     pub ghost_bytes: u64,
     /// Live items thrown out of the probation queue.
@@ -228,6 +241,24 @@ pub struct ClassStats {
     pub evictions: u64,
     /// Live, never fetched items it threw out.
     pub evicted_unfetched: u64,
+    /// Live items it threw out that would have expired some time.
+    pub evicted_mortal: u64,
+    /// Live items it threw out that had been used before: of a log's main queue.
+    pub evicted_main: u64,
+    /// Seconds from the store of the item that it threw out last to that.
+    pub evicted_age: u64,
+    /// When the item that is next to leave was stored, if the engine keeps them in order.
+    pub oldest: Option<Time>,
+    /// Expired and flushed items whose memory came back.
+    pub expired: u64,
+    /// Those of them that no get had hit.
+    pub expired_unfetched: u64,
+    /// Items that were removed on request.
+    pub removed: u64,
+    /// Items moved from a log's probation queue to its main one.
+    pub moved_to_main: u64,
+    /// Items that stayed in the main queue when their turn to leave came.
+    pub moved_within_main: u64,
     /// Stores it had to refuse.
     pub out_of_memory: u64,
 }

@@ -150,7 +150,10 @@ impl Counts {
             requested_bytes: self.item_bytes,
             evictions: since.evicted,
             evicted_unfetched: since.evicted_unfetched,
+            expired: since.expired,
+            expired_unfetched: since.expired_unfetched,
             out_of_memory: since.out_of_memory,
+            ..ClassStats::default()
         };
         EngineStats {
             items: self.items,

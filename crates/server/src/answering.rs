@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use nuthatch_engine::{AnyValue, Footprint, Item, Replies, Reply, Request, Time};
+use nuthatch_engine::{AnyValue, Footprint, Item, Op, Replies, Reply, Request, Time};
 
 use crate::batch::{Batch, Ticket};
 use crate::output::Output;
@@ -10,14 +10,15 @@ use crate::protocols::memcached::MetaTicket;
 use crate::slice::Slice;
 use crate::stats::counters::WorkerCounters;
 use crate::stats::prefixes::{Event, Prefixes};
+use crate::stats::sizes::Lens;
 
 /// How a protocol answers a request, which is the one of that index in the batch.
 pub(crate) trait Answers: Copy {
     /// Writes what stands before a value.
     fn value_begins(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, item: &Item);
 
-    /// Writes what stands behind a value.
-    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize);
+    /// Writes what stands behind a value of so many bytes.
+    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize);
 
     /// Writes the answer of a request that got no value.
     fn reply(
@@ -58,6 +59,33 @@ impl<'a> Asked<'_, 'a> {
         self.requests[index].key.bytes()
     }
 
+    /// How long a request's key is, and a value of so many bytes.
+    #[inline]
+    pub(crate) fn lens(&self, index: usize, value: usize) -> Lens {
+        Lens {
+            key: self.key(index).len(),
+            value,
+        }
+    }
+
+    /// The same of a reply's item, if it found one.
+    #[inline]
+    pub(crate) fn found(&self, index: usize, reply: &Reply) -> Option<Lens> {
+        match reply {
+            Reply::Found(item) => Some(self.lens(index, item.value_len)),
+            _ => None,
+        }
+    }
+
+    /// The same of what a request brings to be stored.
+    pub(crate) fn offered(&self, index: usize) -> Lens {
+        let value = match &self.requests[index].op {
+            Op::Store(store) => store.value.len(),
+            _ => 0,
+        };
+        self.lens(index, value)
+    }
+
     /// Counts by prefix what a text command did.
     #[inline]
     pub(crate) fn record(&self, index: usize, event: Event) {
@@ -72,6 +100,8 @@ pub(crate) struct Answering<'w, 'a> {
     slices: &'w mut [Slice],
     tickets: &'w [Ticket],
     asked: Asked<'w, 'a>,
+    /// Bytes of the value that is laid down.
+    value_len: usize,
     /// Requests whose old values must go.
     pub(crate) failed_sets: Vec<usize>,
 }
@@ -96,6 +126,7 @@ impl<'w, 'a> Answering<'w, 'a> {
                 prefixes: prefixes.is_enabled().then_some(prefixes),
                 footprint,
             },
+            value_len: 0,
             failed_sets: Vec::new(),
         }
     }
@@ -106,12 +137,12 @@ impl<'w, 'a> Answering<'w, 'a> {
         &mut self.slices[ticket.slice as usize].output
     }
 
-    /// Ends a value.
+    /// Ends a value of so many bytes.
     #[inline]
-    fn value_ends(&mut self, index: usize) {
+    fn value_ends(&mut self, index: usize, value_len: usize) {
         let ticket = self.tickets[index];
         let out = self.slices[ticket.slice as usize].output.text();
-        ticket.style.value_ends(out, &self.asked, index);
+        ticket.style.value_ends(out, &self.asked, index, value_len);
     }
 }
 
@@ -122,8 +153,10 @@ impl Replies<AnyValue> for Answering<'_, '_> {
             slices,
             tickets,
             asked,
+            value_len,
             ..
         } = self;
+        *value_len = item.value_len;
         let ticket = tickets[index];
         let output = &mut slices[ticket.slice as usize].output;
         output.begin(item.value_len, |out| {
@@ -137,7 +170,7 @@ impl Replies<AnyValue> for Answering<'_, '_> {
         // SAFETY: the engine calls this for the request it called `begin` for last, after it wrote
         // all of the room it got then: that is its side of `Replies`.
         unsafe { output.commit() };
-        self.value_ends(index);
+        self.value_ends(index, self.value_len);
     }
 
     fn retract(&mut self, index: usize) {
@@ -150,7 +183,7 @@ impl Replies<AnyValue> for Answering<'_, '_> {
         let out = output.text();
         ticket.style.value_begins(out, &self.asked, index, item);
         output.pin(value);
-        self.value_ends(index);
+        self.value_ends(index, item.value_len);
     }
 
     fn done(&mut self, index: usize, reply: Reply) {

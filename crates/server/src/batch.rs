@@ -70,6 +70,13 @@ impl BatchBuffers {
         }
     }
 
+    /// Requests that there is room for without another allocation, and the bytes of that.
+    pub(crate) fn room(&self) -> (usize, usize) {
+        let (requests, tickets) = (self.requests.capacity(), self.tickets.capacity());
+        let bytes = requests * size_of::<Request<'_>>() + tickets * size_of::<Ticket>();
+        (tickets, bytes)
+    }
+
     /// Keeps the memory of a batch that is done with.
     pub(crate) fn give(&mut self, batch: Batch<'_>) {
         self.requests = recycle(batch.requests);

@@ -94,7 +94,9 @@ impl Claim {
 
     /// Leaves all items for the next server.
     pub(crate) fn leave(&self, engine: &Arc<AnyEngine>, clock: &Clock) -> io::Result<()> {
-        write(engine, clock, &self.path).map_err(io::Error::other)
+        write(engine, clock, &self.path)
+            .map(|_| ())
+            .map_err(io::Error::other)
     }
 }
 
@@ -110,17 +112,57 @@ pub(crate) fn begin_with(path: &Path, engine: &Arc<AnyEngine>, clock: &Clock) ->
 /// Writes copies until the server stops.
 pub(crate) fn save_now_and_then(shared: &Shared, path: &Path, every: Duration) {
     while !shared.shutdown.sleep_all(every) {
-        if let Err(error) = write(&shared.engine, &shared.clock, path) {
+        let begun = Instant::now();
+        let saved = write(&shared.engine, &shared.clock, path);
+        if let Err(error) = &saved {
             tracing::error!("--save: {error}");
+        }
+        shared.saves.lock().note(shared, &saved, begun.elapsed());
+    }
+}
+
+/// What became of copies that were to be taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Saves {
+    pub(crate) done: u64,
+    pub(crate) failed: u64,
+    /// True if the last one failed.
+    pub(crate) last_failed: bool,
+    /// When the last one that did not was done, in unix time, and the items in it.
+    pub(crate) last_done: u64,
+    pub(crate) last_items: u64,
+    /// How long the last one took.
+    pub(crate) last_took: Duration,
+}
+
+impl Saves {
+    fn note(&mut self, shared: &Shared, saved: &Result<Summary, Error>, took: Duration) {
+        self.last_failed = saved.is_err();
+        self.last_took = took;
+        let millis = took.as_millis();
+        match saved {
+            Ok(summary) => {
+                self.done += 1;
+                self.last_done = shared.clock.unix(shared.clock.now());
+                self.last_items = summary.items;
+                shared.tell_watchers(format_args!(
+                    "type=save state=done items={} bytes={} elapsed_ms={millis}",
+                    summary.items, summary.bytes
+                ));
+            }
+            Err(_) => {
+                self.failed += 1;
+                shared.tell_watchers(format_args!("type=save state=failed elapsed_ms={millis}"));
+            }
         }
     }
 }
 
-fn write(engine: &Arc<AnyEngine>, clock: &Clock, path: &Path) -> Result<(), Error> {
+fn write(engine: &Arc<AnyEngine>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
     let begun = Instant::now();
     let summary = save(engine, clock, path)?;
     tell("saved to", path, &summary, begun);
-    Ok(())
+    Ok(summary)
 }
 
 fn tell(what: &str, path: &Path, summary: &Summary, begun: Instant) {

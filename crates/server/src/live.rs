@@ -8,7 +8,6 @@ use std::time::Duration;
 use nuthatch_engine::Engine;
 
 use crate::config::Config;
-use crate::security::tls::Tls;
 use crate::shared::Shared;
 use crate::system;
 
@@ -163,6 +162,7 @@ impl Control for Arc<Shared> {
         for inbox in &self.inboxes {
             inbox.wake();
         }
+        self.tell_watchers(format_args!("type=settings state=applied"));
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
@@ -170,7 +170,7 @@ impl Control for Arc<Shared> {
     }
 
     fn refresh_certificates(&self) -> Result<(), String> {
-        self.tls.as_ref().map_or(Ok(()), Tls::refresh)
+        Shared::refresh_certificates(self).unwrap_or(Ok(()))
     }
 
     fn read_passwords(&self) -> Result<(), String> {

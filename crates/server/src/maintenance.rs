@@ -8,6 +8,7 @@ use nuthatch_engine::{Engine, Handle};
 
 use crate::shared::Shared;
 use crate::system;
+use crate::watch::Kind;
 
 /// Items looked at in a step: about as many as leave no worker waiting noticeably.
 const BUDGET: usize = 2048;
@@ -25,8 +26,11 @@ const CALM: usize = 64 << 10;
 pub(crate) fn run(shared: &Arc<Shared>) {
     let mut handle = shared.engine.handle();
     let (mut trim_due, mut held_before) = (false, 0);
+    let mut index = None;
     while !shared.shutdown.is_requested() {
+        shared.maintained.bump();
         let more = handle.maintain(shared.clock.now(), BUDGET);
+        tell_growth(shared, &mut index);
         trim_due |= shared.account.is_worth_a_trim();
         let held = shared.account.held();
         // While clients come and go there is more to get back a moment later.
@@ -39,4 +43,19 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             .shutdown
             .sleep(if more { PAUSE_BUSY } else { PAUSE_IDLE });
     }
+}
+
+/// Tells those who watch the server that the index grows, or has grown, since this was asked last.
+fn tell_growth(shared: &Shared, before: &mut Option<(bool, u64)>) {
+    if !shared.watch.wanted().has(Kind::System) {
+        *before = None;
+        return;
+    }
+    let stats = shared.engine.stats();
+    let found = (stats.index_growing, stats.index_slots);
+    if before.is_some_and(|before| before != found) {
+        let state = if found.0 { "growing" } else { "steady" };
+        shared.tell_watchers(format_args!("type=index state={state} slots={}", found.1));
+    }
+    *before = Some(found);
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread::{self, JoinHandle};
 
 use mio::{Poll, Waker};
-use nuthatch_engine::{AnyEngine, Clock, Engine};
+use nuthatch_engine::{AnyEngine, Clock, Engine, Inspect};
 use nuthatch_sync::mutex::Mutex;
 
 use crate::acceptor::Acceptor;
@@ -25,6 +25,7 @@ use crate::shutdown::Shutdown;
 use crate::stats::connections::Registry;
 use crate::stats::counters::AcceptorCounters;
 use crate::stats::prefixes::Prefixes;
+use crate::stats::sizes::SizeClasses;
 use crate::worker::{WAKE, Worker};
 use crate::{maintenance, system};
 
@@ -50,7 +51,7 @@ impl Server {
             let poll = Poll::new()?;
             let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
             shutdown.wake_also(Arc::clone(&waker))?;
-            inboxes.push(Arc::new(Inbox::new(waker)));
+            inboxes.push(Arc::new(Inbox::new(waker, SizeClasses::of(&engine))));
             polls.push(poll);
         }
         let bound = account::bound(config.connections_max.get(), engine.stats().memory_limit);
@@ -73,11 +74,16 @@ impl Server {
             watch: Default::default(),
             verbosity: AtomicU32::new(config.verbosity),
             dumping: Arc::new(AtomicBool::new(false)),
+            dumps: Default::default(),
+            maintained: Default::default(),
+            flushed: Default::default(),
+            saves: Default::default(),
             crawler_enabled: AtomicBool::new(true),
             scans: Default::default(),
             random: Default::default(),
             config,
         });
+        shared.engine.tell_evictions(Arc::clone(&shared.watch) as _);
         let acceptor = Acceptor::new(Arc::clone(&shared), listeners)?;
         let metrics = shared.config.metrics;
         let metrics = metrics.map(|address| Endpoint::bind(address, &shutdown));

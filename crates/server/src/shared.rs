@@ -1,14 +1,16 @@
 //! What all threads of a server share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use mio::Waker;
-use nuthatch_engine::{AnyEngine, Clock, Cursor, Engine};
+use nuthatch_engine::counters::Counter;
+use nuthatch_engine::{AnyEngine, Clock, Cursor, Engine, Time};
 use nuthatch_sync::mutex::Mutex;
 
 use crate::account::{self, Account};
 use crate::config::{Config, Protocol};
+use crate::keeping::Saves;
 use crate::listen::{Address, addresses_of};
 use crate::live::Live;
 use crate::protocols::resp::Scans;
@@ -20,8 +22,9 @@ use crate::stats::counters::{AcceptorCounters, Totals, WorkerCounters};
 use crate::stats::hot::Hot;
 use crate::stats::latency::Latencies;
 use crate::stats::prefixes::Prefixes;
+use crate::stats::sizes::SizeClasses;
 use crate::stream::Stream;
-use crate::watch::Hub;
+use crate::watch::{Hub, line};
 
 /// One server: its engine, its settings, its counters.
 pub(crate) struct Shared {
@@ -48,6 +51,14 @@ pub(crate) struct Shared {
     pub(crate) verbosity: AtomicU32,
     /// A metadump or mgdump is under way: there is never a second.
     pub(crate) dumping: Arc<AtomicBool>,
+    /// Dumps and other walks over all items since the start.
+    pub(crate) dumps: AtomicU64,
+    /// Turns of the thread that works behind the scenes, which alone counts them.
+    pub(crate) maintained: Counter,
+    /// The second of the last flush_all.
+    pub(crate) flushed: AtomicU32,
+    /// What became of copies that were to be taken (`--save`).
+    pub(crate) saves: Mutex<Saves>,
     /// Set by `lru_crawler enable` and `disable`: whether dumps may begin.
     pub(crate) crawler_enabled: AtomicBool,
     /// Where SCANs go on.
@@ -101,10 +112,24 @@ impl Shared {
         }
     }
 
+    /// Tells those who watch the server itself.
+    pub(crate) fn tell_watchers(&self, event: std::fmt::Arguments<'_>) {
+        line::system(&self.watch, event);
+    }
+
+    /// Reads certificates and keys again, if there are any. Errors: those of before stay.
+    pub(crate) fn refresh_certificates(&self) -> Option<Result<(), String>> {
+        let refreshed = self.tls.as_ref()?.refresh();
+        let state = if refreshed.is_ok() { "ok" } else { "failed" };
+        self.tell_watchers(format_args!("type=certificates state={state}"));
+        Some(refreshed)
+    }
+
     /// The engine's memory limit changed: what the connections' buffers may hold follows it.
     pub(crate) fn follow_memory_limit(&self) {
         let connections_max = self.config.connections_max.get();
         let memory = self.engine.stats().memory_limit;
+        self.tell_watchers(format_args!("type=memory_limit bytes={memory}"));
         self.account
             .set_bound(account::bound(connections_max, memory));
         self.wake_workers();
@@ -117,6 +142,20 @@ impl Shared {
             inbox.counters.add_to(&mut totals);
         }
         totals
+    }
+
+    /// Has all items that are there at `at` die then.
+    pub(crate) fn flush(&self, now: Time, at: Time) {
+        // Relaxed: a statistic.
+        self.flushed.store(at.seconds(), Ordering::Relaxed);
+        self.engine.flush(now, at);
+        let delay = at.since(now).as_secs();
+        self.tell_watchers(format_args!("type=flush_all delay={delay}"));
+    }
+
+    /// The second of the last flush; 0 if there was none.
+    pub(crate) fn flushed(&self) -> u32 {
+        self.flushed.load(Ordering::Relaxed)
     }
 
     /// The `verbosity` command.
@@ -146,9 +185,40 @@ pub(crate) struct Inbox {
     calls: Mutex<Vec<usize>>,
     waker: Arc<Waker>,
     connections: AtomicUsize,
+    pub(crate) idle: IdleMemory,
     pub(crate) counters: WorkerCounters,
     pub(crate) latencies: Latencies,
     pub(crate) hot: Hot,
+}
+
+/// Memory that a worker keeps for its next requests, as it was when it looked last.
+#[derive(Default)]
+pub(crate) struct IdleMemory {
+    /// Bytes of empty buffers. All of these are Relaxed: statistics.
+    buffers: AtomicUsize,
+    /// Answers that its batches have room for, and their bytes.
+    answers: AtomicUsize,
+    answers_bytes: AtomicUsize,
+}
+
+impl IdleMemory {
+    /// Shows it. Only the worker calls this.
+    pub(crate) fn show(&self, buffers: usize, answers: usize, answers_bytes: usize) {
+        self.buffers.store(buffers, Ordering::Relaxed);
+        self.answers.store(answers, Ordering::Relaxed);
+        self.answers_bytes.store(answers_bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of empty buffers.
+    pub(crate) fn buffers(&self) -> usize {
+        self.buffers.load(Ordering::Relaxed)
+    }
+
+    /// Answers that there is room for, and their bytes.
+    pub(crate) fn answers(&self) -> (usize, usize) {
+        let answers = self.answers.load(Ordering::Relaxed);
+        (answers, self.answers_bytes.load(Ordering::Relaxed))
+    }
 }
 
 /// A connection on its way from the acceptor to a worker.
@@ -161,13 +231,14 @@ pub(crate) struct Arrival {
 }
 
 impl Inbox {
-    pub(crate) fn new(waker: Arc<Waker>) -> Self {
+    pub(crate) fn new(waker: Arc<Waker>, sizes: SizeClasses) -> Self {
         Self {
             arrivals: Mutex::default(),
             calls: Mutex::default(),
             waker,
             connections: AtomicUsize::new(0),
-            counters: WorkerCounters::default(),
+            idle: IdleMemory::default(),
+            counters: WorkerCounters::new(sizes),
             latencies: Latencies::default(),
             hot: Hot::default(),
         }

@@ -48,6 +48,11 @@ impl Spare {
         }
     }
 
+    /// Bytes that it keeps now.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Gives back to the allocator all but this many buffers.
     #[inline]
     pub(crate) fn keep(&mut self, count: usize) {

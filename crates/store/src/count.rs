@@ -2,17 +2,23 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::eviction::Policy;
 use crate::eviction::reclaim::Left;
 use crate::item::{HEADER, HEADER_WIDE, Header};
+use crate::log::Queue;
 use crate::slab::Store;
 use crate::slab::arena::{Chunk, WORD};
 use crate::slab::sizes::CLASSES_MAX;
+use crate::timestamps::Timestamps;
 use nuthatch_engine::counters::{Counters, Registry};
+use nuthatch_engine::request::Expiry;
 use nuthatch_engine::stats::{
     AGES, ClassStats, EngineStats, LogStats, MORE_MEMORY, MemoryUse, PATH_LENGTH_MAX,
 };
+use nuthatch_sync::clock::Time;
 
 /// The engine-wide counters.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +78,10 @@ pub enum Count {
     PagesCleaned,
     /// Bytes moved for that.
     BytesMoved,
+    /// Reads that found an item which had expired.
+    ReadExpired,
+    /// Reads that found one which was flushed.
+    ReadFlushed,
     /// Gets that found their key at the first item looked at: counted here alone, though each is a
     /// search, a hit and an item looked at as well.
     FastHits,
@@ -93,6 +103,20 @@ pub enum ClassCount {
     Evicted,
     /// Of these, never fetched.
     EvictedUnfetched,
+    /// Of these, with an expiry.
+    EvictedMortal,
+    /// Of these, of a log's main queue.
+    EvictedMain,
+    /// Expired or flushed items whose memory came back.
+    Expired,
+    /// Of these, never fetched.
+    ExpiredUnfetched,
+    /// Items removed on request.
+    Removed,
+    /// Items moved from a log's probation queue to its main one.
+    MovedToMain,
+    /// Items moved within its main queue.
+    MovedWithinMain,
     /// Stores refused.
     OutOfMemory,
 }
@@ -109,6 +133,27 @@ const CLASS_START: usize = MORE_START + MORE_MEMORY.len();
 
 /// How many counters a thread has.
 pub const COUNTS: usize = CLASS_START + CLASS_COUNTS * CLASSES_MAX;
+
+/// How old the item was, when it left, that each class threw out last, in seconds.
+pub struct EvictedAges([AtomicU32; CLASSES_MAX]);
+
+impl Default for EvictedAges {
+    fn default() -> Self {
+        Self([const { AtomicU32::new(0) }; CLASSES_MAX])
+    }
+}
+
+impl EvictedAges {
+    fn note(&self, class: usize, age: Duration) {
+        let seconds = u32::try_from(age.as_secs()).unwrap_or(u32::MAX);
+        // Relaxed, here and below: a statistic, and of several at once any is the last. It is no part of models.
+        self.0[class].store(seconds, Ordering::Relaxed);
+    }
+
+    fn of(&self, class: usize) -> u64 {
+        self.0[class].load(Ordering::Relaxed).into()
+    }
+}
 
 /// A thread's counters. They stay in the sums when the thread has left.
 pub struct Counted(Arc<Counters<COUNTS>>);
@@ -150,6 +195,11 @@ impl Counted {
         self.add(class_count(class, count), 1);
     }
 
+    /// One more in an item's class.
+    pub fn one_of(&self, store: &Store, header: &Header, count: ClassCount) {
+        self.one_in(class_of(store, header), count);
+    }
+
     /// So many items were displaced to make a slot free.
     pub fn path(&self, length: usize) {
         self.add(PATH_START + length.min(PATH_LENGTH_MAX), 1);
@@ -161,8 +211,9 @@ impl Counted {
     }
 
     /// A live item of this age was thrown out.
-    pub fn evicted_at(&self, age: Duration) {
+    pub fn evicted_at(&self, store: &Store, header: &Header, age: Duration) {
         let seconds = age.as_secs();
+        store.evicted_ages.note(class_of(store, header), age);
         let power = (u64::BITS - seconds.leading_zeros()) as usize;
         self.add(AGES_START + power.min(AGES - 1), 1);
         self.add(Count::EvictedSeconds as usize, seconds);
@@ -190,24 +241,43 @@ impl Counted {
         }
     }
 
+    /// A read found an item that is dead.
+    #[cold]
+    pub fn read_dead(&self, header: &Header, now: Time) {
+        self.one(match header.is_expired(now) {
+            true => Count::ReadExpired,
+            false => Count::ReadFlushed,
+        });
+    }
+
+    /// A live item left on request.
+    pub fn removed_on_request(&self, store: &Store, header: &Header) {
+        self.one_of(store, header, ClassCount::Removed);
+    }
+
     /// An item left without being asked to: evicted if it was live, expired if not.
     pub fn removed(&self, store: &Store, chunk: Chunk, header: &Header, left: Left) {
         let fetched = store.recency.was_fetched(chunk);
+        let class = class_of(store, header);
         if left == Left::Live {
-            let class = store.class_of(header.shape(store.chunk_max()).head_bytes());
             self.one(Count::Evicted);
             self.one_in(class, ClassCount::Evicted);
+            if header.expiry() != Expiry::Never {
+                self.one_in(class, ClassCount::EvictedMortal);
+            }
             if !fetched {
                 self.one(Count::EvictedUnfetched);
                 self.one_in(class, ClassCount::EvictedUnfetched);
             }
         } else {
             self.one(Count::Expired);
+            self.one_in(class, ClassCount::Expired);
             if left == Left::Flushed {
                 self.one(Count::Flushed);
             }
             if !fetched {
                 self.one(Count::ExpiredUnfetched);
+                self.one_in(class, ClassCount::ExpiredUnfetched);
             }
         }
     }
@@ -238,6 +308,11 @@ impl Counted {
     }
 }
 
+/// The class in which an item is counted: that of its header.
+fn class_of(store: &Store, header: &Header) -> usize {
+    store.class_of(header.shape(store.chunk_max()).head_bytes())
+}
+
 /// Items in the table, from the counters since the start.
 pub fn items(live: &[u64; COUNTS]) -> u64 {
     standing(live[Count::Linked as usize].wrapping_sub(live[Count::Unlinked as usize]))
@@ -250,9 +325,19 @@ fn standing(sum: u64) -> u64 {
 }
 
 /// All that can be said of an engine without its index.
-pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
+pub fn engine_stats(
+    counters: &Registry<COUNTS>,
+    store: &Store,
+    timestamps: &Timestamps,
+    policy: &dyn Policy,
+) -> EngineStats {
     let (sums, live) = (counters.sums_since_reset(), counters.sums());
     let count = |count: Count| sums[count as usize];
+    let of_classes = |count| -> u64 {
+        let classes = 0..store.sizes.count();
+        classes.map(|class| sums[class_count(class, count)]).sum()
+    };
+    let since = |sequence: Option<u64>| sequence.map(|sequence| timestamps.stored_at(sequence));
     let usual_hits = count(Count::FastHits);
     let (memory_limit, memory_used) = {
         let pool = store.pool();
@@ -265,6 +350,10 @@ pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
                 page_bytes: log.page_bytes() as u64,
                 probation_pages: probation_pages as u64,
                 main_pages: main_pages as u64,
+                probation_since: since(log.first_stored(store, Queue::Probation)),
+                main_since: since(log.first_stored(store, Queue::Main)),
+                moved_to_main: of_classes(ClassCount::MovedToMain),
+                moved_within_main: of_classes(ClassCount::MovedWithinMain),
                 ghost_bytes: log.policy.ghosts.bytes() as u64,
                 evicted_probation: count(Count::EvictedProbation),
                 evicted_main: count(Count::EvictedMain),
@@ -291,6 +380,8 @@ pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
         out_of_memory: count(Count::OutOfMemory),
         pages_moved: store.pages_moved() + count(Count::PagesCleaned),
         swept: count(Count::Swept),
+        read_expired: count(Count::ReadExpired),
+        read_flushed: count(Count::ReadFlushed),
         lookups: count(Count::Lookups) + usual_hits + count(Count::FastMisses),
         lookup_hits: count(Count::Hits) + usual_hits,
         searched_hit: count(Count::SearchedHit) + usual_hits,
@@ -300,7 +391,13 @@ pub fn engine_stats(counters: &Registry<COUNTS>, store: &Store) -> EngineStats {
         displacements: count(Count::Displaced),
         path_lengths: std::array::from_fn(|length| sums[PATH_START + length]),
         classes: (0..store.sizes.count())
-            .map(|class| class_stats(&sums, &live, store, class))
+            .map(|class| {
+                let oldest = policy.oldest(store, class);
+                ClassStats {
+                    oldest: since(oldest.map(|chunk| Header::load(&store.arena, chunk).sequence())),
+                    ..class_stats(&sums, &live, store, class)
+                }
+            })
             .filter(|class| class.pages > 0 || class.evictions > 0 || class.out_of_memory > 0)
             .collect(),
         ..EngineStats::default()
@@ -377,6 +474,15 @@ fn class_stats(
         requested_bytes: standing(live[class_count(class, ClassCount::Bytes)]),
         evictions: count(ClassCount::Evicted),
         evicted_unfetched: count(ClassCount::EvictedUnfetched),
+        evicted_mortal: count(ClassCount::EvictedMortal),
+        evicted_main: count(ClassCount::EvictedMain),
+        evicted_age: store.evicted_ages.of(class),
+        oldest: None,
+        expired: count(ClassCount::Expired),
+        expired_unfetched: count(ClassCount::ExpiredUnfetched),
+        removed: count(ClassCount::Removed),
+        moved_to_main: count(ClassCount::MovedToMain),
+        moved_within_main: count(ClassCount::MovedWithinMain),
         out_of_memory: count(ClassCount::OutOfMemory),
     }
 }
@@ -384,6 +490,7 @@ fn class_stats(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::eviction::clock::Clock;
     use crate::slab::sizes::{CHUNK_MIN, PAGE, Sizes};
 
     /// One thread took an item in after it was summed, and another took it out before.
@@ -398,7 +505,7 @@ mod tests {
         let store = Store::new(4 * PAGE, 4 * PAGE, sizes).unwrap();
         // So that the class is shown.
         store.allocate(0).unwrap();
-        let stats = engine_stats(&registry, &store);
+        let stats = engine_stats(&registry, &store, &Timestamps::default(), &Clock);
         assert_eq!((stats.items, stats.item_bytes), (0, 0));
         assert_eq!(stats.classes[0].requested_bytes, 0);
     }

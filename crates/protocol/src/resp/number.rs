@@ -44,6 +44,11 @@ const LEN_MAX: usize = 128;
 pub struct Decimal(i128);
 
 impl Decimal {
+    /// True if it is below 0.
+    pub fn is_negative(self) -> bool {
+        self.0 < 0
+    }
+
     /// The number that `text` is: a sign, digits with a point among them, an exponent. What is beyond the last
     /// place is rounded.
     pub fn parse(text: &[u8]) -> Option<Self> {

@@ -78,11 +78,11 @@ impl Page {
     }
 
     /// What rises and falls.
-    pub(super) fn gauge<'l>(
+    pub(super) fn gauge<'l, V: Display>(
         &mut self,
         name: &str,
         help: &str,
-        samples: impl IntoIterator<Item = (Labels<'l>, u64)>,
+        samples: impl IntoIterator<Item = (Labels<'l>, V)>,
     ) {
         self.head(name, "gauge", help);
         for (labels, value) in samples {
@@ -99,18 +99,26 @@ impl Page {
     pub(super) fn histogram(
         &mut self,
         name: &str,
-        label: (&str, &str),
+        [command, size]: [(&str, &str); 2],
         buckets: impl Iterator<Item = (f64, u64)>,
         count: u64,
         sum: f64,
     ) {
         for (end, below) in buckets {
             let end = end.to_string();
-            self.sample(&format!("{name}_bucket"), &[label, ("le", &end)], below);
+            self.sample(
+                &format!("{name}_bucket"),
+                &[command, size, ("le", &end)],
+                below,
+            );
         }
-        self.sample(&format!("{name}_bucket"), &[label, ("le", "+Inf")], count);
-        self.sample(&format!("{name}_count"), &[label], count);
-        self.sample(&format!("{name}_sum"), &[label], sum);
+        self.sample(
+            &format!("{name}_bucket"),
+            &[command, size, ("le", "+Inf")],
+            count,
+        );
+        self.sample(&format!("{name}_count"), &[command, size], count);
+        self.sample(&format!("{name}_sum"), &[command, size], sum);
     }
 
     fn head(&mut self, family: &str, kind: &str, help: &str) {

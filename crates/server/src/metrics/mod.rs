@@ -16,9 +16,10 @@ use nuthatch_engine::stats::{EngineStats, LogStats, MORE_MEMORY};
 
 use self::exposition::{Format, Labels, Page};
 use self::http::Scrapes;
+use crate::security::tls::Tls;
 use crate::shared::Shared;
 use crate::shutdown::Shutdown;
-use crate::stats::latency::{KINDS, Times};
+use crate::stats::latency::{Group, Times};
 use crate::system;
 
 /// A bound endpoint.
@@ -81,8 +82,11 @@ fn page(shared: &Shared, format: Format) -> String {
     let mut page = Page::new(format);
     process(&mut page, shared);
     connections(&mut page, shared);
+    acceptance(&mut page, shared);
     commands(&mut page, shared);
     latencies(&mut page, shared);
+    saves(&mut page, shared);
+    datagrams(&mut page, shared);
     let stats = shared.engine.stats();
     memory(&mut page, &stats);
     items(&mut page, &stats);
@@ -198,9 +202,100 @@ fn connections(page: &mut Page, shared: &Shared) {
     );
 }
 
+/// What is turned away, and who watches.
+fn acceptance(page: &mut Page, shared: &Shared) {
+    let accepting = &shared.accepting;
+    page.counter(
+        "nuthatch_accepting_suspended",
+        "How often no connection was accepted for a while, for want of descriptors.",
+        [(NONE, accepting.listen_disabled_num.get())],
+    );
+    page.seconds(
+        "nuthatch_accepting_suspended_seconds",
+        "For how long in all.",
+        &[(NONE, accepting.listen_disabled_us.get() as f64 / 1e6)],
+    );
+    let watch = shared.watch.totals();
+    page.gauge(
+        "nuthatch_watchers",
+        "Connections that are told what happens (watch).",
+        [(NONE, watch.watchers as u64)],
+    );
+    page.counter(
+        "nuthatch_watchers_lines_skipped",
+        "Lines that watchers were not told because they do not read.",
+        [(NONE, watch.skipped)],
+    );
+    if let Some(end) = shared.tls.as_ref().and_then(Tls::end) {
+        page.gauge(
+            "nuthatch_tls_certificate_end_seconds",
+            "When the first of the certificates ends, in unix time.",
+            [(NONE, end)],
+        );
+    }
+}
+
+/// Copies of all items (--save).
+fn saves(page: &mut Page, shared: &Shared) {
+    if shared.config.keeping.save.is_none() {
+        return;
+    }
+    let saves = *shared.saves.lock();
+    page.counter(
+        "nuthatch_saves",
+        "Copies of all items that were to be taken.",
+        [
+            (&[("result", "done")][..], saves.done),
+            (&[("result", "failed")], saves.failed),
+        ],
+    );
+    page.gauge(
+        "nuthatch_last_save_failed",
+        "1 if the last of them failed.",
+        [(NONE, u64::from(saves.last_failed))],
+    );
+    page.gauge(
+        "nuthatch_last_save_done_seconds",
+        "When the last one was done that did not, in unix time; 0 if there is none.",
+        [(NONE, saves.last_done)],
+    );
+    page.gauge(
+        "nuthatch_last_save_items",
+        "Items in that one.",
+        [(NONE, saves.last_items)],
+    );
+    page.gauge(
+        "nuthatch_last_save_duration_seconds",
+        "How long the last one took.",
+        [(NONE, saves.last_took.as_secs_f64())],
+    );
+}
+
+/// UDP (-U).
+fn datagrams(page: &mut Page, shared: &Shared) {
+    if !shared.addresses.iter().any(|(address, _)| address.is_udp()) {
+        return;
+    }
+    let totals = shared.totals();
+    page.counter(
+        "nuthatch_datagrams_received",
+        "Datagrams received.",
+        [(NONE, totals.udp_datagrams)],
+    );
+    page.counter(
+        "nuthatch_datagrams_failed",
+        "Requests that got no whole answer by UDP, by the reason.",
+        [
+            (&[("reason", "cut")][..], totals.udp_dropped),
+            (&[("reason", "too_large")], totals.udp_too_large),
+            (&[("reason", "unsent")], totals.udp_unsent),
+        ],
+    );
+}
+
 fn commands(page: &mut Page, shared: &Shared) {
     let totals = shared.totals();
-    let samples: [([(&str, &str); 2], u64); 17] = [
+    let samples: [([(&str, &str); 2], u64); 19] = [
         ([("command", "get"), ("result", "hit")], totals.get_hits),
         ([("command", "get"), ("result", "miss")], totals.get_misses),
         ([("command", "touch"), ("result", "hit")], totals.touch_hits),
@@ -232,6 +327,11 @@ fn commands(page: &mut Page, shared: &Shared) {
             [("command", "cas"), ("result", "badval")],
             totals.cas_badval,
         ),
+        ([("command", "look"), ("result", "hit")], totals.look_hits),
+        (
+            [("command", "look"), ("result", "miss")],
+            totals.look_misses,
+        ),
         ([("command", "set"), ("result", "any")], totals.cmd_set),
         (
             [("command", "set"), ("result", "too_large")],
@@ -257,10 +357,12 @@ fn latencies(page: &mut Page, shared: &Shared) {
         name,
         "From the read that brought a request to the write of its answer.",
     );
-    for (kind, command) in KINDS.iter().enumerate() {
-        let times = Times::of(shared.inboxes.iter().map(|inbox| &inbox.latencies), kind);
+    for group in Group::all() {
+        let times = Times::of(shared.inboxes.iter().map(|inbox| &inbox.latencies), group);
         let (count, sum) = (times.count(), times.seconds);
-        page.histogram(name, ("command", command), times.cumulated(), count, sum);
+        let (command, size) = group.names();
+        let labels = [("command", command), ("size", size)];
+        page.histogram(name, labels, times.cumulated(), count, sum);
     }
 }
 

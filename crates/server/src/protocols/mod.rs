@@ -229,12 +229,12 @@ impl Answers for Style {
     }
 
     #[inline]
-    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize) {
+    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
         match self {
-            Self::Memcached(style) => style.value_ends(out, asked, index),
-            Self::Binary(style) => style.value_ends(out, asked, index),
-            Self::CpServer(style) => style.value_ends(out, asked, index),
-            Self::Resp(style) => style.value_ends(out, asked, index),
+            Self::Memcached(style) => style.value_ends(out, asked, index, value_len),
+            Self::Binary(style) => style.value_ends(out, asked, index, value_len),
+            Self::CpServer(style) => style.value_ends(out, asked, index, value_len),
+            Self::Resp(style) => style.value_ends(out, asked, index, value_len),
         }
     }
 

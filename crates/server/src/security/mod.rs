@@ -2,8 +2,9 @@
 //!
 //! * [`passwords`]: names and passwords, from a file.
 //! * [`login`]: how far a connection's client has come in saying who it is.
-//! * [`tls`]: certificates and sessions.
+//! * [`tls`]: certificates and sessions. `validity`: when a certificate ends.
 
 pub(crate) mod login;
 pub(crate) mod passwords;
 pub(crate) mod tls;
+mod validity;

@@ -13,6 +13,8 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 
+use super::validity;
+
 /// What listeners with TLS need (`-o ssl_*`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsSettings {
@@ -55,7 +57,26 @@ pub enum Verify {
 /// The certificates of a running server.
 pub(crate) struct Tls {
     settings: TlsSettings,
-    current: Mutex<(Arc<ServerConfig>, Instant)>,
+    current: Mutex<Current>,
+}
+
+/// The files as they were read last.
+struct Current {
+    config: Arc<ServerConfig>,
+    since: Instant,
+    /// When the first of the chain's certificates ends, in unix time.
+    end: Option<u64>,
+}
+
+impl Current {
+    fn read(settings: &TlsSettings) -> Result<Self, String> {
+        let chain = certificates(&settings.chain_cert)?;
+        Ok(Self {
+            end: chain.iter().filter_map(|one| validity::end(one)).min(),
+            config: configure(settings, chain)?,
+            since: Instant::now(),
+        })
+    }
 }
 
 impl Tls {
@@ -63,25 +84,30 @@ impl Tls {
     pub(crate) fn read(settings: &TlsSettings) -> Result<Self, String> {
         Ok(Self {
             settings: settings.clone(),
-            current: Mutex::new((configure(settings)?, Instant::now())),
+            current: Mutex::new(Current::read(settings)?),
         })
     }
 
     /// Reads the files again, for connections that come from now on. Errors: what was read before stays.
     pub(crate) fn refresh(&self) -> Result<(), String> {
-        let fresh = configure(&self.settings)?;
-        *self.current.lock() = (fresh, Instant::now());
+        let fresh = Current::read(&self.settings)?;
+        *self.current.lock() = fresh;
         Ok(())
     }
 
     /// Seconds since the files were read.
     pub(crate) fn seconds_since_refresh(&self) -> u64 {
-        self.current.lock().1.elapsed().as_secs()
+        self.current.lock().since.elapsed().as_secs()
+    }
+
+    /// When the first of its certificates ends, in unix time, if that can be told.
+    pub(crate) fn end(&self) -> Option<u64> {
+        self.current.lock().end
     }
 
     /// A session for a connection that has just come.
     pub(crate) fn session(&self) -> io::Result<Session> {
-        let config = Arc::clone(&self.current.lock().0);
+        let config = Arc::clone(&self.current.lock().config);
         let connection = ServerConnection::new(config).map_err(io::Error::other)?;
         Ok(Session {
             connection: Box::new(connection),
@@ -90,7 +116,10 @@ impl Tls {
     }
 }
 
-fn configure(settings: &TlsSettings) -> Result<Arc<ServerConfig>, String> {
+fn configure(
+    settings: &TlsSettings,
+    chain: Vec<CertificateDer<'static>>,
+) -> Result<Arc<ServerConfig>, String> {
     let versions: &[_] = match settings.only_1_3 {
         true => &[&TLS13],
         false => &[&TLS12, &TLS13],
@@ -122,7 +151,7 @@ fn configure(settings: &TlsSettings) -> Result<Arc<ServerConfig>, String> {
     let key = PrivateKeyDer::from_pem_file(&settings.key)
         .map_err(|error| format!("{}: {error}", settings.key.display()))?;
     let mut config = builder
-        .with_single_cert(certificates(&settings.chain_cert)?, key)
+        .with_single_cert(chain, key)
         .map_err(|error| format!("{}: {error}", settings.chain_cert.display()))?;
     match settings.session_cache {
         true => {

@@ -1,60 +1,113 @@
 //! What is counted while serving. Each counter has one writer, so counting is a plain add to a
 //! line that nobody else writes; `stats` sums over the workers when somebody asks.
+//!
+//! What is about an item is counted by its size class, and as a request whose time will be [noted](super::latency). The
+//! sums over all classes are made when they are asked for.
 
 use nuthatch_engine::Reply;
 use nuthatch_engine::counters::Counter;
 
+use super::latency::{Group, Pending};
+use super::sizes::{CLASSES, Lens, SizeClasses};
+
 /// Declares the counters once: the struct, their sum, and their reset.
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    (
+        $($(#[$doc:meta])* $name:ident,)*
+        ; by class: $($(#[$class_doc:meta])* $class_name:ident,)*
+    ) => {
         /// What one worker counts.
-        #[derive(Default)]
         pub(crate) struct WorkerCounters {
             $($(#[$doc])* pub(crate) $name: Counter,)*
+            classes: [ClassCounters; CLASSES],
+            sizes: SizeClasses,
+            /// Requests whose time is not known yet.
+            pub(crate) pending: Pending,
+        }
+
+        /// What one worker counts of a size class: a line of the processor's caches.
+        #[derive(Default)]
+        #[repr(align(64))]
+        struct ClassCounters {
+            $($(#[$class_doc])* $class_name: Counter,)*
         }
 
         /// The sum over all workers at one moment.
-        #[derive(Clone, Debug, Default)]
+        #[derive(Clone, Debug)]
         pub(crate) struct Totals {
             $(pub(crate) $name: u64,)*
+            $($(#[$class_doc])* pub(crate) $class_name: u64,)*
+            /// By class, of which these are sums.
+            pub(crate) classes: [ClassTotals; CLASSES],
+        }
+
+        /// The same of a size class.
+        #[derive(Clone, Copy, Debug, Default)]
+        pub(crate) struct ClassTotals {
+            $(pub(crate) $class_name: u64,)*
+        }
+
+        impl Default for Totals {
+            fn default() -> Self {
+                Self {
+                    $($name: 0,)*
+                    $($class_name: 0,)*
+                    classes: [ClassTotals::default(); CLASSES],
+                }
+            }
         }
 
         impl WorkerCounters {
+            /// For an engine with these classes.
+            pub(crate) fn new(sizes: SizeClasses) -> Self {
+                Self {
+                    $($name: Counter::default(),)*
+                    classes: std::array::from_fn(|_| ClassCounters::default()),
+                    sizes,
+                    pending: Pending::default(),
+                }
+            }
+
             /// Adds these counters to `totals`.
             pub(crate) fn add_to(&self, totals: &mut Totals) {
                 $(totals.$name += self.$name.get();)*
+                for (class, sums) in self.classes.iter().zip(&mut totals.classes) {
+                    $(
+                        let count = class.$class_name.get();
+                        sums.$class_name += count;
+                        totals.$class_name += count;
+                    )*
+                }
             }
 
             /// `stats reset`.
             pub(crate) fn reset(&self) {
                 $(self.$name.reset();)*
+                for class in &self.classes {
+                    $(class.$class_name.reset();)*
+                }
             }
         }
     };
 }
 
 counters! {
-    /// Keys asked for by get, gets, mg.
-    cmd_get,
-    /// Storage commands that came to the engine.
-    cmd_set,
     cmd_flush,
     /// touch, gat, mg with T.
     cmd_touch,
     cmd_meta,
-    get_hits,
     get_misses,
     delete_hits,
     delete_misses,
-    incr_hits,
     incr_misses,
-    decr_hits,
     decr_misses,
-    cas_hits,
     cas_misses,
-    cas_badval,
-    touch_hits,
     touch_misses,
+    /// Redis' questions about an item, without its value.
+    look_hits,
+    look_misses,
+    /// Commands of Redis' protocol.
+    redis_commands,
     store_too_large,
     store_no_memory,
     bytes_read,
@@ -79,44 +132,103 @@ counters! {
     auth_errors,
     /// Connections closed for what is no TLS.
     ssl_handshake_errors,
+    ; by class:
+    get_hits,
+    /// Storage commands that came to the engine, by the class of what they brought.
+    cmd_set,
+    incr_hits,
+    decr_hits,
+    cas_hits,
+    /// By the class of what was to be stored.
+    cas_badval,
+    touch_hits,
 }
 
 /// What requests of any protocol count.
 impl WorkerCounters {
-    /// Counts a get.
     #[inline]
-    pub(crate) fn count_get(&self, hit: bool) {
-        self.cmd_get.bump();
+    fn class(&self, lens: Lens) -> &ClassCounters {
+        // Classes are fewer: the remainder spares the check.
+        &self.classes[self.sizes.class(lens) % CLASSES]
+    }
+
+    /// Counts a get; a hit with what it hit.
+    #[inline]
+    pub(crate) fn count_get(&self, hit: Option<Lens>) {
         match hit {
-            true => self.get_hits.bump(),
-            false => self.get_misses.bump(),
+            Some(lens) => {
+                self.class(lens).get_hits.bump();
+                self.pending.add(Group::get(lens.value));
+            }
+            None => {
+                self.get_misses.bump();
+                self.pending.add(Group::MISS);
+            }
         }
     }
 
     /// Counts a touch, or a get that touches.
-    pub(crate) fn count_touch(&self, hit: bool) {
+    pub(crate) fn count_touch(&self, hit: Option<Lens>) {
         self.cmd_touch.bump();
+        self.pending.add(Group::TOUCH);
         match hit {
-            true => self.touch_hits.bump(),
-            false => self.touch_misses.bump(),
+            Some(lens) => self.class(lens).touch_hits.bump(),
+            None => self.touch_misses.bump(),
+        }
+    }
+
+    /// Counts a question about an item.
+    pub(crate) fn count_look(&self, hit: bool) {
+        self.pending.add(Group::OTHER);
+        match hit {
+            true => self.look_hits.bump(),
+            false => self.look_misses.bump(),
+        }
+    }
+
+    /// Counts a store, whatever became of it.
+    pub(crate) fn count_set(&self, offered: Lens) {
+        self.class(offered).cmd_set.bump();
+        self.pending.add(Group::set(offered.value));
+    }
+
+    /// Counts what became of a store under the condition of a cas.
+    pub(crate) fn count_cas(&self, offered: Lens, reply: &Reply) {
+        match reply {
+            Reply::Stored(_) => self.class(offered).cas_hits.bump(),
+            Reply::Exists => self.class(offered).cas_badval.bump(),
+            _ => self.cas_misses.bump(),
         }
     }
 
     pub(crate) fn count_delete(&self, hit: bool) {
+        self.pending.add(Group::DELETE);
         match hit {
             true => self.delete_hits.bump(),
             false => self.delete_misses.bump(),
         }
     }
 
-    /// Counts an addition or a subtraction.
-    pub(crate) fn count_delta(&self, down: bool, reply: &Reply) {
-        match (reply, down) {
-            (Reply::Number(..), false) => self.incr_hits.bump(),
-            (Reply::Number(..), true) => self.decr_hits.bump(),
-            (Reply::NotFound, false) => self.incr_misses.bump(),
-            (Reply::NotFound, true) => self.decr_misses.bump(),
-            _ => {}
+    /// Counts an addition or a subtraction; a hit with the number's item.
+    pub(crate) fn count_delta(&self, down: bool, hit: Option<Lens>) {
+        self.pending.add(Group::DELTA);
+        match (hit, down) {
+            (Some(lens), false) => self.class(lens).incr_hits.bump(),
+            (Some(lens), true) => self.class(lens).decr_hits.bump(),
+            (None, false) => self.incr_misses.bump(),
+            (None, true) => self.decr_misses.bump(),
+        }
+    }
+
+    /// The same by what the engine answered; the key has so many bytes. What is no number is none of both.
+    pub(crate) fn count_delta_reply(&self, down: bool, key: usize, reply: &Reply) {
+        match reply {
+            Reply::Number(_, item) => {
+                let value = item.value_len;
+                self.count_delta(down, Some(Lens { key, value }));
+            }
+            Reply::NotFound => self.count_delta(down, None),
+            _ => self.pending.add(Group::DELTA),
         }
     }
 
@@ -127,6 +239,13 @@ impl WorkerCounters {
             Reply::OutOfMemory => self.store_no_memory.bump(),
             _ => {}
         }
+    }
+}
+
+impl Totals {
+    /// Keys asked for by get, gets, mg.
+    pub(crate) fn cmd_get(&self) -> u64 {
+        self.get_hits + self.get_misses
     }
 }
 
@@ -167,15 +286,22 @@ mod tests {
 
     #[test]
     fn totals_are_sums_and_a_reset_zeroes() {
-        let (one, two) = (WorkerCounters::default(), WorkerCounters::default());
-        one.get_hits.add(2);
-        two.get_hits.bump();
+        let [one, two] = [0, 1].map(|_| WorkerCounters::new(SizeClasses::default()));
+        let lens = Lens { key: 3, value: 7 };
+        one.count_get(Some(lens));
+        one.count_get(None);
+        two.count_get(Some(lens));
         two.bytes_read.add(10);
-        let mut totals = Totals::default();
-        one.add_to(&mut totals);
-        two.add_to(&mut totals);
-        assert_eq!((totals.get_hits, totals.bytes_read), (3, 10));
+        let sum = || {
+            let mut totals = Totals::default();
+            one.add_to(&mut totals);
+            two.add_to(&mut totals);
+            totals
+        };
+        let totals = sum();
+        assert_eq!((totals.get_hits, totals.bytes_read), (2, 10));
+        assert_eq!((totals.cmd_get(), totals.classes[1].get_hits), (3, 2));
         two.reset();
-        assert_eq!(two.get_hits.get(), 0);
+        assert_eq!((sum().get_hits, sum().bytes_read), (1, 0));
     }
 }

@@ -4,7 +4,7 @@ use std::process;
 
 use nuthatch_engine::{Engine, Inspect, Time};
 
-use crate::shared::Shared;
+use crate::shared::{IdleMemory, Shared};
 use crate::stats::{Report, without_meaning};
 use crate::system;
 
@@ -42,18 +42,28 @@ fn connection_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("read_buf_count", open);
     // Buffers of input and output together.
     report.line("read_buf_bytes", shared.account.held());
+    let idle = shared.inboxes.iter().map(|inbox| &inbox.idle);
+    let free: usize = idle.clone().map(IdleMemory::buffers).sum();
+    report.line("read_buf_bytes_free", free);
     report.line("read_buf_oom", shared.totals().read_buf_oom);
+    let answers = idle.map(IdleMemory::answers);
+    let (count, bytes) = answers.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    report.line("response_obj_count", count);
+    report.line("response_obj_bytes", bytes);
 }
 
 fn command_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     let totals = shared.totals();
-    report.line("cmd_get", totals.cmd_get);
+    report.line("cmd_get", totals.cmd_get());
     report.line("cmd_set", totals.cmd_set);
     report.line("cmd_flush", totals.cmd_flush);
     report.line("cmd_touch", totals.cmd_touch);
     report.line("cmd_meta", totals.cmd_meta);
     report.line("get_hits", totals.get_hits);
     report.line("get_misses", totals.get_misses);
+    let engine = shared.engine.stats();
+    report.line("get_expired", engine.read_expired);
+    report.line("get_flushed", engine.read_flushed);
     report.line("delete_misses", totals.delete_misses);
     report.line("delete_hits", totals.delete_hits);
     report.line("incr_misses", totals.incr_misses);
@@ -74,7 +84,7 @@ fn command_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("bytes_written", totals.bytes_written);
 
     let accepting = &shared.accepting;
-    report.line("limit_maxbytes", shared.engine.stats().memory_limit);
+    report.line("limit_maxbytes", engine.memory_limit);
     report.line("accepting_conns", 1 - accepting.suspended.get().min(1));
     report.line("listen_disabled_num", accepting.listen_disabled_num.get());
     report.line(
@@ -95,6 +105,9 @@ fn command_lines(report: &mut Report<'_, '_>, shared: &Shared) {
             "time_since_server_cert_refresh",
             tls.seconds_since_refresh(),
         );
+        if let Some(end) = tls.end() {
+            report.line("ssl_certificate_end", end);
+        }
     }
 }
 
@@ -106,6 +119,11 @@ fn engine_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("slabs_moved", stats.pages_moved);
     let dumping = shared.dumping.load(std::sync::atomic::Ordering::Relaxed);
     report.line("lru_crawler_running", u8::from(dumping));
+    // Relaxed: a statistic.
+    let dumps = shared.dumps.load(std::sync::atomic::Ordering::Relaxed);
+    report.line("lru_crawler_starts", dumps);
+    report.line("lru_maintainer_juggles", shared.maintained.get());
+    report.line("malloc_fails", stats.out_of_memory);
     report.line("bytes", stats.item_bytes);
     report.line("curr_items", stats.items);
     report.line("total_items", stats.total_items);
@@ -121,9 +139,11 @@ fn engine_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("crawler_reclaimed", stats.expired);
     let log = stats.log.unwrap_or_default();
     report.line("evicted_active", log.evicted_main);
+    // Who stores makes the room for it.
+    report.line("direct_reclaims", stats.evictions);
     report.line("moves_to_cold", 0);
-    report.line("moves_to_warm", 0);
-    report.line("moves_within_lru", 0);
+    report.line("moves_to_warm", log.moved_to_main);
+    report.line("moves_within_lru", log.moved_within_main);
     let watch = shared.watch.totals();
     report.line("log_worker_dropped", 0);
     report.line("log_worker_written", watch.written);
@@ -133,6 +153,16 @@ fn engine_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     without_meaning::general(report);
 
     // Names of our own, behind all that memcached has.
+    report.line("look_hits", shared.totals().look_hits);
+    report.line("look_misses", shared.totals().look_misses);
+    report.line("redis_commands", shared.totals().redis_commands);
+    if shared.config.keeping.save.is_some() {
+        let saves = *shared.saves.lock();
+        report.line("saves", saves.done);
+        report.line("saves_failed", saves.failed);
+        report.line("last_save_time", saves.last_done);
+        report.line("last_save_failed", u8::from(saves.last_failed));
+    }
     report.line("engine", shared.engine.name());
     report.line("memory_used", stats.memory_used);
     report.line("outofmemory", stats.out_of_memory);

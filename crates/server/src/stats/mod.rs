@@ -4,11 +4,13 @@ pub(crate) mod connections;
 pub(crate) mod counters;
 mod general;
 mod hash;
+pub(crate) mod histogram;
 mod hits;
 pub(crate) mod hot;
 pub(crate) mod latency;
 pub(crate) mod prefixes;
 mod settings;
+pub(crate) mod sizes;
 mod slabs;
 mod without_meaning;
 
@@ -24,10 +26,13 @@ use crate::protocols::memcached::admin::number;
 use crate::protocols::memcached::dump::{CLASSES_MAX, Classes, Dump, DumpStyle};
 use crate::slice::Slice;
 use crate::stage::Stage;
-use crate::stats::latency::Times;
+use crate::stats::histogram::ItemSizes;
 
 /// Instead of a report whose length nothing bounds, while buffers are many.
 const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory writing stats\r\n";
+
+/// Instead of a walk over all items, while there is another.
+const BUSY: &[u8] = b"BUSY currently processing crawler request\r\n";
 
 /// Hears of statistics, a name and a value each.
 pub(crate) type Hear<'w> = dyn FnMut(&str, &str) + 'w;
@@ -74,15 +79,12 @@ pub(crate) fn tell(stage: &Stage<'_, '_>, topic: &[u8], hear: &mut Hear<'_>) -> 
         b"settings" => settings::report(report, shared),
         b"hash" => hash::report(report, shared),
         b"hits" => hits::report(report, shared),
-        b"latency" => {
-            let times = |kind| Times::of(shared.inboxes.iter().map(|inbox| &inbox.latencies), kind);
-            latency::report(report, std::array::from_fn(times));
-        }
+        b"latency" => latency::report(report, shared.inboxes.iter().map(|inbox| &inbox.latencies)),
         b"hotkeys" if !shared.live.allow_dump() => return Told::Forbidden,
         b"hotkeys" => hot::report(report, shared.inboxes.iter().map(|inbox| &inbox.hot)),
-        b"items" => slabs::items(report, &shared.engine.stats()),
-        b"slabs" => slabs::slabs(report, &shared.engine.stats()),
-        // Sizes are not tracked: memcached answers so without -o track_sizes.
+        b"items" => slabs::items(report, &shared.engine.stats(), stage.now),
+        b"slabs" => slabs::slabs(report, &shared.engine.stats(), &shared.totals()),
+        // Only the text protocol has time to count them: see `command`.
         b"sizes" => report.line("sizes_status", "disabled"),
         b"conns" if shared.account.level() >= Level::Full => return Told::NoMemory,
         b"conns" => shared
@@ -109,6 +111,13 @@ pub(crate) fn command(
             out.extend_from_slice(encode::RESET);
         }
         Some(b"detail") => detail(stage, out, words.next()),
+        Some(b"sizes") => match Dump::alone(stage.shared) {
+            Some(permit) => {
+                let style = DumpStyle::Sizes(ItemSizes::default());
+                *phase = Phase::Dump(Box::new(Dump::new(style, Classes::ALL, Some(permit))));
+            }
+            None => out.extend_from_slice(BUSY),
+        },
         Some(b"cachedump") => match cachedump(stage, words.next(), words.next()) {
             Ok(dump) => *phase = Phase::Dump(Box::new(dump)),
             Err(error) => out.extend_from_slice(error),

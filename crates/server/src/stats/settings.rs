@@ -10,6 +10,10 @@ use crate::config::{Config, Place, Protocol, TlsSettings};
 use crate::listen::Address;
 use crate::shared::Shared;
 use crate::stats::{Report, without_meaning};
+use crate::watch::QUEUE_BYTES;
+
+/// Bytes that a session of TLS keeps for its client: rustls' own limit.
+const TLS_BUFFER: usize = 64 << 10;
 
 pub(crate) fn report(report: &mut Report<'_, '_>, shared: &Shared) {
     let (config, live) = (&shared.config, &shared.live);
@@ -41,6 +45,7 @@ pub(crate) fn report(report: &mut Report<'_, '_>, shared: &Shared) {
         },
     );
     // Relaxed: a switch for logging.
+    report.line("oldest", shared.flushed());
     report.line("verbosity", shared.verbosity.load(Ordering::Relaxed));
     report.line("evictions", on_off(shared.engine.evicts()));
     let unix = config
@@ -58,6 +63,12 @@ pub(crate) fn report(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("umask", format_args!("{mode:o}"));
     report.line("shutdown_command", yes_no(live.allow_shutdown()));
     report.line("num_threads", config.threads);
+    // Each worker has a socket of its own.
+    report.line(
+        "num_threads_per_udp",
+        udp.map_or(0, |_| config.threads.get()),
+    );
+    report.line("watcher_logbuf_size", QUEUE_BYTES);
     report.line("stat_key_prefix", ":");
     report.line("detail_enabled", yes_no(shared.prefixes.is_enabled()));
     report.line("reqs_per_event", live.commands_per_slice());
@@ -93,6 +104,7 @@ pub(crate) fn report(report: &mut Report<'_, '_>, shared: &Shared) {
         live.idle_timeout().map_or(0, |limit| limit.as_secs()),
     );
     report.line("read_buf_mem_limit", shared.account.bound());
+    // They need not be tracked to be told.
     report.line("track_sizes", "no");
     tls(report, config);
     let memory_file = config.keeping.restart.as_ref();
@@ -117,6 +129,10 @@ pub(crate) fn report(report: &mut Report<'_, '_>, shared: &Shared) {
 
 fn tls(report: &mut Report<'_, '_>, config: &Config) {
     report.line("ssl_enabled", yes_no(config.tls.is_some()));
+    report.line(
+        "ssl_wbuf_size",
+        config.tls.as_ref().map_or(0, |_| TLS_BUFFER),
+    );
     let none = TlsSettings::default();
     let tls = config.tls.as_ref().unwrap_or(&none);
     report.line("ssl_chain_cert", or_null(&tls.chain_cert));

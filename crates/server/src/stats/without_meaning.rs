@@ -1,17 +1,12 @@
 //! Names of memcached 1.6.45's statistics that mean nothing in this server. They are told all the same, with the value
 //! that a memcached has to which the thing never happened: exporters, dashboards and scripts take one that lacks a name
-//! for another program, or for one that is down. docs/running.md says what each of the others means here.
+//! for another program, or for one that is down. docs/statistics.md says what each of the others means here.
 
 use crate::stats::Report;
 
 /// Of `stats`.
-const GENERAL: [&str; 22] = [
+const GENERAL: [&str; 13] = [
     "response_obj_oom",
-    "response_obj_count",
-    "response_obj_bytes",
-    "read_buf_bytes_free",
-    "get_expired",
-    "get_flushed",
     "slab_reassign_rescues",
     "slab_reassign_chunk_rescues",
     "slab_reassign_inline_reclaim",
@@ -20,30 +15,18 @@ const GENERAL: [&str; 22] = [
     "slab_reassign_busy_nomem",
     "slab_reassign_last_busy_status",
     "slab_reassign_running",
-    "lru_crawler_starts",
-    "lru_maintainer_juggles",
-    "malloc_fails",
     "unexpected_napi_ids",
     "round_robin_fallback",
     "lrutail_reflocked",
-    "direct_reclaims",
     "lru_bumps_dropped",
 ];
 
 /// Of a class in `stats items`.
-const ITEMS: [&str; 16] = [
-    "number_hot",
-    "number_warm",
-    "age_hot",
-    "age_warm",
-    "evicted_nonzero",
+const ITEMS: [&str; 8] = [
     "tailrepairs",
-    "evicted_active",
     "crawler_items_checked",
     "lrutail_reflocked",
-    "moves_to_warm",
-    "moves_within_lru",
-    "direct_reclaims",
+    "moves_to_cold",
     "hits_to_hot",
     "hits_to_warm",
     "hits_to_cold",
@@ -51,9 +34,7 @@ const ITEMS: [&str; 16] = [
 ];
 
 /// Of `stats settings`, with what says that a feature is off.
-const SETTINGS: [(&str, &str); 36] = [
-    ("oldest", "0"),
-    ("num_threads_per_udp", "0"),
+const SETTINGS: [(&str, &str); 32] = [
     ("hashpower_init", "0"),
     ("slab_automove_ratio", "0.80"),
     ("slab_automove_window", "0"),
@@ -68,7 +49,6 @@ const SETTINGS: [(&str, &str); 36] = [
     ("warm_max_factor", "0.00"),
     ("temp_lru", "no"),
     ("temporary_ttl", "0"),
-    ("watcher_logbuf_size", "0"),
     ("worker_logbuf_size", "0"),
     ("inline_ascii_response", "no"),
     ("ext_item_size", "0"),
@@ -83,7 +63,6 @@ const SETTINGS: [(&str, &str); 36] = [
     ("ext_drop_unread", "no"),
     ("ssl_keyformat", "1"),
     ("ssl_ciphers", "NULL"),
-    ("ssl_wbuf_size", "0"),
     ("ssl_kernel_tls", "no"),
     ("num_napi_ids", "0"),
     ("client_flags_size", "4"),

@@ -4,6 +4,8 @@ use std::io::Write;
 use std::os::fd::RawFd;
 use std::time::{Duration, SystemTime};
 
+use nuthatch_engine::Evicted;
+
 use super::{Hub, Kind};
 use crate::stats::connections::Peer;
 
@@ -59,6 +61,29 @@ impl<'w> Lines<'w> {
 /// Writes into memory, which has room.
 pub(super) fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("a vector takes all");
+}
+
+/// An item that was thrown out. The time since its last access is told as that since its store, which is not less.
+pub(super) fn eviction(out: &mut Vec<u8>, item: &Evicted<'_>) {
+    write(out, format_args!("type=eviction key="));
+    key(out, item.key);
+    let fetched = if item.fetched { "yes" } else { "no" };
+    let ttl = item.left.map_or(-1, |left| left.as_secs() as i64);
+    let (age, class, size) = (item.age.as_secs(), item.class, item.value_len);
+    write(
+        out,
+        format_args!(" fetch={fetched} ttl={ttl} la={age} clsid={class} size={size}"),
+    );
+}
+
+/// Tells what the server itself did: `type=...` and what belongs to it.
+pub(crate) fn system(hub: &Hub, event: std::fmt::Arguments<'_>) {
+    if !hub.wanted().has(Kind::System) {
+        return;
+    }
+    let mut lines = Lines::new(hub);
+    lines.add(Kind::System, |line| write(line, event));
+    hub.tell(&lines);
 }
 
 /// Writes a key so that it is one word: bytes that are not unreserved in a URI as %XX.

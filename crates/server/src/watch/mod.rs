@@ -14,6 +14,7 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
+use nuthatch_engine::{Evicted, Evictions};
 use nuthatch_sync::mutex::Mutex;
 
 use self::line::Lines;
@@ -23,7 +24,7 @@ use crate::shared::Inbox;
 const WATCHERS_MAX: usize = 20;
 
 /// Bytes of lines that wait for one watcher.
-const QUEUE_BYTES: usize = 256 << 10;
+pub(crate) const QUEUE_BYTES: usize = 256 << 10;
 
 /// What can be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,10 @@ pub(crate) enum Kind {
     Mutations = 2,
     Deletions = 4,
     Connections = 8,
+    /// Items that left because memory was short.
+    Evictions = 16,
+    /// What the server itself does.
+    System = 32,
 }
 
 impl Kind {
@@ -47,14 +52,16 @@ pub(crate) struct Kinds(u8);
 impl Kinds {
     /// Adds what a word of `watch` names. False if it names nothing.
     ///
-    /// Of the server's inside and of commands as they are written, which memcached names too, no line is ever told.
+    /// Of commands as they are written, which memcached names too, no line is ever told.
     pub(crate) fn add(&mut self, word: &[u8]) -> bool {
         let bits = match word {
             b"fetchers" => Kind::Fetches.bit(),
             b"mutations" => Kind::Mutations.bit(),
             b"deletions" => Kind::Deletions.bit(),
             b"connevents" => Kind::Connections.bit(),
-            b"sysevents" | b"rawcmds" => 0,
+            b"evictions" => Kind::Evictions.bit(),
+            b"sysevents" => Kind::System.bit(),
+            b"rawcmds" => 0,
             _ => return false,
         };
         self.0 |= bits;
@@ -185,6 +192,18 @@ impl Hub {
     }
 }
 
+impl Evictions for Hub {
+    fn are_wanted(&self) -> bool {
+        self.wanted().has(Kind::Evictions)
+    }
+
+    fn evicted(&self, item: &Evicted<'_>) {
+        let mut lines = Lines::new(self);
+        lines.add(Kind::Evictions, |out| line::eviction(out, item));
+        self.tell(&lines);
+    }
+}
+
 /// What became of lines.
 struct Added {
     any: bool,
@@ -246,7 +265,10 @@ mod tests {
     fn inbox() -> (Poll, Arc<Inbox>) {
         let poll = Poll::new().expect("a poll can be made");
         let waker = Waker::new(poll.registry(), WAKE).expect("it can be woken");
-        (poll, Arc::new(Inbox::new(Arc::new(waker))))
+        (
+            poll,
+            Arc::new(Inbox::new(Arc::new(waker), Default::default())),
+        )
     }
 
     fn kinds(words: &[&str]) -> Kinds {

@@ -39,7 +39,6 @@ use crate::shared::{Inbox, Shared};
 use crate::slice::{self, Slice, Source, Stop};
 use crate::stage::{Stage, Unheard};
 use crate::stats::connections::Info;
-use crate::stats::latency::Carried;
 use crate::waiting::{Joined, Waiting};
 use crate::watch::line::{Lines, Reason};
 use crate::watch::replies::Told;
@@ -91,11 +90,10 @@ impl Worker {
                 self.admit(id, terms);
             }
             if !self.slices.is_empty() {
-                let carried = self.run_slices(now, false);
+                self.run_slices(now, false);
                 self.finish(now, &terms);
-                if !carried.is_none() {
-                    self.inbox.latencies.note(carried, begun.elapsed());
-                }
+                let pending = &self.inbox.counters.pending;
+                self.inbox.latencies.note(pending, begun.elapsed());
             }
             self.publish();
             self.shed_any();
@@ -251,7 +249,7 @@ impl Worker {
     }
 
     /// Understands, executes and answers the inputs of all slices: those of connections, or of datagrams.
-    pub(super) fn run_slices(&mut self, now: Time, of_datagrams: bool) -> Carried {
+    pub(super) fn run_slices(&mut self, now: Time, of_datagrams: bool) {
         let Self {
             shared,
             inbox,
@@ -270,7 +268,6 @@ impl Worker {
         let hasher = shared.engine.hasher();
         // Copied output of all slices.
         let mut written = 0;
-        let mut carried = Carried::default();
         let logged = conversation::is_logged();
         let mut peers = match of_datagrams {
             false => Peers::Connections(connections),
@@ -318,7 +315,6 @@ impl Worker {
                     false => slices.iter().map(|slice| peers.of(slice.id).fd).collect(),
                 };
                 execute(shared, inbox, handle, slices, &batch, now, &sockets);
-                carried.count(&batch.requests);
                 inbox.hot.look(&batch.requests, hasher);
                 if logged {
                     conversation::executed(batch.requests.len(), slices.len());
@@ -345,7 +341,6 @@ impl Worker {
         }
         self.batch.give(batch);
         self.decoded.reset();
-        carried
     }
 
     /// Ends the iteration: keeps unused input, sends output.

@@ -363,6 +363,8 @@ impl Worker {
         self.close_silent();
         self.close_late();
         self.publish();
+        let (answers, bytes) = self.batch.room();
+        self.inbox.idle.show(self.spare.bytes(), answers, bytes);
     }
 
     /// Closes connections that have been told everything.

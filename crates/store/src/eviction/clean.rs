@@ -19,7 +19,7 @@ use nuthatch_sync::shim::{Ordering, fence, spin};
 use super::dead;
 use super::reclaim::{Left, PerThread, Reclaim};
 use super::s3_fifo::{Need, Plan, Rigour};
-use crate::count::Count;
+use crate::count::{ClassCount, Count};
 use crate::item::{HEADER_WIDE, Header, Shape};
 use crate::log::walk::PageWalk;
 use crate::log::{Appended, Cleaning, Full, Idle, Log, Queue, Stream};
@@ -417,13 +417,20 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         };
         self.local.counters().one(reason);
         let policy = &self.log.policy;
-        if queue == Queue::Probation {
-            policy.ghosts.insert(met.hash);
+        match queue {
+            Queue::Probation => policy.ghosts.insert(met.hash),
+            Queue::Main => self.count(met, ClassCount::EvictedMain),
         }
         if policy.depths.follows(met.hash) {
             let shape = met.header.shape(self.engine.store().chunk_max());
             policy.depths.leave(met.hash, shape.total_bytes());
         }
+    }
+
+    /// Counts what becomes of an item.
+    fn count(&self, met: &Met, count: ClassCount) {
+        let store = self.engine.store();
+        self.local.counters().one_of(store, &met.header, count);
     }
 
     /// Takes an item out that has expired or was flushed, unless that has changed.
@@ -456,6 +463,11 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             // As it is now: it may have been touched meanwhile. If it has left, the page is swept too early, once.
             let expiry = Header::load(&store.arena, to).expiry();
             self.log.note_expiry(to, expiry);
+            match cleaning.queue {
+                _ if cleaning.compacts => {}
+                Queue::Probation => self.count(met, ClassCount::MovedToMain),
+                Queue::Main => self.count(met, ClassCount::MovedWithinMain),
+            }
         }
         self.settle_move(met.chunk, to, words, moved);
         true

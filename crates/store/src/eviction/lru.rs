@@ -60,7 +60,7 @@ impl Lru {
         }
     }
 
-    fn oldest(&self, class: usize) -> Option<Chunk> {
+    fn last(&self, class: usize) -> Option<Chunk> {
         self.lock(class).oldest
     }
 
@@ -96,17 +96,21 @@ impl Policy for Lru {
     }
 
     fn victim(&self, store: &Store, class: usize) -> Option<Victim> {
-        let oldest = |class| self.oldest(class).map(|chunk| Victim { chunk, class });
+        let oldest = |class| self.last(class).map(|chunk| Victim { chunk, class });
         Self::candidates(store, class).into_iter().find_map(oldest)
     }
 
     fn is_still(&self, victim: &Victim) -> bool {
-        self.oldest(victim.class) == Some(victim.chunk)
+        self.last(victim.class) == Some(victim.chunk)
+    }
+
+    fn oldest(&self, _: &Store, class: usize) -> Option<Chunk> {
+        self.lock(class).oldest
     }
 
     fn is_starving(&self, store: &Store, class: usize) -> bool {
         let candidates = Self::candidates(store, class);
-        candidates.iter().all(|&class| self.oldest(class).is_none())
+        candidates.iter().all(|&class| self.last(class).is_none())
     }
 
     fn evicted(&self, store: &Store, class: usize, item: &Unlinked) {

@@ -96,6 +96,12 @@ pub trait Policy: Send + Sync {
         true
     }
 
+    /// The item of a class that is next to leave, in a policy that keeps items in order: for statistics.
+    fn oldest(&self, store: &Store, class: usize) -> Option<Chunk> {
+        let _ = (store, class);
+        None
+    }
+
     /// True if the policy has no victim to offer to the class, so that it needs a page at once.
     fn is_starving(&self, store: &Store, class: usize) -> bool {
         let _ = (store, class);

@@ -7,8 +7,9 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use nuthatch_engine::Engine;
 use nuthatch_engine::reply::Item;
+use nuthatch_engine::request::Expiry;
+use nuthatch_engine::{Engine, Evicted};
 use nuthatch_sync::clock::Time;
 
 use super::Policy;
@@ -293,7 +294,9 @@ pub trait Reclaim: Engine + HasStore {
         let (store, header, counters) = (self.store(), item.header(), local.counters());
         counters.item_out(store, header);
         let left = if self.is_live(header, now) {
-            counters.evicted_at(self.timestamps().age(header, now));
+            let age = self.timestamps().age(header, now);
+            counters.evicted_at(store, header, age);
+            self.tell_eviction(item, now, age);
             Left::Live
         } else if header.is_expired(now) {
             Left::Expired
@@ -313,6 +316,27 @@ pub trait Reclaim: Engine + HasStore {
             }
         }
         left
+    }
+
+    /// Tells of a live item that was thrown out, if somebody listens.
+    fn tell_eviction(&self, gone: &Unlinked, now: Time, age: Duration) {
+        let (store, header) = (self.store(), gone.header());
+        let Some(evictions) = store.evictions.get().filter(|to| to.are_wanted()) else {
+            return;
+        };
+        if let Some(key) = store.copy_key(gone.chunk()) {
+            evictions.evicted(&Evicted {
+                key: key.bytes(),
+                value_len: header.value_len(),
+                fetched: store.recency.was_fetched(gone.chunk()),
+                left: match header.expiry() {
+                    Expiry::Never => None,
+                    Expiry::At(moment) => Some(moment.since(now)),
+                },
+                age,
+                class: store.class_of(header.shape(store.chunk_max()).head_bytes()) + 1,
+            });
+        }
     }
 
     /// Copies an item that has left the index, and whose chunks are still the caller's.

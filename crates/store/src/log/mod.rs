@@ -99,6 +99,9 @@ const QUANTUM: usize = if cfg!(loom) { 1 } else { 16 };
 /// Of a page that is all but full, records of at least one part in so many of the longest fill the rest.
 const LONG: usize = 8;
 
+/// Records of a page by which its age is told.
+const FIRST: usize = 32;
+
 /// No page is free.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
@@ -547,6 +550,20 @@ impl Log {
             .filter_map(|cleaning| cleaning.try_lock()?.map(|cleaning| cleaning.page));
         let pages = queues.pages.iter().flatten().copied().chain(cleaned);
         pages.map(|page| self.pages.held(page).words()).sum()
+    }
+
+    /// The least sequence of the first items in a queue's oldest page.
+    pub fn first_stored(&self, store: &Store, queue: Queue) -> Option<u64> {
+        let page = *self.queues().pages[queue as usize].front()?;
+        let mut oldest = None;
+        let sequence = self.pages.sequence(page);
+        self.records(store, page, sequence, 0, FIRST, |_, header| {
+            if header.is_item() {
+                let sequence = header.sequence();
+                oldest = Some(oldest.map_or(sequence, |oldest: u64| oldest.min(sequence)));
+            }
+        });
+        oldest
     }
 
     /// How many pages each queue has: probation, main.

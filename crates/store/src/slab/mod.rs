@@ -47,10 +47,13 @@ pub mod watch;
 pub mod words;
 
 use std::io;
+use std::sync::{Arc, OnceLock};
 
+use nuthatch_engine::Evictions;
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering, fence};
 
+use crate::count::EvictedAges;
 use crate::eviction::recency::Recency;
 use crate::item::{Header, SEGMENT_HEADER, Shape, record_words};
 use crate::log::pages::PAGE_STATE;
@@ -91,6 +94,10 @@ pub struct Store {
     eviction_clock: AtomicU64,
     drain: Mutex<drain::Draining>,
     pages_moved: AtomicU64,
+    /// How old items were that left last.
+    pub evicted_ages: EvictedAges,
+    /// Who hears of items that are thrown out.
+    pub evictions: OnceLock<Arc<dyn Evictions>>,
 }
 
 /// An engine whose items live in a store.
@@ -165,6 +172,8 @@ impl Store {
             eviction_clock: AtomicU64::new(0),
             drain: Mutex::default(),
             pages_moved: AtomicU64::new(0),
+            evicted_ages: EvictedAges::default(),
+            evictions: OnceLock::new(),
             page_shift: page_words.ilog2(),
             sizes,
         })

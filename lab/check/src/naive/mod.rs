@@ -138,6 +138,8 @@ impl Engine for Naive {
             requested_bytes: table.item_bytes as u64,
             evictions: table.counters.evictions,
             evicted_unfetched: table.counters.evicted_unfetched,
+            expired: table.counters.expired,
+            expired_unfetched: table.counters.expired_unfetched,
             out_of_memory: table.counters.out_of_memory,
             ..ClassStats::default()
         };

@@ -4,6 +4,7 @@ use nuthatch_engine::{Item, Reply};
 use nuthatch_protocol::binary::{Head, Opcode, Status, encode};
 
 use crate::answering::{Answers, Asked, OldValue};
+use crate::stats::sizes::Lens;
 
 /// What an answer repeats of its request, and what follows it.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +25,8 @@ impl Answers for Style {
     }
 
     #[inline]
-    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, _: usize) {
-        self.count_read(asked, true);
+    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
+        self.count_read(asked, Some(asked.lens(index, value_len)));
         self.say_noop(out);
     }
 
@@ -43,9 +44,9 @@ impl Answers for Style {
                 self.read_done(out, asked, index, reply);
             }
             Opcode::DELETE => self.delete_done(out, asked, reply),
-            Opcode::INCREMENT | Opcode::DECREMENT => self.delta_done(out, asked, reply),
+            Opcode::INCREMENT | Opcode::DECREMENT => self.delta_done(out, asked, index, reply),
             _ => {
-                asked.counters.cmd_set.bump();
+                asked.counters.count_set(asked.offered(index));
                 asked.counters.count_failure(reply);
                 answer_store(out, self.head, quiet, reply);
                 let failed = matches!(reply, Reply::TooLarge | Reply::OutOfMemory);
@@ -70,7 +71,7 @@ impl Style {
     }
 
     #[inline]
-    fn count_read(self, asked: &Asked<'_, '_>, hit: bool) {
+    fn count_read(self, asked: &Asked<'_, '_>, hit: Option<Lens>) {
         match self.head.opcode.loud().0 {
             Opcode::GET | Opcode::GETK => asked.counters.count_get(hit),
             _ => asked.counters.count_touch(hit),
@@ -81,14 +82,14 @@ impl Style {
     fn read_done(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, reply: &Reply) {
         let (head, (_, quiet)) = (self.head, self.head.opcode.loud());
         let Reply::Found(item) = reply else {
-            self.count_read(asked, false);
+            self.count_read(asked, None);
             return match (quiet, head.opcode.tells_key()) {
                 (true, _) => {}
                 (false, true) => encode::miss_of(out, head, asked.key(index)),
                 (false, false) => encode::error(out, head, Status::NotFound),
             };
         };
-        self.count_read(asked, true);
+        self.count_read(asked, Some(asked.lens(index, item.value_len)));
         encode::value(out, head, &[], item.flags, 0, item.cas);
     }
 
@@ -104,9 +105,12 @@ impl Style {
         }
     }
 
-    fn delta_done(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, reply: &Reply) {
+    fn delta_done(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, reply: &Reply) {
         let (loud, quiet) = self.head.opcode.loud();
-        asked.counters.count_delta(loud == Opcode::DECREMENT, reply);
+        let key_len = asked.key(index).len();
+        asked
+            .counters
+            .count_delta_reply(loud == Opcode::DECREMENT, key_len, reply);
         match reply {
             Reply::Number(..) if quiet => {}
             Reply::Number(number, item) => encode::number(out, self.head, *number, item.cas),

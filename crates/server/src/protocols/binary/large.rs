@@ -8,6 +8,7 @@ use super::answers::answer_store;
 use super::{Incoming, NO_LIMITS, Phase, requests};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::stats::sizes::Lens;
 
 /// Begins with the request's head, extras and key: its first bytes.
 pub(super) fn begin(
@@ -29,7 +30,7 @@ pub(super) fn begin(
             request: request.into(),
         })),
         Err(reply) => {
-            answer(stage, slice, head, store, &reply);
+            answer(stage, slice, head, store, value_len, &reply);
             Phase::Swallow(value_len as u64)
         }
     };
@@ -60,12 +61,15 @@ pub(super) fn go_on(
             request,
         } = *incoming;
         // It was understood once; it says the same again.
-        let Parsed::Body { store, .. } = parse(&request, &NO_LIMITS) else {
+        let Parsed::Body {
+            store, value_len, ..
+        } = parse(&request, &NO_LIMITS)
+        else {
             return Flow::Next;
         };
         let op = requests::store_op(stage, &store);
         let reply = stage.commit(store.key, reservation, &op);
-        answer(stage, slice, head, &store, &reply);
+        answer(stage, slice, head, &store, value_len, &reply);
     }
     Flow::Next
 }
@@ -76,9 +80,13 @@ fn answer(
     slice: &mut Slice,
     head: Head,
     store: &Store<'_>,
+    value_len: usize,
     reply: &Reply,
 ) {
-    stage.counters.cmd_set.bump();
+    stage.counters.count_set(Lens {
+        key: store.key.len(),
+        value: value_len,
+    });
     stage.counters.count_failure(reply);
     let failed = matches!(reply, Reply::TooLarge | Reply::OutOfMemory);
     if failed && store.verb == StoreVerb::Set {

@@ -1,6 +1,6 @@
 //! Requests about keys, as requests of the batch, and those that are done on the spot.
 
-use nuthatch_engine::{Condition, Delta, Engine, Op, Read, Removal, Store as StoreOp, StoreMode};
+use nuthatch_engine::{Condition, Delta, Op, Read, Removal, Store as StoreOp, StoreMode};
 use nuthatch_protocol::binary::{Command, Head, Request, Status, Store, StoreVerb, encode};
 
 use super::{Style, login};
@@ -168,7 +168,7 @@ fn flush(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, delay: u32, q
     }
     stage.counters.cmd_flush.bump();
     let at = expiry::flush_time(delay.into(), stage.now, &stage.shared.clock);
-    stage.shared.engine.flush(stage.now, at);
+    stage.shared.flush(stage.now, at);
     if !quiet {
         encode::done(out, head, 0);
     }

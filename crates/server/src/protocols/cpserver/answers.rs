@@ -23,19 +23,25 @@ impl Answers for Style {
     }
 
     #[inline]
-    fn value_ends(self, _: &mut Vec<u8>, asked: &Asked<'_, '_>, _: usize) {
-        asked.counters.count_get(true);
+    fn value_ends(self, _: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
+        asked.counters.count_get(Some(asked.lens(index, value_len)));
     }
 
-    fn reply(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, _: usize, reply: &Reply) -> OldValue {
+    fn reply(
+        self,
+        out: &mut Vec<u8>,
+        asked: &Asked<'_, '_>,
+        index: usize,
+        reply: &Reply,
+    ) -> OldValue {
         match self {
             Self::Lookup(dialect) => {
                 cpserver::miss(out, dialect);
-                asked.counters.count_get(false);
+                asked.counters.count_get(None);
                 OldValue::AsReplied
             }
             Self::Insert(dialect) => {
-                asked.counters.cmd_set.bump();
+                asked.counters.count_set(asked.offered(index));
                 let status = insert_status(asked.counters, reply);
                 cpserver::stored(out, dialect, status);
                 match status {

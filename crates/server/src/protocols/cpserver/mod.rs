@@ -11,6 +11,7 @@ use nuthatch_protocol::cpserver::{self, Dialect, HEADER, Parsed, StoreHeader, pa
 use crate::protocols;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::stats::sizes::Lens;
 pub(crate) use answers::Style;
 use answers::insert_status;
 
@@ -28,6 +29,7 @@ pub(crate) enum Phase {
 pub(crate) struct Incoming {
     reservation: AnyReservation,
     dialect: Dialect,
+    lens: Lens,
 }
 
 impl Phase {
@@ -135,6 +137,10 @@ fn begin(
             *phase = Phase::Value(Box::new(Incoming {
                 reservation,
                 dialect: announced.dialect,
+                lens: Lens {
+                    key: announced.key.len(),
+                    value: announced.value_len,
+                },
             }));
         }
         Err(reply) => refuse(stage, slice, phase, announced, &reply),
@@ -172,10 +178,11 @@ fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, input:
         let Incoming {
             reservation,
             dialect,
+            lens,
         } = *incoming;
         let store = Store::set(&[]);
         let reply = stage.handle.commit(stage.now, reservation, &store);
-        stage.counters.cmd_set.bump();
+        stage.counters.count_set(lens);
         let status = insert_status(stage.counters, &reply);
         cpserver::stored(slice.output.text(), dialect, status);
     }

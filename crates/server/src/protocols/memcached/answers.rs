@@ -8,6 +8,7 @@ use crate::answering::{Answers, Asked, OldValue};
 use crate::protocols::memcached::expiry::seconds_left;
 use crate::stats::counters::WorkerCounters;
 use crate::stats::prefixes::Event;
+use crate::stats::sizes::Lens;
 
 /// What an answer depends on besides its outcome.
 #[derive(Clone, Copy, Debug)]
@@ -95,9 +96,9 @@ impl Answers for Style {
     }
 
     #[inline]
-    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize) {
+    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
         out.extend_from_slice(encode::CRLF);
-        self.read_done(out, asked, index, true);
+        self.read_done(out, asked, index, Some(asked.lens(index, value_len)));
     }
 
     fn reply(
@@ -111,16 +112,16 @@ impl Answers for Style {
         let mut old = OldValue::AsReplied;
         match self.verb {
             Verb::Value { .. } => {
-                self.read_done(out, asked, index, false);
+                self.read_done(out, asked, index, None);
                 return old;
             }
             Verb::Meta(meta) => {
                 return self.meta_done(out, asked, index, &asked.metas[meta as usize], reply);
             }
             Verb::Touch => {
-                let hit = matches!(reply, Reply::Found(_));
+                let hit = asked.found(index, reply);
                 if !self.noreply {
-                    out.extend_from_slice(if hit {
+                    out.extend_from_slice(if hit.is_some() {
                         b"TOUCHED\r\n"
                     } else {
                         encode::NOT_FOUND
@@ -130,8 +131,12 @@ impl Answers for Style {
                 return old;
             }
             Verb::Store(style) => {
-                counters.cmd_set.bump();
-                answer_store(out, counters, style, self.noreply, reply);
+                let offered = asked.offered(index);
+                counters.count_set(offered);
+                if style == StoreStyle::Cas {
+                    counters.count_cas(offered, reply);
+                }
+                answer_store(out, counters, self.noreply, reply);
                 if style == StoreStyle::Set && is_failure(reply) {
                     old = OldValue::Goes;
                 }
@@ -149,7 +154,10 @@ impl Answers for Style {
                 }
                 asked.record(index, Event::Delete);
             }
-            Verb::Delta { down } => answer_delta(out, counters, down, self.noreply, reply),
+            Verb::Delta { down } => {
+                counters.count_delta_reply(down, asked.key(index).len(), reply);
+                answer_delta(out, self.noreply, reply);
+            }
         }
         self.say_after(out);
         old
@@ -159,7 +167,7 @@ impl Answers for Style {
 impl Style {
     /// Counts a read's outcome and ends its answer.
     #[inline]
-    fn read_done(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, hit: bool) {
+    fn read_done(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, hit: Option<Lens>) {
         let counters = asked.counters;
         let touched = match self.verb {
             Verb::Value { touched, .. } => touched,
@@ -167,7 +175,7 @@ impl Style {
             Verb::Meta(meta) => {
                 counters.cmd_meta.bump();
                 // As in memcached: one that finds nothing to touch is a get.
-                hit && asked.metas[meta as usize].flags.ttl.is_some()
+                hit.is_some() && asked.metas[meta as usize].flags.ttl.is_some()
             }
             _ => false,
         };
@@ -176,7 +184,11 @@ impl Style {
             false => counters.count_get(hit),
         }
         if let Verb::Value { .. } = self.verb {
-            asked.record(index, if hit { Event::Hit } else { Event::Miss });
+            let event = match hit {
+                Some(_) => Event::Hit,
+                None => Event::Miss,
+            };
+            asked.record(index, event);
         }
         self.say_after(out);
     }
@@ -206,10 +218,11 @@ impl Style {
                 if !meta.flags.quiet {
                     encode::meta_status(out, MetaStatus::Miss, meta.key, &meta.flags);
                 }
-                self.read_done(out, asked, index, false);
+                self.read_done(out, asked, index, None);
                 return old;
             }
             (AnsweredVerb::Other(MetaVerb::Get), Reply::Found(item)) => {
+                let lens = asked.lens(index, item.value_len);
                 let item = meta_item(item, asked.now);
                 let (key, flags) = (meta.key, &meta.flags);
                 encode::meta_item(
@@ -220,7 +233,7 @@ impl Style {
                     flags,
                     &item,
                 );
-                self.read_done(out, asked, index, true);
+                self.read_done(out, asked, index, Some(lens));
                 return old;
             }
             (AnsweredVerb::Other(MetaVerb::Debug), Reply::Found(item)) => {
@@ -236,13 +249,14 @@ impl Style {
                     ticket: meta,
                     counters: asked.counters,
                     now: asked.now,
+                    offered: asked.offered(index),
                 },
                 reply,
             ),
         }
         asked.counters.cmd_meta.bump();
         if let AnsweredVerb::Store { plain_set } = meta.verb {
-            asked.counters.cmd_set.bump();
+            asked.counters.count_set(asked.offered(index));
             if plain_set && is_failure(reply) {
                 old = OldValue::Goes;
             }
@@ -270,13 +284,9 @@ fn failure(counters: &WorkerCounters, reply: &Reply) -> Error {
 pub(crate) fn answer_store(
     out: &mut Vec<u8>,
     counters: &WorkerCounters,
-    style: StoreStyle,
     noreply: bool,
     reply: &Reply,
 ) {
-    if style == StoreStyle::Cas {
-        count_cas(counters, reply);
-    }
     let words = match reply {
         Reply::Stored(_) => encode::STORED,
         Reply::Exists => encode::EXISTS,
@@ -295,23 +305,8 @@ pub(crate) fn answer_store(
     }
 }
 
-fn count_cas(counters: &WorkerCounters, reply: &Reply) {
-    match reply {
-        Reply::Stored(_) => counters.cas_hits.bump(),
-        Reply::Exists => counters.cas_badval.bump(),
-        _ => counters.cas_misses.bump(),
-    }
-}
-
 /// Answers incr and decr.
-fn answer_delta(
-    out: &mut Vec<u8>,
-    counters: &WorkerCounters,
-    down: bool,
-    noreply: bool,
-    reply: &Reply,
-) {
-    counters.count_delta(down, reply);
+fn answer_delta(out: &mut Vec<u8>, noreply: bool, reply: &Reply) {
     if noreply {
         return;
     }
@@ -330,6 +325,8 @@ pub(crate) struct MetaAnswer<'w, 'a> {
     pub(crate) ticket: &'w MetaTicket<'a>,
     pub(crate) counters: &'w WorkerCounters,
     pub(crate) now: Time,
+    /// Of an ms: the key, and what is to be stored. Of the others the key.
+    pub(crate) offered: Lens,
 }
 
 /// Answers ms, md and ma.
@@ -344,9 +341,11 @@ pub(crate) fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: 
         }
         AnsweredVerb::Other(MetaVerb::Arithmetic) => {
             let down = flags.mode == Some(MetaMode::Decrement);
-            counters.count_delta(down, reply);
+            counters.count_delta_reply(down, answer.offered.key, reply);
         }
-        AnsweredVerb::Store { .. } if is_cas(flags) => count_cas(counters, reply),
+        AnsweredVerb::Store { .. } if is_cas(flags) => {
+            counters.count_cas(answer.offered, reply);
+        }
         _ => {}
     }
     let (status, item) = match reply {

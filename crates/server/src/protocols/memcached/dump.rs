@@ -14,6 +14,7 @@ use super::expiry::seconds_left;
 use crate::shared::Shared;
 use crate::slice::Slice;
 use crate::stage::Stage;
+use crate::stats::histogram::ItemSizes;
 
 /// Places looked at in a slice, where the slice has room for what is found there.
 const SLICE: std::ops::RangeInclusive<usize> = 8..=256;
@@ -29,7 +30,7 @@ pub(crate) const CLASSES_MAX: usize = 64;
 pub(crate) struct Classes(u64);
 
 impl Classes {
-    const ALL: Self = Self(u64::MAX);
+    pub(crate) const ALL: Self = Self(u64::MAX);
 
     /// `all`, `hash`, or numbers of classes with commas between; `None` if it is none of these.
     pub(crate) fn parse(word: &[u8]) -> Option<Self> {
@@ -58,7 +59,7 @@ impl Classes {
 }
 
 /// How an item is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum DumpStyle {
     /// metadump
     Meta,
@@ -66,6 +67,8 @@ pub(crate) enum DumpStyle {
     Keys,
     /// stats cachedump, with the number of items it may still tell
     Cache { left: usize },
+    /// stats sizes, which tells how many there are of each size, at its end
+    Sizes(ItemSizes),
 }
 
 /// The right to be the one dump that runs, given back when dropped.
@@ -101,7 +104,11 @@ impl Dump {
         let dumping = &shared.dumping;
         // Acquire: pairs with the release of the one before.
         let taken = dumping.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
-        taken.is_ok().then(|| Permit(Arc::clone(dumping)))
+        taken.is_ok().then(|| {
+            // Relaxed: a statistic.
+            shared.dumps.fetch_add(1, Ordering::Relaxed);
+            Permit(Arc::clone(dumping))
+        })
     }
 
     /// Tells one more slice. True if it was the last.
@@ -125,6 +132,7 @@ impl Dump {
                     cache_line(out, &visit, now, clock.unix(now));
                 }
                 DumpStyle::Cache { .. } => {}
+                DumpStyle::Sizes(sizes) => sizes.add(visit.footprint.size),
             }
         });
         let enough = matches!(style, DumpStyle::Cache { left: 0 });
@@ -134,10 +142,11 @@ impl Dump {
                 false
             }
             _ => {
-                out.extend_from_slice(match style {
-                    DumpStyle::Keys => b"EN\r\n",
-                    _ => encode::END,
-                });
+                match style {
+                    DumpStyle::Keys => out.extend_from_slice(b"EN\r\n"),
+                    DumpStyle::Sizes(sizes) => sizes.write(out),
+                    _ => out.extend_from_slice(encode::END),
+                }
                 true
             }
         }

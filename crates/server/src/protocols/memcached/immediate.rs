@@ -7,7 +7,6 @@ use nuthatch_protocol::{Command, Exptime, KEY_ROOM, Refusal, Words, decode_key, 
 
 use super::expiry::flush_time;
 use super::{Phase, admin};
-use crate::security::tls::Tls;
 use crate::slice::Slice;
 use crate::stage::Stage;
 use crate::stats;
@@ -35,7 +34,7 @@ pub(crate) fn command(
         Command::Lru(words) => admin::lru(words),
         Command::LruCrawler(words) => return admin::lru_crawler(stage, slice, phase, words),
         Command::Watch(words) => (watch(stage, slice.id, phase, words), false),
-        Command::RefreshCerts => match stage.shared.tls.as_ref().map(Tls::refresh) {
+        Command::RefreshCerts => match stage.shared.refresh_certificates() {
             Some(Ok(())) => (encode::OK, false),
             Some(Err(error)) => {
                 tracing::warn!(%error, "refresh_certs");
@@ -101,7 +100,7 @@ fn flush_all(stage: &Stage<'_, '_>, delay: Exptime) -> &'static [u8] {
         return b"CLIENT_ERROR flush_all not allowed\r\n";
     }
     let at = flush_time(delay.0.into(), stage.now, &stage.shared.clock);
-    stage.shared.engine.flush(stage.now, at);
+    stage.shared.flush(stage.now, at);
     encode::OK
 }
 

@@ -4,12 +4,13 @@
 use nuthatch_engine::{Handle, Reply, Reservation};
 use nuthatch_protocol::{Error, KEY_ROOM, Parsed, Store, decode_key, encode, parse};
 
-use super::answers::{AnsweredVerb, MetaAnswer, MetaTicket, answer_meta, answer_store};
+use super::answers::{AnsweredVerb, MetaAnswer, MetaTicket, StoreStyle, answer_meta, answer_store};
 use super::requests::{is_plain_set, store_op, store_style};
 use super::{Incoming, Phase, key_bytes};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 use crate::stats::prefixes::Event;
+use crate::stats::sizes::Lens;
 
 const BLOCK_END: &[u8] = b"\r\n";
 
@@ -94,7 +95,10 @@ pub(crate) fn go_on(
 /// a barrier, and nothing was understood since.
 fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, incoming: Incoming) {
     // The line was understood once; it says the same again.
-    let Parsed::Body { store, .. } = parse(&incoming.line, &stage.limits) else {
+    let Parsed::Body {
+        store, value_len, ..
+    } = parse(&incoming.line, &stage.limits)
+    else {
         return;
     };
     if !incoming.end_good {
@@ -114,15 +118,18 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, incoming: Incoming) {
         false => store.key,
     };
     let reply = stage.commit(key, incoming.reservation, &op);
-    stage.counters.cmd_set.bump();
+    let offered = Lens {
+        key: key.len(),
+        value: value_len,
+    };
+    stage.counters.count_set(offered);
     match &store.meta {
-        None => answer_store(
-            slice.output.text(),
-            stage.counters,
-            store_style(store.verb),
-            store.noreply,
-            &reply,
-        ),
+        None => {
+            if store_style(store.verb) == StoreStyle::Cas {
+                stage.counters.count_cas(offered, &reply);
+            }
+            answer_store(slice.output.text(), stage.counters, store.noreply, &reply);
+        }
         Some(flags) => {
             let ticket = MetaTicket {
                 verb: AnsweredVerb::Store {
@@ -138,6 +145,7 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, incoming: Incoming) {
                     ticket: &ticket,
                     counters: stage.counters,
                     now: stage.now,
+                    offered,
                 },
                 &reply,
             );

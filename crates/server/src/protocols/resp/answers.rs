@@ -1,6 +1,6 @@
 //! Answers in Redis' words.
 
-use nuthatch_engine::{Item, Reply};
+use nuthatch_engine::{Item, Op, Reply};
 use nuthatch_protocol::resp::{Error, Told, Version, Writer};
 
 use super::expiry::told;
@@ -63,17 +63,21 @@ impl Answers for Style {
     }
 
     #[inline]
-    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, _: usize) {
+    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
         out.extend_from_slice(b"\r\n");
-        asked.counters.count_get(true);
+        asked.counters.count_get(Some(asked.lens(index, value_len)));
     }
 
-    fn reply(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, _: usize, reply: &Reply) -> OldValue {
-        let counters = asked.counters;
+    fn reply(
+        self,
+        out: &mut Vec<u8>,
+        asked: &Asked<'_, '_>,
+        index: usize,
+        reply: &Reply,
+    ) -> OldValue {
+        self.count(asked, index, reply);
         let mut writer = Writer::new(out, self.version);
         if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
-            counters.count_failure(reply);
-            counters.cmd_set.bump();
             writer.error(&failure(reply));
             return OldValue::AsReplied;
         }
@@ -83,21 +87,13 @@ impl Answers for Style {
                     writer.array(self.array as usize);
                 }
                 writer.null();
-                counters.count_get(false);
             }
-            Verb::Status => {
-                counters.cmd_set.bump();
-                match reply {
-                    Reply::Stored(_) => writer.ok(),
-                    _ => writer.null(),
-                }
-            }
+            Verb::Status => match reply {
+                Reply::Stored(_) => writer.ok(),
+                _ => writer.null(),
+            },
             Verb::Number => writer.flag(matches!(reply, Reply::Stored(_) | Reply::Found(_))),
-            Verb::Removed => {
-                let hit = matches!(reply, Reply::Removed);
-                counters.count_delete(hit);
-                writer.flag(hit);
-            }
+            Verb::Removed => writer.flag(matches!(reply, Reply::Removed)),
             Verb::Length => writer.integer(match reply {
                 Reply::Stored(item) | Reply::Found(item) => item.value_len as i64,
                 _ => 0,
@@ -117,6 +113,26 @@ impl Answers for Style {
             }
         }
         OldValue::AsReplied
+    }
+}
+
+impl Style {
+    /// Counts a request that got no value.
+    fn count(self, asked: &Asked<'_, '_>, index: usize, reply: &Reply) {
+        let counters = asked.counters;
+        match (&asked.requests[index].op, self.verb) {
+            (Op::Store(_), _) => {
+                counters.count_set(asked.offered(index));
+                counters.count_failure(reply);
+            }
+            (Op::Remove(_), _) => counters.count_delete(matches!(reply, Reply::Removed)),
+            (_, Verb::Value) => counters.count_get(None),
+            // EXPIRE and TOUCH.
+            (Op::Read(read), Verb::Number) if read.touch.is_some() || read.bump => {
+                counters.count_touch(asked.found(index, reply));
+            }
+            _ => counters.count_look(matches!(reply, Reply::Found(_))),
+        }
     }
 }
 

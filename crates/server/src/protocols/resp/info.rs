@@ -86,7 +86,11 @@ fn memory(lines: &mut Lines, stage: &Stage<'_, '_>) {
     lines.line("maxmemory_policy", policy);
 }
 
-fn persistence(lines: &mut Lines, _: &Stage<'_, '_>) {
+fn persistence(lines: &mut Lines, stage: &Stage<'_, '_>) {
+    let saves = *stage.shared.saves.lock();
+    lines.line("rdb_last_save_time", saves.last_done);
+    let status = if saves.last_failed { "err" } else { "ok" };
+    lines.line("rdb_last_bgsave_status", status);
     lines.line("loading", 0);
     lines.line("rdb_changes_since_last_save", 0);
     lines.line("aof_enabled", 0);
@@ -105,8 +109,9 @@ fn stats(lines: &mut Lines, stage: &Stage<'_, '_>) {
     );
     lines.line("total_net_input_bytes", totals.bytes_read);
     lines.line("total_net_output_bytes", totals.bytes_written);
-    lines.line("keyspace_hits", totals.get_hits);
-    lines.line("keyspace_misses", totals.get_misses);
+    lines.line("total_commands_processed", totals.redis_commands);
+    lines.line("keyspace_hits", totals.get_hits + totals.look_hits);
+    lines.line("keyspace_misses", totals.get_misses + totals.look_misses);
     lines.line("expired_keys", stats.expired);
     lines.line("evicted_keys", stats.evictions);
 }

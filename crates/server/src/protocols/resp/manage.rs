@@ -80,7 +80,7 @@ fn flush(stage: &Stage<'_, '_>, writer: &mut Writer<'_>) {
     if !stage.shared.live.allow_flush() {
         return writer.error(&Error::FLUSH_FORBIDDEN);
     }
-    stage.shared.engine.flush(stage.now, stage.now);
+    stage.shared.flush(stage.now, stage.now);
     writer.ok();
 }
 

@@ -11,6 +11,7 @@ use super::{Front, Phase, State, upload};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 use crate::stats::counters::WorkerCounters;
+use crate::stats::sizes::Lens;
 
 /// Requests of a batch of its own.
 const BATCH: usize = 64;
@@ -268,6 +269,7 @@ fn execute(stage: &mut Stage<'_, '_>, run: &mut Run, requests: &[Request<'_>]) {
     let mut tally = Tally {
         run,
         counters: stage.counters,
+        requests,
     };
     stage.execute(requests, &mut tally);
 }
@@ -307,6 +309,7 @@ fn broken(slice: &mut Slice, phase: &Phase, front: &mut Front<'_>, error: &Error
 struct Tally<'r> {
     run: &'r mut Run,
     counters: &'r WorkerCounters,
+    requests: &'r [Request<'r>],
 }
 
 impl Replies<AnyValue> for Tally<'_> {
@@ -320,20 +323,40 @@ impl Replies<AnyValue> for Tally<'_> {
 
     fn large(&mut self, _: usize, _: &Item, _: AnyValue) {}
 
-    fn done(&mut self, _: usize, reply: Reply) {
-        match (self.run.verb, &reply) {
-            (_, Reply::TooLarge | Reply::OutOfMemory) => {
+    fn done(&mut self, index: usize, reply: Reply) {
+        let Request { key, op } = &self.requests[index];
+        let lens = |value| Lens {
+            key: key.bytes().len(),
+            value,
+        };
+        let hit = match (op, &reply) {
+            (Op::Store(store), _) => {
+                self.counters.count_set(lens(store.value.len()));
                 self.counters.count_failure(&reply);
-                self.run.failed.get_or_insert(failure(&reply));
+                if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
+                    self.run.failed.get_or_insert(failure(&reply));
+                }
+                return;
             }
-            (Many::Set, _) => self.counters.cmd_set.bump(),
-            (Many::Remove, reply) => {
+            (Op::Remove(_), reply) => {
                 let hit = *reply == Reply::Removed;
                 self.counters.count_delete(hit);
-                self.run.tally += i64::from(hit);
+                hit
             }
-            (_, Reply::Found(_)) => self.run.tally += 1,
-            _ => {}
-        }
+            (Op::Read(Read { bump: true, .. }), Reply::Found(item)) => {
+                self.counters.count_touch(Some(lens(item.value_len)));
+                true
+            }
+            (Op::Read(Read { bump: true, .. }), _) => {
+                self.counters.count_touch(None);
+                false
+            }
+            (_, reply) => {
+                let hit = matches!(reply, Reply::Found(_));
+                self.counters.count_look(hit);
+                hit
+            }
+        };
+        self.run.tally += i64::from(hit);
     }
 }

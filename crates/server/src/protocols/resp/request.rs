@@ -44,6 +44,7 @@ pub(super) fn understand<'a>(
                 }
                 on_the_spot(stage, slice, phase, command);
             }
+            stage.counters.redis_commands.bump();
             consumed
         }
         Parsed::Incomplete(awaited) => {
@@ -56,6 +57,7 @@ pub(super) fn understand<'a>(
             consumed,
         } => {
             phase.state = State::Many(many::Run::new(verb, arguments));
+            stage.counters.redis_commands.bump();
             consumed
         }
         Parsed::Body(body) if body.value_len <= slice.terms.awaited_max => {
@@ -64,7 +66,10 @@ pub(super) fn understand<'a>(
         }
         Parsed::Nothing { consumed } => consumed,
         _ if slice.in_batch > 0 => return Flow::Barrier,
-        Parsed::Body(body) => upload::begin(stage, slice, phase, front.left(), &body),
+        Parsed::Body(body) => {
+            stage.counters.redis_commands.bump();
+            upload::begin(stage, slice, phase, front.left(), &body)
+        }
         Parsed::Inline { line, consumed } => {
             if !typed(slice, phase, line) {
                 front.used = front.input.len();

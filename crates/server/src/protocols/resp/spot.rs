@@ -10,6 +10,8 @@ use nuthatch_protocol::resp::Error;
 use super::answers::failure;
 use crate::output::Output;
 use crate::stage::Stage;
+use crate::stats::counters::WorkerCounters;
+use crate::stats::sizes::Lens;
 
 /// How often a change is tried that another client may be faster with.
 const ATTEMPTS: usize = 1000;
@@ -113,17 +115,46 @@ pub(super) enum Decision<'v, T> {
     Become(Change<'v, T>),
 }
 
+/// As what a change is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    Set,
+    Delta { down: bool },
+    Touch,
+}
+
+impl Counted {
+    /// Counts a change of an item that was `there`, or was made; to a value of so many bytes, if it was changed.
+    fn count(self, counters: &WorkerCounters, key: &[u8], there: bool, changed: Option<usize>) {
+        let lens = changed.map(|value| Lens {
+            key: key.len(),
+            value,
+        });
+        match (self, lens) {
+            (Self::Set, Some(lens)) => counters.count_set(lens),
+            // It was not to be stored.
+            (Self::Set, None) => {}
+            (Self::Delta { down }, lens) => counters.count_delta(down, lens.filter(|_| there)),
+            (Self::Touch, lens) => counters.count_touch(lens),
+        }
+    }
+}
+
 /// Changes an item by what it is: `decide` is asked again if another client changed it meanwhile.
 pub(super) fn change<'v, T>(
     stage: &mut Stage<'_, '_>,
     key: &[u8],
+    counted: Counted,
     mut decide: impl FnMut(Option<Found>) -> Result<Decision<'v, T>, Error<'static>>,
 ) -> Result<T, Error<'static>> {
     for _ in 0..ATTEMPTS {
         let found = read(stage, key);
         let cas = found.as_ref().map(|found| found.item.cas);
         let change = match decide(found)? {
-            Decision::Stay(answer) => return Ok(answer),
+            Decision::Stay(answer) => {
+                counted.count(stage.counters, key, cas.is_some(), None);
+                return Ok(answer);
+            }
             Decision::Become(change) => change,
         };
         let mut store = Store::set(&change.value);
@@ -136,7 +167,8 @@ pub(super) fn change<'v, T>(
         let reply = ask(stage, key, Op::Store(store));
         match reply {
             Reply::Stored(_) => {
-                stage.counters.cmd_set.bump();
+                let len = change.value.len();
+                counted.count(stage.counters, key, cas.is_some(), Some(len));
                 return Ok(change.answer);
             }
             Reply::TooLarge | Reply::OutOfMemory => {

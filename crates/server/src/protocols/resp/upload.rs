@@ -14,12 +14,15 @@ use super::many::Run;
 use super::{Front, Phase, State, request, spot, values};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::stats::sizes::Lens;
 
 /// A value on its way.
 pub(super) struct Upload {
     target: Target,
     /// The request without the value: understood again when all of it is here.
     emptied: Vec<u8>,
+    /// Bytes of the value.
+    value_len: usize,
     /// What comes behind the value.
     rest: Rest,
     /// The command of many keys that it is a part of.
@@ -91,6 +94,7 @@ fn reserve(
     Ok(Upload {
         target,
         emptied: emptied(input, body),
+        value_len: body.value_len,
         rest: body.rest,
         run: None,
     })
@@ -179,13 +183,14 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
         target,
         emptied,
         run,
+        value_len,
         ..
     } = upload;
     if let Some(mut run) = run {
         if let (Target::Item(reservation), Element::Item { key, .. }) =
             (target, element(Many::Set, &emptied, &stage.limits))
         {
-            let stored = commit(stage, key, reservation, &Store::set(&[]));
+            let stored = commit(stage, key, value_len, reservation, &Store::set(&[]));
             run.has_stored(stored.map(|_| ()));
         }
         phase.state = State::Many(run);
@@ -213,14 +218,14 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
                 vivify: Some(Expiry::Never),
                 ..Store::set(&[])
             };
-            match commit(stage, key, reservation, &store) {
+            match commit(stage, key, value_len, reservation, &store) {
                 Ok(Reply::Stored(item)) => phase.writer(slice).integer(item.value_len as i64),
                 Ok(_) => phase.writer(slice).error(&Error::BUSY),
                 Err(error) => phase.writer(slice).error(&error),
             }
         }
         (Command::Set(set), Target::Item(reservation)) => {
-            store(stage, slice, phase, &set, reservation);
+            store(stage, slice, phase, &set, value_len, reservation);
         }
         (other, _) => debug_assert!(false, "{other:?} has no value to be announced"),
     }
@@ -230,11 +235,15 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
 fn commit(
     stage: &mut Stage<'_, '_>,
     key: &[u8],
+    value_len: usize,
     reservation: AnyReservation,
     store: &Store<'_>,
 ) -> Result<Reply, Error<'static>> {
     let reply = stage.commit(key, reservation, store);
-    stage.counters.cmd_set.bump();
+    stage.counters.count_set(Lens {
+        key: key.len(),
+        value: value_len,
+    });
     if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
         stage.counters.count_failure(&reply);
         return Err(failure(&reply));
@@ -249,6 +258,7 @@ fn store(
     slice: &mut Slice,
     phase: &mut Phase,
     set: &Set<'_>,
+    value_len: usize,
     reservation: AnyReservation,
 ) {
     let old = match set.answer {
@@ -276,7 +286,7 @@ fn store(
     if let (Some(item), When::Always | When::Present) = (looked, set.when) {
         store.condition = Condition::Cas(item.cas);
     }
-    let outcome = commit(stage, set.key, reservation, &store);
+    let outcome = commit(stage, set.key, value_len, reservation, &store);
     let mut writer = phase.writer(slice);
     let stored = match outcome {
         Ok(Reply::Stored(_)) => true,

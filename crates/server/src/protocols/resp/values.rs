@@ -7,10 +7,11 @@ use nuthatch_protocol::resp::{
     Command, Decimal, Error, Lifetime, Moment, Set, SetAnswer, Told, Values, When, Which, integer,
 };
 
-use super::spot::{Change, Decision, Found, ask, change, look, read, take};
+use super::spot::{Change, Counted, Decision, Found, ask, change, look, read, take};
 use super::{Phase, expiry};
 use crate::slice::Slice;
 use crate::stage::Stage;
+use crate::stats::sizes::Lens;
 
 /// Redis' longest string.
 const STRING_LEN_MAX: u64 = 512 << 20;
@@ -33,14 +34,14 @@ pub(super) fn command(
         }
         Command::GetRemove { key } => match take(stage, key) {
             Ok(found) => {
-                stage.counters.count_get(found.is_some());
+                count_get(stage, key, found.as_ref());
                 bulk(slice, phase, found);
             }
             Err(error) => phase.writer(slice).error(&error),
         },
         Command::GetRange { key, start, end } => {
             let found = read(stage, key);
-            stage.counters.count_get(found.is_some());
+            count_get(stage, key, found.as_ref());
             let value = found.map(|found| found.value).unwrap_or_default();
             phase.writer(slice).bulk(range(&value, start, end));
         }
@@ -67,12 +68,20 @@ pub(super) fn command(
         }
         Command::Expiry { key, told } => {
             let found = look(stage, key);
+            stage.counters.count_look(found.is_some());
             let told = told_of(stage, found, told);
             phase.writer(slice).integer(told);
         }
         _ => return false,
     }
     true
+}
+
+fn count_get(stage: &Stage<'_, '_>, key: &[u8], found: Option<&Found>) {
+    stage.counters.count_get(found.map(|found| Lens {
+        key: key.len(),
+        value: found.item.value_len,
+    }));
 }
 
 fn flag(slice: &mut Slice, phase: &Phase, outcome: Result<bool, Error<'static>>) {
@@ -108,7 +117,7 @@ fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'s
         Lifetime::Until(moment) => expiry::expiry(moment, stage.now, &stage.shared.clock),
         Lifetime::Forever | Lifetime::Keep => Expiry::Never,
     };
-    change(stage, set.key, |found| {
+    change(stage, set.key, Counted::Set, |found| {
         let stays = match set.when {
             When::Always => false,
             When::Absent => found.is_some(),
@@ -167,6 +176,10 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
         let mut store = Store::set(value);
         store.mode = StoreMode::Add;
         let reply = ask(stage, key, Op::Store(store));
+        stage.counters.count_set(Lens {
+            key: key.len(),
+            value: value.len(),
+        });
         match reply {
             Reply::Stored(item) => stored.push((*key, item.cas)),
             reply => {
@@ -235,7 +248,7 @@ fn replace_range(
         return Err(Error::TOO_LARGE);
     }
     let (start, end) = (offset as usize, end as usize);
-    change(stage, key, |found| {
+    change(stage, key, Counted::Set, |found| {
         let (mut value, expiry, flags) = parts(found);
         value.resize(value.len().max(end), 0);
         value[start..end].copy_from_slice(piece);
@@ -257,7 +270,7 @@ fn parts(found: Option<Found>) -> (Vec<u8>, Expiry, u32) {
 }
 
 fn increment(stage: &mut Stage<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'static>> {
-    change(stage, key, |found| {
+    change(stage, key, Counted::Delta { down: by < 0 }, |found| {
         let absent = found.is_none();
         let (value, expiry, flags) = parts(found);
         let number = match absent {
@@ -279,7 +292,8 @@ fn increment_decimal(
     key: &[u8],
     by: Decimal,
 ) -> Result<Vec<u8>, Error<'static>> {
-    change(stage, key, |found| {
+    let down = by.is_negative();
+    change(stage, key, Counted::Delta { down }, |found| {
         let absent = found.is_none();
         let (value, expiry, flags) = parts(found);
         let number = match absent {
@@ -307,7 +321,7 @@ fn rewrite(
     key: &[u8],
     decide: impl Fn(&Item) -> Option<Expiry>,
 ) -> Result<bool, Error<'static>> {
-    change(stage, key, |found| {
+    change(stage, key, Counted::Touch, |found| {
         let decided = found.and_then(|found| Some((decide(&found.item)?, found)));
         Ok(match decided {
             None => Decision::Stay(false),
