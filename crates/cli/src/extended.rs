@@ -15,6 +15,8 @@ use crate::settings::absolute;
 pub struct Extended {
     /// Close connections that were silent for so long.
     pub idle_timeout: Option<Duration>,
+    /// How long a client may take until it is admitted.
+    pub login_timeout: Option<Duration>,
     /// Bytes of the longest answer to a datagram.
     pub udp_reply_max: Option<NonZeroUsize>,
     /// Items the index has room for at the start.
@@ -71,6 +73,13 @@ impl Extended {
                     let seconds: u32 = number(name, value)?;
                     extended.idle_timeout =
                         (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+                }
+                "login_timeout" => {
+                    let seconds: u32 = number(name, value)?;
+                    if seconds == 0 {
+                        return Err("-o login_timeout: at least 1 second".to_owned());
+                    }
+                    extended.login_timeout = Some(Duration::from_secs(seconds.into()));
                 }
                 "udp_reply_max" => {
                     let bytes = number(name, value)? as usize;
@@ -177,6 +186,7 @@ mod tests {
             "idle_timeout",
             "idle_timeout=",
             "idle_timeout=-1",
+            "login_timeout=0",
             "hashpower=x",
             "hashpower=11",
             "hashpower=64",

@@ -233,6 +233,7 @@ fn server(
         metrics: metrics(flags)?,
         keeping: keeping(flags)?,
         idle_timeout: extended.idle_timeout,
+        login_timeout: extended.login_timeout.unwrap_or(default.login_timeout),
         udp_reply_max: extended.udp_reply_max.unwrap_or(default.udp_reply_max),
         port_file: port_file.as_deref().map(absolute).transpose()?,
         allow_shutdown: flags.enable_shutdown.unwrap_or_default(),

@@ -48,6 +48,8 @@ pub struct Config {
     pub keeping: Keeping,
     /// TCP connections by which no byte went either way for so long are closed (`-o idle_timeout`).
     pub idle_timeout: Option<Duration>,
+    /// How long a client may take until it is admitted: by a handshake of TLS, by a password (`-o login_timeout`).
+    pub login_timeout: Duration,
     /// Where to write the ports that were bound (`MEMCACHED_PORT_FILENAME`).
     pub port_file: Option<PathBuf>,
     /// The `shutdown` command works (`-A`).
@@ -119,6 +121,7 @@ impl Default for Config {
             metrics: None,
             keeping: Keeping::default(),
             idle_timeout: None,
+            login_timeout: Duration::from_secs(30),
             port_file: None,
             allow_shutdown: false,
             allow_flush: true,

@@ -5,14 +5,15 @@
 //! it: so one that was killed leaves none, and the next one starts empty instead of with values that may have changed
 //! since. A copy is only taken by who asks for it (`--load`).
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nuthatch_engine::{AnyEngine, Clock};
-use nuthatch_snapshot::{Error, Summary, load, save};
+use nuthatch_snapshot::{Error, Summary, load, load_file, save};
 
 use crate::shared::Shared;
 
@@ -42,7 +43,15 @@ impl Claim {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("-e {}: {error}", path.display()))
         };
-        let lock = File::create(&name).map_err(named)?;
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&name)
+            .map_err(named)?;
+        own(&lock).map_err(named)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
@@ -65,18 +74,24 @@ impl Claim {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("-e {}: {error}", self.path.display()))
         };
-        match fs::metadata(&self.path) {
-            Ok(meta) if meta.is_file() => {}
-            // It was not left by a server, and is not one's own to put aside.
-            Ok(_) => return Err(named(io::Error::other("not a file"))),
+        // Not by a link, and without waiting for anybody who writes to a pipe.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file = match OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(&self.path)
+        {
+            Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 tracing::info!("-e {}: no items of before", self.path.display());
                 return Ok(());
             }
             Err(error) => return Err(named(error)),
-        }
+        };
+        // What no server of this user left is not one's own to take, nor to put aside.
+        own(&file).map_err(named)?;
         let begun = Instant::now();
-        match load(engine, clock, &self.path) {
+        match load_file(engine, clock, &file, &self.path, &mut patience()) {
             Ok(summary) => {
                 tell("taken from", &self.path, &summary, begun);
                 fs::remove_file(&self.path).map_err(named)?;
@@ -98,10 +113,45 @@ impl Claim {
     }
 }
 
+/// Errors: it is no file, or somebody else's, who could have written anything into it.
+fn own(file: &File) -> io::Result<()> {
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("not a file"));
+    }
+    let (owner, me) = (meta.uid(), nix::unistd::geteuid().as_raw());
+    match owner == me || owner == 0 {
+        true => Ok(()),
+        false => Err(io::Error::other(format!(
+            "it belongs to the user {owner}, and this server is the user {me}"
+        ))),
+    }
+}
+
+/// How long systemd waits for the next piece of work at most, and how often it is told.
+const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE_EVERY: Duration = Duration::from_secs(5);
+
+/// Asks systemd for more time whenever work has gone on: a start or a stop with many items takes longer than its timeouts.
+/// Without systemd nobody is asked.
+fn patience() -> impl FnMut() {
+    let mut asked = None::<Instant>;
+    move || {
+        if asked.is_some_and(|asked| asked.elapsed() < PATIENCE_EVERY) {
+            return;
+        }
+        asked = Some(Instant::now());
+        let more = sd_notify::NotifyState::ExtendTimeoutUsec(PATIENCE.as_micros() as u32);
+        if let Err(error) = sd_notify::notify(&[more]) {
+            tracing::debug!(%error, "sd_notify");
+        }
+    }
+}
+
 /// Takes the items of a file that stays.
 pub(crate) fn begin_with(path: &Path, engine: &Arc<AnyEngine>, clock: &Clock) -> io::Result<()> {
     let begun = Instant::now();
-    let summary = load(engine, clock, path);
+    let summary = load(engine, clock, path, &mut patience());
     let summary = summary.map_err(|error| io::Error::other(format!("--load: {error}")))?;
     tell("taken from", path, &summary, begun);
     Ok(())
@@ -118,7 +168,7 @@ pub(crate) fn save_now_and_then(shared: &Shared, path: &Path, every: Duration) {
 
 fn write(engine: &Arc<AnyEngine>, clock: &Clock, path: &Path) -> Result<(), Error> {
     let begun = Instant::now();
-    let summary = save(engine, clock, path)?;
+    let summary = save(engine, clock, path, &mut patience())?;
     tell("saved to", path, &summary, begun);
     Ok(())
 }

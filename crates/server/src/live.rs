@@ -159,14 +159,14 @@ impl Control for Arc<Shared> {
     fn apply(&self, config: &Config) {
         system::make_room_for(config.connections_max);
         self.live.take(config);
-        // A worker that sleeps without a timeout must learn that there is one.
-        for inbox in &self.inboxes {
-            inbox.wake();
-        }
+        // That also wakes the workers: one that sleeps without a timeout must learn that there is one.
+        self.bound_buffers();
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
-        self.engine.set_memory_limit(bytes)
+        self.engine.set_memory_limit(bytes)?;
+        self.bound_buffers();
+        Ok(())
     }
 
     fn refresh_certificates(&self) -> Result<(), String> {

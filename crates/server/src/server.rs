@@ -59,6 +59,7 @@ impl Server {
         let passwords = config.auth_file.as_deref().map(Passwords::read).transpose();
         let shared = Arc::new(Shared {
             tls: tls.map_err(invalid)?,
+            failed_logins: Default::default(),
             passwords: Mutex::new(passwords.map_err(invalid)?.map(Arc::new)),
             engine,
             addresses: addresses.clone(),

@@ -12,6 +12,7 @@ use crate::config::{Config, Protocol};
 use crate::listen::{Address, addresses_of};
 use crate::live::Live;
 use crate::protocols::resp::Scans;
+use crate::security::failures::Failures;
 use crate::security::passwords::Passwords;
 use crate::security::tls::Tls;
 use crate::shutdown::Shutdown;
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) addresses: Vec<(Address, Protocol)>,
     /// Who may use it, if that is asked.
     pub(crate) passwords: Mutex<Option<Arc<Passwords>>>,
+    pub(crate) failed_logins: Failures,
     /// Certificates, where clients speak TLS.
     pub(crate) tls: Option<Tls>,
     pub(crate) clock: Clock,
@@ -101,9 +103,9 @@ impl Shared {
         }
     }
 
-    /// The engine's memory limit changed: what the connections' buffers may hold follows it.
-    pub(crate) fn follow_memory_limit(&self) {
-        let connections_max = self.config.connections_max.get();
+    /// The engine's memory limit changed, or how many connections there may be: what their buffers may hold follows.
+    pub(crate) fn bound_buffers(&self) {
+        let connections_max = self.live.connections_max().get();
         let memory = self.engine.stats().memory_limit;
         self.account
             .set_bound(account::bound(connections_max, memory));

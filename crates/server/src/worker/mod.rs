@@ -70,6 +70,8 @@ pub(crate) struct Worker {
     /// What its connections hold more than the account knows, or less.
     unpublished: isize,
     limits: Limits,
+    /// Handshakes that this loop may still go on with.
+    handshakes_left: usize,
     /// Connections that have been told everything and wait for the client to close.
     lingering: usize,
     /// When the events of this loop came.
@@ -112,6 +114,7 @@ impl Worker {
             holders: Holders::default(),
             unpublished: 0,
             limits,
+            handshakes_left: 0,
             lingering: 0,
             now: Time(0),
             swept: Time(0),

@@ -127,7 +127,7 @@ fn memory_limit(stage: &Stage<'_, '_>, megabytes: u64) -> &'static [u8] {
     let bytes = usize::try_from(megabytes << 20).unwrap_or(usize::MAX);
     match stage.shared.engine.set_memory_limit(bytes) {
         Ok(()) => {
-            stage.shared.follow_memory_limit();
+            stage.shared.bound_buffers();
             encode::OK
         }
         Err(error) => {

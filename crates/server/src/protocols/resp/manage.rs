@@ -56,7 +56,9 @@ pub(super) fn command(
             slice.closing = true;
         }
         Command::Reset => {
+            let errors = phase.errors;
             *phase = Phase::new(stage.shared.has_passwords());
+            phase.errors = errors;
             phase.writer(slice).status("RESET");
         }
         Command::Client(client) => self::client(stage, slice, phase, client),
@@ -279,7 +281,7 @@ fn config_set(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, pairs: Values<'_>)
             tracing::warn!(%error, bytes, "CONFIG SET maxmemory");
             return writer.error(&Error::CONFIG_MEMORY);
         }
-        stage.shared.follow_memory_limit();
+        stage.shared.bound_buffers();
     }
     writer.ok();
 }
