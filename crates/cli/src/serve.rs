@@ -8,6 +8,7 @@ use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_server::{Address, OnVerbosity, Protocol, Server, ServerHandle, Signals};
 
+use crate::check;
 use crate::command::Serve;
 use crate::confine::{self, Confinement};
 use crate::daemon::{self, Launch};
@@ -25,7 +26,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     let port_file = std::env::var_os(PORT_FILE).map(Into::into);
     let mut settings = Settings::check(&flags, port_file).map_err(Failure::Usage)?;
     if serve.check {
-        settings.server.check_files().map_err(Failure::Usage)?;
+        check::all(&settings).map_err(Failure::Usage)?;
         settings
             .warnings
             .iter()

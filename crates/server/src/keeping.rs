@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use nuthatch_engine::{AnyEngine, Clock};
 use nuthatch_snapshot::{Error, Summary, load, load_file, save};
 
+use crate::handover::taking::Newcomer;
 use crate::shared::Shared;
 
 /// What is kept, and where.
@@ -31,13 +32,18 @@ pub struct Keeping {
 /// The right to use a file of a restart, which no other process has.
 pub(crate) struct Claim {
     path: PathBuf,
-    /// Locked as long as this lives.
-    _lock: File,
+    /// Locked as long as this, or a copy of it, lives.
+    lock: File,
 }
 
 impl Claim {
     /// Errors: another process uses it; it cannot be written.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of(path: &Path, newcomer: Option<&mut Newcomer>) -> io::Result<Self> {
+        // The lock of the process that hands over is this one's, too: whoever of the two is left has it.
+        if let Some(lock) = newcomer.and_then(|newcomer| newcomer.lock(path)) {
+            let path = path.to_owned();
+            return Ok(Self { path, lock });
+        }
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         let named = |error: io::Error| {
@@ -55,7 +61,7 @@ impl Claim {
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
-                _lock: lock,
+                lock,
             }),
             Err(TryLockError::WouldBlock) => {
                 let words = "another server uses this file";
@@ -63,6 +69,11 @@ impl Claim {
             }
             Err(TryLockError::Error(error)) => Err(named(error)),
         }
+    }
+
+    /// The lock, for another process.
+    pub(crate) fn copy(&self) -> io::Result<(PathBuf, File)> {
+        Ok((self.path.clone(), self.lock.try_clone()?))
     }
 
     /// Takes the items of the server before, if it left any, and removes its file: another start would take items that
@@ -146,6 +157,19 @@ fn patience() -> impl FnMut() {
             tracing::debug!(%error, "sd_notify");
         }
     }
+}
+
+/// Takes the items of the process that hands over, which ends then.
+pub(crate) fn take_over(
+    newcomer: Newcomer,
+    path: &Path,
+    engine: &Arc<AnyEngine>,
+    clock: &Clock,
+) -> io::Result<()> {
+    let begun = Instant::now();
+    let summary = newcomer.take_over(engine, clock, &mut patience())?;
+    tell("taken by handover from", path, &summary, begun);
+    Ok(())
 }
 
 /// Takes the items of a file that stays.

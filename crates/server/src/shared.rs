@@ -9,6 +9,7 @@ use nuthatch_sync::mutex::Mutex;
 
 use crate::account::{self, Account};
 use crate::config::{Config, Protocol};
+use crate::handover::pause::Pause;
 use crate::listen::{Address, addresses_of};
 use crate::live::Live;
 use crate::protocols::resp::Scans;
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) tls: Option<Tls>,
     pub(crate) clock: Clock,
     pub(crate) shutdown: Shutdown,
+    /// Nobody is served while another process takes over.
+    pub(crate) pause: Pause,
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     pub(crate) account: Account,
     pub(crate) accepting: AcceptorCounters,

@@ -81,6 +81,8 @@ pub(crate) struct Worker {
     draining: Option<Instant>,
     /// False when everybody had the last slice that reads.
     reading: bool,
+    /// It has parted with its connections for a pause.
+    rests: bool,
 }
 
 impl Worker {
@@ -120,6 +122,7 @@ impl Worker {
             swept: Time(0),
             draining: None,
             reading: true,
+            rests: false,
         }
     }
 
@@ -154,7 +157,10 @@ impl Worker {
                 self.reading = false;
                 self.part();
                 if self.connections.is_empty() || Instant::now() >= latest {
-                    return Ok(());
+                    if self.shared.shutdown.is_requested() {
+                        return Ok(());
+                    }
+                    self.rest();
                 }
             }
         }
@@ -196,9 +202,12 @@ impl Worker {
         }
     }
 
-    /// Takes in new connections, or begins to stop.
+    /// Takes in new connections, begins to stop or to rest, or goes on.
     fn welcome(&mut self, now: Time) {
-        if self.shared.shutdown.is_requested() && self.draining.is_none() {
+        self.greet(now);
+        let pause = &self.shared.pause;
+        let (ends, parts) = (self.shared.shutdown.is_requested(), pause.parts());
+        if self.draining.is_none() && (ends || parts && !self.rests) {
             self.draining = Some(Instant::now() + DRAIN);
             // What has arrived by now is read and answered: one last slice for everybody.
             for (id, connection) in &mut self.connections {
@@ -208,6 +217,9 @@ impl Worker {
                     self.ready.push(id);
                 }
             }
+        }
+        if self.rests && !parts && !ends {
+            (self.rests, self.reading) = (false, true);
         }
         for id in self.inbox.calls() {
             if let Some(connection) = self.connections.get_mut(id)
@@ -219,6 +231,10 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// Takes in new connections.
+    fn greet(&mut self, now: Time) {
         for arrival in self.inbox.take() {
             let mut connection = Connection::new(arrival, now);
             let slot = self.connections.vacant_entry();
@@ -366,6 +382,19 @@ impl Worker {
         self.close_silent();
         self.close_late();
         self.publish();
+    }
+
+    /// Closes the connections that are left, and reads nothing until the pause is over.
+    fn rest(&mut self) {
+        let left: Vec<usize> = self.connections.iter().map(|(id, _)| id).collect();
+        for id in left {
+            self.close(id);
+        }
+        self.ready.clear();
+        self.publish();
+        self.draining = None;
+        self.rests = true;
+        self.shared.pause.worker_rests();
     }
 
     /// Closes connections that have been told everything.
