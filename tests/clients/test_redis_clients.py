@@ -4,6 +4,7 @@ import random
 import shutil
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -251,3 +252,51 @@ def test_djangos_cache(ours, backend):
     assert cache.get_or_set("made", lambda: 7) == 7
     cache.clear()
     assert cache.get("k") is None
+
+
+def test_a_transaction_of_some_megabytes(start):
+    """As Django's set_many and others make of a dictionary."""
+    ours = start()
+    with redis.Redis(port=ours.redis_port) as client:
+        values = {f"k{n}": random.Random(n).randbytes(n * 997 % 40_000) for n in range(250)}
+        assert sum(map(len, values.values())) > 4_000_000
+        with client.pipeline() as pipeline:
+            pipeline.mset({f"m{n}": b"v" * 100 for n in range(20_000)})
+            for key, value in values.items():
+                pipeline.set(key, value, ex=1000)
+            assert pipeline.execute() == [True] * 251
+        assert client.mget(values) == list(values.values())
+        assert client.mget("m0", "m19999") == [b"v" * 100] * 2
+        # What no server could keep beside the others is refused, and nothing of it is done.
+        with client.pipeline() as pipeline, pytest.raises(redis.ResponseError, match="too long"):
+            for number in range(40):
+                pipeline.set(f"none{number}", b"x" * 500_000)
+            pipeline.execute()
+        assert client.get("none0") is None
+
+
+def test_scan_meets_what_stays_while_everything_changes(start):
+    ours = start()
+    stop = threading.Event()
+    with redis.Redis(port=ours.redis_port) as client:
+        stays = {f"stays:{n}".encode() for n in range(3000)}
+        client.mset({key: "x" * 50 for key in stays})
+
+        def change():
+            with redis.Redis(port=ours.redis_port) as other:
+                number = 0
+                while not stop.is_set():
+                    # New keys, keys that go, values that get longer and shorter: the index grows, items move.
+                    other.mset({f"goes:{number + n}": "y" * (n * 7 % 900) for n in range(200)})
+                    other.delete(*[f"goes:{number - 1000 + n}" for n in range(200)])
+                    number += 200
+
+        changing = threading.Thread(target=change)
+        changing.start()
+        try:
+            for count in [10, 1000]:
+                met = set(client.scan_iter(match="stays:*", count=count))
+                assert met == stays
+        finally:
+            stop.set()
+            changing.join()

@@ -116,6 +116,32 @@ def test_a_folder_is_not_put_aside(tmp_path):
     assert folder.is_dir()
 
 
+def test_only_ones_own_file_is_taken(start, tmp_path):
+    """Who can write into the folder could else have items of his taken for ours, or files of ours emptied."""
+    path, victim = tmp_path / "items", tmp_path / "victim"
+    assert start("-e", str(path)).end() == 0
+    path.rename(tmp_path / "real")
+    path.symlink_to(tmp_path / "real")
+    assert str(path) in refused("-e", str(path)) and path.is_symlink()
+    path.unlink()
+    lock = tmp_path / "items.lock"
+    lock.unlink()
+    victim.write_text("keep")
+    lock.symlink_to(victim)
+    assert str(path) in refused("-e", str(path)) and victim.read_text() == "keep"
+    lock.unlink()
+    os.mkfifo(path)
+    assert "not a file" in refused("-e", str(path))
+    path.unlink()
+    if os.geteuid() == 0:
+        (tmp_path / "real").rename(path)
+        os.chown(path, 65534, 65534)
+        assert "it belongs to the user 65534" in refused("-e", str(path))
+        os.chown(path, 0, 0)
+        os.chown(lock, 65534, 65534)
+        assert "it belongs to the user 65534" in refused("-e", str(path))
+
+
 def test_a_copy_is_not_taken_for_what_a_stop_left(tmp_path):
     path = str(tmp_path / "items")
     assert "--save" in refused("-e", path, "--save", path)
@@ -150,20 +176,43 @@ def test_copies_now_and_then(start, tmp_path):
         assert ended.returncode != 0 and words in ended.stderr
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a small file system is root's to mount")
-def test_a_full_disk_is_told_and_leaves_nothing(start, tmp_path):
-    small = tmp_path / "small"
-    small.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(small)], check=False).returncode:
+@pytest.fixture
+def small(tmp_path):
+    """A folder with room for a megabyte."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if os.geteuid() != 0 or subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(folder)], check=False
+    ).returncode:
         pytest.skip("nothing can be mounted here")
-    try:
-        server = start("-e", str(small / "items"))
-        fill(server)
-        server.process.terminate()
-        assert server.process.wait() == 1
-        assert [entry.name for entry in small.iterdir()] == ["items.lock"]
-    finally:
-        subprocess.run(["umount", str(small)], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_copy_that_finds_the_disk_full_is_told_and_the_one_of_before_stays(start, tmp_path, small):
+    path, log = small / "copy", tmp_path / "log"
+    server = start("--save", str(path), "--save-every", "1", "--log", str(log), "-v")
+    assert converse(server.address, b"set a 0 0 1\r\nx\r\n") == b"STORED\r\n"
+    while "1 items" not in log.read_text():
+        time.sleep(0.05)
+    before = path.read_bytes()
+    fill(server)
+    while "No space left on device" not in log.read_text():
+        time.sleep(0.05)
+    assert path.read_bytes() == before and "--save: " in log.read_text()
+    # It goes on, and copies again when there is room.
+    assert converse(server.address, b"flush_all\r\nset b 0 0 1\r\ny\r\n") == b"OK\r\nSTORED\r\n"
+    while path.read_bytes() == before:
+        time.sleep(0.05)
+    assert count(start("--load", str(path))) == 1
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(start, small):
+    server = start("-e", str(small / "items"))
+    fill(server)
+    server.process.terminate()
+    assert server.process.wait() == 1
+    assert [entry.name for entry in small.iterdir()] == ["items.lock"]
 
 
 ACTIVATE = """
@@ -172,6 +221,40 @@ os.dup2(int(sys.argv[1]), 3)
 os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}
 os.execv(sys.argv[2], sys.argv[2:])
 """
+
+
+def until_ready(told):
+    """What systemd is told until the server is ready."""
+    said = []
+    while "READY=1" not in said:
+        said.append(told.recv(100).decode().strip())
+    return said
+
+
+def test_systemd_is_asked_for_time_while_items_are_read_and_written(tmp_path):
+    """Else it kills a start or a stop that takes longer than its timeouts, and with it the items."""
+    more = "EXTEND_TIMEOUT_USEC=300000000"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        told.bind(str(tmp_path / "told"))
+
+        def serve(name):
+            ports = tmp_path / name
+            command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "-e", str(tmp_path / "items")]
+            environment = {"NOTIFY_SOCKET": str(tmp_path / "told"), "MEMCACHED_PORT_FILENAME": str(ports)}
+            process = subprocess.Popen(command, env={**os.environ, **environment})
+            said = until_ready(told)
+            return process, said, ("127.0.0.1", int(ports.read_text().split()[-1]))
+
+        first, said, address = serve("first")
+        assert more not in said
+        assert converse(address, b"set a 0 0 1\r\nx\r\n") == b"STORED\r\n"
+        first.terminate()
+        assert first.wait() == 0
+        assert told.recv(100).decode().strip() == more
+        second, said, _ = serve("second")
+        assert said == [more, "READY=1"]
+        second.kill()
+        second.wait()
 
 
 def test_no_client_is_refused_across_a_restart_under_a_socket_of_systemds(tmp_path):
@@ -186,7 +269,7 @@ def test_no_client_is_refused_across_a_restart_under_a_socket_of_systemds(tmp_pa
                 flags = ["--engine", conftest.ENGINE, "-e", str(tmp_path / "items")]
                 process = subprocess.Popen([*command, *flags], pass_fds=[listening.fileno()],
                                            env={**os.environ, "NOTIFY_SOCKET": str(ready)})
-                assert told.recv(100).strip() == b"READY=1"
+                until_ready(told)
             return process
 
         first = serve(1)

@@ -1,5 +1,8 @@
 """Passwords and TLS: who is let in, who is not, and what is told to whom."""
 
+import os
+import resource
+import signal
 import socket
 import ssl
 import subprocess
@@ -271,3 +274,265 @@ def test_the_end_of_a_connection_is_told_within_tls(start, certificates):
         assert secured.recv(100).startswith(b"VERSION")
         server.process.terminate()
         assert secured.recv(100) == b""
+
+
+def hello(folder):
+    """What a client of TLS says first, and what goes on from there."""
+    come, go = ssl.MemoryBIO(), ssl.MemoryBIO()
+    side = context(folder).wrap_bio(come, go, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        side.do_handshake()
+    return side, come, go
+
+
+def shake_hands(connection, side, come, go):
+    """Goes on until the handshake is done."""
+    while True:
+        try:
+            side.do_handshake()
+            return connection.sendall(go.read())
+        except ssl.SSLWantReadError:
+            connection.sendall(go.read())
+            more = connection.recv(1 << 16)
+            assert more, "closed amidst a handshake"
+            come.write(more)
+
+
+def ask_within(connection, side, come, go, text, end):
+    side.write(text)
+    connection.sendall(go.read())
+    said = b""
+    while not said.endswith(end):
+        try:
+            said += side.read(1 << 16)
+        except ssl.SSLWantReadError:
+            more = connection.recv(1 << 16)
+            assert more, said
+            come.write(more)
+    return said
+
+
+def test_handshakes_leave_the_others_their_turn(start, certificates):
+    server = start(*tls_flags(certificates), "-t", "1")
+    served = socket.create_connection(server.address)
+    of_served = hello(certificates)
+    shake_hands(served, *of_served)
+    count = 100
+    clients = [(socket.create_connection(server.address), hello(certificates)) for _ in range(count)]
+    while f"STAT curr_connections {count + 1}\r\n".encode() not in ask_within(served, *of_served, b"stats\r\n", b"END\r\n"):
+        pass
+    # All of them have something to say before the server looks again, and who is served is the last.
+    server.process.send_signal(signal.SIGSTOP)
+    for connection, (_, _, go) in clients:
+        connection.sendall(go.read())
+    of_served[0].write(b"stats\r\n")
+    served.sendall(of_served[2].read())
+    server.process.send_signal(signal.SIGCONT)
+    said = ask_within(served, *of_served, b"", b"END\r\n")
+    # It had its answer while handshakes still waited.
+    assert b"STAT conn_yields 0\r\n" not in said
+    for connection, side in clients:
+        shake_hands(connection, *side)
+        assert ask_within(connection, *side, b"mn\r\n", b"\r\n") == b"MN\r\n"
+        connection.close()
+    served.close()
+
+
+def test_hundreds_who_log_in_under_tls_at_once_all_get_in(start, certificates, passwords):
+    server = start(*tls_flags(certificates), "-Y", str(passwords), "-c", "2000")
+    served = socket.create_connection(server.address)
+    of_served = hello(certificates)
+    shake_hands(served, *of_served)
+    assert ask_within(served, *of_served, login("ann", "secret"), b"\r\n") == b"STORED\r\n"
+    clients = [(socket.create_connection(server.address), hello(certificates)) for _ in range(600)]
+    for connection, (_, _, go) in clients:
+        connection.sendall(go.read())
+    for number, (connection, side) in enumerate(clients):
+        shake_hands(connection, *side)
+        side[0].write(login("ann", "secret") + b"mn\r\n")
+        connection.sendall(side[2].read())
+        if number % 50 == 0:
+            assert ask_within(served, *of_served, b"get none\r\n", b"END\r\n") == b"END\r\n"
+    for connection, side in clients:
+        assert ask_within(connection, *side, b"", b"MN\r\n") == b"STORED\r\nMN\r\n"
+        connection.close()
+    served.close()
+
+
+def test_thousands_who_log_in_at_once_all_get_in(start, passwords):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    count = min(10_000, hard - 200)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        server = start("-Y", str(passwords), "-c", str(count + 10))
+        clients = [socket.create_connection(server.address) for _ in range(count)]
+        for client in clients:
+            client.sendall(login("ann", "secret") + b"mn\r\n")
+        for client in clients:
+            said = b""
+            while not said.endswith(b"MN\r\n"):
+                more = client.recv(100)
+                assert more, said
+                said += more
+            assert said == b"STORED\r\nMN\r\n"
+        for client in clients:
+            client.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_half_a_handshake_and_half_a_login_are_closed(start, certificates, passwords):
+    server = start(*tls_flags(certificates), "-Y", str(passwords), "-o", "login_timeout=2")
+    half = [socket.create_connection(server.address) for _ in range(3)]
+    half[1].sendall(b"\x16\x03\x01\x02\x00\x01\x00")
+    of_half = hello(certificates)
+    shake_hands(half[2], *of_half)
+    of_half[0].write(b"set login 0 0 10\r\nann")
+    half[2].sendall(of_half[2].read())
+    served = socket.create_connection(server.address)
+    of_served = hello(certificates)
+    shake_hands(served, *of_served)
+    assert ask_within(served, *of_served, login("ann", "secret"), b"\r\n") == b"STORED\r\n"
+    for connection in half:
+        while True:
+            try:
+                if not connection.recv(1 << 16):
+                    break
+            except ConnectionResetError:
+                break
+    # Who is in stays, however long.
+    assert ask_within(served, *of_served, b"mn\r\n", b"\r\n") == b"MN\r\n"
+
+
+def test_a_stream_of_tls_that_is_cut_anywhere_harms_nobody(start, certificates):
+    server = start(*tls_flags(certificates))
+    side, come, go = hello(certificates)
+    with socket.create_connection(server.address) as connection:
+        first = go.read()
+        connection.sendall(first)
+        while True:
+            try:
+                side.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                come.write(connection.recv(1 << 16))
+        side.write(b"set k 0 0 5\r\nwhole\r\n")
+        second = go.read()
+    # Another session refuses the second part, so it is cut in the first, and a session of its own in the second.
+    for end in [*range(0, len(first), 7), len(first) - 1]:
+        with socket.create_connection(server.address) as connection:
+            connection.sendall(first[:end])
+    for end in range(0, len(second), 11):
+        with socket.create_connection(server.address) as connection:
+            fresh = hello(certificates)
+            connection.sendall(fresh[2].read())
+            while True:
+                try:
+                    fresh[0].do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    fresh[1].write(connection.recv(1 << 16))
+            fresh[0].write(b"set k 0 0 5\r\nwhole\r\n")
+            connection.sendall(fresh[2].read()[:end])
+    assert converse_tls(server, certificates, b"get k\r\nquit\r\n") == b"END\r\n"
+    assert converse_tls(server, certificates, b"set k 0 0 5\r\nwhole\r\nquit\r\n") == b"STORED\r\n"
+
+
+def test_guesses_of_redis_clients_have_an_end(start, passwords):
+    server = start("-Y", str(passwords), "-B", "any")
+    def guess(name, password):
+        return f"*3\r\n$4\r\nAUTH\r\n${len(name)}\r\n{name}\r\n${len(password)}\r\n{password}\r\n".encode()
+    wrong = guess("bob", "no")
+    assert converse(server.address, wrong * 20).count(b"-WRONGPASS") == 8
+    # Admitted by one name, one does not try others' passwords without end; nor by giving it up in between.
+    said = converse(server.address, guess("ann", "secret") + wrong * 20)
+    assert said.startswith(b"+OK\r\n") and said.count(b"-WRONGPASS") == 8
+    reset = b"*1\r\n$5\r\nRESET\r\n"
+    said = converse(server.address, (guess("ann", "secret") + wrong * 3 + reset) * 20)
+    assert said.count(b"-WRONGPASS") == 8
+
+
+def test_no_password_and_no_value_is_in_the_log(start, passwords, tmp_path):
+    log = tmp_path / "log"
+    server = start("-Y", str(passwords), "-B", "any", "-vv", "--log", str(log))
+    def bulk(*words):
+        return f"*{len(words)}\r\n".encode() + b"".join(f"${len(word)}\r\n{word}\r\n".encode() for word in words)
+    for text in [
+        login("ann", "secret") + b"set text 0 0 9\r\nwith-data\r\nget text\r\n",
+        login("ann", "secretive"),
+        b"auth ann secret\r\n" + login("ann", "secret"),
+        bulk("AUTH", "ann", "secret") + bulk("SET", "shown", "with-data") + bulk("MSET", "a", "with-data", "b", "with-data"),
+        bulk("HELLO", "3", "AUTH", "ann", "secret") + bulk("ECHO", "with-data") + bulk("GET", "text"),
+        bulk("AUTH", "ann", "secretive"),
+        bulk("AUTH", "ann", "secret") + b"APPEND shown with-data\r\n",
+        request(AUTH, b"PLAIN", b"", b"\0ann\0secret") + store(SET, b"binary", b"with-data"),
+        request(AUTH, b"PLAIN", b"", b"\0ann\0secretive"),
+    ]:
+        converse(server.address, text)
+    assert server.end() == 0
+    said = log.read_text()
+    assert "set text" in said and "SET shown" in said and "binary 0x01 binary" in said and "a login failed" in said
+    for hidden in ["secret", "with-data"]:
+        assert hidden not in said, next(line for line in said.splitlines() if hidden in line)
+
+
+def old_certificate(folder, name):
+    """One of years ago."""
+    cert, key, request = folder / f"{name}.pem", folder / f"{name}.key", folder / f"{name}.csr"
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", str(key),
+            "-out", str(request), "-subj", f"/CN={name}")
+    index = folder / "index.txt"
+    index.write_text("")
+    (folder / "serial").write_text("01\n")
+    settings = folder / "ca.conf"
+    settings.write_text(f"[ca]\ndefault_ca=it\n[it]\ndatabase={index}\nserial={folder}/serial\nnew_certs_dir={folder}\n"
+                        "default_md=sha256\npolicy=any\nx509_extensions=more\n[more]\nbasicConstraints=CA:FALSE\n[any]\ncommonName=supplied\n")
+    openssl("ca", "-batch", "-config", str(settings), "-selfsign", "-keyfile", str(key), "-in", str(request),
+            "-out", str(cert), "-startdate", "200101000000Z", "-enddate", "210101000000Z", "-notext")
+    return cert, key
+
+
+def test_a_certificate_that_is_over_is_told_at_the_start_and_when_it_is_read_again(start, certificates, tmp_path):
+    """It is served all the same: who made it decides, and clients refuse it in their own words."""
+    old_certificate(tmp_path, "old")
+    log = tmp_path / "log"
+    server = start(*tls_flags(tmp_path, "old"), "--log", str(log))
+    assert f"{tmp_path}/old.pem: expired" in log.read_text()
+    with pytest.raises(ssl.SSLCertVerificationError, match="expired|self"), socket.create_connection(server.address) as plain:
+        trusting = ssl.create_default_context(cafile=str(tmp_path / "old.pem"))
+        trusting.check_hostname = False
+        trusting.wrap_socket(plain)
+    for name in ["pem", "key"]:
+        (tmp_path / f"server.{name}").write_bytes((certificates / f"server.{name}").read_bytes())
+    fresh = start(*tls_flags(tmp_path, "server"), "--log", str(tmp_path / "log2"))
+    assert "expired" not in (tmp_path / "log2").read_text()
+    for name in ["pem", "key"]:
+        (tmp_path / f"server.{name}").write_bytes((tmp_path / f"old.{name}").read_bytes())
+    fresh.process.send_signal(signal.SIGHUP)
+    while f"{tmp_path}/server.pem: expired" not in (tmp_path / "log2").read_text():
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+def test_a_certificate_that_cannot_be_read_is_an_error_at_the_start_and_changes_nothing_later(certificates, tmp_path):
+    import conftest
+
+    tmp_path.chmod(0o755)
+    for folder in [*tmp_path.parents][:3]:
+        folder.chmod(0o755)
+    for name in ["pem", "key"]:
+        (tmp_path / f"server.{name}").write_bytes((certificates / f"server.{name}").read_bytes())
+        (tmp_path / f"server.{name}").chmod(0o644)
+    key = tmp_path / "server.key"
+    key.chmod(0o600)
+    flags = [*tls_flags(tmp_path), "-u", "nobody"]
+    ended = subprocess.run([conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", *flags], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1 and f"{key}: " in ended.stderr and "denied" in ended.stderr, ended.stderr
+    key.chmod(0o644)
+    (tmp_path / "of-nobody").mkdir(mode=0o777)
+    (tmp_path / "of-nobody").chmod(0o777)
+    server = conftest.Server(tmp_path / "of-nobody", *flags)
+    key.chmod(0o600)
+    said = converse_tls(server, certificates, b"refresh_certs\r\nget k\r\nquit\r\n")
+    assert said == b"SERVER_ERROR the certificates cannot be read: see the log\r\nEND\r\n"
+    assert server.end() == 0

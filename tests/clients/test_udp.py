@@ -147,8 +147,52 @@ def test_a_large_answer_is_refused_in_words(ours, client):
     assert len(ask(client, ours, b"get half\r\n")) == 9000 + len("VALUE half 0 9000\r\n\r\nEND\r\n")
     assert ask(client, ours, b"get half half half\r\n") == refused
     assert ask(client, ours, b"get half\r\n" * 1000) == refused
-    assert ask(client, ours, b"watch\r\n") == b"CLIENT_ERROR watch needs a connection\r\n"
     assert int(statistics(ours)["udp_too_large"]) >= 3
+
+
+def binary(opcode, key=b"", extras=b""):
+    body = extras + key
+    return struct.pack(">BBHBBHIIQ", 0x80, opcode, len(key), len(extras), 0, 0, len(body), 0, 0) + body
+
+
+def test_nobody_administers_by_datagrams(tmp_path, client):
+    """Whose they are, nobody knows; and a dump without an answer would keep a worker for as long as it takes."""
+    server = Both(tmp_path, "-A")
+    assert converse(server.address, b"set k 0 0 1\r\nx\r\n") == b"STORED\r\n"
+    for command in [
+        "flush_all",
+        "cache_memlimit 8",
+        "verbosity 2",
+        "shutdown",
+        "slabs automove 1",
+        "lru tune 10 25 0.1 2.0",
+        "lru_crawler metadump all",
+        "lru_crawler mgdump all",
+        "lru_crawler disable",
+        "watch",
+        "refresh_certs",
+        "stats cachedump 63 0",
+        "stats detail on",
+        "stats reset",
+        "stats conns",
+        "stats hash",
+    ]:
+        refused = ask(client, server, f"{command}\r\nmn\r\n".encode())
+        assert refused == b"CLIENT_ERROR not over UDP: this needs a connection\r\nMN\r\n", command
+    for request in [binary(0x08), binary(0x10, b"reset"), binary(0x10, b"hash")]:
+        assert ask(client, server, request)[6:8] == b"\x00\x20"
+    assert converse(server.address, b"get k\r\n") == b"VALUE k 0 1\r\nx\r\nEND\r\n"
+    settings = ask(client, server, b"stats settings\r\n")
+    assert b"STAT maxbytes 67108864\r\n" in settings and b"STAT verbosity 0\r\n" in settings
+    assert b"STAT pid" in ask(client, server, b"stats\r\n")
+    assert server.end() == 0
+
+
+def test_a_datagram_has_a_limit_of_commands(tmp_path, client):
+    server = Both(tmp_path, "-R", "20")
+    assert ask(client, server, b"mn\r\n" * 20) == b"MN\r\n" * 20
+    assert ask(client, server, b"mn\r\n" * 21) == b"SERVER_ERROR too many commands for a datagram\r\n"
+    assert server.end() == 0
 
 
 def test_the_limit_is_an_option(tmp_path, client):

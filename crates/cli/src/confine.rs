@@ -56,6 +56,7 @@ impl Confinement {
             .chain(process.pid_file.as_deref())
             .chain(server.port_file.as_deref())
             .chain(server.keeping.restart.as_deref())
+            .chain(server.handover.as_deref())
             .chain(save)
             .chain(server.listeners.iter().filter_map(|listen| listen.path()));
         Self {

@@ -15,8 +15,12 @@ use crate::settings::absolute;
 pub struct Extended {
     /// Close connections that were silent for so long.
     pub idle_timeout: Option<Duration>,
+    /// How long a client may take until it is admitted.
+    pub login_timeout: Option<Duration>,
     /// Bytes of the longest answer to a datagram.
     pub udp_reply_max: Option<NonZeroUsize>,
+    /// Users whose processes may connect by unix sockets, as typed.
+    pub unix_peers: Option<Vec<String>>,
     /// Items the index has room for at the start.
     pub initial_items: Option<usize>,
     /// Give up what a server that is up does not need.
@@ -71,6 +75,20 @@ impl Extended {
                     let seconds: u32 = number(name, value)?;
                     extended.idle_timeout =
                         (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+                }
+                "login_timeout" => {
+                    let seconds: u32 = number(name, value)?;
+                    if seconds == 0 {
+                        return Err("-o login_timeout: at least 1 second".to_owned());
+                    }
+                    extended.login_timeout = Some(Duration::from_secs(seconds.into()));
+                }
+                "unix_peers" => {
+                    let users = value.filter(|users| !users.is_empty());
+                    let error =
+                        "-o unix_peers: users with colons between, as in unix_peers=www-data:1000";
+                    let users = users.ok_or(error)?.split(':');
+                    extended.unix_peers = Some(users.map(str::to_owned).collect());
                 }
                 "udp_reply_max" => {
                     let bytes = number(name, value)? as usize;
@@ -177,6 +195,9 @@ mod tests {
             "idle_timeout",
             "idle_timeout=",
             "idle_timeout=-1",
+            "login_timeout=0",
+            "unix_peers",
+            "unix_peers=",
             "hashpower=x",
             "hashpower=11",
             "hashpower=64",

@@ -169,6 +169,11 @@ pub struct Flags {
     #[arg(long, value_name = "SECONDS")]
     pub save_every: Option<u32>,
 
+    /// Take over the sockets and the items of the server that listens at this unix socket, if there is one, and listen
+    /// there for the next one
+    #[arg(long, value_name = "PATH")]
+    pub handover: Option<PathBuf>,
+
     /// Run in the background
     #[arg(short, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub daemon: Option<bool>,
@@ -287,6 +292,7 @@ impl Flags {
             enable_sasl: self.enable_sasl.or(file.enable_sasl),
             enable_ssl: self.enable_ssl.or(file.enable_ssl),
             metrics: self.metrics.or(file.metrics),
+            handover: self.handover.or(file.handover),
             memory_file: self.memory_file.or(file.memory_file),
             load: self.load.or(file.load),
             save: self.save.or(file.save),

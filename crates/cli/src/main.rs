@@ -2,6 +2,7 @@
 
 #![deny(unsafe_code)]
 
+mod check;
 mod command;
 mod confine;
 mod daemon;

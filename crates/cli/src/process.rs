@@ -64,10 +64,15 @@ fn lock_memory(changes_user: bool) -> Result<(), String> {
     mlockall(all).map_err(|error| error.to_string())
 }
 
+/// A user of the system. Errors name it.
+pub fn user(name: &str) -> Result<User, String> {
+    User::from_name(name)
+        .map_err(|error| format!("{name}: {error}"))?
+        .ok_or_else(|| format!("{name}: no such user"))
+}
+
 fn become_user(name: &str) -> Result<(), String> {
-    let user = User::from_name(name)
-        .map_err(|error| format!("-u {name}: {error}"))?
-        .ok_or_else(|| format!("-u {name}: no such user"))?;
+    let user = user(name).map_err(|error| format!("-u {error}"))?;
     let c_name = std::ffi::CString::new(name).map_err(|error| format!("-u: {error}"))?;
     initgroups(&c_name, user.gid)
         .and_then(|()| setgid(user.gid))
@@ -75,7 +80,7 @@ fn become_user(name: &str) -> Result<(), String> {
         .map_err(|error| format!("-u {name}: {error}"))
 }
 
-/// A file with the process id, removed at the end.
+/// A file with the process id, removed at the end if it still has this one.
 pub struct PidFile(PathBuf);
 
 impl PidFile {
@@ -89,7 +94,12 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // Somebody removed it, or its directory's owner does not let this user: nothing to do.
-        let _ = fs::remove_file(&self.0);
+        // The process that took this one's place has written its own.
+        let is_own = fs::read_to_string(&self.0)
+            .is_ok_and(|text| text.trim_end() == std::process::id().to_string());
+        if is_own {
+            // Its directory's owner does not let this user: nothing to do.
+            let _ = fs::remove_file(&self.0);
+        }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 
 use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_server::{
-    Address, Config, OnVerbosity, Place, Protocol, Server, ServerHandle, Signals,
-};
+use nuthatch_server::{Address, OnVerbosity, Protocol, Server, ServerHandle, Signals};
 
+use crate::check;
 use crate::command::Serve;
 use crate::confine::{self, Confinement};
 use crate::daemon::{self, Launch};
@@ -26,7 +26,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     let port_file = std::env::var_os(PORT_FILE).map(Into::into);
     let mut settings = Settings::check(&flags, port_file).map_err(Failure::Usage)?;
     if serve.check {
-        settings.server.check_files().map_err(Failure::Usage)?;
+        check::all(&settings).map_err(Failure::Usage)?;
         settings
             .warnings
             .iter()
@@ -73,7 +73,7 @@ fn live(settings: Settings, launch: Option<Launch>, reload: Reload) -> Result<()
     let process = settings.process;
     let keeps_stderr = process.log == LogTo::Stderr && settings.server.verbosity > 0;
     let signals = Signals::catch().map_err(|error| Failure::Run(format!("signals: {error}")))?;
-    let open = open_to_all(&settings.server);
+    let has_passwords = settings.server.auth_file.is_some();
     let server =
         Server::start(settings.server, engine).map_err(|error| Failure::Run(error.to_string()))?;
     let begun = begin(&server, &process, signals, reload).and_then(|pid_file| {
@@ -82,7 +82,8 @@ fn live(settings: Settings, launch: Option<Launch>, reload: Reload) -> Result<()
         }
         let places = places(&server);
         let says = format!("engine {name}, {limit} MiB, {threads} threads, {index}at {places}");
-        if let Some(open) = &open {
+        let addresses = server.addresses().iter().map(|(address, _)| address);
+        for open in open_to_all(addresses, has_passwords, server.metrics_address()) {
             tracing::warn!("{open}");
         }
         if process.daemon || process.log != LogTo::Stderr {
@@ -126,24 +127,30 @@ fn begin(
     Ok(pid_file)
 }
 
-/// Which addresses other machines reach without a password, if there are any.
-fn open_to_all(config: &Config) -> Option<String> {
-    if config.auth_file.is_some() {
-        return None;
+/// What other machines reach without a password, a sentence for each kind of it. The sockets of systemd are among the
+/// addresses; metrics have no password.
+fn open_to_all<'a>(
+    addresses: impl Iterator<Item = &'a Address>,
+    has_passwords: bool,
+    metrics: Option<SocketAddr>,
+) -> Vec<String> {
+    let is_open = |address: &&Address| match address {
+        Address::Tcp(address) | Address::Udp(address) => !address.ip().is_loopback(),
+        Address::Unix(_) => false,
+    };
+    let mut sentences = Vec::new();
+    let open = list(addresses.filter(|_| !has_passwords).filter(is_open));
+    if !open.is_empty() {
+        sentences.push(format!(
+            "everybody who reaches {open} may read and write: -l 127.0.0.1, or passwords (-Y)"
+        ));
     }
-    let open = config
-        .listeners
-        .iter()
-        .filter_map(|listen| match &listen.place {
-            Place::Tcp(address) if !address.ip().is_loopback() => Some(address.to_string()),
-            Place::Udp(address) if !address.ip().is_loopback() => Some(format!("UDP {address}")),
-            _ => None,
-        });
-    let open: Vec<String> = open.collect();
-    (!open.is_empty()).then(|| {
-        let open = open.join(" ");
-        format!("everybody who reaches {open} may read and write: -l 127.0.0.1, or passwords (-Y)")
-    })
+    if let Some(address) = metrics.filter(|address| !address.ip().is_loopback()) {
+        sentences.push(format!(
+            "everybody who reaches {address} may read the metrics: --metrics 127.0.0.1"
+        ));
+    }
+    sentences
 }
 
 /// Where it listens.
@@ -214,6 +221,32 @@ fn what_next(address: Option<&Address>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_reach_is_told() {
+        let tcp = |text: &str| Address::Tcp(text.parse().unwrap());
+        let inner = [
+            tcp("127.0.0.1:5"),
+            tcp("[::1]:5"),
+            Address::Unix("/s".into()),
+        ];
+        let outer = [
+            tcp("0.0.0.0:5"),
+            Address::Udp("10.0.0.1:6".parse().unwrap()),
+        ];
+        let metrics = |text: &str| Some(text.parse().unwrap());
+        let loopback = metrics("127.0.0.1:9150");
+        assert!(open_to_all(inner.iter(), false, loopback).is_empty());
+        assert!(open_to_all(outer.iter(), true, loopback).is_empty());
+        let told = open_to_all(inner.iter().chain(&outer), false, metrics("[::]:9150"));
+        assert!(told[0].contains("0.0.0.0:5 UDP 10.0.0.1:6 may read and write"));
+        assert!(told[1].contains("[::]:9150 may read the metrics"));
+        // A password does not keep anybody from the metrics.
+        assert_eq!(
+            open_to_all(outer.iter(), true, metrics("10.0.0.1:1")).len(),
+            1
+        );
+    }
 
     #[test]
     fn what_next_reaches_the_server() {

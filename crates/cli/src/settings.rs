@@ -1,7 +1,6 @@
 //! From what was said to what is meant: flags are checked here, and become settings that cannot be
 //! wrong. Defaults stand in the types that own them: the server's, the engine's.
 
-use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use nuthatch_server::config::{self, Config, Keeping, Listen, Place, Protocol, Tl
 use crate::extended::Extended;
 use crate::flags::Flags;
 use crate::log::{LogFormat, LogTo};
+use crate::process;
 use nuthatch_engines::{EngineName, EngineSettings};
 
 /// The smallest `-m`, in bytes.
@@ -144,7 +144,7 @@ fn without_effect(flags: &Flags) -> Vec<String> {
 
 /// Flags about where to listen that something else decides.
 fn elsewhere(flags: &Flags) -> Vec<String> {
-    let is_inherited = !inherited().is_empty();
+    let is_inherited = !inherited_as(None).is_empty();
     let says_where =
         !flags.listen.is_empty() || flags.port.is_some() || flags.unix_socket.is_some();
     let tls = flags.enable_ssl.unwrap_or_default();
@@ -233,6 +233,9 @@ fn server(
         metrics: metrics(flags)?,
         keeping: keeping(flags)?,
         idle_timeout: extended.idle_timeout,
+        handover: flags.handover.as_deref().map(absolute).transpose()?,
+        unix_peers: unix_peers(extended)?,
+        login_timeout: extended.login_timeout.unwrap_or(default.login_timeout),
         udp_reply_max: extended.udp_reply_max.unwrap_or(default.udp_reply_max),
         port_file: port_file.as_deref().map(absolute).transpose()?,
         allow_shutdown: flags.enable_shutdown.unwrap_or_default(),
@@ -275,7 +278,11 @@ fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
     let memcached = memcached_places(flags)?.into_iter();
     let redis = redis_places(flags)?.into_iter();
     let udp = udp_places(flags)?.into_iter();
-    let cpserver = addresses("--cpserver", &flags.cpserver, cpserver::PORT)?.into_iter();
+    let cpserver = match inherited_as(Some("cpserver")) {
+        none if none.is_empty() => addresses("--cpserver", &flags.cpserver, cpserver::PORT)?,
+        inherited => inherited,
+    };
+    let cpserver = cpserver.into_iter();
     Ok(memcached
         .map(|place| secured(place, protocol))
         .chain(udp.map(|place| place.of(of_datagrams)))
@@ -286,13 +293,18 @@ fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
 
 /// Where datagrams are taken, if they are: at the addresses of `-l`, whatever ports those have.
 fn udp_places(flags: &Flags) -> Result<Vec<Place>, String> {
+    let inherited = inherited_as(Some("udp"));
+    if !inherited.is_empty() {
+        let of_datagrams = |place| match place {
+            Place::Inherited(fd) => Place::InheritedUdp(fd),
+            other => other,
+        };
+        return Ok(inherited.into_iter().map(of_datagrams).collect());
+    }
     let port = match flags.udp_port {
         None | Some(0) => return Ok(Vec::new()),
         Some(port) => port_of("-U", port)?,
     };
-    if !inherited().is_empty() {
-        return Err("-U: systemd's sockets are for connections".to_owned());
-    }
     let mut places = Vec::new();
     for (place, _) in tcp_places(flags, port)? {
         if let Place::Tcp(mut address) = place {
@@ -306,6 +318,10 @@ fn udp_places(flags: &Flags) -> Result<Vec<Place>, String> {
 
 /// Where Redis' clients are served, if they are: at the addresses of memcached's, whatever ports those have.
 fn redis_places(flags: &Flags) -> Result<Vec<(Place, bool)>, String> {
+    let inherited = inherited_as(Some("redis"));
+    if !inherited.is_empty() {
+        return Ok(inherited.into_iter().map(|place| (place, true)).collect());
+    }
     let Some(port) = flags.redis_port else {
         return Ok(Vec::new());
     };
@@ -330,7 +346,7 @@ fn port_of(flag: &str, port: i32) -> Result<u16, String> {
 
 /// Where memcached's clients are served, and whether under TLS, should there be any.
 fn memcached_places(flags: &Flags) -> Result<Vec<(Place, bool)>, String> {
-    let inherited = inherited();
+    let inherited = inherited_as(None);
     if !inherited.is_empty() {
         return Ok(inherited.into_iter().map(|place| (place, true)).collect());
     }
@@ -366,15 +382,45 @@ fn tcp_places(flags: &Flags, port: u16) -> Result<Vec<(Place, bool)>, String> {
     Ok(places)
 }
 
-/// Sockets that systemd has bound (sd_listen_fds(3)): from descriptor 3 on, if they are meant for this process.
-fn inherited() -> Vec<Place> {
-    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+/// A socket that systemd has bound, and what it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Inherited {
+    fd: i32,
+    /// FileDescriptorName of its unit.
+    name: String,
+}
+
+/// What sockets are for that have such a name; any other is memcached's.
+const PURPOSES: [&str; 4] = ["redis", "cpserver", "udp", "metrics"];
+
+/// Sockets that systemd has bound (sd_listen_fds_with_names(3)): from descriptor 3 on, if they are meant for this process.
+fn inherited() -> Vec<Inherited> {
+    let said = |name| std::env::var(name).ok();
+    let number = |name| said(name)?.parse::<u32>().ok();
     match (number("LISTEN_PID"), number("LISTEN_FDS")) {
-        (Some(pid), Some(count)) if pid == std::process::id() => (3..3 + count.min(64) as i32)
-            .map(Place::Inherited)
-            .collect(),
+        (Some(pid), Some(count)) if pid == std::process::id() => {
+            with_names(count, &said("LISTEN_FDNAMES").unwrap_or_default())
+        }
         _ => Vec::new(),
     }
+}
+
+fn with_names(count: u32, names: &str) -> Vec<Inherited> {
+    let names = names.split(':').chain(std::iter::repeat(""));
+    let named = (3..3 + count.min(64) as i32).zip(names);
+    let named = named.map(|(fd, name)| (fd, name.to_owned()));
+    named.map(|(fd, name)| Inherited { fd, name }).collect()
+}
+
+/// Those for the clients of a purpose; without one, of memcached's protocols.
+fn inherited_as(purpose: Option<&str>) -> Vec<Place> {
+    let is_it = |inherited: &Inherited| match purpose {
+        Some(purpose) => inherited.name == purpose,
+        None => !PURPOSES.contains(&inherited.name.as_str()),
+    };
+    let ours = inherited().into_iter().filter(is_it);
+    ours.map(|inherited| Place::Inherited(inherited.fd))
+        .collect()
 }
 
 /// The file of passwords.
@@ -411,15 +457,35 @@ fn keeping(flags: &Flags) -> Result<Keeping, String> {
     })
 }
 
+/// Whose processes may connect by unix sockets.
+fn unix_peers(extended: &Extended) -> Result<Option<Vec<u32>>, String> {
+    let Some(users) = &extended.unix_peers else {
+        return Ok(None);
+    };
+    let users = users.iter().map(|user| match user.parse() {
+        Ok(uid) => Ok(uid),
+        Err(_) => process::user(user)
+            .map(|user| user.uid.as_raw())
+            .map_err(|error| format!("-o unix_peers: {error}")),
+    });
+    users.collect::<Result<_, _>>().map(Some)
+}
+
 /// Where metrics are told.
-fn metrics(flags: &Flags) -> Result<Option<SocketAddr>, String> {
+fn metrics(flags: &Flags) -> Result<Option<Place>, String> {
+    if let Some(place) = inherited()
+        .into_iter()
+        .find(|inherited| inherited.name == "metrics")
+    {
+        return Ok(Some(Place::Inherited(place.fd)));
+    }
     let Some(place) = &flags.metrics else {
         return Ok(None);
     };
     let found = addresses("--metrics", std::slice::from_ref(place), METRICS_PORT)?;
     match found.first() {
-        Some(Place::Tcp(address)) => Ok(Some(*address)),
-        _ => Err(format!("--metrics {place}: no address")),
+        Some(place) => Ok(Some(place.clone())),
+        None => Err(format!("--metrics {place}: no address")),
     }
 }
 
@@ -473,6 +539,7 @@ mod tests {
                 Place::Udp(address) => format!("udp {address}"),
                 Place::Unix { path, mode } => format!("{} {mode:o}", path.display()),
                 Place::Inherited(fd) => format!("fd {fd}"),
+                Place::InheritedUdp(fd) => format!("udp fd {fd}"),
             })
             .collect()
     }
@@ -551,6 +618,19 @@ mod tests {
         ] {
             assert!(listening(Some(port), &[place]).is_err(), "{port} {place}");
         }
+    }
+
+    #[test]
+    fn sockets_of_systemds_have_names() {
+        let named = |count, names: &str| {
+            let named = with_names(count, names).into_iter();
+            named.map(|one| (one.fd, one.name)).collect::<Vec<_>>()
+        };
+        let of = |fd, name: &str| (fd, name.to_owned());
+        let two = [of(3, "memcached"), of(4, "redis")];
+        assert_eq!(named(2, "memcached:redis"), two);
+        assert_eq!(named(2, ""), [of(3, ""), of(4, "")]);
+        assert_eq!(named(1, "udp:more"), [of(3, "udp")]);
     }
 
     #[test]

@@ -218,7 +218,10 @@ mod tests {
         listeners
             .map(|listener| match listener.place {
                 Place::Tcp(address) => address.port(),
-                Place::Udp(_) | Place::Unix { .. } | Place::Inherited(_) => {
+                Place::Udp(_)
+                | Place::Unix { .. }
+                | Place::Inherited(_)
+                | Place::InheritedUdp(_) => {
                     unreachable!("no such flag")
                 }
             })

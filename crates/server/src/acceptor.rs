@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
+use nix::sys::socket::{getsockopt, sockopt};
 
 use crate::listen::Listener;
 use crate::protocols;
@@ -19,6 +20,9 @@ const WAKE: Token = Token(usize::MAX);
 
 /// How long accepting rests when descriptors run out: some connection will have closed.
 const REST: Duration = Duration::from_millis(20);
+
+/// How often it is looked whether a pause is over, at the end.
+const PAUSE_STEP: Duration = Duration::from_millis(1);
 
 /// Accepts until the server stops.
 pub(crate) struct Acceptor {
@@ -64,6 +68,10 @@ impl Acceptor {
                     self.ready[event.token().0] = true;
                 }
             }
+            if self.shared.pause.stops_accepting() {
+                self.shared.pause.acceptor_rests();
+                continue;
+            }
             self.wake_up();
             self.rejected.close_old(Instant::now());
             for index in 0..self.listeners.len() {
@@ -72,7 +80,19 @@ impl Acceptor {
                 }
             }
         }
+        self.leave();
         Ok(())
+    }
+
+    /// Closes the listeners. Those that another process has keep their places.
+    fn leave(self) {
+        // It may be about to have them.
+        while self.shared.pause.stops_accepting() {
+            std::thread::sleep(PAUSE_STEP);
+        }
+        if self.shared.pause.is_handed_over() {
+            self.listeners.into_iter().for_each(Listener::leave);
+        }
     }
 
     /// How long to wait for clients.
@@ -125,6 +145,10 @@ impl Acceptor {
     /// Hands a connection on, or refuses it.
     fn place(&mut self, number: usize, socket: Socket, peer: Peer) {
         let shared = &self.shared;
+        if let Err(why) = self.may_connect(&socket) {
+            shared.accepting.rejected_connections.bump();
+            return tracing::warn!("a unix socket's client is refused: {why}");
+        }
         let listener = &self.listeners[number];
         let protocol = listener.protocol();
         if shared.connections() >= shared.live.connections_max().get() {
@@ -162,6 +186,20 @@ impl Acceptor {
                 protocol,
                 login: shared.has_passwords(),
             });
+        }
+    }
+
+    /// True if the process at the other end may be a client: who it is, the kernel says for unix sockets.
+    fn may_connect(&self, socket: &Socket) -> Result<(), String> {
+        let (Some(users), Socket::Unix(socket)) = (&self.shared.config.unix_peers, socket) else {
+            return Ok(());
+        };
+        let peer = getsockopt(socket, sockopt::PeerCredentials);
+        let peer = peer.map_err(|error| error.to_string())?.uid();
+        let is_own = peer == 0 || peer == nix::unistd::geteuid().as_raw();
+        match is_own || users.contains(&peer) {
+            true => Ok(()),
+            false => Err(format!("user {peer}")),
         }
     }
 }

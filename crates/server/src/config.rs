@@ -43,11 +43,19 @@ pub struct Config {
     /// Certificates for listeners with TLS (`-Z`).
     pub tls: Option<TlsSettings>,
     /// Where to serve metrics by HTTP (`--metrics`).
-    pub metrics: Option<SocketAddr>,
+    pub metrics: Option<Place>,
     /// Items that outlive the process.
     pub keeping: Keeping,
+    /// A unix socket by which another process can take over, and by which this one does when it starts, if a server
+    /// listens there (`--handover`).
+    pub handover: Option<PathBuf>,
+    /// Users whose processes may connect by unix sockets (`-o unix_peers`), besides this one and root. Without it, all whom
+    /// the socket's permissions let.
+    pub unix_peers: Option<Vec<u32>>,
     /// TCP connections by which no byte went either way for so long are closed (`-o idle_timeout`).
     pub idle_timeout: Option<Duration>,
+    /// How long a client may take until it is admitted: by a handshake of TLS, by a password (`-o login_timeout`).
+    pub login_timeout: Duration,
     /// Where to write the ports that were bound (`MEMCACHED_PORT_FILENAME`).
     pub port_file: Option<PathBuf>,
     /// The `shutdown` command works (`-A`).
@@ -118,7 +126,10 @@ impl Default for Config {
             tls: None,
             metrics: None,
             keeping: Keeping::default(),
+            handover: None,
+            unix_peers: None,
             idle_timeout: None,
+            login_timeout: Duration::from_secs(30),
             port_file: None,
             allow_shutdown: false,
             allow_flush: true,
@@ -175,7 +186,7 @@ impl Listen {
     pub fn path(&self) -> Option<&Path> {
         match &self.place {
             Place::Unix { path, .. } => Some(path),
-            Place::Tcp(_) | Place::Udp(_) | Place::Inherited(_) => None,
+            _ => None,
         }
     }
 
@@ -203,6 +214,15 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// The name of its sockets: systemd's FileDescriptorName, and in a handover.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memcached | Self::Text | Self::Binary | Self::Any => "memcached",
+            Self::CpServer => "cpserver",
+            Self::Redis => "redis",
+        }
+    }
+
     /// True if it is one of memcached's.
     pub fn is_memcached(self) -> bool {
         matches!(
@@ -239,6 +259,8 @@ pub enum Place {
     /// A listening socket that who started the process has bound, by its descriptor (systemd's sockets). It stays when the
     /// server ends, and clients that come meanwhile wait for the next one.
     Inherited(i32),
+    /// The same for datagrams.
+    InheritedUdp(i32),
 }
 
 impl Place {

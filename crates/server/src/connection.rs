@@ -10,7 +10,6 @@ use crate::account::{READ_MAX, Terms};
 use crate::config::Protocol;
 use crate::output::Output;
 use crate::protocols::Phase;
-use crate::security::login::ADMISSION;
 use crate::shared::Arrival;
 use crate::stats::connections::Info;
 use crate::stream::Stream;
@@ -27,8 +26,8 @@ pub(crate) struct Connection {
     pub(crate) protocol: Protocol,
     /// Its client has to say who it is.
     login: bool,
-    /// When it came.
-    since: Time,
+    /// When it was last seen admitted, or came: its client has so long from there.
+    admitted: Time,
     /// Input that was read and not used up.
     pub(crate) waiting: Waiting,
     /// Replies that the socket did not take.
@@ -90,7 +89,7 @@ impl Connection {
             output: Output::default(),
             phase: Phase::begin(arrival.protocol, arrival.login),
             login: arrival.login,
-            since: now,
+            admitted: now,
             accounted: 0,
             turned_over: now,
             moved: 0,
@@ -144,13 +143,17 @@ impl Connection {
         self.phase = Phase::begin(self.protocol, self.login);
     }
 
-    /// True if its client takes too long with its handshake or its password.
-    pub(crate) fn is_late(&self, now: Time) -> bool {
+    /// True if its client takes longer than `limit` with its handshake or its password. One that was admitted has as long
+    /// again when it gives that up (RESET): this is asked again and again.
+    pub(crate) fn is_late(&mut self, limit: Duration, now: Time) -> bool {
         let is_admitted = match self.phase {
             Phase::Undecided { .. } => !self.login,
             _ => self.phase.is_admitted(),
         };
-        now.since(self.since) >= ADMISSION && !(is_admitted && self.stream.is_ready())
+        if is_admitted && self.stream.is_ready() {
+            self.admitted = now;
+        }
+        now.since(self.admitted) >= limit
     }
 
     /// True if it has said all, and waits for its client to close.
@@ -177,5 +180,47 @@ impl Connection {
             self.info.set_active(now);
         }
         self.active = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::security::login::Login;
+    use crate::stats::connections::Peer;
+    use crate::stream::Socket;
+
+    fn connection(login: bool) -> Connection {
+        let (socket, _) = mio::net::UnixStream::pair().unwrap();
+        let arrival = Arrival {
+            stream: Stream::new(Socket::Unix(socket), None),
+            info: Arc::new(Info::unregistered(Peer::Unix, Time(0))),
+            protocol: Protocol::Redis,
+            login,
+        };
+        Connection::new(arrival, Time(0))
+    }
+
+    #[test]
+    fn who_gives_up_that_it_is_admitted_has_as_long_again() {
+        let limit = Duration::from_secs(30);
+        let at = |seconds| Time(0).after(Duration::from_secs(seconds));
+        let mut silent = connection(true);
+        assert!(!silent.is_late(limit, at(29)) && silent.is_late(limit, at(30)));
+        let mut client = connection(true);
+        client.phase = Phase::begin(Protocol::Redis, false);
+        assert!(!client.is_late(limit, at(1000)));
+        // RESET, as a client does that gives its connection back to a pool.
+        client.phase = Phase::begin(Protocol::Redis, true);
+        assert!(!client.is_late(limit, at(1001)) && !client.is_late(limit, at(1029)));
+        assert!(client.is_late(limit, at(1030)));
+        assert!(!connection(false).is_late(limit, at(1000)));
+    }
+
+    #[test]
+    fn what_login_bears_is_counted() {
+        let mut login = Login::default();
+        let borne = (0..100).take_while(|_| !login.is_enough()).count();
+        assert_eq!(borne, 7);
     }
 }

@@ -11,7 +11,7 @@
 
 use std::io::{self, IoSlice, Write};
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
 use mio::Token;
@@ -20,6 +20,8 @@ use nuthatch_engine::Time;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::config::Protocol;
+use crate::handover::Named;
+use crate::handover::taking::Newcomer;
 use crate::protocols::Phase;
 use crate::stats::connections::{Info, Peer};
 
@@ -50,33 +52,85 @@ impl DatagramSocket {
         address: SocketAddr,
         workers: usize,
         protocol: Protocol,
+        newcomer: Option<&mut Newcomer>,
     ) -> io::Result<(Vec<Self>, SocketAddr)> {
-        let first = open(address)?;
-        // Not shared yet: so it is an error if another server has the address.
-        first.bind(&SockAddr::from(address))?;
-        first.set_reuse_port(true)?;
-        let first = UdpSocket::from_std(first.into());
-        let address = first.local_addr()?;
+        let (first, mut given) = match newcomer {
+            Some(newcomer) => (newcomer.udp(address), Some(newcomer)),
+            None => (None, None),
+        };
+        let first = match first {
+            Some(first) => first,
+            None => {
+                let first = open(address)?;
+                // Not shared yet: so it is an error if another server has the address.
+                first.bind(&SockAddr::from(address))?;
+                first.set_reuse_port(true)?;
+                first
+            }
+        };
+        let address = address_of(&first)?;
         let mut sockets = vec![first];
-        for _ in 1..workers {
-            let next = open(address)?;
-            next.set_reuse_port(true)?;
-            next.bind(&SockAddr::from(address))?;
-            sockets.push(UdpSocket::from_std(next.into()));
+        while sockets.len() < workers {
+            let given = given.as_mut().and_then(|newcomer| newcomer.udp(address));
+            sockets.push(match given {
+                Some(socket) => socket,
+                None => {
+                    let next = open(address)?;
+                    next.set_reuse_port(true)?;
+                    next.bind(&SockAddr::from(address))?;
+                    next
+                }
+            });
         }
+        Ok((Self::all(sockets, address, protocol), address))
+    }
+
+    /// The sockets of all workers where somebody else has bound one: it is the same for all.
+    pub(crate) fn inherit(
+        socket: &Socket,
+        workers: usize,
+        protocol: Protocol,
+    ) -> io::Result<(Vec<Self>, SocketAddr)> {
+        if socket.r#type()? != Type::DGRAM {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a socket for datagrams",
+            ));
+        }
+        socket.set_nonblocking(true)?;
+        let address = address_of(socket)?;
+        let copies = (0..workers).map(|_| socket.try_clone());
+        let sockets = copies.collect::<io::Result<_>>()?;
+        Ok((Self::all(sockets, address, protocol), address))
+    }
+
+    fn all(sockets: Vec<Socket>, address: SocketAddr, protocol: Protocol) -> Vec<Self> {
         let sockets = sockets.into_iter().map(|socket| Self {
-            socket,
+            socket: UdpSocket::from_std(socket.into()),
             protocol,
             info: Arc::new(Info::unregistered(Peer::Udp(address), Time(0))),
             ready: false,
         });
-        Ok((sockets.collect(), address))
+        sockets.collect()
+    }
+
+    /// Its socket, for another process.
+    pub(crate) fn copy(&self) -> io::Result<Named> {
+        Ok(Named {
+            name: "udp",
+            socket: self.socket.as_fd().try_clone_to_owned()?,
+        })
     }
 
     /// Its number in the system.
     pub(crate) fn fd(&self) -> i32 {
         self.socket.as_raw_fd()
     }
+}
+
+fn address_of(socket: &Socket) -> io::Result<SocketAddr> {
+    let address = socket.local_addr()?.as_socket();
+    address.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no UDP"))
 }
 
 fn open(address: SocketAddr) -> io::Result<Socket> {
@@ -221,7 +275,7 @@ mod tests {
     #[test]
     fn an_answer_is_cut_into_numbered_frames() {
         let (ours, address) =
-            DatagramSocket::bind(([127, 0, 0, 1], 0).into(), 2, Protocol::Text).unwrap();
+            DatagramSocket::bind(([127, 0, 0, 1], 0).into(), 2, Protocol::Text, None).unwrap();
         assert_eq!(ours.len(), 2);
         assert_eq!(ours[1].socket.local_addr().unwrap(), address);
         let client = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
@@ -249,7 +303,7 @@ mod tests {
 
     #[test]
     fn an_address_has_one_server() {
-        let bind = |address| DatagramSocket::bind(address, 2, Protocol::Text);
+        let bind = |address| DatagramSocket::bind(address, 2, Protocol::Text, None);
         let (_sockets, address) = bind(([127, 0, 0, 1], 0).into()).unwrap();
         let error = bind(address).err().expect("it is taken");
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);

@@ -5,15 +5,17 @@
 //! it: so one that was killed leaves none, and the next one starts empty instead of with values that may have changed
 //! since. A copy is only taken by who asks for it (`--load`).
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nuthatch_engine::{AnyEngine, Clock};
-use nuthatch_snapshot::{Error, Summary, load, save};
+use nuthatch_snapshot::{Error, Summary, load, load_file, save};
 
+use crate::handover::taking::Newcomer;
 use crate::shared::Shared;
 
 /// What is kept, and where.
@@ -30,23 +32,36 @@ pub struct Keeping {
 /// The right to use a file of a restart, which no other process has.
 pub(crate) struct Claim {
     path: PathBuf,
-    /// Locked as long as this lives.
-    _lock: File,
+    /// Locked as long as this, or a copy of it, lives.
+    lock: File,
 }
 
 impl Claim {
     /// Errors: another process uses it; it cannot be written.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of(path: &Path, newcomer: Option<&mut Newcomer>) -> io::Result<Self> {
+        // The lock of the process that hands over is this one's, too: whoever of the two is left has it.
+        if let Some(lock) = newcomer.and_then(|newcomer| newcomer.lock(path)) {
+            let path = path.to_owned();
+            return Ok(Self { path, lock });
+        }
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("-e {}: {error}", path.display()))
         };
-        let lock = File::create(&name).map_err(named)?;
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&name)
+            .map_err(named)?;
+        own(&lock).map_err(named)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
-                _lock: lock,
+                lock,
             }),
             Err(TryLockError::WouldBlock) => {
                 let words = "another server uses this file";
@@ -54,6 +69,11 @@ impl Claim {
             }
             Err(TryLockError::Error(error)) => Err(named(error)),
         }
+    }
+
+    /// The lock, for another process.
+    pub(crate) fn copy(&self) -> io::Result<(PathBuf, File)> {
+        Ok((self.path.clone(), self.lock.try_clone()?))
     }
 
     /// Takes the items of the server before, if it left any, and removes its file: another start would take items that
@@ -65,18 +85,24 @@ impl Claim {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("-e {}: {error}", self.path.display()))
         };
-        match fs::metadata(&self.path) {
-            Ok(meta) if meta.is_file() => {}
-            // It was not left by a server, and is not one's own to put aside.
-            Ok(_) => return Err(named(io::Error::other("not a file"))),
+        // Not by a link, and without waiting for anybody who writes to a pipe.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file = match OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(&self.path)
+        {
+            Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 tracing::info!("-e {}: no items of before", self.path.display());
                 return Ok(());
             }
             Err(error) => return Err(named(error)),
-        }
+        };
+        // What no server of this user left is not one's own to take, nor to put aside.
+        own(&file).map_err(named)?;
         let begun = Instant::now();
-        match load(engine, clock, &self.path) {
+        match load_file(engine, clock, &file, &self.path, &mut patience()) {
             Ok(summary) => {
                 tell("taken from", &self.path, &summary, begun);
                 fs::remove_file(&self.path).map_err(named)?;
@@ -100,10 +126,58 @@ impl Claim {
     }
 }
 
+/// Errors: it is no file, or somebody else's, who could have written anything into it.
+fn own(file: &File) -> io::Result<()> {
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("not a file"));
+    }
+    let (owner, me) = (meta.uid(), nix::unistd::geteuid().as_raw());
+    match owner == me || owner == 0 {
+        true => Ok(()),
+        false => Err(io::Error::other(format!(
+            "it belongs to the user {owner}, and this server is the user {me}"
+        ))),
+    }
+}
+
+/// How long systemd waits for the next piece of work at most, and how often it is told.
+const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE_EVERY: Duration = Duration::from_secs(5);
+
+/// Asks systemd for more time whenever work has gone on: a start or a stop with many items takes longer than its timeouts.
+/// Without systemd nobody is asked.
+fn patience() -> impl FnMut() {
+    let mut asked = None::<Instant>;
+    move || {
+        if asked.is_some_and(|asked| asked.elapsed() < PATIENCE_EVERY) {
+            return;
+        }
+        asked = Some(Instant::now());
+        let more = sd_notify::NotifyState::ExtendTimeoutUsec(PATIENCE.as_micros() as u32);
+        if let Err(error) = sd_notify::notify(&[more]) {
+            tracing::debug!(%error, "sd_notify");
+        }
+    }
+}
+
+/// Takes the items of the process that hands over, which ends then.
+pub(crate) fn take_over(
+    newcomer: Newcomer,
+    path: &Path,
+    engine: &Arc<AnyEngine>,
+    clock: &Clock,
+) -> io::Result<()> {
+    let begun = Instant::now();
+    let summary = newcomer.take_over(engine, clock, &mut patience())?;
+    tell("taken by handover from", path, &summary, begun);
+    Ok(())
+}
+
 /// Takes the items of a file that stays.
 pub(crate) fn begin_with(path: &Path, engine: &Arc<AnyEngine>, clock: &Clock) -> io::Result<()> {
     let begun = Instant::now();
-    let summary = load(engine, clock, path);
+    let summary = load(engine, clock, path, &mut patience());
     let summary = summary.map_err(|error| io::Error::other(format!("--load: {error}")))?;
     tell("taken from", path, &summary, begun);
     Ok(())
@@ -160,7 +234,7 @@ impl Saves {
 
 fn write(engine: &Arc<AnyEngine>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
     let begun = Instant::now();
-    let summary = save(engine, clock, path)?;
+    let summary = save(engine, clock, path, &mut patience())?;
     tell("saved to", path, &summary, begun);
     Ok(summary)
 }

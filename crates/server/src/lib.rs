@@ -30,7 +30,8 @@
 //! `slice` (one connection's part in it), `protocols` (a folder for each: what requests ask of the
 //! engine, and the words of answers), `stage`, `batch` and `answering` (the way there and back), `waiting` and
 //! `output` (what is kept of input and output), `account` (what buffers may hold), `conversation` (the log of
-//! requests), `live` (what can change while it runs), `watch` (clients that are told what happens).
+//! requests), `live` (what can change while it runs), `watch` (clients that are told what happens),
+//! `handover` (a new process takes the place of this one).
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -53,6 +54,7 @@ pub mod config;
 mod connection;
 mod conversation;
 mod datagrams;
+mod handover;
 mod holders;
 mod keeping;
 mod listen;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,8 @@ use mio::{Interest, Registry, Token};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::config::{Listen, Place, Protocol};
+use crate::handover::Named;
+use crate::handover::taking::Newcomer;
 use crate::stream::Socket as Connected;
 
 /// Where a server can be reached.
@@ -61,7 +63,7 @@ pub(crate) fn named(place: &Place, error: &io::Error) -> io::Error {
         Place::Tcp(address) => address.to_string(),
         Place::Udp(address) => format!("UDP {address}"),
         Place::Unix { path, .. } => path.display().to_string(),
-        Place::Inherited(fd) => format!("descriptor {fd}"),
+        Place::Inherited(fd) | Place::InheritedUdp(fd) => format!("descriptor {fd}"),
     };
     let kind = match error.raw_os_error() {
         Some(libc::EAFNOSUPPORT) => io::ErrorKind::Unsupported,
@@ -87,18 +89,30 @@ enum ListenerSocket {
 
 impl Listener {
     /// Binds and listens; errors name the address.
-    pub(crate) fn bind(listen: &Listen, backlog: u32) -> io::Result<Self> {
+    pub(crate) fn bind(
+        listen: &Listen,
+        backlog: u32,
+        newcomer: Option<&mut Newcomer>,
+    ) -> io::Result<Self> {
         let Listen {
             place,
             protocol,
             tls,
         } = listen;
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
-        let bound = match place {
-            Place::Tcp(address) => bind_tcp(*address, backlog),
-            Place::Unix { path, mode } => bind_unix(path, *mode, backlog),
-            Place::Inherited(fd) => inherit(*fd),
-            Place::Udp(_) => Err(io::Error::other("datagrams come without connections")),
+        let given = newcomer.and_then(|newcomer| match place {
+            Place::Tcp(address) => newcomer.tcp(protocol.name(), *address),
+            Place::Unix { path, .. } => newcomer.unix(path),
+            _ => None,
+        });
+        let bound = match (given, place) {
+            (Some(socket), _) => take(socket, backlog),
+            (None, Place::Tcp(address)) => bind_tcp(*address, backlog),
+            (None, Place::Unix { path, mode }) => bind_unix(path, *mode, backlog),
+            (None, Place::Inherited(fd)) => inherit(*fd).and_then(adopt),
+            (None, Place::Udp(_) | Place::InheritedUdp(_)) => {
+                Err(io::Error::other("datagrams come without connections"))
+            }
         };
         bound
             .map_err(|error| named(place, &error))
@@ -157,6 +171,23 @@ impl Listener {
         }
     }
 
+    /// Its socket, for another process.
+    pub(crate) fn copy(&self) -> io::Result<Named> {
+        let socket = match &self.socket {
+            ListenerSocket::Tcp(socket) => socket.as_fd(),
+            ListenerSocket::Unix(socket) => socket.as_fd(),
+        };
+        Ok(Named {
+            name: self.protocol.name(),
+            socket: socket.try_clone_to_owned()?,
+        })
+    }
+
+    /// Closes it here: another process has it, and its place stays.
+    pub(crate) fn leave(mut self) {
+        self.inherited = true;
+    }
+
     pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let source: &mut dyn Source = match &mut self.socket {
             ListenerSocket::Tcp(socket) => socket,
@@ -208,9 +239,14 @@ fn bind_unix(path: &Path, mode: u32, backlog: i32) -> io::Result<(ListenerSocket
     Ok((ListenerSocket::Unix(socket), Address::Unix(path.to_owned())))
 }
 
+/// Takes a socket that another process listened at.
+fn take(socket: Socket, backlog: i32) -> io::Result<(ListenerSocket, Address)> {
+    socket.listen(backlog)?;
+    adopt(socket)
+}
+
 /// Takes a socket that was bound before the process began.
-fn inherit(fd: i32) -> io::Result<(ListenerSocket, Address)> {
-    let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why.to_owned());
+pub(crate) fn inherit(fd: i32) -> io::Result<Socket> {
     // SAFETY: fcntl with F_GETFD touches no memory.
     if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
         return Err(io::Error::last_os_error());
@@ -218,11 +254,17 @@ fn inherit(fd: i32) -> io::Result<(ListenerSocket, Address)> {
     // SAFETY: it is open, as was just seen, and who started the process left it to this server alone: no other part of the
     // process knows its number.
     let socket = Socket::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    socket.set_cloexec(true)?;
+    Ok(socket)
+}
+
+/// Listens by a socket that somebody else has bound.
+fn adopt(socket: Socket) -> io::Result<(ListenerSocket, Address)> {
+    let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why.to_owned());
     if !socket.is_listener()? {
         return Err(wrong("not a listening socket"));
     }
     socket.set_nonblocking(true)?;
-    socket.set_cloexec(true)?;
     let address = socket.local_addr()?;
     if let Some(address) = address.as_socket() {
         let socket = mio::net::TcpListener::from_std(socket.into());

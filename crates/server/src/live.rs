@@ -158,15 +158,15 @@ impl Control for Arc<Shared> {
     fn apply(&self, config: &Config) {
         system::make_room_for(config.connections_max);
         self.live.take(config);
-        // A worker that sleeps without a timeout must learn that there is one.
-        for inbox in &self.inboxes {
-            inbox.wake();
-        }
+        // That also wakes the workers: one that sleeps without a timeout must learn that there is one.
+        self.bound_buffers();
         self.tell_watchers(format_args!("type=settings state=applied"));
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
-        self.engine.set_memory_limit(bytes)
+        self.engine.set_memory_limit(bytes)?;
+        self.follow_memory_limit();
+        Ok(())
     }
 
     fn refresh_certificates(&self) -> Result<(), String> {

@@ -14,6 +14,8 @@ use crate::acceptor::Acceptor;
 use crate::account::{self, Account};
 use crate::config::{Config, Keeping, Listen, Place, Protocol};
 use crate::datagrams::DatagramSocket;
+use crate::handover::giving::Control;
+use crate::handover::taking::Newcomer;
 use crate::keeping::{self, Claim};
 use crate::listen::{self, Address, Listener, addresses_of};
 use crate::live::{Controls, Live};
@@ -37,8 +39,10 @@ impl Server {
     pub fn start(config: Config, engine: Arc<AnyEngine>) -> io::Result<ServerHandle> {
         check(&config).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         system::make_room_for(config.connections_max);
-        let listeners = bind_all(&config)?;
-        let (datagrams, udp) = bind_datagrams(&config)?;
+        let newcomer = config.handover.as_deref().map(Newcomer::ask).transpose()?;
+        let mut newcomer = newcomer.flatten();
+        let listeners = bind_all(&config, newcomer.as_mut())?;
+        let (datagrams, udp) = bind_datagrams(&config, newcomer.as_mut())?;
         let tcp = listeners
             .iter()
             .map(|listener| (listener.address().clone(), listener.protocol()));
@@ -60,11 +64,13 @@ impl Server {
         let passwords = config.auth_file.as_deref().map(Passwords::read).transpose();
         let shared = Arc::new(Shared {
             tls: tls.map_err(invalid)?,
+            failed_logins: Default::default(),
             passwords: Mutex::new(passwords.map_err(invalid)?.map(Arc::new)),
             engine,
             addresses: addresses.clone(),
             clock: Clock::start(),
             shutdown: shutdown.clone(),
+            pause: Default::default(),
             inboxes,
             live: Live::new(&config),
             account: Account::new(bound),
@@ -84,10 +90,27 @@ impl Server {
             config,
         });
         shared.engine.tell_evictions(Arc::clone(&shared.watch) as _);
+        let mut copies = Vec::new();
+        if shared.config.handover.is_some() {
+            for listener in &listeners {
+                copies.push(listener.copy()?);
+            }
+            for socket in datagrams.iter().flatten() {
+                copies.push(socket.copy()?);
+            }
+        }
         let acceptor = Acceptor::new(Arc::clone(&shared), listeners)?;
-        let metrics = shared.config.metrics;
-        let metrics = metrics.map(|address| Endpoint::bind(address, &shutdown));
+        let metrics = shared.config.metrics.as_ref();
+        let metrics = metrics.map(|place| Endpoint::bind(place, newcomer.as_mut(), &shutdown));
         let metrics = metrics.transpose()?;
+        let control = shared.config.handover.as_deref();
+        let control = control.map(|path| Control::bind(path, newcomer.as_mut(), &shutdown));
+        let mut control = control.transpose()?;
+        if control.is_some()
+            && let Some(metrics) = &metrics
+        {
+            copies.push(metrics.copy()?);
+        }
         let metrics_address = metrics.as_ref().map(Endpoint::address).transpose()?;
         if let Some(path) = &shared.config.port_file {
             listen::write_port_file(path, shared.addresses_of(Protocol::is_memcached)).map_err(
@@ -95,7 +118,10 @@ impl Server {
             )?;
         }
         // Last of what may fail: the items of before are nowhere else once they are taken.
-        let claim = take_items(&shared)?;
+        let claim = take_items(&shared, newcomer)?;
+        if let Some(control) = &mut control {
+            control.offer(copies, claim.as_ref().map(Claim::copy).transpose()?);
+        }
         // From here on an error must end the threads that run already.
         let guard = StopOnDrop(shutdown.clone());
         let mut threads = spawn_all(&shared, acceptor, polls, datagrams)?;
@@ -103,6 +129,11 @@ impl Server {
             let told = Arc::clone(&shared);
             let body = move || endpoint.run(&told);
             threads.push(spawn("metrics".to_owned(), &shutdown, body)?);
+        }
+        if let Some(control) = control {
+            let given = Arc::clone(&shared);
+            let body = move || control.run(&given);
+            threads.push(spawn("handover".to_owned(), &shutdown, body)?);
         }
         if let Some((path, every)) = shared.config.keeping.save.clone() {
             let saved = Arc::clone(&shared);
@@ -125,12 +156,24 @@ impl Server {
 }
 
 /// Takes the items that the server begins with.
-fn take_items(shared: &Arc<Shared>) -> io::Result<Option<Claim>> {
+fn take_items(shared: &Arc<Shared>, newcomer: Option<Newcomer>) -> io::Result<Option<Claim>> {
     let Keeping { restart, load, .. } = &shared.config.keeping;
+    if let (Some(mut newcomer), Some(path)) = (newcomer, &shared.config.handover) {
+        // What a file has is older than what the other process has.
+        let claim = restart
+            .as_deref()
+            .map(|path| Claim::of(path, Some(&mut newcomer)));
+        let claim = claim.transpose()?;
+        keeping::take_over(newcomer, path, &shared.engine, &shared.clock)?;
+        return Ok(claim);
+    }
     if let Some(path) = load {
         keeping::begin_with(path, &shared.engine, &shared.clock)?;
     }
-    let claim = restart.as_deref().map(Claim::of).transpose()?;
+    let claim = restart
+        .as_deref()
+        .map(|path| Claim::of(path, None))
+        .transpose()?;
     if let Some(claim) = &claim {
         claim.take(&shared.engine, &shared.clock)?;
     }
@@ -148,6 +191,11 @@ impl Config {
     }
 }
 
+/// True for a place that datagrams come to.
+fn is_udp(listen: &&Listen) -> bool {
+    matches!(listen.place, Place::Udp(_) | Place::InheritedUdp(_))
+}
+
 /// Settings that contradict each other.
 fn check(config: &Config) -> Result<(), &'static str> {
     let listeners = &config.listeners;
@@ -158,7 +206,6 @@ fn check(config: &Config) -> Result<(), &'static str> {
     if config.auth_file.is_some() && listeners.iter().any(is_cpserver) {
         return Err("-Y: CPServer's protocol has no words for a password");
     }
-    let is_udp = |listen: &&Listen| matches!(listen.place, Place::Udp(_));
     let udp: Vec<&Listen> = listeners.iter().filter(is_udp).collect();
     if !udp.is_empty() && config.auth_file.is_some() {
         return Err("-U: a datagram has no room for a password (-Y)");
@@ -180,13 +227,13 @@ fn check(config: &Config) -> Result<(), &'static str> {
 }
 
 /// Binds every listener; only IPv6 may be missing where the machine has none.
-fn bind_all(config: &Config) -> io::Result<Vec<Listener>> {
+fn bind_all(config: &Config, mut newcomer: Option<&mut Newcomer>) -> io::Result<Vec<Listener>> {
     let mut listeners = Vec::new();
     for listen in &config.listeners {
-        if matches!(listen.place, Place::Udp(_)) {
+        if is_udp(&listen) {
             continue;
         }
-        match Listener::bind(listen, config.backlog) {
+        match Listener::bind(listen, config.backlog, newcomer.as_deref_mut()) {
             Ok(listener) => listeners.push(listener),
             Err(error)
                 if !listeners.is_empty() && Listener::is_dispensable(&listen.place, &error) =>
@@ -203,6 +250,7 @@ fn bind_all(config: &Config) -> io::Result<Vec<Listener>> {
 #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
 fn bind_datagrams(
     config: &Config,
+    mut newcomer: Option<&mut Newcomer>,
 ) -> io::Result<(Vec<Vec<DatagramSocket>>, Vec<(Address, Protocol)>)> {
     let workers = config.threads.get();
     let mut sockets: Vec<Vec<DatagramSocket>> = (0..workers).map(|_| Vec::new()).collect();
@@ -211,10 +259,15 @@ fn bind_datagrams(
         place, protocol, ..
     } in &config.listeners
     {
-        let Place::Udp(address) = place else {
-            continue;
+        let bound = match place {
+            Place::Udp(address) => {
+                DatagramSocket::bind(*address, workers, *protocol, newcomer.as_deref_mut())
+            }
+            Place::InheritedUdp(fd) => listen::inherit(*fd)
+                .and_then(|socket| DatagramSocket::inherit(&socket, workers, *protocol)),
+            _ => continue,
         };
-        match DatagramSocket::bind(*address, workers, *protocol) {
+        match bound {
             Ok((bound, address)) => {
                 for (worker, socket) in sockets.iter_mut().zip(bound) {
                     worker.push(socket);
@@ -337,6 +390,7 @@ impl ServerHandle {
         }
         match self.items {
             // After a failure nobody knows what they are worth.
+            Some((_, shared)) if shared.pause.is_handed_over() => outcome,
             Some((claim, shared)) if outcome.is_ok() => claim.leave(&shared.engine, &shared.clock),
             _ => outcome,
         }

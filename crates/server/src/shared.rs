@@ -10,10 +10,12 @@ use nuthatch_sync::mutex::Mutex;
 
 use crate::account::{self, Account};
 use crate::config::{Config, Protocol};
+use crate::handover::pause::Pause;
 use crate::keeping::Saves;
 use crate::listen::{Address, addresses_of};
 use crate::live::Live;
 use crate::protocols::resp::Scans;
+use crate::security::failures::Failures;
 use crate::security::passwords::Passwords;
 use crate::security::tls::Tls;
 use crate::shutdown::Shutdown;
@@ -36,10 +38,13 @@ pub(crate) struct Shared {
     pub(crate) addresses: Vec<(Address, Protocol)>,
     /// Who may use it, if that is asked.
     pub(crate) passwords: Mutex<Option<Arc<Passwords>>>,
+    pub(crate) failed_logins: Failures,
     /// Certificates, where clients speak TLS.
     pub(crate) tls: Option<Tls>,
     pub(crate) clock: Clock,
     pub(crate) shutdown: Shutdown,
+    /// Nobody is served while another process takes over.
+    pub(crate) pause: Pause,
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     pub(crate) account: Account,
     pub(crate) accepting: AcceptorCounters,
@@ -125,11 +130,17 @@ impl Shared {
         Some(refreshed)
     }
 
-    /// The engine's memory limit changed: what the connections' buffers may hold follows it.
+    /// The engine's memory limit changed.
     pub(crate) fn follow_memory_limit(&self) {
-        let connections_max = self.config.connections_max.get();
         let memory = self.engine.stats().memory_limit;
         self.tell_watchers(format_args!("type=memory_limit bytes={memory}"));
+        self.bound_buffers();
+    }
+
+    /// What the connections' buffers may hold follows the memory limit and how many connections there may be.
+    pub(crate) fn bound_buffers(&self) {
+        let connections_max = self.live.connections_max().get();
+        let memory = self.engine.stats().memory_limit;
         self.account
             .set_bound(account::bound(connections_max, memory));
         self.wake_workers();

@@ -32,11 +32,7 @@ impl Shutdown {
         if self.inner.requested.swap(true, Ordering::Release) {
             return;
         }
-        let wakers = self.inner.wakers.lock();
-        for waker in wakers.iter() {
-            // A poll that cannot be woken has ended already.
-            let _ = waker.wake();
-        }
+        self.wake_all();
         // Under the lock: nobody is between looking at the flag and falling asleep.
         let _bed = self.inner.bed.lock();
         self.inner.alarm.notify_all();
@@ -46,6 +42,14 @@ impl Shutdown {
     pub fn is_requested(&self) -> bool {
         // Acquire: pairs with request().
         self.inner.requested.load(Ordering::Acquire)
+    }
+
+    /// Has all threads that sleep in poll look up.
+    pub(crate) fn wake_all(&self) {
+        for waker in self.inner.wakers.lock().iter() {
+            // A poll that cannot be woken has ended already.
+            let _ = waker.wake();
+        }
     }
 
     /// Has `waker` called when the stop is asked for, at once if it was already.

@@ -83,6 +83,15 @@ impl<'a> Stage<'_, 'a> {
         len > self.limits.value_max || !self.shared.engine.evicts()
     }
 
+    /// Counts a wrong password, and tells it.
+    #[cold]
+    pub(crate) fn login_failed(&self) {
+        self.counters.auth_errors.bump();
+        if let Some(untold) = self.shared.failed_logins.tell(self.now) {
+            tracing::warn!(peer = %self.info.peer(), untold, "a login failed");
+        }
+    }
+
     /// Removes a key's item: a set of it failed, and readers must not take its old value for the new.
     pub(crate) fn forget(&mut self, key: &[u8]) {
         let request = Request {

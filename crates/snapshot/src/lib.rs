@@ -8,6 +8,10 @@
 //! * [`save()`] writes from an engine, which may be in use meanwhile: an item that is neither changed nor evicted while it runs
 //!   is in the file once.
 //! * [`load()`] reads into an engine. What has expired since is left out.
+//! * [`write()`] and [`receive()`] do the same by a stream: from one process to another.
+//!
+//! Each of them calls `progress` after every block, which has a megabyte or one item: who waits for it can tell that it
+//! goes on.
 //!
 //! Items keep their flags, their cas and the end of their life. Items that are marked stale are left out: a file has no
 //! word for the mark, and without it they would be taken for fresh.
@@ -19,8 +23,8 @@ mod save;
 mod unfinished;
 
 pub use error::Error;
-pub use load::{load, verify};
-pub use save::save;
+pub use load::{load, load_file, receive, verify};
+pub use save::{save, write};
 
 /// What was saved or loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! From a file into an engine.
 
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
+use std::io::{BufReader, ErrorKind, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,15 @@ const NUMBERED_MAX: u64 = 1 << 47;
 
 /// Reads a whole file, and says whether it is as it was written. Nothing is stored.
 pub fn verify(path: &Path) -> Result<Summary, Error> {
+    let file = open(path)?;
+    verify_file(&file, path, &mut || ())
+}
+
+fn verify_file(file: &File, path: &Path, progress: &mut dyn FnMut()) -> Result<Summary, Error> {
     let mut items = 0;
-    let mut file = Snapshot::open(path)?;
+    let mut file = Snapshot::of_file(file, path)?;
     while file.next_block()? {
+        progress();
         let mut block = &file.block[..];
         while format::pop(&mut block).is_some() {
             items += 1;
@@ -44,13 +50,56 @@ pub fn verify(path: &Path) -> Result<Summary, Error> {
 
 /// Verifies a file, and stores its items that have not expired. Keys that are in the engine keep what they have. Later
 /// stores are numbered behind the items' cas, so that a client that holds one of before does not meet it again.
-pub fn load<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
-    verify(path)?;
+pub fn load<E: Engine>(
+    engine: &Arc<E>,
+    clock: &Clock,
+    path: &Path,
+    progress: &mut dyn FnMut(),
+) -> Result<Summary, Error> {
+    let file = open(path)?;
+    load_file(engine, clock, &file, path, progress)
+}
+
+/// The same from a file that was opened by the name `path`.
+pub fn load_file<E: Engine>(
+    engine: &Arc<E>,
+    clock: &Clock,
+    file: &File,
+    path: &Path,
+    progress: &mut dyn FnMut(),
+) -> Result<Summary, Error> {
+    verify_file(file, path, progress)?;
+    take(engine, clock, Snapshot::of_file(file, path)?, progress)
+}
+
+/// Stores what [`write`](crate::write) sends, each block when it has come and its checksum fits. Errors name `path`; the
+/// blocks before are stored by then.
+pub fn receive<E: Engine>(
+    engine: &Arc<E>,
+    clock: &Clock,
+    input: impl Read,
+    path: &Path,
+    progress: &mut dyn FnMut(),
+) -> Result<Summary, Error> {
+    take(engine, clock, Snapshot::of(input, path, None)?, progress)
+}
+
+fn open(path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(|error| Error::Io(path.to_owned(), error))
+}
+
+/// Stores all items.
+fn take<E: Engine, R: Read>(
+    engine: &Arc<E>,
+    clock: &Clock,
+    mut file: Snapshot<'_, R>,
+    progress: &mut dyn FnMut(),
+) -> Result<Summary, Error> {
     let mut handle = engine.handle();
     let mut summary = Summary::default();
     let mut highest = 0;
-    let mut file = Snapshot::open(path)?;
     while file.next_block()? {
+        progress();
         let now = clock.now();
         let mut block = &file.block[..];
         let mut requests = Vec::with_capacity(BATCH);
@@ -124,25 +173,34 @@ impl<V: Value> Replies<V> for Counted<'_> {
     }
 }
 
-/// A file that is read block by block.
-struct Snapshot<'p> {
+/// Items that are read block by block.
+struct Snapshot<'p, R> {
     path: &'p Path,
-    file: BufReader<File>,
-    /// Bytes of the file when it was opened, and bytes read.
-    length: u64,
+    input: R,
+    /// Bytes of the file when it was opened; none of a stream, behind whose end more may come.
+    length: Option<u64>,
+    /// Bytes read.
     position: u64,
     block: Vec<u8>,
     whole: Whole,
 }
 
-impl<'p> Snapshot<'p> {
-    fn open(path: &'p Path) -> Result<Self, Error> {
+impl<'p, 'f> Snapshot<'p, BufReader<&'f File>> {
+    /// From its beginning.
+    fn of_file(mut file: &'f File, path: &'p Path) -> Result<Self, Error> {
         let io = |error| Error::Io(path.to_owned(), error);
-        let file = File::open(path).map_err(io)?;
+        file.rewind().map_err(io)?;
         let length = file.metadata().map_err(io)?.len();
+        let input = BufReader::with_capacity(1 << 20, file);
+        Self::of(input, path, Some(length))
+    }
+}
+
+impl<'p, R: Read> Snapshot<'p, R> {
+    fn of(input: R, path: &'p Path, length: Option<u64>) -> Result<Self, Error> {
         let mut snapshot = Self {
             path,
-            file: BufReader::with_capacity(1 << 20, file),
+            input,
             length,
             position: 0,
             block: Vec::new(),
@@ -168,14 +226,17 @@ impl<'p> Snapshot<'p> {
     }
 
     fn read(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
-        self.file
-            .read_exact(bytes)
-            .map_err(|error| match error.kind() {
-                ErrorKind::UnexpectedEof => self.damaged(),
-                _ => Error::Io(self.path.to_owned(), error),
-            })?;
+        let read = self.input.read_exact(bytes);
+        read.map_err(|error| self.failed(error))?;
         self.position += bytes.len() as u64;
         Ok(())
+    }
+
+    fn failed(&self, error: std::io::Error) -> Error {
+        match error.kind() {
+            ErrorKind::UnexpectedEof => self.damaged(),
+            _ => Error::Io(self.path.to_owned(), error),
+        }
     }
 
     /// Reads a block and compares its checksum. False at the end, which must be that of the blocks before, and the
@@ -189,19 +250,28 @@ impl<'p> Snapshot<'p> {
             let mut items = [0; 8];
             self.read(&mut items)?;
             let end = [&head[..], &items].concat();
-            let is_last = self.file.read(&mut [0]).is_ok_and(|more| more == 0);
+            let is_last =
+                self.length.is_none() || self.input.read(&mut [0]).is_ok_and(|more| more == 0);
             return match end == self.whole.end() && is_last {
                 true => Ok(false),
                 false => Err(self.damaged()),
             };
         }
         // Before memory is taken for it.
-        if len == 0 || len > BLOCK_MAX || len as u64 > self.length.saturating_sub(self.position) {
+        let left = self
+            .length
+            .map_or(u64::MAX, |length| length.saturating_sub(self.position));
+        if len == 0 || len > BLOCK_MAX || len as u64 > left {
             return Err(self.damaged());
         }
+        // Of a stream, as it comes.
         let mut block = std::mem::take(&mut self.block);
-        block.resize(len, 0);
-        self.read(&mut block)?;
+        block.clear();
+        let read = (&mut self.input).take(len as u64).read_to_end(&mut block);
+        self.position += read.map_err(|error| self.failed(error))? as u64;
+        if block.len() < len {
+            return Err(self.damaged());
+        }
         if format::block_head(&block, format::number(&head[4..8]) as u32) != head {
             return Err(self.damaged());
         }

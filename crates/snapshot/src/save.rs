@@ -20,25 +20,42 @@ const BUDGET: usize = 256;
 /// Writes all items into a file that appears when it is whole and on the disk. A file of that name is replaced then.
 ///
 /// Errors: the file cannot be written, or another process is writing it; what was there before is there still.
-pub fn save<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
+pub fn save<E: Engine>(
+    engine: &Arc<E>,
+    clock: &Clock,
+    path: &Path,
+    progress: &mut dyn FnMut(),
+) -> Result<Summary, Error> {
     let io = |error| Error::Io(path.to_owned(), error);
     let mut file = Unfinished::of(path).map_err(io)?;
+    let summary = write(engine, clock, BufWriter::new(file.file()), progress).map_err(io)?;
+    file.finish(path).map_err(io)?;
+    Ok(summary)
+}
+
+/// Writes all items, in a file's form.
+pub fn write<E: Engine>(
+    engine: &Arc<E>,
+    clock: &Clock,
+    out: impl Write,
+    progress: &mut dyn FnMut(),
+) -> io::Result<Summary> {
     let mut writer = Writer {
-        out: BufWriter::new(file.file()),
+        out,
+        progress,
         block: Vec::new(),
         items: 0,
         whole: Whole::default(),
         summary: Summary::default(),
     };
-    writer.all(engine, clock).map_err(io)?;
-    let summary = writer.finish().map_err(io)?;
-    file.finish(path).map_err(io)?;
-    Ok(summary)
+    writer.all(engine, clock)?;
+    writer.finish()
 }
 
 /// A file under way.
-struct Writer<W: Write> {
+struct Writer<'p, W: Write> {
     out: W,
+    progress: &'p mut dyn FnMut(),
     block: Vec<u8>,
     /// Items of the block.
     items: u32,
@@ -46,7 +63,7 @@ struct Writer<W: Write> {
     summary: Summary,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> Writer<'_, W> {
     fn all<E: Engine>(&mut self, engine: &Arc<E>, clock: &Clock) -> io::Result<()> {
         let mut handle = engine.handle();
         let now = clock.now();
@@ -118,6 +135,7 @@ impl<W: Write> Writer<W> {
         let block = std::mem::take(&mut self.block);
         self.put(&head)?;
         self.put(&block)?;
+        (self.progress)();
         self.block = block;
         self.block.clear();
         // One huge value does not keep its memory.

@@ -1,6 +1,7 @@
 //! Items into a file and back, and every way in which a file can be wrong.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,15 @@ use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
     Clock, Engine, Expiry, Handle, Item, Key, Op, Replies, Reply, Request, Store, Value,
 };
-use nuthatch_snapshot::{Error, load, save, verify};
+use nuthatch_snapshot::{Error, Summary, receive, verify, write};
+
+fn save<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
+    nuthatch_snapshot::save(engine, clock, path, &mut || ())
+}
+
+fn load<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
+    nuthatch_snapshot::load(engine, clock, path, &mut || ())
+}
 
 fn cuckoo() -> Arc<Cuckoo> {
     let config = CuckooConfig {
@@ -211,6 +220,36 @@ fn a_file_that_was_changed_or_cut_anywhere_is_refused_whole() {
     assert!(matches!(verify(&bad), Err(Error::Version(_, 2))));
     // It says where and why.
     assert!(verify(&bad).unwrap_err().to_string().contains("version 2"));
+}
+
+#[test]
+fn a_stream_has_the_same_items_and_is_refused_wherever_it_is_cut() {
+    let clock = Clock::start();
+    let (engine, keys) = filled(&clock);
+    let (mut stream, mut written) = (Vec::new(), 0);
+    let sent = write(&engine, &clock, &mut stream, &mut || written += 1).unwrap();
+    assert!(sent.bytes == stream.len() as u64 && written > 1);
+    let name = Path::new("a stream");
+    let receive = |bytes: &[u8]| {
+        let (fresh, mut read) = (cuckoo(), 0);
+        // What comes behind its end belongs to somebody else.
+        let mut input = bytes;
+        let outcome = receive(&fresh, &clock, &mut input, name, &mut || read += 1);
+        assert!(outcome.is_err() || read == written);
+        (fresh, outcome, input.len())
+    };
+    let (other, taken, left) = receive(&[&stream[..], b"more"].concat());
+    assert_eq!(
+        (taken.unwrap().items, left),
+        (keys.len() as u64, b"more".len())
+    );
+    for key in &keys {
+        assert_eq!(get(&engine, &clock, key), get(&other, &clock, key));
+    }
+    let cuts = (0..1000).chain((1000..stream.len()).step_by(150_001));
+    for at in cuts.chain(stream.len() - 30..stream.len()) {
+        assert!(receive(&stream[..at]).1.is_err(), "cut at {at}");
+    }
 }
 
 fn empty() -> Arc<Naive> {

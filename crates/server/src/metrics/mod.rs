@@ -5,7 +5,7 @@ mod http;
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,10 @@ use nuthatch_engine::stats::{EngineStats, LogStats, MORE_MEMORY};
 
 use self::exposition::{Format, Labels, Page};
 use self::http::Scrapes;
+use crate::config::Place;
+use crate::handover::taking::Newcomer;
+use crate::handover::{METRICS, Named};
+use crate::listen;
 use crate::security::tls::Tls;
 use crate::shared::Shared;
 use crate::shutdown::Shutdown;
@@ -30,17 +34,42 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// Errors name the address.
-    pub(crate) fn bind(address: SocketAddr, shutdown: &Shutdown) -> io::Result<Self> {
-        let named = |error: io::Error| {
-            let text = format!("--metrics: cannot listen at {address}: {error}");
-            io::Error::new(error.kind(), text)
+    pub(crate) fn bind(
+        place: &Place,
+        newcomer: Option<&mut Newcomer>,
+        shutdown: &Shutdown,
+    ) -> io::Result<Self> {
+        let bound = match place {
+            Place::Tcp(address) => {
+                let given = newcomer.and_then(|newcomer| newcomer.tcp(METRICS, *address));
+                match given {
+                    Some(socket) => Ok(TcpListener::from_std(socket.into())),
+                    None => TcpListener::bind(*address),
+                }
+            }
+            Place::Inherited(fd) => listen::inherit(*fd).and_then(|socket| {
+                socket.set_nonblocking(true)?;
+                Ok(TcpListener::from_std(socket.into()))
+            }),
+            _ => Err(io::Error::other("metrics are served by TCP")),
         };
-        let mut listener = TcpListener::bind(address).map_err(named)?;
+        let mut listener = bound.map_err(|error| {
+            let text = format!("--metrics: {}", listen::named(place, &error));
+            io::Error::new(error.kind(), text)
+        })?;
         let poll = Poll::new()?;
         let registry = poll.registry();
         registry.register(&mut listener, Token(0), Interest::READABLE)?;
         shutdown.wake_also(Arc::new(Waker::new(registry, Token(1))?))?;
         Ok(Self { listener, poll })
+    }
+
+    /// Its socket, for another process.
+    pub(crate) fn copy(&self) -> io::Result<Named> {
+        Ok(Named {
+            name: METRICS,
+            socket: self.listener.as_fd().try_clone_to_owned()?,
+        })
     }
 
     /// Where it was bound.

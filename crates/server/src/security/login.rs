@@ -1,12 +1,7 @@
 //! How far a connection's client has come in saying who it is.
 
-use std::time::Duration;
-
 /// Wrong passwords, and requests of those who have given none, after which a connection is closed.
 const ERRORS_MAX: u8 = 8;
-
-/// How long a client may take until it is admitted: by a handshake, by a password.
-pub(crate) const ADMISSION: Duration = Duration::from_secs(30);
 
 /// What a client that is to log in has done so far.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,9 +1,11 @@
 //! Who may use the server, and what others on the way may read.
 //!
 //! * [`passwords`]: names and passwords, from a file.
+//! * [`failures`]: what the log tells of those who are not let in.
 //! * [`login`]: how far a connection's client has come in saying who it is.
 //! * [`tls`]: certificates and sessions. `validity`: when a certificate ends.
 
+pub(crate) mod failures;
 pub(crate) mod login;
 pub(crate) mod passwords;
 pub(crate) mod tls;

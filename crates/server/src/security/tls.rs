@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use nuthatch_sync::mutex::Mutex;
 use rustls::crypto::ring;
@@ -150,6 +150,8 @@ fn configure(
     };
     let key = PrivateKeyDer::from_pem_file(&settings.key)
         .map_err(|error| format!("{}: {error}", settings.key.display()))?;
+    let chain = certificates(&settings.chain_cert)?;
+    warn_of_end(&settings.chain_cert, &chain);
     let mut config = builder
         .with_single_cert(chain, key)
         .map_err(|error| format!("{}: {error}", settings.chain_cert.display()))?;
@@ -164,6 +166,16 @@ fn configure(
         }
     }
     Ok(Arc::new(config))
+}
+
+/// Says so if one of them is not good any more. It is served all the same: clients decide.
+fn warn_of_end(path: &Path, chain: &[CertificateDer<'_>]) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |since| since.as_secs());
+    let mut ends = chain.iter().filter_map(|one| validity::end(one));
+    if ends.any(|end| end < now) {
+        tracing::warn!("{}: expired, clients refuse it", path.display());
+    }
 }
 
 /// All certificates of a file; one at least.

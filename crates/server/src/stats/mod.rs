@@ -70,6 +70,14 @@ pub(crate) enum Told {
     Forbidden,
 }
 
+/// True for a topic that is told to whoever sends a datagram: numbers alone, which cost little.
+pub(crate) fn is_for_datagrams(topic: &[u8]) -> bool {
+    matches!(
+        topic,
+        b"" | b"settings" | b"items" | b"slabs" | b"sizes" | b"latency"
+    )
+}
+
 /// Tells the statistics of a topic; the general ones if it is empty.
 pub(crate) fn tell(stage: &Stage<'_, '_>, topic: &[u8], hear: &mut Hear<'_>) -> Told {
     let shared = stage.shared;

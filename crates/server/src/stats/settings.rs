@@ -53,7 +53,7 @@ pub(crate) fn report(report: &mut Report<'_, '_>, shared: &Shared) {
         .iter()
         .find_map(|listen| match &listen.place {
             Place::Unix { path, mode } => Some((path, mode)),
-            Place::Tcp(_) | Place::Udp(_) | Place::Inherited(_) => None,
+            _ => None,
         });
     match unix {
         Some((path, _)) => report.line("domain_socket", path.display()),

@@ -17,6 +17,9 @@ use crate::slice::{Slice, Source, Stop};
 /// Datagrams of an iteration: connections have their turn in between.
 const DATAGRAMS_MAX: usize = 64;
 
+/// The answer to a datagram of more commands than a slice may have (`-R`): a connection would have to wait there.
+const TOO_MANY: &[u8] = b"SERVER_ERROR too many commands for a datagram\r\n";
+
 /// What an answer that is too large is replaced by.
 const TOO_LARGE: &[u8] = b"SERVER_ERROR the answer is too large for UDP\r\n";
 
@@ -98,7 +101,7 @@ impl Worker {
                 output: Output::with_buffer(self.spare.take()),
                 in_batch: 0,
                 in_batch_max: terms.requests_max,
-                commands_left: u32::MAX,
+                commands_left: self.shared.live.commands_per_slice().get(),
                 stop: Stop::Batch,
                 awaited: Default::default(),
                 closing: false,
@@ -116,7 +119,7 @@ impl Worker {
     fn answer_datagrams(&mut self) {
         let slices = mem::take(&mut self.slices);
         for mut slice in slices {
-            if slice.stop == Stop::Yielded {
+            if slice.stop == Stop::Yielded && slice.commands_left > 0 {
                 slice.stop = Stop::Batch;
                 self.slices.push(slice);
                 continue;
@@ -126,16 +129,23 @@ impl Worker {
         }
     }
 
-    /// Drops a request of which a part is missing, and an answer that is too large.
+    /// Drops a request of which a part is missing or which is too long, and an answer that is too large.
     fn judge(&mut self, slice: &mut Slice) {
         let counters = &self.inbox.counters;
         let phase = &mut self.datagrams[slice.id].phase;
-        if slice.stop == Stop::Full || slice.output.len() > slice.terms.output_cap {
+        let refusal = match slice.stop {
+            // Commands that are left are not looked at: the work for a datagram has a bound.
+            Stop::Yielded if has_rest(slice) => Some(TOO_MANY),
+            Stop::Full => Some(TOO_LARGE),
+            _ if slice.output.len() > slice.terms.output_cap => Some(TOO_LARGE),
+            _ => None,
+        };
+        if let Some(words) = refusal {
             counters.udp_too_large.bump();
             let has_text = !matches!(phase, Phase::Binary(_));
             slice.output = Output::default();
             if has_text {
-                slice.output.text().extend_from_slice(TOO_LARGE);
+                slice.output.text().extend_from_slice(words);
             }
         } else if !slice.closing && (!phase.is_at_request() || has_rest(slice)) {
             counters.udp_dropped.bump();

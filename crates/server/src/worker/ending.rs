@@ -143,11 +143,10 @@ impl Worker {
         if !self.shared.admits_late() {
             return;
         }
-        let now = self.now;
-        let connections = self.connections.iter();
+        let (limit, now) = (self.shared.config.login_timeout, self.now);
+        let connections = self.connections.iter_mut();
         let late: Vec<usize> = connections
-            .filter(|(_, connection)| connection.is_late(now))
-            .map(|(id, _)| id)
+            .filter_map(|(id, connection)| connection.is_late(limit, now).then_some(id))
             .collect();
         for id in late {
             tracing::debug!(peer = %self.connections[id].info.peer(), "closed: it did not log in");

@@ -46,6 +46,10 @@ use crate::watch::replies::Told;
 /// Bytes of the read buffer.
 pub(super) const BUFFER: usize = 512 << 10;
 
+/// Handshakes of TLS that a loop goes on with: each takes as long as thousands of requests. The others have their turn in
+/// the next loop, and who is served meanwhile waits for so few.
+pub(super) const HANDSHAKES: usize = 8;
+
 /// With less room than this for a read, the next connection waits for the next iteration.
 const READ_MIN: usize = 16 << 10;
 
@@ -77,6 +81,7 @@ impl Worker {
         }
         let mut ready = mem::take(&mut self.ready);
         let mut next = 0;
+        self.handshakes_left = HANDSHAKES;
         while next < ready.len() {
             let batch_max = self.shared.config.batch_max.get();
             let terms = self.shared.account.terms(batch_max);
@@ -122,6 +127,15 @@ impl Worker {
         // Not queued: it closed and this one came in its place, or it had its slice already.
         if !mem::replace(&mut connection.queued, false) {
             return;
+        }
+        if !connection.stream.is_ready() {
+            if self.handshakes_left == 0 {
+                connection.queued = true;
+                self.ready.push(id);
+                self.inbox.counters.conn_yields.bump();
+                return;
+            }
+            self.handshakes_left -= 1;
         }
         let has_unsent = !connection.output.is_empty() || connection.stream.has_unsent();
         if has_unsent && connection.writable && !self.flush(id) {

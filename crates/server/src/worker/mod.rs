@@ -70,6 +70,8 @@ pub(crate) struct Worker {
     /// What its connections hold more than the account knows, or less.
     unpublished: isize,
     limits: Limits,
+    /// Handshakes that this loop may still go on with.
+    handshakes_left: usize,
     /// Connections that have been told everything and wait for the client to close.
     lingering: usize,
     /// When the events of this loop came.
@@ -79,6 +81,8 @@ pub(crate) struct Worker {
     draining: Option<Instant>,
     /// False when everybody had the last slice that reads.
     reading: bool,
+    /// It has parted with its connections for a pause.
+    rests: bool,
 }
 
 impl Worker {
@@ -112,11 +116,13 @@ impl Worker {
             holders: Holders::default(),
             unpublished: 0,
             limits,
+            handshakes_left: 0,
             lingering: 0,
             now: Time(0),
             swept: Time(0),
             draining: None,
             reading: true,
+            rests: false,
         }
     }
 
@@ -151,7 +157,10 @@ impl Worker {
                 self.reading = false;
                 self.part();
                 if self.connections.is_empty() || Instant::now() >= latest {
-                    return Ok(());
+                    if self.shared.shutdown.is_requested() {
+                        return Ok(());
+                    }
+                    self.rest();
                 }
             }
         }
@@ -193,9 +202,12 @@ impl Worker {
         }
     }
 
-    /// Takes in new connections, or begins to stop.
+    /// Takes in new connections, begins to stop or to rest, or goes on.
     fn welcome(&mut self, now: Time) {
-        if self.shared.shutdown.is_requested() && self.draining.is_none() {
+        self.greet(now);
+        let pause = &self.shared.pause;
+        let (ends, parts) = (self.shared.shutdown.is_requested(), pause.parts());
+        if self.draining.is_none() && (ends || parts && !self.rests) {
             self.draining = Some(Instant::now() + DRAIN);
             // What has arrived by now is read and answered: one last slice for everybody.
             for (id, connection) in &mut self.connections {
@@ -205,6 +217,9 @@ impl Worker {
                     self.ready.push(id);
                 }
             }
+        }
+        if self.rests && !parts && !ends {
+            (self.rests, self.reading) = (false, true);
         }
         for id in self.inbox.calls() {
             if let Some(connection) = self.connections.get_mut(id)
@@ -216,6 +231,10 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// Takes in new connections.
+    fn greet(&mut self, now: Time) {
         for arrival in self.inbox.take() {
             let mut connection = Connection::new(arrival, now);
             let slot = self.connections.vacant_entry();
@@ -365,6 +384,19 @@ impl Worker {
         self.publish();
         let (answers, bytes) = self.batch.room();
         self.inbox.idle.show(self.spare.bytes(), answers, bytes);
+    }
+
+    /// Closes the connections that are left, and reads nothing until the pause is over.
+    fn rest(&mut self) {
+        let left: Vec<usize> = self.connections.iter().map(|(id, _)| id).collect();
+        for id in left {
+            self.close(id);
+        }
+        self.ready.clear();
+        self.publish();
+        self.draining = None;
+        self.rests = true;
+        self.shared.pause.worker_rests();
     }
 
     /// Closes connections that have been told everything.

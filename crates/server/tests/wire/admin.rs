@@ -1,9 +1,33 @@
 //! Commands about the server itself.
 
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 
 use super::fixture::{Fixture, Wants, any_port, config};
 use nuthatch_server::{Config, Protocol};
+
+#[test]
+fn what_buffers_may_hold_follows_the_memory_and_the_connections() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    let mut megabytes = || {
+        let bound = &client.stats("settings")["read_buf_mem_limit"];
+        bound.parse::<usize>().unwrap() >> 20
+    };
+    assert_eq!(megabytes(), 64);
+    let controls = server.handle().controls();
+    if controls.set_memory_limit(64 << 20).is_ok() {
+        assert_eq!(megabytes(), 16);
+    }
+    let more = Config {
+        connections_max: NonZeroUsize::new(32_768).unwrap(),
+        ..config()
+    };
+    controls.apply(&more);
+    assert_eq!(megabytes(), 128);
+    controls.set_memory_limit(256 << 20).unwrap();
+    assert_eq!(megabytes(), 128);
+}
 
 #[test]
 fn flush_all_empties_now_or_later() {

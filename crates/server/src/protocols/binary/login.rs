@@ -27,8 +27,7 @@ pub(super) fn answer(
             if admitted {
                 encode::text(out, head, &[], b"Authenticated");
             } else {
-                stage.counters.auth_errors.bump();
-                tracing::warn!(peer = %stage.info.peer(), "a login failed");
+                stage.login_failed();
                 encode::error(out, head, Status::Unauthenticated);
             }
             admitted

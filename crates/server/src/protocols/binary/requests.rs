@@ -163,7 +163,8 @@ pub(super) fn version(stage: &Stage<'_, '_>, slice: &mut Slice, head: Head) {
 
 fn flush(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, delay: u32, quiet: bool) {
     let out = slice.output.text();
-    if !stage.shared.live.allow_flush() {
+    // Who sent a datagram, nobody knows.
+    if !stage.shared.live.allow_flush() || stage.info.peer().is_udp() {
         return encode::error(out, head, Status::Unauthenticated);
     }
     stage.counters.cmd_flush.bump();
@@ -178,6 +179,7 @@ fn flush(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, delay: u32, q
 fn stat(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, topic: &[u8]) {
     let out = slice.output.text();
     let told = match topic {
+        topic if stage.info.peer().is_udp() && !stats::is_for_datagrams(topic) => Told::Forbidden,
         b"reset" => {
             stage.shared.reset_stats();
             Told::All

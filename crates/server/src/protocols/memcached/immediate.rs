@@ -21,6 +21,9 @@ pub(crate) fn command(
     command: Command<'_>,
 ) {
     let out = slice.output.text();
+    if stage.info.peer().is_udp() && needs_connection(&command) {
+        return out.extend_from_slice(NOT_OVER_UDP);
+    }
     let (words, noreply): (&[u8], bool) = match command {
         Command::FlushAll { delay, noreply } => (flush_all(stage, delay), noreply),
         Command::Version => return encode::version(out, &stage.shared.config.version),
@@ -64,6 +67,18 @@ pub(crate) fn command(
     }
 }
 
+/// What a datagram may not ask for: who sent it, nobody knows.
+const NOT_OVER_UDP: &[u8] = b"CLIENT_ERROR not over UDP: this needs a connection\r\n";
+
+/// True if a command changes the server or goes through its items: not for those who need not say where they are.
+fn needs_connection(command: &Command<'_>) -> bool {
+    match command {
+        Command::Version | Command::Quit => false,
+        Command::Stats(words) => !stats::is_for_datagrams(words.iter().next().unwrap_or_default()),
+        _ => true,
+    }
+}
+
 /// watch: the connection is told what happens from now on.
 fn watch(
     stage: &Stage<'_, '_>,
@@ -73,9 +88,6 @@ fn watch(
 ) -> &'static [u8] {
     if !stage.shared.config.allow_watch {
         return b"CLIENT_ERROR watch commands not allowed\r\n";
-    }
-    if stage.info.peer().is_udp() {
-        return b"CLIENT_ERROR watch needs a connection\r\n";
     }
     let mut kinds = Kinds::default();
     let mut words = words.into_iter().peekable();

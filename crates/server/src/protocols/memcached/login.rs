@@ -79,8 +79,7 @@ fn admits(stage: &Stage<'_, '_>, said: &[u8]) -> bool {
     let space = said.iter().position(|&byte| byte == b' ');
     let admitted = space.is_some_and(|at| stage.shared.admits(&said[..at], &said[at + 1..]));
     if !admitted {
-        stage.counters.auth_errors.bump();
-        tracing::warn!(peer = %stage.info.peer(), "a login failed");
+        stage.login_failed();
     }
     admitted
 }

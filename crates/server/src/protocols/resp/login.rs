@@ -77,11 +77,9 @@ pub(super) fn take(
     Flow::Next
 }
 
-/// Counts an error of a client that has not logged in.
+/// Counts an error of a client that has not logged in, or tries others' passwords.
 fn count_error(slice: &mut Slice, phase: &mut Phase) {
-    if let Some(login) = &mut phase.login {
-        slice.closing |= login.is_enough();
-    }
+    slice.closing |= phase.errors.is_enough();
 }
 
 /// Admits a client that says who it is. Without passwords Redis' default user comes with any.
@@ -103,11 +101,10 @@ pub(super) fn authenticate(
         .shared
         .admits(said.user.unwrap_or(DEFAULT_USER), said.password)
     {
-        phase.login = None;
+        phase.login = false;
         return Ok(());
     }
-    stage.counters.auth_errors.bump();
-    tracing::warn!(peer = %stage.info.peer(), "a login failed");
+    stage.login_failed();
     count_error(slice, phase);
     Err(Error::WRONG_PASSWORD)
 }

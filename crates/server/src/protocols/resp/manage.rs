@@ -56,7 +56,9 @@ pub(super) fn command(
             slice.closing = true;
         }
         Command::Reset => {
+            let errors = phase.errors;
             *phase = Phase::new(stage.shared.has_passwords());
+            phase.errors = errors;
             phase.writer(slice).status("RESET");
         }
         Command::Client(client) => self::client(stage, slice, phase, client),

@@ -36,6 +36,7 @@ use self::many::Run;
 use self::session::Session;
 use self::transaction::Collected;
 use self::upload::Upload;
+use crate::account::AWAITED_MAX;
 use crate::security::login::Login;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
@@ -57,7 +58,9 @@ pub(crate) struct Phase {
     version: Version,
     state: State,
     /// The client has to say first who it is.
-    login: Option<Login>,
+    login: bool,
+    /// What it did wrong in that, whether or not it is admitted meanwhile.
+    errors: Login,
     /// What most connections do without.
     session: Option<Box<Session>>,
 }
@@ -84,7 +87,7 @@ impl Phase {
     /// The first; `login` if a client has to say first who it is.
     pub(crate) fn new(login: bool) -> Self {
         Self {
-            login: login.then(Login::default),
+            login,
             ..Self::default()
         }
     }
@@ -96,7 +99,7 @@ impl Phase {
 
     /// True if its client has said who it is, or need not.
     pub(crate) fn is_admitted(&self) -> bool {
-        self.login.is_none()
+        !self.login
     }
 
     /// Bytes still to come of a value that goes straight to the engine.
@@ -166,26 +169,39 @@ pub(crate) fn step<'a>(
     flow
 }
 
-/// The same with a request that the connection kept: one of a transaction, or one that came as a line. A copy of it
-/// lives as long as the batch that borrows from it.
+/// Bytes of a request that was kept that a step looks at first: the longest value that is not taken in pieces, and what
+/// stands before it. All of a request of many keys would be copied again and again.
+const REPLAYED: usize = AWAITED_MAX + (4 << 10);
+
+/// The same with a request that the connection kept: one of a transaction, or one that came as a line. A copy of its
+/// front lives as long as the batch that borrows from it.
 #[cold]
 fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
-    let Some(kept) = phase.session().replayed() else {
-        return Flow::Next;
-    };
-    let mut front = Front {
-        input: stage.decoded.alloc_slice_copy(kept),
-        used: 0,
-    };
-    let flow = advance(stage, slice, phase, &mut front);
-    let over = phase.is_at_request() && front.used == front.input.len();
-    // A request that was kept is whole, so it does not starve; if it did, it would for ever.
-    let stuck = flow == Flow::Starved;
-    debug_assert!(!stuck);
-    phase.session().has_replayed(front.used, over || stuck);
-    match stuck {
-        true => Flow::Next,
-        false => flow,
+    let mut shown = REPLAYED;
+    loop {
+        let Some(kept) = phase.session().replayed() else {
+            return Flow::Next;
+        };
+        let left = kept.len();
+        let mut front = Front {
+            input: stage.decoded.alloc_slice_copy(&kept[..shown.min(left)]),
+            used: 0,
+        };
+        let flow = advance(stage, slice, phase, &mut front);
+        let is_starved = flow == Flow::Starved;
+        if is_starved && front.used == 0 && shown < left {
+            shown *= 2;
+            continue;
+        }
+        let over = phase.is_at_request() && front.used == left;
+        // A request that was kept is whole, so it does not starve when all of it is shown; if it did, it would for ever.
+        let stuck = is_starved && shown >= left && !over;
+        debug_assert!(!stuck);
+        phase.session().has_replayed(front.used, over || stuck);
+        return match is_starved {
+            true => Flow::Next,
+            false => flow,
+        };
     }
 }
 
@@ -197,12 +213,12 @@ fn advance<'a>(
     front: &mut Front<'a>,
 ) -> Flow {
     match &mut phase.state {
-        State::Requests if phase.login.is_some() => login::take(stage, slice, phase, front),
+        State::Requests if phase.login => login::take(stage, slice, phase, front),
         State::Requests => request::take(stage, slice, phase, front),
         State::Drop(_) => drop_rest(slice, phase, front),
         State::Many(_) => many::go_on(stage, slice, phase, front),
         State::Upload(_) => upload::go_on(stage, slice, phase, front),
-        State::Collect(_) => transaction::collect(slice, phase, front),
+        State::Collect(_) => transaction::collect(stage, slice, phase, front),
         State::Walk(_) => keys::go_on(stage, slice, phase),
     }
 }

@@ -8,8 +8,9 @@ use super::{Front, Phase, State, request};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
-/// Bytes of a transaction's requests beside one value of the largest size.
-const LEN_MAX: usize = 1 << 20;
+/// The part of what all connections' buffers may hold that a transaction may: who sends more than its share is closed when
+/// they fill, as anybody is.
+const PART_OF_BUFFERS: usize = 2;
 
 /// Keys that a connection may watch.
 const WATCHED_MAX: usize = 1024;
@@ -107,7 +108,12 @@ fn refuse(phase: &mut Phase) {
 }
 
 /// Keeps more of a request.
-pub(super) fn collect(slice: &mut Slice, phase: &mut Phase, front: &mut Front<'_>) -> Flow {
+pub(super) fn collect(
+    stage: &Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    front: &mut Front<'_>,
+) -> Flow {
     let State::Collect(collected) = &mut phase.state else {
         return Flow::Next;
     };
@@ -124,10 +130,10 @@ pub(super) fn collect(slice: &mut Slice, phase: &mut Phase, front: &mut Front<'_
     collected.request.extend_from_slice(&here[..passed]);
     let (len, rest) = (collected.request.len(), collected.rest);
     let before = match phase.session.as_ref().map(|session| &session.transaction) {
-        Some(Some(transaction)) => transaction.len,
+        Some(Some(transaction)) => transaction.memory(),
         _ => 0,
     };
-    if before + len > LEN_MAX {
+    if before + len > stage.shared.account.bound() / PART_OF_BUFFERS {
         refuse(phase);
         phase.writer(slice).error(&Error::TRANSACTION_TOO_LONG);
         phase.state = State::Drop(rest);

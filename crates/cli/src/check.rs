@@ -1,0 +1,64 @@
+//! `--check`: what a start would stumble over besides the settings themselves.
+
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, access, geteuid};
+
+use crate::process;
+use crate::settings::Settings;
+
+/// Looks for the users and the folders that settings name, and reads the files that a server reads when it starts. Errors
+/// say what a start, or a save later, would.
+pub fn all(settings: &Settings) -> Result<(), String> {
+    settings.server.check_files()?;
+    let user = settings.process.user.as_deref();
+    if let Some(name) = user {
+        process::user(name).map_err(|error| format!("-u {error}"))?;
+    }
+    // Whether another user may write there, only that user can tell.
+    let changes_user = user.is_some() && geteuid().is_root();
+    for (flag, file) in written(settings) {
+        folder(&file, changes_user)
+            .map_err(|error| format!("{flag} {}: {error}", file.display()))?;
+    }
+    match settings.server.keeping.load.as_deref() {
+        Some(path) if !path.is_file() => Err(format!("--load {}: no such file", path.display())),
+        _ => Ok(()),
+    }
+}
+
+/// The files that a server writes or makes, and the flags that name them.
+fn written(settings: &Settings) -> Vec<(&'static str, PathBuf)> {
+    let (server, process) = (&settings.server, &settings.process);
+    let save = server.keeping.save.as_ref().map(|(path, _)| path.as_path());
+    let named = [
+        ("-e", server.keeping.restart.as_deref()),
+        ("--save", save),
+        ("--handover", server.handover.as_deref()),
+        ("--log", process.log.file()),
+        ("-P", process.pid_file.as_deref()),
+    ];
+    let named = named
+        .into_iter()
+        .filter_map(|(flag, path)| Some((flag, path?)));
+    let sockets = server
+        .listeners
+        .iter()
+        .filter_map(|listen| Some(("-s", listen.path()?)));
+    named
+        .chain(sockets)
+        .map(|(flag, path)| (flag, path.to_owned()))
+        .collect()
+}
+
+/// Errors: the file cannot be made where it is to be.
+fn folder(file: &Path, changes_user: bool) -> Result<(), String> {
+    if file.is_dir() {
+        return Err("a folder, not a file".to_owned());
+    }
+    let folder = file.parent().filter(|folder| folder.is_dir());
+    let folder = folder.ok_or("there is no such folder")?;
+    let may = changes_user || access(folder, AccessFlags::W_OK | AccessFlags::X_OK).is_ok();
+    may.then_some(())
+        .ok_or_else(|| "its folder cannot be written to".to_owned())
+}

@@ -1,0 +1,169 @@
+//! The side of the running server.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use mio::net::UnixListener;
+use mio::{Events, Interest, Poll, Token, Waker};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::taking::Newcomer;
+use super::wire::Wire;
+use super::{CONTROL, HELLO, Named};
+use crate::shared::Shared;
+use crate::shutdown::Shutdown;
+
+/// Newcomers that wait: more than one at a time is a mistake.
+const BACKLOG: i32 = 4;
+
+/// Bytes of items that are sent at a time.
+const PIECE: usize = 1 << 20;
+
+/// Where newcomers ask for a handover, and what they get.
+pub(crate) struct Control {
+    listener: UnixListener,
+    poll: Poll,
+    path: PathBuf,
+    sockets: Vec<Named>,
+    /// The file that says whose the file of a restart is.
+    lock: Option<(PathBuf, File)>,
+}
+
+impl Control {
+    /// Listens at `path`, for this user alone. Errors name it.
+    pub(crate) fn bind(
+        path: &Path,
+        newcomer: Option<&mut Newcomer>,
+        shutdown: &Shutdown,
+    ) -> io::Result<Self> {
+        let named = |error: io::Error| {
+            io::Error::new(
+                error.kind(),
+                format!("--handover {}: {error}", path.display()),
+            )
+        };
+        let taken = newcomer.and_then(|newcomer| newcomer.unix(path));
+        let socket = taken.map_or_else(|| listen(path), Ok).map_err(named)?;
+        let mut listener = UnixListener::from_std(socket.into());
+        let poll = Poll::new()?;
+        let registry = poll.registry();
+        registry.register(&mut listener, Token(0), Interest::READABLE)?;
+        shutdown.wake_also(Arc::new(Waker::new(registry, Token(1))?))?;
+        Ok(Self {
+            listener,
+            poll,
+            path: path.to_owned(),
+            sockets: Vec::new(),
+            lock: None,
+        })
+    }
+
+    /// What newcomers get besides its own socket.
+    pub(crate) fn offer(&mut self, sockets: Vec<Named>, lock: Option<(PathBuf, File)>) {
+        self.sockets = sockets;
+        self.lock = lock;
+    }
+
+    /// Hands over to who asks for it, until the server stops or has done so.
+    pub(crate) fn run(mut self, shared: &Shared) -> io::Result<()> {
+        let mut events = Events::with_capacity(2);
+        while !shared.shutdown.is_requested() {
+            match self.poll.poll(&mut events, None) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                polled => polled?,
+            }
+            while !shared.shutdown.is_requested() {
+                let asked = match self.listener.accept() {
+                    Ok((stream, _)) => UnixStream::from(std::os::fd::OwnedFd::from(stream)),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => {
+                        tracing::warn!(%error, "handover");
+                        break;
+                    }
+                };
+                match self.serve(asked, shared) {
+                    Ok(()) => shared.shutdown.request(),
+                    Err(error) => tracing::warn!(%error, "no handover: this server goes on"),
+                }
+            }
+        }
+        if !shared.pause.is_handed_over() {
+            // Nobody can ask any more.
+            let _ = fs::remove_file(&self.path);
+        }
+        Ok(())
+    }
+
+    /// Talks with who asks. Errors: it has not taken over.
+    fn serve(&self, stream: UnixStream, shared: &Shared) -> io::Result<()> {
+        let wire = Wire::new(stream)?;
+        let goes_on = || !shared.shutdown.is_requested();
+        wire.wait(goes_on)?;
+        let hello = wire.receive()?.0;
+        if hello != HELLO {
+            wire.send("refused: the running server is of another version", None)?;
+            return Err(io::Error::other(format!(
+                "who asks is of another version: {hello:?}"
+            )));
+        }
+        wire.send(&format!("socket {CONTROL}"), Some(self.listener.as_fd()))?;
+        for Named { name, socket } in &self.sockets {
+            wire.send(&format!("socket {name}"), Some(socket.as_fd()))?;
+        }
+        if let Some((path, lock)) = &self.lock {
+            wire.send(&format!("lock {}", path.display()), Some(lock.as_fd()))?;
+        }
+        wire.send("end", None)?;
+        wire.wait(goes_on)?;
+        wire.expect("ready")?;
+        let begun = Instant::now();
+        tracing::info!("handover: nothing more is accepted");
+        let given = match shared
+            .pause
+            .begin(shared.config.threads.get(), &shared.shutdown)
+        {
+            true => give(&wire, shared),
+            false => Err(io::Error::other("the server stops")),
+        };
+        if given.is_err() {
+            shared.pause.take_back();
+        }
+        shared.pause.end(&shared.shutdown);
+        let items = given?;
+        let seconds = begun.elapsed().as_secs_f64();
+        tracing::info!("handover: {items} items went to another process in {seconds:.1} s");
+        Ok(())
+    }
+}
+
+/// Sends all items. Returns how many, when the newcomer has them and was told to serve.
+fn give(wire: &Wire, shared: &Shared) -> io::Result<u64> {
+    let mut out = BufWriter::with_capacity(PIECE, wire.stream());
+    let given = nuthatch_snapshot::write(&shared.engine, &shared.clock, &mut out, &mut || ())?;
+    out.flush()?;
+    wire.expect("taken")?;
+    // From here on it is the other's: should this process end now, it leaves no file and removes none.
+    shared.pause.hand_over();
+    wire.send("go", None)?;
+    Ok(given.items)
+}
+
+/// Binds a socket that only this user reaches. One that a server left that was killed is replaced.
+fn listen(path: &Path) -> io::Result<Socket> {
+    if fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket()) {
+        fs::remove_file(path)?;
+    }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    // Before it listens nobody can connect, so there is no moment with looser permissions.
+    fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}

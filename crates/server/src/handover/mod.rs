@@ -1,0 +1,47 @@
+//! Handover: a new process takes the listening sockets and the items of a running one, and no client is refused.
+//!
+//! ```text
+//!  newcomer                                the running server
+//!   "nuthatch handover 1"     ------->      is it of the same user? of this version?
+//!                             <-------      "socket NAME" with its descriptor, for each; "lock FILE" of -e; "end"
+//!   binds what else it needs
+//!   "ready"                   ------->      accepts no more, answers what it has read, closes its connections
+//!                             <-------      all items, as a snapshot
+//!   "taken"                   ------->
+//!                             <-------      "go"
+//!   serves                                  ends
+//! ```
+//!
+//! Both hold the sockets, so clients that come meanwhile wait in the kernel's queue, whoever accepts next. Until the
+//! newcomer has all items and says so, the running server has lost nothing: should the newcomer fail, refuse or stop
+//! talking, it goes on where it was. Behind "go" only the newcomer serves.
+//!
+//! * `wire`: messages, and descriptors that go with them.
+//! * [`pause`]: how the running server stops serving, and goes on.
+//! * [`giving`], [`taking`]: the two sides.
+
+pub(crate) mod giving;
+pub(crate) mod pause;
+pub(crate) mod taking;
+mod wire;
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// What a newcomer says first: its number is that of this conversation and of the snapshot's form.
+const HELLO: &str = "nuthatch handover 1";
+
+/// How long one side waits for the other's next word or bytes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The name of the socket by which handovers are asked for.
+const CONTROL: &str = "control";
+
+/// The name of the socket that metrics are asked for by.
+pub(crate) const METRICS: &str = "metrics";
+
+/// A socket that another process may take, and its name.
+pub(crate) struct Named {
+    pub(crate) name: &'static str,
+    pub(crate) socket: OwnedFd,
+}

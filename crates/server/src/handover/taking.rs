@@ -1,0 +1,148 @@
+//! The side of the process that takes over.
+
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nuthatch_engine::{AnyEngine, Clock};
+use nuthatch_snapshot::Summary;
+use socket2::{Socket, Type};
+
+use super::HELLO;
+use super::wire::Wire;
+
+/// Descriptors that are taken at most: of workers' datagram sockets there may be many.
+const SOCKETS_MAX: usize = 8192;
+
+/// Bytes of items that are read at a time.
+const PIECE: usize = 1 << 20;
+
+/// A process that takes over, and what it was given so far.
+pub(crate) struct Newcomer {
+    wire: Wire,
+    path: PathBuf,
+    sockets: Vec<(String, Socket)>,
+    lock: Option<(PathBuf, File)>,
+}
+
+impl Newcomer {
+    /// Asks the server that listens at `path`; `None` if there is none. Errors: it refuses.
+    pub(crate) fn ask(path: &Path) -> io::Result<Option<Self>> {
+        let stream = match UnixStream::connect(path) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::NotFound | ErrorKind::ConnectionRefused
+                ) =>
+            {
+                return Ok(None);
+            }
+            stream => stream,
+        };
+        let asked = stream.and_then(|stream| Self::hear(stream, path));
+        asked.map(Some).map_err(|error| named(path, &error))
+    }
+
+    fn hear(stream: UnixStream, path: &Path) -> io::Result<Self> {
+        let wire = Wire::new(stream)?;
+        wire.send(HELLO, None)?;
+        let mut newcomer = Self {
+            wire,
+            path: path.to_owned(),
+            sockets: Vec::new(),
+            lock: None,
+        };
+        for _ in 0..SOCKETS_MAX {
+            let (text, descriptor) = newcomer.wire.receive()?;
+            match (text.split_once(' '), descriptor) {
+                (Some(("socket", name)), Some(socket)) => {
+                    let name = name.to_owned();
+                    newcomer.sockets.push((name, Socket::from(socket)));
+                }
+                (Some(("lock", path)), Some(lock)) => {
+                    newcomer.lock = Some((path.into(), File::from(lock)));
+                }
+                (None, None) if text == "end" => return Ok(newcomer),
+                _ => return Err(io::Error::new(ErrorKind::InvalidData, text)),
+            }
+        }
+        Err(io::Error::new(ErrorKind::InvalidData, "too many sockets"))
+    }
+
+    /// The socket that listens at this address. Of a port of the system's choice, the one of that name.
+    pub(crate) fn tcp(&mut self, name: &str, address: SocketAddr) -> Option<Socket> {
+        self.take(name, address.port() == 0, |socket| {
+            has_address(socket, Type::STREAM, address)
+        })
+    }
+
+    /// A socket for the datagrams that come to this address: each worker has one.
+    pub(crate) fn udp(&mut self, address: SocketAddr) -> Option<Socket> {
+        self.take("udp", address.port() == 0, |socket| {
+            has_address(socket, Type::DGRAM, address)
+        })
+    }
+
+    /// The socket that listens at this path.
+    pub(crate) fn unix(&mut self, path: &Path) -> Option<Socket> {
+        self.take("", false, |socket| {
+            let address = socket.local_addr();
+            address.is_ok_and(|address| address.as_pathname() == Some(path))
+        })
+    }
+
+    fn take(
+        &mut self,
+        name: &str,
+        by_name: bool,
+        is_it: impl Fn(&Socket) -> bool,
+    ) -> Option<Socket> {
+        let is_it = |(its, socket): &(String, Socket)| (!by_name || its == name) && is_it(socket);
+        let at = self.sockets.iter().position(is_it)?;
+        Some(self.sockets.remove(at).1)
+    }
+
+    /// The right to use the file of a restart, if it was the other's too.
+    pub(crate) fn lock(&mut self, restart: &Path) -> Option<File> {
+        let (path, lock) = self.lock.take()?;
+        (path == restart).then_some(lock)
+    }
+
+    /// Takes all items. When this returns the other process serves nobody any more. Errors: it goes on.
+    pub(crate) fn take_over(
+        self,
+        engine: &Arc<AnyEngine>,
+        clock: &Clock,
+        progress: &mut dyn FnMut(),
+    ) -> io::Result<Summary> {
+        let named = |error: io::Error| named(&self.path, &error);
+        self.wire.send("ready", None).map_err(named)?;
+        let input = BufReader::with_capacity(PIECE, self.wire.stream());
+        let taken = nuthatch_snapshot::receive(engine, clock, input, &self.path, progress);
+        let taken = taken.map_err(io::Error::other).map_err(named)?;
+        self.wire.send("taken", None).map_err(named)?;
+        self.wire.expect("go").map_err(named)?;
+        Ok(taken)
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(
+        error.kind(),
+        format!("--handover {}: {error}", path.display()),
+    )
+}
+
+/// True if a socket of this kind has this address, or one that differs in the port, which may be any.
+fn has_address(socket: &Socket, kind: Type, wanted: SocketAddr) -> bool {
+    let address = socket.local_addr().ok().and_then(|local| local.as_socket());
+    let is_kind = socket.r#type().is_ok_and(|its| its == kind);
+    is_kind
+        && address.is_some_and(|address| {
+            let same_port = wanted.port() == 0 || address.port() == wanted.port();
+            address.ip() == wanted.ip() && same_port
+        })
+}

@@ -1,0 +1,340 @@
+"""A new process takes the place of a running one: its items, its sockets, and no client is refused."""
+
+import array
+import os
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import conftest
+import pytest
+from judge import converse
+from test_restart import ITEMS, fill, held
+
+HELLO = b"nuthatch handover 1"
+PATIENCE = 120
+
+
+class Process:
+    """A server that may take over: it is ready when it says so, as to systemd."""
+
+    def __init__(self, folder, *flags, ready=True):
+        folder.mkdir(exist_ok=True)
+        self.log = folder / "log"
+        self.ports = folder / "ports"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+            told.bind(str(folder / "told"))
+            environment = {"NOTIFY_SOCKET": str(folder / "told"), "MEMCACHED_PORT_FILENAME": str(self.ports)}
+            command = [conftest.NUTHATCH, "--engine", conftest.ENGINE, "--log", str(self.log), "-v", *flags]
+            self.process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True)
+            if ready:
+                told.settimeout(PATIENCE)
+                while b"READY=1" not in told.recv(100):
+                    pass
+
+    def until(self, words, times=1):
+        """Waits until the log says so."""
+        while (self.log.read_text() if self.log.exists() else "").count(words) < times:
+            assert self.process.poll() is None, self.process.stderr.read()
+            time.sleep(0.01)
+
+    def end(self):
+        self.process.terminate()
+        return self.process.wait()
+
+
+@pytest.fixture
+def start(tmp_path):
+    running = []
+
+    def start_with(*flags, **more):
+        running.append(Process(tmp_path / f"server{len(running)}", *flags, **more))
+        return running[-1]
+
+    yield start_with
+    for one in running:
+        one.process.kill()
+        one.process.wait()
+
+
+@pytest.fixture
+def port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+class At:
+    def __init__(self, port):
+        self.address = ("127.0.0.1", port)
+
+
+def words_of(answer):
+    """Flags and cas: of the time to live, some goes by."""
+    return [word for word in answer.split() if word[:1] in b"cf"]
+
+
+def test_items_and_sockets_go_to_the_next_and_nobody_is_refused(start, tmp_path, port):
+    control, pid = tmp_path / "control", tmp_path / "pid"
+    flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control), "-P", str(pid), "-m", "64", "-t", "2"]
+    first = start(*flags)
+    fill(At(port))
+    before = held(At(port))
+    assert before.count(b"VA ") == len(ITEMS)
+    idle = socket.create_connection(At(port).address)
+    stop, served = threading.Event(), []
+
+    def knock():
+        while not stop.is_set():
+            # Refused it would raise. Who is accepted just when the server parts with its clients is closed without an answer,
+            # as any open connection, and asks again.
+            with socket.create_connection(At(port).address) as connection:
+                connection.settimeout(PATIENCE)
+                try:
+                    connection.sendall(b"mg key7 s\r\n")
+                    served.append(connection.recv(100))
+                except ConnectionError:
+                    served.append(b"")
+
+    def knocks(count):
+        seen = len(served)
+        while len(served) < seen + count:
+            assert all(one.is_alive() for one in knocking)
+            time.sleep(0.01)
+
+    knocking = [threading.Thread(target=knock) for _ in range(4)]
+    for one in knocking:
+        one.start()
+    servers = [first]
+    try:
+        knocks(20)
+        for _ in range(3):
+            servers.append(start(*flags))
+            assert servers[-2].process.wait() == 0
+            assert int(pid.read_text()) == servers[-1].process.pid and control.exists()
+            knocks(20)
+    finally:
+        stop.set()
+        for one in knocking:
+            one.join()
+    assert set(served) <= {b"HD s259\r\n", b""} and served.count(b"HD s259\r\n") > 60
+    assert idle.recv(100) == b""
+    assert words_of(held(At(port))) == words_of(before)
+    servers[-1].until("500 items")
+    assert servers[-1].end() == 0 and not control.exists() and not pid.exists()
+
+
+def test_what_was_read_is_answered_before(start, tmp_path, port):
+    flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(tmp_path / "control")]
+    start(*flags)
+    with socket.create_connection(At(port).address) as client:
+        client.sendall(b"set k 0 0 1\r\nx\r\n" + b"get k\r\n" * 5000)
+        start(*flags)
+        said = client.makefile("rb").read()
+    assert said == b"STORED\r\n" + b"VALUE k 0 1\r\nx\r\nEND\r\n" * 5000
+    assert converse(At(port).address, b"get k\r\n") == b"VALUE k 0 1\r\nx\r\nEND\r\n"
+
+
+def test_all_kinds_of_sockets_go_along(start, tmp_path, port):
+    path, control = tmp_path / "unix", tmp_path / "control"
+    flags = ["-l", "127.0.0.1", "-p", "-1", "-U", "-1", "-t", "3", "--redis-port", "0", "--metrics", "127.0.0.1:0",
+             "--cpserver", "127.0.0.1:0", "--handover", str(control)]
+    first = start(*flags)
+    first.until("metrics at")
+    line = next(line for line in first.log.read_text().splitlines() if "metrics at" in line)
+    ports = first.ports.read_text()
+    assert "UDP" in ports
+    second = start(*flags)
+    second.until("metrics at")
+    again = next(line for line in second.log.read_text().splitlines() if "metrics at" in line)
+    assert line.split(" at ", 1)[1] == again.split(" at ", 1)[1] and second.ports.read_text() == ports
+    assert first.process.wait() == 0
+    udp = int(ports.split("UDP INET: ")[1].split()[0])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(PATIENCE)
+        client.sendto(struct.pack(">HHHH", 1, 0, 1, 0) + b"mn\r\n", ("127.0.0.1", udp))
+        assert client.recv(100)[8:] == b"MN\r\n"
+    assert second.end() == 0
+    # By a path, which stays where it is.
+    flags = ["-s", str(path), "--handover", str(control)]
+    first = start(*flags)
+    seen = path.stat().st_ino
+    second = start(*flags)
+    assert first.process.wait() == 0 and path.stat().st_ino == seen
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        client.sendall(b"mn\r\n")
+        assert client.recv(100) == b"MN\r\n"
+    assert second.end() == 0 and not path.exists()
+
+
+def test_a_confined_server_hands_over_its_restart_file_too(start, tmp_path, port):
+    items = tmp_path / "items"
+    flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(tmp_path / "control"), "-e", str(items), "-o", "drop_privileges"]
+    first = start(*flags, ready=False)
+    while not first.ports.exists():
+        if first.process.poll() is not None:
+            said = first.process.stderr.read()
+            assert "no Landlock" in said, said
+            pytest.skip("this kernel has no Landlock")
+    first.until("taken from") if items.exists() else None
+    while True:
+        try:
+            fill(At(port))
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    second = start(*flags)
+    assert first.process.wait() == 0
+    # It left nothing: its items are the other's, who leaves them when it ends.
+    assert not items.exists()
+    assert held(At(port)).count(b"VA ") == len(ITEMS)
+    assert second.end() == 0 and items.exists()
+    third = start(*flags)
+    assert held(At(port)).count(b"VA ") == len(ITEMS) and third.process.poll() is None
+
+
+class Newcomer:
+    """A process that asks for a handover, as far as a test wants."""
+
+    def __init__(self, control, hello=HELLO):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect(str(control))
+        self.say(hello)
+
+    def say(self, text):
+        self.socket.sendall(struct.pack("<I", len(text)) + text)
+
+    def hear(self):
+        length, ancillary, _, _ = self.socket.recvmsg(4, socket.CMSG_SPACE(16))
+        for _, kind, data in ancillary:
+            for descriptor in array.array("i", data):
+                os.close(descriptor)
+        return self.socket.recv(struct.unpack("<I", length)[0], socket.MSG_WAITALL)
+
+    def hear_all(self):
+        heard = []
+        while b"end" not in heard:
+            heard.append(self.hear())
+        return heard
+
+
+def test_a_newcomer_that_fails_takes_nothing(start, tmp_path, port):
+    control = tmp_path / "control"
+    flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control)]
+    server = start(*flags)
+    fill(At(port))
+    before = held(At(port))
+
+    def goes_on(times):
+        server.until("this server goes on", times)
+        assert words_of(held(At(port))) == words_of(before) and before.count(b"VA ") == len(ITEMS)
+
+    # Garbage, another version, and words that end anywhere.
+    for number, said in enumerate([b"GET / HTTP/1.1\r\n\r\n", b"\xff\xff\xff\xff", b"\x04\0\0\0ab", b""]):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(control))
+            client.sendall(said)
+        goes_on(number + 1)
+    other = Newcomer(control, b"nuthatch handover 2")
+    assert other.hear() == b"refused: the running server is of another version"
+    goes_on(5)
+    silent = Newcomer(control)
+    assert silent.hear_all()[:2] == [b"socket control", b"socket memcached"]
+    silent.socket.close()
+    goes_on(6)
+    # Amidst the items, and behind them.
+    middle = Newcomer(control)
+    middle.hear_all()
+    middle.say(b"ready")
+    assert middle.socket.recv(8, socket.MSG_WAITALL) == b"NUTHATCH"
+    waiting = socket.create_connection(At(port).address)
+    waiting.sendall(b"mn\r\n")
+    middle.socket.close()
+    assert waiting.recv(100) == b"MN\r\n"
+    goes_on(7)
+    wrong = Newcomer(control)
+    wrong.hear_all()
+    wrong.say(b"ready")
+    wrong.say(b"no")
+    while wrong.socket.recv(1 << 20):
+        pass
+    goes_on(8)
+    # A real one that cannot start leaves the running server as it was, and says why.
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        refused = start(*flags, "--metrics", f"127.0.0.1:{taken.getsockname()[1]}", ready=False)
+        assert refused.process.wait() == 1 and "--metrics" in refused.process.stderr.read()
+    goes_on(9)
+    # And then it hands over all the same.
+    second = start(*flags)
+    assert server.process.wait() == 0
+    assert words_of(held(At(port))) == words_of(before)
+    assert second.end() == 0
+
+
+def test_a_newcomer_that_is_killed_in_between_takes_nothing(start, tmp_path, port):
+    control = tmp_path / "control"
+    flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control), "-m", "512"]
+    server = start(*flags)
+    value = b"x" * 1000
+    text = b"".join(b"set k%d 0 0 1000 noreply\r\n%b\r\n" % (number, value) for number in range(100_000))
+    assert converse(At(port).address, text + b"mn\r\n") == b"MN\r\n"
+    other = start(*flags, ready=False)
+    server.until("nothing more is accepted")
+    other.process.kill()
+    other.process.wait()
+    # It was quick: then it has taken over, and there is no server left; else the first goes on with all of its items.
+    log = ""
+    while "went to another process" not in log and "this server goes on" not in log:
+        log = server.log.read_text()
+    if "this server goes on" in log:
+        assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 100000\r\n") == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+def test_another_user_gets_nothing(start, tmp_path, port):
+    control = tmp_path / "control"
+    server = start("-l", "127.0.0.1", "-p", str(port), "--handover", str(control))
+    assert control.stat().st_mode & 0o777 == 0o600
+    # Were its permissions looser.
+    control.chmod(0o777)
+    for folder in [tmp_path, *tmp_path.parents][:3]:
+        folder.chmod(0o755)
+    program = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({str(control)!r}); s.sendall(b'\\x13\\0\\0\\0nuthatch handover 1'); print(s.recv(10))"
+    said = subprocess.run(["/usr/bin/python3", "-c", program], user=65534, group=65534, capture_output=True, text=True, check=False)
+    assert said.stdout.strip() in ("b''", "") and "Permission" not in said.stderr
+    server.until("the other side is a process of the user 65534")
+    assert converse(At(port).address, b"mn\r\n") == b"MN\r\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+def test_a_unix_socket_takes_the_users_it_was_told_of(start, tmp_path):
+    path = tmp_path / "unix"
+    for folder in [tmp_path, *tmp_path.parents][:3]:
+        folder.chmod(0o755)
+    server = start("-s", str(path), "-a", "777", "-o", "unix_peers=nobody:12345")
+    program = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({str(path)!r}); s.sendall(b'mn\\r\\n'); print(s.recv(10))"
+
+    def said(user):
+        command = ["/usr/bin/python3", "-c", program]
+        return subprocess.run(command, user=user, group=65534, capture_output=True, text=True, check=False)
+
+    for user in [0, 65534, 12345]:
+        assert said(user).stdout.strip() == r"b'MN\r\n'", user
+    other = said(12346)
+    assert other.stdout.strip() in ("b''", "")
+    server.until("a unix socket's client is refused: user 12346")
+    assert server.end() == 0
+
+
+def test_a_stop_amidst_a_handover_is_a_stop(start, tmp_path, port):
+    control = tmp_path / "control"
+    server = start("-l", "127.0.0.1", "-p", str(port), "--handover", str(control))
+    asking = Newcomer(control)
+    asking.hear_all()
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait() == 0 and not pathlib.Path(control).exists()
