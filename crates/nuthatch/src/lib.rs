@@ -41,6 +41,7 @@
 //! | `Cache::get_bytes` | copied into [`bytes::Bytes`](https://docs.rs/bytes), with the feature `bytes` |
 //! | [`Cache::get_item`] | copied, with its version, its age, and when it expires |
 //! | [`Cache::get_many`] | copied, for many keys in one batch |
+//! | [`Cache::get_many_with`] | lent to a closure, for many keys in one batch; the fastest |
 //! | [`Cache::iter`] | copied, for all keys |
 //!
 //! # Lifetimes
@@ -151,8 +152,9 @@
 //!
 //! # Batches
 //!
-//! A get of a key that is in no cache of the processor waits for memory, several times. [`Cache::get_many`] waits for
-//! many keys at once. It is worth it from a handful of keys on, in caches of more than some MiB.
+//! A get of a key that is in no cache of the processor waits for memory, several times. [`Cache::get_many`] and
+//! [`Cache::get_many_with`] wait for many keys at once. That is worth it from a handful of keys on, in caches of more
+//! than some MiB; about 32 keys overlap all that a processor can.
 //!
 //! # Threads and tasks
 //!

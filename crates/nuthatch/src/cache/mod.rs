@@ -6,7 +6,7 @@ mod load;
 mod read;
 mod write;
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -137,7 +137,7 @@ impl Cache {
     /// items hold until their room is needed. [`Builder::maintenance_thread`] calls it for you.
     pub fn maintain(&self, budget: usize) -> bool {
         let now = self.now();
-        let more = self.with_session(|session| session.maintain(now, budget));
+        let more = self.session(&mut None).maintain(now, budget);
         self.tell(budget);
         more
     }
@@ -189,7 +189,9 @@ impl Cache {
         op: Op<'_>,
         replies: &mut impl Replies<<Session as Handle>::Value>,
     ) {
-        self.with_session(|session| session.execute(now, &[Request { key, op }], replies));
+        let mut spare = None;
+        let mut session = self.session(&mut spare);
+        session.execute(now, &[Request { key, op }], replies);
     }
 
     /// Notes a use of what was found: in a cache with a time to idle it lives on.
@@ -205,18 +207,21 @@ impl Cache {
     fn prolong(&self, now: Time, key: Key<'_>, idle: &Idle, item: &Found) {
         if let Some(expiry) = idle.due(item, now) {
             // If it is another item by now, that one has been used later.
-            self.with_session(|session| session.touch_if(now, key, item.cas, expiry));
+            let mut spare = None;
+            let mut session = self.session(&mut spare);
+            session.touch_if(now, key, item.cas, expiry);
         }
     }
 
+    /// The thread's session, or one in `spare` if that is in use: a closure of the caller's calls the cache while it is
+    /// lent a value of a batch.
     #[inline(always)]
-    fn with_session<T>(&self, work: impl FnOnce(&mut Session) -> T) -> T {
+    fn session<'s>(&'s self, spare: &'s mut Option<RefCell<Session>>) -> RefMut<'s, Session> {
         let engine = &self.shared.engine;
         let new = || RefCell::new(Session::deferring(engine));
         match self.shared.sessions.get_or(new).try_borrow_mut() {
-            Ok(mut session) => work(&mut session),
-            // A listener that is told in the middle of an operation, and calls the cache.
-            Err(_) => work(&mut engine.handle()),
+            Ok(session) => session,
+            Err(_) => spare.insert(RefCell::new(engine.handle())).borrow_mut(),
         }
     }
 
