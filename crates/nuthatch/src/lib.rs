@@ -190,7 +190,8 @@
 //! * It keeps nothing on disk, and nothing after the process.
 //! * Eviction knows how lately items were used, not how often, what they weigh, or what they cost to compute.
 //! * There is no order of keys and no search but by key.
-//! * It is for Linux on little-endian machines (x86-64, aarch64). Elsewhere it does not compile, and says so.
+//! * It is for Linux on little-endian machines of 64 bits (x86-64, aarch64). Elsewhere it does not compile, and says so.
+//!   It needs Rust 1.88.
 //!
 //! # Features
 //!
@@ -199,28 +200,14 @@
 
 #![deny(missing_debug_implementations)]
 
-#[cfg(not(target_os = "linux"))]
-compile_error!(
-    "nuthatch runs on Linux only: it reserves address space, asks for huge pages and reads the coarse clock as Linux \
-     offers them"
-);
-
-#[cfg(target_os = "linux")]
 mod builder;
-#[cfg(target_os = "linux")]
 mod cache;
-#[cfg(target_os = "linux")]
 mod error;
-#[cfg(target_os = "linux")]
 mod flight;
-#[cfg(target_os = "linux")]
 mod lifetime;
-#[cfg(target_os = "linux")]
 mod listener;
-#[cfg(target_os = "linux")]
 mod stats;
 
-#[cfg(target_os = "linux")]
 pub use {
     builder::Builder,
     cache::{Cache, CasOutcome, Item, Iter},

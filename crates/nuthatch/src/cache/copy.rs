@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use nuthatch_cuckoo::handle::COPY_MAX;
 use nuthatch_engine::Value;
 use nuthatch_engine::reply::{Item, Replies, Reply};
+use nuthatch_store::slab::bytes;
 
 /// Makes `room` bytes of spare capacity behind the vector's contents.
 #[inline(always)]
@@ -127,7 +128,7 @@ impl<V: Value> InPlace<V> {
         let value = &self.buffer[..len];
         // SAFETY: there is an item, and it is not large: so the engine called `commit` after `begin` had returned
         // these bytes, and promises to have written all of them.
-        unsafe { std::slice::from_raw_parts(value.as_ptr().cast(), value.len()) }
+        unsafe { bytes::assume_init(value) }
     }
 }
 

@@ -9,6 +9,7 @@ use nuthatch_sync::clock::Time;
 
 use super::{LockedItem, Lookup, PerThread, Step, Table};
 use crate::item::{Fields, Header, Shape, plain_item};
+use crate::slab::bytes;
 use crate::slab::fresh::Fresh;
 use nuthatch_engine::number;
 use nuthatch_engine::reply::Reply;
@@ -141,5 +142,5 @@ fn number_in<T: Table>(table: &T, held: &T::LockedItem<'_>) -> Result<u64, Reply
     };
     table.store().read_value(held.chunk(), &shape, 0, text);
     // SAFETY: the buffer started initialised, and `read_value` only writes.
-    number::parse(unsafe { text.assume_init_ref() }).ok_or(Reply::NotNumeric)
+    number::parse(unsafe { bytes::assume_init(text) }).ok_or(Reply::NotNumeric)
 }

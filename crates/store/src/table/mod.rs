@@ -380,7 +380,7 @@ pub trait Table: Reclaim {
                 }
             }
         };
-        self.with_memory(local, lookup, turn).flatten()
+        self.with_memory(local, lookup, turn)?
     }
 
     /// Fills an item as planned, from one that stays what it is meanwhile: it is locked or pinned.
