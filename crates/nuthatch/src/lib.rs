@@ -211,9 +211,10 @@ mod stats;
 pub use {
     builder::Builder,
     cache::{Cache, CasOutcome, Item, Iter},
-    error::{BuildError, Error, LimitError, LoadError},
+    error::{BuildError, Error, LoadError},
     lifetime::Lifetime,
     listener::{RemovalCause, Removed},
+    nuthatch_engine::LimitError,
     nuthatch_engine::request::KEY_LEN_MAX,
     stats::Stats,
 };

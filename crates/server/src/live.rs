@@ -166,7 +166,8 @@ impl Control for Arc<Shared> {
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
-        self.engine.set_memory_limit(bytes)
+        let changed = self.engine.set_memory_limit(bytes);
+        changed.map_err(|error| error.to_string())
     }
 
     fn refresh_certificates(&self) -> Result<(), String> {

@@ -18,12 +18,12 @@ use nuthatch_cuckoo::layout::EightWay;
 use nuthatch_engine::reply::{Item as Found, Replies, Reply};
 use nuthatch_engine::request::{KEY_LEN_MAX, Key, Op, Request};
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_engine::{Audit, Clock, Engine, Handle, Time};
+use nuthatch_engine::{Audit, Clock, Engine, Handle, LimitError, Time};
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::eviction::removals::{FOLLOW_UP, Removals};
 
 use crate::builder::Builder;
-use crate::error::{BuildError, Error, LimitError};
+use crate::error::{BuildError, Error};
 use crate::flight::Flights;
 use crate::lifetime::{Defaults, Idle};
 use crate::stats::Stats;
@@ -128,8 +128,7 @@ impl Cache {
     /// [`Builder::memory_limit_max`], lowering down to twice the item limit and what the index takes. The error says
     /// what is possible.
     pub fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
-        let changed = self.shared.engine.set_memory_limit(bytes);
-        changed.map_err(|reason| LimitError::new(bytes, reason))
+        self.shared.engine.set_memory_limit(bytes)
     }
 
     /// Frees expired items, moves memory to where it is needed, grows the index: about `budget` items' worth of work.
