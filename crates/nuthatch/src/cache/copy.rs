@@ -248,19 +248,3 @@ impl<F: FnMut(usize, Option<&[u8]>), V: Value> Replies<V> for LendMany<'_, F, V>
         (self.read)(index, None);
     }
 }
-
-/// The answer of an operation without a value.
-pub(super) struct LastReply(pub Reply);
-
-impl<V> Replies<V> for LastReply {
-    fn begin(&mut self, _: usize, _: &Item) -> &mut [MaybeUninit<u8>] {
-        // Only asked of reads that want a value, which are never sent with it.
-        &mut []
-    }
-    fn commit(&mut self, _: usize) {}
-    fn retract(&mut self, _: usize) {}
-    fn large(&mut self, _: usize, _: &Item, _: V) {}
-    fn done(&mut self, _: usize, reply: Reply) {
-        self.0 = reply;
-    }
-}

@@ -15,7 +15,7 @@ use thread_local::ThreadLocal;
 use nuthatch_cuckoo::Cuckoo;
 use nuthatch_cuckoo::handle::CuckooHandle;
 use nuthatch_cuckoo::layout::EightWay;
-use nuthatch_engine::reply::{Item as Found, Replies, Reply};
+use nuthatch_engine::reply::{Item as Found, LastReply, Replies, Reply};
 use nuthatch_engine::request::{KEY_LEN_MAX, Key, Op, Request};
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_engine::{Audit, Clock, Engine, Handle, LimitError, Time};
@@ -27,7 +27,6 @@ use crate::error::{BuildError, Error};
 use crate::flight::Flights;
 use crate::lifetime::{Defaults, Idle};
 use crate::stats::Stats;
-use copy::LastReply;
 
 pub use iter::Iter;
 pub use read::Item;
