@@ -1,4 +1,4 @@
-//! What a client leaves in its own frame for the owner of a partition to carry out.
+//! Calls: operations that lie in the client's stack frame, and that a partition's owner carries out there.
 //!
 //! Everything but a plain get and a plain set goes this way: the message is the address of a
 //! [`Call`]. The client neither touches nor moves the call before it has the answer, and waits for

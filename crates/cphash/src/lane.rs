@@ -12,7 +12,8 @@ use nuthatch_engine::reply::Item;
 use nuthatch_engine::request::{Condition, Expiry, Leave, Op, Request, Store, StoreMode};
 use nuthatch_partition::{BlockMemory, Draft, Element};
 
-/// A longer value goes its usual way though its store comes alone: no server thread touches it.
+/// The longest value of a store that is one call when it comes alone. Longer ones the client writes itself: no server
+/// thread touches them.
 const ALONE_MAX: usize = 1024;
 
 /// How a request goes.

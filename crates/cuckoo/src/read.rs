@@ -84,7 +84,7 @@ impl<D: Variant> Cuckoo<D> {
                 if read.vivify.is_some() {
                     return false;
                 }
-                match self.settle(&snapshot, || replies.done(index, Reply::Miss)) {
+                match self.done_if_unchanged(&snapshot, || replies.done(index, Reply::Miss)) {
                     Attempt::Done => return true,
                     _ => continue,
                 }

@@ -8,6 +8,7 @@
 //! * [`spinlock`]: a lock that spins, then yields, then parks.
 //! * [`clock`]: coarse time, handed to every operation as an argument.
 
+//!
 //! This crate is below all that keeps data, so it is here that a machine is refused which none of it is for.
 
 #![forbid(unsafe_code)]

@@ -51,7 +51,7 @@ fn delta_existing<T: Table>(
     lookup: &Lookup<'_>,
     delta: &Delta,
 ) -> Reply {
-    let turn = |local: &mut T::Local, spare: &mut Option<Fresh>| {
+    let attempt = |local: &mut T::Local, spare: &mut Option<Fresh>| {
         let Some(held) = table.hold(local, lookup) else {
             return Step::Done(Reply::NotFound);
         };
@@ -90,7 +90,7 @@ fn delta_existing<T: Table>(
         let header = table.replace(local, lookup.now, held, fresh, &fields);
         Step::Done(Reply::Number(number, plain_item(&header)))
     };
-    let (Ok(reply) | Err(reply)) = table.with_memory(local, lookup, turn);
+    let (Ok(reply) | Err(reply)) = table.with_memory(local, lookup, attempt);
     reply
 }
 
