@@ -80,6 +80,7 @@ check format scripts/check-format.sh
     run fuzz scripts/fuzz.sh 1 >$logs/fuzz.log
     run lints scripts/check-lints.sh >$logs/lints.log
     run docs scripts/check-docs.sh >$logs/docs.log
+    run crates scripts/check-crates.sh >$logs/crates.log
     # These two have one set of hosts.
     run shmem scripts/test-shmem.sh >$logs/shmem.log
     run cluster scripts/test-cluster.sh >$logs/cluster.log
@@ -95,7 +96,7 @@ check c scripts/test-c.sh
 check dpdk scripts/test-dpdk.sh
 wait $beside
 trap - EXIT
-for name in loom fuzz lints docs shmem cluster; do
+for name in loom fuzz lints docs crates shmem cluster; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name

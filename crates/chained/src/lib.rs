@@ -78,7 +78,7 @@ use index::Index;
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::IndexHistogram;
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_engine::{Audit, Engine, Evictions, Footprint, Inspect, KeyHasher};
+use nuthatch_engine::{Audit, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError};
 use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::eviction::{Policy, PolicyName};
 use nuthatch_store::item::Header;
@@ -207,7 +207,7 @@ impl Engine for Chained {
         self.timestamps.number_from(least);
     }
 
-    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         self.store.set_limit(bytes, self.item_size_max)
     }
 

@@ -7,8 +7,8 @@ use nuthatch_engine::Op;
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::stats::{ClassStats, EngineStats};
 use nuthatch_engine::{
-    Audit, Cursor, Engine, Footprint, Handle, Inspect, Key, KeyHasher, Replies, Reply, Request,
-    Reservation, Store, Time, Value, Visit, assert_commits,
+    Audit, Cursor, Engine, Footprint, Handle, Inspect, Key, KeyHasher, LimitError, Replies, Reply,
+    Request, Reservation, Store, Time, Value, Visit, assert_commits,
 };
 use nuthatch_fabric::Fabric;
 use nuthatch_sync::mutex::Mutex;
@@ -179,17 +179,13 @@ impl<F: Fabric> Engine for Cluster<F> {
         client.flush(shift.time(now), shift.time(at));
     }
 
-    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         let each = bytes / self.layout.servers;
+        let servers = self.layout.servers;
         let (least, most) = (crate::config::MEMORY_MIN, self.config.memory_max);
-        if !(least..=most).contains(&each) {
-            let servers = self.layout.servers;
-            return Err(format!(
-                "the limit of {servers} servers is from {} to {} bytes",
-                least * servers,
-                most.saturating_mul(servers)
-            ));
-        }
+        // All servers' together, of which each has the same.
+        let most = most.saturating_mul(servers).saturating_add(servers - 1);
+        LimitError::check(bytes, least * servers, most)?;
         self.clients[0].lock().set_limit(each);
         Ok(())
     }

@@ -141,11 +141,14 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
                 (&ReplyState::Hit(element), _) => prefetch(memory, element),
                 (ReplyState::Called, Plan::Execute(call)) => {
                     // SAFETY: it was answered.
-                    let outcome = unsafe { self.calls.outcome(call) };
-                    if matches!(outcome, Outcome::Done(Reply::OutOfMemory)) {
-                        slot = ReplyState::Short;
-                    } else {
-                        lane.open.retain(|&open| open != index);
+                    match unsafe { self.calls.outcome(call) } {
+                        Outcome::Done(Reply::OutOfMemory) => slot = ReplyState::Short,
+                        Outcome::Draft(draft) => {
+                            let Request { key, op } = &self.requests[index as usize];
+                            draft.fill(memory, key, op);
+                            slot = ReplyState::Drafted(draft);
+                        }
+                        _ => lane.open.retain(|&open| open != index),
                     }
                 }
                 _ => {}
@@ -158,9 +161,29 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
 
     /// Sends what a lane can send.
     fn issue(&mut self, number: usize) -> Step {
-        let mut step = Step::Stuck;
+        let mut step = self.send_drafts(number);
         while self.ask_for_room(number) == Step::Moved || self.send_effect(number) == Step::Moved {
             step = Step::Moved;
+        }
+        step
+    }
+
+    /// Sends the calls of drafts that are filled once more.
+    fn send_drafts(&mut self, number: usize) -> Step {
+        let mut step = Step::Stuck;
+        for at in 0..self.scratch.lanes[number].open.len() {
+            let index = self.scratch.lanes[number].open[at] as usize;
+            if let (&ReplyState::Drafted(draft), Plan::Execute(call)) =
+                (&self.scratch.slots[index], self.scratch.plans[index])
+            {
+                // SAFETY: it was answered, and is sent below.
+                unsafe { self.calls.set_draft(call, draft) };
+                if !self.send_call(number, index, call) {
+                    return step;
+                }
+                self.scratch.slots[index] = ReplyState::Open;
+                step = Step::Moved;
+            }
         }
         step
     }

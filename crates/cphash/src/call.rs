@@ -1,4 +1,4 @@
-//! What a client leaves in its own frame for the owner of a partition to carry out.
+//! Calls: operations that lie in the client's stack frame, and that a partition's owner carries out there.
 //!
 //! Everything but a plain get and a plain set goes this way: the message is the address of a
 //! [`Call`]. The client neither touches nor moves the call before it has the answer, and waits for
@@ -11,12 +11,12 @@ use nuthatch_sync::clock::Time;
 
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::{Request, Store};
-use nuthatch_partition::{Element, Outcome, Partition};
+use nuthatch_partition::{Draft, Element, Outcome, Partition};
 
 /// What to do.
 pub(super) enum Task<'a> {
-    /// A request; an element that it returns is pinned for the client.
-    Execute(Request<'a>),
+    /// A request; an element that it returns is pinned for the client. With the draft that it made before, filled.
+    Execute(Request<'a>, Option<Draft>),
     /// A store whose key and value the client has laid in this element.
     Publish(Option<Element>, Store<'a>),
     /// Anything else.
@@ -47,8 +47,11 @@ impl<'a> Call<'a> {
     /// Owner: does it.
     fn run(&mut self, partition: &mut Partition) {
         self.outcome = match &mut self.task {
-            Task::Execute(request) => {
-                let outcome = partition.execute(self.now, &request.key, &request.op);
+            Task::Execute(Request { key, op }, draft) => {
+                let outcome = match draft.take() {
+                    None => partition.execute(self.now, key, op),
+                    Some(draft) => partition.finish(self.now, key, op, draft),
+                };
                 match outcome {
                     Outcome::Value(element, _) if !partition.pin(element) => {
                         Outcome::Done(Reply::OutOfMemory)
@@ -96,6 +99,17 @@ impl<'a> Calls<'a> {
         // SAFETY: nobody else knows of the call; this thread has no other reference to it.
         if let Task::Publish(element, _) = unsafe { &mut (*self.0[call as usize].get()).task } {
             *element = Some(filled);
+        }
+    }
+
+    /// What to finish.
+    ///
+    /// # Safety
+    /// The call was answered, and its address was not sent since.
+    pub unsafe fn set_draft(&self, call: u32, filled: Draft) {
+        // SAFETY: nobody else looks at the call; this thread has no other reference to it.
+        if let Task::Execute(_, draft) = unsafe { &mut (*self.0[call as usize].get()).task } {
+            *draft = Some(filled);
         }
     }
 

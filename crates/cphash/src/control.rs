@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     /// Runs a controller against a busy machine on which `rate` tells what so many threads achieve.
-    fn settle(min: usize, max: usize, rate: impl Fn(usize) -> f64) -> usize {
+    fn threads_chosen(min: usize, max: usize, rate: impl Fn(usize) -> f64) -> usize {
         let mut controller = Controller::new(min, max);
         let mut threads = min;
         let mut epochs = vec![0; max + 1];
@@ -119,9 +119,12 @@ mod tests {
 
     #[test]
     fn it_climbs_while_that_pays() {
-        assert_eq!(settle(1, 8, |threads| threads.min(5) as f64), 5);
-        assert_eq!(settle(1, 2, |threads| 2.0 - 0.3 * threads as f64), 1);
-        assert_eq!(settle(3, 3, |threads| threads as f64), 3);
+        assert_eq!(threads_chosen(1, 8, |threads| threads.min(5) as f64), 5);
+        assert_eq!(
+            threads_chosen(1, 2, |threads| 2.0 - 0.3 * threads as f64),
+            1
+        );
+        assert_eq!(threads_chosen(3, 3, |threads| threads as f64), 3);
     }
 
     #[test]

@@ -57,7 +57,8 @@ impl<D: RingKind, R: Replies<CpValue<D>>> Batch<'_, '_, D, R> {
             | ReplyState::Room(_)
             | ReplyState::Filled(_)
             | ReplyState::Refused
-            | ReplyState::Short => {
+            | ReplyState::Short
+            | ReplyState::Drafted(_) => {
                 return false;
             }
             &mut ReplyState::Hit(element) => self.deliver_hit(index, element),
@@ -108,6 +109,8 @@ impl<D: RingKind, R: Replies<CpValue<D>>> Batch<'_, '_, D, R> {
         match unsafe { self.calls.outcome(call) } {
             Outcome::Done(reply) => self.replies.done(index, reply),
             Outcome::Value(element, item) => self.give(index, element, &item),
+            // It is `Drafted` then, not `Called`.
+            Outcome::Draft(_) => {}
         }
     }
 
@@ -176,24 +179,28 @@ impl<D: RingKind, R> Batch<'_, '_, D, R> {
             }
         }
         for index in self.delivered..self.requests.len() {
-            let element = match (&self.scratch.slots[index], self.scratch.plans[index]) {
+            let elements = match (&self.scratch.slots[index], self.scratch.plans[index]) {
                 (
                     &(ReplyState::Room(element)
                     | ReplyState::Filled(element)
                     | ReplyState::Hit(element)),
                     _,
-                ) => element,
+                ) => [Some(element), None],
+                (&ReplyState::Drafted(draft), _) => [Some(draft.source), Some(draft.made)],
                 (ReplyState::Called, Plan::Execute(call) | Plan::Publish(call)) => {
                     // SAFETY: it was answered.
                     match unsafe { self.calls.outcome(call) } {
-                        Outcome::Value(element, _) => element,
+                        Outcome::Value(element, _) => [Some(element), None],
+                        Outcome::Draft(draft) => [Some(draft.source), Some(draft.made)],
                         Outcome::Done(_) => continue,
                     }
                 }
                 _ => continue,
             };
             let number = partition_of(&self.requests[index], self.client.channels.len());
-            self.client.shared.partitions[number].give_back(element);
+            for element in elements.into_iter().flatten() {
+                self.client.shared.partitions[number].give_back(element);
+            }
         }
     }
 }

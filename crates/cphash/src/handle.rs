@@ -1,6 +1,5 @@
 //! A thread's handle to the engine.
 
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use nuthatch_hash::split;
@@ -11,7 +10,7 @@ use super::client::Client;
 use super::lane::Scratch;
 use super::room::Reclaimed;
 use super::{CpHash, CpValue, Rings};
-use nuthatch_engine::reply::{Item, Replies, Reply};
+use nuthatch_engine::reply::{LastReply, Replies, Reply};
 use nuthatch_engine::request::{Key, Op, Request, Store, StoreMode};
 use nuthatch_engine::{Cursor, Handle, Reservation, Visit, assert_commits};
 use nuthatch_partition::visit::visit_all;
@@ -121,7 +120,7 @@ impl<D: Rings> Handle for CpHashHandle<D> {
             key: Key::new(key, &self.engine.hasher),
             op: Op::Store(Store { value, ..*store }),
         };
-        let mut reply = OneReply(Reply::OutOfMemory);
+        let mut reply = LastReply(Reply::OutOfMemory);
         self.execute(now, &[request], &mut reply);
         reply.0
     }
@@ -147,25 +146,6 @@ impl<D: Rings> Handle for CpHashHandle<D> {
             })
         };
         visit_all(count, from, budget, copies, visit)
-    }
-}
-
-/// The one reply of a store.
-struct OneReply(Reply);
-
-impl<V> Replies<V> for OneReply {
-    fn begin(&mut self, _index: usize, _item: &Item) -> &mut [MaybeUninit<u8>] {
-        &mut []
-    }
-
-    fn commit(&mut self, _index: usize) {}
-
-    fn retract(&mut self, _index: usize) {}
-
-    fn large(&mut self, _index: usize, _item: &Item, _value: V) {}
-
-    fn done(&mut self, _index: usize, reply: Reply) {
-        self.0 = reply;
     }
 }
 

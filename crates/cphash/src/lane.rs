@@ -10,9 +10,10 @@ use super::call::{Call, Calls, Task};
 use super::message::{Answer, decode_cas};
 use nuthatch_engine::reply::Item;
 use nuthatch_engine::request::{Condition, Expiry, Leave, Op, Request, Store, StoreMode};
-use nuthatch_partition::{BlockMemory, Element};
+use nuthatch_partition::{BlockMemory, Draft, Element};
 
-/// A longer value goes its usual way though its store comes alone: no server thread touches it.
+/// The longest value of a store that is one call when it comes alone. Longer ones the client writes itself: no server
+/// thread touches them.
 const ALONE_MAX: usize = 1024;
 
 /// How a request goes.
@@ -52,6 +53,8 @@ pub(super) enum ReplyState {
     Called,
     /// It was answered that there is no memory for it.
     Short,
+    /// It keeps a long value: its new element is filled, and the call is to be sent again.
+    Drafted(Draft),
     TooLarge,
     OutOfMemory,
     /// The caller has the reply.
@@ -77,7 +80,7 @@ pub(super) struct Lane {
     /// Stores that have room, or asked for it, and took no effect yet.
     pub rooms: usize,
     pub room_bytes: usize,
-    /// Calls under way that may find no memory, and are to be repeated then: nothing of the same
+    /// Calls under way that may find no memory or make a draft, and are to be repeated then: nothing of the same
     /// key may overtake them.
     pub open: Vec<u32>,
     /// Lookups that were sent.
@@ -138,7 +141,7 @@ impl Scratch {
         for request in requests {
             let plan = plan(&request.op, calls.len() as u32, requests.len() == 1, evicts);
             match (plan, request.op) {
-                (Plan::Execute(_), _) => calls.push(Call::new(now, Task::Execute(*request))),
+                (Plan::Execute(_), _) => calls.push(Call::new(now, Task::Execute(*request, None))),
                 (Plan::Publish(_), Op::Store(store)) => {
                     calls.push(Call::new(now, Task::Publish(None, store)));
                 }

@@ -88,7 +88,7 @@ use config::CpHashConfig;
 pub use handle::{CpHashHandle, CpHashReservation};
 use nuthatch_engine::index_stats::IndexHistogram;
 use nuthatch_engine::stats::{EngineStats, MessageStats};
-use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher};
+use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher, LimitError};
 use nuthatch_partition::memory::{BLOCK_COST, BlockMemory};
 use nuthatch_partition::visit::footprint;
 use nuthatch_partition::{Counts, Partition, PartitionConfig, first_buckets};
@@ -294,20 +294,16 @@ impl<D: Rings> Engine for CpHash<D> {
         self.each(|_, partition| partition.number_from(least));
     }
 
-    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         let (partitions, overhead) = (
             self.partition_count(),
             Self::overhead(self.partition_count()),
         );
         // A block of buckets for each partition, and the largest item twice.
         let least = 2 * self.item_size_max + overhead + 2 * BLOCK_COST * partitions;
-        if bytes < least {
-            let least = least.div_ceil(1 << 20);
-            return Err(format!(
-                "the memory limit can be lowered to {least} MiB at least"
-            ));
-        }
-        self.shared.memory.set_limit(bytes - overhead)?;
+        let memory = &self.shared.memory;
+        LimitError::check(bytes, least, memory.limit_max() + overhead)?;
+        memory.set_limit(bytes - overhead);
         self.memory_limit.store(bytes, Ordering::Relaxed);
         self.limit_claims(bytes);
         Ok(())

@@ -1,4 +1,4 @@
-//! Memory that moves between partitions: for a store that needs it now, and in the background.
+//! Blocks of memory that move between partitions, by messages: for a store that needs one now, and in the background.
 //!
 //! Clients do it, by calls to the owners of the partitions: an owner knows its own partitions only,
 //! and never waits for another.

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use nuthatch_sync::lease::Held;
+use nuthatch_sync::lease::LeaseGuard;
 use nuthatch_sync::ring::{Line, Receiver, RingKind, WORDS};
 use nuthatch_sync::wait::fence_before_wake;
 
@@ -33,7 +33,7 @@ struct Server<'s, D: RingKind> {
     shared: &'s Shared<D>,
     me: u32,
     /// The leases that this thread holds, by partition.
-    held: Vec<Option<Held<'s, Served<D>>>>,
+    held: Vec<Option<LeaseGuard<'s, Served<D>>>>,
     counters: Arc<Counters<COUNTS>>,
     sweeps: u32,
     /// Up to when time is counted.

@@ -8,6 +8,7 @@ use super::layout::Variant;
 use nuthatch_store::count::Count;
 use nuthatch_store::item::Header;
 use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::slab::bytes;
 
 impl<D: Variant> Cuckoo<D> {
     pub(super) fn audit_all(&self) -> Result<(), String> {
@@ -68,7 +69,7 @@ impl<D: Variant> Cuckoo<D> {
         let mut key = vec![std::mem::MaybeUninit::new(0); header.key_len()];
         self.store.arena.read(chunk, header.key_start(), &mut key);
         // SAFETY: made initialised, written over since.
-        let key = unsafe { key.assume_init_ref() }.to_vec();
+        let key = unsafe { bytes::assume_init(&key) }.to_vec();
         match keys.insert(key, at) {
             Some(other) => Err(format!("cuckoo 2: {at:?} and {other:?} hold the same key")),
             None => Ok(()),

@@ -143,7 +143,7 @@ fn a_read_that_is_spoiled_each_time_takes_the_lock() {
         let (meddler, written) = writer(&engine, 500, ENOUGH);
         let answer = ask(&mut handle, op, meddler);
         let written = written.load(Ordering::Relaxed);
-        // A plain get has its usual way before these.
+        // A plain get has tried the fast path before.
         assert!(
             (ATTEMPTS..=ATTEMPTS + 1).contains(&written),
             "{written} attempts"

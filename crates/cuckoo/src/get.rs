@@ -1,7 +1,7 @@
 //! Plain gets: MemC3's optimistic lookup.
 //!
-//! Three ways lead to an answer: the usual one, straight through; the second half of it, for a batch
-//! that has looked at the tags before; and the one for everything out of the ordinary.
+//! A get is answered on the fast path, straight through; on the second half of it, in a batch that has looked at the
+//! tags before; or on the slow path, for everything out of the ordinary.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Probe {
     const NOTHING: Chunk = Chunk(u64::MAX);
 }
 
-/// How a plain get on its usual way ended.
+/// How a plain get ended on the fast path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FastPath {
     /// Answered with a value, at the first item looked at.
@@ -101,7 +101,7 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
-    /// Third stage of a plain get, as far as it goes the usual way.
+    /// Third stage of a plain get, as far as it goes on the fast path.
     #[inline(always)]
     pub(super) fn get_probed(
         &self,
@@ -236,7 +236,7 @@ impl<D: Variant> Cuckoo<D> {
         replies: &mut dyn Replies<CuckooValue<D>>,
     ) -> Attempt {
         let Some((chunk, header)) = found.filter(|(_, header)| self.is_live(header, now)) else {
-            return self.settle(snapshot, || {
+            return self.done_if_unchanged(snapshot, || {
                 if let Some((_, dead)) = &found {
                     local.counters.read_dead(dead, now);
                 }
@@ -264,8 +264,9 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
+    /// Validates a snapshot: if nothing moved, `done` answers.
     #[inline(always)]
-    pub(super) fn settle(&self, snapshot: &Snapshot, done: impl FnOnce()) -> Attempt {
+    pub(super) fn done_if_unchanged(&self, snapshot: &Snapshot, done: impl FnOnce()) -> Attempt {
         if self.index.unchanged(snapshot) {
             done();
             Attempt::Done

@@ -135,8 +135,8 @@ impl<D: Variant> CuckooHandle<D> {
         self.local.removed.take()
     }
 
-    /// The end of an operation: nothing is locked or half done.
-    fn settle(&self, follow_up: usize) {
+    /// Tells the listener what was removed, at the end of an operation: nothing is locked or half done.
+    fn tell_removals(&self, follow_up: usize) {
         if self.tells {
             self.engine.tell(&self.local, follow_up);
         }
@@ -192,7 +192,7 @@ impl<D: Variant> CuckooHandle<D> {
                 index: 0,
             };
             self.change(&lookup, &request.op, replies);
-            return self.settle(FOLLOW_UP);
+            return self.tell_removals(FOLLOW_UP);
         }
         for request in batch.iter().take(HINTED_MAX).skip(hinted) {
             self.hint(&request.key);
@@ -221,7 +221,7 @@ impl<D: Variant> CuckooHandle<D> {
             }
         }
         self.local.count_fast(hits, misses);
-        self.settle(FOLLOW_UP);
+        self.tell_removals(FOLLOW_UP);
     }
 
     /// First stage: asks for a key's two buckets.
@@ -231,7 +231,7 @@ impl<D: Variant> CuckooHandle<D> {
         index.prefetch(&index.place(key.hash()));
     }
 
-    /// Third stage: a request takes effect, and if that took the usual way, it is still to be counted.
+    /// Third stage: a request takes effect, and if that was on the fast path, it is still to be counted.
     #[inline(always)]
     fn carry_out<R: Replies<CuckooValue<D>>>(
         &mut self,
@@ -250,14 +250,14 @@ impl<D: Variant> CuckooHandle<D> {
             self.change(&lookup, &request.op, replies);
             return FastPath::Not;
         };
-        let usual = self.engine.get_probed(&lookup, probe, replies);
-        if usual == FastPath::Not {
+        let path = self.engine.get_probed(&lookup, probe, replies);
+        if path == FastPath::Not {
             self.engine.get_slow(&self.local, lookup, replies);
         }
-        usual
+        path
     }
 
-    /// Any request, on its general way: compiled once, and not for each receiver of replies.
+    /// Any request, on the slow path: compiled once, and not for each receiver of replies.
     fn change(
         &mut self,
         lookup: &Lookup<'_>,
@@ -322,7 +322,7 @@ impl<D: Variant> Handle for CuckooHandle<D> {
             engine.allocate_unfilled(local, now, &key, value_len)
         };
         let reserved = fresh.map(|fresh| Reserved::new(Arc::clone(engine), key.bytes(), fresh));
-        self.settle(FOLLOW_UP);
+        self.tell_removals(FOLLOW_UP);
         reserved
     }
 
@@ -335,7 +335,7 @@ impl<D: Variant> Handle for CuckooHandle<D> {
             engine.help_growth();
             reply
         };
-        self.settle(FOLLOW_UP);
+        self.tell_removals(FOLLOW_UP);
         reply
     }
 
@@ -351,7 +351,7 @@ impl<D: Variant> Handle for CuckooHandle<D> {
             let sweeping = engine.sweep(local, now, budget);
             growing || shrinking || warming || sweeping
         };
-        self.settle(budget);
+        self.tell_removals(budget);
         more
     }
 

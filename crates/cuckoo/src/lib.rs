@@ -73,7 +73,9 @@ use layout::{EightWay, Slot, Variant};
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::{BucketKind, IndexHistogram};
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_engine::{Audit, Engine, Evictions, Footprint, Inspect, KeyHasher, request};
+use nuthatch_engine::{
+    Audit, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError, request,
+};
 use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::eviction::removals::Removals;
 use nuthatch_store::eviction::{Policy, PolicyName};
@@ -216,7 +218,7 @@ impl<D: Variant> Engine for Cuckoo<D> {
         self.timestamps.number_from(least);
     }
 
-    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         self.store.set_limit(bytes, self.item_size_max)
     }
 

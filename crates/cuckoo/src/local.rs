@@ -30,7 +30,7 @@ impl Local {
         }
     }
 
-    /// Counts plain gets that went the usual way: a hit looked at one item, a miss at none.
+    /// Counts plain gets on the fast path: a hit looked at one item, a miss at none.
     #[inline(always)]
     pub fn count_fast(&self, hits: u64, misses: u64) {
         self.counters.add(Count::FastHits as usize, hits);

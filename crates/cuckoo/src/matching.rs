@@ -3,7 +3,7 @@
 //! A bucket is shared memory that writers change, so its words must be loaded atomically. The vector
 //! versions do that inside one `asm!` block, whose loads stand for one relaxed load of each aligned
 //! 64-bit word (every x86-64 loads aligned quadwords whole, also as part of a vector register); the
-//! compiler cannot split, repeat or move them. The scalar twin does it with atomics and is what loom,
+//! compiler cannot split, repeat or move them. The scalar version does it with atomics and is what loom,
 //! Miri, ThreadSanitizer and other machines run.
 //!
 //! What counts in a bucket are the top 16 bits of each word. AVX-512 compares a whole bucket in one
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_vectors_agree_with_their_scalar_twin() {
+    fn the_vectors_agree_with_the_scalar_version() {
         let mut state = 1_u64;
         let mut random = || {
             state = state

@@ -90,7 +90,7 @@ impl<D: Variant> Cuckoo<D> {
                     }
                     replies.done(index, Reply::Miss);
                 };
-                match self.settle(&snapshot, missed) {
+                match self.done_if_unchanged(&snapshot, missed) {
                     Attempt::Done => return true,
                     _ => continue,
                 }

@@ -17,6 +17,7 @@ use nuthatch_engine::{Cursor, Visit};
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::item::Header;
 use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::slab::bytes;
 use nuthatch_store::table::Table;
 
 /// An item copied out while it was in the table.
@@ -62,8 +63,8 @@ impl<D: Variant> Cuckoo<D> {
         // are only ever written over.
         let (key, value) = unsafe {
             (
-                copy.key[..copy.key_len].assume_init_ref(),
-                copy.value.assume_init_ref(),
+                bytes::assume_init(&copy.key[..copy.key_len]),
+                bytes::assume_init(&copy.value),
             )
         };
         visit(Visit {
@@ -104,7 +105,7 @@ impl<D: Variant> Cuckoo<D> {
         let key = &mut copy.key[..copy.key_len];
         self.store.arena.read(chunk, header.key_start(), key);
         // SAFETY: initialised when made, written over since.
-        let key = unsafe { key.assume_init_ref() };
+        let key = unsafe { bytes::assume_init(key) };
         (!key.is_empty()).then(|| self.index.place(self.hasher.hash(key)))
     }
 
@@ -142,7 +143,7 @@ impl<D: Variant> Cuckoo<D> {
 
     fn same_key(&self, chunk: Chunk, header: &Header, copy: &Copy) -> bool {
         // SAFETY: initialised when made, written over since.
-        let key = unsafe { copy.key[..copy.key_len].assume_init_ref() };
+        let key = unsafe { bytes::assume_init(&copy.key[..copy.key_len]) };
         self.store.arena.equals(
             chunk,
             header.key_start() / nuthatch_store::slab::arena::WORD,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::index_stats::IndexHistogram;
 use crate::stats::{EngineStats, MessageStats};
 use crate::{
-    Audit, Cursor, Engine, Evictions, Footprint, Handle, Inspect, Item, Key, KeyHasher, Replies,
-    Reply, Request, Reservation, Store, Time, Value, Visit,
+    Audit, Cursor, Engine, Evictions, Footprint, Handle, Inspect, Item, Key, KeyHasher, LimitError,
+    Replies, Reply, Request, Reservation, Store, Time, Value, Visit,
 };
 
 /// Any engine.
@@ -32,7 +32,7 @@ trait DynEngine: Inspect + Audit + Send + Sync {
     fn reset_stats(&self);
     fn flush(&self, now: Time, at: Time);
     fn number_from(&self, least: u64);
-    fn set_memory_limit(&self, bytes: usize) -> Result<(), String>;
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
     fn item_size_max(&self) -> usize;
     fn evicts(&self) -> bool;
 }
@@ -67,7 +67,7 @@ impl<E: Engine> DynEngine for E {
         Engine::number_from(self, least);
     }
 
-    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         Engine::set_memory_limit(self, bytes)
     }
 
@@ -111,7 +111,7 @@ impl Engine for AnyEngine {
         self.0.number_from(least);
     }
 
-    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         self.0.set_memory_limit(bytes)
     }
 

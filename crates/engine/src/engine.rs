@@ -6,6 +6,7 @@ use nuthatch_hash::KeyHasher;
 use nuthatch_sync::clock::Time;
 
 use crate::inspect::{Audit, Footprint, Inspect};
+use crate::limit::LimitError;
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{Key, Request, Store};
 use crate::stats::EngineStats;
@@ -46,8 +47,8 @@ pub trait Engine: Inspect + Audit + Send + Sync + Sized + 'static {
     }
 
     /// Changes the memory limit, in bytes (cache_memlimit). Shrinking evicts gradually, in
-    /// [`Handle::maintain`]. Errors say what is possible.
-    fn set_memory_limit(&self, bytes: usize) -> Result<(), String>;
+    /// [`Handle::maintain`]. The error says what is possible.
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
 
     /// The largest item (header, key and value), in bytes.
     fn item_size_max(&self) -> usize;

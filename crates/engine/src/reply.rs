@@ -79,3 +79,20 @@ pub trait Replies<V> {
     /// Any answer without a value.
     fn done(&mut self, index: usize, reply: Reply);
 }
+
+/// The last answer without a value: for one request that wants none.
+#[derive(Debug)]
+pub struct LastReply(pub Reply);
+
+impl<V> Replies<V> for LastReply {
+    // Only asked of reads that want a value.
+    fn begin(&mut self, _: usize, _: &Item) -> &mut [MaybeUninit<u8>] {
+        &mut []
+    }
+    fn commit(&mut self, _: usize) {}
+    fn retract(&mut self, _: usize) {}
+    fn large(&mut self, _: usize, _: &Item, _: V) {}
+    fn done(&mut self, _: usize, reply: Reply) {
+        self.0 = reply;
+    }
+}

@@ -63,3 +63,8 @@ pub mod types {
     pub use crate::entry::{Hash64, Tag16, Tag32};
     pub use crate::layout::{Blp2x4, Blp2x8, CuckooLite, EightWay, FourWay, Window};
 }
+
+/// The README's examples are run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

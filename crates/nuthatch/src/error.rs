@@ -124,29 +124,3 @@ impl error::Error for BuildError {
         }
     }
 }
-
-/// The error of [`Cache::set_memory_limit`](crate::Cache::set_memory_limit). Its message says what is possible.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LimitError {
-    asked: usize,
-    reason: String,
-}
-
-impl LimitError {
-    pub(crate) fn new(asked: usize, reason: String) -> Self {
-        Self { asked, reason }
-    }
-
-    /// The limit that was asked for, in bytes.
-    pub fn asked(&self) -> usize {
-        self.asked
-    }
-}
-
-impl Display for LimitError {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write!(out, "a limit of {} bytes: {}", self.asked, self.reason)
-    }
-}
-
-impl error::Error for LimitError {}

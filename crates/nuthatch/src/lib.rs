@@ -41,6 +41,7 @@
 //! | `Cache::get_bytes` | copied into [`bytes::Bytes`](https://docs.rs/bytes), with the feature `bytes` |
 //! | [`Cache::get_item`] | copied, with its version, its age, and when it expires |
 //! | [`Cache::get_many`] | copied, for many keys in one batch |
+//! | [`Cache::get_many_with`] | lent to a closure, for many keys in one batch; the fastest |
 //! | [`Cache::iter`] | copied, for all keys |
 //!
 //! # Lifetimes
@@ -151,8 +152,9 @@
 //!
 //! # Batches
 //!
-//! A get of a key that is in no cache of the processor waits for memory, several times. [`Cache::get_many`] waits for
-//! many keys at once. It is worth it from a handful of keys on, in caches of more than some MiB.
+//! A get of a key that is in no cache of the processor waits for memory, several times. [`Cache::get_many`] and
+//! [`Cache::get_many_with`] wait for many keys at once. That is worth it from a handful of keys on, in caches of more
+//! than some MiB; about 32 keys overlap all that a processor can.
 //!
 //! # Threads and tasks
 //!
@@ -188,7 +190,8 @@
 //! * It keeps nothing on disk, and nothing after the process.
 //! * Eviction knows how lately items were used, not how often, what they weigh, or what they cost to compute.
 //! * There is no order of keys and no search but by key.
-//! * It is for Linux on little-endian machines (x86-64, aarch64). Elsewhere it does not compile, and says so.
+//! * It is for Linux on little-endian machines of 64 bits (x86-64, aarch64). Elsewhere it does not compile, and says so.
+//!   It needs Rust 1.88.
 //!
 //! # Features
 //!
@@ -197,34 +200,21 @@
 
 #![deny(missing_debug_implementations)]
 
-#[cfg(not(target_os = "linux"))]
-compile_error!(
-    "nuthatch runs on Linux only: it reserves address space, asks for huge pages and reads the coarse clock as Linux \
-     offers them"
-);
-
-#[cfg(target_os = "linux")]
 mod builder;
-#[cfg(target_os = "linux")]
 mod cache;
-#[cfg(target_os = "linux")]
 mod error;
-#[cfg(target_os = "linux")]
 mod flight;
-#[cfg(target_os = "linux")]
 mod lifetime;
-#[cfg(target_os = "linux")]
 mod listener;
-#[cfg(target_os = "linux")]
 mod stats;
 
-#[cfg(target_os = "linux")]
 pub use {
     builder::Builder,
     cache::{Cache, CasOutcome, Item, Iter},
-    error::{BuildError, Error, LimitError, LoadError},
+    error::{BuildError, Error, LoadError},
     lifetime::Lifetime,
     listener::{RemovalCause, Removed},
+    nuthatch_engine::LimitError,
     nuthatch_engine::request::KEY_LEN_MAX,
     stats::Stats,
 };

@@ -85,10 +85,12 @@ fn the_memory_limit_is_changed_to_what_can_be() {
     for asked in [0, 1, 9 * MIB, usize::MAX] {
         let error = cache.set_memory_limit(asked).unwrap_err();
         assert_eq!(error.asked(), asked);
+        assert!((error.least()..=error.most()).contains(&(6 * MIB)));
+        assert!((8 * MIB..9 * MIB).contains(&error.most()));
         assert!(
             error
                 .to_string()
-                .starts_with(&format!("a limit of {asked} bytes: "))
+                .starts_with(&format!("a memory limit of {asked} bytes: "))
         );
         assert_eq!(cache.stats().memory_limit, 8 * MIB as u64);
     }

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use nuthatch_sync::clock::Time;
 
 use super::element::{Element, Fields, mark};
+use super::operate::Rewritten;
 use super::space::lines_for;
 use super::table::Partition;
 use nuthatch_engine::number;
@@ -34,7 +35,7 @@ impl Partition {
         };
         let mut digits = number::Digits::default();
         let digits = digits.write(number);
-        let rewritten = self.rewrite(now, key, |item| {
+        let rewritten = self.rewrite(now, key, None, |item| {
             Ok(Rewrite {
                 expiry: delta.touch.unwrap_or(item.expiry),
                 new_cas: delta.new_cas,
@@ -44,7 +45,8 @@ impl Partition {
             })
         });
         match rewritten {
-            Ok(item) => Reply::Number(number, item),
+            Ok(Rewritten::Item(item)) => Reply::Number(number, item),
+            Ok(Rewritten::Draft(_)) => unreachable!("nothing of the value is kept"),
             Err(refusal) => refusal,
         }
     }

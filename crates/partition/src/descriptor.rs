@@ -102,7 +102,7 @@ impl Default for Descriptor {
 /// What a reader found.
 pub struct Sight<'a> {
     /// The key's live element.
-    pub live: Option<Held<'a>>,
+    pub live: Option<LockedElement<'a>>,
     /// True if the key has an element, live or dead.
     pub found: bool,
     /// Elements looked at.
@@ -110,7 +110,7 @@ pub struct Sight<'a> {
 }
 
 /// A live element whose bucket is locked until this is dropped.
-pub struct Held<'a> {
+pub struct LockedElement<'a> {
     descriptor: &'a Descriptor,
     locked: LockedBucket<'a>,
     element: Element,
@@ -158,7 +158,7 @@ impl Descriptor {
                 sight.found = true;
                 if self.is_live(memory, element, now) {
                     let descriptor = self;
-                    sight.live = Some(Held {
+                    sight.live = Some(LockedElement {
                         descriptor,
                         locked,
                         element,
@@ -250,7 +250,7 @@ impl Descriptor {
     }
 }
 
-impl Held<'_> {
+impl LockedElement<'_> {
     /// What a plain get sees of it, and leaves.
     #[inline(always)]
     pub fn get(&self, now: Time) -> Item {

@@ -49,6 +49,7 @@ mod bucket;
 mod counts;
 mod delta;
 pub mod descriptor;
+mod draft;
 pub mod element;
 mod grow;
 mod index;
@@ -65,6 +66,7 @@ mod walk;
 
 pub use counts::{Counts, Searches};
 pub use descriptor::Descriptor;
+pub use draft::Draft;
 pub use element::Element;
 pub use lockhash::LockHash;
 pub use lockhash::config::LockHashConfig;

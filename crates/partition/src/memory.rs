@@ -186,19 +186,21 @@ impl BlockMemory {
         self.pool().used as usize * BLOCK_COST
     }
 
-    /// Changes the limit, in bytes. Errors say what is possible.
-    pub fn set_limit(&self, bytes: usize) -> Result<(), String> {
+    /// The highest limit, in bytes. (What is lost by rounding to whole blocks does not matter to a caller that asks for
+    /// all of it.)
+    pub fn limit_max(&self) -> usize {
+        self.pool().blocks as usize * BLOCK_COST - 1
+    }
+
+    /// Changes the limit, in bytes, to [`limit_max`](Self::limit_max) at most.
+    pub fn set_limit(&self, bytes: usize) {
         let mut pool = self.pool();
-        let most = (pool.blocks as usize - 1) * BLOCK_COST;
-        // What is lost by rounding to whole blocks does not matter to a caller that asks for all of it.
-        if bytes / BLOCK_COST > pool.blocks as usize - 1 {
-            let most = most.div_ceil(1 << 20);
-            return Err(format!(
-                "the memory limit can be raised to {most} MiB at most"
-            ));
-        }
-        pool.limit = (bytes / BLOCK_COST) as u32;
-        Ok(())
+        let blocks = (bytes / BLOCK_COST) as u32;
+        assert!(
+            blocks < pool.blocks,
+            "a limit for which there is address space"
+        );
+        pool.limit = blocks;
     }
 
     #[inline(always)]

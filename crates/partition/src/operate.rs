@@ -9,6 +9,7 @@
 
 use nuthatch_sync::clock::Time;
 
+use super::draft::{COPY_OWNED_MAX, DRAFTS_MAX, Draft, fill};
 use super::element::{Element, Fields, HEADER, mark};
 use super::memory::BlockMemory;
 use super::table::Partition;
@@ -26,8 +27,19 @@ pub enum Outcome {
     /// A read that returns this element's value. It is not pinned: the owner copies it before anything
     /// else happens in the partition, or pins it.
     Value(Element, Item),
+    /// The operation keeps a long value: the caller [fills](Draft::fill) the draft, which is no business of the owner's,
+    /// and has the owner [finish](Partition::finish) it. No later operation of the caller's on the key may come between.
+    Draft(Draft),
     /// Any other answer.
     Done(Reply),
+}
+
+/// What became of a rewrite.
+pub(super) enum Rewritten {
+    /// It is done; the new item.
+    Item(Item),
+    /// It is to be filled.
+    Draft(Draft),
 }
 
 impl Partition {
@@ -38,9 +50,20 @@ impl Partition {
         match op {
             Op::Get => self.get(now, key),
             Op::Read(read) => self.read(now, key, read),
-            Op::Store(store) => Outcome::Done(self.store(now, key, store)),
-            Op::Remove(removal) => Outcome::Done(self.remove(now, key, removal)),
+            Op::Store(store) => self.store(now, key, store, None),
+            Op::Remove(removal) => self.remove(now, key, removal, None),
             Op::Delta(delta) => Outcome::Done(self.delta(now, key, delta)),
+        }
+    }
+
+    /// Carries out the operation that made a draft, which is filled by now, and takes the draft's references. If another
+    /// item is there meanwhile, there is another draft to be filled.
+    pub fn finish(&mut self, now: Time, key: &Key<'_>, op: &Op<'_>, draft: Draft) -> Outcome {
+        self.enter(now);
+        match op {
+            Op::Store(store) => self.store(now, key, store, Some(draft)),
+            Op::Remove(removal) => self.remove(now, key, removal, Some(draft)),
+            Op::Get | Op::Read(_) | Op::Delta(_) => unreachable!("only these keep a long value"),
         }
     }
 
@@ -130,13 +153,23 @@ impl Partition {
     }
 
     /// A store of any mode.
-    fn store(&mut self, now: Time, key: &Key<'_>, store: &Store<'_>) -> Reply {
+    fn store(
+        &mut self,
+        now: Time,
+        key: &Key<'_>,
+        store: &Store<'_>,
+        draft: Option<Draft>,
+    ) -> Outcome {
         if HEADER + key.bytes().len() + store.value.len() > self.config.item_size_max {
-            return Reply::TooLarge;
+            return Outcome::Done(Reply::TooLarge);
         }
         let reply = match store.mode {
-            StoreMode::Append => self.concatenate(now, key, store, b"", store.value),
-            StoreMode::Prepend => self.concatenate(now, key, store, store.value, b""),
+            StoreMode::Append => {
+                return self.concatenate(now, key, store, (b"", store.value), draft);
+            }
+            StoreMode::Prepend => {
+                return self.concatenate(now, key, store, (store.value, b""), draft);
+            }
             StoreMode::Set | StoreMode::Add | StoreMode::Replace => {
                 let live = self.find_live(now, key);
                 match self.fields_of_store(now, live, store) {
@@ -147,7 +180,7 @@ impl Partition {
                 }
             }
         };
-        self.count_stored(reply)
+        Outcome::Done(self.count_stored(reply))
     }
 
     /// What a set, add or replace makes of the live element that is there, or why not.
@@ -258,18 +291,14 @@ impl Partition {
 
     /// *Ready* of the paper: carries out the store of an element that [`Partition::insert`] gave and whose
     /// key and value are written; `store.value` is ignored. Takes the caller's reference in any
-    /// case. The reply is that of the same store in one go.
+    /// case. The reply is that of the same store in one go. (An append or prepend makes an element of what is there, and
+    /// is no store of this one.)
     pub fn publish(&mut self, now: Time, element: Element, store: &Store<'_>) -> Reply {
+        debug_assert!(!matches!(
+            store.mode,
+            StoreMode::Append | StoreMode::Prepend
+        ));
         self.enter(now);
-        if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
-            // What is there must be copied in any case, so the bytes come out of their place once.
-            let memory = self.memory();
-            let (hash, key_len) = (memory.hash(element), memory.key_len(element));
-            let data = memory.to_vec(element, 0, key_len + memory.value_len(element));
-            self.decref(element);
-            let (key, value) = data.split_at(key_len);
-            return self.store(now, &Key::hashed(key, hash), &Store { value, ..*store });
-        }
         let hash = self.memory().hash(element);
         let same = |memory: &BlockMemory, other| memory.same_key(element, other);
         let old = self.find_counted(hash, same);
@@ -297,17 +326,22 @@ impl Partition {
         now: Time,
         key: &Key<'_>,
         store: &Store<'_>,
-        before: &[u8],
-        after: &[u8],
-    ) -> Reply {
-        let reply = self.rewrite(now, key, |item| {
+        (before, after): (&[u8], &[u8]),
+        draft: Option<Draft>,
+    ) -> Outcome {
+        let rewritten = self.rewrite(now, key, draft, |item| {
             permit(store.condition, item)?;
             Ok(Rewrite {
                 new_cas: store.new_cas,
                 ..Rewrite::of(item, before, true, after)
             })
         });
-        match concatenated(reply, store) {
+        let item = match rewritten {
+            Ok(Rewritten::Draft(draft)) => return Outcome::Draft(draft),
+            Ok(Rewritten::Item(item)) => Ok(item),
+            Err(refusal) => Err(refusal),
+        };
+        let reply = match concatenated(item, store) {
             Concatenated::Stored(item) => Reply::Stored(item),
             Concatenated::AddInstead(add) => {
                 let fields = Fields {
@@ -320,44 +354,88 @@ impl Partition {
                 self.put_value(now, key, add.value, |_, _| Ok(fields))
             }
             Concatenated::Refused(refusal) => refusal,
-        }
+        };
+        Outcome::Done(self.count_stored(reply))
     }
 
-    /// Replaces the key's element by one made from it. `plan` may refuse. Missing items are answered with
-    /// [`Reply::NotFound`].
+    /// Replaces the key's element by one made from it. `plan` may refuse; how much it keeps and puts around that does
+    /// not depend on the element. Missing items are answered with [`Reply::NotFound`].
+    ///
+    /// If the value that is kept is long, the caller gets a [`Draft`] to fill, and `draft` is that one when it comes
+    /// back. It is of use if the element that it was made from is still the key's.
     pub(super) fn rewrite<'v>(
         &mut self,
         now: Time,
         key: &Key<'_>,
+        draft: Option<Draft>,
         plan: impl Fn(&Item) -> Result<Rewrite<'v>, Reply>,
-    ) -> Result<Item, Reply> {
-        let Some(old) = self.find_live(now, key) else {
-            return Err(Reply::NotFound);
+    ) -> Result<Rewritten, Reply> {
+        let filled = draft.filter(|draft| self.is_item_of(now, key, draft.source));
+        let ready = match filled {
+            Some(draft) => draft,
+            None => {
+                if let Some(stale) = draft {
+                    self.decref(stale.made);
+                    self.decref(stale.source);
+                }
+                let number = draft.map_or(1, |draft| draft.number + 1);
+                let (draft, rewrite) = self.draft(now, key, number, &plan)?;
+                let kept = rewrite.keep.then_some(draft.source);
+                let memory = self.memory();
+                if kept.is_some_and(|kept| memory.value_len(kept) > COPY_OWNED_MAX)
+                    && number <= DRAFTS_MAX
+                {
+                    return Ok(Rewritten::Draft(draft));
+                }
+                fill(memory, draft.made, key, rewrite.before, kept, rewrite.after);
+                draft
+            }
         };
-        let item = self.memory().item(old, now);
+        // Once more, of what it is by now: a reader may have marked it since.
+        let put = self.put_in_place(now, ready.made, |partition, _| {
+            let item = partition.live_item(now, ready.source)?;
+            Ok(partition.fields_of_rewrite(ready.source, &plan(&item)?))
+        });
+        self.decref(ready.source);
+        put.map(|(_, item)| Rewritten::Item(item))
+    }
+
+    /// Room for what a plan makes of the key's element.
+    fn draft<'v>(
+        &mut self,
+        now: Time,
+        key: &Key<'_>,
+        number: u32,
+        plan: &impl Fn(&Item) -> Result<Rewrite<'v>, Reply>,
+    ) -> Result<(Draft, Rewrite<'v>), Reply> {
+        let source = self.find_live(now, key).ok_or(Reply::NotFound)?;
+        let item = self.memory().item(source, now);
         let rewrite = plan(&item)?;
         // Held, so that it is not thrown out to make room for what it becomes.
-        if !self.pin(old) {
+        if !self.pin(source) {
             return Err(Reply::OutOfMemory);
         }
-        let (key_len, value_len) = (key.bytes().len(), rewrite.value_len(&item));
-        let made = self.insert(now, key.hash(), key_len, value_len);
-        let made = made.and_then(|element| {
-            let memory = self.memory();
-            let kept = if rewrite.keep { item.value_len } else { 0 };
-            let start = key_len + rewrite.before.len();
-            memory.write(element, 0, key.bytes());
-            memory.write(element, key_len, rewrite.before);
-            memory.copy((old, key_len), (element, start), kept);
-            memory.write(element, start + kept, rewrite.after);
-            // Once more, of what it is by now: a reader may have marked it since.
-            self.put_in_place(now, element, |partition, _| {
-                let item = partition.live_item(now, old)?;
-                Ok(partition.fields_of_rewrite(old, &plan(&item)?))
-            })
-        });
-        self.decref(old);
-        made.map(|(_, item)| item)
+        let value_len = rewrite.value_len(&item);
+        match self.insert(now, key.hash(), key.bytes().len(), value_len) {
+            Ok(made) => {
+                let draft = Draft {
+                    source,
+                    made,
+                    number,
+                };
+                Ok((draft, rewrite))
+            }
+            Err(refusal) => {
+                self.decref(source);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// True if this element, to which the caller has a reference, is live and what the key finds.
+    fn is_item_of(&self, now: Time, key: &Key<'_>, element: Element) -> bool {
+        let same = |_: &BlockMemory, other| other == element;
+        self.find_where(key.hash(), same).is_some() && self.is_live(element, now)
     }
 
     /// What clients see of an element, if it is still live.
@@ -382,13 +460,20 @@ impl Partition {
     }
 
     /// A removal of any kind.
-    fn remove(&mut self, now: Time, key: &Key<'_>, removal: &Removal) -> Reply {
+    fn remove(
+        &mut self,
+        now: Time,
+        key: &Key<'_>,
+        removal: &Removal,
+        draft: Option<Draft>,
+    ) -> Outcome {
         if removal.leave == Leave::Nothing {
-            return self.delete(now, key, removal.condition);
+            return Outcome::Done(self.delete(now, key, removal.condition));
         }
-        match self.rewrite(now, key, |item| left(removal, item)) {
-            Ok(_) => Reply::Removed,
-            Err(refusal) => refusal,
+        match self.rewrite(now, key, draft, |item| left(removal, item)) {
+            Ok(Rewritten::Draft(draft)) => Outcome::Draft(draft),
+            Ok(Rewritten::Item(_)) => Outcome::Done(Reply::Removed),
+            Err(refusal) => Outcome::Done(refusal),
         }
     }
 

@@ -1,4 +1,5 @@
-//! What a partition's owner does about readers that are beside it: see [`descriptor`](super::descriptor).
+//! The owner's side of a partition's [`descriptor`](super::descriptor): it locks buckets against readers, and tells them
+//! where buckets are.
 
 use std::sync::Arc;
 

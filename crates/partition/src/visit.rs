@@ -11,7 +11,7 @@ use nuthatch_engine::{Cursor, Footprint, Visit};
 /// Places looked at in one stay with a partition, so that nobody waits long for it.
 const STEP: usize = 64;
 
-/// An element as a visit met it: copied at its owner, and shown elsewhere, where the visitor may use the
+/// An element as a visit met it: copied at its owner, and shown elsewhere, where the caller may use the
 /// engine.
 pub struct Met {
     item: Item,

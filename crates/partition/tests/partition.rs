@@ -5,9 +5,13 @@ use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use nuthatch_engine::{Delta, Key, KeyHasher, Op, Read, Removal, Reply, Store, StoreMode, Time};
+use nuthatch_engine::{
+    Delta, Key, KeyHasher, Leave, Op, Read, Removal, Reply, Store, StoreMode, Time,
+};
 use nuthatch_partition::memory::{BLOCK, BLOCK_COST};
-use nuthatch_partition::{BlockMemory, Element, Eviction, Outcome, Partition, PartitionConfig};
+use nuthatch_partition::{
+    BlockMemory, Draft, Element, Eviction, Outcome, Partition, PartitionConfig,
+};
 
 /// A partition, and the clock that a test sets by hand.
 struct World {
@@ -60,6 +64,7 @@ impl World {
         match self.ask(key, op) {
             Outcome::Done(reply) => reply,
             Outcome::Value(..) => panic!("{op:?} was answered with a value"),
+            Outcome::Draft(_) => panic!("{op:?} made a draft"),
         }
     }
 
@@ -71,7 +76,7 @@ impl World {
         match self.ask(key, Op::Get) {
             Outcome::Value(element, item) => Some(self.value(element, item.value_len)),
             Outcome::Done(Reply::Miss) => None,
-            Outcome::Done(other) => panic!("a get was answered {other:?}"),
+            other => panic!("a get was answered {other:?}"),
         }
     }
 
@@ -292,7 +297,7 @@ fn a_new_element_shows_only_when_it_is_ready() {
     assert!(matches!(reply, Reply::Stored(_)));
     assert_eq!(world.get(b"key").as_deref(), Some(&b"new"[..]));
     world.audit();
-    // Given up, refused, and appended.
+    // Given up, and refused.
     let given_up = world.insert(b"key", 3000).unwrap();
     world.partition.decref(given_up);
     let element = world.insert(b"key", 3).unwrap();
@@ -304,22 +309,13 @@ fn a_new_element_shows_only_when_it_is_ready() {
     };
     let refused = world.partition.publish(world.now, element, &store);
     assert_eq!(refused, Reply::NotStored);
-    let element = world.insert(b"key", 3).unwrap();
-    world.partition.memory().write(element, 0, b"key");
-    world.partition.memory().write(element, 3, b"est");
-    let store = Store {
-        mode: StoreMode::Append,
-        ..Store::set(b"")
-    };
-    world.partition.publish(world.now, element, &store);
-    assert_eq!(world.get(b"key").as_deref(), Some(&b"newest"[..]));
     assert_eq!(world.partition.counts().held, 0);
     world.audit();
 }
 
 /// Capacity moves, and the order of use stays: whatever leaves is an end of it.
 #[test]
-fn shedding_keeps_the_order_of_use() {
+fn reclaiming_keeps_the_order_of_use() {
     let mut world = World::new(60, Eviction::Lru);
     let mut random = Random(3);
     for number in 0..3000 {
@@ -482,4 +478,89 @@ fn bytes_never_pass_the_capacity() {
             world.audit();
         }
     }
+}
+
+/// The owner of a partition never copies a long value that is kept: it gives out a draft, and the partition goes on.
+#[test]
+fn a_long_value_is_copied_while_others_are_served() {
+    let mut world = World::new(60, Eviction::Lru);
+    let long = bytes(7, 20_000);
+    let append = Op::Store(Store {
+        mode: StoreMode::Append,
+        ..Store::set(b"after")
+    });
+    let prepend = Op::Store(Store {
+        mode: StoreMode::Prepend,
+        ..Store::set(b"before")
+    });
+    let mark = Op::Remove(Removal {
+        leave: Leave::Stale {
+            expiry: None,
+            new_cas: None,
+        },
+        ..Removal::default()
+    });
+    let draft_of = |world: &mut World, op: Op<'_>| match world.ask(b"k", op) {
+        Outcome::Draft(draft) => draft,
+        other => panic!("{op:?} was answered {other:?}"),
+    };
+    let finish = |world: &mut World, op: Op<'_>, draft: Draft| {
+        let key = Key::new(b"k", &world.hasher);
+        draft.fill(world.partition.memory(), &key, &op);
+        world.partition.finish(world.now, &key, &op, draft)
+    };
+
+    for (op, expected) in [
+        (append, [&long[..], b"after"].concat()),
+        (prepend, [b"before", &long[..]].concat()),
+        (mark, long.clone()),
+    ] {
+        world.set(b"k", &long);
+        let draft = draft_of(&mut world, op);
+        // Nothing was copied, and nothing is seen of it.
+        assert_eq!(world.get(b"k").as_deref(), Some(&long[..]));
+        assert!(matches!(world.set(b"other", b"1"), Reply::Stored(_)));
+        let done = finish(&mut world, op, draft);
+        assert!(matches!(
+            done,
+            Outcome::Done(Reply::Stored(_) | Reply::Removed)
+        ));
+        assert_eq!(world.get(b"k"), Some(expected));
+        world.audit();
+        assert_eq!(world.partition.counts().held, 0);
+    }
+
+    // Replaced by a short value, and removed.
+    world.set(b"k", &long);
+    let draft = draft_of(&mut world, append);
+    world.set(b"k", b"short");
+    let done = finish(&mut world, append, draft);
+    assert!(matches!(done, Outcome::Done(Reply::Stored(_))));
+    assert_eq!(world.get(b"k").as_deref(), Some(&b"shortafter"[..]));
+    world.set(b"k", &long);
+    let draft = draft_of(&mut world, append);
+    world.done(b"k", Op::Remove(Removal::default()));
+    let done = finish(&mut world, append, draft);
+    assert!(matches!(done, Outcome::Done(Reply::NotStored)));
+    world.audit();
+
+    // Replaced by another long one each time: at last the owner copies.
+    world.set(b"k", &long);
+    let mut draft = draft_of(&mut world, append);
+    let mut drafts = 1;
+    let value = loop {
+        let other = bytes(drafts, 20_000);
+        world.set(b"k", &other);
+        match finish(&mut world, append, draft) {
+            Outcome::Draft(another) => draft = another,
+            Outcome::Done(Reply::Stored(_)) => break [&other[..], b"after"].concat(),
+            other => panic!("it was answered {other:?}"),
+        }
+        drafts += 1;
+        assert!(drafts < 100, "it never ends");
+    };
+    assert!(drafts > 1);
+    assert_eq!(world.get(b"k"), Some(value));
+    assert_eq!(world.partition.counts().held, 0);
+    world.audit();
 }

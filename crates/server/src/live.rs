@@ -164,7 +164,8 @@ impl Control for Arc<Shared> {
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
-        self.engine.set_memory_limit(bytes)?;
+        let changed = self.engine.set_memory_limit(bytes);
+        changed.map_err(|error| error.to_string())?;
         self.follow_memory_limit();
         Ok(())
     }

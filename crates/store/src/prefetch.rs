@@ -16,7 +16,9 @@ static NEAR: AtomicBool = AtomicBool::new(false);
 pub fn tune() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
-        let vendor = std::arch::x86_64::__cpuid(0);
+        // SAFETY: every x86-64 has the instruction. (Compilers since 1.94 know, and call it safe.)
+        #[allow(unused_unsafe)]
+        let vendor = unsafe { std::arch::x86_64::__cpuid(0) };
         let intel = (vendor.ebx, vendor.edx, vendor.ecx)
             == (
                 u32::from_le_bytes(*b"Genu"),

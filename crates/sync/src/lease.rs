@@ -38,7 +38,7 @@ pub struct Lease<T> {
 }
 
 /// The right to use the value, for as long as the owner likes.
-pub type Held<'a, T> = MutexGuard<'a, T>;
+pub type LeaseGuard<'a, T> = MutexGuard<'a, T>;
 
 impl<T> Lease<T> {
     /// A lease of the thread with this number.
@@ -76,7 +76,7 @@ impl<T> Lease<T> {
 
     /// Owner: hands over, and returns who is the owner now, to be announced to it. All that the
     /// owner has in hand (answers not yet published) must be done.
-    pub fn hand_over(&self, held: Held<'_, T>) -> u32 {
+    pub fn hand_over(&self, held: LeaseGuard<'_, T>) -> u32 {
         let next = self.wanted.load(Ordering::Relaxed);
         drop(held);
         // Release: pairs with the Acquire in `take`. After the lock is free, so that the next one
@@ -87,7 +87,7 @@ impl<T> Lease<T> {
 
     /// Takes the lease if `me` is its owner and does not hold it yet. A value that a panicking owner
     /// left behind is nobody's: `None` for ever.
-    pub fn take(&self, me: u32) -> Option<Held<'_, T>> {
+    pub fn take(&self, me: u32) -> Option<LeaseGuard<'_, T>> {
         // Acquire: pairs with the Release in `hand_over`.
         if self.owner.load(Ordering::Acquire) != me {
             return None;
@@ -96,7 +96,7 @@ impl<T> Lease<T> {
     }
 
     /// Takes the lease for a moment, if it is free: its owner was found asleep.
-    pub fn borrow(&self) -> Option<Held<'_, T>> {
+    pub fn borrow(&self) -> Option<LeaseGuard<'_, T>> {
         self.value.try_lock().ok()
     }
 

@@ -8,7 +8,20 @@
 //! * [`spinlock`]: a lock that spins, then yields, then parks.
 //! * [`clock`]: coarse time, handed to every operation as an argument.
 
+//!
+//! This crate is below all that keeps data, so it is here that a machine is refused which none of it is for.
+
 #![forbid(unsafe_code)]
+
+#[cfg(not(all(
+    target_os = "linux",
+    target_pointer_width = "64",
+    target_endian = "little"
+)))]
+compile_error!(
+    "nuthatch runs on Linux with 64-bit addresses, little-endian (x86-64, aarch64): it reserves address space, asks for \
+     huge pages and reads the coarse clock as Linux offers them, and lends bytes out of 64-bit words"
+);
 
 pub mod clock;
 pub mod lease;

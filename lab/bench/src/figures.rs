@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Deserialize;
 
-use crate::engine::RivalForm;
+use crate::engine::{LIBRARY, RivalForm};
 use crate::report::Spread;
 use crate::{engine, fill, growth, versus};
 
@@ -163,7 +163,7 @@ impl Found {
 }
 
 /// Sides of the engine bench that are no rivals.
-const YARDSTICKS: [&str; 3] = ["bare table", "nuthatch::Cache", "papaya, held"];
+const YARDSTICKS: [&str; 3] = ["bare table", LIBRARY, "papaya, held"];
 
 /// A server's name in a table.
 fn server_name(side: &versus::Side) -> String {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use nuthatch_engine::{
     AnyEngine, AnyHandle, Audit, Delta, Engine, Expiry, Handle, Key, Op, Read, Removal, Reply,
-    Request, Store, Time,
+    Request, Store, StoreMode, Time,
 };
 use nuthatch_workload::{Distribution, KeyMaker, Popularity, Seed, value};
 use rand::Rng;
@@ -260,6 +260,56 @@ pub fn counter(engine: &Arc<AnyEngine>, load: &Load) -> usize {
     assert_eq!(answer.value(), Some(total.to_string().as_bytes()));
     audit(engine);
     total
+}
+
+/// Threads append to one long value, which engines copy beside their locks: none of what they append is lost, and each
+/// reads its own in the same batch.
+pub fn appends(engine: &Arc<AnyEngine>, load: &Load) {
+    const LONG: usize = 10_000;
+    let mut handle = engine.handle();
+    let now = Time(1000);
+    let key = b"the long one";
+    let start = Op::Store(Store::set(&[b'.'; LONG]));
+    one(engine, &mut handle, now, key, start);
+    let letter = |thread: usize| [b'a' + thread as u8];
+    let count = |value: &[u8], thread: usize| {
+        let its = |byte: &&u8| **byte == letter(thread)[0];
+        value[LONG..].iter().filter(its).count()
+    };
+    let appended = on_threads(load.threads, |thread| {
+        let mut handle = engine.handle();
+        let mut random = load.seed.thread(thread);
+        let mut appended = 0;
+        for _ in 0..load.batches {
+            let value = &letter(thread)[..];
+            let append = Store {
+                mode: StoreMode::Append,
+                ..Store::set(value)
+            };
+            let key = Key::new(key, engine.hasher());
+            let op = Op::Store(append);
+            let mut batch = vec![Request { key, op }; random.random_range(1..=4)];
+            appended += batch.len();
+            batch.push(Request { key, op: Op::Get });
+            let answers = ask(&mut handle, now, &batch);
+            let (read, stored) = answers.split_last().expect("as many as requests");
+            for answer in stored {
+                let Answer::Done(Reply::Stored(_)) = answer else {
+                    panic!("append was answered {answer:?}");
+                };
+            }
+            let value = read.value().expect("it is never removed");
+            assert_eq!(count(value, thread), appended, "its own appends");
+        }
+        appended
+    });
+    let answer = one(engine, &mut handle, now, key, Op::Get);
+    let value = answer.value().expect("it is never removed");
+    assert_eq!(value[..LONG], [b'.'; LONG]);
+    for (thread, appended) in appended.into_iter().enumerate() {
+        assert_eq!(count(value, thread), appended, "of thread {thread}");
+    }
+    audit(engine);
 }
 
 /// One thread of [`everything`].

@@ -31,6 +31,7 @@ macro_rules! suite {
             $crate::suite!(@test stress_under_pressure_with_mixed_sizes, $make, $extent);
             $crate::suite!(@test residents_are_never_missed, $make, $extent);
             $crate::suite!(@test no_increment_is_lost, $make, $extent);
+            $crate::suite!(@test no_append_to_a_long_value_is_lost, $make, $extent);
             $crate::suite!(@test histories_are_linearizable_under_growth, $make, $extent);
             $crate::suite!(@test histories_are_linearizable_under_eviction, $make, $extent);
         }
@@ -213,6 +214,13 @@ pub fn residents_are_never_missed(make: &dyn Fn(Setup) -> Arc<AnyEngine>, extent
 pub fn no_increment_is_lost(make: &dyn Fn(Setup) -> Arc<AnyEngine>, extent: &Extent) {
     let load = extent.load(extent.batches_of_increments, Load::SMOKE);
     stress::counter(&make(Setup::AMPLE), &load);
+}
+
+/// [`stress::appends`].
+pub fn no_append_to_a_long_value_is_lost(make: &dyn Fn(Setup) -> Arc<AnyEngine>, extent: &Extent) {
+    let batches = extent.batches_of_increments.div_ceil(10);
+    let load = extent.load(batches, Load::SMOKE);
+    stress::appends(&make(Setup::AMPLE), &load);
 }
 
 /// [`history::linearizable`] with room for all keys, of which there are ever more.

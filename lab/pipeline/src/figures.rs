@@ -48,7 +48,7 @@ pub(crate) fn hit_rates(
     rows: &[bench::Measurement],
     options: &bench::Options,
 ) -> Result<String, PlotError> {
-    let designs = Designs::of(rows, options);
+    let designs = AllDesigns::of(rows, options);
     let title = format!("Hit rate, {} keys", options.skew.name());
     if options.oversubscription.len() < 2 {
         return dots_of_designs(rows, &designs, title);
@@ -60,17 +60,17 @@ pub(crate) fn hit_rates(
 }
 
 /// A design of a bench, and its rows: one for each factor.
-struct Design<'a> {
+struct DesignRows<'a> {
     name: String,
     rows: Vec<&'a bench::Measurement>,
 }
 
 /// The designs of a bench, in their order.
-struct Designs<'a>(Vec<Design<'a>>);
+struct AllDesigns<'a>(Vec<DesignRows<'a>>);
 
-impl<'a> Designs<'a> {
+impl<'a> AllDesigns<'a> {
     fn of(rows: &'a [bench::Measurement], options: &bench::Options) -> Self {
-        let mut designs: Vec<Design<'a>> = Vec::new();
+        let mut designs: Vec<DesignRows<'a>> = Vec::new();
         for row in rows {
             let mut name = format!("{}, {}", row.layout, row.eviction);
             if options.entries.len() > 1 {
@@ -81,7 +81,7 @@ impl<'a> Designs<'a> {
             }
             match designs.iter_mut().find(|design| design.name == name) {
                 Some(design) => design.rows.push(row),
-                None => designs.push(Design {
+                None => designs.push(DesignRows {
                     name,
                     rows: vec![row],
                 }),
@@ -93,7 +93,7 @@ impl<'a> Designs<'a> {
 
 fn dots_of_designs(
     rows: &[bench::Measurement],
-    designs: &Designs<'_>,
+    designs: &AllDesigns<'_>,
     title: String,
 ) -> Result<String, PlotError> {
     let mut groups: Vec<DotGroup> = Vec::new();
@@ -135,11 +135,11 @@ fn dots_of_designs(
 }
 
 /// A panel for each design: theory as a line, the other designs' grey, what was measured as dots.
-fn panels_over_factors(designs: &Designs<'_>, title: String) -> Result<String, PlotError> {
+fn panels_over_factors(designs: &AllDesigns<'_>, title: String) -> Result<String, PlotError> {
     let rows = designs.0.iter().flat_map(|design| &design.rows);
     let factors: Vec<f64> = rows.map(|row| row.oversubscription).collect();
     let steps = steps(&factors);
-    let theory = |design: &Design<'_>| -> Vec<(f64, f64)> {
+    let theory = |design: &DesignRows<'_>| -> Vec<(f64, f64)> {
         let layout: Option<Layout> = design.rows[0].layout.parse().ok();
         let rate = |factor| match layout {
             Some(layout) => theory::hit_rate(layout, factor),
@@ -148,7 +148,7 @@ fn panels_over_factors(designs: &Designs<'_>, title: String) -> Result<String, P
         steps.iter().map(|&factor| (factor, rate(factor))).collect()
     };
     let curves: Vec<Vec<(f64, f64)>> = designs.0.iter().map(theory).collect();
-    let panel = |(number, design): (usize, &Design<'_>)| {
+    let panel = |(number, design): (usize, &DesignRows<'_>)| {
         let others = curves
             .iter()
             .enumerate()
@@ -177,8 +177,8 @@ fn panels_over_factors(designs: &Designs<'_>, title: String) -> Result<String, P
     .svg()
 }
 
-fn lines_over_factors(designs: &Designs<'_>, title: String) -> Result<String, PlotError> {
-    let curve = |design: &Design<'_>| Curve {
+fn lines_over_factors(designs: &AllDesigns<'_>, title: String) -> Result<String, PlotError> {
+    let curve = |design: &DesignRows<'_>| Curve {
         name: design.name.clone(),
         points: design
             .rows

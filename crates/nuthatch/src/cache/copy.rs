@@ -1,10 +1,12 @@
-//! Where replies become values of the caller's own.
+//! The receivers of the engine's replies: each copies a value for the caller, lends it, or keeps the answer alone.
 
+use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 
 use nuthatch_cuckoo::handle::COPY_MAX;
 use nuthatch_engine::Value;
 use nuthatch_engine::reply::{Item, Replies, Reply};
+use nuthatch_store::slab::bytes;
 
 /// Makes `room` bytes of spare capacity behind the vector's contents.
 #[inline(always)]
@@ -36,7 +38,7 @@ fn copy_large(value: &impl Value, into: &mut Vec<u8>) {
 }
 
 /// A copy of a value that is held in place.
-pub(super) fn gather(value: &impl Value) -> Vec<u8> {
+fn gather(value: &impl Value) -> Vec<u8> {
     let mut copy = Vec::new();
     copy_large(value, &mut copy);
     copy
@@ -62,14 +64,14 @@ impl<'a> CopyOut<'a> {
 }
 
 impl<V: Value> Replies<V> for CopyOut<'_> {
-    #[inline]
+    #[inline(always)]
     fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
         self.room = item.value_len;
         self.item = Some(*item);
         spare(self.into, self.room)
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(&mut self, _: usize) {
         // SAFETY: `begin` returned this room and the engine has filled it.
         unsafe { keep(self.into, self.room) };
@@ -106,8 +108,19 @@ impl<V: Value> InPlace<V> {
         }
     }
 
+    /// What `read` makes of the value that was found, which it is lent; it is lent nothing if none was.
+    #[inline(always)]
+    pub fn lend<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
+        match &self.large {
+            None => read(self.small()),
+            Some(value) if value.chunk(0).len() == value.len() => read(value.chunk(0)),
+            Some(value) => read(&gather(value)),
+        }
+    }
+
     /// The value, if it is on the stack; empty if none was found or it is large.
-    pub fn small(&self) -> &[u8] {
+    #[inline(always)]
+    fn small(&self) -> &[u8] {
         let len = match (&self.item, &self.large) {
             (Some(item), None) => item.value_len,
             _ => 0,
@@ -115,18 +128,18 @@ impl<V: Value> InPlace<V> {
         let value = &self.buffer[..len];
         // SAFETY: there is an item, and it is not large: so the engine called `commit` after `begin` had returned
         // these bytes, and promises to have written all of them.
-        unsafe { std::slice::from_raw_parts(value.as_ptr().cast(), value.len()) }
+        unsafe { bytes::assume_init(value) }
     }
 }
 
 impl<V: Value> Replies<V> for InPlace<V> {
-    #[inline]
+    #[inline(always)]
     fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
         self.item = Some(*item);
         &mut self.buffer[..item.value_len]
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(&mut self, _: usize) {}
 
     fn retract(&mut self, _: usize) {
@@ -141,77 +154,97 @@ impl<V: Value> Replies<V> for InPlace<V> {
     fn done(&mut self, _: usize, _: Reply) {}
 }
 
-/// Each value into a buffer of its own.
-pub(super) struct CopyMany {
-    /// One for each request so far.
-    pub values: Vec<Option<Vec<u8>>>,
+/// Each value of a batch lent to a closure, in the order of the keys.
+pub(super) struct LendMany<'p, F, V> {
+    read: F,
+    /// The value on its way. (Borrowed, or its buffer would be moved with the rest.)
+    place: &'p mut InPlace<V>,
+    /// The key whose turn it is to be told of.
+    next: usize,
+    /// Keys that are none, in order: they have no request, and are told of as misses.
+    skipped: VecDeque<usize>,
     /// What was found for which request, if that is asked for.
-    pub items: Vec<(usize, Item)>,
-    wants_items: bool,
-    /// The value on its way.
-    value: Vec<u8>,
-    room: usize,
+    items: Option<Vec<(usize, Item)>>,
 }
 
-impl CopyMany {
-    /// For so many requests; `items` if what was found is to be kept beside the values.
-    pub fn new(requests: usize, items: bool) -> Self {
+impl<'p, F: FnMut(usize, Option<&[u8]>), V: Value> LendMany<'p, F, V> {
+    /// Lends to `read` what comes into `place`; `items` if what was found is to be kept.
+    #[inline(always)]
+    pub fn new(place: &'p mut InPlace<V>, read: F, items: bool) -> Self {
         Self {
-            values: Vec::with_capacity(requests),
-            items: Vec::new(),
-            wants_items: items,
-            value: Vec::new(),
-            room: 0,
+            read,
+            place,
+            next: 0,
+            skipped: VecDeque::new(),
+            items: items.then(Vec::new),
         }
     }
 
-    fn note(&mut self, index: usize, item: &Item) {
-        if self.wants_items {
-            self.items.push((index, *item));
+    /// The key with this index has no request. To be told in order, before the batch.
+    #[cold]
+    pub fn skip(&mut self, index: usize) {
+        self.skipped.push_back(index);
+    }
+
+    /// The end of the batch: tells of the keys behind the last request, and returns what was found for which request.
+    pub fn finish(mut self) -> Vec<(usize, Item)> {
+        self.tell_skipped();
+        self.items.unwrap_or_default()
+    }
+
+    fn tell_skipped(&mut self) {
+        while self.skipped.front() == Some(&self.next) {
+            self.skipped.pop_front();
+            (self.read)(self.next, None);
+            self.next += 1;
         }
+    }
+
+    /// A request's key, with those before it that have none.
+    #[inline(always)]
+    fn index(&mut self) -> usize {
+        if !self.skipped.is_empty() {
+            self.tell_skipped();
+        }
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// Lends what was found for a request.
+    #[inline(always)]
+    fn hit(&mut self, request: usize) {
+        if let (Some(items), Some(item)) = (&mut self.items, self.place.item) {
+            items.push((request, item));
+        }
+        let index = self.index();
+        self.place.lend(|value| (self.read)(index, Some(value)));
     }
 }
 
-impl<V: Value> Replies<V> for CopyMany {
-    fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        self.note(index, item);
-        self.room = item.value_len;
-        self.value = Vec::new();
-        spare(&mut self.value, self.room)
+impl<F: FnMut(usize, Option<&[u8]>), V: Value> Replies<V> for LendMany<'_, F, V> {
+    #[inline(always)]
+    fn begin(&mut self, request: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        self.place.begin(request, item)
     }
 
-    fn commit(&mut self, _: usize) {
-        // SAFETY: `begin` returned this room and the engine has filled it.
-        unsafe { keep(&mut self.value, self.room) };
-        self.values.push(Some(std::mem::take(&mut self.value)));
+    #[inline(always)]
+    fn commit(&mut self, request: usize) {
+        self.hit(request);
     }
 
-    fn retract(&mut self, _: usize) {
-        self.items.pop();
+    fn retract(&mut self, request: usize) {
+        self.place.retract(request);
     }
 
-    fn large(&mut self, index: usize, item: &Item, value: V) {
-        self.note(index, item);
-        self.values.push(Some(gather(&value)));
+    fn large(&mut self, request: usize, item: &Item, value: V) {
+        self.place.large(request, item, value);
+        self.hit(request);
+        self.place.large = None;
     }
 
+    #[inline(always)]
     fn done(&mut self, _: usize, _: Reply) {
-        self.values.push(None);
-    }
-}
-
-/// The answer of an operation without a value.
-pub(super) struct LastReply(pub Reply);
-
-impl<V> Replies<V> for LastReply {
-    fn begin(&mut self, _: usize, _: &Item) -> &mut [MaybeUninit<u8>] {
-        // Only asked of reads that want a value, which are never sent with it.
-        &mut []
-    }
-    fn commit(&mut self, _: usize) {}
-    fn retract(&mut self, _: usize) {}
-    fn large(&mut self, _: usize, _: &Item, _: V) {}
-    fn done(&mut self, _: usize, reply: Reply) {
-        self.0 = reply;
+        let index = self.index();
+        (self.read)(index, None);
     }
 }

@@ -43,11 +43,11 @@ impl Iter<'_> {
     fn visit_some(&mut self, from: Cursor) {
         let Self { cache, ready, .. } = self;
         let now = cache.now();
-        self.from = cache.with_session(|session| {
-            session.visit(now, from, AT_ONCE, &mut |visit| {
-                let copied = visit.value.len() == visit.item.value_len;
-                ready.push((visit.key.to_vec(), copied.then(|| visit.value.to_vec())));
-            })
+        let mut spare = None;
+        let mut session = cache.session(&mut spare);
+        self.from = session.visit(now, from, AT_ONCE, &mut |visit| {
+            let copied = visit.value.len() == visit.item.value_len;
+            ready.push((visit.key.to_vec(), copied.then(|| visit.value.to_vec())));
         });
     }
 }

@@ -6,7 +6,7 @@ mod load;
 mod read;
 mod write;
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -15,19 +15,18 @@ use thread_local::ThreadLocal;
 use nuthatch_cuckoo::Cuckoo;
 use nuthatch_cuckoo::handle::CuckooHandle;
 use nuthatch_cuckoo::layout::EightWay;
-use nuthatch_engine::reply::{Item as Found, Replies, Reply};
+use nuthatch_engine::reply::{Item as Found, LastReply, Replies, Reply};
 use nuthatch_engine::request::{KEY_LEN_MAX, Key, Op, Request};
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_engine::{Audit, Clock, Engine, Handle, Time};
+use nuthatch_engine::{Audit, Clock, Engine, Handle, LimitError, Time};
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::eviction::removals::{FOLLOW_UP, Removals};
 
 use crate::builder::Builder;
-use crate::error::{BuildError, Error, LimitError};
+use crate::error::{BuildError, Error};
 use crate::flight::Flights;
 use crate::lifetime::{Defaults, Idle};
 use crate::stats::Stats;
-use copy::LastReply;
 
 pub use iter::Iter;
 pub use read::Item;
@@ -128,8 +127,7 @@ impl Cache {
     /// [`Builder::memory_limit_max`], lowering down to twice the item limit and what the index takes. The error says
     /// what is possible.
     pub fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
-        let changed = self.shared.engine.set_memory_limit(bytes);
-        changed.map_err(|reason| LimitError::new(bytes, reason))
+        self.shared.engine.set_memory_limit(bytes)
     }
 
     /// Frees expired items, moves memory to where it is needed, grows the index: about `budget` items' worth of work.
@@ -137,7 +135,7 @@ impl Cache {
     /// items hold until their room is needed. [`Builder::maintenance_thread`] calls it for you.
     pub fn maintain(&self, budget: usize) -> bool {
         let now = self.now();
-        let more = self.with_session(|session| session.maintain(now, budget));
+        let more = self.session(&mut None).maintain(now, budget);
         self.tell(budget);
         more
     }
@@ -189,7 +187,9 @@ impl Cache {
         op: Op<'_>,
         replies: &mut impl Replies<<Session as Handle>::Value>,
     ) {
-        self.with_session(|session| session.execute(now, &[Request { key, op }], replies));
+        let mut spare = None;
+        let mut session = self.session(&mut spare);
+        session.execute(now, &[Request { key, op }], replies);
     }
 
     /// Notes a use of what was found: in a cache with a time to idle it lives on.
@@ -205,18 +205,21 @@ impl Cache {
     fn prolong(&self, now: Time, key: Key<'_>, idle: &Idle, item: &Found) {
         if let Some(expiry) = idle.due(item, now) {
             // If it is another item by now, that one has been used later.
-            self.with_session(|session| session.touch_if(now, key, item.cas, expiry));
+            let mut spare = None;
+            let mut session = self.session(&mut spare);
+            session.touch_if(now, key, item.cas, expiry);
         }
     }
 
+    /// The thread's session, or one in `spare` if that is in use: a closure of the caller's calls the cache while it is
+    /// lent a value of a batch.
     #[inline(always)]
-    fn with_session<T>(&self, work: impl FnOnce(&mut Session) -> T) -> T {
+    fn session<'s>(&'s self, spare: &'s mut Option<RefCell<Session>>) -> RefMut<'s, Session> {
         let engine = &self.shared.engine;
         let new = || RefCell::new(Session::deferring(engine));
         match self.shared.sessions.get_or(new).try_borrow_mut() {
-            Ok(mut session) => work(&mut session),
-            // A listener that is told in the middle of an operation, and calls the cache.
-            Err(_) => work(&mut engine.handle()),
+            Ok(session) => session,
+            Err(_) => spare.insert(RefCell::new(engine.handle())).borrow_mut(),
         }
     }
 

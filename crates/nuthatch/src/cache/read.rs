@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use nuthatch_engine::Handle;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::{Expiry, Op, Read, Request};
-use nuthatch_engine::{Handle, Value};
 
-use super::copy::{CopyMany, CopyOut, InPlace};
+use super::copy::{CopyOut, InPlace, LendMany};
 use super::{Cache, Found};
 
 /// A value and what is known of it: see [`Cache::get_item`].
@@ -52,11 +52,7 @@ impl Cache {
         self.ask(now, key, Op::Get, &mut place);
         self.used(now, key, &place.item);
         place.item.as_ref()?;
-        Some(match &place.large {
-            None => read(place.small()),
-            Some(value) if value.chunk(0).len() == value.len() => read(value.chunk(0)),
-            Some(value) => read(&super::copy::gather(value)),
-        })
+        Some(place.lend(read))
     }
 
     /// A copy of the key's value as [`Bytes`](bytes::Bytes), which are cheap to clone and to divide.
@@ -95,9 +91,7 @@ impl Cache {
         })
     }
 
-    /// The keys' values, in the order of the keys, looked up in one batch, which overlaps their memory misses: several
-    /// times as fast as one by one when the cache is larger than the processor's caches. The lookups are not one
-    /// atomic step.
+    /// Copies of the keys' values, in the order of the keys, looked up in one batch: see [`Cache::get_many_with`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -108,30 +102,57 @@ impl Cache {
     /// # }
     /// ```
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Option<Vec<u8>>> {
+        let mut values = Vec::with_capacity(keys.len());
+        self.get_many_with(keys, |_, value| values.push(value.map(<[u8]>::to_vec)));
+        values
+    }
+
+    /// Lends each key's value to `read`, or `None` if it has none, with the key's index, in the order of the keys.
+    ///
+    /// The keys are looked up in one batch, which overlaps their memory misses: several times as fast as one by one
+    /// when the cache is larger than the processor's caches. The lookups are not one atomic step. Nothing is allocated
+    /// for a value (one in pieces excepted, see [`Cache::get_with`]), and one vector for the batch.
+    ///
+    /// `read` is called while the batch is on its way. It may use the cache, but such calls take longer than others.
+    /// If it panics, the keys after that are not looked at.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let cache = nuthatch::Cache::new(16 << 20)?;
+    /// cache.insert("a", "one")?;
+    /// cache.insert("c", "three")?;
+    /// let mut lengths = [None; 3];
+    /// cache.get_many_with(&["a", "b", "c"], |index, value| lengths[index] = value.map(<[u8]>::len));
+    /// assert_eq!(lengths, [Some(3), None, Some(5)]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_many_with<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        read: impl FnMut(usize, Option<&[u8]>),
+    ) {
         let now = self.now();
-        let mut copies = CopyMany::new(keys.len(), self.shared.defaults.idle.is_some());
-        let batch = self.with_session(|session| {
-            let mut batch = Vec::with_capacity(keys.len());
-            for key in keys {
-                if let Ok(key) = self.key(key.as_ref()) {
+        let idle = self.shared.defaults.idle.is_some();
+        let mut batch = Vec::with_capacity(keys.len());
+        let mut place = InPlace::new();
+        let mut lent = LendMany::new(&mut place, read, idle);
+        let mut spare = None;
+        let mut session = self.session(&mut spare);
+        for (index, key) in keys.iter().enumerate() {
+            match self.key(key.as_ref()) {
+                Ok(key) => {
                     session.prefetch(&key);
                     batch.push(Request { key, op: Op::Get });
                 }
-            }
-            session.execute(now, &batch, &mut copies);
-            batch
-        });
-        if let Some(idle) = &self.shared.defaults.idle {
-            for (index, item) in &copies.items {
-                self.prolong(now, batch[*index].key, idle, item);
+                Err(_) => lent.skip(index),
             }
         }
-        if batch.len() == keys.len() {
-            return copies.values;
+        session.execute(now, &batch, &mut lent);
+        drop(session);
+        for (request, item) in lent.finish() {
+            self.used(now, batch[request].key, &Some(item));
         }
-        let mut found = copies.values.into_iter();
-        let answer = |key: &K| self.key(key.as_ref()).ok().and_then(|_| found.next()?);
-        keys.iter().map(answer).collect()
     }
 
     /// True if the key has a value. Does not count as a use of it.

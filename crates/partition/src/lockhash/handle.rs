@@ -15,7 +15,7 @@ use crate::memory::LINE;
 use crate::visit::visit_all;
 use crate::{Element, Outcome, Partition, Searches};
 use nuthatch_engine::counters::Counters;
-use nuthatch_engine::reply::{Item, Replies, Reply};
+use nuthatch_engine::reply::{Item, LastReply, Replies, Reply};
 use nuthatch_engine::request::{Key, Op, Request, Store, StoreMode};
 use nuthatch_engine::{Cursor, Handle, Reservation, Visit, assert_commits};
 
@@ -81,13 +81,13 @@ impl LockHashHandle {
             Outcome::Value(element, item) => {
                 self.hand_out(locked, partition, element, item, index, replies);
             }
-            Outcome::Done(Reply::OutOfMemory) => {
-                drop(locked);
-                self.run_short_of_memory(now, index, request, replies);
-            }
-            Outcome::Done(reply) => {
+            Outcome::Done(reply) if reply != Reply::OutOfMemory => {
                 drop(locked);
                 replies.done(index, reply);
+            }
+            unfinished => {
+                drop(locked);
+                self.go_on(now, index, request, unfinished, replies);
             }
         }
     }
@@ -120,34 +120,46 @@ impl LockHashHandle {
         }
     }
 
-    /// A request that found no memory in its partition: gets some from others and tries again.
+    /// A request that is not done: it found no memory in its partition, or a long value is to be copied without the
+    /// lock.
     #[cold]
-    fn run_short_of_memory(
+    fn go_on(
         &mut self,
         now: Time,
         index: usize,
-        request: &Request<'_>,
+        Request { key, op }: &Request<'_>,
+        mut outcome: Outcome,
         replies: &mut dyn Replies<LockHashValue>,
     ) {
-        let partition = self.engine.partition_of(request.key.hash());
-        let engine = Arc::clone(&self.engine);
-        let outcome = engine.with_room(now, partition, |locked| {
-            match locked.execute(now, &request.key, &request.op) {
-                Outcome::Done(Reply::OutOfMemory) => None,
-                Outcome::Done(reply) => Some((reply, None)),
-                Outcome::Value(element, item) => {
-                    // Only an item made here: it is empty, and there is nothing to copy.
-                    Some((Reply::Found(item), Some(element)))
+        let engine = &*self.engine;
+        let partition = engine.partition_of(key.hash());
+        let mut shortages = 0;
+        loop {
+            outcome = match outcome {
+                Outcome::Draft(draft) => {
+                    draft.fill(&engine.memory, key, op);
+                    engine.at(partition, |locked| locked.finish(now, key, op, draft))
+                }
+                Outcome::Done(Reply::OutOfMemory) if shortages < RECLAIMS_MAX => {
+                    shortages += 1;
+                    let found = engine.with_room(now, partition, |locked| {
+                        match locked.execute(now, key, op) {
+                            Outcome::Done(Reply::OutOfMemory) => None,
+                            outcome => Some(outcome),
+                        }
+                    });
+                    match found {
+                        Some(outcome) => outcome,
+                        None => return replies.done(index, Reply::OutOfMemory),
+                    }
+                }
+                Outcome::Done(reply) => return replies.done(index, reply),
+                // Only an item made here: it is empty, and there is nothing to copy.
+                Outcome::Value(_, item) => {
+                    replies.begin(index, &item);
+                    return replies.commit(index);
                 }
             }
-        });
-        match outcome {
-            Some((Reply::Found(item), Some(_))) => {
-                replies.begin(index, &item);
-                replies.commit(index);
-            }
-            Some((reply, _)) => replies.done(index, reply),
-            None => replies.done(index, Reply::OutOfMemory),
         }
     }
 }
@@ -262,7 +274,7 @@ impl Handle for LockHashHandle {
         let Some(element) = reservation.element.take() else {
             return Reply::OutOfMemory;
         };
-        let (engine, partition) = (&self.engine, reservation.partition);
+        let (engine, partition) = (Arc::clone(&self.engine), reservation.partition);
         if !matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
             return engine.at(partition, |locked| locked.publish(now, element, store));
         }
@@ -273,14 +285,9 @@ impl Handle for LockHashHandle {
         let (key, value) = data.split_at(reservation.key_len);
         let key = Key::new(key, &engine.hasher);
         let op = Op::Store(Store { value, ..*store });
-        let execute = |locked: &mut Partition| match locked.execute(now, &key, &op) {
-            Outcome::Done(Reply::OutOfMemory) | Outcome::Value(..) => None,
-            Outcome::Done(reply) => Some(reply),
-        };
-        let reply = engine.at(partition, execute);
-        reply
-            .or_else(|| engine.with_room(now, partition, execute))
-            .unwrap_or(Reply::OutOfMemory)
+        let mut reply = LastReply(Reply::OutOfMemory);
+        self.run(now, 0, &Request { key, op }, &mut reply);
+        reply.0
     }
 
     fn maintain(&mut self, now: Time, budget: usize) -> bool {

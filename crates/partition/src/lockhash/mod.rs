@@ -68,7 +68,7 @@ pub use handle::{COPY_MAX, LockHashHandle, LockHashReservation};
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::IndexHistogram;
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher};
+use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher, LimitError};
 pub use value::LockHashValue;
 
 /// Partitions of the paper's LockHash.
@@ -244,17 +244,12 @@ impl Engine for LockHash {
         }
     }
 
-    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         let overhead = self.overhead();
         // A block of buckets for each partition, and the largest item twice.
         let least = 2 * self.item_size_max + overhead + 2 * BLOCK_COST * self.partitions.len();
-        if bytes < least {
-            let least = least.div_ceil(1 << 20);
-            return Err(format!(
-                "the memory limit can be lowered to {least} MiB at least"
-            ));
-        }
-        self.memory.set_limit(bytes - overhead)?;
+        LimitError::check(bytes, least, self.memory.limit_max() + overhead)?;
+        self.memory.set_limit(bytes - overhead);
         self.memory_limit.store(bytes, Ordering::Relaxed);
         self.limit_claims(bytes);
         Ok(())

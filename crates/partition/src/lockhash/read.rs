@@ -10,7 +10,7 @@ use nuthatch_sync::clock::Time;
 use super::handle::{COPY_MAX, LockHashHandle, STAGE};
 use super::{LockHash, LockHashValue};
 use crate::Descriptor;
-use crate::descriptor::Held;
+use crate::descriptor::LockedElement;
 use crate::memory::BlockMemory;
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Key, Op, Read, Request};
@@ -119,7 +119,7 @@ impl LockHashHandle {
     #[inline]
     fn hand_out_held(
         &self,
-        held: Held<'_>,
+        held: LockedElement<'_>,
         key: &Key<'_>,
         item: Item,
         index: usize,

@@ -1,4 +1,5 @@
-//! Memory that moves between partitions: for a store that needs it now, and in the background.
+//! Blocks of memory that move between partitions, under their locks: for a store that needs one now, and in the
+//! background.
 
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::Ordering;
@@ -11,19 +12,20 @@ use crate::reclaim::{Age, balance};
 const SAMPLES: usize = 8;
 
 /// For each block wanted, how many are reclaimed before the thread that wants them gives way to others.
-const THEFTS_MAX: u32 = 4;
+const RECLAIMS_PER_BLOCK: u32 = 4;
 
 impl LockHash {
     /// Gets blocks for a partition from the others. False if they have none to give.
     pub(super) fn reclaim(&self, now: Time, home: usize, wanted: u32) -> bool {
         let mut got = 0;
-        let mut reclaim = 0;
+        let mut reclaimed = 0;
         // What is reclaimed lies in the pool for a moment, and another thread may be quicker to take it.
-        while got < wanted && reclaim < THEFTS_MAX * wanted && self.reclaim_one(now, home) {
-            reclaim += 1;
+        while got < wanted && reclaimed < RECLAIMS_PER_BLOCK * wanted && self.reclaim_one(now, home)
+        {
+            reclaimed += 1;
             got += u32::from(self.at(home, Partition::receive));
         }
-        reclaim > 0
+        reclaimed > 0
     }
 
     /// Makes one partition, the coldest of a few if it can, give a block to the pool.

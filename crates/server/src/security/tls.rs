@@ -71,10 +71,13 @@ struct Current {
 impl Current {
     fn read(settings: &TlsSettings) -> Result<Self, String> {
         let chain = certificates(&settings.chain_cert)?;
+        let end = chain.iter().filter_map(|one| validity::end(one)).min();
+        let config = configure(settings, chain)?;
+        warn_if_over(&settings.chain_cert, end);
         Ok(Self {
-            end: chain.iter().filter_map(|one| validity::end(one)).min(),
-            config: configure(settings, chain)?,
+            config,
             since: Instant::now(),
+            end,
         })
     }
 }
@@ -150,8 +153,6 @@ fn configure(
     };
     let key = PrivateKeyDer::from_pem_file(&settings.key)
         .map_err(|error| format!("{}: {error}", settings.key.display()))?;
-    let chain = certificates(&settings.chain_cert)?;
-    warn_of_end(&settings.chain_cert, &chain);
     let mut config = builder
         .with_single_cert(chain, key)
         .map_err(|error| format!("{}: {error}", settings.chain_cert.display()))?;
@@ -168,12 +169,11 @@ fn configure(
     Ok(Arc::new(config))
 }
 
-/// Says so if one of them is not good any more. It is served all the same: clients decide.
-fn warn_of_end(path: &Path, chain: &[CertificateDer<'_>]) {
+/// Says so if the first of a chain's certificates has ended. It is served all the same: clients decide.
+fn warn_if_over(path: &Path, end: Option<u64>) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0, |since| since.as_secs());
-    let mut ends = chain.iter().filter_map(|one| validity::end(one));
-    if ends.any(|end| end < now) {
+    if end.is_some_and(|end| end < now) {
         tracing::warn!("{}: expired, clients refuse it", path.display());
     }
 }

@@ -71,9 +71,19 @@ pub fn copy_out(words: &[AtomicU64], from: usize, into: &mut [MaybeUninit<u8>]) 
     }
 }
 
+/// Bytes that have been laid down. (`assume_init_ref`, which is younger than the oldest compiler that will do.)
+///
+/// # Safety
+/// All of them are initialised.
+#[inline(always)]
+pub unsafe fn assume_init(bytes: &[MaybeUninit<u8>]) -> &[u8] {
+    // SAFETY: the same bytes, initialised by the caller's promise.
+    unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
+}
+
 #[inline(always)]
 fn put<const N: usize>(into: &mut [MaybeUninit<u8>], at: usize, bytes: [u8; N]) {
-    into[at..at + N].write_copy_of_slice(&bytes);
+    into[at..at + N].copy_from_slice(&bytes.map(MaybeUninit::new));
 }
 
 /// Stores the lowest bytes of a word, fewer than 8.
@@ -169,7 +179,7 @@ mod load {
     /// The 8 bytes from byte `at` on, the first one lowest.
     ///
     /// # Safety
-    /// None here: this twin looks at its bounds. It is declared like the other one.
+    /// None here: this one looks at its bounds. It is declared like the other one.
     #[inline(always)]
     pub unsafe fn word(words: &[AtomicU64], at: usize) -> u64 {
         let (index, shift) = (at / WORD, 8 * (at % WORD) as u32);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nuthatch_sync::shim::Ordering;
 
 use super::arena::{Chunk, WORD};
+use super::bytes;
 use super::limits::ITEM_SIZE_LIMIT;
 use super::{HasStore, Store};
 use crate::item::{Header, Shape};
@@ -144,7 +145,7 @@ impl Store {
             let piece = &mut buffer[..(shape.value_len - offset).min(PIECE)];
             self.read_value(chunk, shape, offset, piece);
             // SAFETY: the buffer started initialised, and `read_value` only writes.
-            put(unsafe { piece.assume_init_ref() });
+            put(unsafe { bytes::assume_init(piece) });
             offset += piece.len();
         }
     }

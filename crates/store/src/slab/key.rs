@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use super::Store;
 use super::arena::Chunk;
+use super::bytes;
 use crate::item::Header;
 use nuthatch_engine::request::KEY_LEN_MAX;
 
@@ -17,7 +18,7 @@ impl KeyCopy {
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `copy_key` initialised the first `len` bytes.
-        unsafe { self.bytes[..self.len].assume_init_ref() }
+        unsafe { bytes::assume_init(&self.bytes[..self.len]) }
     }
 }
 

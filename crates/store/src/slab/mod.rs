@@ -60,6 +60,7 @@ use crate::log::pages::PAGE_STATE;
 use crate::log::{Log, RESERVE};
 use arena::{Arena, Chunk, WORD};
 use class::{Class, PageState, Pages};
+use nuthatch_engine::LimitError;
 use pins::Pins;
 use pool::Pool;
 use sizes::Sizes;
@@ -366,16 +367,10 @@ impl Store {
         true
     }
 
-    /// Changes the memory limit of an engine with items of up to so many bytes. Errors say what is possible.
-    pub fn set_limit(&self, bytes: usize, item_size_max: usize) -> Result<(), String> {
-        if item_size_max > bytes / 2 {
-            let least = (2 * item_size_max).div_ceil(1 << 20);
-            return Err(format!(
-                "the memory limit is at least twice the item limit: {least} MiB"
-            ));
-        }
+    /// Changes the memory limit of an engine with items of up to so many bytes: it must hold two of them.
+    pub fn set_limit(&self, bytes: usize, item_size_max: usize) -> Result<(), LimitError> {
         let mut pool = self.pool();
-        pool.set_limit(bytes)?;
+        pool.set_limit(bytes, 2 * item_size_max)?;
         if let Some(log) = &self.log {
             log.note_free(&pool);
             log.policy.depths.note_limit(bytes);

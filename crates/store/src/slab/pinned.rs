@@ -59,7 +59,7 @@ impl<E: HasStore> Value for Pinned<E> {
         let store = self.engine.store();
         store.read_value(self.chunk, &self.shape, offset, &mut bytes);
         // SAFETY: initialised when made, and `read_value` only writes.
-        unsafe { Box::leak(bytes.into_boxed_slice()).assume_init_ref() }
+        unsafe { super::bytes::assume_init(Box::leak(bytes.into_boxed_slice())) }
     }
 }
 

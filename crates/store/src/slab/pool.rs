@@ -1,5 +1,7 @@
 //! Pages that no class has, and the account of everything that grows with the data.
 
+use nuthatch_engine::LimitError;
+
 /// Pages and bytes. One lock guards it; it is asked once a page, not once an item.
 pub struct Pool {
     /// The limit in bytes, for pages, their recency bits and the index together.
@@ -178,22 +180,11 @@ impl Pool {
         self.shrinking || self.used() <= self.limit
     }
 
-    /// Changes the limit; the arena bounds it.
-    pub fn set_limit(&mut self, limit: usize) -> Result<(), String> {
+    /// Changes the limit, to `floor` at least; the arena bounds it.
+    pub fn set_limit(&mut self, limit: usize, floor: usize) -> Result<(), LimitError> {
+        let least = floor.max(self.charged + 2 * self.page_cost);
         let most = self.charged + self.pages_max as usize * self.page_cost;
-        if limit > most {
-            return Err(format!(
-                "the memory limit can be raised to {} MiB at most",
-                most >> 20
-            ));
-        }
-        let least = self.charged + 2 * self.page_cost;
-        if limit < least {
-            let least = least.div_ceil(1 << 20);
-            return Err(format!(
-                "the memory limit can be lowered to {least} MiB at least"
-            ));
-        }
+        LimitError::check(limit, least, most)?;
         self.limit = limit;
         self.note_excess();
         Ok(())
@@ -231,7 +222,7 @@ mod tests {
         assert!(!pool.charge(1));
         assert_eq!((pool.take_last(), pool.take_last()), (Some(3), None));
         // Also while a lower limit is not reached yet.
-        assert!(pool.set_limit(2 * PAGE).is_ok());
+        assert!(pool.set_limit(2 * PAGE, 0).is_ok());
         assert_eq!((pool.take_last(), pool.take_last()), (Some(4), None));
         (0..3).for_each(|page| pool.give_back(page));
         assert!(pool.keeps_limit());
@@ -250,9 +241,10 @@ mod tests {
         assert!(!pool.is_over());
         pool.give_back(0);
         assert_eq!(pool.take(), Some(0));
-        assert!(pool.set_limit(PAGE).is_err());
-        assert!(pool.set_limit(100 * PAGE).is_err());
-        assert!(pool.set_limit(6 * PAGE).is_ok());
+        assert!(pool.set_limit(PAGE, 0).is_err());
+        assert!(pool.set_limit(100 * PAGE, 0).is_err());
+        assert!(pool.set_limit(6 * PAGE, 7 * PAGE).is_err());
+        assert!(pool.set_limit(6 * PAGE, 6 * PAGE).is_ok());
         assert_eq!((pool.take(), pool.take()), (Some(2), Some(3)));
     }
 }

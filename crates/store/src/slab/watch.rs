@@ -1,5 +1,5 @@
-//! Tests look on while a value is being read, and meddle: in the middle of an operation, on its own thread. Only in
-//! builds with debug assertions.
+//! A hook for tests: a function that is called in the middle of each read of a value, on the reader's thread, to change
+//! the item then. Only in builds with debug assertions.
 
 use std::cell::RefCell;
 

@@ -9,6 +9,7 @@ use nuthatch_sync::clock::Time;
 
 use super::{LockedItem, Lookup, PerThread, Step, Table};
 use crate::item::{Fields, Header, Shape, plain_item};
+use crate::slab::bytes;
 use crate::slab::fresh::Fresh;
 use nuthatch_engine::number;
 use nuthatch_engine::reply::Reply;
@@ -50,7 +51,7 @@ fn delta_existing<T: Table>(
     lookup: &Lookup<'_>,
     delta: &Delta,
 ) -> Reply {
-    let turn = |local: &mut T::Local, spare: &mut Option<Fresh>| {
+    let attempt = |local: &mut T::Local, spare: &mut Option<Fresh>| {
         let Some(held) = table.hold(local, lookup) else {
             return Step::Done(Reply::NotFound);
         };
@@ -89,7 +90,7 @@ fn delta_existing<T: Table>(
         let header = table.replace(local, lookup.now, held, fresh, &fields);
         Step::Done(Reply::Number(number, plain_item(&header)))
     };
-    let (Ok(reply) | Err(reply)) = table.with_memory(local, lookup, turn);
+    let (Ok(reply) | Err(reply)) = table.with_memory(local, lookup, attempt);
     reply
 }
 
@@ -141,5 +142,5 @@ fn number_in<T: Table>(table: &T, held: &T::LockedItem<'_>) -> Result<u64, Reply
     };
     table.store().read_value(held.chunk(), &shape, 0, text);
     // SAFETY: the buffer started initialised, and `read_value` only writes.
-    number::parse(unsafe { text.assume_init_ref() }).ok_or(Reply::NotNumeric)
+    number::parse(unsafe { bytes::assume_init(text) }).ok_or(Reply::NotNumeric)
 }

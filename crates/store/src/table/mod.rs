@@ -57,9 +57,9 @@ struct Draft<'s, 'v> {
     rewrite: Rewrite<'v>,
 }
 
-/// A turn of [`Table::with_memory`].
+/// How an attempt of [`Table::with_memory`] ended.
 pub enum Step<T> {
-    /// The last.
+    /// It is the last.
     Done(T),
     /// It takes memory for an item of this shape to go on: what is there already, or new.
     Wants(Shape),
@@ -139,7 +139,7 @@ pub trait Table: Reclaim {
         found: Option<Header>,
         stale: bool,
     ) -> Fields {
-        // An older cas stores, but the item stays as mortal, and as won, as it was.
+        // An older cas stores, but the item keeps its expiry, and whether it was won.
         let kept = found.filter(|_| stale);
         let above = found.map_or(0, |found| found.sequence());
         Fields {
@@ -197,18 +197,18 @@ pub trait Table: Reclaim {
         self.allocate(local, now, key, shape, true)
     }
 
-    /// Takes turns until one is the last. Each is shown the memory that the one before it wanted,
+    /// Makes attempts until one is the last. Each is shown the memory that the one before it wanted,
     /// and may take it; what is left at the end is freed.
     #[inline(always)]
     fn with_memory<T>(
         &self,
         local: &mut Self::Local,
         lookup: &Lookup<'_>,
-        mut turn: impl FnMut(&mut Self::Local, &mut Option<Fresh>) -> Step<T>,
+        mut attempt: impl FnMut(&mut Self::Local, &mut Option<Fresh>) -> Step<T>,
     ) -> Result<T, Reply> {
         let mut spare = None;
         let end = loop {
-            let shape = match turn(local, &mut spare) {
+            let shape = match attempt(local, &mut spare) {
                 Step::Done(end) => break Ok(end),
                 Step::Wants(shape) => shape,
             };
@@ -333,7 +333,7 @@ pub trait Table: Reclaim {
         let mut attempts = 0;
         // What the memory is wanted for, if it is to be filled before the lock is taken.
         let mut draft: Option<Draft<'_, 'v>> = None;
-        let turn = |local: &mut Self::Local, spare: &mut Option<Fresh>| {
+        let attempt = |local: &mut Self::Local, spare: &mut Option<Fresh>| {
             if let (Some(draft), Some(fresh)) = (&draft, &*spare) {
                 let source = &draft.source;
                 self.fill(fresh, source.chunk(), source.header(), &draft.rewrite);
@@ -380,7 +380,7 @@ pub trait Table: Reclaim {
                 }
             }
         };
-        self.with_memory(local, lookup, turn).flatten()
+        self.with_memory(local, lookup, attempt)?
     }
 
     /// Fills an item as planned, from one that stays what it is meanwhile: it is locked or pinned.

@@ -1,5 +1,5 @@
 //! [`nuthatch::Cache`], the library's face, under measurement: what a program asks that does not use the engine
-//! itself. Beside the engine it reads a clock in each call, finds the thread's handle, and a batch of gets allocates.
+//! itself. Beside the engine it reads a clock in each call and finds the thread's handle.
 
 use nuthatch::Cache;
 
@@ -62,14 +62,13 @@ impl LibraryWorker<'_> {
 
     /// Gets in one call.
     fn gets(&self, keys: &[&[u8]], value_size: usize, tally: &mut Tally) {
-        let values = self.library.cache.get_many(keys);
         tally.operations += keys.len() as u64;
         tally.gets += keys.len() as u64;
-        for (key, value) in keys.iter().zip(&values) {
+        self.library.cache.get_many_with(keys, |index, value| {
             if let Some(value) = value {
-                tally.hit(value, key, value_size);
+                tally.hit(value, keys[index], value_size);
             }
-        }
+        });
     }
 }
 

@@ -40,6 +40,9 @@ use ours::{Any, Form, Known};
 use rivals::{KeyForm, Moka, OneByOne, Papaya, QuickCache, ShardedLru, ValueForm};
 use side::{Side, as_it_is, filled};
 
+/// The library's name among the rivals.
+pub(crate) const LIBRARY: &str = "nuthatch::Cache";
+
 /// Operations at a time: about as many as overlap all memory misses of an engine.
 const BATCH: usize = 32;
 
@@ -271,7 +274,7 @@ pub fn run<E: Engine>(
             let mut rivals = bench.rivals::<Box<[u8]>, Arc<[u8]>, Box<[u8]>>()?;
             let library = Library::new(room(options, &items), options.batch())?;
             let version = env!("CARGO_PKG_VERSION");
-            rivals.push(bench.rival("nuthatch::Cache", version, library)?);
+            rivals.push(bench.rival(LIBRARY, version, library)?);
             Ok(bench.run(ours, rivals)?)
         }
         Some(RivalForm::Arrays) => {

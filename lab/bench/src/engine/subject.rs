@@ -25,7 +25,7 @@ pub trait Subject: Sync {
     fn worker(&self) -> Self::Worker<'_>;
 
     /// Ends the work that was put off while items were stored.
-    fn settle(&self) {}
+    fn finish_pending(&self) {}
 }
 
 /// One thread's access to a table.
@@ -87,7 +87,7 @@ pub fn preload<S: Subject>(subject: &S, items: &Items) -> Result<(), String> {
         refused += worker.run(&list, 0, list.len()).wrong;
     }
     drop(worker);
-    subject.settle();
+    subject.finish_pending();
     match refused {
         0 => Ok(()),
         _ => Err(format!("{refused} items could not be stored")),

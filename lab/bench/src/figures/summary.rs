@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::figures::{Found, Table, load, server_name, spread, thousands, work};
+use crate::engine;
+use crate::figures::{Found, LIBRARY, Table, load, places, server_name, spread, thousands, work};
 
 /// The tables, with what they were measured on.
 pub fn tables(found: &Found, commit: &str) -> String {
@@ -42,8 +43,34 @@ fn engines(found: &Found) -> Option<Table> {
             rival.map_or(String::new(), |rival| spread(&rival.ratio))
         });
         table.row(ours.into_iter().chain(ratios));
+        if let Some(library) = report.rivals.get(LIBRARY) {
+            table.row(library_row(report, library, &rivals));
+        }
     }
     Some(table)
+}
+
+/// What the library made of the same run. Its rounds were compared with the engine's only, so this has quotients of
+/// medians.
+fn library_row(
+    report: &engine::Report,
+    library: &engine::RivalReport,
+    rivals: &[(&str, &str)],
+) -> Vec<String> {
+    let by = |mops: f64| {
+        let quotient = library.mops / mops;
+        format!("{quotient:.0$}", places(quotient))
+    };
+    let mut row = vec![
+        format!("the same, the library's `Cache`: {}", work(report)),
+        spread(&library.mops_spread),
+        by(report.limit_mops),
+    ];
+    row.extend(rivals.iter().map(|(name, _)| {
+        let rival = report.rivals.get(*name);
+        rival.map_or(String::new(), |rival| by(rival.mops))
+    }));
+    row
 }
 
 /// The server's CPU time by that of others.

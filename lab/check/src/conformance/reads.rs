@@ -269,11 +269,11 @@ fn recache_without(client: &mut Client) {
         recache_below: Some(u32::MAX),
         ..WIN
     };
-    client.set(b"immortal", b"value");
-    assert!(!client.meta(b"immortal", below).won);
+    client.set(b"never expires", b"value");
+    assert!(!client.meta(b"never expires", below).won);
     let expiry = client.in_seconds(100);
     client.must_store(
-        b"mortal",
+        b"expires",
         Store {
             expiry,
             ..Store::set(b"value")
@@ -283,9 +283,9 @@ fn recache_without(client: &mut Client) {
         may_win: false,
         ..below
     };
-    assert!(!client.meta(b"mortal", bystander).won);
-    assert!(client.meta(b"mortal", below).won);
-    assert!(client.meta(b"mortal", bystander).won_before);
+    assert!(!client.meta(b"expires", bystander).won);
+    assert!(client.meta(b"expires", below).won);
+    assert!(client.meta(b"expires", bystander).won_before);
 }
 
 fn recache_and_touch(client: &mut Client) {

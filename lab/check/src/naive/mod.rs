@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nuthatch_engine::stats::{ClassStats, EngineStats};
-use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher, Op, Reply, Time};
+use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher, LimitError, Op, Reply, Time};
 
 pub use handle::{NaiveHandle, NaiveReservation, NaiveValue};
 use transition::{Circumstances, HEADER, Outcome, StoredItem, apply};
@@ -173,13 +173,8 @@ impl Engine for Naive {
         }
     }
 
-    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
-        if bytes < self.item_size_max {
-            return Err(format!(
-                "the limit must hold an item of {} bytes",
-                self.item_size_max
-            ));
-        }
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
+        LimitError::check(bytes, self.item_size_max, usize::MAX)?;
         self.table().memory_limit = bytes;
         Ok(())
     }

@@ -149,8 +149,8 @@ struct Driver {
     now: Time,
 }
 
-/// An operation in two dialects: the same but for the cas values that it names.
-struct Asked {
+/// An operation with what it names resolved: the same for the model and the engine but for cas values.
+struct ResolvedOp {
     key: Vec<u8>,
     index: usize,
     value: Vec<u8>,
@@ -207,21 +207,21 @@ impl Driver {
         Ok(())
     }
 
-    fn judge(&mut self, asked: &Asked, answer: &Answer) -> Result<(), String> {
+    fn judge(&mut self, asked: &ResolvedOp, answer: &Answer) -> Result<(), String> {
         let op = asked.op(self.now, asked.cas.0);
         let key_len = asked.key.len();
         self.model
             .judge(self.now, asked.index, key_len, &op, answer)
     }
 
-    fn resolve(&self, ask: &Ask) -> Asked {
+    fn resolve(&self, ask: &Ask) -> ResolvedOp {
         let index = ask.key.index();
         let cas = match named_cas(&ask.op) {
             Some(CasSpec::Seen(ago)) => self.model.seen_cas(index, ago),
             Some(CasSpec::Own(own)) => Some((own.cas(), own.cas())),
             Some(CasSpec::Never) | None => None,
         };
-        Asked {
+        ResolvedOp {
             key: ask.key.bytes(),
             index,
             value: match &ask.op {
@@ -312,7 +312,7 @@ fn named_cas(op: &OpSpec) -> Option<CasSpec> {
     }
 }
 
-impl Asked {
+impl ResolvedOp {
     /// The operation, with the cas that it demands in one of the dialects.
     fn op(&self, now: Time, cas: u64) -> Op<'_> {
         let at = |expiry: step::ExpirySpec| expiry.at(now);

@@ -11,7 +11,8 @@ use nuthatch_check::naive::{Naive, NaiveHandle, NaiveReservation, Options};
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_engine::{
     AnyEngine, Audit, Condition, Cursor, Delta, Engine, Footprint, Handle, Inspect, Item, Key,
-    KeyHasher, Op, Read, Removal, Replies, Reply, Request, Store, StoreMode, Time, Value, Visit,
+    KeyHasher, LimitError, Op, Read, Removal, Replies, Reply, Request, Store, StoreMode, Time,
+    Value, Visit,
 };
 
 /// What is wrong.
@@ -115,9 +116,9 @@ impl Engine for Faulty {
         self.inner.flush(now, at);
     }
 
-    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         match self.fault {
-            Fault::KeepsItsLimit | Fault::Refuses => Err("the limit stays as it is".into()),
+            Fault::KeepsItsLimit | Fault::Refuses => LimitError::check(bytes, 0, 0),
             _ => self.inner.set_memory_limit(bytes),
         }
     }

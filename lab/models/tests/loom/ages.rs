@@ -64,7 +64,7 @@ fn a_second_is_noted_before_its_first_sequence_is_taken() {
     });
 }
 
-/// Order 1 and 2: two threads with stocks of their own store one key, and one of them flushes. After the flush nothing
+/// Order 1 and 2: two threads with blocks of sequences of their own store one key, and one of them flushes. After the flush nothing
 /// is found that was stored before it, and everything that is stored then.
 #[test]
 fn a_flush_during_stores_divides_them() {
@@ -73,7 +73,7 @@ fn a_flush_during_stores_divides_them() {
         let engine = engine(8);
         let mut handle = engine.handle();
         let mut other = engine.handle();
-        // The other's stock is the older one.
+        // The other's block is the older one.
         set(&mut other, keys[1], 1);
         set(&mut handle, keys[0], 1);
         set(&mut handle, keys[1], 2);
@@ -94,7 +94,7 @@ fn a_flush_during_stores_divides_them() {
     });
 }
 
-/// Order 2: a thread that has seen the bar gets no sequence below it, neither from its stock nor from a new one.
+/// Order 2: a thread that has seen the bar gets no sequence below it, neither from its block nor from a new one.
 #[test]
 fn a_thread_that_has_seen_a_flush_stores_after_it() {
     model(3, || {

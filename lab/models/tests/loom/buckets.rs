@@ -218,11 +218,11 @@ fn readers_that_mark_one_element_lose_no_mark() {
     model(3, move || {
         let world = World::new(1);
         let bytes = value(10);
-        let mortal = Store {
+        let expiring = Store {
             expiry: Expiry::At(Time(100)),
             ..Store::set(&bytes)
         };
-        world.ask(NOW, 1, Op::Store(mortal));
+        world.ask(NOW, 1, Op::Store(expiring));
         let reader = {
             let world = Arc::clone(&world);
             thread::spawn(move || {

@@ -117,7 +117,7 @@ pub trait Table: Sync {
     /// Shows the key's value, if there is one.
     fn get(&self, key: &[u8], show: impl FnOnce(&[u8]));
     /// Ends the work that the table puts off.
-    fn settle(&self) {}
+    fn finish_pending(&self) {}
 }
 
 /// A [`Table`] under measurement.
@@ -133,8 +133,8 @@ impl<T: Table> Subject for OneByOne<T> {
         OneByOneWorker(&self.0)
     }
 
-    fn settle(&self) {
-        self.0.settle();
+    fn finish_pending(&self) {
+        self.0.finish_pending();
     }
 }
 

@@ -27,7 +27,7 @@ impl<K: KeyForm, V: ValueForm + Clone> Table for Moka<K, V> {
         }
     }
 
-    fn settle(&self) {
+    fn finish_pending(&self) {
         self.0.run_pending_tasks();
     }
 }
