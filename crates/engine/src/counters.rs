@@ -3,46 +3,8 @@
 
 use std::sync::Arc;
 
+pub use nuthatch_sync::counter::Counter;
 use nuthatch_sync::mutex::Mutex;
-use nuthatch_sync::shim::{AtomicU64, Ordering};
-
-/// A number with one writer and many readers.
-#[derive(Debug)]
-pub struct Counter(AtomicU64);
-
-impl Default for Counter {
-    fn default() -> Self {
-        Self(AtomicU64::new(0))
-    }
-}
-
-impl Counter {
-    /// Adds; only for the one thread that writes. Wraps: a negative amount is added as its two's complement, and sums
-    /// come out right.
-    #[inline(always)]
-    pub fn add(&self, amount: u64) {
-        // Relaxed load and store, not fetch_add: there is one writer, and no other memory depends on it.
-        self.0
-            .store(self.get().wrapping_add(amount), Ordering::Relaxed);
-    }
-
-    /// One more.
-    #[inline(always)]
-    pub fn bump(&self) {
-        self.add(1);
-    }
-
-    /// The number.
-    #[inline(always)]
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Counts from zero again. Any thread may ask for it. One that comes while the writer adds is lost.
-    pub fn reset(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-}
 
 /// What one thread counted. Only that thread writes; anybody may read.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
-use nuthatch_sync::shim::{AtomicU64, Ordering};
+use nuthatch_sync::counter::Counter;
 
 use crate::insert::Inserted;
 
@@ -112,13 +112,13 @@ impl fmt::Debug for StatsReader {
 #[derive(Default)]
 #[repr(align(64))]
 pub(crate) struct Counters {
-    lookups: AtomicU64,
-    hits: AtomicU64,
-    filled: AtomicU64,
-    updated: AtomicU64,
-    evicted: AtomicU64,
-    removed: AtomicU64,
-    forgotten: AtomicU64,
+    lookups: Counter,
+    hits: Counter,
+    filled: Counter,
+    updated: Counter,
+    evicted: Counter,
+    removed: Counter,
+    forgotten: Counter,
 }
 
 #[cfg(not(loom))]
@@ -127,49 +127,40 @@ const _: () = assert!(size_of::<Counters>() == 64, "one cache line");
 impl Counters {
     #[inline(always)]
     pub fn add_lookups(&self, lookups: u64, hits: u64) {
-        add(&self.lookups, lookups);
-        add(&self.hits, hits);
+        self.lookups.add(lookups);
+        self.hits.add(hits);
     }
 
     #[inline(always)]
     pub fn add_insert(&self, inserted: Inserted) {
         match inserted {
-            Inserted::Filled => add(&self.filled, 1),
-            Inserted::Updated { .. } => add(&self.updated, 1),
-            Inserted::Evicted { .. } => add(&self.evicted, 1),
+            Inserted::Filled => self.filled.add(1),
+            Inserted::Updated { .. } => self.updated.add(1),
+            Inserted::Evicted { .. } => self.evicted.add(1),
         }
     }
 
     #[inline(always)]
     pub fn add_removed(&self, keys: u64) {
-        add(&self.removed, keys);
+        self.removed.add(keys);
     }
 
     pub fn add_forgotten(&self, keys: u64) {
-        add(&self.forgotten, keys);
+        self.forgotten.add(keys);
     }
 
     pub fn read(&self) -> Stats {
-        // Relaxed: see the top of this file.
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let lookups = read(&self.lookups);
+        let lookups = self.lookups.get();
         Stats {
             lookups,
             // The owner may have counted a batch since: misses are never less than none. Of two
             // counters that never go back the smaller one never goes back either.
-            hits: read(&self.hits).min(lookups),
-            filled: read(&self.filled),
-            updated: read(&self.updated),
-            evicted: read(&self.evicted),
-            removed: read(&self.removed),
-            forgotten: read(&self.forgotten),
+            hits: self.hits.get().min(lookups),
+            filled: self.filled.get(),
+            updated: self.updated.get(),
+            evicted: self.evicted.get(),
+            removed: self.removed.get(),
+            forgotten: self.forgotten.get(),
         }
     }
-}
-
-/// Adds to a counter that no other thread writes.
-#[inline(always)]
-fn add(counter: &AtomicU64, more: u64) {
-    // Relaxed, both: see the top of this file.
-    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }

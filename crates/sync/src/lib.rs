@@ -6,6 +6,7 @@
 //! * [`wait`]: spin, then yield, then park.
 //! * [`lease`]: what one thread owns for long and hands over.
 //! * [`spinlock`]: a lock that spins, then yields, then parks.
+//! * [`counter`]: a number with one writer and many readers.
 //! * [`clock`]: coarse time, handed to every operation as an argument.
 
 //!
@@ -24,6 +25,7 @@ compile_error!(
 );
 
 pub mod clock;
+pub mod counter;
 pub mod lease;
 pub mod mutex;
 pub mod ring;

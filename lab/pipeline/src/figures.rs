@@ -3,24 +3,14 @@
 use nuthatch_bench::report::Spread;
 use nuthatch_flow::{Layout, theory};
 use nuthatch_plot::{
-    Axis, Bar, BarChart, Curve, DotChart, DotGroup, DotRow, Estimate, Layer, LineChart, Mark,
-    Panel, PanelChart, PanelX, PlotError, Tone,
+    Axis, Curve, DotChart, DotGroup, DotRow, Estimate, Layer, LineChart, Mark, Panel, PanelChart,
+    PanelX, PlotError, Tone,
 };
 
 use crate::{attack, bench, cycles, replay};
 
 /// Points of a curve that is computed.
 const STEPS: u32 = 60;
-/// Stages in a packet's order: the name of its cycles, and what a figure calls it.
-const STAGES: [(&str, &str); 6] = [
-    ("parse", "parse"),
-    ("microflow", "microflow cache"),
-    ("megaflow", "megaflow cache"),
-    ("classifier", "classifier"),
-    ("insert", "insert"),
-    ("action", "action"),
-];
-
 /// Lines of the expected hit rates, between the least and the greatest of these factors.
 pub(crate) fn expected(factors: &[f64]) -> Result<String, PlotError> {
     let steps = steps(factors);
@@ -196,35 +186,29 @@ fn lines_over_factors(designs: &AllDesigns<'_>, title: String) -> Result<String,
     .svg()
 }
 
-/// Bars of what each stage of the pipeline costs.
-pub(crate) fn stages(rows: &[replay::Measurement]) -> Result<String, PlotError> {
-    let of_stage = |row: &replay::Measurement, stage| row.stages.get(stage).copied();
-    let shown = STAGES.iter().filter(|(stage, _)| {
-        let mut cycles = rows.iter().filter_map(|row| of_stage(row, stage));
-        cycles.any(|cycles| cycles >= 0.05)
-    });
-    let shown: Vec<&(&str, &str)> = shown.collect();
-    let bar = |row: &replay::Measurement| {
-        let name = match &row.layout[..] {
-            "none" => "no microflow cache".to_owned(),
-            layout => format!("{layout}, {}", row.eviction),
+/// Dots of what a packet costs from its key to the action, by microflow cache.
+pub(crate) fn packet_costs(rows: &[replay::Measurement]) -> Result<String, PlotError> {
+    let (without, with): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.layout == "none");
+    let mut groups: Vec<DotGroup> = Vec::new();
+    for row in with {
+        let dots = DotRow {
+            name: row.eviction.clone(),
+            estimates: vec![estimate(&row.cycles_spread)],
         };
-        let parts = shown
-            .iter()
-            .map(|(stage, _)| of_stage(row, stage).unwrap_or_default());
-        Bar {
-            name,
-            parts: parts.collect(),
-        }
-    };
+        add(&mut groups, &row.layout, dots);
+    }
+    // So far from the others that beside it they would look alike.
+    let without = without.first().map_or(String::new(), |row| {
+        format!("; without a microflow cache: {:.0}", row.cycles_per_packet)
+    });
     let unit = cycles::UNIT;
-    BarChart {
-        title: format!("What a packet costs in each stage, in {unit}"),
-        note: "each stage's median over the rounds; beside the bars: their sum".to_owned(),
+    DotChart {
+        title: format!("What a packet costs from its key to the action, in {unit}"),
+        note: format!("dot: median of the rounds, line: least to greatest{without}"),
         axis: Axis::linear(format!("{unit} / packet")),
         digits: 0,
-        parts: shown.iter().map(|(_, name)| (*name).to_owned()).collect(),
-        bars: rows.iter().map(bar).collect(),
+        panels: vec![String::new()],
+        groups,
     }
     .svg()
 }

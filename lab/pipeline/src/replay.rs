@@ -167,7 +167,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let plan = Plan::new(options, frames.as_ref())?;
     let rows = plan.measure(&rules, &classifier)?;
     if let Some(path) = &options.svg {
-        report::save(path, figures::stages(&rows))?;
+        report::save(path, figures::packet_costs(&rows))?;
     }
     report::print(&plan.title(&classifier), &rows, options.json)?;
     if options.json {

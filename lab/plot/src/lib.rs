@@ -5,7 +5,6 @@
 //! | which design is better, and is the difference more than noise | [`DotChart`]: a row a design, a zoomed axis |
 //! | how does a value change with another | [`LineChart`]: each line is named at its end |
 //! | does each of several cases look like its reference | [`PanelChart`]: small multiples, shared axes |
-//! | what is a whole made of | [`BarChart`]: bars from zero, in parts |
 //!
 //! ```
 //! use nuthatch_plot::{Axis, Curve, LineChart};
@@ -30,7 +29,6 @@
 #![forbid(unsafe_code)]
 
 mod axis;
-mod bars;
 mod canvas;
 mod dots;
 mod error;
@@ -42,7 +40,6 @@ mod text;
 mod theme;
 
 pub use axis::{Axis, Scale};
-pub use bars::{Bar, BarChart};
 pub use dots::{DotChart, DotGroup, DotRow, Estimate};
 pub use error::PlotError;
 pub use lines::{Curve, LineChart};

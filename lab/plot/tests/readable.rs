@@ -1,8 +1,8 @@
 //! Every chart, of one value and of many, can be read: its texts lie inside the picture and apart from one another.
 
 use nuthatch_plot::{
-    Axis, Bar, BarChart, Curve, DotChart, DotGroup, DotRow, Estimate, Layer, LineChart, Mark,
-    Panel, PanelChart, PanelX, PlotError, Tone,
+    Axis, Curve, DotChart, DotGroup, DotRow, Estimate, Layer, LineChart, Mark, Panel, PanelChart,
+    PanelX, PlotError, Tone,
 };
 use roxmltree::Document;
 
@@ -143,21 +143,6 @@ fn panels(count: usize, title: &str, x: PanelX, layers: &[Layer]) -> PanelChart 
         x,
         y: Axis::linear("share of the keys, percent"),
         panels: (0..count).map(panel).collect(),
-    }
-}
-
-fn bars(count: usize, parts: usize, title: &str, value: f64) -> BarChart {
-    let bar = |number| Bar {
-        name: name(number),
-        parts: vec![value; parts],
-    };
-    BarChart {
-        title: title.into(),
-        note: title.into(),
-        axis: Axis::linear("cycles a packet"),
-        digits: 0,
-        parts: (0..parts).map(name).collect(),
-        bars: (0..count).map(bar).collect(),
     }
 }
 
@@ -316,27 +301,6 @@ fn every_bar_that_is_not_zero_is_drawn() {
 }
 
 #[test]
-fn bars_of_any_number_are_readable() {
-    for title in TITLES {
-        for count in [1, 2, 30] {
-            for parts in [1, 5, 12] {
-                for value in [0.0, 1.0, 123_456.0] {
-                    readable(&bars(count, parts, title, value).svg().unwrap());
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn a_bar_is_as_long_as_its_parts_and_says_its_sum() {
-    let svg = bars(1, 2, "Cycles", 50.0).svg().unwrap();
-    assert!(readable(&svg).contains("100"));
-    // The paper, two parts of the bar, and their two marks.
-    assert_eq!(svg.matches("<rect").count(), 1 + 2 + 2);
-}
-
-#[test]
 fn nothing_to_draw_is_an_error() {
     let empty = Err(PlotError::Empty);
     assert_eq!(lines(0, "", |_, x| x).svg(), empty);
@@ -345,8 +309,6 @@ fn nothing_to_draw_is_an_error() {
     let x = PanelX::Numbers(Axis::linear("x"));
     assert_eq!(panels(0, "", x.clone(), &[]).svg(), empty);
     assert_eq!(panels(2, "", x, &[layer(Mark::Line, &[])]).svg(), empty);
-    assert_eq!(bars(0, 1, "", 1.0).svg(), empty);
-    assert_eq!(bars(1, 0, "", 1.0).svg(), empty);
     let mut below = lines(1, "", |_, x| -x);
     below.y = Axis::logarithmic("y");
     assert_eq!(below.svg(), empty);
@@ -358,7 +320,6 @@ fn what_cannot_be_drawn_is_an_error_that_names_its_series() {
         let error = Err(PlotError::NotFinite("4-way 0".into()));
         assert_eq!(lines(1, "", |_, _| value).svg(), error);
         assert_eq!(dots(1, 1, "", |_| Estimate::exact(value)).svg(), error);
-        assert_eq!(bars(1, 1, "", value).svg(), error);
         let x = PanelX::Numbers(Axis::linear("x"));
         assert_eq!(
             panels(1, "", x, &[layer(Mark::Line, &[(0.0, value)])]).svg(),
@@ -368,15 +329,13 @@ fn what_cannot_be_drawn_is_an_error_that_names_its_series() {
     let mut chart = dots(1, 1, "", |_| Estimate::exact(0.0));
     chart.axis = Axis::logarithmic("ns");
     assert_eq!(chart.svg(), Err(PlotError::NotPositive("4-way 0".into())));
+    let x = PanelX::Numbers(Axis::linear("x"));
     assert_eq!(
-        bars(1, 1, "", -1.0).svg(),
+        panels(1, "", x, &[layer(Mark::Bars, &[(0.0, -1.0)])]).svg(),
         Err(PlotError::Negative("4-way 0".into()))
     );
     let mut chart = dots(1, 2, "", |_| Estimate::exact(1.0));
     chart.panels.pop();
-    assert_eq!(chart.svg(), Err(PlotError::Count("4-way 0".into())));
-    let mut chart = bars(1, 2, "", 1.0);
-    chart.parts.pop();
     assert_eq!(chart.svg(), Err(PlotError::Count("4-way 0".into())));
     let said = PlotError::NotFinite("blp-2-4".into()).to_string();
     assert_eq!(said, "a value of blp-2-4 is not a finite number");
