@@ -17,9 +17,7 @@ document=$tree/usr/share/doc/nuthatch
 install -D -m 644 dist/nuthatch.toml "$document/nuthatch.toml"
 install -D -m 644 LICENSE "$document/copyright"
 install -D -m 644 dist/debian/nuthatch.toml "$tree/etc/nuthatch/nuthatch.toml"
-for unit in nuthatch.service nuthatch.socket; do
-    install -D -m 644 dist/systemd/$unit "$tree/lib/systemd/system/$unit"
-done
+install -D -m 644 -t "$tree/lib/systemd/system" dist/systemd/*.service dist/systemd/*.socket
 gzip -9n "$tree/usr/share/man/man1/nuthatch.1"
 mkdir "$tree/DEBIAN"
 # What the binary needs of the system.
@@ -33,7 +31,7 @@ Version: $version
 Architecture: $architecture
 Maintainer: The Nuthatch team <nuthatch@localhost>
 Installed-Size: $(du -sk "$tree" | cut -f1)
-Depends: ${depends:-libc6}, adduser
+Depends: ${depends:-libc6}, adduser, init-system-helpers
 Section: database
 Priority: optional
 Description: in-memory cache that speaks memcached's protocols
@@ -44,13 +42,29 @@ echo /etc/nuthatch/nuthatch.toml >"$tree/DEBIAN/conffiles"
 cat >"$tree/DEBIAN/postinst" <<'END'
 #!/bin/sh
 set -e
+# As debhelper has it: what the administrator has enabled, disabled or masked stays so, and policy-rc.d is asked.
 if [ "$1" = configure ]; then
     adduser --system --group --quiet --home /var/lib/nuthatch --no-create-home nuthatch
     install -d -o nuthatch -g nuthatch -m 700 /var/lib/nuthatch
+    deb-systemd-helper unmask nuthatch.service >/dev/null || true
+    if deb-systemd-helper --quiet was-enabled nuthatch.service; then
+        deb-systemd-helper enable nuthatch.service >/dev/null || true
+    else
+        deb-systemd-helper update-state nuthatch.service >/dev/null || true
+    fi
     if [ -d /run/systemd/system ]; then
-        systemctl daemon-reload
-        systemctl enable --quiet nuthatch.service
-        systemctl restart nuthatch.service
+        systemctl --system daemon-reload >/dev/null || true
+        # One that is stopped stays so on an upgrade.
+        action=start
+        if [ -n "${2:-}" ]; then
+            action=restart
+            systemctl --quiet is-active nuthatch.service || action=
+        fi
+        # A package that is installed is not made a broken one by a port that another cache has.
+        if [ -n "$action" ] && ! deb-systemd-invoke "$action" nuthatch.service >/dev/null; then
+            echo "nuthatch is installed, but its service did not start: is memcached running on port 11211?" >&2
+            echo "Set another port or address in /etc/nuthatch/nuthatch.toml, then: systemctl start nuthatch" >&2
+        fi
     fi
 fi
 END
@@ -58,14 +72,25 @@ cat >"$tree/DEBIAN/prerm" <<'END'
 #!/bin/sh
 set -e
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-    systemctl disable --quiet --now nuthatch.service nuthatch.socket
+    for unit in nuthatch.socket nuthatch-redis.socket nuthatch-metrics.socket nuthatch-udp.socket nuthatch.service; do
+        deb-systemd-invoke stop "$unit" >/dev/null || true
+    done
 fi
 END
 cat >"$tree/DEBIAN/postrm" <<'END'
 #!/bin/sh
 set -e
 if [ "$1" = purge ]; then
+    if command -v deb-systemd-helper >/dev/null; then
+        for unit in nuthatch.socket nuthatch-redis.socket nuthatch-metrics.socket nuthatch-udp.socket nuthatch.service; do
+            deb-systemd-helper purge "$unit" >/dev/null || true
+            deb-systemd-helper unmask "$unit" >/dev/null || true
+        done
+    fi
     rm -rf /var/lib/nuthatch
+fi
+if [ -d /run/systemd/system ]; then
+    systemctl --system daemon-reload >/dev/null || true
 fi
 END
 chmod 755 "$tree/DEBIAN/postinst" "$tree/DEBIAN/prerm" "$tree/DEBIAN/postrm"

@@ -87,6 +87,40 @@ fi
 package=$(scripts/package-deb.sh "$out")
 dpkg-deb --info "$package" | grep '^ Package: nuthatch' >"$out/dpkg"
 dpkg-deb --contents "$package" | grep ' ./lib/systemd/system/nuthatch.service' >>"$out/dpkg"
+
+# Its scripts do what an administrator wants, as far as systemd's tools are asked: a service that cannot start leaves the
+# package installed and says so, and one that is disabled or stopped is left so.
+tools=$out/tools
+mkdir "$tools" "$tools/running"
+dpkg-deb --control "$package" "$out/control"
+sed "s,/run/systemd/system,$PWD/$tools/running,g; s,/var/lib/nuthatch,$PWD/$tools/items,g" "$out/control/postinst" >"$tools/postinst"
+for tool in adduser install systemctl deb-systemd-helper deb-systemd-invoke; do
+    cat >"$tools/$tool" <<END
+#!/bin/sh
+echo "$tool \$*" >>"$PWD/$tools/asked"
+case " \$REFUSED " in *" $tool:\$1 "* | *" $tool:\$2 "*) exit 1 ;; esac
+END
+    chmod 755 "$tools/$tool"
+done
+# postinst VERSION-OF-BEFORE REFUSED: what it asks of systemd's tools when one answer is no.
+postinst() {
+    rm -f "$tools/asked"
+    PATH=$PWD/$tools:$PATH REFUSED=${2:-} sh "$tools/postinst" configure "$1" 2>"$tools/said"
+    cat "$tools/asked"
+}
+postinst "" >"$tools/tried"
+grep -q '^deb-systemd-invoke start nuthatch.service' "$tools/tried"
+grep -q '^deb-systemd-helper enable nuthatch.service' "$tools/tried"
+postinst "" deb-systemd-invoke:start >"$tools/tried"
+grep -q 'is memcached running on port 11211' "$tools/said"
+postinst 0.0.1 >"$tools/tried"
+grep -q '^deb-systemd-invoke restart nuthatch.service' "$tools/tried"
+postinst 0.0.1 deb-systemd-helper:was-enabled >"$tools/tried"
+if grep -q 'helper enable' "$tools/tried"; then echo "packages: a disabled service is enabled" >&2; exit 1; fi
+postinst 0.0.1 systemctl:is-active >"$tools/tried"
+if grep -q invoke "$tools/tried"; then echo "packages: a stopped service is started" >&2; exit 1; fi
+passed=$((passed + 1))
+
 if [ "$(id -u)" = 0 ] && ! dpkg -s nuthatch >/dev/null 2>&1; then
     # systemd's part is left out where there is no systemd.
     dpkg --force-depends -i "$package" >"$out/dpkg" 2>&1 || { cat "$out/dpkg"; exit 1; }

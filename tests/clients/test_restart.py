@@ -1,5 +1,6 @@
 """Items that outlive the process: a restart, copies, and files that are not what they should be."""
 
+import fcntl
 import os
 import signal
 import socket
@@ -221,6 +222,48 @@ os.dup2(int(sys.argv[1]), 3)
 os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}
 os.execv(sys.argv[2], sys.argv[2:])
 """
+
+
+NAMED = """
+import os, sys
+names = sys.argv[1].split(":")
+for place, fd in enumerate(sys.argv[2].split(":")):
+    os.dup2(int(fd), 3 + place)
+os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(len(names)), "LISTEN_FDNAMES": ":".join(names)}
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+def test_sockets_of_systemds_have_names(tmp_path):
+    """So that no port refuses anybody while the server is restarted, of whatever protocol it is."""
+    listening = {name: socket.create_server(("127.0.0.1", 0)) for name in ["redis", "nuthatch.socket", "metrics", "cpserver"]}
+    listening["udp"] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    listening["udp"].bind(("127.0.0.1", 0))
+    address = {name: one.getsockname() for name, one in listening.items()}
+    # Nobody serves yet; who comes waits.
+    asks = {"redis": b"PING\r\n", "nuthatch.socket": b"mn\r\n", "metrics": b"GET /healthz HTTP/1.0\r\n\r\n", "cpserver": b""}
+    waiting = {name: socket.create_connection(address[name]) for name in asks}
+    for name, text in asks.items():
+        waiting[name].sendall(text)
+    asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    asking.sendto(b"\0\1\0\0\0\1\0\0mn\r\n", address["udp"])
+    # Out of the way of the numbers that they get.
+    high = {name: fcntl.fcntl(one.fileno(), fcntl.F_DUPFD, 50) for name, one in listening.items()}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        told.bind(str(tmp_path / "told"))
+        words = [":".join(high), ":".join(map(str, high.values())), conftest.NUTHATCH, "-t", "2"]
+        process = subprocess.Popen([sys.executable, "-c", NAMED, *words], pass_fds=list(high.values()),
+                                   env={**os.environ, "NOTIFY_SOCKET": str(tmp_path / "told")})
+        until_ready(told)
+    assert waiting["redis"].recv(100) == b"+PONG\r\n"
+    assert waiting["nuthatch.socket"].recv(100) == b"MN\r\n"
+    assert waiting["metrics"].recv(100).startswith(b"HTTP/1.1 200")
+    asking.settimeout(120)
+    assert asking.recv(100)[8:] == b"MN\r\n"
+    process.terminate()
+    assert process.wait() == 0 and waiting["cpserver"].recv(100) == b""
+    for descriptor in high.values():
+        os.close(descriptor)
 
 
 def until_ready(told):

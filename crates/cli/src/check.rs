@@ -62,3 +62,141 @@ fn folder(file: &Path, changes_user: bool) -> Result<(), String> {
     may.then_some(())
         .ok_or_else(|| "its folder cannot be written to".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Flags;
+
+    fn check(flags: Flags) -> Result<(), String> {
+        all(&Settings::check(&flags, None)?)
+    }
+
+    #[test]
+    fn what_a_start_would_stumble_over_is_told_with_its_flag() {
+        let folder = tempfile::tempdir().unwrap();
+        let none = folder.path().join("none/file");
+        let (none, is_folder) = (Some(none), Some(folder.path().to_owned()));
+        let good = || Flags {
+            memory_file: Some(folder.path().join("items")),
+            save: Some(folder.path().join("copy")),
+            pidfile: Some(folder.path().join("pid")),
+            handover: Some(folder.path().join("handover")),
+            log: Some(folder.path().join("log").display().to_string()),
+            user: Some("root".into()),
+            ..Flags::default()
+        };
+        assert_eq!(check(good()), Ok(()));
+        let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        for (flag, flags) in [
+            (
+                "-e",
+                Flags {
+                    memory_file: none.clone(),
+                    ..good()
+                },
+            ),
+            (
+                "-e",
+                Flags {
+                    memory_file: is_folder.clone(),
+                    ..good()
+                },
+            ),
+            (
+                "--save",
+                Flags {
+                    save: none.clone(),
+                    ..good()
+                },
+            ),
+            (
+                "--load",
+                Flags {
+                    load: none.clone(),
+                    ..good()
+                },
+            ),
+            (
+                "--handover",
+                Flags {
+                    handover: none.clone(),
+                    ..good()
+                },
+            ),
+            (
+                "--log",
+                Flags {
+                    log: text(&none),
+                    ..good()
+                },
+            ),
+            (
+                "-P",
+                Flags {
+                    pidfile: none.clone(),
+                    ..good()
+                },
+            ),
+            (
+                "-s",
+                Flags {
+                    unix_socket: none.clone(),
+                    ..good()
+                },
+            ),
+            (
+                "-u",
+                Flags {
+                    user: Some("no such user".into()),
+                    ..good()
+                },
+            ),
+            (
+                "-o unix_peers",
+                Flags {
+                    extended: vec!["unix_peers=0:no such user".into()],
+                    ..good()
+                },
+            ),
+            (
+                "-p",
+                Flags {
+                    port: Some(70_000),
+                    ..good()
+                },
+            ),
+            (
+                "-U",
+                Flags {
+                    udp_port: Some(-7),
+                    ..good()
+                },
+            ),
+            (
+                "--redis-port",
+                Flags {
+                    redis_port: Some(70_000),
+                    ..good()
+                },
+            ),
+            (
+                "--metrics",
+                Flags {
+                    metrics: Some("127.0.0.1:x".into()),
+                    ..good()
+                },
+            ),
+            (
+                "-l",
+                Flags {
+                    listen: vec!["127.0.0.1:99999".into()],
+                    ..good()
+                },
+            ),
+        ] {
+            let error = check(flags).unwrap_err();
+            assert!(error.starts_with(&format!("{flag}")), "{flag}: {error}");
+        }
+    }
+}

@@ -52,6 +52,21 @@ pub(crate) fn number<T: FromStr>(word: &[u8]) -> Option<T> {
     word.parse().ok().filter(|_| !word.starts_with('+'))
 }
 
+/// The refusal of what belongs to a proxy or to external storage, if a line or a word begins so: neither is here. What
+/// 1.6.45 calls an error, this one explains. `stats extstore` is answered, with nothing.
+pub(crate) fn absent(line: &[u8]) -> Option<&'static [u8]> {
+    let end = line.iter().position(|byte| b" \r\n".contains(byte));
+    match &line[..end.unwrap_or(line.len())] {
+        word if word.starts_with(b"proxy") || word == b"mcp" => {
+            Some(b"CLIENT_ERROR this server is no proxy\r\n")
+        }
+        b"extstore" if end.is_some() => {
+            Some(b"CLIENT_ERROR this server has no external storage\r\n")
+        }
+        _ => None,
+    }
+}
+
 /// slabs: pages move by themselves here.
 pub(crate) fn slabs(text: Words<'_>) -> (&'static [u8], bool) {
     let arguments = Arguments::of(text);
@@ -191,6 +206,23 @@ mod tests {
         assert_eq!(slabs("reassign 1 2 noreply"), ("ERROR", true));
         assert_eq!(slabs(""), ("ERROR", false));
         assert_eq!(slabs("a b c d e f g h i j"), ("ERROR", false));
+    }
+
+    #[test]
+    fn what_is_not_here_is_refused_in_words() {
+        for line in [
+            "proxyreqs",
+            "proxy x\r\n",
+            "mcp",
+            "extstore x y\r\n",
+            "extstore\r\n",
+        ] {
+            let words = absent(line.as_bytes()).unwrap();
+            assert!(words.starts_with(b"CLIENT_ERROR this server"), "{line}");
+        }
+        for line in ["", "\r\n", "get proxy\r\n", "extstores\r\n", "extstore"] {
+            assert_eq!(absent(line.as_bytes()), None, "{line}");
+        }
     }
 
     #[test]

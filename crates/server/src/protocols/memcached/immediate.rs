@@ -32,7 +32,10 @@ pub(crate) fn command(
             (encode::OK, noreply)
         }
         Command::MemoryLimit { megabytes, noreply } => (memory_limit(stage, megabytes), noreply),
-        Command::Stats(words) => return stats::command(stage, slice, phase, words),
+        Command::Stats(words) => match words.iter().next().and_then(admin::absent) {
+            Some(refusal) => (refusal, false),
+            None => return stats::command(stage, slice, phase, words),
+        },
         Command::Slabs(words) => admin::slabs(words),
         Command::Lru(words) => admin::lru(words),
         Command::LruCrawler(words) => return admin::lru_crawler(stage, slice, phase, words),
@@ -94,8 +97,10 @@ fn watch(
     if words.peek().is_none() {
         kinds.add(b"fetchers");
     }
-    if !words.all(|word| kinds.add(word)) {
-        return b"ERROR\r\n";
+    for word in words {
+        if !kinds.add(word) {
+            return admin::absent(word).unwrap_or(b"ERROR\r\n");
+        }
     }
     match stage.shared.watch.watch(kinds, stage.inbox, connection) {
         Some(watching) => {
@@ -179,7 +184,12 @@ pub(crate) fn refuse(
         }
     }
     if !refusal.quiet {
-        encode::error(slice.output.text(), refusal.error);
+        match (refusal.error, admin::absent(front)) {
+            (nuthatch_protocol::Error::Unknown, Some(words)) => {
+                slice.output.text().extend_from_slice(words);
+            }
+            (error, _) => encode::error(slice.output.text(), error),
+        }
     }
     slice.position += refusal.consumed;
     slice.closing |= refusal.close;
