@@ -19,7 +19,7 @@ use crate::{Address, Fabric, Gone, NoMemory};
 pub use seeded::{Entered, Stopped};
 use seeded::{Seeded, mixed};
 
-/// Turns of a wait that are spun; longer waits sleep until a word arrives, or so long.
+/// Attempts of a wait that spin; longer waits sleep until a word arrives, or so long.
 const SPINS: u32 = 64;
 const NAP: Duration = Duration::from_millis(1);
 
@@ -28,7 +28,7 @@ const NAP: Duration = Duration::from_millis(1);
 struct Waiting {
     /// Words that were set, and atomic operations.
     arrivals: AtomicU64,
-    /// What of them the last turn of a wait had seen.
+    /// What of them the last attempt of a wait had seen.
     seen: AtomicU64,
     asleep: AtomicUsize,
     lock: Mutex<()>,
@@ -348,10 +348,10 @@ impl Fabric for ThreadsFabric {
         let _ = self.quiet();
         let round = self.barriers.fetch_add(1, Ordering::Relaxed) + 1;
         self.network.arrived.fetch_add(1, Ordering::SeqCst);
-        let mut turn = 0;
+        let mut attempt = 0;
         while self.network.arrived.load(Ordering::SeqCst) < round * self.pes() {
-            self.pause(turn);
-            turn += 1;
+            self.pause(attempt);
+            attempt += 1;
         }
     }
 
@@ -364,10 +364,10 @@ impl Fabric for ThreadsFabric {
         self.barrier();
     }
 
-    fn pause(&self, turn: u32) {
+    fn pause(&self, attempt: u32) {
         match self.step(self.pe) {
             Ok(Some(_)) => {}
-            _ if turn < SPINS => std::hint::spin_loop(),
+            _ if attempt < SPINS => std::hint::spin_loop(),
             _ => self.network.waiting[self.pe].sleep(),
         }
     }

@@ -1,4 +1,4 @@
-//! A network run by a seed: whose turn it is, and what arrives when.
+//! The seeded network: a seed schedules the threads, and draws when each word arrives.
 //!
 //! Invariants:
 //! 1. Of the threads that have entered, only the one whose turn it is runs.
