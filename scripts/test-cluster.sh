@@ -1,7 +1,8 @@
 #!/bin/sh
 # The distributed store on OpenSHMEM: the checks of every engine, over shared memory, TCP and three hosts, which are network
 # namespaces; a memcached client at the gateways of nuthatch-pe; a C program with the installed library. Says that it is
-# skipped where there is no OpenSHMEM, or no namespaces are to be had.
+# skipped where there is no OpenSHMEM, or no namespaces are to be had. With NUTHATCH_SOAK=n (scripts/soak.sh) all cases of
+# conformance and all random checks run, too, and a job may take n times as long.
 set -eu
 cd "$(dirname "$0")/.."
 if ! command -v oshcc >/dev/null || ! command -v oshrun >/dev/null; then
@@ -21,7 +22,7 @@ built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
 
 passed=0 failed=0 skipped=0
 # A job that hangs, on any machine, is ended.
-hangs=600
+hangs=$((600 * ${NUTHATCH_SOAK:-1}))
 out=$PWD/target/cluster
 rm -rf "$out"
 mkdir -p "$out"
@@ -59,6 +60,8 @@ most=store_,delta,flush,batch
 # Memory is filled by two hundred thousand messages: ten seconds where each PE has a core. (How hits keep items takes ten
 # times as many, and is the threads' fabric's.)
 memory=memory_full,memory_sizes,memory_limit
+# Those that move the clock often are the soak's.
+rest=read,remove,reserve,visit,stats
 ends="cases and . checks passed"
 # shellcheck disable=SC2086
 {
@@ -66,6 +69,13 @@ ends="cases and . checks passed"
     expect "shared memory, memory" "$ends" $job 2 "$check" --cases $memory --part 0
     expect "shared memory, 4 PEs" "$ends" $job 4 "$check" --servers 2 --operations direct --cases delta \
         --checks growth --part 300
+    expect "shared memory, 4 PEs, the rest" "$ends" $job 4 "$check" --servers 2 --cases $rest --part 0
+    if [ -n "${NUTHATCH_SOAK:-}" ]; then
+        for how in chosen direct active; do
+            expect "shared memory, 4 PEs, all, $how" "cases and .* checks passed" $job 4 "$check" --servers 2 \
+                --operations $how --part $((20 / NUTHATCH_SOAK + 1))
+        done
+    fi
     # Several ask at once: one line for ample memory, one for tight.
     seen="clients at once.*Seen"
     for how in direct active; do

@@ -36,7 +36,7 @@ static uint64_t solve(uint64_t problem)
     return steps;
 }
 
-/* The solution of a problem, from whoever has found it first. */
+/* The solution of a problem, from the PE that has found it first. */
 static uint64_t cached(nuthatch_shmem_store *store, uint64_t problem, unsigned *hits)
 {
     uint8_t key[32];

@@ -75,7 +75,7 @@ pub enum Ask<'a> {
 
 /// A request as a server reads it.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct Message<'a> {
     /// The moment at which it happens.
     pub now: Time,
     /// What is asked.
@@ -297,7 +297,7 @@ fn unpack_delta(packed: &mut Packed) -> Delta {
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Message<'a> {
     /// Lays the message down.
     pub fn encode(&self, into: &mut Vec<u64>) {
         let mut packed = Packed::default();
@@ -606,11 +606,11 @@ mod tests {
     }
 
     fn there_and_back(ask: Ask<'_>) {
-        let asked = Asked { now: Time(77), ask };
+        let asked = Message { now: Time(77), ask };
         let mut words = Vec::new();
         asked.encode(&mut words);
         assert_eq!(words.len() as u64, words[0] >> 32);
-        let back = Asked::decode(&words).expect("it is a message");
+        let back = Message::decode(&words).expect("it is a message");
         assert_eq!(format!("{back:?}"), format!("{asked:?}"));
     }
 
@@ -750,8 +750,8 @@ mod tests {
 
     #[test]
     fn other_words_are_no_messages() {
-        assert!(Asked::decode(&[first_word(3, GET), 0, 0]).is_none());
-        assert!(Asked::decode(&[0; 12]).is_none());
+        assert!(Message::decode(&[first_word(3, GET), 0, 0]).is_none());
+        assert!(Message::decode(&[0; 12]).is_none());
         assert!(Told::decode(&[0; 12]).is_none());
         let mut cut = Vec::new();
         Told::Text(b"text").encode(&mut cut);

@@ -172,10 +172,10 @@ mod tests {
                     let mut sender = Sender::new(1, receive, send);
                     for number in 0..100_u64 {
                         let words = 1 + (number * 37) as usize % (MESSAGE_MAX / 4);
-                        let mut turn = 0;
+                        let mut attempt = 0;
                         while !sender.has_room(&*ends[0], words) {
-                            ends[0].pause(turn);
-                            turn += 1;
+                            ends[0].pause(attempt);
+                            attempt += 1;
                         }
                         let mut message = vec![number; words];
                         message[0] = first_word(words, number as u32);
@@ -192,10 +192,10 @@ mod tests {
                     let mut receiver = Receiver::new(0, receive, send);
                     let mut message = Vec::new();
                     for number in 0..100_u64 {
-                        let mut turn = 0;
+                        let mut attempt = 0;
                         while !receiver.read(&*ends[1], &mut message) {
-                            ends[1].pause(turn);
-                            turn += 1;
+                            ends[1].pause(attempt);
+                            attempt += 1;
                         }
                         assert_eq!(message[0] as u32 as u64, number, "seed {seed}");
                         assert!(

@@ -1,4 +1,4 @@
-//! From a caller's clock to the store's, and back.
+//! Conversion of moments between a caller's clock and the store's.
 //!
 //! PEs' clocks begin with the job and drift apart. If each judged by its own, the one that is ahead would end others'
 //! pairs early. So the first server's clock decides: it tells every PE its tick, and a session moves the moments of

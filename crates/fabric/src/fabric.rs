@@ -68,7 +68,7 @@ pub const WHOLE: usize = 64;
 ///   to himself. `compare_swap`, `fetch_add`, `swap` and `fetch` are done when they return, behind what a fence had
 ///   put before them.
 /// * The non-blocking operations work on this PE's own symmetric memory, so that no borrowed buffer is
-///   written behind its owner's back: what they read and write there is settled by `quiet`.
+///   written behind its owner's back: what they read and write there is complete after `quiet`.
 ///
 /// A PE loads and stores words of its own memory through [`local`](Fabric::local), and those of others that it can
 /// reach through [`direct`](Fabric::direct).
@@ -129,9 +129,9 @@ pub trait Fabric: Send + Sync + 'static {
     /// Hands the root's words to every PE. Collective.
     fn broadcast(&self, root: usize, words: &mut [u64]);
 
-    /// One turn of a wait for another PE, counted from 0: lets the fabric get on, and gives the core away as the
+    /// One attempt of a wait for another PE, counted from 0: lets the fabric get on, and gives the core away as the
     /// wait grows long.
-    fn pause(&self, turn: u32);
+    fn pause(&self, attempt: u32);
 
     /// A rest of a PE that nobody has asked for a while: lets the fabric get on, and gives the core away for up to so
     /// long.

@@ -1,4 +1,4 @@
-//! What is typed: how a PE is to be, or what to print about the program.
+//! The program's command line: a PE's options, and the subcommands that print something instead.
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;

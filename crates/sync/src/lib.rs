@@ -2,6 +2,7 @@
 //!
 //! * [`shim`]: the standard library's atomics, or loom's under `--cfg loom`.
 //! * [`stripes`]: MemC3's striped version counters, which are also the writers' locks.
+//! * [`versioned`]: reads of words between two versions, beside a writer.
 //! * [`ring`]: CPHash's message rings, the array of buffers and the single buffer.
 //! * [`wait`]: spin, then yield, then park.
 //! * [`lease`]: what one thread owns for long and hands over.
@@ -32,4 +33,5 @@ pub mod ring;
 pub mod shim;
 pub mod spinlock;
 pub mod stripes;
+pub mod versioned;
 pub mod wait;

@@ -120,11 +120,11 @@ pub fn measure<F: Fabric>(fabric: &F, count: u64) -> Result<Vec<Latency>, Failed
         }
         fabric.quiet()?;
     } else {
-        let mut turn = 0;
+        let mut attempt = 0;
         while fabric.fetch(fabric.pe(), done)? == 0 {
-            fabric.pause(turn);
-            // PE 1 stays at its first turn.
-            turn = turn.saturating_add((fabric.pe() > 1).into());
+            fabric.pause(attempt);
+            // PE 1 stays at its first attempt.
+            attempt = attempt.saturating_add((fabric.pe() > 1).into());
         }
     }
     fabric.barrier();
@@ -262,10 +262,10 @@ impl<F: Fabric> Bench<'_, F> {
             self.time(Operation::FetchAdd, 8, 1, |_| {
                 fabric.fetch_add(peer, word, 1).map(drop)
             })?,
-            self.time(Operation::PutFenceSet, 8, 1, |turn| {
-                fabric.put(peer, self.place, &[turn])?;
+            self.time(Operation::PutFenceSet, 8, 1, |number| {
+                fabric.put(peer, self.place, &[number])?;
                 fabric.fence();
-                fabric.set(peer, word, turn)?;
+                fabric.set(peer, word, number)?;
                 fabric.quiet()
             })?,
         ])
@@ -280,21 +280,21 @@ impl<F: Fabric> Bench<'_, F> {
         mut work: impl FnMut(u64) -> Result<(), Gone>,
     ) -> Result<Latency, Gone> {
         let calls = (self.count / each).max(1);
-        for turn in 0..calls / 10 {
-            work(turn)?;
+        for number in 0..calls / 10 {
+            work(number)?;
         }
         let mut times = Histogram::<u64>::new(3).expect("three digits are lawful");
-        for turn in 0..calls {
+        for number in 0..calls {
             let started = Instant::now();
-            work(turn)?;
+            work(number)?;
             let took = started.elapsed().as_nanos() as u64;
             times
                 .record(took.saturating_sub(self.clock_ns) / each)
                 .expect("a histogram that resizes takes any value");
         }
         let started = Instant::now();
-        for turn in 0..calls {
-            work(turn)?;
+        for number in 0..calls {
+            work(number)?;
         }
         let mean_ns = started.elapsed().as_nanos() as f64 / (calls * each) as f64;
         Ok(Latency {

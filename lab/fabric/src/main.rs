@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
+use nuthatch_cluster::Operations;
 use nuthatch_fabric::Fabric;
 use nuthatch_fabric::openshmem::{CannotOpen, OpenShmem, Threads};
 use nuthatch_fabric_lab::conformance::{self, Sizes};
@@ -52,6 +53,9 @@ enum Command {
         /// Batches of each client
         #[arg(long, default_value_t = 20_000)]
         rounds: u64,
+        /// How sessions go about it
+        #[arg(long, value_enum, default_value = "chosen")]
+        operations: How,
         /// Draw the directory's hits into this file
         #[arg(long, value_name = "FILE")]
         figure: Option<String>,
@@ -112,12 +116,13 @@ fn main() -> ExitCode {
         }),
         Command::Throughput {
             rounds,
+            operations,
             figure,
             json,
         } => {
             let words = CELLS.len() * store::THROUGHPUT_WORDS;
             with(words, Threads::Multiple, |fabric| {
-                let found = measure_throughput(fabric, rounds, json)?;
+                let found = measure_throughput(fabric, rounds, operations, json)?;
                 match figure.filter(|_| fabric.pe() == 1) {
                     Some(file) => {
                         let note = "100,000 keys by Zipf 0.99, one client";
@@ -238,6 +243,24 @@ fn measure_idle(fabric: &Arc<OpenShmem>, count: u64, json: bool) -> Result<(), S
     Ok(())
 }
 
+/// [`Operations`] as typed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum How {
+    Chosen,
+    Direct,
+    Active,
+}
+
+impl From<How> for Operations {
+    fn from(how: How) -> Self {
+        match how {
+            How::Chosen => Self::Chosen,
+            How::Direct => Self::Direct,
+            How::Active => Self::Active,
+        }
+    }
+}
+
 fn draw_latencies(found: &[StoreLatency], name: &str) -> Result<(), String> {
     let note = "one request at a time, two PEs on one machine";
     draw(
@@ -256,7 +279,9 @@ fn draw(file: &str, svg: Result<String, impl ToString>) -> Result<(), String> {
 }
 
 /// Gets of a hundred, requests of a batch, entries of the directory.
-const CELLS: [(u32, usize, usize); 9] = [
+const CELLS: [(u32, usize, usize); 11] = [
+    (0, 64, 1 << 16),
+    (50, 32, 1 << 16),
     (50, 1, 1 << 16),
     (95, 1, 1 << 16),
     (100, 1, 1 << 16),
@@ -271,12 +296,13 @@ const CELLS: [(u32, usize, usize); 9] = [
 fn measure_throughput(
     fabric: &Arc<OpenShmem>,
     rounds: u64,
+    how: How,
     json: bool,
 ) -> Result<Vec<Throughput>, String> {
     let mut all = Vec::new();
     for (gets, batch, directory) in CELLS {
         let rounds = (rounds / batch as u64).max(1);
-        let found = store::throughput(fabric, gets, batch, directory, rounds);
+        let found = store::throughput(fabric, gets, batch, directory, rounds, how.into());
         all.extend(found.map_err(|failed| failed.to_string())?);
     }
     if fabric.pe() != 1 {

@@ -441,10 +441,10 @@ pub fn throughput<F: Fabric>(
     batch: usize,
     directory: usize,
     rounds: u64,
+    operations: Operations,
 ) -> Result<Option<Throughput>, Failed> {
     let clients = fabric.pes() - 1;
-    let chosen = config(Operations::Chosen, directory);
-    with_store(fabric, &chosen, |engine, pe| {
+    with_store(fabric, &config(operations, directory), |engine, pe| {
         let mut handle = engine.handle();
         let mut sink = Sink::new();
         let value = [b'v'; 100];

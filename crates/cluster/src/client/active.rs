@@ -8,11 +8,11 @@ use super::batch::{Answer, Later, Step};
 use super::directory::Hint;
 use crate::block::{self, Found, HEAD, KEY, RECENCY, Recency};
 use crate::bucket::Pointer;
-use crate::message::{Ask, Asked, INLINE_MAX, Known, Told};
+use crate::message::{Ask, INLINE_MAX, Known, Message, Told};
 use crate::stats::Count;
 
-/// Turns of a wait after which a server is looked for.
-const TURNS: u32 = 4096;
+/// Attempts of a wait after which a server is looked for.
+const ATTEMPTS: u32 = 4096;
 
 /// How often a large value is read where it is, before the server makes a copy.
 const READS: u32 = 2;
@@ -31,21 +31,21 @@ impl<F: Fabric> Client<F> {
     pub(super) fn send(
         &mut self,
         server: usize,
-        asked: &Asked<'_>,
+        asked: &Message<'_>,
         request: usize,
         replied: &mut impl FnMut(&mut Self, usize, &[u64]),
     ) -> Result<(), Gone> {
         let mut message = std::mem::take(&mut self.message);
         asked.encode(&mut message);
-        let mut turn = 0;
+        let mut attempt = 0;
         while !self.channels[server]
             .sender
             .has_room(&*self.fabric, message.len())
         {
             self.channels[server].sender.flush(&*self.fabric)?;
             self.take_replies(server, replied)?;
-            self.wait_a_turn(server, turn)?;
-            turn += 1;
+            self.pause(server, attempt)?;
+            attempt += 1;
         }
         let channel = &mut self.channels[server];
         channel.sender.stage(&*self.fabric, &message);
@@ -62,22 +62,22 @@ impl<F: Fabric> Client<F> {
         replied: &mut impl FnMut(&mut Self, usize, &[u64]),
     ) -> Result<(), Gone> {
         self.channels[server].sender.flush(&*self.fabric)?;
-        let mut turn = 0;
+        let mut attempt = 0;
         while !self.channels[server].waiting.is_empty() {
             match self.take_replies(server, replied)? {
-                true => turn = 0,
+                true => attempt = 0,
                 false => {
-                    self.wait_a_turn(server, turn)?;
-                    turn += 1;
+                    self.pause(server, attempt)?;
+                    attempt += 1;
                 }
             }
         }
         Ok(())
     }
 
-    pub(super) fn wait_a_turn(&mut self, server: usize, turn: u32) -> Result<(), Gone> {
-        self.fabric.pause(turn);
-        if turn % TURNS == TURNS - 1 {
+    pub(super) fn pause(&mut self, server: usize, attempt: u32) -> Result<(), Gone> {
+        self.fabric.pause(attempt);
+        if attempt % ATTEMPTS == ATTEMPTS - 1 {
             self.fabric.fetch(server, self.busy_at())?;
         }
         Ok(())
@@ -123,7 +123,11 @@ impl<F: Fabric> Client<F> {
     }
 
     /// One message and its reply.
-    pub(super) fn exchange(&mut self, server: usize, asked: &Asked<'_>) -> Result<Vec<u64>, Gone> {
+    pub(super) fn exchange(
+        &mut self,
+        server: usize,
+        asked: &Message<'_>,
+    ) -> Result<Vec<u64>, Gone> {
         if self.channels[server].gone {
             return Err(Gone { pe: server });
         }
@@ -249,7 +253,7 @@ impl<F: Fabric> Client<F> {
             _ => Read::default(),
         };
         let ask = Ask::Copy(request.key, read);
-        let words = self.exchange(server, &Asked { now, ask })?;
+        let words = self.exchange(server, &Message { now, ask })?;
         let Step::Answered(answer) = self.judge_reply(server, request, &words) else {
             unreachable!("a copy is made at once")
         };
@@ -271,7 +275,7 @@ impl<F: Fabric> Client<F> {
         };
         for piece in 0..len.div_ceil(INLINE_MAX) {
             let ask = Ask::Piece(piece);
-            self.send(server, &Asked { now, ask }, piece, &mut replied)?;
+            self.send(server, &Message { now, ask }, piece, &mut replied)?;
         }
         self.collect(server, &mut replied)
     }
@@ -296,7 +300,7 @@ impl<F: Fabric> Client<F> {
         store: &Store<'_>,
     ) -> Result<Answer, Gone> {
         let ask = Ask::Reserve(*key, store.value.len());
-        let words = self.exchange(server, &Asked { now, ask })?;
+        let words = self.exchange(server, &Message { now, ask })?;
         let pointer = match Told::decode(&words) {
             Some(Told::Reserved(pointer)) => pointer,
             Some(Told::Reply(refusal, _)) => return Ok(Answer::Done(refusal)),
@@ -312,7 +316,7 @@ impl<F: Fabric> Client<F> {
         put?;
         // The message is sent behind a fence, so its reader finds the bytes.
         let ask = Ask::Commit(*key, *store, store.value.len(), pointer);
-        let words = self.exchange(server, &Asked { now, ask })?;
+        let words = self.exchange(server, &Message { now, ask })?;
         let request = Request {
             key: *key,
             op: Op::Store(*store),

@@ -16,7 +16,7 @@ use crate::bucket::{self, Pointer};
 use crate::config::{Clocks, Operations};
 use crate::control::Control;
 use crate::engine::{COPY_MAX, LargeValue};
-use crate::message::{Ask, Asked, Known};
+use crate::message::{Ask, Known, Message};
 use crate::placement;
 use crate::stats::Count;
 
@@ -452,7 +452,7 @@ impl<F: Fabric> Client<F> {
     fn start_fetches(&mut self, wave: &[Request<'_>]) {
         self.wave.fetches.clear();
         self.wave.landed = 0;
-        for index in 0..wave.len() {
+        for (index, request) in wave.iter().enumerate() {
             let step = self.wave.steps[index];
             let server = self.wave.servers[index];
             let (from, len) = match step {
@@ -460,7 +460,7 @@ impl<F: Fabric> Client<F> {
                     (self.layout.block(pointer), self.layout.block_words(pointer))
                 }
                 Step::ReadBucket => {
-                    let number = self.layout.bucket_of(wave[index].key.hash());
+                    let number = self.layout.bucket_of(request.key.hash());
                     (self.layout.bucket(number), bucket::WORDS)
                 }
                 Step::Write(..) | Step::Ask | Step::Later(_) | Step::Answered(_) => continue,
@@ -489,7 +489,7 @@ impl<F: Fabric> Client<F> {
                 false => self.fabric.get(server, from, &mut self.wave.words[start..]),
             };
             if got.is_err() {
-                self.wave.steps[index] = self.lost_step(server, &wave[index].op);
+                self.wave.steps[index] = self.lost_step(server, &request.op);
                 continue;
             }
             self.wave.fetches.push(Fetch {
@@ -546,7 +546,7 @@ impl<F: Fabric> Client<F> {
             let mut replied = note_reply(wave);
             let ask = Ask::Op(wave[index]);
             if self
-                .send(server, &Asked { now, ask }, index, &mut replied)
+                .send(server, &Message { now, ask }, index, &mut replied)
                 .is_err()
             {
                 self.lose(server);

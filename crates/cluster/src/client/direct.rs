@@ -9,11 +9,10 @@
 //! head was read, and whose successor had not begun when the tail was read. Whichever of the two was read first, there
 //! is a moment in between at which the version was the key's.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-
 use nuthatch_engine::request::Condition;
 use nuthatch_engine::{Item, Key, Op, Read, Reply, Store, StoreMode, Time};
 use nuthatch_fabric::{Fabric, Gone};
+use nuthatch_sync::versioned::load_in_order;
 
 use super::Client;
 use super::batch::{Answer, Step, Used};
@@ -87,6 +86,7 @@ impl<F: Fabric> Client<F> {
         let in_order = self.channels[server].reachable;
         let checksum = match in_order {
             true => {
+                // From the head to the tail equal versions suffice: no checksum is needed.
                 let theirs = self.fabric.direct(server, first, len)?;
                 load_in_order(theirs, &mut self.block[..len]);
                 None
@@ -423,22 +423,6 @@ impl<F: Fabric> Client<F> {
             }
         })
     }
-}
-
-/// Reads a block that can be loaded, from its head to its tail: then equal versions suffice, and no checksum is needed. A
-/// word of a version's content is written after that version's lock, which has returned before; so who reads
-/// such a word, and the tail after it, reads a tail of that version, or of a later one.
-#[inline]
-fn load_in_order(theirs: &[AtomicU64], into: &mut [u64]) {
-    let last = theirs.len() - 1;
-    // Acquire: pairs with the order in which a writer's fence puts content before the head.
-    into[HEAD] = theirs[HEAD].load(Ordering::Acquire);
-    for (into, word) in into[1..last].iter_mut().zip(&theirs[1..last]) {
-        // Relaxed: the fence below puts them before the tail.
-        *into = word.load(Ordering::Relaxed);
-    }
-    fence(Ordering::Acquire);
-    into[last] = theirs[last].load(Ordering::Relaxed);
 }
 
 /// A block that was read.

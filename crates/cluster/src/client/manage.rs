@@ -8,7 +8,7 @@ use super::Client;
 use crate::block::{self, Header, RECENCY, Recency};
 use crate::bucket::{ENTRIES, Entry, OVERFLOW, Pointer, WORDS};
 use crate::engine::COPY_MAX;
-use crate::message::{Ask, Asked, Told};
+use crate::message::{Ask, Message, Told};
 use crate::stats::ServerStats;
 
 /// How often a visit reads a block at which somebody writes.
@@ -17,7 +17,7 @@ const READS: u32 = 1000;
 impl<F: Fabric> Client<F> {
     /// Asks a server; what it answers. A server that is gone answers nothing.
     fn ask(&mut self, server: usize, now: Time, ask: Ask<'_>) -> Option<Vec<u64>> {
-        self.exchange(server, &Asked { now, ask }).ok()
+        self.exchange(server, &Message { now, ask }).ok()
     }
 
     fn ask_all(&mut self, now: Time, ask: Ask<'_>) -> bool {
@@ -167,7 +167,7 @@ impl<F: Fabric> Client<F> {
     ) {
         let len = self.layout.block_words(pointer);
         let mut words = vec![0; len];
-        for turn in 0..READS {
+        for attempt in 0..READS {
             if self
                 .fabric
                 .get(server, self.layout.block(pointer), &mut words)
@@ -182,7 +182,7 @@ impl<F: Fabric> Client<F> {
             if whole || words[block::META] & 0xff == 0 {
                 break;
             }
-            self.fabric.pause(turn);
+            self.fabric.pause(attempt);
         }
         let Some(header) = block::read_copy(&words, &self.checksum) else {
             return;

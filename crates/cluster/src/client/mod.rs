@@ -127,11 +127,11 @@ impl<F: Fabric> Client<F> {
         if self.config.clocks == Clocks::Callers {
             return self.shift;
         }
-        let mut turn = 0;
+        let mut attempt = 0;
         let mut told = self.told_time();
-        while told == Time(0) && self.wait_a_turn(0, turn).is_ok() {
+        while told == Time(0) && self.pause(0, attempt).is_ok() {
             told = self.told_time();
-            turn += 1;
+            attempt += 1;
         }
         if told != Time(0) {
             self.shift = self.shift.corrected(now, told);

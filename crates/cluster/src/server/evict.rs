@@ -1,4 +1,5 @@
-//! Who goes when memory is short: pairs of the oldest epoch, many at a time (the slides' batch eviction).
+//! Allocation and eviction: when memory is short, pairs of the oldest epoch go, many at a time (the slides' batch
+//! eviction).
 //!
 //! A pair is listed by the epoch in which it was last known to be used. Clients raise the epoch in the block itself,
 //! by one compare-swap; the server looks at it when the pair's turn comes, and lists it again if it was used since.

@@ -28,21 +28,21 @@ use crate::block;
 use crate::config::Config;
 use crate::control;
 use crate::layout::{LINE, Layout};
-use crate::message::{Ask, Asked, REPLY_MAX, Told};
+use crate::message::{Ask, Message, REPLY_MAX, Told};
 use crate::ring::{Receiver, Sender};
 use operate::Outcome;
-use rest::{Rest, Turn};
+use rest::{Activity, Rest};
 use shard::{Shard, Wait};
 
-/// Messages of a session that are taken in its turn.
-const TURN: usize = 64;
+/// Messages of a session that an iteration of the event loop takes.
+const MESSAGES_MAX: usize = 64;
 
 /// How often an operation that waits for memory is tried before it is refused, and how long at least: who is waited for
 /// may be kept from its core in the middle of direct operations.
 const TRIES: u32 = 20_000;
 const WAITED: Duration = Duration::from_secs(1);
 
-/// Buckets that are swept in a turn in which there is nothing else to do.
+/// Buckets that are swept in an iteration in which there is nothing else to do.
 const SWEPT_IDLE: usize = 1;
 
 /// Flushes after which the sweep is brought to its end, so that no generation comes round again.
@@ -116,8 +116,8 @@ impl<F: Fabric> Server<F> {
         let mut rest = Rest::new(self.is_reachable());
         self.tell();
         while !stopped() {
-            let turn = self.turn();
-            rest.after(turn, &*self.shard.fabric);
+            let activity = self.iterate();
+            rest.after(activity, &*self.shard.fabric);
         }
     }
 
@@ -127,15 +127,15 @@ impl<F: Fabric> Server<F> {
         (0..fabric.pes()).all(|pe| fabric.direct(pe, at, 1).is_some())
     }
 
-    /// Looks at every session once.
-    fn turn(&mut self) -> Turn {
-        let mut turn = Turn::Idle;
+    /// One iteration of the event loop: looks at every session once.
+    fn iterate(&mut self) -> Activity {
+        let mut activity = Activity::Idle;
         for session in 0..self.sessions.len() {
             if self.sessions[session].gone {
                 continue;
             }
             match self.serve(session) {
-                Ok(some) => turn = turn.max(some),
+                Ok(some) => activity = activity.max(some),
                 Err(Gone { .. }) => self.lose(session),
             }
         }
@@ -148,19 +148,19 @@ impl<F: Fabric> Server<F> {
         self.shard.advance_retirement(now);
         self.look_after_holders();
         if self.shard.retirement.is_some() {
-            turn = turn.max(Turn::Waiting);
+            activity = activity.max(Activity::Waiting);
         }
-        if turn != Turn::Served {
+        if activity != Activity::Served {
             self.shard.sweep(now, SWEPT_IDLE);
         }
         self.tell();
-        turn
+        activity
     }
 
     /// Takes some of a session's messages.
-    fn serve(&mut self, session: usize) -> Result<Turn, Gone> {
-        let mut turn = Turn::Idle;
-        for _ in 0..TURN {
+    fn serve(&mut self, session: usize) -> Result<Activity, Gone> {
+        let mut activity = Activity::Idle;
+        for _ in 0..MESSAGES_MAX {
             let Session {
                 requests, replies, ..
             } = &mut self.sessions[session];
@@ -168,7 +168,7 @@ impl<F: Fabric> Server<F> {
             if !requests.has_message(fabric) {
                 break;
             }
-            turn = turn.max(Turn::Waiting);
+            activity = activity.max(Activity::Waiting);
             if !replies.has_room(fabric, REPLY_MAX) || !requests.read(fabric, &mut self.message) {
                 break;
             }
@@ -185,9 +185,9 @@ impl<F: Fabric> Server<F> {
             requests.take(self.message.len());
             replies.stage(&*self.shard.fabric, &self.reply);
             self.shard.counts.messages += 1;
-            turn = Turn::Served;
+            activity = Activity::Served;
         }
-        if turn == Turn::Served {
+        if activity == Activity::Served {
             let fabric = &*self.shard.fabric;
             let Session {
                 requests, replies, ..
@@ -195,13 +195,13 @@ impl<F: Fabric> Server<F> {
             replies.flush(fabric)?;
             requests.acknowledge(fabric)?;
         }
-        Ok(turn)
+        Ok(activity)
     }
 
     /// Carries out a session's message and lays down the reply. False if it is to be tried again.
     fn answer(&mut self, session: usize) -> bool {
         let message = std::mem::take(&mut self.message);
-        let asked = Asked::decode(&message).expect("a peer sent no message");
+        let asked = Message::decode(&message).expect("a peer sent no message");
         self.now = self.now.max(asked.now);
         self.shard.advance_epoch(self.now);
         let done = self.carry_out(session, asked);
@@ -232,7 +232,7 @@ impl<F: Fabric> Server<F> {
         session.tries > TRIES && waited() >= WAITED
     }
 
-    fn carry_out(&mut self, session: usize, asked: Asked<'_>) -> Result<(), Wait> {
+    fn carry_out(&mut self, session: usize, asked: Message<'_>) -> Result<(), Wait> {
         let (now, shard) = (asked.now, &mut self.shard);
         let outcome = match asked.ask {
             Ask::Op(request) => shard.operate(now, &request)?,
@@ -428,7 +428,7 @@ mod tests {
 
     /// Has a session's message tried once.
     fn try_once(server: &mut Server<ThreadsFabric>, session: usize, ask: Ask<'_>) -> bool {
-        Asked { now: NOW, ask }.encode(&mut server.message);
+        Message { now: NOW, ask }.encode(&mut server.message);
         server.answer(session)
     }
 
@@ -441,7 +441,7 @@ mod tests {
         let op = Op::Store(Store::set(b"a value"));
         while !try_once(server, 0, Ask::Op(Request { key, op })) {
             // Memory is on its way.
-            server.turn();
+            server.iterate();
         }
         assert!(matches!(told(server), Told::Reply(Reply::Stored(_), _)));
     }
@@ -453,9 +453,9 @@ mod tests {
         assert_eq!(told(server), Told::Reply(Reply::Removed, None));
     }
 
-    fn turns(server: &mut Server<ThreadsFabric>) {
+    fn iterate_often(server: &mut Server<ThreadsFabric>) {
         for _ in 0..1000 {
-            server.turn();
+            server.iterate();
         }
     }
 
@@ -612,7 +612,7 @@ mod tests {
         let page = server.shard.layout.page_of(pointer);
         assert!(!server.shard.retire(page, None));
         server.shard.pages.limit = 1;
-        turns(&mut server);
+        iterate_often(&mut server);
         assert_eq!(server.shard.audit(), Ok(()));
         assert!(server.shard.pages.used <= 2 && server.shard.retirement.is_none());
     }
@@ -627,7 +627,7 @@ mod tests {
         let page = server.shard.layout.page_of(pointer);
         assert!(server.shard.retire(page, None));
         network.stop(1);
-        turns(&mut server);
+        iterate_often(&mut server);
         assert_eq!(server.shard.counts.recovered, 1);
         assert!(server.shard.retirement.is_none());
         assert_eq!(server.shard.audit(), Ok(()));
@@ -646,7 +646,7 @@ mod tests {
         // It says nothing any more, and nobody asks for what it had.
         for number in 0..1000_u32 {
             set(&mut server, &number.to_le_bytes());
-            server.turn();
+            server.iterate();
         }
         assert_eq!(server.shard.pins.len(), 0);
         assert_eq!(server.shard.copies.held_since(u32::MAX).count(), 0);
@@ -756,14 +756,14 @@ mod tests {
         }
         let pages = server.shard.pages.used;
         server.shard.pages.limit = 1;
-        turns(&mut server);
+        iterate_often(&mut server);
         assert_eq!(server.shard.counts.items, u64::from(stored));
         assert_eq!(server.shard.pages.used, pages);
         // What is deleted makes room, and what is left moves together.
         for number in (0..stored).filter(|number| number % 4 != 0) {
             delete(&mut server, &number.to_le_bytes());
         }
-        turns(&mut server);
+        iterate_often(&mut server);
         assert!(server.shard.pages.used < pages);
         assert_eq!(server.shard.counts.evictions, 0);
         assert_eq!(server.shard.counts.items, u64::from(stored.div_ceil(4)));
@@ -785,7 +785,7 @@ mod tests {
         let before = find(&mut server, b"key");
         let page = server.shard.layout.page_of(before);
         assert!(server.shard.retire(page, None));
-        server.turn();
+        server.iterate();
         let after = find(&mut server, b"key");
         assert_ne!(before, after);
         assert_eq!(server.shard.recency(after).epoch(), epoch);

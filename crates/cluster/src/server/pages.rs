@@ -1,4 +1,4 @@
-//! Pages and their blocks: which are free, and in which order the others go.
+//! Pages and their blocks: free lists, and lists by epoch in which pairs are evicted.
 //!
 //! A page belongs to one class, or to none. Blocks with pairs are listed by the epoch in which they were last known to
 //! be used; the oldest epoch's go first. Links lie beside the blocks, in the server's own memory: clients write

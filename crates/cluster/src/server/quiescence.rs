@@ -11,7 +11,7 @@ use nuthatch_fabric::{Address, Fabric, Gone, forward_fabric};
 use nuthatch_sync::mutex::Mutex;
 
 use super::shard::Shard;
-use super::{Ask, Asked, Server};
+use super::{Ask, Message, Server};
 use crate::client::Client;
 use crate::config::{Config, Fault, Operations};
 use crate::layout::Layout;
@@ -70,7 +70,7 @@ impl<V> Replies<V> for Nothing {
 /// Has a store of another session's carried out.
 fn store(server: &mut Server<ThreadsFabric>, key: Key<'_>, value: &[u8]) {
     let op = Op::Store(Store::set(value));
-    let asked = Asked {
+    let asked = Message {
         now: NOW,
         ask: Ask::Op(Request { key, op }),
     };
@@ -78,7 +78,7 @@ fn store(server: &mut Server<ThreadsFabric>, key: Key<'_>, value: &[u8]) {
     for _ in 0..1000 {
         let done = server.answer(2);
         // It tells clients what is new, too.
-        server.turn();
+        server.iterate();
         if done {
             return;
         }
@@ -125,7 +125,7 @@ fn write_by_an_old_pointer(fault: Fault) -> Result<(), String> {
         let page = server.shard.layout.page_of(pointer);
         assert!(server.shard.retire(page, None));
         for _ in 0..100 {
-            server.turn();
+            server.iterate();
         }
         // Pages of the smallest number there is: the one that has left its class is the first to be taken.
         let value: Vec<u8> = tail.0.to_le_bytes().repeat(370);
@@ -136,7 +136,7 @@ fn write_by_an_old_pointer(fault: Fault) -> Result<(), String> {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                server.lock().turn();
+                server.lock().iterate();
                 std::thread::yield_now();
             }
         });
@@ -193,7 +193,7 @@ fn a_flush_waits_for_who_does_not_know_of_it() {
     *fabric.before_swap.lock() = Some(Box::new(move || {
         let mut server = served.lock();
         let ask = Ask::Flush(NOW);
-        Asked { now: NOW, ask }.encode(&mut server.message);
+        Message { now: NOW, ask }.encode(&mut server.message);
         assert!(!server.answer(2), "somebody may hit the pair yet");
         // Nobody misses it before that.
         let words = Shard::<ThreadsFabric>::key_words(&key);
@@ -205,7 +205,7 @@ fn a_flush_waits_for_who_does_not_know_of_it() {
     assert!(fabric.before_swap.lock().is_none(), "it went to the block");
     let mut server = server.lock();
     let ask = Ask::Flush(NOW);
-    Asked { now: NOW, ask }.encode(&mut server.message);
+    Message { now: NOW, ask }.encode(&mut server.message);
     assert!(server.answer(2), "nobody is there any more");
     let control = server.shard.control().flushes;
     assert_eq!((control.generation, control.under_way), (1, false));

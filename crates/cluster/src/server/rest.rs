@@ -34,7 +34,7 @@ const LOOKS: u32 = 64;
 
 /// What a look at all sessions came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Turn {
+pub enum Activity {
     /// There is nothing to do.
     Idle,
     /// Somebody waits for what is not there yet.
@@ -45,7 +45,7 @@ pub enum Turn {
 
 /// How long nobody has asked.
 pub struct Rest {
-    turns: u32,
+    looks_in_vain: u32,
     /// When the clock was first looked at.
     since: Option<u64>,
     /// How long a server only looks.
@@ -56,7 +56,7 @@ impl Rest {
     /// Of a server that all PEs reach by loads and stores, or not.
     pub fn new(is_reachable: bool) -> Self {
         Self {
-            turns: 0,
+            looks_in_vain: 0,
             since: None,
             looks: match is_reachable {
                 true => Duration::ZERO,
@@ -65,37 +65,41 @@ impl Rest {
         }
     }
 
-    /// Waits as long as fits the last turn.
-    pub fn after(&mut self, turn: Turn, fabric: &impl Fabric) {
-        if turn == Turn::Served {
-            (self.turns, self.since) = (0, None);
+    /// Waits as long as fits the last iteration.
+    pub fn after(&mut self, activity: Activity, fabric: &impl Fabric) {
+        if activity == Activity::Served {
+            (self.looks_in_vain, self.since) = (0, None);
             return;
         }
-        self.turns = self.turns.saturating_add(1);
-        match self.sleep(turn, fabric) {
+        self.looks_in_vain = self.looks_in_vain.saturating_add(1);
+        match self.sleep(activity, fabric) {
             Some(sleep) => fabric.doze(sleep),
-            None => fabric.pause(self.turns - 1),
+            None => fabric.pause(self.looks_in_vain - 1),
         }
     }
 
-    fn sleep(&mut self, turn: Turn, fabric: &impl Fabric) -> Option<Duration> {
-        if turn == Turn::Waiting {
+    fn sleep(&mut self, activity: Activity, fabric: &impl Fabric) -> Option<Duration> {
+        if activity == Activity::Waiting {
             self.since = None;
             return None;
         }
-        if self.turns < LOOKS {
+        if self.looks_in_vain < LOOKS {
             return None;
         }
         let now = fabric.nanos();
         let since = *self.since.get_or_insert(now);
-        sleep_after(Duration::from_nanos(now - since), self.turns, self.looks)
+        sleep_after(
+            Duration::from_nanos(now - since),
+            self.looks_in_vain,
+            self.looks,
+        )
     }
 }
 
 /// How long to sleep after so much idle time and so many looks.
-fn sleep_after(idle: Duration, turns: u32, looks: Duration) -> Option<Duration> {
+fn sleep_after(idle: Duration, looks_in_vain: u32, looks: Duration) -> Option<Duration> {
     let sleep = (idle / PART).min(LONGEST);
-    let has_looked = idle >= looks && (turns >= MANY || idle >= LONG);
+    let has_looked = idle >= looks && (looks_in_vain >= MANY || idle >= LONG);
     (has_looked && sleep >= SHORTEST).then_some(sleep)
 }
 

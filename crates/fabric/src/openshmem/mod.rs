@@ -5,7 +5,7 @@
 //! * Memory: each [`Fabric::allocate`] is one of the library's symmetric allocations, and words are numbered through
 //!   all of them (`segments.rs`). Every call looks up where its words lie, so that no safe call reaches memory that
 //!   is not ours.
-//! * Threads: the library is asked for `SHMEM_THREAD_MULTIPLE`. Where it gives less, calls take turns at one lock:
+//! * Threads: the library is asked for `SHMEM_THREAD_MULTIPLE`. Where it gives less, one lock serializes the calls:
 //!   with `SERIALIZED` that is what the standard wants. With less it wants all calls from one thread, which no store
 //!   with progress and gateway threads can promise; libraries that say so mean that they have no locks of
 //!   their own, and one call at a time is what they need.
@@ -29,12 +29,12 @@ use segments::Segments;
 /// Where allocations begin: at a line.
 const ALIGNMENT: usize = 64;
 
-/// Words of the fabric's own: see [`Own`].
+/// Words that the fabric has for itself: see [`Internals`].
 const ROUNDS: usize = 64;
 const BOARD: usize = 512;
 const OWN: usize = ROUNDS + 8 + BOARD;
 
-/// Turns of a wait that only look; longer waits give the core away.
+/// Attempts of a wait that only look; longer waits give the core away.
 const LOOKS: u32 = 64;
 
 /// How many threads of a PE may call the library.
@@ -89,7 +89,7 @@ impl From<NoMemory> for CannotOpen {
 
 /// Words that the fabric has for itself.
 #[derive(Clone, Copy)]
-struct Own {
+struct Internals {
     /// One word a round of a barrier: the last barrier of which that round's neighbour has told.
     rounds: Address,
     /// A word that is put to the one behind it, to call the library.
@@ -103,10 +103,10 @@ pub struct OpenShmem {
     pe: usize,
     pes: usize,
     threads: Threads,
-    /// Calls take turns here unless the library bears any.
-    turns: Option<Mutex<()>>,
+    /// Serializes the calls, unless the library bears them from any threads.
+    lock: Option<Mutex<()>>,
     segments: Segments,
-    own: Own,
+    internals: Internals,
     /// Barriers that this PE has begun.
     barriers: AtomicU64,
     /// Whether it is ours to end.
@@ -159,9 +159,9 @@ impl OpenShmem {
             pe: calls::nuthatch_fabric_pe() as usize,
             pes: calls::nuthatch_fabric_pes() as usize,
             threads,
-            turns: (threads != Threads::Multiple).then(Mutex::default),
+            lock: (threads != Threads::Multiple).then(Mutex::default),
             segments: Segments::new(),
-            own: Own {
+            internals: Internals {
                 rounds: Address(0),
                 idle: Address(0),
                 board: Address(0),
@@ -171,7 +171,7 @@ impl OpenShmem {
             clock: Instant::now(),
         };
         let own = fabric.allocate(OWN)?;
-        fabric.own = Own {
+        fabric.internals = Internals {
             rounds: own,
             idle: own.plus(ROUNDS),
             board: own.plus(ROUNDS + 8),
@@ -190,10 +190,10 @@ impl OpenShmem {
         std::process::exit(status.into());
     }
 
-    /// The right to call the library.
+    /// Enters the library, alone if it wants that.
     #[inline]
-    fn turn(&self) -> Option<MutexGuard<'_, ()>> {
-        self.turns.as_ref().map(Mutex::lock)
+    fn serialize(&self) -> Option<MutexGuard<'_, ()>> {
+        self.lock.as_ref().map(Mutex::lock)
     }
 
     /// A PE as the library counts them. Panics if there is none of this number.
@@ -229,12 +229,12 @@ impl OpenShmem {
             if distance >= self.pes {
                 break;
             }
-            let word = self.own.rounds.plus(round);
+            let word = self.internals.rounds.plus(round);
             let _ = self.set((self.pe + distance) % self.pes, word, barrier);
-            let mut turn = 0;
+            let mut attempt = 0;
             while self.fetch(self.pe, word).is_ok_and(|told| told < barrier) {
-                self.pause(turn);
-                turn = turn.saturating_add(1);
+                self.pause(attempt);
+                attempt = attempt.saturating_add(1);
             }
             distance *= 2;
         }
@@ -254,7 +254,7 @@ impl Fabric for OpenShmem {
 
     fn allocate(&self, words: usize) -> Result<Address, NoMemory> {
         let refused = |advice| NoMemory { words, advice };
-        let turn = self.turn();
+        let alone = self.serialize();
         if self.segments.is_full() {
             return Err(refused("there are too many allocations: make fewer".into()));
         }
@@ -273,7 +273,7 @@ impl Fabric for OpenShmem {
         let theirs = self.reachable(mine);
         // SAFETY: the library keeps the memory until `drop`; a peer's is as long.
         let first = unsafe { self.segments.add(words, mine, theirs) };
-        drop(turn);
+        drop(alone);
         // Nobody puts anything to a PE that has yet to write its zeros.
         match first.0 {
             // The fabric's own words, which a barrier of ours needs.
@@ -301,7 +301,7 @@ impl Fabric for OpenShmem {
 
     fn put(&self, pe: usize, to: Address, words: &[u64]) -> Result<(), Gone> {
         let to = self.words(to, words.len());
-        let _turn = self.turn();
+        let _alone = self.serialize();
         // SAFETY: both are so many words long; the library has read the source when it returns.
         unsafe { calls::nuthatch_fabric_put(to, words.as_ptr(), words.len(), self.target(pe)) };
         Ok(())
@@ -309,7 +309,7 @@ impl Fabric for OpenShmem {
 
     fn get(&self, pe: usize, from: Address, into: &mut [u64]) -> Result<(), Gone> {
         let from = self.words(from, into.len());
-        let _turn = self.turn();
+        let _alone = self.serialize();
         // SAFETY: both are so many words long; the library has written the buffer when it returns.
         unsafe { calls::nuthatch_fabric_get(into.as_mut_ptr(), from, into.len(), self.target(pe)) };
         Ok(())
@@ -317,7 +317,7 @@ impl Fabric for OpenShmem {
 
     fn put_nbi(&self, pe: usize, to: Address, from: Address, words: usize) -> Result<(), Gone> {
         let (to, from) = (self.words(to, words), self.words(from, words));
-        let _turn = self.turn();
+        let _alone = self.serialize();
         // SAFETY: both are so many words of symmetric memory, which stays.
         unsafe { calls::nuthatch_fabric_put_nbi(to, from, words, self.target(pe)) };
         Ok(())
@@ -325,7 +325,7 @@ impl Fabric for OpenShmem {
 
     fn get_nbi(&self, pe: usize, from: Address, into: Address, words: usize) -> Result<(), Gone> {
         let (from, into) = (self.words(from, words), self.words(into, words));
-        let _turn = self.turn();
+        let _alone = self.serialize();
         // SAFETY: both are so many words of symmetric memory, which stays.
         unsafe { calls::nuthatch_fabric_get_nbi(into, from, words, self.target(pe)) };
         Ok(())
@@ -333,47 +333,47 @@ impl Fabric for OpenShmem {
 
     fn compare_swap(&self, pe: usize, at: Address, expected: u64, new: u64) -> Result<u64, Gone> {
         let at = self.words(at, 1);
-        let _turn = self.turn();
+        let _alone = self.serialize();
         // SAFETY: a word of symmetric memory.
         Ok(unsafe { calls::nuthatch_fabric_compare_swap(at, expected, new, self.target(pe)) })
     }
 
     fn fetch_add(&self, pe: usize, at: Address, by: u64) -> Result<u64, Gone> {
         let at = self.words(at, 1);
-        let _turn = self.turn();
+        let _alone = self.serialize();
         // SAFETY: a word of symmetric memory.
         Ok(unsafe { calls::nuthatch_fabric_fetch_add(at, by, self.target(pe)) })
     }
 
     fn swap(&self, pe: usize, at: Address, new: u64) -> Result<u64, Gone> {
         let at = self.words(at, 1);
-        let _turn = self.turn();
+        let _alone = self.serialize();
         // SAFETY: a word of symmetric memory.
         Ok(unsafe { calls::nuthatch_fabric_swap(at, new, self.target(pe)) })
     }
 
     fn fetch(&self, pe: usize, at: Address) -> Result<u64, Gone> {
         let at = self.words(at, 1);
-        let _turn = self.turn();
+        let _alone = self.serialize();
         // SAFETY: a word of symmetric memory.
         Ok(unsafe { calls::nuthatch_fabric_fetch(at, self.target(pe)) })
     }
 
     fn set(&self, pe: usize, at: Address, word: u64) -> Result<(), Gone> {
         let at = self.words(at, 1);
-        let _turn = self.turn();
+        let _alone = self.serialize();
         // SAFETY: a word of symmetric memory.
         unsafe { calls::nuthatch_fabric_set(at, word, self.target(pe)) };
         Ok(())
     }
 
     fn fence(&self) {
-        let _turn = self.turn();
+        let _alone = self.serialize();
         calls::nuthatch_fabric_fence();
     }
 
     fn quiet(&self) -> Result<(), Gone> {
-        let _turn = self.turn();
+        let _alone = self.serialize();
         calls::nuthatch_fabric_quiet();
         Ok(())
     }
@@ -387,13 +387,17 @@ impl Fabric for OpenShmem {
     fn broadcast(&self, root: usize, words: &mut [u64]) {
         for words in words.chunks_mut(BOARD) {
             if self.pe == root {
-                for (word, value) in self.local(self.own.board, words.len()).iter().zip(&*words) {
+                for (word, value) in self
+                    .local(self.internals.board, words.len())
+                    .iter()
+                    .zip(&*words)
+                {
                     // Relaxed: the barrier comes before anybody reads it.
                     word.store(*value, Ordering::Relaxed);
                 }
             }
             self.barrier();
-            let _ = self.get(root, self.own.board, words);
+            let _ = self.get(root, self.internals.board, words);
             // The root's next words overwrite these.
             self.barrier();
         }
@@ -403,9 +407,9 @@ impl Fabric for OpenShmem {
     /// find something to do: a load, a `shmem_test` or an atomic fetch from itself let nobody get on (measured: Gets
     /// of another PE stood still). With the variable that [`prepare`] sets, a non-blocking Put does, also one to
     /// this PE.
-    fn pause(&self, turn: u32) {
-        let _ = self.put_nbi(self.pe, self.own.idle.plus(1), self.own.idle, 1);
-        match turn < LOOKS {
+    fn pause(&self, attempt: u32) {
+        let _ = self.put_nbi(self.pe, self.internals.idle.plus(1), self.internals.idle, 1);
+        match attempt < LOOKS {
             true => std::hint::spin_loop(),
             // No sleep: who sleeps lets others wait that it does not know of.
             false => std::thread::yield_now(),

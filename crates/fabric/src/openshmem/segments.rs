@@ -55,7 +55,7 @@ impl Segments {
         self.table[MOST - 1].get().is_some()
     }
 
-    /// Adds a segment behind the others. Callers take turns. Panics if the table is full.
+    /// Adds a segment behind the others. Callers come one after the other. Panics if the table is full.
     ///
     /// # Safety
     /// `mine`, and each of `theirs` that is not null, point to so many words, which stay as long as the table.
@@ -76,7 +76,7 @@ impl Segments {
         };
         let empty = self.table.iter().find(|place| place.get().is_none());
         let added = empty.expect("room in the table").set(segment);
-        assert!(added.is_ok(), "callers take turns");
+        assert!(added.is_ok(), "callers come one after the other");
         Address(first)
     }
 

@@ -17,9 +17,9 @@ use nuthatch_sync::mutex::{Condvar, Mutex};
 
 use crate::{Address, Fabric, Gone, NoMemory};
 pub use seeded::{Entered, Stopped};
-use seeded::{Seeded, mixed};
+use seeded::{Seeded, Source, mixed};
 
-/// Turns of a wait that are spun; longer waits sleep until a word arrives, or so long.
+/// Attempts of a wait that spin; longer waits sleep until a word arrives, or so long.
 const SPINS: u32 = 64;
 const NAP: Duration = Duration::from_millis(1);
 
@@ -28,7 +28,7 @@ const NAP: Duration = Duration::from_millis(1);
 struct Waiting {
     /// Words that were set, and atomic operations.
     arrivals: AtomicU64,
-    /// What of them the last turn of a wait had seen.
+    /// What of them the last attempt of a wait had seen.
     seen: AtomicU64,
     asleep: AtomicUsize,
     lock: Mutex<()>,
@@ -199,17 +199,19 @@ impl ThreadsFabric {
         words: impl ExactSizeIterator<Item = u64>,
     ) -> Result<(), Gone> {
         match self.step(pe)? {
-            Some(seeded) => seeded.send(self.pe, pe, to, words),
-            None => {
-                let len = words.len();
-                let target = &self.network.memories[pe][to.0 as usize..][..len];
-                for (word, value) in target.iter().zip(words) {
-                    // Relaxed: `fence` and `quiet` order them.
-                    word.store(value, Ordering::Relaxed);
-                }
-            }
+            Some(seeded) => seeded.send(self.pe, pe, to, words.map(Source::Word)),
+            None => self.store(pe, to, words),
         }
         Ok(())
+    }
+
+    /// Words arrive at once.
+    fn store(&self, pe: usize, to: Address, words: impl ExactSizeIterator<Item = u64>) {
+        let target = &self.network.memories[pe][to.0 as usize..][..words.len()];
+        for (word, value) in target.iter().zip(words) {
+            // Relaxed: `fence` and `quiet` order them.
+            word.store(value, Ordering::Relaxed);
+        }
     }
 }
 
@@ -282,9 +284,17 @@ impl Fabric for ThreadsFabric {
     }
 
     fn put_nbi(&self, pe: usize, to: Address, from: Address, words: usize) -> Result<(), Gone> {
-        let source = self.local(from, words).iter();
-        // A network may read the source as late as it likes; here it is read at once.
-        self.send(pe, to, source.map(|word| word.load(Ordering::Relaxed)))
+        match self.step(pe)? {
+            Some(seeded) => {
+                let sources = (0..words).map(|at| Source::Memory(from.plus(at)));
+                seeded.send(self.pe, pe, to, sources);
+            }
+            None => {
+                let source = self.local(from, words).iter();
+                self.store(pe, to, source.map(|word| word.load(Ordering::Relaxed)));
+            }
+        }
+        Ok(())
     }
 
     fn get_nbi(&self, pe: usize, from: Address, into: Address, words: usize) -> Result<(), Gone> {
@@ -348,10 +358,10 @@ impl Fabric for ThreadsFabric {
         let _ = self.quiet();
         let round = self.barriers.fetch_add(1, Ordering::Relaxed) + 1;
         self.network.arrived.fetch_add(1, Ordering::SeqCst);
-        let mut turn = 0;
+        let mut attempt = 0;
         while self.network.arrived.load(Ordering::SeqCst) < round * self.pes() {
-            self.pause(turn);
-            turn += 1;
+            self.pause(attempt);
+            attempt += 1;
         }
     }
 
@@ -364,10 +374,10 @@ impl Fabric for ThreadsFabric {
         self.barrier();
     }
 
-    fn pause(&self, turn: u32) {
+    fn pause(&self, attempt: u32) {
         match self.step(self.pe) {
             Ok(Some(_)) => {}
-            _ if turn < SPINS => std::hint::spin_loop(),
+            _ if attempt < SPINS => std::hint::spin_loop(),
             _ => self.network.waiting[self.pe].sleep(),
         }
     }
@@ -467,6 +477,24 @@ mod tests {
     fn words_are_torn_in_long_copies_only() {
         assert!(tears_words(crate::fabric::WHOLE + 1));
         assert!(!tears_words(crate::fabric::WHOLE));
+    }
+
+    #[test]
+    fn a_put_without_waiting_reads_its_source_late() {
+        let late = (0..200).filter(|&seed| {
+            let network = run(2, seed, |end| {
+                if end.pe() == 0 {
+                    let source = &end.local(Address(8), 1)[0];
+                    source.store(1, Ordering::Relaxed);
+                    end.put_nbi(1, Address(0), Address(8), 1).unwrap();
+                    // A fault of the caller's: it is to stay until `quiet`.
+                    source.store(2, Ordering::Relaxed);
+                    end.quiet().unwrap();
+                }
+            });
+            network.word(1, Address(0)).load(Ordering::Relaxed) == 2
+        });
+        assert!(late.count() > 5);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A network run by a seed: whose turn it is, and what arrives when.
+//! The seeded network: a seed schedules the threads, and draws when each word arrives.
 //!
 //! Invariants:
 //! 1. Of the threads that have entered, only the one whose turn it is runs.
@@ -26,10 +26,19 @@ thread_local! {
 /// What a thread of a stopped PE unwinds with.
 pub struct Stopped;
 
+/// A word that is sent.
+#[derive(Clone, Copy)]
+pub enum Source {
+    /// It was read when the call returned.
+    Word(u64),
+    /// It lies in the sender's memory, and is read when it arrives.
+    Memory(Address),
+}
+
 /// A word under way, or a part of it.
 struct Write {
     to: Address,
-    word: u64,
+    source: Source,
     /// Its bits that are.
     part: u64,
 }
@@ -246,7 +255,7 @@ impl Seeded {
         from: usize,
         pe: usize,
         to: Address,
-        words: impl ExactSizeIterator<Item = u64>,
+        words: impl ExactSizeIterator<Item = Source>,
     ) {
         let State { senders, draw, .. } = &mut *self.state.lock();
         let sender = &mut senders[from];
@@ -260,10 +269,10 @@ impl Seeded {
         }
         if let Some(group) = groups.back_mut() {
             let (before, len) = (group.words.len(), words.len());
-            for (position, word) in words.enumerate() {
+            for (position, source) in words.enumerate() {
                 let to = to.plus(position);
                 let parts = parts(draw, len).into_iter().filter(|&part| part != 0);
-                let writes = parts.map(|part| Write { to, word, part });
+                let writes = parts.map(|part| Write { to, source, part });
                 group.words.extend(writes);
             }
             sender.under_way += group.words.len() - before;
@@ -376,7 +385,7 @@ impl State {
             return;
         };
         let position = self.draw.random_range(0..group.words.len());
-        let Write { to, word, part } = group.words.swap_remove(position);
+        let Write { to, source, part } = group.words.swap_remove(position);
         if group.words.is_empty() {
             sender.writes[pe].pop_front();
         }
@@ -384,6 +393,11 @@ impl State {
         match network.is_gone(pe) {
             true => sender.lost = Some(pe),
             false => {
+                let word = match source {
+                    Source::Word(word) => word,
+                    // Relaxed, as above.
+                    Source::Memory(from) => network.word(by, from).load(Ordering::Relaxed),
+                };
                 let into = network.word(pe, to);
                 let old = into.load(Ordering::Relaxed);
                 into.store(mixed(old, word, part), Ordering::Relaxed);
