@@ -196,7 +196,7 @@ mod tests {
             ),
         ] {
             let error = check(flags).unwrap_err();
-            assert!(error.starts_with(&format!("{flag}")), "{flag}: {error}");
+            assert!(error.starts_with(flag), "{flag}: {error}");
         }
     }
 }

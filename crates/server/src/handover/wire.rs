@@ -16,6 +16,9 @@ use super::PATIENCE;
 /// The longest message: a path has 4096 bytes at most.
 const MESSAGE_MAX: usize = 8 << 10;
 
+/// What the kernel may keep of the items under way.
+const KERNEL_BUFFER: usize = 4 << 20;
+
 /// How often who waits looks whether it is worth it.
 const STEP: Duration = Duration::from_millis(50);
 
@@ -28,6 +31,8 @@ impl Wire {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
+        // The two sides take turns less often, as far as the kernel allows.
+        let _ = socket2::SockRef::from(&stream).set_send_buffer_size(KERNEL_BUFFER);
         let (peer, me) = (
             getsockopt(&stream, sockopt::PeerCredentials)?.uid(),
             nix::unistd::geteuid(),
