@@ -1,7 +1,8 @@
 #!/bin/sh
 # The figures of README.md and docs/measured.md, from one run: bench.sh [SECONDS a measurement], 10 if not said.
 # Prints the tables; with WRITE=1 also puts them into the two files. MEMCACHED is the memcached to compare with,
-# that on the PATH if not said: 1.6.35 or newer, or pipelines say little. MEMCACHED_OLD is another, shown beside it.
+# that on the PATH if not said: 1.6.35 or newer, or pipelines say little. MEMCACHED_OLD is another, shown beside it;
+# REDIS the redis-server.
 # Needs about 12 GiB and 25 minutes; nothing else should run on the machine meanwhile. A trial: ITEMS=100000 bench.sh 1
 set -eu
 cd "$(dirname "$0")/.."
@@ -34,6 +35,30 @@ for load in "--pipeline 100" "--multiget 100" "--pipeline 10" "--pipeline 1" "--
     # shellcheck disable=SC2086
     run bench versus "$@" --rounds 5 --seconds "$round" $load
 done
+# The other protocols: memcached's binary one, Redis' where there is a redis-server, and TLS where memcached and openssl are.
+binary="$memcached $flags -m 1024"
+for pipeline in 100 10 1; do
+    run bench versus --rival "$binary" --rounds 5 --seconds "$round" --protocol binary --pipeline "$pipeline"
+done
+redis=${REDIS:-redis-server}
+if command -v "$redis" >/dev/null; then
+    rival="$redis --port {port} --bind 127.0.0.1 --save --appendonly no --maxmemory 1gb --maxmemory-policy allkeys-lru --dir /tmp"
+    for pipeline in 100 10 1; do
+        run bench versus --rival "$rival" --ours '-l 127.0.0.1 -p -1 --redis-port {port} -t 1 -m 1024' \
+            --rounds 5 --seconds "$round" --protocol redis --pipeline "$pipeline"
+    done
+fi
+certificate=$PWD/$target/bench
+if "$memcached" -h | grep -q ssl_chain_cert && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
+    -subj /CN=bench -keyout "$certificate/key.pem" -out "$certificate/cert.pem" 2>/dev/null; then
+    tls="-Z -o ssl_chain_cert=$certificate/cert.pem,ssl_key=$certificate/key.pem"
+    # The key is read by the user that memcached becomes.
+    chmod 644 "$certificate/key.pem"
+    for pipeline in 100 1; do
+        run bench versus --rival "$binary $tls" --ours "-l 127.0.0.1 -p {port} -t 1 -m 1024 $tls" \
+            --rounds 5 --seconds "$round" --tls --pipeline "$pipeline"
+    done
+fi
 run bench fill --memory 64M --rival "$memcached $flags -m 64"
 
 for rivals in bytes arrays; do

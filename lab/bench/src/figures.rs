@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::engine::{LIBRARY, RivalForm};
 use crate::report::Spread;
+use crate::server::Protocol;
 use crate::{engine, fill, growth, versus};
 
 mod detail;
@@ -168,8 +169,8 @@ const YARDSTICKS: [&str; 3] = ["bare table", LIBRARY, "papaya, held"];
 /// A server's name in a table.
 fn server_name(side: &versus::Side) -> String {
     match &side.version {
-        Some(version) => format!("memcached {version}"),
-        None => "the rival".to_owned(),
+        Some(version) => format!("{} {version}", side.program),
+        None => side.program.clone(),
     }
 }
 
@@ -192,6 +193,14 @@ fn load(report: &versus::Report) -> String {
         0.0 => "SET".to_owned(),
         ratio => format!("GET {:.0} %, SET", ratio * 100.0),
     };
+    let how = match report.protocol {
+        Protocol::Memcached => String::new(),
+        Protocol::Binary => "binary ".to_owned(),
+        Protocol::Redis => "Redis' ".to_owned(),
+        Protocol::Cpserver | Protocol::CpserverExtended => "CPServer's ".to_owned(),
+    };
+    let tls = if report.tls { "TLS: " } else { "" };
+    let what = format!("{tls}{how}{what}");
     match (report.pipeline, report.multiget) {
         (1, 1) => format!("{what}, one at a time"),
         (pipeline, 1) => format!("{what}, pipelines of {pipeline}"),

@@ -85,6 +85,22 @@ impl Started {
         Ok(version.to_owned())
     }
 
+    /// The same in Redis' protocol.
+    pub fn redis_version(&self) -> Result<String, String> {
+        let named = |error: std::io::Error| format!("{}: INFO: {error}", self.command);
+        let stream = self.connect().map_err(named)?;
+        (&stream)
+            .write_all(b"*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n")
+            .map_err(named)?;
+        let lines = BufReader::new(stream.take(ANSWER_MAX)).lines();
+        for line in lines {
+            if let Some(version) = line.map_err(named)?.strip_prefix("redis_version:") {
+                return Ok(version.to_owned());
+            }
+        }
+        Err(format!("{}: INFO: no version", self.command))
+    }
+
     fn ask_version(&self) -> std::io::Result<String> {
         let stream = self.connect()?;
         (&stream).write_all(b"version\r\n")?;

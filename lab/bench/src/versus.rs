@@ -50,6 +50,8 @@ pub struct Options {
 /// One server's side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Side {
+    /// What its protocol is known by: memcached, redis-server.
+    pub program: String,
     /// Its command line.
     pub command: String,
     /// What it says of its version, if its protocol lets one ask.
@@ -83,6 +85,10 @@ pub struct RivalSide {
 pub struct Report {
     /// What it was measured on.
     pub host: Host,
+    /// What was spoken.
+    pub protocol: Protocol,
+    /// Within TLS.
+    pub tls: bool,
     /// Connections.
     pub conns: usize,
     /// Requests sent at once on a connection.
@@ -125,10 +131,19 @@ pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
             runs.push(load.run(server.address(), pid, Some(&cores.load), &stop)?);
         }
     }
-    let asked = options.load.protocol == Protocol::Memcached;
+    let protocol = options.load.protocol;
     let mut sides = servers.iter().zip(&runs).map(|(server, runs)| {
-        let version = asked.then(|| server.version()).transpose()?;
-        Ok(side(server.command(), version, runs))
+        let version = match protocol {
+            // It would have to be asked within TLS.
+            _ if options.load.tls => None,
+            Protocol::Memcached | Protocol::Binary => Some(server.version()?),
+            Protocol::Redis => Some(server.redis_version()?),
+            Protocol::Cpserver | Protocol::CpserverExtended => None,
+        };
+        Ok(Side {
+            program: protocol.program().to_owned(),
+            ..side(server.command(), version, runs)
+        })
     });
     let ours: Side = sides.next().ok_or_else(|| "no servers".to_owned())??;
     let sides = sides.collect::<Result<Vec<Side>, String>>()?;
@@ -138,11 +153,16 @@ pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
         .map(|(side, rival)| RivalSide {
             ratio_ops_per_s: ratio(&runs[0], rival, |run| run.ops_per_s),
             ratio_server_cpu: ratio(&runs[0], rival, cpu),
-            warning: side.version.as_deref().and_then(warning),
+            warning: match protocol {
+                Protocol::Redis => None,
+                _ => side.version.as_deref().and_then(warning),
+            },
             side,
         });
     Ok(Report {
         host: Host::ask(),
+        protocol,
+        tls: options.load.tls,
         conns: options.load.conns,
         pipeline: options.load.pipeline,
         multiget: options.load.multiget,
@@ -166,6 +186,7 @@ fn ratio(ours: &[Run], rival: &[Run], of: fn(&Run) -> f64) -> Spread {
 
 fn side(command: &str, version: Option<String>, runs: &[Run]) -> Side {
     Side {
+        program: String::new(),
         command: command.to_owned(),
         version,
         ops_per_s: Spread::of(runs.iter().map(|run| run.ops_per_s)),

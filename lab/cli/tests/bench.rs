@@ -177,6 +177,62 @@ fn versus_compares_servers() {
     }
 }
 
+/// Runs the versus bench of nuthatch with itself.
+fn versus_itself(flags: &str, load: &[&str]) -> String {
+    let rival = format!("{} {flags}", nuthatch().display());
+    let output = Command::new(LAB)
+        .args(["bench", "versus", "--rival", &rival, "--ours", flags])
+        .args(["--rounds", "1", "--json", "--conns", "2", "--keys", "500"])
+        .args(["--seconds", "0.1", "--pipeline", "10", "--get-ratio", "0.9"])
+        .args(load)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn versus_speaks_other_protocols() {
+    let report = versus_itself("-l 127.0.0.1 -p {port} -t 1", &["--protocol", "binary"]);
+    assert_eq!(report.matches("\"misses\":0").count(), 2, "{report}");
+    assert!(report.contains("\"protocol\":\"binary\""), "{report}");
+    let flags = "-l 127.0.0.1 -p -1 --redis-port {port} -t 1";
+    let report = versus_itself(flags, &["--protocol", "redis"]);
+    assert_eq!(report.matches("\"misses\":0").count(), 2, "{report}");
+    assert!(report.contains("\"program\":\"redis-server\""), "{report}");
+    assert!(report.contains("\"version\":\"7."), "{report}");
+}
+
+#[test]
+fn versus_speaks_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let [key, cert] = ["key", "cert"].map(|name| folder.path().join(name));
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+        ])
+        .args(["-nodes", "-subj", "/CN=bench", "-keyout"])
+        .arg(&key)
+        .arg("-out")
+        .arg(&cert)
+        .output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        // There is no openssl to make a certificate with.
+        return;
+    }
+    let (key, cert) = (key.display(), cert.display());
+    let flags = format!("-l 127.0.0.1 -p {{port}} -t 1 -Z -o ssl_chain_cert={cert},ssl_key={key}");
+    // Values of several records each.
+    let report = versus_itself(&flags, &["--tls", "--value-size", "40000"]);
+    assert_eq!(report.matches("\"misses\":0").count(), 2, "{report}");
+    assert!(report.contains("\"tls\":true"), "{report}");
+}
+
 #[test]
 fn figures_are_tables_of_what_benches_found() {
     let rival = format!(

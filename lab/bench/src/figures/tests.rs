@@ -7,6 +7,7 @@ use super::*;
 use crate::engine::RivalReport;
 use crate::host::Host;
 use crate::limit::{By, WayReport};
+use crate::server::Protocol;
 use crate::versus::{RivalSide, Side};
 
 fn of(median: f64) -> Spread {
@@ -87,6 +88,7 @@ fn engine(batch: usize, form: Option<RivalForm>) -> engine::Report {
 
 fn side(version: Option<&str>) -> Side {
     Side {
+        program: "memcached".to_owned(),
         command: "/somewhere/memcached -p 1".to_owned(),
         version: version.map(str::to_owned),
         ops_per_s: of(2_000_000.0),
@@ -105,6 +107,8 @@ fn versus(pipeline: usize, get_ratio: f64) -> versus::Report {
     };
     versus::Report {
         host: host(),
+        protocol: Protocol::Memcached,
+        tls: false,
         conns: 50,
         pipeline,
         multiget: 1,

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use mio::{Events, Interest, Poll, Token};
 
-use crate::server::connection::{Advance, Connection, connect};
+use crate::server::connection::{Advance, Connection};
 use crate::server::scan::Scanner;
 use crate::server::script::Script;
+use crate::server::stream::Stream;
 
 /// How often a wait looks whether it must end early.
 pub const LOOK: Duration = Duration::from_millis(50);
@@ -42,15 +43,21 @@ pub struct Client {
 
 impl Client {
     /// Opens connections.
-    pub fn connect(target: SocketAddr, conns: usize, scanner: &Scanner) -> Result<Self, String> {
+    pub fn connect(
+        target: SocketAddr,
+        conns: usize,
+        tls: bool,
+        scanner: &Scanner,
+    ) -> Result<Self, String> {
         let poll = Poll::new().map_err(|error| error.to_string())?;
         let mut connections = Vec::with_capacity(conns);
         for index in 0..conns {
-            let stream = connect(target).map_err(|error| format!("{target}: {error}"))?;
+            let stream =
+                Stream::connect(target, tls).map_err(|error| format!("{target}: {error}"))?;
             let mut connection = Connection::new(stream, scanner);
             poll.registry()
                 .register(
-                    connection.stream(),
+                    connection.socket(),
                     Token(index),
                     Interest::READABLE | Interest::WRITABLE,
                 )

@@ -1,19 +1,20 @@
 //! One connection of the load: sends a block, reads its replies, sends the next.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::time::Instant;
 
 use mio::net::TcpStream;
 
 use crate::server::scan::{Counts, Progress, Scan, Scanner};
 use crate::server::script::Script;
+use crate::server::stream::Stream;
 
 /// Bytes read at a time, at least.
 const BUFFER: usize = 64 << 10;
 
 /// A connection and where it stands in its script.
 pub struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     block: usize,
     /// Bytes of the block sent.
     sent: usize,
@@ -42,7 +43,7 @@ pub struct Advance {
 
 impl Connection {
     /// A connection that has sent nothing yet.
-    pub fn new(stream: TcpStream, scanner: &Scanner) -> Self {
+    pub fn new(stream: Stream, scanner: &Scanner) -> Self {
         Self {
             stream,
             block: 0,
@@ -56,8 +57,8 @@ impl Connection {
     }
 
     /// The socket, to be registered.
-    pub fn stream(&mut self) -> &mut TcpStream {
-        &mut self.stream
+    pub fn socket(&mut self) -> &mut TcpStream {
+        self.stream.socket()
     }
 
     /// Turns to another block and sends what the socket takes of it.
@@ -81,7 +82,9 @@ impl Connection {
                 Err(error) => return Err(format!("sending: {error}")),
             }
         }
-        Ok(())
+        self.stream
+            .flush()
+            .map_err(|error| format!("sending: {error}"))
     }
 
     /// Reads what has come and looks through it, up to the end of the block.
@@ -138,12 +141,4 @@ impl Connection {
             }
         }
     }
-}
-
-/// Connects, and waits until the connection stands.
-pub fn connect(target: std::net::SocketAddr) -> io::Result<TcpStream> {
-    let stream = std::net::TcpStream::connect(target)?;
-    stream.set_nodelay(true)?;
-    stream.set_nonblocking(true)?;
-    Ok(TcpStream::from_std(stream))
 }

@@ -1,4 +1,4 @@
-//! Load on a server that speaks memcached's text protocol or CPServer's.
+//! Load on a server that speaks memcached's protocols, Redis' or CPServer's, with TLS or without.
 //!
 //! Requests are made beforehand, replies are checked: see [`script`] and [`replies`]. Latency is that
 //! of a request: from the moment its block of pipelined requests is sent to the moment its reply is
@@ -18,13 +18,16 @@ use crate::engine::{Distribution, Items, Sizes};
 use crate::os;
 use nuthatch_program::Failure;
 
+mod binary;
 mod client;
 mod connection;
 mod cpserver;
 mod occupied;
 mod replies;
+mod resp;
 mod scan;
 mod script;
+mod stream;
 
 use client::{Client, Course, LOOK};
 use connection::Advance;
@@ -68,6 +71,9 @@ pub struct LoadOptions {
     /// Seconds measured
     #[arg(long, value_name = "S", default_value_t = 5.0)]
     pub seconds: f64,
+    /// Speak TLS, with any certificate of the server's
+    #[arg(long)]
+    pub tls: bool,
     /// Threads of the load
     #[arg(long, value_name = "T", default_value_t = 1)]
     pub threads: usize,
@@ -82,8 +88,8 @@ pub struct Options {
     /// The server's process: its CPU time is measured too
     #[arg(long)]
     pub pid: Option<u32>,
-    /// Go on if the server holds items already, which the load replaces or evicts. (CPServer's protocol
-    /// has no way to ask: there it goes on in any case)
+    /// Go on if the server holds items already, which the load replaces or evicts. (Only memcached's text protocol
+    /// is asked, and not with TLS: elsewhere it goes on in any case)
     #[arg(long)]
     pub overwrite: bool,
     /// The load.
@@ -124,7 +130,8 @@ pub fn run(options: &Options) -> Result<Report, Failure> {
         .and_then(|mut addresses| addresses.next())
         .ok_or_else(|| Failure::Usage(format!("--target {}: not a HOST:PORT", options.target)))?;
     let load = Load::new(&options.load)?;
-    if !options.overwrite && options.load.protocol == Protocol::Memcached {
+    let asked = options.load.protocol == Protocol::Memcached && !options.load.tls;
+    if !options.overwrite && asked {
         occupied::refuse(target)?;
     }
     let stop = AtomicBool::new(false);
@@ -138,6 +145,7 @@ pub(crate) struct Load {
     items: Items,
     script: Script,
     scanner: Scanner,
+    tls: bool,
     conns: usize,
     threads: usize,
     time: Duration,
@@ -150,15 +158,13 @@ impl Load {
         let mut sizes = options.sizes.clone();
         if let Some(dialect) = protocol.dialect() {
             sizes.key_size = cpserver::KEY_SIZE;
-            if options.multiget > 1 {
-                return Err(Failure::usage(
-                    "--multiget: CPServer's lookups have one key",
-                ));
-            }
             if dialect.stores_silently() && options.get_ratio == 0.0 {
                 let error = "--get-ratio 0: nothing would tell when; take cpserver-extended";
                 return Err(Failure::usage(error));
             }
+        }
+        if options.multiget > 1 && protocol != Protocol::Memcached {
+            return Err(Failure::usage("--multiget: only memcached's text protocol"));
         }
         let items = sizes.items(options.keys)?;
         if options.conns == 0 || options.pipeline == 0 || options.multiget == 0 {
@@ -188,6 +194,7 @@ impl Load {
             items,
             script: Script::random(&shape),
             scanner: Scanner::new(protocol, &items),
+            tls: options.tls,
             conns: options.conns,
             threads: options.threads,
             time: Duration::from_secs_f64(options.seconds),
@@ -196,7 +203,7 @@ impl Load {
 
     /// Stores all items.
     pub fn preload(&self, target: SocketAddr, stop: &AtomicBool) -> Result<(), String> {
-        let mut client = Client::connect(target, 1, &self.scanner)?;
+        let mut client = Client::connect(target, 1, self.tls, &self.scanner)?;
         for from in (0..self.items.count).step_by(PRELOAD as usize) {
             let numbers = from..(from + PRELOAD).min(self.items.count);
             let script = Script::preload(self.protocol, &self.items, numbers);
@@ -216,7 +223,7 @@ impl Load {
         let mut clients = Vec::new();
         for thread in 0..self.threads {
             let conns = self.conns / self.threads + usize::from(thread < self.conns % self.threads);
-            clients.push(Client::connect(target, conns, &self.scanner)?);
+            clients.push(Client::connect(target, conns, self.tls, &self.scanner)?);
         }
         let from = Instant::now() + self.time.mul_f64(WARM_UP);
         let window = Window {

@@ -1,17 +1,26 @@
 //! What comes back, whatever the protocol: who looks through it and what is counted.
 
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::Items;
-use crate::server::cpserver::{Dialect, Replies as BinaryReplies};
+use crate::server::binary::Replies as BinaryReplies;
+use crate::server::cpserver::{Dialect, Replies as CpserverReplies};
 use crate::server::replies::Replies as TextReplies;
+use crate::server::resp::Replies as RedisReplies;
 use crate::server::script::{Request, Script};
 
 /// What the server under load speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// memcached's text protocol
+    #[default]
     Memcached,
+    /// memcached's binary protocol: a block's gets are quiet but for the last
+    Binary,
+    /// Redis' GET and SET, in RESP2
+    Redis,
     /// CPServer's LOOKUP and INSERT, which has no answer
     Cpserver,
     /// CPServer's FIND and STORE, which tell what became of them
@@ -19,10 +28,19 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// The program that is known for it.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Memcached | Self::Binary => "memcached",
+            Self::Redis => "redis-server",
+            Self::Cpserver | Self::CpserverExtended => "cpserver",
+        }
+    }
+
     /// CPServer's dialect, if it is CPServer's.
     pub fn dialect(self) -> Option<Dialect> {
         match self {
-            Self::Memcached => None,
+            Self::Memcached | Self::Binary | Self::Redis => None,
             Self::Cpserver => Some(Dialect::Paper),
             Self::CpserverExtended => Some(Dialect::Extended),
         }
@@ -85,15 +103,22 @@ pub enum Scanner {
     /// memcached's.
     Text(TextReplies),
     /// CPServer's.
+    Cpserver(CpserverReplies),
+    /// memcached's binary ones.
     Binary(BinaryReplies),
+    /// Redis'.
+    Redis(RedisReplies),
 }
 
 impl Scanner {
     /// For items of these sizes, stored without flags.
     pub fn new(protocol: Protocol, items: &Items) -> Self {
-        match protocol.dialect() {
-            None => Self::Text(TextReplies::new(items.key_size, items.value_size)),
-            Some(dialect) => Self::Binary(BinaryReplies::new(dialect, items.value_size)),
+        let value_size = items.value_size;
+        match (protocol, protocol.dialect()) {
+            (_, Some(dialect)) => Self::Cpserver(CpserverReplies::new(dialect, value_size)),
+            (Protocol::Binary, _) => Self::Binary(BinaryReplies::new(value_size)),
+            (Protocol::Redis, _) => Self::Redis(RedisReplies::new(value_size)),
+            _ => Self::Text(TextReplies::new(items.key_size, value_size)),
         }
     }
 
@@ -101,7 +126,9 @@ impl Scanner {
     pub fn record(&self) -> usize {
         match self {
             Self::Text(replies) => replies.record(),
+            Self::Cpserver(replies) => replies.record(),
             Self::Binary(replies) => replies.record(),
+            Self::Redis(replies) => replies.record(),
         }
     }
 
@@ -116,7 +143,9 @@ impl Scanner {
     ) -> Result<Scan, String> {
         match self {
             Self::Text(replies) => replies.scan(script, request, progress, bytes),
+            Self::Cpserver(replies) => replies.scan(script, request, bytes),
             Self::Binary(replies) => replies.scan(script, request, bytes),
+            Self::Redis(replies) => replies.scan(script, request, bytes),
         }
     }
 }

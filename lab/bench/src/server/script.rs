@@ -9,6 +9,7 @@ use crate::engine::{Distribution, Items, SEED};
 use crate::proof::write_value;
 use crate::server::cpserver::Dialect;
 use crate::server::scan::Protocol;
+use crate::server::{binary, resp};
 
 /// Keys in a script, at least, so that requests do not repeat soon.
 const KEYS: usize = 1 << 18;
@@ -105,14 +106,21 @@ impl Script {
     }
 
     fn get(&mut self, keys: usize, mut number: impl FnMut() -> u64) {
-        match self.protocol.dialect() {
-            None => self.text.extend_from_slice(b"get "),
-            Some(dialect) => dialect.get(&mut self.text),
+        let (text, key_size) = (&mut self.text, self.items.key_size);
+        match (self.protocol, self.protocol.dialect()) {
+            (_, Some(dialect)) => dialect.get(text),
+            (Protocol::Binary, _) => binary::get(text, key_size),
+            (Protocol::Redis, _) => resp::get(text, key_size),
+            _ => text.extend_from_slice(b"get "),
         }
         let keys_at = self.text.len();
         self.requests.push(Request::Get { keys_at, keys });
         if self.protocol != Protocol::Memcached {
-            return self.key(number());
+            self.key(number());
+            if self.protocol == Protocol::Redis {
+                self.text.extend_from_slice(b"\r\n");
+            }
+            return;
         }
         for _ in 0..keys {
             self.key(number());
@@ -130,10 +138,23 @@ impl Script {
             let key = self.key_range(number);
             return self.value(key);
         }
-        self.text.extend_from_slice(b"set ");
+        let (text, key_size) = (&mut self.text, self.items.key_size);
+        match self.protocol {
+            Protocol::Binary => {
+                binary::set(text, key_size, size);
+                let key = self.key_range(number);
+                return self.value(key);
+            }
+            Protocol::Redis => resp::set(text, key_size),
+            _ => text.extend_from_slice(b"set "),
+        }
         let key = self.key_range(number);
-        self.text
-            .extend_from_slice(format!(" 0 0 {size}\r\n").as_bytes());
+        match self.protocol {
+            Protocol::Redis => resp::between(&mut self.text, size),
+            _ => self
+                .text
+                .extend_from_slice(format!(" 0 0 {size}\r\n").as_bytes()),
+        }
         self.value(key);
         self.text.extend_from_slice(b"\r\n");
     }
@@ -170,6 +191,11 @@ impl Script {
     }
 
     fn end_block(&mut self) {
+        if let (Protocol::Binary, Some(&Request::Get { keys_at, .. })) =
+            (self.protocol, self.requests.last())
+        {
+            binary::make_loud(&mut self.text, keys_at);
+        }
         self.ends.push((self.text.len(), self.requests.len()));
     }
 
