@@ -55,6 +55,8 @@ pub enum Ask<'a> {
     Reserve(Key<'a>, usize),
     /// The store of what was written into a reserved block; `value` is ignored.
     Commit(Key<'a>, Store<'a>, usize, Pointer),
+    /// Blocks that were read: of each its pointer, its recency, and what that is to be, as words.
+    Used(&'a [u8]),
     /// Look at so many buckets for what has expired.
     Maintain(usize),
     /// Everything stored before this moment is to go.
@@ -99,6 +101,7 @@ const AUDIT: u32 = 14;
 const OVERFLOW: u32 = 15;
 const STATS: u32 = 16;
 const CLASSES: u32 = 17;
+const USED: u32 = 18;
 
 /// Options and parameters of a request, packed and unpacked in the same order.
 #[derive(Default)]
@@ -339,6 +342,7 @@ impl<'a> Message<'a> {
                 // The value is elsewhere, so its length stands for no bytes here.
                 return self.finish(into, COMMIT, &packed, Some(key), b"", *value_len);
             }
+            Ask::Used(words) => (USED, None, *words),
             Ask::Maintain(budget) => {
                 packed.put(*budget as u64);
                 (MAINTAIN, None, b"")
@@ -412,6 +416,7 @@ impl<'a> Message<'a> {
                 let store = unpack_store(&mut packed, b"");
                 Ask::Commit(key, store, value_len, Pointer::of_word(packed.word()))
             }
+            USED => Ask::Used(value()?),
             MAINTAIN => Ask::Maintain(packed.word() as usize),
             FLUSH => Ask::Flush(Time(packed.word() as u32)),
             LIMIT => Ask::Limit(packed.word() as usize),
@@ -687,6 +692,7 @@ mod tests {
         let pointer = Pointer::new(200, (1 << 40) - 1);
         there_and_back(Ask::Commit(key(&long), store, 1 << 20, pointer));
         for ask in [
+            Ask::Used(&[7; 48]),
             Ask::Maintain(usize::MAX),
             Ask::Flush(Time(u32::MAX)),
             Ask::Limit(1 << 40),

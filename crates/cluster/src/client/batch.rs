@@ -11,7 +11,7 @@ use super::active::lost;
 use super::direct::{Fetched, is_plain_read, is_plain_set};
 use super::directory::{At, Hint};
 use super::selector::{KINDS, Kind};
-use crate::block;
+use crate::block::{self, Recency};
 use crate::bucket::{self, Pointer};
 use crate::config::{Clocks, Operations};
 use crate::control::Control;
@@ -42,7 +42,7 @@ pub struct Wave {
     fetches: Vec<Fetch>,
     /// Words of the landing zone in use.
     landed: usize,
-    /// Recencies that are set once all is read.
+    /// Recencies that are changed once all is read.
     pub used: Vec<Used>,
     /// One request is left, so long blocks are read, too.
     alone: bool,
@@ -53,13 +53,17 @@ pub struct Wave {
     peak: usize,
 }
 
-/// A block's recency to be set.
+/// A block's recency that is to be changed.
 #[derive(Clone, Copy)]
 pub struct Used {
     pub server: usize,
     pub pointer: Pointer,
-    pub recency: u64,
+    pub before: Recency,
+    pub new: Recency,
 }
+
+/// In place of a request's number: a message that is about no request.
+const NO_REQUEST: usize = usize::MAX;
 
 /// A request's answer.
 #[derive(Clone, Copy, Debug)]
@@ -248,9 +252,9 @@ impl<F: Fabric> Client<F> {
         let wrote = self.write_blocks(now, wave);
         let written = started.map(|started| self.fabric.nanos() - started);
         self.read_until_done(now, wave);
-        let marked = self.mark_those_used();
+        self.mark_the_only_one();
         let started = self.wave.timed.then(|| self.fabric.nanos());
-        if (wrote > 0 || marked) && self.fabric.quiet().is_err() {
+        if wrote > 0 && self.fabric.quiet().is_err() {
             self.lose_those_gone();
         }
         self.exit();
@@ -349,23 +353,37 @@ impl<F: Fabric> Client<F> {
         wrote
     }
 
-    /// Sets the recencies of blocks that were read. True if there were any.
-    fn mark_those_used(&mut self) -> bool {
+    /// Changes the recency of a block that was read, if it is the only one: that takes no more than a message.
+    fn mark_the_only_one(&mut self) {
+        if let [used] = self.wave.used[..] {
+            self.wave.used.clear();
+            self.mark_used(used.server, used.pointer, used.before, used.new);
+        }
+    }
+
+    /// Has servers change recencies of blocks that were read: one message a server, in place of a round trip a block. (A
+    /// Put would do as well, but for one that arrives after this PE has died, in a page of another class then.)
+    fn send_those_used(&mut self, now: Time, wave: &[Request<'_>]) {
         let mut used = std::mem::take(&mut self.wave.used);
-        let some = !used.is_empty();
-        for Used {
-            server,
-            pointer,
-            recency,
-        } in used.drain(..)
-        {
-            let at = self.layout.block(pointer).plus(block::RECENCY);
-            if self.fabric.set(server, at, recency).is_err() {
+        used.sort_unstable_by_key(|used| used.server);
+        for of_server in used.chunk_by(|one, other| one.server == other.server) {
+            let server = of_server[0].server;
+            let words: Vec<u64> = of_server
+                .iter()
+                .flat_map(|used| [used.pointer.word(), used.before.0, used.new.0])
+                .collect();
+            let ask = Ask::Used(bytemuck::cast_slice(&words));
+            let message = Message { now, ask };
+            let sent = match self.channels[server].gone {
+                true => Ok(()),
+                false => self.send(server, &message, NO_REQUEST, &mut note_reply(wave)),
+            };
+            if sent.is_err() {
                 self.lose(server);
             }
         }
+        used.clear();
         self.wave.used = used;
-        some
     }
 
     fn lost_step(&mut self, server: usize, op: &Op<'_>) -> Step {
@@ -528,9 +546,11 @@ impl<F: Fabric> Client<F> {
     /// Asks servers for what is left.
     fn ask_servers(&mut self, now: Time, wave: &[Request<'_>]) {
         let is_left = |step: &Step| !matches!(step, Step::Answered(_) | Step::Later(_));
-        if !self.wave.steps.iter().any(is_left) {
+        let marks = !self.wave.used.is_empty();
+        if !marks && !self.wave.steps.iter().any(is_left) {
             return;
         }
+        self.send_those_used(now, wave);
         self.wave.asked.clear();
         self.wave.asked.resize(self.channels.len(), 0);
         let started = self.wave.timed.then(|| self.fabric.nanos());
@@ -555,12 +575,13 @@ impl<F: Fabric> Client<F> {
         }
         for server in 0..self.channels.len() {
             let asked = self.wave.asked[server] as usize;
-            if asked == 0 || self.channels[server].gone {
+            if self.channels[server].waiting.is_empty() {
+                // All is answered, or it is gone.
                 continue;
             }
             if self.collect(server, &mut note_reply(wave)).is_err() {
                 self.lose(server);
-            } else if let Some(started) = started {
+            } else if let Some(started) = started.filter(|_| asked > 0) {
                 let nanos = self.fabric.nanos() - started;
                 self.channels[server].selector.note_active(asked, nanos);
             }
@@ -639,6 +660,9 @@ fn note_reply<'a, F: Fabric>(
     wave: &'a [Request<'a>],
 ) -> impl FnMut(&mut Client<F>, usize, &[u64]) + 'a {
     move |client, index, words| {
+        if index == NO_REQUEST {
+            return;
+        }
         let server = client.wave.servers[index];
         client.wave.steps[index] = client.judge_reply(server, &wave[index], words);
     }

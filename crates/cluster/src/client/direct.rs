@@ -113,7 +113,8 @@ impl<F: Fabric> Client<F> {
             self.directory.set_tail(at, tail);
         }
         if !(item.fetched && recency.epoch() == control.epoch) {
-            self.mark_used(server, hint.pointer, recency, version, control.epoch);
+            let new = Recency::new(control.epoch, version, true);
+            self.mark_used(server, hint.pointer, recency, new);
         }
         Some((item, header, len))
     }
@@ -128,16 +129,14 @@ impl<F: Fabric> Client<F> {
     }
 
     /// Notes in the block that its version was read in this epoch.
-    fn mark_used(
+    pub(super) fn mark_used(
         &mut self,
         server: usize,
         pointer: Pointer,
         before: Recency,
-        version: u64,
-        epoch: u32,
+        new: Recency,
     ) {
         self.count(Count::RecencySwaps);
-        let new = Recency::new(epoch, version, true);
         let at = self.layout.block(pointer).plus(RECENCY);
         // Lost against another reader, or with the server: the recency is a hint.
         let _ = self.fabric.compare_swap(server, at, before.0, new.0);
@@ -240,13 +239,15 @@ impl<F: Fabric> Client<F> {
         self.directory
             .learn(key.hash(), hint, control.epoch, control.bar, read.bump);
         if read.bump && !(item.fetched && recency.epoch() == control.epoch) {
+            let new = Recency::new(control.epoch, version, true);
             match self.channels[server].reachable {
-                true => self.mark_used(server, pointer, recency, version, control.epoch),
-                // With others, and without waiting. It may take the place of another's: the recency is a hint.
+                true => self.mark_used(server, pointer, recency, new),
+                // With others.
                 false => self.wave.used.push(Used {
                     server,
                     pointer,
-                    recency: Recency::new(control.epoch, version, true).0,
+                    before: recency,
+                    new,
                 }),
             }
         }

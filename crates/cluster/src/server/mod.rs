@@ -284,6 +284,7 @@ impl<F: Fabric> Server<F> {
                 }
                 return;
             }
+            Ask::Used(words) => shard.note_used(bytemuck::cast_slice(words)),
             Ask::Maintain(budget) => {
                 let round = shard.sweep(now, budget.clamp(1, shard.layout.buckets));
                 more = !round && shard.counts.items > 0;

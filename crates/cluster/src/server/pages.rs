@@ -146,16 +146,21 @@ impl Pages {
         self.layout.pointer(class, block.page(), block.number())
     }
 
-    /// True if a pointer is to a block that is in somebody's hands.
-    pub fn is_held(&self, pointer: Pointer) -> bool {
+    /// True if a pointer is to a block that there is.
+    pub fn is_block(&self, pointer: Pointer) -> bool {
         let Some(page) = self.pages.get(self.layout.page_of(pointer)) else {
             return false;
         };
+        if page.class != Some(pointer.class()) {
+            return false;
+        }
         let block = self.block(pointer);
-        page.class == Some(pointer.class())
-            && block.number() < page.links.len()
-            && self.pointer(block) == pointer
-            && self.link(block).state == State::Held
+        block.number() < page.links.len() && self.pointer(block) == pointer
+    }
+
+    /// True if a pointer is to a block that is in somebody's hands.
+    pub fn is_held(&self, pointer: Pointer) -> bool {
+        self.is_block(pointer) && self.link(self.block(pointer)).state == State::Held
     }
 
     fn link(&self, block: Block) -> &Link {

@@ -210,3 +210,63 @@ fn a_flush_waits_for_who_does_not_know_of_it() {
     let control = server.shard.control().flushes;
     assert_eq!((control.generation, control.under_way), (1, false));
 }
+
+#[test]
+fn blocks_that_a_wave_reads_first_are_marked_by_one_message() {
+    let config = Config {
+        memory: 256 << 10,
+        memory_max: 256 << 10,
+        item_size_max: 4 << 10,
+        buckets: Some(8),
+        operations: Operations::Direct,
+        ..Config::default()
+    };
+    let layout = Layout::new(&config, 3).unwrap();
+    let network = Network::free(3, layout.words());
+    let ends = network.ends();
+    let server = Server::new(Arc::clone(&ends[0]), layout.clone(), &config);
+    let server = Arc::new(Mutex::new(server));
+    let fabric = Arc::new(Interposed {
+        fabric: Arc::clone(&ends[1]),
+        before_swap: Mutex::new(Some(Box::new(|| {}))),
+    });
+    let counts = Registry::default().register();
+    let mut client = Client::new(Arc::clone(&fabric), Arc::new(layout), &config, 0, counts);
+    let names: Vec<_> = (0..5_u32).map(u32::to_le_bytes).collect();
+    let hasher = KeyHasher::seeded(config.seed);
+    let keys: Vec<_> = names.iter().map(|name| Key::new(name, &hasher)).collect();
+    for &key in &keys {
+        store(&mut server.lock(), key, b"a value");
+    }
+    let sent = server.lock().shard.counts.messages;
+    let gets: Vec<_> = keys
+        .iter()
+        .map(|&key| Request { key, op: Op::Get })
+        .collect();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                server.lock().iterate();
+                std::thread::yield_now();
+            }
+        });
+        client.execute(NOW, &gets, &mut Nothing::default());
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(
+        fabric.before_swap.lock().is_some(),
+        "a round trip for a block"
+    );
+    let shard = &mut server.lock().shard;
+    assert_eq!(shard.counts.messages, sent + 1);
+    for key in &keys {
+        let words = Shard::<ThreadsFabric>::key_words(key);
+        let pointer = shard.find(key, &words).unwrap();
+        assert!(
+            shard
+                .recency(pointer)
+                .was_read(shard.tail(pointer).version())
+        );
+    }
+}

@@ -409,6 +409,20 @@ impl<F: Fabric> Shard<F> {
         self.set_recency(pointer, Recency::new(self.epoch, version, was_read));
     }
 
+    /// Notes for a session that it has used blocks: of each the pointer, its recency then, and what that is to be. What
+    /// has changed since, or is no block of this class any more, stays as it is.
+    pub fn note_used(&self, words: &[u64]) {
+        for used in words.as_chunks::<3>().0 {
+            let [pointer, before, new] = *used;
+            let pointer = Pointer::of_word(pointer);
+            if self.pages.is_block(pointer) {
+                let at = self.layout.block(pointer).plus(RECENCY);
+                let swapped = self.fabric.compare_swap(self.server, at, before, new);
+                swapped.expect("a server does not lose itself");
+            }
+        }
+    }
+
     /// Says when a pair was last used.
     pub fn set_recency(&self, pointer: Pointer, recency: Recency) {
         let at = self.layout.block(pointer).plus(RECENCY);
