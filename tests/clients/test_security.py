@@ -146,7 +146,7 @@ def test_what_cannot_be_is_told_at_the_start(tmp_path, certificates):
         (("-Y", str(empty)), "no user"),
         (("-S",), "-Y"),
         (("-Z",), "ssl_chain_cert"),
-        (tls_flags(certificates, "none"), "none.key"),
+        (tls_flags(certificates, "none"), "none.pem"),
         (("-Z", "-o", f"ssl_chain_cert={empty},ssl_key={certificates}/server.key"), "no certificate"),
         (("-Z", "-o", f"ssl_chain_cert={certificates}/server.pem,ssl_key={certificates}/other.key"), "server.pem"),
         (tls_flags(certificates, "server", "ssl_verify_mode=2"), "ssl_ca_cert"),
