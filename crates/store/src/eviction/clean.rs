@@ -18,7 +18,7 @@ use nuthatch_sync::shim::{Ordering, fence, spin};
 
 use super::dead;
 use super::reclaim::{Left, PerThread, Reclaim};
-use super::s3_fifo::{Need, Plan, Rigour};
+use super::s3_fifo::{Judged, Need, Plan, Rigour};
 use crate::count::{ClassCount, Count};
 use crate::item::{HEADER_WIDE, Header, Shape};
 use crate::log::walk::PageWalk;
@@ -84,6 +84,20 @@ pub(super) struct Met {
     pub(super) header: Header,
     /// Of its key; of a segment, nothing.
     pub(super) hash: u64,
+}
+
+impl Met {
+    /// What the policy is told of the item. The lot is the same for a large value's head and for all its segments, until
+    /// the head is moved.
+    fn judged(&self, store: &Store) -> Judged {
+        // Multiplied by the golden ratio (Knuth), so that the upper bits depend on all of them.
+        let mixed = (self.hash ^ self.chunk.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Judged {
+            uses: store.recency.uses(self.chunk),
+            bytes: self.header.shape(store.chunk_max()).total_bytes(),
+            lot: (mixed >> u32::BITS) as u32,
+        }
+    }
 }
 
 impl<E: Reclaim> Cleans for E {}
@@ -384,17 +398,11 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         if !self.engine.is_live(&met.header, self.now) {
             return self.remove_dead(met);
         }
-        let uses = self.engine.store().recency.uses(met.chunk);
         let left = if cleaning.compacts {
-            Some(uses)
+            Some(self.engine.store().recency.uses(met.chunk))
         } else {
-            let bytes = met
-                .header
-                .shape(self.engine.store().chunk_max())
-                .total_bytes();
-            self.log
-                .policy
-                .judge(cleaning.queue, uses, bytes, self.rigour)
+            let item = met.judged(self.engine.store());
+            self.log.policy.judge(cleaning.queue, &item, self.rigour)
         };
         if let Some(left) = left
             && self.keep(cleaning, met, left)
@@ -515,8 +523,6 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         if !self.engine.is_live(&head.header, self.now) {
             return self.remove_dead(&head);
         }
-        let bytes = head.header.shape(store.chunk_max()).total_bytes();
-        let uses = store.recency.uses(head.chunk);
         let queue = self.log.queue_of(head.chunk);
         // The main queue's open page may be older than this one, if this is one of the other queue.
         let moved_before = queue == Queue::Main
@@ -526,7 +532,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             || self
                 .log
                 .policy
-                .judge(queue, uses, bytes, self.rigour)
+                .judge(queue, &head.judged(store), self.rigour)
                 .is_some();
         let words = met.header.record_words(store.chunk_max());
         if stays && let Some(to) = self.room_for_kept(cleaning, words * WORD, None) {

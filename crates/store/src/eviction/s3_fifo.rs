@@ -4,9 +4,14 @@
 //! the rest become ghosts; a ghost that comes back goes to the main queue at once. At the end of the main queue an
 //! item stays for each use since it came or was passed last. So a scan goes by without pushing out what is used.
 //!
-//! A use pays for an item of the usual size. One that takes more than twice as much stays only for two uses: in its place
-//! several others would be kept. Where nothing is used twice, one use takes an item to the main queue now and then: or
-//! else that would keep for ever what was used once, and is not any more.
+//! What an item pays for staying goes by its size, as with GDSF (greedy dual by size and frequency): in the place of a
+//! large one several others would be kept. One that takes more than twice the mean pays two uses, one of the mean pays
+//! one, and a smaller one as often as its size is a part of the mean, by lot: of an eighth of the mean, once in eight
+//! rounds. For the main queue less than half of the mean needs one use, and less than a quarter none. What is so small
+//! can do no harm: all items that are smaller than a quarter of the mean take less than a quarter of the memory.
+//!
+//! Where nothing is used twice, one use takes an item to the main queue now and then: or else that would keep for ever
+//! what was used once, and is not any more.
 //!
 //! Items are not moved one by one but a page at a time, when a page is cleaned. Where pages have many words that are no
 //! longer in use (of items that were deleted, replaced, or have expired), they are cleaned first, and nothing that is
@@ -29,8 +34,11 @@ const UNIT: usize = 64;
 /// sizes each; what others gave stands in docs/notebook.md.
 const PROBATION: usize = 10;
 
-/// Uses that take an item from the probation queue to the main one.
+/// Uses that take an item from the probation queue to the main one, unless it is small.
 const PROMOTE_AT: u8 = 2;
+
+/// A small item needs one use for each time that it takes one part in so many of the mean.
+const SMALL: usize = 4;
 
 /// One use does when so many parts of the pages, in 64ths, were cleaned in the probation queue since one was in the main
 /// queue.
@@ -48,6 +56,10 @@ const GHOSTS_SHARE: usize = 64;
 
 /// An item of more than so many times the mean must have been used twice.
 const HEAVY: usize = 2;
+
+/// The mean is that of about so many of the runs in which records are cleaned. Where sizes differ much that of eight was
+/// so unsteady that there were 0.7 % more misses.
+const MEAN_OF: usize = 64;
 
 /// How the queues are to be, and when pages are cleaned.
 #[derive(Clone, Copy, Debug)]
@@ -84,14 +96,25 @@ pub enum Rigour {
     AllLeave,
 }
 
+/// An item that is to stay or to leave.
+#[derive(Clone, Copy, Debug)]
+pub struct Judged {
+    /// Uses since it came or was passed last.
+    pub uses: u8,
+    /// All that it takes.
+    pub bytes: usize,
+    /// Drawn for it, as long as it lies where it is.
+    pub lot: u32,
+}
+
 /// Decides which items of a log leave.
 pub struct S3Fifo {
     /// Items that left the probation queue.
     pub ghosts: Ghosts,
     /// What more memory would have given.
     pub depths: Depths,
-    /// Bytes of an item in the pages cleaned lately.
-    mean: AtomicUsize,
+    /// Bytes of [`MEAN_OF`] items in the pages cleaned lately.
+    lately: AtomicUsize,
     /// Pages cleaned in the probation queue since one was in the main queue.
     since_main: AtomicUsize,
     /// How many of them are enough.
@@ -106,7 +129,7 @@ impl S3Fifo {
         Ok(Self {
             ghosts: Ghosts::reserve(limit / GHOSTS_SHARE)?,
             depths,
-            mean: AtomicUsize::new(0),
+            lately: AtomicUsize::new(0),
             since_main: AtomicUsize::new(0),
             aged_at: AtomicUsize::new(usize::MAX),
         })
@@ -138,14 +161,15 @@ impl S3Fifo {
         self.aged_at.store(aged_at, Ordering::Relaxed);
     }
 
-    /// Uses that take an item out of the probation queue now.
-    fn promote_at(&self) -> u8 {
+    /// Uses that take an item of so many bytes out of the probation queue now.
+    fn promote_at(&self, bytes: usize) -> usize {
         let since = self.since_main.load(Ordering::Relaxed);
-        if since > self.aged_at.load(Ordering::Relaxed) {
+        let usual = if since > self.aged_at.load(Ordering::Relaxed) {
             1
         } else {
-            PROMOTE_AT
-        }
+            usize::from(PROMOTE_AT)
+        };
+        usual.min(SMALL * bytes / self.mean_bytes().max(1))
     }
 
     /// Makes room for the ghosts, within the limit: pages that are cleaned meanwhile are kept for them.
@@ -164,26 +188,30 @@ impl S3Fifo {
 
     /// Bytes of an item in the pages cleaned lately; 0 before the first.
     pub fn mean_bytes(&self) -> usize {
-        // Relaxed: a statistic.
-        self.mean.load(Ordering::Relaxed)
+        // Relaxed, here and below: a statistic.
+        self.lately.load(Ordering::Relaxed) / MEAN_OF
     }
 
-    /// Uses that an item of so many bytes pays for staying.
-    fn rent(&self, bytes: usize) -> u8 {
-        if bytes > HEAVY * self.mean_bytes() {
+    /// Uses that an item pays for staying. It draws a new lot each time that it is moved, all of which are equally
+    /// probable.
+    fn rent(&self, bytes: usize, lot: u32) -> u8 {
+        let mean = self.mean_bytes() as u64;
+        let bytes = bytes as u64;
+        if bytes > HEAVY as u64 * mean {
             USES_MAX
         } else {
-            1
+            u8::from(bytes > (u64::from(lot) * mean) >> u32::BITS)
         }
     }
 
     /// Uses that are left to an item that stays, or `None` if it leaves.
-    pub fn judge(&self, queue: Queue, uses: u8, bytes: usize, rigour: Rigour) -> Option<u8> {
-        let fails = queue == Queue::Probation && uses < self.promote_at();
+    pub fn judge(&self, queue: Queue, item: &Judged, rigour: Rigour) -> Option<u8> {
+        let fails =
+            queue == Queue::Probation && usize::from(item.uses) < self.promote_at(item.bytes);
         if rigour == Rigour::AllLeave || fails {
             return None;
         }
-        uses.checked_sub(self.rent(bytes))
+        item.uses.checked_sub(self.rent(item.bytes, item.lot))
     }
 
     /// A cleaning met so many items of so many bytes together. The first one tells how many ghosts there are to be: as
@@ -192,11 +220,15 @@ impl S3Fifo {
         if items == 0 {
             return;
         }
-        let (old, new) = (self.mean.load(Ordering::Relaxed), bytes / items);
-        let mean = if old == 0 { new } else { (7 * old + new) / 8 };
-        self.mean.store(mean, Ordering::Relaxed);
+        let (old, new) = (self.lately.load(Ordering::Relaxed), bytes / items);
+        let lately = if old == 0 {
+            MEAN_OF * new
+        } else {
+            old - old / MEAN_OF + new
+        };
+        self.lately.store(lately, Ordering::Relaxed);
         if self.ghosts.bytes() == 0 {
-            self.begin(store, mean);
+            self.begin(store, self.mean_bytes());
         }
     }
 }
@@ -211,29 +243,79 @@ mod tests {
         Store::log(16 * PAGE, 16 * PAGE, sizes).unwrap()
     }
 
+    /// A policy that has met items of 100 bytes.
+    fn policy(store: &Store) -> S3Fifo {
+        let policy = S3Fifo::new(1 << 20).unwrap();
+        policy.note_sizes(store, 10, 1000);
+        policy
+    }
+
+    /// What is left of no, one and two uses to an item of so many bytes that draws this lot.
+    fn left(policy: &S3Fifo, queue: Queue, bytes: usize, lot: u32) -> [Option<u8>; 3] {
+        [0, 1, 2].map(|uses| policy.judge(queue, &Judged { uses, bytes, lot }, Rigour::Usual))
+    }
+
     #[test]
     fn a_use_pays_for_the_usual_item_and_two_for_a_large_one() {
-        let (store, policy) = (store(), S3Fifo::new(1 << 20).unwrap());
-        policy.note_sizes(&store, 10, 1000);
-        let judge = |queue, uses, bytes| policy.judge(queue, uses, bytes, Rigour::Usual);
-        let main = |bytes| [0, 1, 2].map(|uses| judge(Queue::Main, uses, bytes));
-        assert_eq!(main(200), [None, Some(0), Some(1)]);
-        assert_eq!(main(201), [None, None, Some(0)]);
-        assert_eq!(judge(Queue::Probation, 1, 200), None);
-        assert_eq!(judge(Queue::Probation, 2, 200), Some(1));
-        assert_eq!(policy.judge(Queue::Main, 2, 1, Rigour::AllLeave), None);
+        let policy = policy(&store());
+        for lot in [0, u32::MAX] {
+            let main = |bytes| left(&policy, Queue::Main, bytes, lot);
+            assert_eq!(main(100), [None, Some(0), Some(1)]);
+            assert_eq!(main(200), [None, Some(0), Some(1)]);
+            assert_eq!(main(201), [None, None, Some(0)]);
+            let new = |bytes| left(&policy, Queue::Probation, bytes, lot);
+            assert_eq!(new(200), [None, None, Some(1)]);
+            assert_eq!(new(201), [None, None, Some(0)]);
+        }
+        let item = Judged {
+            uses: 2,
+            bytes: 1,
+            lot: u32::MAX,
+        };
+        assert_eq!(policy.judge(Queue::Main, &item, Rigour::AllLeave), None);
+    }
+
+    #[test]
+    fn a_small_item_pays_as_often_as_it_is_large() {
+        let policy = policy(&store());
+        let eighths = |bytes| {
+            let pays = |eighth: &u32| {
+                let lot = eighth << (u32::BITS - 3);
+                left(&policy, Queue::Main, bytes, lot) == [None, Some(0), Some(1)]
+            };
+            (0..8).filter(pays).count()
+        };
+        assert_eq!([1, 13, 50, 75, 100].map(eighths), [1, 2, 4, 6, 8]);
+        assert_eq!(
+            left(&policy, Queue::Main, 50, u32::MAX),
+            [Some(0), Some(1), Some(2)]
+        );
+    }
+
+    #[test]
+    fn a_small_item_needs_fewer_uses_for_the_main_queue() {
+        let policy = policy(&store());
+        let stays =
+            |bytes| left(&policy, Queue::Probation, bytes, u32::MAX).map(|left| left.is_some());
+        assert_eq!(stays(24), [true, true, true]);
+        assert_eq!(stays(25), [false, true, true]);
+        assert_eq!(stays(49), [false, true, true]);
+        assert_eq!(stays(50), [false, false, true]);
     }
 
     #[test]
     fn the_mean_follows_what_is_cleaned() {
         let (store, policy) = (store(), S3Fifo::new(1 << 20).unwrap());
         let used = store.pool().used();
-        for _ in 0..100 {
-            policy.note_sizes(&store, 10, 10_000);
-        }
+        policy.note_sizes(&store, 10, 10_000);
         assert_eq!(store.pool().used() - used, policy.ghosts.bytes());
         assert_eq!(policy.ghosts.bytes(), (1 << 20) / GHOSTS_SHARE);
-        assert_eq!(policy.rent(2000), 1);
-        assert_eq!(policy.rent(2001), USES_MAX);
+        assert_eq!(policy.mean_bytes(), 1000);
+        policy.note_sizes(&store, 1, 1000 + 64);
+        assert_eq!(policy.mean_bytes(), 1001);
+        for (bytes, mean) in [(64, 64), (65, 65), (7, 7)] {
+            (0..1000).for_each(|_| policy.note_sizes(&store, 1, bytes));
+            assert_eq!(policy.mean_bytes(), mean);
+        }
     }
 }
