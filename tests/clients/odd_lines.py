@@ -48,7 +48,7 @@ OTHERS = """
 quit|quit x|quit noreply
 shutdown|shutdown x|shutdown graceful|shutdown noreply|shutdown x noreply
 stats nonsense|stats noreply|stats detail|stats detail x|stats detail on off|stats detail off on|stats reset
-stats reset noreply|stats reset x|stats sizes|stats sizes x|stats extstore
+stats reset noreply|stats reset x|stats extstore
 stats cachedump|stats cachedump 1|stats cachedump x 1|stats cachedump 1 x|stats cachedump 64 1
 stats cachedump 4294967296 1|stats cachedump -1 1|stats cachedump +1 1|stats cachedump 63 1 x
 slabs|slabs x|slabs noreply|slabs reassign|slabs reassign 1|slabs reassign 1 2 3|slabs reassign 1 2 noreply

@@ -176,6 +176,7 @@ def test_nobody_administers_by_datagrams(tmp_path, client):
         "stats reset",
         "stats conns",
         "stats hash",
+        "stats sizes",
     ]:
         refused = ask(client, server, f"{command}\r\nmn\r\n".encode())
         assert refused == b"CLIENT_ERROR not over UDP: this needs a connection\r\nMN\r\n", command

@@ -72,10 +72,7 @@ pub(crate) enum Told {
 
 /// True for a topic that is told to whoever sends a datagram: numbers alone, which cost little.
 pub(crate) fn is_for_datagrams(topic: &[u8]) -> bool {
-    matches!(
-        topic,
-        b"" | b"settings" | b"items" | b"slabs" | b"sizes" | b"latency"
-    )
+    matches!(topic, b"" | b"settings" | b"items" | b"slabs" | b"latency")
 }
 
 /// Tells the statistics of a topic; the general ones if it is empty.
