@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import socket
+import time
 
 import pytest
 from conftest import ENGINE
@@ -132,8 +133,10 @@ def test_reclaimed_by_class(start):
     converse(server.address, b"".join(b"set %s%d 0 -1 %d\r\n%s\r\n" % (name, n, len(value), value) for name, value in values for n in range(20))
              + b"".join(b"set %s 0 0 %d\r\n%s\r\n" % (name, len(value), value) for name, value in values))
     # The thread behind the scenes sweeps.
+    end = time.monotonic() + 120
     while True:
         items = by_class(server, "items")
+        assert time.monotonic() < end, items
         if [one["reclaimed"] for one in items.values()] == [20, 20]:
             break
     assert [one["crawler_reclaimed"] for one in items.values()] == [20, 20]
@@ -171,8 +174,9 @@ def test_redis_commands_are_counted(start):
                 "incr_hits": 1, "incr_misses": 1, "decr_hits": 1, "look_hits": 5, "look_misses": 2, "redis_commands": len(requests) + 1}
     assert {name: int(stats[name]) for name in expected} == expected
     # They are noted when the answers have gone, which another worker's client may not have waited for.
-    counts = None
+    counts, end = None, time.monotonic() + 120
     while counts != (3, 7, 3):
+        assert time.monotonic() < end, counts
         latency = dict(lines(server, "latency"))
         counts = tuple(int(latency[f"{kind}_count"]) for kind in ("get", "set", "incr"))
         assert counts <= (3, 7, 3)
