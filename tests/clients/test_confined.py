@@ -30,6 +30,11 @@ def status(process):
 
 def test_it_is_confined_in_all_threads(tmp_path):
     server = Server(tmp_path, "-o", "drop_privileges", "-U", "-1", "--metrics", "127.0.0.1:0")
+    # It listens a moment before; for all threads at once it is then.
+    end = time.monotonic() + 120
+    while status(server.process)["Seccomp"] != "2":
+        assert time.monotonic() < end
+        time.sleep(0.01)
     for thread in pathlib.Path(f"/proc/{server.process.pid}/task").iterdir():
         said = (thread / "status").read_text()
         assert "NoNewPrivs:\t1" in said and "Seccomp:\t2" in said
