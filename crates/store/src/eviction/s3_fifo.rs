@@ -57,9 +57,10 @@ const GHOSTS_SHARE: usize = 64;
 /// An item of more than so many times the mean must have been used twice.
 const HEAVY: usize = 2;
 
-/// The mean is that of about so many of the runs in which records are cleaned. Where sizes differ much that of eight was
-/// so unsteady that there were 0.7 % more misses.
-const MEAN_OF: usize = 64;
+/// The mean is that of about so many of the runs in which records are cleaned. Where sizes differ much more of them are
+/// steadier: that of 64 had 0.7 % fewer misses than that of eight. But where sizes grow by and by, the mean of 64 comes so
+/// late that what is large by then cannot stay (conformance, `memory_sizes_drift`).
+const MEAN_OF: usize = 16;
 
 /// How the queues are to be, and when pages are cleaned.
 #[derive(Clone, Copy, Debug)]
@@ -311,7 +312,7 @@ mod tests {
         assert_eq!(store.pool().used() - used, policy.ghosts.bytes());
         assert_eq!(policy.ghosts.bytes(), (1 << 20) / GHOSTS_SHARE);
         assert_eq!(policy.mean_bytes(), 1000);
-        policy.note_sizes(&store, 1, 1000 + 64);
+        policy.note_sizes(&store, 1, 1000 + MEAN_OF);
         assert_eq!(policy.mean_bytes(), 1001);
         for (bytes, mean) in [(64, 64), (65, 65), (7, 7)] {
             (0..1000).for_each(|_| policy.note_sizes(&store, 1, bytes));
