@@ -54,7 +54,7 @@ if "$memcached" -h | grep -q ssl_chain_cert && openssl req -x509 -newkey ec -pke
     tls="-Z -o ssl_chain_cert=$certificate/cert.pem,ssl_key=$certificate/key.pem"
     # The key is read by the user that memcached becomes.
     chmod 644 "$certificate/key.pem"
-    for pipeline in 100 1; do
+    for pipeline in 100 10 1; do
         run bench versus --rival "$binary $tls" --ours "-l 127.0.0.1 -p {port} -t 1 -m 1024 $tls" \
             --rounds 5 --seconds "$round" --tls --pipeline "$pipeline"
     done

@@ -40,7 +40,7 @@ pub(crate) fn run(command: &str, items: &Items) -> Result<FilledServer, String> 
         }
     };
     Ok(FilledServer {
-        version: server.version()?,
+        version: server.version(false)?,
         items_before_eviction: fill().map_err(|error| format!("{}: {error}", server.command()))?,
     })
 }

@@ -1,6 +1,6 @@
 //! Servers that a bench starts, on free ports and chosen cores, and ends.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::os;
+use crate::server::ask_within_tls;
 
 /// How often a starting server is tried, and an ending one looked after.
 const LOOK: Duration = Duration::from_millis(10);
@@ -76,37 +77,42 @@ impl Started {
     }
 
     /// What it says of its version, in memcached's protocol.
-    pub fn version(&self) -> Result<String, String> {
-        let answer = self
-            .ask_version()
-            .map_err(|error| format!("{}: {error}", self.command))?;
-        let version = answer.trim_end().strip_prefix("VERSION ");
-        let version = version.ok_or_else(|| format!("{}: version: {answer}", self.command))?;
-        Ok(version.to_owned())
+    pub fn version(&self, tls: bool) -> Result<String, String> {
+        self.find(b"version\r\n", tls, "VERSION ")
     }
 
     /// The same in Redis' protocol.
-    pub fn redis_version(&self) -> Result<String, String> {
-        let named = |error: std::io::Error| format!("{}: INFO: {error}", self.command);
-        let stream = self.connect().map_err(named)?;
-        (&stream)
-            .write_all(b"*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n")
-            .map_err(named)?;
-        let lines = BufReader::new(stream.take(ANSWER_MAX)).lines();
-        for line in lines {
-            if let Some(version) = line.map_err(named)?.strip_prefix("redis_version:") {
-                return Ok(version.to_owned());
-            }
-        }
-        Err(format!("{}: INFO: no version", self.command))
+    pub fn redis_version(&self, tls: bool) -> Result<String, String> {
+        let request = b"*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n";
+        self.find(request, tls, "redis_version:")
     }
 
-    fn ask_version(&self) -> std::io::Result<String> {
-        let stream = self.connect()?;
-        (&stream).write_all(b"version\r\n")?;
-        let mut answer = String::new();
-        BufReader::new(stream.take(ANSWER_MAX)).read_line(&mut answer)?;
-        Ok(answer)
+    /// What follows `name` at the beginning of a line of the answer.
+    fn find(&self, request: &[u8], tls: bool, name: &str) -> Result<String, String> {
+        let named = |error: std::io::Error| format!("{}: {error}", self.command);
+        for line in self.ask(request, tls).map_err(named)? {
+            if let Some(found) = line.map_err(named)?.strip_prefix(name) {
+                return Ok(found.trim_end().to_owned());
+            }
+        }
+        Err(format!(
+            "{}: no {} in its answer",
+            self.command,
+            name.trim_end()
+        ))
+    }
+
+    /// The lines of an answer.
+    fn ask(&self, request: &[u8], tls: bool) -> std::io::Result<Lines<BufReader<Box<dyn Read>>>> {
+        let mut stream = self.connect()?;
+        let answer: Box<dyn Read> = match tls {
+            true => Box::new(ask_within_tls(stream, request)?.take(ANSWER_MAX)),
+            false => {
+                stream.write_all(request)?;
+                Box::new(stream.take(ANSWER_MAX))
+            }
+        };
+        Ok(BufReader::new(answer).lines())
     }
 }
 

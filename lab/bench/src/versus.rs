@@ -133,11 +133,10 @@ pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
     }
     let protocol = options.load.protocol;
     let mut sides = servers.iter().zip(&runs).map(|(server, runs)| {
+        let tls = options.load.tls;
         let version = match protocol {
-            // It would have to be asked within TLS.
-            _ if options.load.tls => None,
-            Protocol::Memcached | Protocol::Binary => Some(server.version()?),
-            Protocol::Redis => Some(server.redis_version()?),
+            Protocol::Memcached | Protocol::Binary => Some(server.version(tls)?),
+            Protocol::Redis => Some(server.redis_version(tls)?),
             Protocol::Cpserver | Protocol::CpserverExtended => None,
         };
         Ok(Side {

@@ -34,6 +34,7 @@ use connection::Advance;
 pub use scan::Protocol;
 use scan::{Counts, Scanner};
 use script::{Script, Shape};
+pub(crate) use stream::ask_within_tls;
 
 /// The share of a run's time that is spent before it, uncounted.
 const WARM_UP: f64 = 0.1;

@@ -23,9 +23,7 @@ impl Stream {
         stream.set_nodelay(true)?;
         let tls = match tls {
             true => {
-                let name = ServerName::IpAddress(target.ip().into());
-                let session = ClientConnection::new(config()?, name);
-                let mut session = session.map_err(io::Error::other)?;
+                let mut session = session(target)?;
                 while session.is_handshaking() {
                     session.complete_io(&mut stream)?;
                 }
@@ -87,6 +85,23 @@ impl Stream {
             session.process_new_packets().map_err(io::Error::other)?;
         }
     }
+}
+
+/// Asks within TLS, on a socket that blocks; the answer is to be read.
+pub fn ask_within_tls(
+    stream: std::net::TcpStream,
+    request: &[u8],
+) -> io::Result<impl Read + use<>> {
+    let session = session(stream.peer_addr()?)?;
+    let mut stream = rustls::StreamOwned::new(session, stream);
+    stream.write_all(request)?;
+    Ok(stream)
+}
+
+/// A session that has not begun.
+fn session(target: SocketAddr) -> io::Result<ClientConnection> {
+    let name = ServerName::IpAddress(target.ip().into());
+    ClientConnection::new(config()?, name).map_err(io::Error::other)
 }
 
 /// What all sessions do alike.
