@@ -271,6 +271,7 @@ impl Fabric for OpenShmem {
         unsafe { mine.cast::<u8>().write_bytes(0, bytes) };
         let mine = mine.cast::<AtomicU64>();
         let theirs = self.reachable(mine);
+        let peers = theirs.clone();
         // SAFETY: the library keeps the memory until `drop`; a peer's is as long.
         let first = unsafe { self.segments.add(words, mine, theirs) };
         drop(alone);
@@ -279,6 +280,12 @@ impl Fabric for OpenShmem {
             // The fabric's own words, which a barrier of ours needs.
             0 => calls::nuthatch_fabric_barrier_all(),
             _ => self.barrier(),
+        }
+        // All pages are there now. Else the first Get from each would be a page fault of two microseconds, which
+        // also looks like the cost of a Get to who measures it.
+        for &peer in peers.iter().filter(|peer| !peer.is_null()) {
+            // SAFETY: so many bytes of the peer's memory are mapped there, for loads and stores.
+            unsafe { calls::nuthatch_fabric_map(peer.cast(), bytes) };
         }
         Ok(first)
     }

@@ -1,10 +1,12 @@
 /* OpenSHMEM 1.4's calls under names that a linker finds: implementations have some of them as macros, inline functions
- * and C11 generics only. Nothing else is done here. */
-#define _POSIX_C_SOURCE 200112L
+ * and C11 generics only. Nothing else is done here, but for what libc names as a macro. */
+#define _GNU_SOURCE
 #include <shmem.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 _Static_assert(sizeof(unsigned long) == sizeof(uint64_t), "the atomics on unsigned long are those on words");
 _Static_assert(sizeof(uint64_t) == 8 && _Alignof(uint64_t) == 8, "a word is eight bytes");
@@ -45,6 +47,18 @@ int nuthatch_fabric_pes(void) { return shmem_n_pes(); }
 void *nuthatch_fabric_align(size_t alignment, size_t bytes) { return shmem_align(alignment, bytes); }
 void nuthatch_fabric_free(void *memory) { shmem_free(memory); }
 void *nuthatch_fabric_ptr(const void *at, int pe) { return shmem_ptr(at, pe); }
+
+/* Maps the pages of memory that is there into this process, where the kernel can (Linux 5.14). */
+void nuthatch_fabric_map(void *at, size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = ((uintptr_t)at + page - 1) / page * page, end = ((uintptr_t)at + bytes) / page * page;
+    if (first < end)
+        (void)madvise((void *)first, end - first, MADV_POPULATE_WRITE);
+#else
+    (void)at, (void)bytes;
+#endif
+}
 
 void nuthatch_fabric_put(uint64_t *to, const uint64_t *from, size_t words, int pe) {
     shmem_put64(to, from, words, pe);
