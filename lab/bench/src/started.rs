@@ -203,12 +203,12 @@ mod tests {
                     stream.write_all(answer.as_bytes()).unwrap();
                 }
             });
-            let told = server.version();
+            let told = server.version(false);
             answering.join().unwrap();
             assert_eq!(told.as_deref().map_err(String::as_str), version);
         }
         drop(listener);
-        assert!(server.version().is_err());
+        assert!(server.version(false).is_err());
         server.child.kill().unwrap();
     }
 
