@@ -78,28 +78,28 @@ impl Started {
 
     /// What it says of its version, in memcached's protocol.
     pub fn version(&self, tls: bool) -> Result<String, String> {
-        self.find(b"version\r\n", tls, "VERSION ")
+        self.find(b"version\r\n", tls, 1, "VERSION ")
     }
 
     /// The same in Redis' protocol.
     pub fn redis_version(&self, tls: bool) -> Result<String, String> {
         let request = b"*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n";
-        self.find(request, tls, "redis_version:")
+        self.find(request, tls, 8, "redis_version:")
     }
 
-    /// What follows `name` at the beginning of a line of the answer.
-    fn find(&self, request: &[u8], tls: bool, name: &str) -> Result<String, String> {
+    /// What follows `name` at the beginning of one of so many lines of the answer.
+    fn find(&self, request: &[u8], tls: bool, lines: usize, name: &str) -> Result<String, String> {
         let named = |error: std::io::Error| format!("{}: {error}", self.command);
-        for line in self.ask(request, tls).map_err(named)? {
-            if let Some(found) = line.map_err(named)?.strip_prefix(name) {
+        let mut first = None;
+        for line in self.ask(request, tls).map_err(named)?.take(lines) {
+            let line = line.map_err(named)?;
+            if let Some(found) = line.strip_prefix(name) {
                 return Ok(found.trim_end().to_owned());
             }
+            first.get_or_insert(line);
         }
-        Err(format!(
-            "{}: no {} in its answer",
-            self.command,
-            name.trim_end()
-        ))
+        let answer = first.unwrap_or_default();
+        Err(format!("{}: no version: {answer}", self.command))
     }
 
     /// The lines of an answer.
@@ -190,8 +190,8 @@ mod tests {
         };
         for (answer, version) in [
             ("VERSION 1.6.45\r\n", Ok("1.6.45")),
-            ("ERROR\r\n", Err("other: version: ERROR\r\n")),
-            ("", Err("other: version: ")),
+            ("ERROR\r\n", Err("other: no version: ERROR")),
+            ("", Err("other: no version: ")),
         ] {
             let answering = thread::spawn({
                 let listener = listener.try_clone().unwrap();
