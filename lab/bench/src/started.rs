@@ -84,6 +84,7 @@ impl Started {
     /// The same in Redis' protocol.
     pub fn redis_version(&self, tls: bool) -> Result<String, String> {
         let request = b"*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n";
+        // Behind the answer's length and the section's name.
         self.find(request, tls, 8, "redis_version:")
     }
 

@@ -115,7 +115,7 @@ pub struct Throughput {
     pub batch: usize,
     /// Entries of each client's directory.
     pub directory: usize,
-    /// Operations a second, of all clients.
+    /// Operations a second, of the calling PE.
     pub per_second: f64,
     /// Share of gets that the directory led to their pair.
     pub directory_hits: f64,

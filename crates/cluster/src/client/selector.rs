@@ -3,8 +3,8 @@
 //! A get of a known block is one Get, one without a pointer is two, one behind the other. A set of a known block is a
 //! compare-swap, which is waited for, and Puts. Messages take a round trip and some of the server's time, but those of
 //! a wave travel together. So what is cheaper depends on the transport, on the server's load, and on how many
-//! operations a wave has for one server. All of it is timed now and then, and the dearer way is tried now and then: the
-//! dearer it is, the more seldom.
+//! operations a wave has for one server. All of it is timed now and then, and the dearer way is tried now and then, a few
+//! times in a row: the dearer it is, the more seldom.
 
 use crate::config::Operations;
 
@@ -14,11 +14,14 @@ const TIMED: u32 = 16;
 /// Trials of the dearer way may cost this part of what the cheaper way costs.
 const TRIAL_PART: f64 = 64.0;
 
-/// Trials are not more seldom than one in so many choices.
+/// Trials are not more seldom than one in so many choices, on average.
 const TRIAL_MAX: f64 = 4096.0;
 
-/// Trials come so many in a row: the first meet cold caches (a direct get from shared memory takes 5 us then, and one
-/// of many 0.3), and are not judged by.
+/// Measurements that a cost is judged by.
+const SAMPLES: usize = 7;
+
+/// Trials come so many in a row: the first of a run meets what the other way has left of the caches, and is not judged
+/// by.
 const RUN: u32 = SAMPLES as u32 + 1;
 
 /// An operation that a session may carry out itself.
@@ -51,9 +54,6 @@ fn size_of_wave(operations: usize) -> usize {
         _ => 3,
     }
 }
-
-/// Measurements that a cost is judged by.
-const SAMPLES: usize = 7;
 
 /// Nanoseconds an operation: the median of the last measurements. No mean: a page's first touch or a turn of the
 /// scheduler takes a thousand times as long as a Get, and what looks dear is hardly measured again.
@@ -222,16 +222,17 @@ mod tests {
     #[test]
     fn a_measurement_that_was_disturbed_changes_no_choice() {
         let mut selector = measured(Kind::UnknownGet, 1, 300.0, 900);
-        // The first ones touch pages that nobody has; a later one is kept from its core.
+        // Kept from its core.
         selector.note_direct(Kind::UnknownGet, 1, 1e6);
-        assert!(directly(&mut selector, Kind::UnknownGet, 1, 64) == 64);
+        assert_eq!(directly(&mut selector, Kind::UnknownGet, 1, 64), 64);
+        // The first touch of a page.
         let mut new = Selector::new(Operations::Chosen);
         new.note_direct(Kind::UnknownGet, 1, 1e5);
         for _ in 0..RUN {
             new.note_direct(Kind::UnknownGet, 1, 300.0);
             new.note_active(1, 900);
         }
-        assert!(directly(&mut new, Kind::UnknownGet, 1, 64) == 64);
+        assert_eq!(directly(&mut new, Kind::UnknownGet, 1, 64), 64);
     }
 
     #[test]

@@ -14,7 +14,7 @@ unsafe extern "C" {
     pub fn nuthatch_fabric_align(alignment: usize, bytes: usize) -> *mut c_void;
     pub fn nuthatch_fabric_free(memory: *mut c_void);
     pub fn nuthatch_fabric_ptr(at: *const c_void, pe: c_int) -> *mut c_void;
-    pub fn nuthatch_fabric_map(at: *mut c_void, bytes: usize);
+    pub fn nuthatch_fabric_map(at: *const c_void, bytes: usize);
 
     pub fn nuthatch_fabric_put(to: *mut u64, from: *const u64, words: usize, pe: c_int);
     pub fn nuthatch_fabric_get(into: *mut u64, from: *const u64, words: usize, pe: c_int);

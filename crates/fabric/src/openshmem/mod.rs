@@ -271,7 +271,6 @@ impl Fabric for OpenShmem {
         unsafe { mine.cast::<u8>().write_bytes(0, bytes) };
         let mine = mine.cast::<AtomicU64>();
         let theirs = self.reachable(mine);
-        let peers = theirs.clone();
         // SAFETY: the library keeps the memory until `drop`; a peer's is as long.
         let first = unsafe { self.segments.add(words, mine, theirs) };
         drop(alone);
@@ -283,9 +282,11 @@ impl Fabric for OpenShmem {
         }
         // All pages are there now. Else the first Get from each would be a page fault of two microseconds, which
         // also looks like the cost of a Get to who measures it.
-        for &peer in peers.iter().filter(|peer| !peer.is_null()) {
-            // SAFETY: so many bytes of the peer's memory are mapped there, for loads and stores.
-            unsafe { calls::nuthatch_fabric_map(peer.cast(), bytes) };
+        for peer in (0..self.pes).filter(|&peer| peer != self.pe) {
+            if let Some(theirs) = self.direct(peer, first, words) {
+                // SAFETY: the peer's words are mapped there, for loads and stores.
+                unsafe { calls::nuthatch_fabric_map(theirs.as_ptr().cast(), size_of_val(theirs)) };
+            }
         }
         Ok(first)
     }

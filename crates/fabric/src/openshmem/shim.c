@@ -1,5 +1,5 @@
 /* OpenSHMEM 1.4's calls under names that a linker finds: implementations have some of them as macros, inline functions
- * and C11 generics only. Nothing else is done here, but for what libc names as a macro. */
+ * and C11 generics only. Nothing else is done here but to map peers' memory. */
 #define _GNU_SOURCE
 #include <shmem.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ void nuthatch_fabric_free(void *memory) { shmem_free(memory); }
 void *nuthatch_fabric_ptr(const void *at, int pe) { return shmem_ptr(at, pe); }
 
 /* Maps the pages of memory that is there into this process, where the kernel can (Linux 5.14). */
-void nuthatch_fabric_map(void *at, size_t bytes) {
+void nuthatch_fabric_map(const void *at, size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t first = ((uintptr_t)at + page - 1) / page * page, end = ((uintptr_t)at + bytes) / page * page;
