@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::Chained;
 use super::layout::NEXT;
+use nuthatch_engine::AuditError;
 use nuthatch_store::count;
 use nuthatch_store::item::Header;
 use nuthatch_store::slab::arena::Chunk;
@@ -21,7 +22,7 @@ struct Met {
 }
 
 impl Chained {
-    pub(super) fn audit_all(&self) -> Result<(), String> {
+    pub(super) fn audit_all(&self) -> Result<(), AuditError> {
         self.store.audit()?;
         let mut met = Met::default();
         let geometry = self.index.geometry();
@@ -30,16 +31,14 @@ impl Chained {
         }
         for bucket in geometry.live_buckets()..geometry.allocated_buckets() {
             if self.index.lock_bucket(bucket).first().is_some() {
-                return Err(format!(
-                    "chained 5: bucket {bucket} is in use before its time"
-                ));
+                return Err(format!("chained 5: bucket {bucket} is in use before its time").into());
             }
         }
         self.policy.audit(&self.store, &met.classes)?;
         self.audit_counts(&met)
     }
 
-    fn audit_chain(&self, bucket: u64, met: &mut Met) -> Result<(), String> {
+    fn audit_chain(&self, bucket: u64, met: &mut Met) -> Result<(), AuditError> {
         let mut at = self.index.lock_bucket(bucket).first();
         while let Some(chunk) = at {
             self.audit_item(bucket, chunk, met)?;
@@ -48,51 +47,45 @@ impl Chained {
         Ok(())
     }
 
-    fn audit_item(&self, bucket: u64, chunk: Chunk, met: &mut Met) -> Result<(), String> {
+    fn audit_item(&self, bucket: u64, chunk: Chunk, met: &mut Met) -> Result<(), AuditError> {
         let header = Header::load(&self.store.arena, chunk);
         let Some(key) = self.store.copy_key(chunk) else {
-            return Err(format!(
-                "store 1: a chain leads to {chunk:?}, which holds no item"
-            ));
+            return Err(format!("store 1: a chain leads to {chunk:?}, which holds no item").into());
         };
         if !met.chunks.insert(chunk) {
-            return Err(format!(
-                "chained 1: {chunk:?} is in two chains, or twice in one"
-            ));
+            return Err(format!("chained 1: {chunk:?} is in two chains, or twice in one").into());
         }
         met.classes.insert(chunk, self.store.class_of_item(&header));
         let shape = self.shape_of(&header);
         for index in 0..shape.segments() {
             let segment = self.store.segment(chunk, &shape, index);
             if Header::load(&self.store.arena, segment).segment_of() != Some(chunk) {
-                return Err(format!(
-                    "store 1: segment {index} of {chunk:?} does not know it"
-                ));
+                return Err(
+                    format!("store 1: segment {index} of {chunk:?} does not know it").into(),
+                );
             }
             if !met.chunks.insert(segment) {
-                return Err(format!("store 1: {segment:?} is used twice"));
+                return Err(format!("store 1: {segment:?} is used twice").into());
             }
         }
         let home = self.index.geometry().locate(self.hasher.hash(key.bytes()));
         if home != bucket {
-            return Err(format!(
-                "chained 1: {chunk:?} is in bucket {bucket}, not in {home}"
-            ));
+            return Err(
+                format!("chained 1: {chunk:?} is in bucket {bucket}, not in {home}").into(),
+            );
         }
         match met.keys.insert(key.bytes().to_vec(), bucket) {
-            Some(_) => Err(format!(
-                "chained 2: two items of bucket {bucket} have one key"
-            )),
+            Some(_) => Err(format!("chained 2: two items of bucket {bucket} have one key").into()),
             None => Ok(()),
         }
     }
 
-    fn audit_counts(&self, met: &Met) -> Result<(), String> {
+    fn audit_counts(&self, met: &Met) -> Result<(), AuditError> {
         let (items, counted) = (met.keys.len() as u64, count::items(&self.counters.sums()));
         if counted != items {
-            return Err(format!(
-                "statistics: {items} items in the table, {counted} counted"
-            ));
+            return Err(
+                format!("statistics: {items} items in the table, {counted} counted").into(),
+            );
         }
         self.store.audit_linked(met.chunks.len())
     }

@@ -78,7 +78,9 @@ use index::Index;
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::IndexHistogram;
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_engine::{Audit, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError};
+use nuthatch_engine::{
+    Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
+};
 use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::eviction::{Policy, PolicyName};
 use nuthatch_store::item::Header;
@@ -236,7 +238,7 @@ impl Inspect for Chained {
 }
 
 impl Audit for Chained {
-    fn audit(&self) -> Result<(), String> {
+    fn audit(&self) -> Result<(), AuditError> {
         self.audit_all()
     }
 }

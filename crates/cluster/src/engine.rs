@@ -7,8 +7,8 @@ use nuthatch_engine::Op;
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::stats::{ClassStats, EngineStats};
 use nuthatch_engine::{
-    Audit, Cursor, Engine, Footprint, Handle, Inspect, Key, KeyHasher, LimitError, Replies, Reply,
-    Request, Reservation, Store, Time, Value, Visit, assert_commits,
+    Audit, AuditError, Cursor, Engine, Footprint, Handle, Inspect, Key, KeyHasher, LimitError,
+    Replies, Reply, Request, Reservation, Store, Time, Value, Visit, assert_commits,
 };
 use nuthatch_fabric::Fabric;
 use nuthatch_sync::mutex::Mutex;
@@ -212,7 +212,7 @@ impl<F: Fabric> Inspect for Cluster<F> {
 }
 
 impl<F: Fabric> Audit for Cluster<F> {
-    fn audit(&self) -> Result<(), String> {
+    fn audit(&self) -> Result<(), AuditError> {
         let mut client = self.clients[0].lock();
         (0..self.layout.servers).try_for_each(|server| client.audit(server))
     }

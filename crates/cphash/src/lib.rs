@@ -88,7 +88,7 @@ use config::CpHashConfig;
 pub use handle::{CpHashHandle, CpHashReservation};
 use nuthatch_engine::index_stats::IndexHistogram;
 use nuthatch_engine::stats::{EngineStats, MessageStats};
-use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher, LimitError};
+use nuthatch_engine::{Audit, AuditError, Engine, Footprint, Inspect, KeyHasher, LimitError};
 use nuthatch_partition::memory::{BLOCK_COST, BlockMemory};
 use nuthatch_partition::visit::footprint;
 use nuthatch_partition::{Counts, Partition, PartitionConfig, first_buckets};
@@ -342,7 +342,7 @@ impl<D: Rings> Inspect for CpHash<D> {
 }
 
 impl<D: Rings> Audit for CpHash<D> {
-    fn audit(&self) -> Result<(), String> {
+    fn audit(&self) -> Result<(), AuditError> {
         let mut owners = std::collections::HashMap::new();
         let audits = self.each(|_, partition| partition.audit());
         for (number, blocks) in audits.into_iter().enumerate() {
@@ -351,7 +351,8 @@ impl<D: Rings> Audit for CpHash<D> {
                 if let Some(other) = owners.insert(block, number) {
                     return Err(format!(
                         "cphash 5: block {block} is partition {other}'s and {number}'s"
-                    ));
+                    )
+                    .into());
                 }
             }
         }
@@ -360,7 +361,8 @@ impl<D: Rings> Audit for CpHash<D> {
             let owned = owners.len();
             return Err(format!(
                 "cphash 5: partitions have {owned} blocks, and {used} bytes are given out"
-            ));
+            )
+            .into());
         }
         Ok(())
     }

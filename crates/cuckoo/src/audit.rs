@@ -5,13 +5,14 @@ use std::collections::{HashMap, HashSet};
 use super::Cuckoo;
 use super::index::Position;
 use super::layout::Variant;
+use nuthatch_engine::AuditError;
 use nuthatch_store::count::Count;
 use nuthatch_store::item::Header;
 use nuthatch_store::slab::arena::Chunk;
 use nuthatch_store::slab::bytes;
 
 impl<D: Variant> Cuckoo<D> {
-    pub(super) fn audit_all(&self) -> Result<(), String> {
+    pub(super) fn audit_all(&self) -> Result<(), AuditError> {
         self.store.audit()?;
         let mut used = HashSet::new();
         let mut keys = HashMap::new();
@@ -29,7 +30,7 @@ impl<D: Variant> Cuckoo<D> {
         at: Position,
         used: &mut HashSet<Chunk>,
         keys: &mut HashMap<Vec<u8>, Position>,
-    ) -> Result<(), String> {
+    ) -> Result<(), AuditError> {
         let slot = self.index.load(at);
         if slot.is_empty() {
             return Ok(());
@@ -37,52 +38,48 @@ impl<D: Variant> Cuckoo<D> {
         let chunk = slot.chunk::<D>();
         let header = Header::load(&self.store.arena, chunk);
         if !header.is_item() {
-            return Err(format!(
-                "store 1: {at:?} refers to {chunk:?}, which holds no item"
-            ));
+            return Err(format!("store 1: {at:?} refers to {chunk:?}, which holds no item").into());
         }
         if !used.insert(chunk) {
-            return Err(format!("cuckoo 1: two slots refer to {chunk:?}"));
+            return Err(format!("cuckoo 1: two slots refer to {chunk:?}").into());
         }
         let shape = header.shape(self.store.chunk_max());
         for index in 0..shape.segments() {
             let segment = self.store.segment(chunk, &shape, index);
             if Header::load(&self.store.arena, segment).segment_of() != Some(chunk) {
-                return Err(format!(
-                    "store 1: segment {index} of {chunk:?} does not know it"
-                ));
+                return Err(
+                    format!("store 1: segment {index} of {chunk:?} does not know it").into(),
+                );
             }
             if !used.insert(segment) {
-                return Err(format!("store 1: {segment:?} is used twice"));
+                return Err(format!("store 1: {segment:?} is used twice").into());
             }
         }
         let Some(place) = self.candidates_of(chunk) else {
-            return Err(format!("store 1: the item in {at:?} has no key"));
+            return Err(format!("store 1: the item in {at:?} has no key").into());
         };
         let geometry = self.index.geometry();
         let homes = [geometry.locate(place.first), geometry.locate(place.second)];
         if !homes.contains(&at.bucket) || place.tag != slot.tag::<D>() {
-            return Err(format!(
-                "cuckoo 1: the item in {at:?} belongs into {homes:?}"
-            ));
+            return Err(format!("cuckoo 1: the item in {at:?} belongs into {homes:?}").into());
         }
         let mut key = vec![std::mem::MaybeUninit::new(0); header.key_len()];
         self.store.arena.read(chunk, header.key_start(), &mut key);
         // SAFETY: made initialised, written over since.
         let key = unsafe { bytes::assume_init(&key) }.to_vec();
         match keys.insert(key, at) {
-            Some(other) => Err(format!("cuckoo 2: {at:?} and {other:?} hold the same key")),
+            Some(other) => Err(format!("cuckoo 2: {at:?} and {other:?} hold the same key").into()),
             None => Ok(()),
         }
     }
 
-    fn audit_counts(&self, items: usize, used: &HashSet<Chunk>) -> Result<(), String> {
+    fn audit_counts(&self, items: usize, used: &HashSet<Chunk>) -> Result<(), AuditError> {
         let sums = self.counters.sums();
         let counted = sums[Count::Linked as usize].wrapping_sub(sums[Count::Unlinked as usize]);
         if counted != items as u64 {
-            return Err(format!(
-                "statistics: {items} items in the index, {counted} counted"
-            ));
+            return Err(
+                format!("statistics: {items} items in the index, {counted} counted").into(),
+            );
         }
         self.store.audit_linked(used.len())
     }

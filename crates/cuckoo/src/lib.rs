@@ -74,7 +74,7 @@ use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::{BucketKind, IndexHistogram};
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_engine::{
-    Audit, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError, request,
+    Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError, request,
 };
 use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::eviction::removals::Removals;
@@ -260,7 +260,7 @@ impl<D: Variant> Inspect for Cuckoo<D> {
 }
 
 impl<D: Variant> Audit for Cuckoo<D> {
-    fn audit(&self) -> Result<(), String> {
+    fn audit(&self) -> Result<(), AuditError> {
         self.audit_all()
     }
 }

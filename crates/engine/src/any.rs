@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::index_stats::IndexHistogram;
 use crate::stats::{EngineStats, MessageStats};
 use crate::{
-    Audit, Cursor, Engine, Evictions, Footprint, Handle, Inspect, Item, Key, KeyHasher, LimitError,
-    Replies, Reply, Request, Reservation, Store, Time, Value, Visit,
+    Audit, AuditError, Cursor, Engine, Evictions, Footprint, Handle, Inspect, Item, Key, KeyHasher,
+    LimitError, Replies, Reply, Request, Reservation, Store, Time, Value, Visit,
 };
 
 /// Any engine.
@@ -143,7 +143,7 @@ impl Inspect for AnyEngine {
 }
 
 impl Audit for AnyEngine {
-    fn audit(&self) -> Result<(), String> {
+    fn audit(&self) -> Result<(), AuditError> {
         self.0.audit()
     }
 }

@@ -1,5 +1,7 @@
 //! What an engine shows of its inside: to those who operate it, and to those who check it.
 
+use std::error::Error;
+use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,8 +63,32 @@ pub struct Evicted<'a> {
 pub trait Audit {
     /// Recomputes every numbered invariant of the engine from its bytes; an error names the one
     /// that does not hold. Nothing else may run on the engine meanwhile.
-    fn audit(&self) -> Result<(), String>;
+    fn audit(&self) -> Result<(), AuditError>;
 }
+
+/// An invariant that does not hold: which one, and where. Who reads it mends the engine, so it is words alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditError(String);
+
+impl From<String> for AuditError {
+    fn from(words: String) -> Self {
+        Self(words)
+    }
+}
+
+impl From<&str> for AuditError {
+    fn from(words: &str) -> Self {
+        Self(words.to_owned())
+    }
+}
+
+impl Display for AuditError {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl Error for AuditError {}
 
 /// What an item takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

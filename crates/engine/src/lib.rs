@@ -21,7 +21,7 @@ pub mod stats;
 
 pub use any::{AnyEngine, AnyHandle, AnyReservation, AnyValue};
 pub use engine::{Cursor, Engine, Handle, Reservation, Value, Visit, assert_commits};
-pub use inspect::{Audit, Evicted, Evictions, Footprint, Inspect};
+pub use inspect::{Audit, AuditError, Evicted, Evictions, Footprint, Inspect};
 pub use limit::LimitError;
 pub use nuthatch_hash::KeyHasher;
 pub use nuthatch_sync::clock::{Clock, Time};

@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use super::element::{Element, HEADER, Kind, Piece, mark};
 use super::memory::BLOCK_LINES;
 use super::table::{Eviction, Partition};
+use nuthatch_engine::AuditError;
 
 impl Partition {
     /// Recomputes every numbered invariant; an error names the one that does not hold. Returns the blocks
     /// that the partition has, for the invariants of all partitions together.
-    pub fn audit(&self) -> Result<Vec<u32>, String> {
+    pub fn audit(&self) -> Result<Vec<u32>, AuditError> {
         let mut blocks = self.space.audit()?;
         let mut lines = HashSet::new();
         let mut elements = Vec::new();
@@ -30,7 +31,8 @@ impl Partition {
                 elements.len(),
                 counts.items,
                 counts.item_bytes
-            ));
+            )
+            .into());
         }
         let used = counts.lines;
         if used < lines.len() as u64 || (counts.held == 0 && used != lines.len() as u64) {
@@ -39,28 +41,27 @@ impl Partition {
                  elements are held",
                 lines.len(),
                 counts.held
-            ));
+            )
+            .into());
         }
         self.audit_descriptor()?;
         blocks.extend(self.index.blocks());
         Ok(blocks)
     }
 
-    fn audit_bucket(&self, bucket: u32, elements: &mut Vec<Element>) -> Result<(), String> {
+    fn audit_bucket(&self, bucket: u32, elements: &mut Vec<Element>) -> Result<(), AuditError> {
         let memory = self.memory();
         let mut next = self.bucket(bucket);
         while let Some(element) = next {
             let line = element.line();
             if self.index.bucket_of(memory.hash(element)) != bucket {
-                return Err(format!(
-                    "partition 1: line {line} is not of bucket {bucket}"
-                ));
+                return Err(format!("partition 1: line {line} is not of bucket {bucket}").into());
             }
             let whole = mark::LINKED | mark::READY;
             if memory.state_bits(element) & whole != whole {
-                return Err(format!(
-                    "partition 2: line {line} is linked and does not say so"
-                ));
+                return Err(
+                    format!("partition 2: line {line} is linked and does not say so").into(),
+                );
             }
             elements.push(element);
             if elements.len() as u64 > self.counts().items {
@@ -71,19 +72,19 @@ impl Partition {
         Ok(())
     }
 
-    fn audit_pieces(&self, element: Element, lines: &mut HashSet<u32>) -> Result<(), String> {
+    fn audit_pieces(&self, element: Element, lines: &mut HashSet<u32>) -> Result<(), AuditError> {
         let memory = self.memory();
         let mut line = element.line();
         let mut kind = Kind::Head;
         while line != 0 {
             let piece = Piece::load(memory, line);
             if piece.kind != kind || piece.lines == 0 {
-                return Err(format!("space 2: the piece at line {line} is none"));
+                return Err(format!("space 2: the piece at line {line} is none").into());
             }
             let free = memory.free_bits(line / BLOCK_LINES);
             for used in line..line + piece.lines {
                 if free >> (used % BLOCK_LINES) & 1 == 1 || !lines.insert(used) {
-                    return Err(format!("space 2: line {used} is used twice"));
+                    return Err(format!("space 2: line {used} is used twice").into());
                 }
             }
             kind = Kind::More;
@@ -92,25 +93,25 @@ impl Partition {
         let data = memory.key_len(element) + memory.value_len(element);
         if self.space.room(element) < data {
             let line = element.line();
-            return Err(format!(
-                "space 2: the element at line {line} is larger than its lines"
-            ));
+            return Err(
+                format!("space 2: the element at line {line} is larger than its lines").into(),
+            );
         }
         Ok(())
     }
 
-    fn audit_keys(&self, elements: &[Element]) -> Result<(), String> {
+    fn audit_keys(&self, elements: &[Element]) -> Result<(), AuditError> {
         let memory = self.memory();
         let mut keys = HashSet::new();
         let key = |&element| memory.to_vec(element, 0, memory.key_len(element));
         match elements.iter().find(|element| !keys.insert(key(element))) {
-            Some(twice) => Err(format!("partition 3: a second element of {:?}", key(twice))),
+            Some(twice) => Err(format!("partition 3: a second element of {:?}", key(twice)).into()),
             None => Ok(()),
         }
     }
 
     /// The order of use has the same elements, forwards and backwards.
-    fn audit_order(&self, elements: &[Element]) -> Result<(), String> {
+    fn audit_order(&self, elements: &[Element]) -> Result<(), AuditError> {
         if self.config.eviction == Eviction::Random {
             return Ok(());
         }
@@ -123,9 +124,9 @@ impl Partition {
             let (newer, older) = memory.neighbours(element);
             if newer != before || !linked.remove(&element) {
                 let line = element.line();
-                return Err(format!(
-                    "partition 5: the order of use is broken at line {line}"
-                ));
+                return Err(
+                    format!("partition 5: the order of use is broken at line {line}").into(),
+                );
             }
             before = Some(element);
             next = older;
@@ -134,7 +135,8 @@ impl Partition {
             let missing = linked.len();
             return Err(format!(
                 "partition 5: {missing} elements have no place in the order of use"
-            ));
+            )
+            .into());
         }
         Ok(())
     }

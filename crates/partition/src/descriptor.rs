@@ -59,6 +59,7 @@ use nuthatch_sync::shim::{AtomicU32, AtomicU64, Ordering};
 use super::bucket::{Bucket, SEGMENT};
 use super::element::Element;
 use super::memory::BlockMemory;
+use nuthatch_engine::AuditError;
 use nuthatch_engine::reply::Item;
 use nuthatch_engine::request::{Expiry, Key, Read};
 
@@ -337,17 +338,18 @@ impl Descriptor {
         blocks: &[u32],
         buckets: u32,
         flush: (u64, Option<Time>),
-    ) -> Result<(), String> {
+    ) -> Result<(), AuditError> {
         let told = self.buckets.load(Ordering::Relaxed);
         if told != buckets {
-            return Err(format!("descriptor 1: {told} buckets, of {buckets}"));
+            return Err(format!("descriptor 1: {told} buckets, of {buckets}").into());
         }
         for bucket in (0..buckets).step_by(SEGMENT as usize) {
             let block = blocks[(bucket / SEGMENT) as usize];
             if self.place(bucket).block() != block {
                 return Err(format!(
                     "descriptor 1: bucket {bucket} is not sought in block {block}"
-                ));
+                )
+                .into());
             }
         }
         let before = self.flush_before.load(Ordering::Relaxed);
@@ -355,7 +357,8 @@ impl Descriptor {
         if (before, at) != (flush.0, flush.1.map_or(NEVER, |at| u64::from(at.0))) {
             return Err(format!(
                 "descriptor 1: flushed before {before} and at {at}, not {flush:?}"
-            ));
+            )
+            .into());
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::bucket::Bucket;
 use super::descriptor::Descriptor;
 use super::table::Partition;
+use nuthatch_engine::AuditError;
 
 /// One of many descriptors.
 pub(super) struct OwnDescriptor {
@@ -72,7 +73,7 @@ impl Partition {
     }
 
     /// Recomputes what the descriptor must say.
-    pub(super) fn audit_descriptor(&self) -> Result<(), String> {
+    pub(super) fn audit_descriptor(&self) -> Result<(), AuditError> {
         let flush = (self.flush_before, self.flush_at);
         let (blocks, buckets) = (self.index.blocks(), self.index.buckets());
         self.descriptor().map_or(Ok(()), |descriptor| {

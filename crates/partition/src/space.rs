@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use super::element::{Element, HEADER, Kind, MORE_HEADER, Piece};
 use super::memory::{ALL_FREE, BLOCK_LINES, BlockMemory, LINE};
+use nuthatch_engine::AuditError;
 
 const BINS: usize = BLOCK_LINES as usize + 1;
 
@@ -308,7 +309,7 @@ impl Space {
     }
 
     /// Recomputes the invariants: all blocks, by way of the lists.
-    pub fn audit(&self) -> Result<Vec<u32>, String> {
+    pub fn audit(&self) -> Result<Vec<u32>, AuditError> {
         let mut blocks = Vec::new();
         let mut free_lines = 0;
         for (run, &first) in self.bins.iter().enumerate() {
@@ -317,12 +318,12 @@ impl Space {
             while block != 0 {
                 let free = self.memory.free_bits(block);
                 if longest_run(free) as usize != run {
-                    return Err(format!("space 1: block {block} is in the bin of run {run}"));
+                    return Err(format!("space 1: block {block} is in the bin of run {run}").into());
                 }
                 if self.memory.links(block).0 != before {
-                    return Err(format!(
-                        "space 1: the list of run {run} is broken at {block}"
-                    ));
+                    return Err(
+                        format!("space 1: the list of run {run} is broken at {block}").into(),
+                    );
                 }
                 free_lines += u64::from(free.count_ones());
                 blocks.push(block);
@@ -334,7 +335,7 @@ impl Space {
             }
             let filled = run > 0 && self.filled >> (run - 1) & 1 == 1;
             if run > 0 && filled != (first != 0) {
-                return Err(format!("space 1: bin {run} is not what its bit says"));
+                return Err(format!("space 1: bin {run} is not what its bit says").into());
             }
         }
         if blocks.len() != self.blocks as usize || free_lines != self.free_lines {
@@ -343,7 +344,8 @@ impl Space {
                 "space 3: {listed} blocks with {free_lines} free lines are listed, {counted} with \
                  {} counted",
                 self.free_lines
-            ));
+            )
+            .into());
         }
         Ok(blocks)
     }

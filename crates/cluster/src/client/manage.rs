@@ -1,7 +1,7 @@
 //! What a session asks all servers for beside operations: maintenance, limits, statistics, visits.
 
 use nuthatch_engine::stats::ClassStats;
-use nuthatch_engine::{Cursor, Footprint, Time, Visit};
+use nuthatch_engine::{AuditError, Cursor, Footprint, Time, Visit};
 use nuthatch_fabric::Fabric;
 
 use super::Client;
@@ -82,12 +82,12 @@ impl<F: Fabric> Client<F> {
     }
 
     /// Has a server check its invariants.
-    pub fn audit(&mut self, server: usize) -> Result<(), String> {
+    pub fn audit(&mut self, server: usize) -> Result<(), AuditError> {
         let words = self.ask(server, Time(0), Ask::Audit);
         let Some(words) = words else { return Ok(()) };
         match Told::decode(&words) {
             Some(Told::Text(b"")) => Ok(()),
-            Some(Told::Text(text)) => Err(String::from_utf8_lossy(text).into_owned()),
+            Some(Told::Text(text)) => Err(String::from_utf8_lossy(text).into_owned().into()),
             _ => Err("a server gave no answer to an audit".into()),
         }
     }

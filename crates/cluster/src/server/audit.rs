@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
+use nuthatch_engine::AuditError;
 use nuthatch_fabric::Fabric;
 
 use super::pages::State;
@@ -16,7 +17,7 @@ const OVERFLOW_TOLD: usize = 256;
 
 impl<F: Fabric> Shard<F> {
     /// Every invariant of blocks, buckets and pages; an error names the one that does not hold.
-    pub fn audit(&mut self) -> Result<(), String> {
+    pub fn audit(&mut self) -> Result<(), AuditError> {
         self.pages.audit()?;
         let (mut seen, mut items, mut bytes) = (HashSet::new(), 0, 0);
         for bucket in 0..self.layout.buckets {
@@ -24,16 +25,14 @@ impl<F: Fabric> Shard<F> {
             let at = self.layout.bucket(bucket).plus(OVERFLOW);
             let told = self.fabric.local(at, 1)[0].load(Ordering::Relaxed);
             if told != outside as u64 {
-                return Err(format!(
-                    "bucket {bucket} tells {told} of {outside} overflowed"
-                ));
+                return Err(format!("bucket {bucket} tells {told} of {outside} overflowed").into());
             }
             for entry in self.entries(bucket) {
                 let pointer = entry.pointer();
                 let key = self.key_of(pointer);
                 let hash = self.hasher.hash(&key);
                 if self.layout.bucket_of(hash) != bucket || !entry.matches(hash) {
-                    return Err(format!("bucket {bucket} has an entry of another's"));
+                    return Err(format!("bucket {bucket} has an entry of another's").into());
                 }
                 if !seen.insert(key.clone()) {
                     return Err("block 3: a key has two pairs".into());
@@ -47,11 +46,11 @@ impl<F: Fabric> Shard<F> {
                 let found = block::judge(&words, &key, Some(&self.checksum));
                 if !matches!(found, Found::Pair(_)) {
                     let (head, tail) = (words[HEAD], self.tail(pointer));
-                    return Err(format!("block 3: a pair is not readable: {head} {tail:?}"));
+                    return Err(format!("block 3: a pair is not readable: {head} {tail:?}").into());
                 }
                 let state = self.pages.state(self.pages.block(pointer));
                 if !matches!(state, State::Listed(epoch) if epoch <= self.epoch) {
-                    return Err(format!("pages 1: a pair's block is {state:?}"));
+                    return Err(format!("pages 1: a pair's block is {state:?}").into());
                 }
                 items += 1;
                 bytes += len as u64 * 8;
@@ -65,13 +64,14 @@ impl<F: Fabric> Shard<F> {
         if (items, bytes) != (counted, item_bytes) {
             return Err(format!(
                 "{items} pairs of {bytes} bytes, counted {counted} of {item_bytes}"
-            ));
+            )
+            .into());
         }
         self.audit_dead()
     }
 
     /// A block without a pair in the table is readable for nobody.
-    fn audit_dead(&self) -> Result<(), String> {
+    fn audit_dead(&self) -> Result<(), AuditError> {
         for page in 0..self.pages.started() {
             if self.pages.class_of(page).is_none() {
                 continue;
@@ -87,7 +87,7 @@ impl<F: Fabric> Shard<F> {
                 let listed = matches!(self.pages.state(block), State::Listed(_));
                 if readable != listed {
                     let state = self.pages.state(block);
-                    return Err(format!("block 3: {state:?} block with {tail:?}"));
+                    return Err(format!("block 3: {state:?} block with {tail:?}").into());
                 }
             }
         }

@@ -300,7 +300,8 @@ impl<F: Fabric> Server<F> {
                 return Told::Words(bytemuck::cast_slice(&words)).encode(reply);
             }
             Ask::Audit => {
-                let text = shard.audit().err().unwrap_or_default();
+                let broken = shard.audit().err();
+                let text = broken.map_or_else(String::new, |broken| broken.to_string());
                 let text = &text.as_bytes()[..text.len().min(1000)];
                 return Told::Text(text).encode(reply);
             }

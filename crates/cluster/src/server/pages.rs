@@ -13,6 +13,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nuthatch_engine::AuditError;
+
 use crate::bucket::Pointer;
 use crate::layout::Layout;
 
@@ -499,7 +501,7 @@ impl Pages {
     }
 
     /// Recomputes the invariants.
-    pub fn audit(&self) -> Result<(), String> {
+    pub fn audit(&self) -> Result<(), AuditError> {
         let is_idle =
             |page: &Page| page.class.is_some() && !page.retiring && page.free == page.links.len();
         let idle = (0..self.pages.len()).filter(|&page| is_idle(&self.pages[page]));
@@ -510,7 +512,7 @@ impl Pages {
             let mut seen = 0;
             for (epoch, list) in &class.listed {
                 if list.first == NONE {
-                    return Err(format!("pages 2: an empty list of class {number}"));
+                    return Err(format!("pages 2: an empty list of class {number}").into());
                 }
                 seen += self.walk(list, State::Listed(*epoch))?;
             }
@@ -523,18 +525,18 @@ impl Pages {
                 let blocks = class.blocks;
                 return Err(format!(
                     "pages 1: class {number} has {seen} + {free} + {held} + {lost} of {blocks} blocks"
-                ));
+                ).into());
             }
         }
         Ok(())
     }
 
-    fn walk(&self, list: &List, state: State) -> Result<usize, String> {
+    fn walk(&self, list: &List, state: State) -> Result<usize, AuditError> {
         let (mut previous, mut at, mut count) = (NONE, list.first, 0);
         while at != NONE {
             let link = self.link(self.of_number(at));
             if link.state != state || link.previous != previous {
-                return Err(format!("pages 1: block {at:#x} is in a wrong list"));
+                return Err(format!("pages 1: block {at:#x} is in a wrong list").into());
             }
             (previous, at) = (at, link.next);
             count += 1;

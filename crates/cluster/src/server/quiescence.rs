@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nuthatch_engine::counters::Registry;
-use nuthatch_engine::{Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time};
+use nuthatch_engine::{AuditError, Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time};
 use nuthatch_fabric::threads::{Network, ThreadsFabric};
 use nuthatch_fabric::{Address, Fabric, Gone, forward_fabric};
 use nuthatch_sync::mutex::Mutex;
@@ -89,7 +89,7 @@ fn store(server: &mut Server<ThreadsFabric>, key: Key<'_>, value: &[u8]) {
 
 /// A session is about to lock a pair's block when the page changes its class, and a value lies there that looks like the
 /// pair's tail everywhere. What the audit says then.
-fn write_by_an_old_pointer(fault: Fault) -> Result<(), String> {
+fn write_by_an_old_pointer(fault: Fault) -> Result<(), AuditError> {
     let config = Config {
         memory: 256 << 10,
         memory_max: 256 << 10,

@@ -18,7 +18,7 @@ use nuthatch_cuckoo::layout::EightWay;
 use nuthatch_engine::reply::{Item as Found, LastReply, Replies, Reply};
 use nuthatch_engine::request::{KEY_LEN_MAX, Key, Op, Request};
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_engine::{Audit, Clock, Engine, Handle, LimitError, Time};
+use nuthatch_engine::{Audit, AuditError, Clock, Engine, Handle, LimitError, Time};
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::eviction::removals::{FOLLOW_UP, Removals};
 
@@ -142,7 +142,7 @@ impl Cache {
 
     /// Checks all that must be true of the cache's insides, while no other thread uses it. For Nuthatch's own tests.
     #[doc(hidden)]
-    pub fn audit(&self) -> Result<(), String> {
+    pub fn audit(&self) -> Result<(), AuditError> {
         self.shared.engine.audit()
     }
 

@@ -68,7 +68,7 @@ pub use handle::{COPY_MAX, LockHashHandle, LockHashReservation};
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::IndexHistogram;
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher, LimitError};
+use nuthatch_engine::{Audit, AuditError, Engine, Footprint, Inspect, KeyHasher, LimitError};
 pub use value::LockHashValue;
 
 /// Partitions of the paper's LockHash.
@@ -280,7 +280,7 @@ impl Inspect for LockHash {
 }
 
 impl Audit for LockHash {
-    fn audit(&self) -> Result<(), String> {
+    fn audit(&self) -> Result<(), AuditError> {
         let mut owners = std::collections::HashMap::new();
         for number in 0..self.partitions.len() {
             let blocks = self.at(number, |locked| locked.audit());
@@ -289,7 +289,8 @@ impl Audit for LockHash {
                 if let Some(other) = owners.insert(block, number) {
                     return Err(format!(
                         "lockhash 3: block {block} is partition {other}'s and {number}'s"
-                    ));
+                    )
+                    .into());
                 }
             }
         }
@@ -298,7 +299,8 @@ impl Audit for LockHash {
             let owned = owners.len();
             return Err(format!(
                 "lockhash 3: partitions have {owned} blocks, and {used} bytes are given out"
-            ));
+            )
+            .into());
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use nuthatch_engine::AuditError;
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
 use super::{Policy, Victim};
@@ -117,37 +118,37 @@ impl Policy for Lru {
         store.note_victim(class, item);
     }
 
-    fn audit(&self, store: &Store, items: &HashMap<Chunk, usize>) -> Result<(), String> {
+    fn audit(&self, store: &Store, items: &HashMap<Chunk, usize>) -> Result<(), AuditError> {
         let mut seen = 0;
         for class in 0..self.lists.len() {
             let list = self.lock(class);
             let (mut newer, mut at) = (None, list.newest);
             while let Some(chunk) = at {
                 if items.get(&chunk) != Some(&class) {
-                    return Err(format!(
-                        "lru: list {class} has {chunk:?}, which is no item of it"
-                    ));
+                    return Err(
+                        format!("lru: list {class} has {chunk:?}, which is no item of it").into(),
+                    );
                 }
                 if self.links.newer.load(&store.arena, chunk) != newer {
-                    return Err(format!("lru: {chunk:?} does not know the item before it"));
+                    return Err(format!("lru: {chunk:?} does not know the item before it").into());
                 }
                 seen += 1;
                 if seen > items.len() {
-                    return Err(format!("lru: list {class} has a circle"));
+                    return Err(format!("lru: list {class} has a circle").into());
                 }
                 newer = at;
                 at = self.links.older.load(&store.arena, chunk);
             }
             if list.oldest != newer {
                 let oldest = list.oldest;
-                return Err(format!(
-                    "lru: list {class} ends in {newer:?}, not in {oldest:?}"
-                ));
+                return Err(
+                    format!("lru: list {class} ends in {newer:?}, not in {oldest:?}").into(),
+                );
             }
         }
         if seen != items.len() {
             let items = items.len();
-            return Err(format!("lru: {items} items in the index, {seen} in lists"));
+            return Err(format!("lru: {items} items in the index, {seen} in lists").into());
         }
         Ok(())
     }

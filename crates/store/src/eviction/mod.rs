@@ -25,6 +25,8 @@ pub mod s3_fifo;
 
 use std::collections::HashMap;
 
+use nuthatch_engine::AuditError;
+
 use crate::item::Header;
 use crate::slab::Store;
 use crate::slab::arena::Chunk;
@@ -114,7 +116,7 @@ pub trait Policy: Send + Sync {
     }
 
     /// Recomputes what the policy keeps from the items that are in the index, with the class of each.
-    fn audit(&self, store: &Store, items: &HashMap<Chunk, usize>) -> Result<(), String> {
+    fn audit(&self, store: &Store, items: &HashMap<Chunk, usize>) -> Result<(), AuditError> {
         let _ = (store, items);
         Ok(())
     }

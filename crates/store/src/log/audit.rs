@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use nuthatch_engine::AuditError;
+
 use super::Log;
 use super::walk::PageWalk;
 use crate::slab::Store;
@@ -9,7 +11,7 @@ use crate::slab::arena::Chunk;
 
 impl Log {
     /// Checks that each page is listed once, and recounts what it holds.
-    pub fn audit(&self, store: &Store) -> Result<(), String> {
+    pub fn audit(&self, store: &Store) -> Result<(), AuditError> {
         let mut listed = HashSet::new();
         let queues = self.queues.lock();
         let cleaned: Vec<u32> = self
@@ -19,10 +21,10 @@ impl Log {
             .collect();
         for &page in queues.pages.iter().flatten().chain(&cleaned) {
             if !listed.insert(page) {
-                return Err(format!("log: page {page} is in two places"));
+                return Err(format!("log: page {page} is in two places").into());
             }
             if self.pages.sequence(page) == 0 {
-                return Err(format!("log 4: page {page} is listed, but has left"));
+                return Err(format!("log 4: page {page} is listed, but has left").into());
             }
             self.audit_page(store, page)?;
         }
@@ -31,12 +33,13 @@ impl Log {
             return Err(format!(
                 "log: {} pages are listed, the pool counts {counted}",
                 listed.len()
-            ));
+            )
+            .into());
         }
         Ok(())
     }
 
-    fn audit_page(&self, store: &Store, page: u32) -> Result<(), String> {
+    fn audit_page(&self, store: &Store, page: u32) -> Result<(), AuditError> {
         let held = self.pages.held(page);
         let mut words = 0;
         let mut end = 0;
@@ -57,15 +60,15 @@ impl Log {
         );
         if walked != PageWalk::End || end != self.pages.end(page) {
             let should = self.pages.end(page);
-            return Err(format!(
-                "log 1: the records of page {page} end at {end}, not at {should}"
-            ));
+            return Err(
+                format!("log 1: the records of page {page} end at {end}, not at {should}").into(),
+            );
         }
         if held.private() == 0 && held.words() != words {
             let counted = held.words();
-            return Err(format!(
-                "log 2: page {page} holds {words} words, {counted} counted"
-            ));
+            return Err(
+                format!("log 2: page {page} holds {words} words, {counted} counted").into(),
+            );
         }
         Ok(())
     }

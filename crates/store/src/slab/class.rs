@@ -6,6 +6,7 @@
 
 use std::io;
 
+use nuthatch_engine::AuditError;
 use nuthatch_sync::shim::{AtomicU64, Ordering};
 
 use super::arena::{Arena, Chunk, WORD};
@@ -430,23 +431,23 @@ impl Class {
     }
 
     /// Recounts from the pages; an error names what is wrong.
-    pub fn audit(&self, states: &Pages, arena: &Arena, class: u32) -> Result<(), String> {
+    pub fn audit(&self, states: &Pages, arena: &Arena, class: u32) -> Result<(), AuditError> {
         let mut used = 0;
         for &page in &self.pages {
             let state = states.of(page);
             if get(&state[CLASS]) != class + 1 {
-                return Err(format!(
-                    "page {page} is listed by class {class} but not its own"
-                ));
+                return Err(
+                    format!("page {page} is listed by class {class} but not its own").into(),
+                );
             }
             let mut free = 0;
             let mut next = get(&state[FREE_HEAD]);
             while next != 0 {
                 free += 1;
                 if free > get(&state[FRESH]) {
-                    return Err(format!(
-                        "page {page}: the chain of free chunks has a circle"
-                    ));
+                    return Err(
+                        format!("page {page}: the chain of free chunks has a circle").into(),
+                    );
                 }
                 next = arena.load(self.chunk(page, next - 1), 1) as u32;
             }
@@ -454,15 +455,13 @@ impl Class {
                 return Err(format!(
                     "page {page}: {free} chunks chained, {} counted",
                     get(&state[FREE])
-                ));
+                )
+                .into());
             }
             used += (get(&state[FRESH]) - free) as usize;
         }
         if used != self.used {
-            return Err(format!(
-                "class {class}: {used} chunks used, {} counted",
-                self.used
-            ));
+            return Err(format!("class {class}: {used} chunks used, {} counted", self.used).into());
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ pub mod words;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use nuthatch_engine::Evictions;
+use nuthatch_engine::{AuditError, Evictions, LimitError};
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -60,7 +60,6 @@ use crate::log::pages::PAGE_STATE;
 use crate::log::{Log, RESERVE};
 use arena::{Arena, Chunk, WORD};
 use class::{Class, PageState, Pages};
-use nuthatch_engine::LimitError;
 use pins::Pins;
 use pool::Pool;
 use sizes::Sizes;
@@ -430,23 +429,19 @@ impl Store {
     }
 
     /// Recounts everything that can be recounted without the index.
-    pub fn audit(&self) -> Result<(), String> {
+    pub fn audit(&self) -> Result<(), AuditError> {
         match &self.log {
             Some(log) => log.audit(self)?,
             None => self.audit_classes()?,
         }
         let pool = self.pool.lock();
         if !pool.keeps_limit() {
-            return Err(format!(
-                "store 4: {} bytes used of {}",
-                pool.used(),
-                pool.limit()
-            ));
+            return Err(format!("store 4: {} bytes used of {}", pool.used(), pool.limit()).into());
         }
         Ok(())
     }
 
-    fn audit_classes(&self) -> Result<(), String> {
+    fn audit_classes(&self) -> Result<(), AuditError> {
         let mut pages = 0;
         for (number, class) in self.classes.iter().enumerate() {
             let class = class.lock();
@@ -456,16 +451,16 @@ impl Store {
         let pool = self.pool.lock();
         if pages != pool.used_pages() {
             let counted = pool.used_pages();
-            return Err(format!(
-                "store: classes have {pages} pages, the pool counts {counted}"
-            ));
+            return Err(
+                format!("store: classes have {pages} pages, the pool counts {counted}").into(),
+            );
         }
         Ok(())
     }
 
     /// Checks that as many chunks are given out as the index refers to, directly or by a large
     /// value's head.
-    pub fn audit_linked(&self, linked: usize) -> Result<(), String> {
+    pub fn audit_linked(&self, linked: usize) -> Result<(), AuditError> {
         // Chunks that are neither free nor referred to are private: held by reservations or by
         // readers of removed large values. At rest there are none.
         let given_out: usize = match &self.log {
@@ -475,15 +470,13 @@ impl Store {
                 .sum(),
         };
         if given_out < linked {
-            return Err(format!(
-                "store 1: {linked} chunks are linked, {given_out} given out"
-            ));
+            return Err(
+                format!("store 1: {linked} chunks are linked, {given_out} given out").into(),
+            );
         }
         if given_out > linked && self.pins.is_idle() && self.reserved.load(Ordering::Relaxed) == 0 {
             let lost = given_out - linked;
-            return Err(format!(
-                "store 1: {lost} chunks are neither free nor linked"
-            ));
+            return Err(format!("store 1: {lost} chunks are neither free nor linked").into());
         }
         Ok(())
     }

@@ -22,7 +22,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nuthatch_engine::stats::{ClassStats, EngineStats};
-use nuthatch_engine::{Audit, Engine, Footprint, Inspect, KeyHasher, LimitError, Op, Reply, Time};
+use nuthatch_engine::{
+    Audit, AuditError, Engine, Footprint, Inspect, KeyHasher, LimitError, Op, Reply, Time,
+};
 
 pub use handle::{NaiveHandle, NaiveReservation, NaiveValue};
 use transition::{Circumstances, HEADER, Outcome, StoredItem, apply};
@@ -195,15 +197,15 @@ impl Inspect for Naive {
 }
 
 impl Audit for Naive {
-    fn audit(&self) -> Result<(), String> {
+    fn audit(&self) -> Result<(), AuditError> {
         let table = self.table();
         let mut bytes = 0;
         for (&place, (key, item)) in &table.items {
             if table.places.get(key) != Some(&place) {
-                return Err(format!("invariant 1: {key:?} is not at its place {place}"));
+                return Err(format!("invariant 1: {key:?} is not at its place {place}").into());
             }
             if size(key, item) > self.item_size_max || place >= table.next_place {
-                return Err(format!("invariant 3: {key:?} at place {place}"));
+                return Err(format!("invariant 3: {key:?} at place {place}").into());
             }
             bytes += size(key, item);
         }
@@ -211,10 +213,7 @@ impl Audit for Naive {
             return Err("invariant 1: a key without an item".into());
         }
         if table.item_bytes != bytes {
-            return Err(format!(
-                "invariant 2: {bytes} bytes, counted {}",
-                table.item_bytes
-            ));
+            return Err(format!("invariant 2: {bytes} bytes, counted {}", table.item_bytes).into());
         }
         Ok(())
     }

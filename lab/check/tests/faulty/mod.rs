@@ -10,9 +10,9 @@ use nuthatch_check::conformance::Setup;
 use nuthatch_check::naive::{Naive, NaiveHandle, NaiveReservation, Options};
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_engine::{
-    AnyEngine, Audit, Condition, Cursor, Delta, Engine, Footprint, Handle, Inspect, Item, Key,
-    KeyHasher, LimitError, Op, Read, Removal, Replies, Reply, Request, Store, StoreMode, Time,
-    Value, Visit,
+    AnyEngine, Audit, AuditError, Condition, Cursor, Delta, Engine, Footprint, Handle, Inspect,
+    Item, Key, KeyHasher, LimitError, Op, Read, Removal, Replies, Reply, Request, Store, StoreMode,
+    Time, Value, Visit,
 };
 
 /// What is wrong.
@@ -139,7 +139,7 @@ impl Inspect for Faulty {
 }
 
 impl Audit for Faulty {
-    fn audit(&self) -> Result<(), String> {
+    fn audit(&self) -> Result<(), AuditError> {
         self.inner.audit()
     }
 }
