@@ -1,6 +1,6 @@
 //! What a chained engine is made from.
 
-use nuthatch_engine::KeyHasher;
+use nuthatch_engine::{ConfigError, KeyHasher};
 use nuthatch_store::slab::limits::Limits;
 use nuthatch_store::slab::sizes::PAGE;
 
@@ -97,8 +97,8 @@ impl ChainedConfig {
         }
     }
 
-    /// An error in words, or nothing.
-    pub fn check(&self) -> Result<(), String> {
+    /// Whether there can be such an engine.
+    pub fn check(&self) -> Result<(), ConfigError> {
         let limits = Limits {
             memory_limit: self.memory_limit,
             item_size_max: self.item_size_max,

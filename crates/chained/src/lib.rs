@@ -115,9 +115,7 @@ pub struct Chained {
 impl Chained {
     /// An engine. Errors: an impossible configuration, or address space that is not to be had.
     pub fn new(config: ChainedConfig) -> io::Result<Self> {
-        config
-            .check()
-            .map_err(|words| io::Error::new(io::ErrorKind::InvalidInput, words))?;
+        config.check()?;
         let name = config.name();
         let sizes = Sizes::new(config.memory_limit, config.chunk_min, config.growth_factor);
         let limit_max = sizes

@@ -1,6 +1,6 @@
 //! What a CPHash engine is made from.
 
-use nuthatch_engine::KeyHasher;
+use nuthatch_engine::{ConfigError, KeyHasher};
 use nuthatch_partition::Eviction;
 use nuthatch_store::slab::sizes::PAGE;
 
@@ -102,41 +102,38 @@ impl CpHashConfig {
             .clamp(2, most.min(PARTITIONS_MAX))
     }
 
-    /// An error in words, or nothing.
-    pub fn check(&self) -> Result<(), String> {
-        if self.memory_limit < MEMORY_MIN {
-            let (least, asked) = (MEMORY_MIN >> 10, self.memory_limit >> 10);
-            return Err(format!(
-                "memory limit: at least {least} KiB, not {asked} KiB"
-            ));
+    /// Whether there can be such an engine.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let (asked, least) = (self.memory_limit, MEMORY_MIN);
+        if asked < least {
+            return Err(ConfigError::MemoryTooLow { asked, least });
         }
         if !(1024..=ITEM_SIZE_LIMIT).contains(&self.item_size_max) {
-            return Err("item size limit: from 1 KiB to 1 GiB".into());
+            return Err(ConfigError::ItemSize);
         }
         let partitions = self.partition_count();
         if !partitions.is_power_of_two() || !(2..=PARTITIONS_MAX).contains(&partitions) {
-            return Err(format!(
-                "partitions: a power of two from 2 to {PARTITIONS_MAX}, not {partitions}"
-            ));
+            return Err(ConfigError::PartitionCount {
+                asked: partitions,
+                most: PARTITIONS_MAX,
+            });
         }
-        if self.item_size_max > self.memory_limit / partitions / 2 {
-            return Err(format!(
-                "item size limit: at most half of a partition's memory, which is {} KiB; \
-                 fewer partitions have more each",
-                self.memory_limit / partitions / 1024
-            ));
+        let partition = self.memory_limit / partitions;
+        if self.item_size_max > partition / 2 {
+            return Err(ConfigError::ItemOverHalfPartition { partition });
         }
-        let (least, most) = self.threads();
-        if least == 0 || least > most {
-            return Err("server threads: at least 1, and no fewer at most than at least".into());
+        let (least, threads) = self.threads();
+        if least == 0 || least > threads {
+            return Err(ConfigError::ServerThreads);
         }
         if self.partitions != 0
-            && most > partitions
+            && threads > partitions
             && matches!(self.server_threads, ServerThreads::Fixed(_))
         {
-            return Err(format!(
-                "server threads: {most} cannot share {partitions} partitions"
-            ));
+            return Err(ConfigError::ServerThreadsOverPartitions {
+                threads,
+                partitions,
+            });
         }
         Ok(())
     }

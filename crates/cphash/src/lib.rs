@@ -128,8 +128,7 @@ impl<D: Rings> CpHash<D> {
     /// An engine with its server threads. Errors: an impossible configuration, address space, a
     /// thread or a core that is not to be had.
     pub fn new(config: CpHashConfig) -> io::Result<Self> {
-        let invalid = |words| io::Error::new(io::ErrorKind::InvalidInput, words);
-        config.check().map_err(invalid)?;
+        config.check()?;
         let count = config.partition_count();
         let overhead = Self::overhead(count);
         let limit_max = config.memory_limit_max.max(config.memory_limit);
@@ -598,7 +597,7 @@ mod tests {
 
     #[test]
     fn impossible_configurations_are_errors() {
-        let refused = |config: CpHashConfig| config.check().expect_err("impossible");
+        let refused = |config: CpHashConfig| config.check().expect_err("impossible").to_string();
         let ok = CpHashConfig::default;
         for partitions in [1, 3, 2048] {
             assert!(refused(CpHashConfig { partitions, ..ok() }).contains("partitions"));

@@ -1,6 +1,6 @@
 //! What a cuckoo engine is made from.
 
-use nuthatch_engine::KeyHasher;
+use nuthatch_engine::{ConfigError, KeyHasher};
 pub use nuthatch_store::eviction::removals::{Listener, RemovalCause};
 use nuthatch_store::slab::limits::Limits;
 pub use nuthatch_store::slab::limits::{ITEM_SIZE_LIMIT, MEMORY_MIN};
@@ -62,8 +62,8 @@ impl Default for CuckooConfig {
 }
 
 impl CuckooConfig {
-    /// An error in words, or nothing.
-    pub fn check(&self) -> Result<(), String> {
+    /// Whether there can be such an engine.
+    pub fn check(&self) -> Result<(), ConfigError> {
         let limits = Limits {
             memory_limit: self.memory_limit,
             item_size_max: self.item_size_max,

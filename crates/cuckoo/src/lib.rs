@@ -120,9 +120,7 @@ struct Found {
 impl<D: Variant> Cuckoo<D> {
     /// An engine. Errors: an impossible configuration, or address space that is not to be had.
     pub fn new(config: CuckooConfig) -> io::Result<Self> {
-        config
-            .check()
-            .map_err(|words| io::Error::new(io::ErrorKind::InvalidInput, words))?;
+        config.check()?;
         let logs = D::MAY_LOG && config.eviction == CuckooEviction::S3Fifo;
         let sizes = if logs { Sizes::for_log } else { Sizes::new };
         let sizes = sizes(config.memory_limit, config.chunk_min, config.growth_factor);

@@ -2,12 +2,14 @@
 //!
 //! * [`Engine`] and [`Handle`]: what an engine is, and a thread's session with it
 //! * [`Inspect`] and [`Audit`]: what it shows to those who operate it and to those who check it
+//! * [`ConfigError`] and [`LimitError`]: configurations and memory limits that cannot be
 //! * [`request`], [`reply`]: what is asked and answered
 //! * [`semantics`]: what a request means to the item that is there; every engine shares these rules
 //! * [`stats`], [`index_stats`], [`counters`]: what an engine tells about itself, and how threads count
 //! * [`number`]: decimal numbers as clients store them
 
 mod any;
+mod config_error;
 pub mod counters;
 mod engine;
 pub mod index_stats;
@@ -20,6 +22,7 @@ pub mod semantics;
 pub mod stats;
 
 pub use any::{AnyEngine, AnyHandle, AnyReservation, AnyValue};
+pub use config_error::ConfigError;
 pub use engine::{Cursor, Engine, Handle, Reservation, Value, Visit, assert_commits};
 pub use inspect::{Audit, AuditError, Evicted, Evictions, Footprint, Inspect};
 pub use limit::LimitError;

@@ -3,7 +3,7 @@
 use super::PARTITIONS;
 use crate::Eviction;
 use crate::memory::{BLOCK, MEMORY_MAX};
-use nuthatch_engine::KeyHasher;
+use nuthatch_engine::{ConfigError, KeyHasher};
 
 /// What a LockHash engine is made from.
 #[derive(Clone)]
@@ -51,31 +51,28 @@ impl Default for LockHashConfig {
 }
 
 impl LockHashConfig {
-    /// An error in words, or nothing.
-    pub fn check(&self) -> Result<(), String> {
-        if self.memory_limit < MEMORY_MIN {
-            let asked = self.memory_limit >> 10;
-            return Err(format!("memory limit: at least 1024 KiB, not {asked} KiB"));
+    /// Whether there can be such an engine.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let (asked, least) = (self.memory_limit, MEMORY_MIN);
+        if asked < least {
+            return Err(ConfigError::MemoryTooLow { asked, least });
         }
         if self.memory_limit.max(self.memory_limit_max) > MEMORY_MAX {
-            return Err(format!("memory limit: at most {} GiB", MEMORY_MAX >> 30));
+            return Err(ConfigError::MemoryTooHigh { most: MEMORY_MAX });
         }
         if !(1024..=ITEM_SIZE_LIMIT).contains(&self.item_size_max) {
-            return Err("item size limit: from 1 KiB to 1 GiB".into());
+            return Err(ConfigError::ItemSize);
         }
         if self.item_size_max > self.memory_limit / 2 {
-            return Err("item size limit: at most half of the memory limit".into());
+            return Err(ConfigError::ItemOverHalf);
         }
         let most = (self.memory_limit / 4 / BLOCK).min(1 << 20) as u32;
-        if self
-            .partitions
-            .is_some_and(|asked| !(1..=most).contains(&asked))
-        {
-            return Err(format!(
-                "partitions: from 1 to {most} (four blocks of 4 KiB each at least)"
-            ));
+        match self.partitions {
+            Some(asked) if !(1..=most).contains(&asked) => {
+                Err(ConfigError::PartitionBlocks { most })
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// How many partitions there will be.

@@ -101,8 +101,7 @@ pub struct LockHash {
 impl LockHash {
     /// An engine. Errors: an impossible configuration, or address space that is not to be had.
     pub fn new(config: LockHashConfig) -> io::Result<Self> {
-        let invalid = |words| io::Error::new(io::ErrorKind::InvalidInput, words);
-        config.check().map_err(invalid)?;
+        config.check()?;
         let count = config.partition_count();
         let descriptors: Arc<[Descriptor]> = match config.eviction {
             Eviction::Lru => Arc::default(),

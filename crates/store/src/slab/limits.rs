@@ -1,6 +1,7 @@
 //! What a store and its items may be sized like.
 
 use super::sizes::PAGE;
+use nuthatch_engine::ConfigError;
 
 /// The smallest memory limit, in bytes.
 pub const MEMORY_MIN: usize = if cfg!(loom) { 4 * PAGE } else { 1 << 20 };
@@ -24,26 +25,24 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// An error in words, or nothing.
-    pub fn check(&self) -> Result<(), String> {
-        if self.memory_limit < MEMORY_MIN {
-            let (least, asked) = (MEMORY_MIN >> 10, self.memory_limit >> 10);
-            return Err(format!(
-                "memory limit: at least {least} KiB, not {asked} KiB"
-            ));
+    /// Whether there can be such a store.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let (asked, least) = (self.memory_limit, MEMORY_MIN);
+        if asked < least {
+            return Err(ConfigError::MemoryTooLow { asked, least });
         }
         if !(ITEM_SIZE_MIN..=ITEM_SIZE_LIMIT).contains(&self.item_size_max) {
-            return Err("item size limit: from 1 KiB to 1 GiB".into());
+            return Err(ConfigError::ItemSize);
         }
         if self.item_size_max > self.memory_limit / 2 {
-            return Err("item size limit: at most half of the memory limit".into());
+            return Err(ConfigError::ItemOverHalf);
         }
         if !self.growth_factor.is_finite() || self.growth_factor <= 1.0 {
-            return Err("growth factor: a number over 1".into());
+            return Err(ConfigError::GrowthFactor);
         }
         // A small limit has small pages, which cut it down further.
         if self.chunk_min > CHUNK_MIN_MAX {
-            return Err("smallest chunk: at most 256 KiB".into());
+            return Err(ConfigError::ChunkMin);
         }
         Ok(())
     }
