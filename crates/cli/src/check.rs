@@ -10,7 +10,8 @@ use crate::settings::Settings;
 /// Looks for the users and the folders that settings name, and reads the files that a server reads when it starts. Errors
 /// say what a start, or a save later, would.
 pub fn all(settings: &Settings) -> Result<(), String> {
-    settings.server.check_files()?;
+    let files = settings.server.check_files();
+    files.map_err(|error| error.to_string())?;
     let user = settings.process.user.as_deref();
     if let Some(name) = user {
         process::user(name).map_err(|error| format!("-u {error}"))?;

@@ -3,10 +3,11 @@
 //! Nothing is checked here beyond its form, and nothing has a default: that is done by
 //! [`settings`](crate::settings), once, for both sources together.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args};
-use nuthatch_program::size;
+use nuthatch_program::size::{self, SizeError};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use nuthatch_engines::{EngineName, EvictionName, ThreadRange, Tuning};
@@ -340,7 +341,7 @@ fn either<T>(first: Vec<T>, second: Vec<T>) -> Vec<T> {
     if first.is_empty() { second } else { first }
 }
 
-fn megabytes(text: &str) -> Result<usize, String> {
+fn megabytes(text: &str) -> Result<usize, SizeError> {
     size::parse_in(text, MEGABYTES)
 }
 
@@ -360,7 +361,10 @@ enum NumberOrText {
 }
 
 impl NumberOrText {
-    fn parse<T, E: de::Error>(self, parse: fn(&str) -> Result<T, String>) -> Result<Option<T>, E> {
+    fn parse<T, W: Display, E: de::Error>(
+        self,
+        parse: fn(&str) -> Result<T, W>,
+    ) -> Result<Option<T>, E> {
         let text = match self {
             Self::Number(number) => number.to_string(),
             Self::Text(text) => text,

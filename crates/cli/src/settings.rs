@@ -174,7 +174,8 @@ fn engine(flags: &Flags, extended: &Extended) -> Result<EngineSettings, String> 
         initial_items: extended.initial_items,
         tuning: flags.tuning(),
     };
-    settings.tuning.check(&[settings.name])?;
+    let checked = settings.tuning.check(&[settings.name]);
+    checked.map_err(|error| error.to_string())?;
     if settings.memory_limit < MEMORY_MIN {
         return Err("-m: at least 1 megabyte".to_owned());
     }

@@ -1,5 +1,6 @@
 //! What only some of the engines can be told: flags of the server and of the benches alike.
 
+use std::error::Error;
 use std::fmt;
 
 use clap::{Args, ValueEnum};
@@ -66,13 +67,26 @@ impl fmt::Display for ThreadRange {
     }
 }
 
+/// A text that is not a number of threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeError(String);
+
+impl fmt::Display for RangeError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(text) = self;
+        write!(out, "`{text}` is neither a number nor a range like 1-4")
+    }
+}
+
+impl Error for RangeError {}
+
 impl ThreadRange {
     /// `2`, or `1-4`.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, RangeError> {
         let (min, max) = text.split_once('-').unwrap_or((text, text));
         match (min.parse(), max.parse()) {
             (Ok(min), Ok(max)) if 0 < min && min <= max => Ok(Self { min, max }),
-            _ => Err(format!("`{text}` is neither a number nor a range like 1-4")),
+            _ => Err(RangeError(text.to_owned())),
         }
     }
 }
@@ -98,9 +112,37 @@ pub struct Tuning {
     pub eviction: Option<EvictionName>,
 }
 
+/// Something is said that none of the engines can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TuningError {
+    /// A flag is for other engines.
+    Flag {
+        /// The flag.
+        flag: &'static str,
+        /// The engines that it is for.
+        engines: &'static str,
+    },
+    /// Other engines have this eviction.
+    Eviction(EvictionName),
+}
+
+impl fmt::Display for TuningError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag { flag, engines } => write!(out, "{flag}: only for {engines}"),
+            Self::Eviction(eviction) => {
+                let (name, engines) = (eviction.name(), eviction.engines());
+                write!(out, "--eviction {name}: only for {engines}")
+            }
+        }
+    }
+}
+
+impl Error for TuningError {}
+
 impl Tuning {
     /// An error if something is said that none of these engines can be told.
-    pub fn check(&self, engines: &[EngineName]) -> Result<(), String> {
+    pub fn check(&self, engines: &[EngineName]) -> Result<(), TuningError> {
         let partitions = engines.iter().any(|engine| engine.has_partitions());
         let threads = engines.iter().any(|engine| engine.has_server_threads());
         let (both, one) = ("cphash and lockhash", "cphash");
@@ -115,13 +157,12 @@ impl Tuning {
             ("--pin", self.pin.is_some(), threads, one),
         ] {
             if is_said && !applies {
-                return Err(format!("{flag}: only for {to}"));
+                return Err(TuningError::Flag { flag, engines: to });
             }
         }
         match self.eviction {
             Some(eviction) if !engines.iter().any(|engine| engine.has_eviction(eviction)) => {
-                let (name, of) = (eviction.name(), eviction.engines());
-                Err(format!("--eviction {name}: only for {of}"))
+                Err(TuningError::Eviction(eviction))
             }
             _ => Ok(()),
         }
@@ -189,7 +230,10 @@ mod tests {
             ..Tuning::default()
         };
         let error = tuning.check(&[EngineName::Cuckoo]).unwrap_err();
-        assert_eq!(error, "--partitions: only for cphash and lockhash");
+        assert_eq!(
+            error.to_string(),
+            "--partitions: only for cphash and lockhash"
+        );
         let both = [EngineName::Cuckoo, EngineName::Lockhash];
         assert_eq!(tuning.check(&both), Ok(()));
         let tuning = Tuning {
@@ -219,9 +263,12 @@ mod tests {
             assert_eq!(checked(eviction, engine), Ok(()), "{engine:?}");
         }
         let error = checked(EvictionName::Random, EngineName::Cuckoo).unwrap_err();
-        assert_eq!(error, "--eviction random: only for cphash and lockhash");
+        assert_eq!(
+            error.to_string(),
+            "--eviction random: only for cphash and lockhash"
+        );
         let error = checked(EvictionName::S3Fifo, EngineName::CuckooPaper).unwrap_err();
-        assert_eq!(error, "--eviction s3-fifo: only for cuckoo");
+        assert_eq!(error.to_string(), "--eviction s3-fifo: only for cuckoo");
     }
 
     #[test]

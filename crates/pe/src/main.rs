@@ -41,10 +41,8 @@ fn live(options: &Options) -> Result<(), Failure> {
     // Who is not started by a launcher is alone.
     let pes = openshmem::launched().unwrap_or(1);
     // Every PE comes to the same words: nobody starts what the others do not.
-    let store = options.check(pes).map_err(Failure::Usage)?;
-    let words = store
-        .symmetric_words(pes)
-        .map_err(|error| Failure::usage(error.to_string()))?;
+    let store = options.check(pes)?;
+    let words = store.symmetric_words(pes).map_err(Failure::usage)?;
     // SAFETY: the only thread there is, and the only place that starts OpenSHMEM.
     let opened = unsafe { OpenShmem::open(words + Ending::<OpenShmem>::WORDS) };
     let fabric = opened.map_err(|error| match error {
@@ -68,9 +66,7 @@ fn live(options: &Options) -> Result<(), Failure> {
 
 /// What this PE is to do, with signals that request its stop.
 fn begin(options: &Options, fabric: &OpenShmem, stop: &Shutdown) -> Result<Plan, Failure> {
-    let mut plan = options
-        .plan(fabric.pe(), fabric.pes())
-        .map_err(Failure::Usage)?;
+    let mut plan = options.plan(fabric.pe(), fabric.pes())?;
     if let Some(gateway) = &mut plan.gateway {
         gateway.on_verbosity = log(gateway.verbosity);
     }

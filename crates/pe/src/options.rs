@@ -6,7 +6,8 @@ use std::ops::RangeInclusive;
 
 use clap::{ArgAction, Parser};
 use nuthatch_cluster as cluster;
-use nuthatch_program::size;
+use nuthatch_program::Failure;
+use nuthatch_program::size::{self, SizeError};
 use nuthatch_server::config::PORT;
 use nuthatch_server::{Config, Place, Protocol};
 
@@ -82,19 +83,19 @@ pub struct Plan {
 
 impl Options {
     /// The store on so many PEs.
-    pub fn store(&self, pes: usize) -> Result<cluster::Config, String> {
+    pub fn store(&self, pes: usize) -> Result<cluster::Config, Failure> {
         let servers = self.servers(pes)?;
         if !ITEM_SIZES.contains(&self.max_item_size) {
-            return Err("-I: from 1k to 1g".to_owned());
+            return Err(Failure::usage("-I: from 1k to 1g"));
         }
         if self.max_item_size > self.memory_limit / 4 {
-            return Err(format!(
+            return Err(Failure::usage(format!(
                 "-I: an item of {} bytes is more than a quarter of a server's memory (-m)",
                 self.max_item_size
-            ));
+            )));
         }
         if self.threads.get() > THREADS_MAX {
-            return Err(format!("-t: 1 to {THREADS_MAX}"));
+            return Err(Failure::usage(format!("-t: 1 to {THREADS_MAX}")));
         }
         let config = cluster::Config {
             servers,
@@ -108,29 +109,27 @@ impl Options {
             seed: RandomState::new().hash_one(0x7065_u16),
             ..cluster::Config::default()
         };
-        match config.symmetric_words(pes) {
-            Ok(_) => Ok(config),
-            Err(error) => Err(error.to_string()),
-        }
+        config.symmetric_words(pes).map_err(Failure::usage)?;
+        Ok(config)
     }
 
-    fn servers(&self, pes: usize) -> Result<usize, String> {
+    fn servers(&self, pes: usize) -> Result<usize, Failure> {
         if self.co_located {
             return Ok(pes);
         }
         let servers = self.servers.unwrap_or((pes / 2).max(1));
         if servers == 0 || servers >= pes {
-            return Err(format!(
+            return Err(Failure::usage(format!(
                 "--servers {servers}: there are {pes} PEs, of which at least one is to serve and one to be a gateway; \
                  with --co-located each is both"
-            ));
+            )));
         }
         Ok(servers)
     }
 
     /// What would be wrong with any PE's plan of so many: said by all before OpenSHMEM is started, since a PE that
     /// gives up later leaves the others waiting for it.
-    pub fn check(&self, pes: usize) -> Result<cluster::Config, String> {
+    pub fn check(&self, pes: usize) -> Result<cluster::Config, Failure> {
         let store = self.store(pes)?;
         // The last gateway has the highest ports; a name may be known on another host only.
         let last = match self.co_located {
@@ -146,7 +145,7 @@ impl Options {
     }
 
     /// What a PE of so many does.
-    pub fn plan(&self, pe: usize, pes: usize) -> Result<Plan, String> {
+    pub fn plan(&self, pe: usize, pes: usize) -> Result<Plan, Failure> {
         let store = self.store(pes)?;
         let number = match self.co_located {
             true => Some(pe),
@@ -157,14 +156,14 @@ impl Options {
     }
 
     /// The `number`th gateway.
-    fn gateway(&self, number: usize) -> Result<Config, String> {
+    fn gateway(&self, number: usize) -> Result<Config, Failure> {
         let mut places = match self.listen.is_empty() {
             true => Place::everywhere(self.port),
             false => Vec::new(),
         };
         for place in &self.listen {
             let found = Place::resolve(place, self.port);
-            places.extend(found.ok_or_else(|| format!("-l {place}: no address"))?);
+            places.extend(found.ok_or_else(|| Failure::usage(format!("-l {place}: no address")))?);
         }
         for place in &mut places {
             if let Place::Tcp(address) = place
@@ -186,9 +185,10 @@ impl Options {
 }
 
 /// The port of the `number`th gateway, if the first has this one.
-fn port_of_gateway(first: u16, number: usize) -> Result<u16, String> {
+fn port_of_gateway(first: u16, number: usize) -> Result<u16, Failure> {
     let port = usize::from(first) + number;
-    u16::try_from(port).map_err(|_| format!("-p: gateway {number} would have port {port}"))
+    u16::try_from(port)
+        .map_err(|_| Failure::usage(format!("-p: gateway {number} would have port {port}")))
 }
 
 /// The port that is part of an address, if it is.
@@ -199,7 +199,7 @@ fn port_of(place: &str) -> Option<u16> {
     has_port.then(|| port.parse().ok())?
 }
 
-fn megabytes(text: &str) -> Result<usize, String> {
+fn megabytes(text: &str) -> Result<usize, SizeError> {
     size::parse_in(text, MEGABYTES)
 }
 
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be() {
-        let refused = |line: &str, pes| options(line).plan(pes - 1, pes).unwrap_err();
+        let refused = |line: &str, pes| options(line).plan(pes - 1, pes).unwrap_err().to_string();
         for (line, pes, says) in [
             ("--servers 4", 4, "--servers 4: there are 4 PEs"),
             ("--servers 0", 4, "--servers 0"),

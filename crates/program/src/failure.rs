@@ -15,13 +15,13 @@ pub enum Failure {
 
 impl Failure {
     /// Something about the command line.
-    pub fn usage(words: impl Into<String>) -> Self {
-        Self::Usage(words.into())
+    pub fn usage(words: impl Display) -> Self {
+        Self::Usage(words.to_string())
     }
 
     /// Something that did not work.
-    pub fn run(words: impl Into<String>) -> Self {
-        Self::Run(words.into())
+    pub fn run(words: impl Display) -> Self {
+        Self::Run(words.to_string())
     }
 
     /// The exit code.

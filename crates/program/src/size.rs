@@ -1,12 +1,31 @@
 //! Sizes as people type them.
 
+use std::error::Error;
+use std::fmt::{self, Display, Formatter};
+
+/// A text that is not a size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SizeError(String);
+
+impl Display for SizeError {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let Self(text) = self;
+        write!(
+            out,
+            "`{text}` is not a size: a number, with k, m or g behind it"
+        )
+    }
+}
+
+impl Error for SizeError {}
+
 /// Bytes: a number, with `k`, `m` or `g` (either case) behind it for powers of 1024.
-pub fn parse(text: &str) -> Result<usize, String> {
+pub fn parse(text: &str) -> Result<usize, SizeError> {
     parse_in(text, 1)
 }
 
 /// Like [`parse`], but a number without a letter counts `unit` bytes.
-pub fn parse_in(text: &str, unit: usize) -> Result<usize, String> {
+pub fn parse_in(text: &str, unit: usize) -> Result<usize, SizeError> {
     let (digits, factor) = match text.as_bytes().last().map(u8::to_ascii_lowercase) {
         Some(b'k') => (&text[..text.len() - 1], 1 << 10),
         Some(b'm') => (&text[..text.len() - 1], 1 << 20),
@@ -17,7 +36,7 @@ pub fn parse_in(text: &str, unit: usize) -> Result<usize, String> {
         .parse::<usize>()
         .ok()
         .and_then(|number| number.checked_mul(factor))
-        .ok_or_else(|| format!("`{text}` is not a size: a number, with k, m or g behind it"))
+        .ok_or_else(|| SizeError(text.to_owned()))
 }
 
 #[cfg(test)]

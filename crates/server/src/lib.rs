@@ -54,6 +54,7 @@ pub mod config;
 mod connection;
 mod conversation;
 mod datagrams;
+mod error;
 mod handover;
 mod holders;
 mod keeping;
@@ -80,6 +81,7 @@ mod watch;
 mod worker;
 
 pub use config::{Config, Keeping, Listen, OnVerbosity, Place, Protocol, TlsSettings, Verify};
+pub use error::SettingsError;
 pub use listen::Address;
 pub use live::Controls;
 pub use server::{Server, ServerHandle};

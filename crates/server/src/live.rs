@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use nuthatch_engine::Engine;
+use nuthatch_engine::{Engine, LimitError};
 
 use crate::config::Config;
+use crate::error::SettingsError;
 use crate::shared::Shared;
 use crate::system;
 
@@ -115,10 +116,10 @@ pub struct Controls(Arc<dyn Control>);
 /// What [`Controls`] does, for an engine of any type.
 trait Control: Send + Sync {
     fn apply(&self, config: &Config);
-    fn set_memory_limit(&self, bytes: usize) -> Result<(), String>;
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
     fn set_verbosity(&self, level: u32);
-    fn refresh_certificates(&self) -> Result<(), String>;
-    fn read_passwords(&self) -> Result<(), String>;
+    fn refresh_certificates(&self) -> Result<(), SettingsError>;
+    fn read_passwords(&self) -> Result<(), SettingsError>;
 }
 
 impl Controls {
@@ -134,17 +135,17 @@ impl Controls {
     }
 
     /// Changes the engine's memory limit, in bytes. Errors: the engine cannot be of that size.
-    pub fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
+    pub fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         self.0.set_memory_limit(bytes)
     }
 
     /// Reads certificates and keys again, for connections that come from now on. Errors: those of before stay.
-    pub fn refresh_certificates(&self) -> Result<(), String> {
+    pub fn refresh_certificates(&self) -> Result<(), SettingsError> {
         self.0.refresh_certificates()
     }
 
     /// Reads the file of passwords again, for logins from now on. Errors: those of before stay.
-    pub fn read_passwords(&self) -> Result<(), String> {
+    pub fn read_passwords(&self) -> Result<(), SettingsError> {
         self.0.read_passwords()
     }
 
@@ -163,18 +164,17 @@ impl Control for Arc<Shared> {
         self.tell_watchers(format_args!("type=settings state=applied"));
     }
 
-    fn set_memory_limit(&self, bytes: usize) -> Result<(), String> {
-        let changed = self.engine.set_memory_limit(bytes);
-        changed.map_err(|error| error.to_string())?;
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
+        self.engine.set_memory_limit(bytes)?;
         self.follow_memory_limit();
         Ok(())
     }
 
-    fn refresh_certificates(&self) -> Result<(), String> {
+    fn refresh_certificates(&self) -> Result<(), SettingsError> {
         Shared::refresh_certificates(self).unwrap_or(Ok(()))
     }
 
-    fn read_passwords(&self) -> Result<(), String> {
+    fn read_passwords(&self) -> Result<(), SettingsError> {
         Shared::read_passwords(self)
     }
 

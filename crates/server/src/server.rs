@@ -14,6 +14,7 @@ use crate::acceptor::Acceptor;
 use crate::account::{self, Account};
 use crate::config::{Config, Keeping, Listen, Place, Protocol};
 use crate::datagrams::DatagramSocket;
+use crate::error::SettingsError;
 use crate::handover::giving::Control;
 use crate::handover::taking::Newcomer;
 use crate::keeping::{self, Claim};
@@ -37,7 +38,7 @@ pub struct Server;
 impl Server {
     /// Binds all listeners and starts the threads. When this returns, clients can connect.
     pub fn start(config: Config, engine: Arc<AnyEngine>) -> io::Result<ServerHandle> {
-        check(&config).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        check(&config)?;
         system::make_room_for(config.connections_max);
         let newcomer = config.handover.as_deref().map(Newcomer::ask).transpose()?;
         let mut newcomer = newcomer.flatten();
@@ -59,13 +60,12 @@ impl Server {
             polls.push(poll);
         }
         let bound = account::bound(config.connections_max.get(), engine.stats().memory_limit);
-        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
         let tls = config.tls.as_ref().map(Tls::read).transpose();
         let passwords = config.auth_file.as_deref().map(Passwords::read).transpose();
         let shared = Arc::new(Shared {
-            tls: tls.map_err(invalid)?,
+            tls: tls?,
             failed_logins: Default::default(),
-            passwords: Mutex::new(passwords.map_err(invalid)?.map(Arc::new)),
+            passwords: Mutex::new(passwords?.map(Arc::new)),
             engine,
             addresses: addresses.clone(),
             clock: Clock::start(),
@@ -183,7 +183,7 @@ fn take_items(shared: &Arc<Shared>, newcomer: Option<Newcomer>) -> io::Result<Op
 impl Config {
     /// Reads the files that a server reads when it starts, and looks for settings that contradict each other. Errors say
     /// what a start would.
-    pub fn check_files(&self) -> Result<(), String> {
+    pub fn check_files(&self) -> Result<(), SettingsError> {
         check(self)?;
         self.tls.as_ref().map(Tls::read).transpose()?;
         self.auth_file.as_deref().map(Passwords::read).transpose()?;
@@ -197,31 +197,34 @@ fn is_udp(listen: &&Listen) -> bool {
 }
 
 /// Settings that contradict each other.
-fn check(config: &Config) -> Result<(), &'static str> {
+fn check(config: &Config) -> Result<(), SettingsError> {
+    let contradiction = |words| Err(SettingsError::Contradiction(words));
     let listeners = &config.listeners;
     if listeners.is_empty() {
-        return Err("a server must listen somewhere");
+        return contradiction("a server must listen somewhere");
     }
     let is_cpserver = |listen: &Listen| listen.protocol.is_cpserver();
     if config.auth_file.is_some() && listeners.iter().any(is_cpserver) {
-        return Err("-Y: CPServer's protocol has no words for a password");
+        return contradiction("-Y: CPServer's protocol has no words for a password");
     }
     let udp: Vec<&Listen> = listeners.iter().filter(is_udp).collect();
     if !udp.is_empty() && config.auth_file.is_some() {
-        return Err("-U: a datagram has no room for a password (-Y)");
+        return contradiction("-U: a datagram has no room for a password (-Y)");
     }
     if !udp.is_empty() && config.tls.is_some() {
-        return Err("-U: datagrams are not encrypted; another server without -Z can take them");
+        return contradiction(
+            "-U: datagrams are not encrypted; another server without -Z can take them",
+        );
     }
     let is_memcached = |listen: &&Listen| listen.protocol.is_memcached();
     if !udp.iter().all(is_memcached) {
-        return Err("-U: datagrams are for memcached's protocols");
+        return contradiction("-U: datagrams are for memcached's protocols");
     }
     if udp.len() == listeners.len() {
-        return Err("a server must listen for connections somewhere");
+        return contradiction("a server must listen for connections somewhere");
     }
     if config.tls.is_none() && listeners.iter().any(|listen| listen.tls) {
-        return Err("TLS needs a certificate");
+        return contradiction("TLS needs a certificate");
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use nuthatch_sync::mutex::Mutex;
 
 use crate::account::{self, Account};
 use crate::config::{Config, Protocol};
+use crate::error::SettingsError;
 use crate::handover::pause::Pause;
 use crate::keeping::Saves;
 use crate::listen::{Address, addresses_of};
@@ -98,7 +99,7 @@ impl Shared {
     }
 
     /// Reads the file of passwords again. Errors: it is not read, and those of before hold.
-    pub(crate) fn read_passwords(&self) -> Result<(), String> {
+    pub(crate) fn read_passwords(&self) -> Result<(), SettingsError> {
         if let Some(path) = &self.config.auth_file {
             *self.passwords.lock() = Some(Arc::new(Passwords::read(path)?));
         }
@@ -123,7 +124,7 @@ impl Shared {
     }
 
     /// Reads certificates and keys again, if there are any. Errors: those of before stay.
-    pub(crate) fn refresh_certificates(&self) -> Option<Result<(), String>> {
+    pub(crate) fn refresh_certificates(&self) -> Option<Result<(), SettingsError>> {
         let refreshed = self.tls.as_ref()?.refresh();
         let state = if refreshed.is_ok() { "ok" } else { "failed" };
         self.tell_watchers(format_args!("type=certificates state={state}"));

@@ -66,7 +66,7 @@ impl Bench {
             Bench::Engine(bench) => bench.run(),
             Bench::Fill(bench) => {
                 let checked = bench.tuning.check(&[bench.engine]);
-                checked.map_err(Failure::Usage)?;
+                checked.map_err(Failure::usage)?;
                 bench.engine.choose(bench)
             }
             Bench::Full(bench) => bench.run(),
@@ -96,7 +96,7 @@ impl OnEngines<full::Options> {
             tuning,
             options,
         } = self;
-        tuning.check(&engines).map_err(Failure::Usage)?;
+        tuning.check(&engines).map_err(Failure::usage)?;
         let mut contenders = Vec::new();
         for engine in engines {
             let own = engine.evictions();
@@ -126,7 +126,7 @@ impl OnEngines<full::Options> {
 impl OnEngines<engine::Options> {
     fn run(self) -> Result<(), Failure> {
         let checked = self.tuning.check(&self.engines);
-        checked.map_err(Failure::Usage)?;
+        checked.map_err(Failure::usage)?;
         let Self {
             engines,
             tuning,

@@ -71,7 +71,7 @@ impl FromStr for CacheSize {
                     .map(Amount::Percent)
                     .ok_or_else(|| format!("`{text}`: more than 0 and up to 100 % expected"))?
             }
-            None => match nuthatch_program::size::parse(text)? {
+            None => match nuthatch_program::size::parse(text).map_err(|error| error.to_string())? {
                 0 => return Err("a size of at least 1 is expected".to_owned()),
                 size => Amount::Absolute(size as u64),
             },

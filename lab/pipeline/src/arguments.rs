@@ -55,7 +55,8 @@ impl Skew {
 
 /// A number of entries, flows or packets, as people type it.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
-    size::parse(text).map(|count| count as u64)
+    let count = size::parse(text).map_err(|error| error.to_string())?;
+    Ok(count as u64)
 }
 
 /// Entries of a table, which rounds them up.

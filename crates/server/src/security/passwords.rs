@@ -9,6 +9,8 @@ use std::path::Path;
 
 use subtle::{Choice, ConstantTimeEq};
 
+use crate::error::SettingsError;
+
 /// The longest name, and the longest password, in bytes.
 const LENGTH_MAX: usize = 255;
 
@@ -44,13 +46,13 @@ pub struct Passwords {
 
 impl Passwords {
     /// Reads a file. Errors name the line, never a password.
-    pub fn read(path: &Path) -> Result<Self, String> {
-        let named = |error: std::io::Error| format!("{}: {error}", path.display());
+    pub fn read(path: &Path) -> Result<Self, SettingsError> {
+        let named = |error: std::io::Error| SettingsError::file(path, error);
         let text = fs::read(path).map_err(named)?;
         if fs::metadata(path).map_err(named)?.permissions().mode() & 0o007 != 0 {
             tracing::warn!("{}: everybody can read the passwords", path.display());
         }
-        Self::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+        Self::parse(&text).map_err(|error| SettingsError::file(path, error))
     }
 
     fn parse(text: &[u8]) -> Result<Self, String> {

@@ -14,6 +14,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 
 use super::validity;
+use crate::error::SettingsError;
 
 /// What listeners with TLS need (`-o ssl_*`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +70,7 @@ struct Current {
 }
 
 impl Current {
-    fn read(settings: &TlsSettings) -> Result<Self, String> {
+    fn read(settings: &TlsSettings) -> Result<Self, SettingsError> {
         let chain = certificates(&settings.chain_cert)?;
         let end = chain.iter().filter_map(|one| validity::end(one)).min();
         let config = configure(settings, chain)?;
@@ -84,7 +85,7 @@ impl Current {
 
 impl Tls {
     /// Reads the files. Errors name the file.
-    pub(crate) fn read(settings: &TlsSettings) -> Result<Self, String> {
+    pub(crate) fn read(settings: &TlsSettings) -> Result<Self, SettingsError> {
         Ok(Self {
             settings: settings.clone(),
             current: Mutex::new(Current::read(settings)?),
@@ -92,7 +93,7 @@ impl Tls {
     }
 
     /// Reads the files again, for connections that come from now on. Errors: what was read before stays.
-    pub(crate) fn refresh(&self) -> Result<(), String> {
+    pub(crate) fn refresh(&self) -> Result<(), SettingsError> {
         let fresh = Current::read(&self.settings)?;
         *self.current.lock() = fresh;
         Ok(())
@@ -122,7 +123,7 @@ impl Tls {
 fn configure(
     settings: &TlsSettings,
     chain: Vec<CertificateDer<'static>>,
-) -> Result<Arc<ServerConfig>, String> {
+) -> Result<Arc<ServerConfig>, SettingsError> {
     let versions: &[_] = match settings.only_1_3 {
         true => &[&TLS13],
         false => &[&TLS12, &TLS13],
@@ -130,15 +131,19 @@ fn configure(
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
-        .map_err(|error| format!("TLS: {error}"))?;
+        .map_err(SettingsError::tls)?;
     let builder = match (settings.verify, &settings.ca_cert) {
         (Verify::Nothing, _) => builder.with_no_client_auth(),
-        (_, None) => return Err("-o ssl_verify_mode: needs ssl_ca_cert".to_owned()),
+        (_, None) => {
+            return Err(SettingsError::Contradiction(
+                "-o ssl_verify_mode: needs ssl_ca_cert",
+            ));
+        }
         (verify, Some(path)) => {
             let mut roots = RootCertStore::empty();
             for certificate in certificates(path)? {
                 let added = roots.add(certificate);
-                added.map_err(|error| format!("{}: {error}", path.display()))?;
+                added.map_err(|error| SettingsError::file(path, error))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
             let verifier = match verify {
@@ -147,19 +152,19 @@ fn configure(
             };
             let verifier = verifier.build();
             builder.with_client_cert_verifier(
-                verifier.map_err(|error| format!("{}: {error}", path.display()))?,
+                verifier.map_err(|error| SettingsError::file(path, error))?,
             )
         }
     };
     let key = PrivateKeyDer::from_pem_file(&settings.key)
-        .map_err(|error| format!("{}: {error}", settings.key.display()))?;
+        .map_err(|error| SettingsError::file(&settings.key, error))?;
     let mut config = builder
         .with_single_cert(chain, key)
-        .map_err(|error| format!("{}: {error}", settings.chain_cert.display()))?;
+        .map_err(|error| SettingsError::file(&settings.chain_cert, error))?;
     match settings.session_cache {
         true => {
             let ticketer = ring::Ticketer::new();
-            config.ticketer = ticketer.map_err(|error| format!("TLS: {error}"))?;
+            config.ticketer = ticketer.map_err(SettingsError::tls)?;
         }
         false => {
             config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -179,12 +184,12 @@ fn warn_if_over(path: &Path, end: Option<u64>) {
 }
 
 /// All certificates of a file; one at least.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let named = |error: rustls::pki_types::pem::Error| format!("{}: {error}", path.display());
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError> {
+    let named = |error: rustls::pki_types::pem::Error| SettingsError::file(path, error);
     let found = CertificateDer::pem_file_iter(path).map_err(named)?;
     let found: Vec<_> = found.collect::<Result<_, _>>().map_err(named)?;
     match found.is_empty() {
-        true => Err(format!("{}: no certificate", path.display())),
+        true => Err(SettingsError::file(path, "no certificate")),
         false => Ok(found),
     }
 }

@@ -44,7 +44,7 @@ impl FromStr for EngineChoice {
             eviction: eviction.transpose()?,
             ..Tuning::default()
         };
-        tuning.check(&[name])?;
+        tuning.check(&[name]).map_err(|error| error.to_string())?;
         let text = text.to_owned();
         Ok(Self { text, name, tuning })
     }
