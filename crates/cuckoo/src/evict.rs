@@ -8,7 +8,7 @@ use nuthatch_sync::clock::Time;
 
 use super::Cuckoo;
 use super::index::{Candidates, LockedBuckets, Moved, Position};
-use super::layout::{Slot, Variant};
+use super::layout::{SlotWord, Variant};
 use super::local::Local;
 use super::search::Searched;
 use nuthatch_store::count::Count;
@@ -62,7 +62,7 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
         let locked = self.index.lock(&place);
         // The key may have been torn, or the chunk reused: only a slot that refers to this very
         // chunk, under this key's tag, in this key's buckets, proves that it is linked.
-        let slot = Slot::new::<D>(place.tag, chunk);
+        let slot = SlotWord::new::<D>(place.tag, chunk);
         let found = locked
             .find(slot)
             .map(|at| (at, Header::load(&self.store.arena, chunk)));
@@ -76,7 +76,7 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
     fn relocate(&self, hash: u64, from: Chunk, to: Chunk, copied: u64) -> bool {
         let place = self.index.place(hash);
         let locked = self.index.lock(&place);
-        let old = Slot::new::<D>(place.tag, from);
+        let old = SlotWord::new::<D>(place.tag, from);
         // Under the lock: nobody pins an item that is not in the index.
         let Some(at) = locked
             .find(old)
@@ -86,14 +86,14 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
             return false;
         };
         self.store.finish_move(from, to, copied);
-        locked.store(at, Slot::new::<D>(place.tag, to));
+        locked.store(at, SlotWord::new::<D>(place.tag, to));
         true
     }
 
     fn relocate_segment(&self, hash: u64, head: Chunk, from: Chunk, to: Chunk) -> bool {
         let place = self.index.place(hash);
         let locked = self.index.lock(&place);
-        let linked = locked.find(Slot::new::<D>(place.tag, head)).is_some();
+        let linked = locked.find(SlotWord::new::<D>(place.tag, head)).is_some();
         let moved = linked
             && !self.store.pins.is_pinned(head)
             && self.store.finish_segment_move(head, from, to);
@@ -126,7 +126,7 @@ impl<D: Variant> Cuckoo<D> {
     #[cold]
     pub(super) fn make_room(&self, local: &mut Local, now: Time, place: &Candidates) -> bool {
         for turn in 0..SEARCHES_MAX_GROWING {
-            let candidates_of = |item: Slot| self.candidates_of(item.chunk::<D>());
+            let candidates_of = |item: SlotWord| self.candidates_of(item.chunk::<D>());
             let growing = match local.searcher.search(&self.index, place, candidates_of) {
                 Searched::Near => false,
                 // While there still are paths: so nobody ever waits for a doubling.
@@ -150,7 +150,7 @@ impl<D: Variant> Cuckoo<D> {
             return false;
         };
         for &(from, item) in path.steps.iter().rev() {
-            let candidates_of = |item: Slot| self.candidates_of(item.chunk::<D>());
+            let candidates_of = |item: SlotWord| self.candidates_of(item.chunk::<D>());
             if self.index.relocate(from, free, item, candidates_of) == Moved::Stale {
                 return false;
             }

@@ -12,7 +12,7 @@ use nuthatch_sync::shim::Ordering;
 
 use super::Cuckoo;
 use super::index::{Index, Position};
-use super::layout::{Geometry, Slot, Variant};
+use super::layout::{Geometry, SlotWord, Variant};
 use super::local::Local;
 use nuthatch_store::growth::Growing;
 use nuthatch_store::prefetch;
@@ -53,7 +53,7 @@ impl<D: Variant> Growing for Cuckoo<D> {
             let item = self.index.load(from);
             if !item.is_empty() && self.belongs(item, high, &geometry) {
                 self.index.store(Position { bucket: high, slot }, item);
-                self.index.store(from, Slot::EMPTY);
+                self.index.store(from, SlotWord::EMPTY);
             }
         }
         // Under the lock: a reader that takes a snapshot of this stripe from now on sees it.
@@ -69,7 +69,7 @@ impl<D: Variant> Growing for Cuckoo<D> {
         prefetch::soon(self.index.address(bucket(4)));
         prefetch::soon(self.index.address(bucket(4) + geometry.buckets()));
         for word in self.index.bucket(bucket(2)) {
-            let slot = Slot(word.load(Ordering::Relaxed));
+            let slot = SlotWord(word.load(Ordering::Relaxed));
             if !slot.is_empty() {
                 prefetch::soon(self.store.arena.address(slot.chunk::<D>()));
             }
@@ -104,7 +104,7 @@ impl<D: Variant> Cuckoo<D> {
 
     /// True if an item of a bucket being split goes to its upper half. Only the key tells: one of
     /// its two positions falls into this bucket, and that position's next bit decides.
-    fn belongs(&self, item: Slot, high: u64, geometry: &Geometry) -> bool {
+    fn belongs(&self, item: SlotWord, high: u64, geometry: &Geometry) -> bool {
         let Some(place) = self.candidates_of(item.chunk::<D>()) else {
             return false;
         };

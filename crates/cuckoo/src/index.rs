@@ -10,7 +10,7 @@ use nuthatch_hash::split;
 use nuthatch_sync::shim::{AtomicU64, Ordering};
 use nuthatch_sync::stripes::{Pair, PairGuard, Snapshot, Stripes};
 
-use super::layout::{Geometry, Slot, Variant};
+use super::layout::{Geometry, SlotWord, Variant};
 use super::matching::{Mask, Matching};
 use nuthatch_store::item::Header;
 use nuthatch_store::prefetch;
@@ -170,13 +170,13 @@ impl<D: Variant> Index<D> {
 
     /// A slot's word: believe it only under a lock or a version check.
     #[inline(always)]
-    pub fn load(&self, at: Position) -> Slot {
-        Slot(self.bucket(at.bucket)[at.slot].load(Ordering::Relaxed))
+    pub fn load(&self, at: Position) -> SlotWord {
+        SlotWord(self.bucket(at.bucket)[at.slot].load(Ordering::Relaxed))
     }
 
     /// Stores a slot; the caller holds the lock of its stripe.
     #[inline(always)]
-    pub fn store(&self, at: Position, slot: Slot) {
+    pub fn store(&self, at: Position, slot: SlotWord) {
         // Relaxed: published by the Release of the stripe lock.
         self.bucket(at.bucket)[at.slot].store(slot.0, Ordering::Relaxed);
     }
@@ -238,7 +238,7 @@ impl<D: Variant> Index<D> {
     /// The first slot of two buckets whose tag is `tag`. It may have changed since its tag matched: then it
     /// is checked like any other.
     #[inline(always)]
-    pub fn first_match(&self, buckets: [u64; 2], tag: u64) -> Option<Slot> {
+    pub fn first_match(&self, buckets: [u64; 2], tag: u64) -> Option<SlotWord> {
         let mask = self.matches(buckets, tag);
         if mask == 0 {
             return None;
@@ -247,7 +247,7 @@ impl<D: Variant> Index<D> {
         let [first, second] = buckets.map(|bucket| self.bucket(bucket));
         // Not a branch, for the reason given at `matches`.
         let bucket = select_unpredictable(number < D::SLOTS, first, second);
-        Some(Slot(bucket[number % D::SLOTS].load(Ordering::Relaxed)))
+        Some(SlotWord(bucket[number % D::SLOTS].load(Ordering::Relaxed)))
     }
 
     /// Locks both buckets of a key.
@@ -274,8 +274,8 @@ impl<D: Variant> Index<D> {
         &self,
         from: Position,
         to: Position,
-        item: Slot,
-        candidates_of: impl Fn(Slot) -> Option<Candidates>,
+        item: SlotWord,
+        candidates_of: impl Fn(SlotWord) -> Option<Candidates>,
     ) -> Moved {
         let guard = self.stripes.lock(self.stripes.pair(from.bucket, to.bucket));
         let still = self.load(from) == item
@@ -286,7 +286,7 @@ impl<D: Variant> Index<D> {
             return Moved::Stale;
         }
         self.store(to, item);
-        self.store(from, Slot::EMPTY);
+        self.store(from, SlotWord::EMPTY);
         Moved::Done
     }
 
@@ -298,8 +298,8 @@ impl<D: Variant> Index<D> {
         &self,
         geometry: Geometry,
         bucket: u64,
-        item: Slot,
-        candidates_of: impl Fn(Slot) -> Option<Candidates>,
+        item: SlotWord,
+        candidates_of: impl Fn(SlotWord) -> Option<Candidates>,
     ) -> Option<u64> {
         super::layout::partner(geometry, bucket, item.tag::<D>()).or_else(|| {
             let place = candidates_of(item)?;
@@ -331,7 +331,7 @@ impl<D: Variant> LockedBuckets<'_, D> {
     #[inline]
     pub fn take_out(self, at: Position, header: Header) -> Unlinked {
         let item = Unlinked::new(self.load(at).chunk::<D>(), header);
-        self.store(at, Slot::EMPTY);
+        self.store(at, SlotWord::EMPTY);
         item
     }
 
@@ -346,7 +346,7 @@ impl<D: Variant> LockedBuckets<'_, D> {
 
     /// Where exactly this slot's word is.
     #[inline]
-    pub fn find(&self, slot: Slot) -> Option<Position> {
+    pub fn find(&self, slot: SlotWord) -> Option<Position> {
         self.positions().find(|&at| self.index.load(at) == slot)
     }
 
@@ -361,14 +361,14 @@ impl<D: Variant> LockedBuckets<'_, D> {
 
     /// Stores a slot.
     #[inline]
-    pub fn store(&self, at: Position, slot: Slot) {
+    pub fn store(&self, at: Position, slot: SlotWord) {
         debug_assert!(at.bucket == self.first || at.bucket == self.second);
         self.index.store(at, slot);
     }
 
     /// A slot's word.
     #[inline]
-    pub fn load(&self, at: Position) -> Slot {
+    pub fn load(&self, at: Position) -> SlotWord {
         self.index.load(at)
     }
 }

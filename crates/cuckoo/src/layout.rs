@@ -87,17 +87,17 @@ impl Variant for Paper {
 
 /// A slot's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot(pub u64);
+pub struct SlotWord(pub u64);
 
-impl Slot {
+impl SlotWord {
     /// Nothing.
-    pub const EMPTY: Slot = Slot(0);
+    pub const EMPTY: SlotWord = SlotWord(0);
 
     /// A tag, which is never 0, and where the item lies.
     #[inline(always)]
     pub fn new<D: Variant>(tag: u64, chunk: Chunk) -> Self {
         debug_assert!(tag != 0 && chunk.0 < 1 << (64 - D::TAG_BITS));
-        Slot(tag << (64 - D::TAG_BITS) | chunk.0)
+        SlotWord(tag << (64 - D::TAG_BITS) | chunk.0)
     }
 
     /// True if nothing is there.
@@ -143,12 +143,12 @@ mod tests {
 
     #[test]
     fn slots_keep_their_parts() {
-        let slot = Slot::new::<EightWay>(0xffff, Chunk((1 << 47) + 5));
+        let slot = SlotWord::new::<EightWay>(0xffff, Chunk((1 << 47) + 5));
         assert_eq!(
             (slot.tag::<EightWay>(), slot.chunk::<EightWay>()),
             (0xffff, Chunk((1 << 47) + 5))
         );
-        let slot = Slot::new::<Paper>(0x01, Chunk(0));
+        let slot = SlotWord::new::<Paper>(0x01, Chunk(0));
         assert_eq!((slot.tag::<Paper>(), slot.chunk::<Paper>()), (1, Chunk(0)));
         assert!(!slot.is_empty());
     }

@@ -69,7 +69,7 @@ use nuthatch_sync::stripes::Stripes;
 pub use config::{CuckooConfig, CuckooEviction};
 use handle::CuckooHandle;
 use index::{Index, Position};
-use layout::{EightWay, Slot, Variant};
+use layout::{EightWay, SlotWord, Variant};
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::{BucketKind, IndexHistogram};
 use nuthatch_engine::stats::EngineStats;
@@ -242,7 +242,7 @@ impl<D: Variant> Inspect for Cuckoo<D> {
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
         // A store beside it may move an item from a bucket already counted to one that is not.
         let buckets = self.index.geometry().live_buckets();
-        let used = |word: &AtomicU64| word.load(Ordering::Relaxed) != Slot::EMPTY.0;
+        let used = |word: &AtomicU64| word.load(Ordering::Relaxed) != SlotWord::EMPTY.0;
         let seen = IndexHistogram::take(buckets, sample, 0, |bucket| {
             let slots = self.index.bucket(bucket).iter();
             slots.filter(|word| used(word)).count()

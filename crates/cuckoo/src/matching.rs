@@ -12,7 +12,7 @@
 
 use nuthatch_sync::shim::{AtomicU64, Ordering};
 
-use super::layout::{Slot, Variant};
+use super::layout::{SlotWord, Variant};
 
 /// One bit for each slot: the first bucket's lowest, the second's above them.
 pub type Mask = u32;
@@ -69,7 +69,7 @@ fn wide() -> bool {
 fn matches_scalar<D: Variant>(first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
     let mut mask = 0;
     for (index, word) in first.iter().chain(second).enumerate() {
-        let slot = Slot(word.load(Ordering::Relaxed));
+        let slot = SlotWord(word.load(Ordering::Relaxed));
         mask |= Mask::from(slot.tag::<D>() == tag) << index;
     }
     mask

@@ -3,14 +3,14 @@
 //! move checks its part again (MemC3 section 3.2.1; Li et al., EuroSys 2014, section 4.3).
 
 use super::index::{Candidates, Index, Position};
-use super::layout::{Geometry, Search, Slot, Variant};
+use super::layout::{Geometry, Search, SlotWord, Variant};
 use nuthatch_store::prefetch;
 
 /// A path from one of a key's buckets to a free slot.
 #[derive(Debug, Default)]
 pub struct Path {
     /// Items to move, first the one in the key's own bucket.
-    pub steps: Vec<(Position, Slot)>,
+    pub steps: Vec<(Position, SlotWord)>,
     /// Where the last of them goes.
     pub free: Option<Position>,
 }
@@ -37,7 +37,7 @@ struct Node {
     /// The node whose item would come here, and that item's slot.
     parent: usize,
     slot: usize,
-    item: Slot,
+    item: SlotWord,
 }
 
 const ROOT: usize = usize::MAX;
@@ -68,7 +68,7 @@ impl Searcher {
         &mut self,
         index: &Index<D>,
         place: &Candidates,
-        candidates_of: impl Fn(Slot) -> Option<Candidates>,
+        candidates_of: impl Fn(SlotWord) -> Option<Candidates>,
     ) -> Searched {
         let geometry = index.geometry();
         let roots = [geometry.locate(place.first), geometry.locate(place.second)];
@@ -95,13 +95,13 @@ impl Searcher {
         geometry: Geometry,
         roots: [u64; 2],
         slots: usize,
-        candidates_of: impl Fn(Slot) -> Option<Candidates>,
+        candidates_of: impl Fn(SlotWord) -> Option<Candidates>,
     ) {
         let root = |bucket| Node {
             bucket,
             parent: ROOT,
             slot: 0,
-            item: Slot::EMPTY,
+            item: SlotWord::EMPTY,
         };
         self.nodes.clear();
         self.nodes.extend(roots.map(root));
@@ -122,7 +122,7 @@ impl Searcher {
         geometry: Geometry,
         node: Node,
         nodes_max: usize,
-        candidates_of: &impl Fn(Slot) -> Option<Candidates>,
+        candidates_of: &impl Fn(SlotWord) -> Option<Candidates>,
     ) -> bool {
         for slot in 0..D::SLOTS {
             let at = Position {
@@ -175,7 +175,7 @@ impl Searcher {
         roots: [u64; 2],
         width: usize,
         kicks: usize,
-        candidates_of: impl Fn(Slot) -> Option<Candidates>,
+        candidates_of: impl Fn(SlotWord) -> Option<Candidates>,
     ) {
         // Each walk is a chain of nodes; the newest node of walk i is `heads[i]`.
         self.nodes.clear();
@@ -186,7 +186,7 @@ impl Searcher {
                 bucket,
                 parent: ROOT,
                 slot: 0,
-                item: Slot::EMPTY,
+                item: SlotWord::EMPTY,
             });
         }
         let mut kicked = 0;

@@ -12,7 +12,7 @@ use super::Cuckoo;
 use super::get::ATTEMPTS;
 use super::handle::COPY_MAX;
 use super::index::Candidates;
-use super::layout::{Slot, Variant};
+use super::layout::{SlotWord, Variant};
 use nuthatch_engine::{Cursor, Visit};
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::item::Header;
@@ -119,7 +119,7 @@ impl<D: Variant> Cuckoo<D> {
         buckets: [u64; 2],
         copy: &mut Copy,
     ) -> bool {
-        let slot = Slot::new::<D>(place.tag, chunk);
+        let slot = SlotWord::new::<D>(place.tag, chunk);
         let linked = buckets
             .iter()
             .flat_map(|&bucket| self.index.bucket(bucket))

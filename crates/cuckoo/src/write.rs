@@ -7,7 +7,7 @@
 use nuthatch_sync::clock::Time;
 
 use super::index::{LockedBuckets, Position};
-use super::layout::{Slot, Variant};
+use super::layout::{SlotWord, Variant};
 use super::local::Local;
 use super::{Cuckoo, Found, plain_item};
 use nuthatch_engine::reply::Reply;
@@ -54,7 +54,7 @@ impl<D: Variant> Cuckoo<D> {
     ) -> Header {
         let header = Header::new(&fresh.shape, fields);
         header.store(&self.store.arena, fresh.chunk);
-        locked.store(at, Slot::new::<D>(locked.place.tag, fresh.chunk));
+        locked.store(at, SlotWord::new::<D>(locked.place.tag, fresh.chunk));
         drop(locked);
         self.store.note_linked(&fresh, fields.expiry);
         match found {

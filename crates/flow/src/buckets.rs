@@ -7,14 +7,14 @@ use std::marker::PhantomData;
 use crate::entry::{Content, Slot};
 use crate::layout::{Candidates, Shape};
 use crate::matching::Matcher;
-use crate::memory::Memory;
+use crate::memory::Mapped;
 use crate::prefetch;
 
 const LINE: usize = 64;
 
 /// A power of two of buckets, and the spare ones behind them.
 pub(crate) struct Buckets<L, T> {
-    slots: Memory<T>,
+    slots: Mapped<T>,
     mask: u64,
     shape: PhantomData<L>,
 }
@@ -33,7 +33,7 @@ impl<L: Shape, T: Slot> Buckets<L, T> {
             .and_then(|slots| usize::try_from(slots).ok())
             .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
         Ok(Self {
-            slots: Memory::reserve(all)?,
+            slots: Mapped::reserve(all)?,
             mask: buckets - 1,
             shape: PhantomData,
         })

@@ -26,7 +26,7 @@ use crate::entry::Entry;
 use crate::five_tuple::{FiveTuple, PACKED};
 use crate::insert::Inserted;
 use crate::lookup::check_room;
-use crate::memory::{Memory, Zeroed};
+use crate::memory::{Mapped, Zeroed};
 use crate::prefetch;
 use crate::stats::{Counters, Stats, StatsReader};
 
@@ -369,7 +369,7 @@ unsafe impl Zeroed for Record {}
 
 /// All records, in use and free.
 struct Records {
-    all: Memory<Record>,
+    all: Mapped<Record>,
     /// Records from this one on were never used.
     touched: usize,
     /// The first of the list of records that were used and freed, or [`NONE`].
@@ -379,7 +379,7 @@ struct Records {
 impl Records {
     fn reserve(len: usize) -> std::io::Result<Self> {
         Ok(Self {
-            all: Memory::reserve(len)?,
+            all: Mapped::reserve(len)?,
             touched: 0,
             first_free: NONE,
         })

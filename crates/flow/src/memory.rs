@@ -3,7 +3,7 @@
 //! It is a private anonymous mapping, so the kernel allocates a page when it is first written, from the
 //! NUMA node of the writing thread's processor.
 
-pub use nuthatch_memory::{Mapped as Memory, Zeroed};
+pub use nuthatch_memory::{Mapped, Zeroed};
 
 // SAFETY: atomic integers; 0 is one of their values.
 unsafe impl Zeroed for crate::entry::Tag16 {}
@@ -20,7 +20,7 @@ mod tests {
     #[test]
     fn zeroed_slots_are_empty() {
         for len in [0, 1, 1000, 600_000, 1_500_000] {
-            let slots = Memory::<Tag16>::reserve(len).unwrap();
+            let slots = Mapped::<Tag16>::reserve(len).unwrap();
             assert_eq!(slots.len(), len);
             assert!(slots.iter().all(|slot| slot.load() == Content::EMPTY));
             assert_eq!(slots.as_ptr() as usize % if cfg!(miri) { 4 } else { 64 }, 0);
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn impossible_sizes_are_errors() {
-        assert!(Memory::<Hash64>::reserve(usize::MAX / 2).is_err());
-        assert!(Memory::<Hash64>::reserve(usize::MAX / 40).is_err());
+        assert!(Mapped::<Hash64>::reserve(usize::MAX / 2).is_err());
+        assert!(Mapped::<Hash64>::reserve(usize::MAX / 40).is_err());
     }
 }

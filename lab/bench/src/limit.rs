@@ -159,12 +159,12 @@ impl Limits {
     }
 }
 
-/// Memory to read from, as large as the table that it is compared with.
-pub(crate) struct Memory {
+/// A buffer to read from, as large as the table that it is compared with.
+pub(crate) struct ReadBuffer {
     map: MmapMut,
 }
 
-impl Memory {
+impl ReadBuffer {
     /// `bytes` of memory, touched, in huge pages where the system has them.
     pub fn new(bytes: usize) -> Result<Self, String> {
         let mut map = MmapMut::map_anon(bytes.max(LINE))
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn both_sequences_reach_all_of_the_memory() {
-        let memory = Memory::new(64 * LINE).unwrap();
+        let memory = ReadBuffer::new(64 * LINE).unwrap();
         let (lines, rest) = memory.map.as_chunks::<LINE>();
         assert!(rest.is_empty());
         for reads in [true, false] {
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_best_way_is_that_of_the_greatest_median() {
-        let memory = Memory::new(64 * LINE).unwrap();
+        let memory = ReadBuffer::new(64 * LINE).unwrap();
         let mut limits = Limits::new();
         limits
             .round(|way, _| Ok(memory.read(way, 1, Duration::ZERO)))

@@ -15,7 +15,7 @@ use nuthatch_fabric::Fabric;
 
 use super::evict::NoBlock;
 use super::pages::Block;
-use super::shard::{Held, Pin, Shard, Wait};
+use super::shard::{LockedBlock, Pin, Shard, Wait};
 use crate::block::{self, Header, STALE, WON, expiry_to_tick};
 use crate::bucket::Pointer;
 use crate::message::{INLINE_MAX, Known};
@@ -43,7 +43,7 @@ pub struct Change<'v> {
     /// The pair counts as read by a get.
     pub was_read: bool,
     /// A block in the caller's hands that has key and value already, and the value's length.
-    pub reserved: Option<(Held, usize)>,
+    pub reserved: Option<(LockedBlock, usize)>,
 }
 
 impl<'v> Change<'v> {
@@ -59,7 +59,7 @@ impl<'v> Change<'v> {
 /// A key, its words, and the locked block of its pair, if it has one; dead pairs included.
 struct Target<'k> {
     key: Key<'k>,
-    held: Option<(Held, Header)>,
+    held: Option<(LockedBlock, Header)>,
 }
 
 /// What comes of an attempt.
@@ -276,7 +276,7 @@ impl<F: Fabric> Shard<F> {
         now: Time,
         key: &Key<'_>,
         store: &Store<'_>,
-        reserved: Option<(Held, usize)>,
+        reserved: Option<(LockedBlock, usize)>,
     ) -> Attempt<Outcome> {
         let value_len = reserved.map_or(store.value.len(), |(_, len)| len);
         if self.is_too_large(key.bytes().len(), value_len) {
@@ -323,7 +323,7 @@ impl<F: Fabric> Shard<F> {
         target: Target<'_>,
         live: Option<Item>,
         store: &Store<'_>,
-        reserved: Option<(Held, usize)>,
+        reserved: Option<(LockedBlock, usize)>,
     ) -> Attempt<Outcome> {
         let piece = match reserved {
             None => store.value.to_vec(),
@@ -526,7 +526,7 @@ impl<F: Fabric> Shard<F> {
         target: &Target<'_>,
         class: usize,
         now: Time,
-    ) -> Attempt<Result<Held, Reply>> {
+    ) -> Attempt<Result<LockedBlock, Reply>> {
         let above = target.held.map_or(0, |(held, _)| held.version);
         match self.allocate(class, now) {
             Ok(block) => Ok(Ok(self.begin(block, above))),
@@ -565,7 +565,13 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// Writes the pair.
-    fn fill(&mut self, target: &Target<'_>, change: &Change<'_>, new: Held, header: &Header) {
+    fn fill(
+        &mut self,
+        target: &Target<'_>,
+        change: &Change<'_>,
+        new: LockedBlock,
+        header: &Header,
+    ) {
         if change.reserved.is_some() {
             self.write_header(new, header);
             return self.mark_used(new.pointer, new.version, change.was_read);
@@ -584,7 +590,7 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// The table leads to the pair's block, which is not readable yet.
-    fn count_made(&mut self, target: &Target<'_>, new: Held) {
+    fn count_made(&mut self, target: &Target<'_>, new: LockedBlock) {
         let hash = target.key.hash();
         match target.held {
             Some((old, _)) if old.pointer == new.pointer => return,
@@ -629,11 +635,11 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// A block that a session has in its hands, which is locked.
-    pub fn reserved(&self, pointer: Pointer, session: usize) -> Option<Held> {
+    pub fn reserved(&self, pointer: Pointer, session: usize) -> Option<LockedBlock> {
         let is_held = self.pages.is_held(pointer);
         let block = is_held.then(|| self.pages.block(pointer))?;
         let pin = self.pins.get(&block)?;
-        (pin.session == session).then(|| Held::of_locked(pointer, self.tail(pointer)))
+        (pin.session == session).then(|| LockedBlock::of_locked(pointer, self.tail(pointer)))
     }
 
     /// A session's PE is gone, and with it what it had in its hands. Its last words may arrive yet in its blocks.
@@ -641,7 +647,7 @@ impl<F: Fabric> Shard<F> {
         let pins: Vec<_> = (self.pins.extract_if(|_, pin| pin.session == session)).collect();
         for (block, _) in pins {
             let pointer = self.pages.pointer(block);
-            self.abandon(Held::of_locked(pointer, self.tail(pointer)));
+            self.abandon(LockedBlock::of_locked(pointer, self.tail(pointer)));
         }
         self.copies.drop_of(session);
     }

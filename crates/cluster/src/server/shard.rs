@@ -60,14 +60,14 @@ const EPOCHS_KEPT: usize = 4096;
 
 /// A locked block.
 #[derive(Clone, Copy)]
-pub struct Held {
+pub struct LockedBlock {
     pub pointer: Pointer,
     /// The version that its next content has.
     pub version: u64,
     before: Tail,
 }
 
-impl Held {
+impl LockedBlock {
     /// A block that is locked already, with its tail.
     pub fn of_locked(pointer: Pointer, tail: Tail) -> Self {
         Self {
@@ -267,7 +267,7 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// Locks a block.
-    pub fn lock(&mut self, pointer: Pointer) -> Result<Held, Wait> {
+    pub fn lock(&mut self, pointer: Pointer) -> Result<LockedBlock, Wait> {
         let head = self.load(pointer, HEAD);
         let tail = self.tail(pointer);
         if tail.is_locked() || tail.version() != head {
@@ -285,7 +285,7 @@ impl<F: Fabric> Shard<F> {
         }
         // The content lies behind the lock, for those who read in order.
         self.order();
-        Ok(Held {
+        Ok(LockedBlock {
             pointer,
             version: head + 1,
             before: tail,
@@ -293,12 +293,12 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// A locked block is as it was before.
-    pub fn abort(&mut self, held: Held) {
+    pub fn abort(&mut self, held: LockedBlock) {
         self.swap_tail(held.pointer, held.before);
     }
 
     /// A locked block is readable, and can be locked again.
-    pub fn finish(&mut self, held: Held) {
+    pub fn finish(&mut self, held: LockedBlock) {
         self.order();
         self.swap_tail(held.pointer, Tail::new(held.version, SERVER, false));
         self.word(held.pointer, HEAD)
@@ -314,10 +314,10 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// A locked block gets a version above another.
-    pub fn raise(&mut self, held: Held, above: u64) -> Held {
+    pub fn raise(&mut self, held: LockedBlock, above: u64) -> LockedBlock {
         let version = self.next_version(above.max(held.version));
         self.swap_tail(held.pointer, Tail::new(version, SERVER, true));
-        Held { version, ..held }
+        LockedBlock { version, ..held }
     }
 
     /// Copies a locked block into the scratch words.
@@ -342,7 +342,7 @@ impl<F: Fabric> Shard<F> {
     /// Writes the content of a locked block.
     pub fn write(
         &mut self,
-        held: Held,
+        held: LockedBlock,
         header: &Header,
         key: &[u8],
         value: &[&[u8]],
@@ -360,7 +360,7 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// Writes the header of a locked block whose key and value are there, and the checksum over all of it.
-    pub fn write_header(&mut self, held: Held, header: &Header) {
+    pub fn write_header(&mut self, held: LockedBlock, header: &Header) {
         for (at, word) in header.words().into_iter().enumerate() {
             self.word(held.pointer, META + at)
                 .store(word, Ordering::Relaxed);
@@ -377,7 +377,7 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// A locked block has no pair any more.
-    fn clear(&mut self, held: Held) {
+    fn clear(&mut self, held: LockedBlock) {
         for word in [CHECK, META] {
             self.word(held.pointer, word).store(0, Ordering::Relaxed);
         }
@@ -385,14 +385,14 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// A locked block has no pair any more, and is free. It must be in the caller's hands.
-    pub fn bury(&mut self, held: Held) {
+    pub fn bury(&mut self, held: LockedBlock) {
         self.clear(held);
         let block = self.pages.block(held.pointer);
         self.pages.give(block);
     }
 
     /// The same, but words of a PE that is gone may arrive there yet: nobody may have the block again.
-    pub fn abandon(&mut self, held: Held) {
+    pub fn abandon(&mut self, held: LockedBlock) {
         self.clear(held);
         let block = self.pages.block(held.pointer);
         self.pages.lose(block);
@@ -431,13 +431,13 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// Locks a block that is free and in the caller's hands, for a new pair.
-    pub fn begin(&mut self, block: Block, above: u64) -> Held {
+    pub fn begin(&mut self, block: Block, above: u64) -> LockedBlock {
         let pointer = self.pages.pointer(block);
         let version = self.next_version(above);
         let before = Tail::new(version, SERVER, false);
         self.swap_tail(pointer, Tail::new(version, SERVER, true));
         self.order();
-        Held {
+        LockedBlock {
             pointer,
             version,
             before,
@@ -521,7 +521,7 @@ impl<F: Fabric> Shard<F> {
         if found != Ok(tail.0) {
             return;
         }
-        let held = Held {
+        let held = LockedBlock {
             pointer,
             version,
             before: tail,
@@ -533,7 +533,7 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// Takes a locked pair out of the table; its block is free.
-    pub fn remove(&mut self, held: Held) {
+    pub fn remove(&mut self, held: LockedBlock) {
         self.take_out(held.pointer);
         self.drop_block(held);
     }
@@ -546,7 +546,7 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// The block of a pair that is out of the table is free.
-    pub fn drop_block(&mut self, held: Held) {
+    pub fn drop_block(&mut self, held: LockedBlock) {
         self.unlist(held.pointer);
         self.bury(held);
     }

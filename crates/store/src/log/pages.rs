@@ -38,9 +38,9 @@ pub const PAGE_STATE: usize = FIELDS * size_of::<AtomicU64>();
 
 /// A page's records in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held(u64);
+pub struct Occupancy(u64);
 
-impl Held {
+impl Occupancy {
     /// Their words.
     pub fn words(self) -> usize {
         (self.0 % PRIVATE) as usize
@@ -126,13 +126,13 @@ impl Pages {
     }
 
     /// The records in use.
-    pub fn held(&self, page: u32) -> Held {
+    pub fn held(&self, page: u32) -> Occupancy {
         // Acquire: pairs with the Release in `link` and in `free`.
-        Held(self.of(page)[HELD].load(Ordering::Acquire))
+        Occupancy(self.of(page)[HELD].load(Ordering::Acquire))
     }
 
     /// A cleaning left so much in the page. The queues' lock is held.
-    pub fn note_stuck(&self, page: u32, held: Held) {
+    pub fn note_stuck(&self, page: u32, held: Occupancy) {
         // Relaxed, here and below: a hint for the choice of a page.
         self.of(page)[STUCK].store(held.0 + 1, Ordering::Relaxed);
     }

@@ -35,7 +35,7 @@ struct Table<const K: usize, const V: usize> {
 
 /// Where a key may be.
 #[derive(Clone, Copy)]
-struct Place {
+struct Candidates {
     buckets: [usize; 2],
     tag: u64,
 }
@@ -69,10 +69,10 @@ impl<const K: usize, const V: usize> Table<K, V> {
     const START: usize = LINE - K - V;
 
     #[inline(always)]
-    fn place(&self, hash: u64) -> Place {
+    fn place(&self, hash: u64) -> Candidates {
         let tag = (hash >> TAG_SHIFT).max(1);
         let first = hash & self.mask;
-        Place {
+        Candidates {
             buckets: [first as usize, self.partner(first, tag) as usize],
             tag,
         }

@@ -15,7 +15,7 @@ use nuthatch_workload::KeyMaker;
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
-use crate::limit::{Limits, Memory, WayReport};
+use crate::limit::{Limits, ReadBuffer, WayReport};
 use crate::report::Spread;
 use crate::{os, working_set};
 use nuthatch_program::Failure;
@@ -360,7 +360,7 @@ impl<E: Engine> Bench<'_, E> {
         let (options, lists) = (self.options, &self.lists[..]);
         let (batch, time) = (options.batch(), options.round_time());
         let memory_used = self.engine.stats().memory_used;
-        let memory = Memory::new(memory_used as usize)?;
+        let memory = ReadBuffer::new(memory_used as usize)?;
         // Where several threads are asked for, also one alone.
         let mut alone =
             (options.threads > 1).then(|| as_it_is(Ours::<E>::new(self.engine.clone(), batch)));

@@ -6,7 +6,7 @@ use nuthatch_engine::stats::MORE_MEMORY;
 use nuthatch_program::Failure;
 use serde::Serialize;
 
-use crate::live::{Memory, MoreHits};
+use crate::live::{MemoryUse, MoreHits};
 use crate::simulate::Hits;
 use crate::size::{By, CacheSize, bytes_in_words, whole};
 use crate::trace::Trace;
@@ -16,7 +16,7 @@ use crate::trace::Trace;
 pub struct Cell {
     /// None if it cannot have this size.
     pub hits: Option<Hits>,
-    pub memory: Memory,
+    pub memory: MemoryUse,
     /// What an engine says of more memory.
     pub more_hits: Option<MoreHits>,
     /// Why there are no hits.
@@ -172,7 +172,7 @@ impl Results {
             let has_memory = row
                 .cells
                 .iter()
-                .any(|cell| cell.memory != Memory::default());
+                .any(|cell| cell.memory != MemoryUse::default());
             name + memory.filter(|_| has_memory).unwrap_or(0)
         };
         self.rows
@@ -251,11 +251,11 @@ impl Cell {
 
     /// Of a policy.
     pub fn simulated(hits: Hits) -> Self {
-        Self::live(hits, Memory::default())
+        Self::live(hits, MemoryUse::default())
     }
 
     /// Of a cache that takes memory.
-    pub fn live(hits: Hits, memory: Memory) -> Self {
+    pub fn live(hits: Hits, memory: MemoryUse) -> Self {
         Self {
             hits: Some(hits),
             memory,
@@ -284,7 +284,7 @@ impl Cell {
 const BEST: &str = "best online policy";
 
 /// Kinds of memory that a table shows, if they are known.
-type MemoryKind = (&'static str, fn(&Memory) -> Option<u64>);
+type MemoryKind = (&'static str, fn(&MemoryUse) -> Option<u64>);
 const MEMORY: [MemoryKind; 3] = [
     ("resident", |memory| memory.resident),
     ("peak", |memory| memory.resident_peak),
@@ -460,9 +460,9 @@ t: 100 requests for 10 keys, 1.00 MiB if each is held once; % of the requests th
     #[test]
     fn live_caches_show_their_memory_and_what_they_cannot_do() {
         let mut results = results([[50, 40], [25, 45]]);
-        let memory = Memory {
+        let memory = MemoryUse {
             resident: Some(1 << 20),
-            ..Memory::default()
+            ..MemoryUse::default()
         };
         let hits = results.rows[1].cells[1].hits.unwrap();
         results.rows[1] = Row {

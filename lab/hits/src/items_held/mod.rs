@@ -203,7 +203,7 @@ fn key(number: usize) -> [u8; KEY_SIZE] {
 mod tests {
     use std::collections::VecDeque;
 
-    use crate::live::Memory;
+    use crate::live::MemoryUse;
 
     use super::*;
 
@@ -235,10 +235,10 @@ mod tests {
             Ok(())
         }
 
-        fn memory(&mut self) -> Memory {
-            Memory {
+        fn memory(&mut self) -> MemoryUse {
+            MemoryUse {
                 used: Some(self.used),
-                ..Memory::default()
+                ..MemoryUse::default()
             }
         }
     }

@@ -6,7 +6,7 @@ use nuthatch_program::Failure;
 use serde::Serialize;
 
 use super::ValueSizes;
-use crate::live::Memory;
+use crate::live::MemoryUse;
 use crate::size::bytes_in_words;
 
 /// What one cache held of values of one kind.
@@ -17,7 +17,7 @@ pub struct Cell {
     pub items: u64,
     /// Bytes of their keys and values.
     pub bytes: u64,
-    pub memory: Memory,
+    pub memory: MemoryUse,
 }
 
 /// What one cache held of each kind.
@@ -149,7 +149,7 @@ mod tests {
             written: 9,
             items: 5,
             bytes: 1 << 19,
-            memory: Memory::default(),
+            memory: MemoryUse::default(),
         };
         report.rows.push(Row {
             name: "a".to_owned(),

@@ -13,7 +13,7 @@ use nuthatch_engine::{
 };
 use nuthatch_engines::{EngineName, EngineSettings, EvictionName, Tuning};
 
-use super::{Cache, Memory, Values};
+use super::{Cache, MemoryUse, Values};
 
 /// Requests between two pieces of the engine's background work, and places that a piece looks at.
 const MAINTENANCE: usize = 64;
@@ -130,10 +130,10 @@ impl Cache for EngineCache {
         Ok(())
     }
 
-    fn memory(&mut self) -> Memory {
-        Memory {
+    fn memory(&mut self) -> MemoryUse {
+        MemoryUse {
             used: Some(self.engine.stats().memory_used),
-            ..Memory::default()
+            ..MemoryUse::default()
         }
     }
 }

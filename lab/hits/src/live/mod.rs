@@ -28,12 +28,12 @@ pub trait Cache {
     }
 
     /// What it takes: bytes, as far as that can be told.
-    fn memory(&mut self) -> Memory;
+    fn memory(&mut self) -> MemoryUse;
 }
 
 /// Bytes that a cache takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryUse {
     /// Resident memory of a server's process.
     pub resident: Option<u64>,
     /// The most that it ever was.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nuthatch_bench::os;
 
-use super::{Cache, Memory, Values};
+use super::{Cache, MemoryUse, Values};
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -184,9 +184,9 @@ impl Cache for ServerCache {
         }
     }
 
-    fn memory(&mut self) -> Memory {
+    fn memory(&mut self) -> MemoryUse {
         let status = |name| self.pid.and_then(|pid| os::memory_of(pid, name));
-        Memory {
+        MemoryUse {
             resident: status("VmRSS:"),
             resident_peak: status("VmHWM:"),
             used: None,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loom::thread;
 use nuthatch_cuckoo::index::{Index, Position};
-use nuthatch_cuckoo::layout::{Geometry, Slot};
+use nuthatch_cuckoo::layout::{Geometry, SlotWord};
 use nuthatch_engine::{Engine, Handle};
 use nuthatch_hash::split::partner_offset;
 use nuthatch_store::slab::arena::Chunk;
@@ -163,7 +163,7 @@ fn look_beside_a_split(stale: bool) {
         let index = Arc::new(Index::<OneSlot>::new(2, 4, 2).unwrap());
         // Tag 1, bucket 2 of 4.
         let place = index.place(1 << 48 | 2);
-        let item = Slot::new::<OneSlot>(place.tag, Chunk(0));
+        let item = SlotWord::new::<OneSlot>(place.tag, Chunk(0));
         index.store(Position { bucket: 0, slot: 0 }, item);
         index.publish(Geometry {
             growing: true,
@@ -187,7 +187,7 @@ fn look_beside_a_split(stale: bool) {
         {
             let _guard = index.lock_bucket(0);
             index.store(Position { bucket: 2, slot: 0 }, item);
-            index.store(Position { bucket: 0, slot: 0 }, Slot::EMPTY);
+            index.store(Position { bucket: 0, slot: 0 }, SlotWord::EMPTY);
             index.publish(Geometry {
                 split: 1,
                 ..geometry
@@ -207,7 +207,7 @@ fn a_doubling_that_begins_is_noticed() {
             let index = Arc::new(Index::<OneSlot>::new(8, 16, 8).unwrap());
             let tag = (1..).find(|&tag| partner_offset(tag) & 15 == first ^ second);
             let place = index.place(tag.unwrap() << 48 | first);
-            let item = Slot::new::<OneSlot>(place.tag, Chunk(0));
+            let item = SlotWord::new::<OneSlot>(place.tag, Chunk(0));
             let [low, high] = [2, 10].map(|bucket| Position { bucket, slot: 0 });
             index.store(low, item);
             let reader = {
@@ -231,7 +231,7 @@ fn a_doubling_that_begins_is_noticed() {
             {
                 let _guard = index.lock_bucket(low.bucket);
                 index.store(high, item);
-                index.store(low, Slot::EMPTY);
+                index.store(low, SlotWord::EMPTY);
                 index.publish(Geometry {
                     split: 3,
                     ..growing

@@ -9,7 +9,7 @@ use loom::sync::atomic::{Ordering, fence};
 use loom::thread;
 use nuthatch_cuckoo::handle::CuckooHandle;
 use nuthatch_cuckoo::index::Index;
-use nuthatch_cuckoo::layout::Slot;
+use nuthatch_cuckoo::layout::SlotWord;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
     Engine, Expiry, Handle, Key, Op, Read, Reply, Reservation, Store, Time, Value,
@@ -540,7 +540,7 @@ impl Steps {
         let index = Index::new(2, 2, 2).unwrap();
         let locked = index.lock(&index.place(HASH));
         let at = locked.free_slot().unwrap();
-        locked.store(at, Slot::new::<InLog>(locked.place.tag, head));
+        locked.store(at, SlotWord::new::<InLog>(locked.place.tag, head));
         drop(locked);
         Arc::new(Self {
             store,
@@ -633,8 +633,8 @@ impl Steps {
         }
         if self.shape.segment.is_none() {
             let tag = locked.place.tag;
-            let at = locked.find(Slot::new::<InLog>(tag, from)).unwrap();
-            locked.store(at, Slot::new::<InLog>(tag, *to));
+            let at = locked.find(SlotWord::new::<InLog>(tag, from)).unwrap();
+            locked.store(at, SlotWord::new::<InLog>(tag, *to));
         }
         if fault == Fault::KeepsVersions {
             locked.release_unmodified();

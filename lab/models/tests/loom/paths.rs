@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loom::thread;
 use nuthatch_cuckoo::index::{Candidates, Index, Moved, Position};
-use nuthatch_cuckoo::layout::Slot;
+use nuthatch_cuckoo::layout::SlotWord;
 use nuthatch_cuckoo::search::{Searched, Searcher};
 use nuthatch_engine::Engine;
 use nuthatch_hash::split;
@@ -34,8 +34,8 @@ fn table(keys: &[u64]) -> Arc<Index<OneSlot>> {
     Arc::new(index)
 }
 
-fn item(place: &Candidates) -> Slot {
-    Slot::new::<OneSlot>(place.tag, Chunk(place.first & 0xffff))
+fn item(place: &Candidates) -> SlotWord {
+    SlotWord::new::<OneSlot>(place.tag, Chunk(place.first & 0xffff))
 }
 
 fn insert(index: &Index<OneSlot>, place: &Candidates) -> bool {
@@ -66,14 +66,14 @@ fn make_room(index: &Index<OneSlot>, place: &Candidates, moves: usize) -> bool {
 }
 
 /// One optimistic lookup; `None` if it must begin again.
-fn attempt(index: &Index<OneSlot>, place: &Candidates) -> Option<Option<Slot>> {
+fn attempt(index: &Index<OneSlot>, place: &Candidates) -> Option<Option<SlotWord>> {
     let (snapshot, buckets) = index.begin(place);
     let mask = index.matches(buckets, place.tag);
     let found = (mask != 0).then(|| index.load(Position::matched::<OneSlot>(buckets, mask)));
     index.unchanged(&snapshot).then_some(found)
 }
 
-fn look(index: &Index<OneSlot>, place: &Candidates) -> Option<Slot> {
+fn look(index: &Index<OneSlot>, place: &Candidates) -> Option<SlotWord> {
     loop {
         if let Some(found) = attempt(index, place) {
             return found;
