@@ -14,7 +14,7 @@ use nuthatch_engine::reply::{LastReply, Replies, Reply};
 use nuthatch_engine::request::{Key, Op, Request, Store, StoreMode};
 use nuthatch_engine::{Cursor, Handle, Reservation, Visit, assert_commits};
 use nuthatch_partition::visit::visit_all;
-use nuthatch_partition::{Element, Partition};
+use nuthatch_partition::{Partition, ReservedElement};
 
 /// A thread's handle to a CPHash engine: its rings to all partitions.
 pub struct CpHashHandle<D: Rings> {
@@ -86,14 +86,11 @@ impl<D: Rings> Handle for CpHashHandle<D> {
                 Reclaimed::Nothing | Reclaimed::NotWanted => std::thread::yield_now(),
             }
         };
-        self.client.shared.memory.write(element, 0, key.bytes());
+        let memory = &self.client.shared.memory;
         Ok(CpHashReservation {
             engine: Arc::clone(&self.engine),
             partition,
-            element: Some(element),
-            key_len,
-            value_len,
-            written: 0,
+            reserved: ReservedElement::new(memory, element, key.bytes(), value_len),
         })
     }
 
@@ -105,7 +102,7 @@ impl<D: Rings> Handle for CpHashHandle<D> {
     ) -> Reply {
         assert_commits(&reservation, Arc::ptr_eq(&reservation.engine, &self.engine));
         if !matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
-            let Some(element) = reservation.element.take() else {
+            let Some(element) = reservation.reserved.take() else {
                 return Reply::OutOfMemory;
             };
             return self.client.run(reservation.partition, now, |partition| {
@@ -113,15 +110,13 @@ impl<D: Rings> Handle for CpHashHandle<D> {
             });
         }
         // What is there must be copied in any case, so the bytes come out of their place once.
-        let data = reservation.to_vec();
-        let (key, value) = data.split_at(reservation.key_len);
+        let data = reservation.reserved.to_vec(&self.engine.shared.memory);
+        let (key, value) = data.split_at(reservation.reserved.key_len());
         drop(reservation);
-        let request = Request {
-            key: Key::new(key, &self.engine.hasher),
-            op: Op::Store(Store { value, ..*store }),
-        };
+        let key = Key::new(key, &self.engine.hasher);
+        let op = Op::Store(Store { value, ..*store });
         let mut reply = LastReply(Reply::OutOfMemory);
-        self.execute(now, &[request], &mut reply);
+        self.execute(now, &[Request { key, op }], &mut reply);
         reply.0
     }
 
@@ -153,43 +148,22 @@ impl<D: Rings> Handle for CpHashHandle<D> {
 pub struct CpHashReservation<D: Rings> {
     engine: Arc<CpHash<D>>,
     partition: usize,
-    element: Option<Element>,
-    key_len: usize,
-    value_len: usize,
-    written: usize,
-}
-
-impl<D: Rings> CpHashReservation<D> {
-    /// Key and value.
-    fn to_vec(&self) -> Vec<u8> {
-        let memory = &self.engine.shared.memory;
-        let len = self.key_len + self.value_len;
-        self.element
-            .map_or_else(Vec::new, |element| memory.to_vec(element, 0, len))
-    }
+    reserved: ReservedElement,
 }
 
 impl<D: Rings> Reservation for CpHashReservation<D> {
     fn write(&mut self, bytes: &[u8]) {
-        assert!(
-            bytes.len() <= self.missing(),
-            "more bytes than were reserved"
-        );
-        if let Some(element) = self.element {
-            let offset = self.key_len + self.written;
-            self.engine.shared.memory.write(element, offset, bytes);
-        }
-        self.written += bytes.len();
+        self.reserved.write(&self.engine.shared.memory, bytes);
     }
 
     fn missing(&self) -> usize {
-        self.value_len - self.written
+        self.reserved.missing()
     }
 }
 
 impl<D: Rings> Drop for CpHashReservation<D> {
     fn drop(&mut self) {
-        if let Some(element) = self.element.take() {
+        if let Some(element) = self.reserved.take() {
             self.engine.shared.partitions[self.partition].give_back(element);
         }
     }

@@ -58,6 +58,7 @@ pub mod memory;
 mod operate;
 mod order;
 pub mod reclaim;
+mod reserved;
 mod share;
 mod space;
 mod table;
@@ -72,6 +73,7 @@ pub use lockhash::LockHash;
 pub use lockhash::config::LockHashConfig;
 pub use memory::BlockMemory;
 pub use operate::Outcome;
+pub use reserved::ReservedElement;
 pub use table::{Eviction, Partition, PartitionConfig};
 
 use nuthatch_hash::sizing::{self, IndexRule, IndexShape};

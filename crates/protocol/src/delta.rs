@@ -2,22 +2,15 @@
 
 use crate::command::Command;
 use crate::error::Error;
+use crate::key::KeyAndWord;
+use crate::number;
 use crate::parse::Reject;
-use crate::words::{FirstWords, Words};
-use crate::{key, number};
+use crate::words::Words;
 
 /// `incr <key> <number> [noreply]`, `decr <key> <number> [noreply]`.
 pub(crate) fn parse(args: Words<'_>, down: bool) -> Result<Command<'_>, Reject> {
-    let FirstWords {
-        words,
-        count,
-        noreply,
-    } = args.first::<2>();
-    if count < 2 {
-        return Err(Error::BAD_FORMAT.into());
-    }
-    let key = key::check(words[0]).map_err(|error| Reject::unless(noreply, error))?;
-    let by = number::unsigned(words[1]).ok_or(Reject::unless(noreply, Error::BAD_DELTA))?;
+    let KeyAndWord { key, word, noreply } = KeyAndWord::of(args)?;
+    let by = number::unsigned(word).ok_or(Reject::unless(noreply, Error::BAD_DELTA))?;
     Ok(Command::Delta {
         key,
         down,

@@ -4,7 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::error::Error;
-use crate::words;
+use crate::parse::Reject;
+use crate::words::{self, FirstWords, Words};
 
 /// The longest key, in bytes.
 pub const KEY_LEN_MAX: usize = 250;
@@ -20,6 +21,29 @@ pub(crate) fn check(key: &[u8]) -> Result<&[u8], Error> {
         return Err(Error::BAD_FORMAT);
     }
     Ok(key)
+}
+
+/// What `incr`, `decr` and `touch` have: `<key> <word> [noreply]`.
+pub(crate) struct KeyAndWord<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) word: &'a [u8],
+    pub(crate) noreply: bool,
+}
+
+impl<'a> KeyAndWord<'a> {
+    /// Takes a command's words apart, and checks the key.
+    pub(crate) fn of(args: Words<'a>) -> Result<Self, Reject> {
+        let FirstWords {
+            words: [key, word],
+            count,
+            noreply,
+        } = args.first::<2>();
+        if count < 2 {
+            return Err(Error::BAD_FORMAT.into());
+        }
+        let key = check(key).map_err(|error| Reject::unless(noreply, error))?;
+        Ok(Self { key, word, noreply })
+    }
 }
 
 /// The key that `text` is the base64 form of (the standard alphabet, padded), written into `room`.

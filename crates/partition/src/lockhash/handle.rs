@@ -13,7 +13,7 @@ use nuthatch_sync::mutex::MutexGuard;
 use super::{LockHash, LockHashValue, PartitionLock};
 use crate::memory::LINE;
 use crate::visit::visit_all;
-use crate::{Element, Outcome, Partition, Searches};
+use crate::{Element, Outcome, Partition, ReservedElement, Searches};
 use nuthatch_engine::counters::Counters;
 use nuthatch_engine::reply::{Item, LastReply, Replies, Reply};
 use nuthatch_engine::request::{Key, Op, Request, Store, StoreMode};
@@ -252,15 +252,11 @@ impl Handle for LockHashHandle {
                 .ok_or(Reply::OutOfMemory),
             made => made,
         };
-        let element = made?;
-        engine.memory.write(element, 0, key.bytes());
+        let reserved = ReservedElement::new(&engine.memory, made?, key.bytes(), value_len);
         Ok(LockHashReservation {
             engine,
             partition,
-            element: Some(element),
-            key_len,
-            value_len,
-            written: 0,
+            reserved,
         })
     }
 
@@ -271,19 +267,18 @@ impl Handle for LockHashHandle {
         store: &Store<'_>,
     ) -> Reply {
         assert_commits(&reservation, Arc::ptr_eq(&reservation.engine, &self.engine));
-        let Some(element) = reservation.element.take() else {
-            return Reply::OutOfMemory;
-        };
-        let (engine, partition) = (Arc::clone(&self.engine), reservation.partition);
         if !matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
-            return engine.at(partition, |locked| locked.publish(now, element, store));
+            let Some(element) = reservation.reserved.take() else {
+                return Reply::OutOfMemory;
+            };
+            let publish = |locked: &mut Partition| locked.publish(now, element, store);
+            return self.engine.at(reservation.partition, publish);
         }
         // What is there must be copied in any case, so the bytes come out of their place once.
-        let len = reservation.key_len + reservation.value_len;
-        let data = engine.memory.to_vec(element, 0, len);
-        engine.at(partition, |locked| locked.decref(element));
-        let (key, value) = data.split_at(reservation.key_len);
-        let key = Key::new(key, &engine.hasher);
+        let data = reservation.reserved.to_vec(&self.engine.memory);
+        let (key, value) = data.split_at(reservation.reserved.key_len());
+        drop(reservation);
+        let key = Key::new(key, &self.engine.hasher);
         let op = Op::Store(Store { value, ..*store });
         let mut reply = LastReply(Reply::OutOfMemory);
         self.run(now, 0, &Request { key, op }, &mut reply);
@@ -318,33 +313,22 @@ impl Handle for LockHashHandle {
 pub struct LockHashReservation {
     engine: Arc<LockHash>,
     partition: usize,
-    element: Option<Element>,
-    key_len: usize,
-    value_len: usize,
-    written: usize,
+    reserved: ReservedElement,
 }
 
 impl Reservation for LockHashReservation {
     fn write(&mut self, bytes: &[u8]) {
-        assert!(
-            bytes.len() <= self.missing(),
-            "more bytes than were reserved"
-        );
-        if let Some(element) = self.element {
-            let offset = self.key_len + self.written;
-            self.engine.memory.write(element, offset, bytes);
-        }
-        self.written += bytes.len();
+        self.reserved.write(&self.engine.memory, bytes);
     }
 
     fn missing(&self) -> usize {
-        self.value_len - self.written
+        self.reserved.missing()
     }
 }
 
 impl Drop for LockHashReservation {
     fn drop(&mut self) {
-        if let Some(element) = self.element.take() {
+        if let Some(element) = self.reserved.take() {
             self.engine
                 .at(self.partition, |locked| locked.decref(element));
         }

@@ -1,0 +1,64 @@
+//! An element whose value is still on its way.
+
+use super::element::Element;
+use super::memory::BlockMemory;
+
+/// An element that is NOT READY, and how much of its value has come. Who reserved it gives it back if it is neither
+/// taken nor published: only an engine knows how to reach the element's owner.
+pub struct ReservedElement {
+    element: Option<Element>,
+    key_len: usize,
+    value_len: usize,
+    written: usize,
+}
+
+impl ReservedElement {
+    /// Of an element that was just inserted, with room for the key and so many bytes.
+    pub fn new(memory: &BlockMemory, element: Element, key: &[u8], value_len: usize) -> Self {
+        memory.write(element, 0, key);
+        Self {
+            element: Some(element),
+            key_len: key.len(),
+            value_len,
+            written: 0,
+        }
+    }
+
+    /// Appends to the value.
+    ///
+    /// # Panics
+    ///
+    /// If there are more bytes than are missing.
+    pub fn write(&mut self, memory: &BlockMemory, bytes: &[u8]) {
+        assert!(
+            bytes.len() <= self.missing(),
+            "more bytes than were reserved"
+        );
+        if let Some(element) = self.element {
+            memory.write(element, self.key_len + self.written, bytes);
+        }
+        self.written += bytes.len();
+    }
+
+    /// Bytes of the value that have not come.
+    pub fn missing(&self) -> usize {
+        self.value_len - self.written
+    }
+
+    /// The element, once: to be published, or given back.
+    pub fn take(&mut self) -> Option<Element> {
+        self.element.take()
+    }
+
+    /// Bytes of the key.
+    pub fn key_len(&self) -> usize {
+        self.key_len
+    }
+
+    /// Key and value: nothing once the element was taken.
+    pub fn to_vec(&self, memory: &BlockMemory) -> Vec<u8> {
+        let len = self.key_len + self.value_len;
+        let bytes = self.element.map(|element| memory.to_vec(element, 0, len));
+        bytes.unwrap_or_default()
+    }
+}
