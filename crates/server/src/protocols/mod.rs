@@ -16,7 +16,7 @@ pub(crate) mod resp;
 
 use std::os::fd::RawFd;
 
-use nuthatch_engine::{AnyValue, Item, Reply};
+use nuthatch_engine::{AnyReservation, AnyValue, Item, Reply, Reservation};
 use nuthatch_protocol::binary::MAGIC;
 
 use crate::answering::{Answers, Asked, OldValue};
@@ -203,6 +203,15 @@ fn swallow(slice: &mut Slice, left: &mut u64, input: &[u8]) -> Flow {
         true => Flow::Starved,
         false => Flow::Next,
     }
+}
+
+/// Hands on to the engine what has come of a large value. True if that is all of it.
+fn receive(reservation: &mut AnyReservation, slice: &mut Slice, input: &[u8]) -> bool {
+    let here = &input[slice.position..];
+    let of_value = here.len().min(reservation.missing());
+    reservation.write(&here[..of_value]);
+    slice.position += of_value;
+    reservation.missing() == 0
 }
 
 /// Whose words an answer has, and what they depend on.

@@ -1,11 +1,12 @@
 //! Stores whose value is too long to await in a buffer: the engine reserves an item, and its bytes
 //! go there as they come. The key keeps its old value until the last one has come.
 
-use nuthatch_engine::{Handle, Reply, Reservation};
+use nuthatch_engine::{Handle, Reply};
 use nuthatch_protocol::binary::{Head, Parsed, Store, StoreVerb, parse};
 
 use super::answers::answer_store;
 use super::{Incoming, NO_LIMITS, Phase, requests};
+use crate::protocols;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 use crate::stats::sizes::Lens;
@@ -47,11 +48,7 @@ pub(super) fn go_on(
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    let here = &input[slice.position..];
-    let of_value = here.len().min(incoming.reservation.missing());
-    incoming.reservation.write(&here[..of_value]);
-    slice.position += of_value;
-    if incoming.reservation.missing() > 0 {
+    if !protocols::receive(&mut incoming.reservation, slice, input) {
         return Flow::Starved;
     }
     if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Requests) {

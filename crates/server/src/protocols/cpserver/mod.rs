@@ -167,11 +167,7 @@ fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, input:
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    let here = &input[slice.position..];
-    let of_value = here.len().min(incoming.reservation.missing());
-    incoming.reservation.write(&here[..of_value]);
-    slice.position += of_value;
-    if incoming.reservation.missing() > 0 {
+    if !protocols::receive(&mut incoming.reservation, slice, input) {
         return Flow::Starved;
     }
     if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Requests) {

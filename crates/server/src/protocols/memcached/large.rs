@@ -1,12 +1,13 @@
 //! Stores whose value is too long to await in a buffer: the engine reserves an item, and its bytes
 //! go there as they come. The key keeps its old value until the last one has come.
 
-use nuthatch_engine::{Handle, Reply, Reservation};
+use nuthatch_engine::{Handle, Reply};
 use nuthatch_protocol::{Error, KEY_ROOM, Parsed, Store, decode_key, encode, parse};
 
 use super::answers::{AnsweredVerb, MetaAnswer, MetaTicket, StoreStyle, answer_meta, answer_store};
 use super::requests::{is_plain_set, store_op, store_style};
 use super::{Incoming, Phase, key_bytes};
+use crate::protocols;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 use crate::stats::prefixes::Event;
@@ -73,16 +74,14 @@ pub(crate) fn go_on(
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
+    let is_whole = protocols::receive(&mut incoming.reservation, slice, input);
     let here = &input[slice.position..];
-    let of_value = here.len().min(incoming.reservation.missing());
-    incoming.reservation.write(&here[..of_value]);
-    let here = &here[of_value..];
     let of_end = here.len().min(BLOCK_END.len() - incoming.end_seen);
     let expected = &BLOCK_END[incoming.end_seen..][..of_end];
     incoming.end_good &= &here[..of_end] == expected;
     incoming.end_seen += of_end;
-    slice.position += of_value + of_end;
-    if incoming.reservation.missing() > 0 || incoming.end_seen < BLOCK_END.len() {
+    slice.position += of_end;
+    if !is_whole || incoming.end_seen < BLOCK_END.len() {
         return Flow::Starved;
     }
     if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Commands) {
