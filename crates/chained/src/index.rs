@@ -56,8 +56,10 @@ impl Index {
             growing: false,
             split: 0,
         };
+        let words = Words::reserve_to_grow(buckets_max as usize)?;
+        words.expect(buckets as usize);
         Ok(Self {
-            words: Words::reserve(buckets_max as usize)?,
+            words,
             geometry: AtomicU64::new(geometry.pack()),
             buckets_max,
             locks: (0..locks).map(|_| Padded::default()).collect(),
@@ -92,6 +94,9 @@ impl Index {
     /// Changes the geometry. Called by the one thread that splits, under the lock of the bucket that
     /// it has split, or when no key's bucket changes.
     pub fn publish(&self, geometry: Geometry) {
+        if geometry.growing && geometry.split == 0 {
+            self.words.expect(geometry.allocated_buckets() as usize);
+        }
         // Relaxed: pairs with `geometry`, by way of the lock.
         self.geometry.store(geometry.pack(), Ordering::Relaxed);
     }

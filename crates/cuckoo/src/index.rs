@@ -96,8 +96,10 @@ impl<D: Variant> Index<D> {
             growing: false,
             split: 0,
         };
+        let words = Words::reserve_to_grow(buckets_max as usize * D::SLOTS)?;
+        words.expect(buckets as usize * D::SLOTS);
         Ok(Self {
-            words: Words::reserve(buckets_max as usize * D::SLOTS)?,
+            words,
             stripes: Stripes::new(stripes),
             matching: Matching::detect(),
             geometry: AtomicU64::new(geometry.pack()),
@@ -147,6 +149,10 @@ impl<D: Variant> Index<D> {
             doubled * geometry.buckets() <= self.buckets_max
                 && geometry.split <= geometry.buckets()
         );
+        if geometry.growing && geometry.split == 0 {
+            let buckets = geometry.allocated_buckets();
+            self.words.expect(buckets as usize * D::SLOTS);
+        }
         // Release: pairs with the stripe's Acquire as said at `geometry`; alone it orders nothing.
         self.geometry.store(geometry.pack(), Ordering::Release);
     }

@@ -26,6 +26,23 @@ impl<T: Zeroed> Mapped<T> {
         })
     }
 
+    /// The same, for an array of which it is not known yet how much will be used. It lies on the system's own pages
+    /// but for what [`Mapped::expect`] tells: a huge page of which a part is used takes memory for all.
+    pub fn reserve_to_grow(len: usize) -> io::Result<Self> {
+        Ok(Self {
+            storage: storage::Storage::reserve_to_grow(len)?,
+        })
+    }
+
+    /// The first `len` values are going to be used: from now on they may lie on huge pages, where they fill them.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    pub fn expect(&self, len: usize) {
+        self.storage.expect(len);
+    }
+
     /// Asks the system to back these values with memory now, so that the thread that stores there first need not
     /// wait for it. Changes no content; where the system cannot, nothing happens. (Linux 5.14)
     pub fn populate(&self, range: Range<usize>) {
@@ -90,6 +107,12 @@ mod storage {
 
     impl<T: Zeroed> Storage<T> {
         pub fn reserve(len: usize) -> io::Result<Self> {
+            let storage = Self::reserve_to_grow(len)?;
+            storage.expect(len);
+            Ok(storage)
+        }
+
+        pub fn reserve_to_grow(len: usize) -> io::Result<Self> {
             const { assert!(align_of::<T>() <= 4096) };
             let bytes = len
                 .checked_mul(size_of::<T>())
@@ -109,18 +132,24 @@ mod storage {
             // SAFETY: `skip` is below `align`, by which the mapping is longer than `bytes`.
             let values = unsafe { start.add(skip) };
             let values = NonNull::new(values.cast::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
-            // Huge pages are worth 1.8x on random reads; where the kernel refuses, small pages serve as well,
-            // only slower: the result is of no consequence. Only for what fills them.
-            let whole = bytes / HUGE_PAGE * HUGE_PAGE;
-            if whole > 0 {
-                let _ = mapping.advise_range(Advice::HugePage, skip, whole);
-            }
+            // Where the system uses huge pages unasked, it would for what only begins to be used.
+            let _ = mapping.advise(Advice::NoHugePage);
             Ok(Self {
                 mapping,
                 skip,
                 values,
                 len,
             })
+        }
+
+        pub fn expect(&self, len: usize) {
+            let (start, bytes) = self.bytes(0..len);
+            // Huge pages are worth 1.8x on random reads; where the kernel refuses, small pages serve as well,
+            // only slower: the result is of no consequence. Only for what fills them.
+            let whole = bytes / HUGE_PAGE * HUGE_PAGE;
+            if whole > 0 {
+                let _ = self.mapping.advise_range(Advice::HugePage, start, whole);
+            }
         }
 
         #[inline(always)]
@@ -196,6 +225,14 @@ mod storage {
             Ok(Self((0..len).map(|_| T::default()).collect()))
         }
 
+        pub fn reserve_to_grow(len: usize) -> io::Result<Self> {
+            Self::reserve(len)
+        }
+
+        pub fn expect(&self, len: usize) {
+            assert!(len <= self.0.len());
+        }
+
         #[inline(always)]
         pub fn values(&self) -> &[T] {
             &self.0
@@ -231,6 +268,32 @@ mod tests {
             let align = if cfg!(miri) { 8 } else { 4096 };
             assert_eq!(words.as_ptr() as usize % align, 0);
         }
+    }
+
+    /// The line of the system's account of the mapping in which these words begin.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn account(words: &Words, line: &str) -> String {
+        let address = words.as_ptr() as usize;
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let holds = |head: &str| {
+            let range = head.split(' ').next()?.split_once('-')?;
+            let [start, end] =
+                [range.0, range.1].map(|text| usize::from_str_radix(text, 16).unwrap_or(0));
+            (start..end).contains(&address).then_some(())
+        };
+        let mapping = maps.lines().skip_while(|head| holds(head).is_none());
+        let found = mapping.filter_map(|told| told.strip_prefix(line)).next();
+        found.expect("the mapping").trim().to_owned()
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn what_begins_to_be_used_takes_no_huge_page() {
+        let words = Words::reserve_to_grow(1 << 20).unwrap();
+        words.expect(1 << 17);
+        words[0].store(7, Ordering::Relaxed);
+        words[1 << 18].store(7, Ordering::Relaxed);
+        assert_eq!(account(&words, "AnonHugePages:"), "0 kB");
     }
 
     #[cfg(not(miri))]

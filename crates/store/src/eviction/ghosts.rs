@@ -34,7 +34,7 @@ impl Ghosts {
     pub fn reserve(bytes_max: usize) -> io::Result<Self> {
         let buckets = (bytes_max / size_of::<[u64; WORDS]>()).max(1);
         Ok(Self {
-            words: Words::reserve(buckets * WORDS)?,
+            words: Words::reserve_to_grow(buckets * WORDS)?,
             buckets: AtomicUsize::new(0),
         })
     }
@@ -46,9 +46,10 @@ impl Ghosts {
 
     /// Makes room for about so many ghosts, as far as there is address space.
     pub fn begin(&self, ghosts: usize) {
+        let buckets = self.buckets_for(ghosts);
+        self.words.expect(buckets * WORDS);
         // Relaxed: a ghost that is looked for in another bucket than it lies in is a ghost less.
-        self.buckets
-            .store(self.buckets_for(ghosts), Ordering::Relaxed);
+        self.buckets.store(buckets, Ordering::Relaxed);
     }
 
     fn buckets_for(&self, ghosts: usize) -> usize {

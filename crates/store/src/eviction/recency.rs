@@ -47,9 +47,15 @@ impl Recency {
         let places = arena_words / (64 * GRANULE as usize) + 1;
         let stride = stride(counts);
         Ok(Self {
-            words: Words::reserve(places * stride)?,
+            words: Words::reserve_to_grow(places * stride)?,
             stride,
         })
+    }
+
+    /// The memory limit lets about so many words of the arena be used.
+    pub fn expect(&self, arena_words: usize) {
+        let words = arena_words.div_ceil(64 * GRANULE as usize) * self.stride;
+        self.words.expect(words.min(self.words.len()));
     }
 
     /// The word of one kind of bits for a place.

@@ -158,9 +158,11 @@ impl Store {
         if log.is_some() {
             pool.keep_spare(RESERVE);
         }
+        let recency = Recency::reserve(words, log.is_some())?;
+        recency.expect(limit / WORD);
         Ok(Self {
             arena: Arena::reserve(words)?,
-            recency: Recency::reserve(words, log.is_some())?,
+            recency,
             pins: Pins::default(),
             reserved: AtomicUsize::new(0),
             front,
@@ -370,6 +372,7 @@ impl Store {
     pub fn set_limit(&self, bytes: usize, item_size_max: usize) -> Result<(), LimitError> {
         let mut pool = self.pool();
         pool.set_limit(bytes, 2 * item_size_max)?;
+        self.recency.expect(bytes / WORD);
         if let Some(log) = &self.log {
             log.note_free(&pool);
             log.policy.depths.note_limit(bytes);

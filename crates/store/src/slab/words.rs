@@ -17,6 +17,16 @@ impl Words {
         Mapped::reserve(len).map(Self)
     }
 
+    /// The same for words of which it is not known yet how many will be used: see [`Mapped::reserve_to_grow`].
+    pub fn reserve_to_grow(len: usize) -> std::io::Result<Self> {
+        Mapped::reserve_to_grow(len).map(Self)
+    }
+
+    /// The first `len` of them are going to be used: see [`Mapped::expect`].
+    pub fn expect(&self, len: usize) {
+        self.0.expect(len);
+    }
+
     /// Asks the system to back these words with memory now: see [`Mapped::populate`].
     pub fn populate(&self, start: usize, len: usize) {
         self.0.populate(start..start + len);
