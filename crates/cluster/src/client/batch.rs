@@ -36,7 +36,8 @@ pub struct Wave {
     pub words: Vec<u64>,
     steps: Vec<Step>,
     servers: Vec<usize>,
-    /// Of each server: how many requests can be carried out directly, by [`Kind`], and how many messages it is sent.
+    /// Of each server: how many requests are carried out directly, by [`Kind`], or can be before that is chosen; and how
+    /// many are messages, or must be.
     direct: Vec<[u32; KINDS]>,
     asked: Vec<u32>,
     fetches: Vec<Fetch>,
@@ -270,45 +271,56 @@ impl<F: Fabric> Client<F> {
     fn find_blocks(&mut self, now: Time, wave: &[Request<'_>]) {
         self.wave.direct.clear();
         self.wave.direct.resize(self.channels.len(), [0; KINDS]);
+        self.wave.asked.clear();
+        self.wave.asked.resize(self.channels.len(), 0);
         for (index, request) in wave.iter().enumerate() {
-            let server = self.wave.servers[index];
-            if !matches!(self.wave.steps[index], Step::Ask)
-                || !self.may_go_directly(server, &self.control(server), now)
-            {
+            if !matches!(self.wave.steps[index], Step::Ask) {
                 continue;
             }
-            let step = match &request.op {
-                Op::Store(store) if is_plain_set(store) => {
-                    self.block_to_set(server, &request.key, store)
+            let server = self.wave.servers[index];
+            match self.direct_step(now, server, request) {
+                Some(step) => {
+                    self.wave.steps[index] = step;
+                    self.wave.direct[server][kind_of(&step) as usize] += 1;
                 }
-                op if is_plain_read(op).is_some() => Some(self.first_read(server, &request.key)),
-                _ => None,
-            };
-            if let Some(step) = step {
-                self.wave.steps[index] = step;
-                self.wave.direct[server][kind_of(&step) as usize] += 1;
+                None => self.wave.asked[server] += 1,
             }
+        }
+    }
+
+    /// What a session would do for a request itself, if it can.
+    fn direct_step(&mut self, now: Time, server: usize, request: &Request<'_>) -> Option<Step> {
+        if !self.may_go_directly(server, &self.control(server), now) {
+            return None;
+        }
+        match &request.op {
+            Op::Store(store) if is_plain_set(store) => {
+                self.block_to_set(server, &request.key, store)
+            }
+            op if is_plain_read(op).is_some() => Some(self.first_read(server, &request.key)),
+            _ => None,
         }
     }
 
     /// Leaves to the servers what they do at less cost.
     fn choose(&mut self) {
         self.wave.timed = false;
-        for (channel, counts) in self.channels.iter_mut().zip(&mut self.wave.direct) {
+        let each = self.wave.direct.iter_mut().zip(&self.wave.asked);
+        for (channel, (counts, &others)) in self.channels.iter_mut().zip(each) {
             if *counts == [0; KINDS] {
                 continue;
             }
             self.wave.timed |= channel.selector.times();
-            for kind in Kind::ALL {
-                let count = &mut counts[kind as usize];
+            let mut open = *counts;
+            if channel.reachable {
                 // No message is as cheap as loads.
-                if *count == 0 || (kind == Kind::KnownGet && channel.reachable) {
-                    continue;
-                }
-                let choice = channel.selector.choose(kind, *count as usize);
-                self.wave.timed |= choice.trial;
-                if !choice.direct {
-                    *count = 0;
+                open[Kind::KnownGet as usize] = 0;
+            }
+            let choice = channel.selector.choose(&open, others as usize);
+            self.wave.timed |= choice.trial;
+            for kind in Kind::ALL.map(|kind| kind as usize) {
+                if open[kind] > 0 && !choice.direct[kind] {
+                    counts[kind] = 0;
                 }
             }
         }

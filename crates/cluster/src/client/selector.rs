@@ -3,8 +3,9 @@
 //! A get of a known block is one Get, one without a pointer is two, one behind the other. A set of a known block is a
 //! compare-swap, which is waited for, and Puts. Messages take a round trip and some of the server's time, but those of
 //! a wave travel together. So what is cheaper depends on the transport, on the server's load, and on how many
-//! operations a wave has for one server. All of it is timed now and then, and the dearer way is tried now and then, a few
-//! times in a row: the dearer it is, the more seldom.
+//! operations a wave has for one server: a direct operation by how many there are of its kind, a message by how many
+//! travel together, of all kinds. All of it is timed now and then, and the dearer way is tried now and then, a few times
+//! in a row: the dearer it is, the more seldom.
 
 use crate::config::Operations;
 
@@ -79,12 +80,12 @@ impl Cost {
     }
 }
 
-/// What was chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What was chosen for the operations of one wave on one server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// The session goes to blocks itself.
-    pub direct: bool,
-    /// The way's cost is to be measured: it is the dearer one, or not known yet.
+    /// The session goes to blocks itself, by kind.
+    pub direct: [bool; KINDS],
+    /// What the ways cost is to be measured: some are the dearer ones, or not known yet.
     pub trial: bool,
 }
 
@@ -117,24 +118,75 @@ impl Selector {
         self.operations != Operations::Active
     }
 
-    /// How so many operations of a kind are carried out.
-    pub fn choose(&mut self, kind: Kind, count: usize) -> Choice {
+    /// How a wave's operations on the server are carried out: so many of each kind, beside `others` that are messages in
+    /// any case.
+    pub fn choose(&mut self, counts: &[u32; KINDS], others: usize) -> Choice {
         let Operations::Chosen = self.operations else {
             return Choice {
-                direct: self.goes_to_blocks(),
+                direct: [self.goes_to_blocks(); KINDS],
                 trial: false,
             };
         };
-        let size = size_of_wave(count);
-        let (direct, active) = (&self.direct[kind as usize][size], &self.active[size]);
+        let trials = Kind::ALL.map(|kind| self.tries(kind, counts));
+        let mut choice = Choice::default();
+        let mut messages = others + counts.iter().sum::<u32>() as usize;
+        // Whoever leaves the messages makes those that are left dearer: it is asked again until nobody leaves. So what
+        // is sent in the end is as much as those who stay were judged by, and what it takes is noted where it is looked
+        // for.
+        loop {
+            let together = messages;
+            for kind in Kind::ALL {
+                let (number, count) = (kind as usize, counts[kind as usize] as usize);
+                if count > 0
+                    && !choice.direct[number]
+                    && self.is_direct(kind, count, together, trials[number])
+                {
+                    choice.direct[number] = true;
+                    messages -= count;
+                }
+            }
+            if messages == together {
+                break;
+            }
+        }
+        for kind in Kind::ALL {
+            let count = counts[kind as usize] as usize;
+            if count > 0 {
+                choice.trial |=
+                    self.count_down(kind, count, messages, choice.direct[kind as usize]);
+            }
+        }
+        choice
+    }
+
+    /// True if it is the dearer way's turn.
+    fn tries(&self, kind: Kind, counts: &[u32; KINDS]) -> bool {
+        let size = size_of_wave(counts[kind as usize] as usize);
+        self.left[kind as usize][size] < RUN
+    }
+
+    /// True if operations of a kind leave the messages that would travel together. What is not known is tried first,
+    /// direct operations before messages.
+    fn is_direct(&self, kind: Kind, count: usize, together: usize, trial: bool) -> bool {
+        let direct = &self.direct[kind as usize][size_of_wave(count)];
+        let active = &self.active[size_of_wave(together)];
         if !direct.is_known() || !active.is_known() {
-            return Choice {
-                direct: !direct.is_known(),
-                trial: true,
-            };
+            return !direct.is_known();
+        }
+        (direct.median <= active.median) != trial
+    }
+
+    /// One choice less before the next trial. True if this one is a trial: of the dearer way, or of one whose cost is
+    /// not known.
+    fn count_down(&mut self, kind: Kind, count: usize, messages: usize, is_direct: bool) -> bool {
+        let size = size_of_wave(count);
+        let messages = messages + if is_direct { count } else { 0 };
+        let direct = &self.direct[kind as usize][size];
+        let active = &self.active[size_of_wave(messages)];
+        if !direct.is_known() || !active.is_known() {
+            return true;
         }
         let (direct, active) = (direct.median, active.median);
-        let cheaper = direct <= active;
         let left = &mut self.left[kind as usize][size];
         let trial = *left < RUN;
         *left = match *left {
@@ -144,10 +196,7 @@ impl Selector {
             }
             left => left - 1,
         };
-        Choice {
-            direct: cheaper != trial,
-            trial,
-        }
+        trial
     }
 
     /// True if a get that was led to the wrong block reads the bucket itself.
@@ -157,7 +206,9 @@ impl Selector {
             Operations::Direct => true,
             Operations::Active => false,
             Operations::Chosen => {
-                self.direct[Kind::UnknownGet as usize][0].median <= self.active[0].median
+                let (direct, active) =
+                    (&self.direct[Kind::UnknownGet as usize][0], &self.active[0]);
+                !active.is_known() || direct.median <= active.median
             }
         }
     }
@@ -184,8 +235,21 @@ impl Selector {
 mod tests {
     use super::*;
 
+    /// So many operations of one kind.
+    fn only(kind: Kind, count: usize) -> [u32; KINDS] {
+        let mut counts = [0; KINDS];
+        counts[kind as usize] = count as u32;
+        counts
+    }
+
+    /// Whether so many operations of a kind, and no others, go directly, and whether that is a trial.
+    fn choose(selector: &mut Selector, kind: Kind, count: usize) -> (bool, bool) {
+        let choice = selector.choose(&only(kind, count), 0);
+        (choice.direct[kind as usize], choice.trial)
+    }
+
     fn directly(selector: &mut Selector, kind: Kind, count: usize, choices: usize) -> usize {
-        let direct = (0..choices).filter(|_| selector.choose(kind, count).direct);
+        let direct = (0..choices).filter(|_| choose(selector, kind, count).0);
         direct.count()
     }
 
@@ -207,16 +271,14 @@ mod tests {
     fn what_is_not_known_is_measured_first() {
         let mut selector = Selector::new(Operations::Chosen);
         for _ in 0..RUN {
-            let choice = selector.choose(Kind::KnownSet, 1);
-            assert!(choice.direct && choice.trial);
+            assert_eq!(choose(&mut selector, Kind::KnownSet, 1), (true, true));
             selector.note_direct(Kind::KnownSet, 1, 1000.0);
         }
         for _ in 0..RUN {
-            let choice = selector.choose(Kind::KnownSet, 1);
-            assert!(!choice.direct && choice.trial);
+            assert_eq!(choose(&mut selector, Kind::KnownSet, 1), (false, true));
             selector.note_active(1, 2000);
         }
-        assert!(!selector.choose(Kind::KnownSet, 1).trial);
+        assert_eq!(choose(&mut selector, Kind::KnownSet, 1), (true, false));
     }
 
     #[test]
@@ -254,7 +316,7 @@ mod tests {
         let mut since_message = 0;
         let mut direct = 0;
         for _ in 0..10_000 {
-            if selector.choose(Kind::UnknownGet, 1).direct {
+            if choose(&mut selector, Kind::UnknownGet, 1).0 {
                 direct += 1;
                 let nanos = if since_message == 0 { 5000.0 } else { 300.0 };
                 since_message += 1;
@@ -271,8 +333,56 @@ mod tests {
         // As over TCP: a compare-swap is a round trip, and so is a message, but also 64 of them.
         let mut selector = measured(Kind::KnownSet, 1, 30_000.0, 40_000);
         note(&mut selector, Kind::KnownSet, 64, 30_000.0, 150_000);
-        assert!(selector.choose(Kind::KnownSet, 1).direct);
-        assert!(!selector.choose(Kind::KnownSet, 50).direct);
+        assert!(choose(&mut selector, Kind::KnownSet, 1).0);
+        assert!(!choose(&mut selector, Kind::KnownSet, 50).0);
+    }
+
+    /// Lets a selector choose for waves of such operations, and tells it what they take: a direct one so long, messages
+    /// together so long.
+    fn live(selector: &mut Selector, counts: [u32; KINDS], others: usize, waves: usize) -> Choice {
+        let mut choice = Choice::default();
+        for _ in 0..waves {
+            choice = selector.choose(&counts, others);
+            let mut messages = others;
+            for kind in Kind::ALL {
+                let count = counts[kind as usize] as usize;
+                match choice.direct[kind as usize] {
+                    true if count > 0 => selector.note_direct(kind, count, 30_000.0),
+                    true => {}
+                    false => messages += count,
+                }
+            }
+            if messages > 0 {
+                selector.note_active(messages, 40_000 + 1000 * messages as u64);
+            }
+        }
+        choice
+    }
+
+    #[test]
+    fn kinds_of_which_each_is_few_are_judged_by_what_travels_together() {
+        let mut selector = Selector::new(Operations::Chosen);
+        // 20 gets and 20 sets: 40 messages, which is another size than 20.
+        let counts = [0, 20, 20];
+        let choice = live(&mut selector, counts, 0, 40);
+        assert_eq!(choice, Choice::default(), "messages, and nothing is tried");
+    }
+
+    #[test]
+    fn whoever_stays_is_judged_without_those_who_leave() {
+        let mut selector = Selector::new(Operations::Chosen);
+        // A single message is dearer than a direct set, 33 are not.
+        live(&mut selector, [0, 0, 1], 0, 40);
+        for _ in 0..RUN {
+            selector.note_direct(Kind::UnknownGet, 40, 100.0);
+            selector.note_active(41, 41_000);
+        }
+        let choice = selector.choose(&[0, 40, 1], 0);
+        assert_eq!(choice.direct, [false, true, true]);
+        assert!(!choice.trial);
+        // Beside others that are messages in any case it is one more.
+        let choice = selector.choose(&[0, 0, 1], 40);
+        assert_eq!(choice.direct, [false; KINDS]);
     }
 
     #[test]
@@ -281,7 +391,7 @@ mod tests {
         let mut active = Selector::new(Operations::Active);
         for kind in Kind::ALL {
             direct.note_direct(kind, 1, 1e12);
-            assert!(direct.choose(kind, 1).direct && !active.choose(kind, 1).direct);
+            assert!(choose(&mut direct, kind, 1).0 && !choose(&mut active, kind, 1).0);
         }
         assert!(direct.reads_buckets() && !active.reads_buckets());
         assert!(direct.goes_to_blocks() && !active.goes_to_blocks());
