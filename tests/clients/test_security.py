@@ -498,6 +498,13 @@ def test_a_certificate_that_is_over_is_told_at_the_start_and_when_it_is_read_aga
     log = tmp_path / "log"
     server = start(*tls_flags(tmp_path, "old"), "--log", str(log))
     assert f"{tmp_path}/old.pem: expired" in log.read_text()
+    # As in `old_certificate`: the end of 2020, which is 51 years and 13 leap days after the beginning of 1970.
+    end = (51 * 365 + 13) * 86400
+    untrusting = ssl.create_default_context()
+    untrusting.check_hostname, untrusting.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection(server.address) as plain, untrusting.wrap_socket(plain) as secured:
+        secured.sendall(b"stats\r\nquit\r\n")
+        assert f"STAT ssl_certificate_end {end}\r\n".encode() in secured.makefile("rb").read()
     with pytest.raises(ssl.SSLCertVerificationError, match="expired|self"), socket.create_connection(server.address) as plain:
         trusting = ssl.create_default_context(cafile=str(tmp_path / "old.pem"))
         trusting.check_hostname = False

@@ -3,10 +3,9 @@
 //! * [`passwords`]: names and passwords, from a file.
 //! * [`failures`]: what the log tells of those who are not let in.
 //! * [`login`]: how far a connection's client has come in saying who it is.
-//! * [`tls`]: certificates and sessions. `validity`: when a certificate ends.
+//! * [`tls`]: certificates and sessions.
 
 pub(crate) mod failures;
 pub(crate) mod login;
 pub(crate) mod passwords;
 pub(crate) mod tls;
-mod validity;

@@ -12,8 +12,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use x509_cert::Certificate;
+use x509_cert::der::Decode;
 
-use super::validity;
 use crate::error::SettingsError;
 
 /// What listeners with TLS need (`-o ssl_*`).
@@ -72,7 +73,7 @@ struct Current {
 impl Current {
     fn read(settings: &TlsSettings) -> Result<Self, SettingsError> {
         let chain = certificates(&settings.chain_cert)?;
-        let end = chain.iter().filter_map(|one| validity::end(one)).min();
+        let end = chain.iter().filter_map(end).min();
         let config = configure(settings, chain)?;
         warn_if_over(&settings.chain_cert, end);
         Ok(Self {
@@ -181,6 +182,13 @@ fn warn_if_over(path: &Path, end: Option<u64>) {
     if end.is_some_and(|end| end < now) {
         tracing::warn!("{}: expired, clients refuse it", path.display());
     }
+}
+
+/// The end of a certificate's validity in unix time, or `None` if it cannot be read.
+fn end(certificate: &CertificateDer<'_>) -> Option<u64> {
+    let read = Certificate::from_der(certificate).ok()?;
+    let end = read.tbs_certificate.validity.not_after;
+    Some(end.to_unix_duration().as_secs())
 }
 
 /// All certificates of a file; one at least.
