@@ -4,7 +4,6 @@ import re
 import socket
 
 import pytest
-from conftest import ENGINE
 from judge import converse, needs_right
 
 WORK = (
@@ -151,7 +150,6 @@ def test_other_protocols_are_told_too(start):
     assert lines[1] == "type=item_get key=r status=found clsid=N cfd=N size=2"
 
 
-@pytest.mark.skipif(ENGINE in ("cphash", "lockhash"), reason="these engines tell no evictions")
 def test_evictions(start):
     server = start("-m", "4", "-t", "2")
     watcher = Watcher(server, ["evictions"])

@@ -88,7 +88,9 @@ use config::CpHashConfig;
 pub use handle::{CpHashHandle, CpHashReservation};
 use nuthatch_engine::index_stats::IndexHistogram;
 use nuthatch_engine::stats::{EngineStats, MessageStats};
-use nuthatch_engine::{Audit, AuditError, Engine, Footprint, Inspect, KeyHasher, LimitError};
+use nuthatch_engine::{
+    Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
+};
 use nuthatch_partition::memory::{BLOCK_COST, BlockMemory};
 use nuthatch_partition::visit::footprint;
 use nuthatch_partition::{Counts, Partition, PartitionConfig, first_buckets};
@@ -320,6 +322,10 @@ impl<D: Rings> Engine for CpHash<D> {
 impl<D: Rings> Inspect for CpHash<D> {
     fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
         footprint(key_len, value_len)
+    }
+
+    fn tell_evictions(&self, to: Arc<dyn Evictions>) {
+        self.shared.memory.tell_evictions(to);
     }
 
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {

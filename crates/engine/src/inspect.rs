@@ -53,7 +53,7 @@ pub struct Evicted<'a> {
     pub fetched: bool,
     /// When it would have expired: the time until then.
     pub left: Option<Duration>,
-    /// Since it was stored.
+    /// Since it was stored; where the engine keeps that, since it was used last.
     pub age: Duration,
     /// Its size class, as in [`ClassStats`](crate::stats::ClassStats).
     pub class: usize,

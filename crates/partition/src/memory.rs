@@ -20,7 +20,9 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::sync::{Arc, OnceLock};
 
+use nuthatch_engine::Evictions;
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
@@ -52,6 +54,8 @@ pub struct BlockMemory {
     free: Words,
     /// For each block: its neighbours in its owner's list of blocks with as long a free run.
     links: Words,
+    /// Who hears of elements that are thrown out of any partition.
+    pub(crate) evictions: OnceLock<Arc<dyn Evictions>>,
     shared: Shared,
 }
 
@@ -91,6 +95,7 @@ impl BlockMemory {
             arena: Arena::reserve(blocks * BLOCK_WORDS)?,
             free: Words::reserve(blocks)?,
             links: Words::reserve(blocks)?,
+            evictions: OnceLock::new(),
             shared: Shared {
                 pool: Mutex::new(Pool {
                     limit: (limit / BLOCK_COST) as u32,
@@ -103,6 +108,11 @@ impl BlockMemory {
                 claimable: AtomicUsize::new(usize::MAX),
             },
         })
+    }
+
+    /// Has this hear of elements that are thrown out alive. Who comes second is not heard: there is one server.
+    pub fn tell_evictions(&self, to: Arc<dyn Evictions>) {
+        let _ = self.evictions.set(to);
     }
 
     /// Where nothing is evicted: what elements may ask for together, so that all of it always fits.

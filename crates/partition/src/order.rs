@@ -8,6 +8,8 @@ use nuthatch_sync::clock::Time;
 
 use super::element::{Element, mark};
 use super::table::{Eviction, Partition};
+use super::visit::footprint;
+use nuthatch_engine::{Evicted, Expiry};
 
 impl Partition {
     /// Makes an element the newest.
@@ -107,10 +109,32 @@ impl Partition {
         if self.is_live(element, now) {
             self.counts.evicted += 1;
             self.counts.evicted_unfetched += unfetched;
+            self.tell_eviction(now, element);
         } else {
             self.counts.expired += 1;
             self.counts.expired_unfetched += unfetched;
         }
+    }
+
+    /// Tells of a live element that is thrown out, if somebody listens.
+    fn tell_eviction(&self, now: Time, element: Element) {
+        let memory = self.memory();
+        let Some(evictions) = memory.evictions.get().filter(|to| to.are_wanted()) else {
+            return;
+        };
+        let item = memory.item(element, now);
+        let key = memory.to_vec(element, 0, memory.key_len(element));
+        evictions.evicted(&Evicted {
+            key: &key,
+            value_len: item.value_len,
+            fetched: item.fetched,
+            left: match item.expiry {
+                Expiry::Never => None,
+                Expiry::At(moment) => Some(moment.since(now)),
+            },
+            age: item.idle,
+            class: footprint(key.len(), item.value_len).class,
+        });
     }
 
     /// What is being read right now is in use, so it is as good as new: each element is looked at once.

@@ -68,7 +68,9 @@ pub use handle::{COPY_MAX, LockHashHandle, LockHashReservation};
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::IndexHistogram;
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_engine::{Audit, AuditError, Engine, Footprint, Inspect, KeyHasher, LimitError};
+use nuthatch_engine::{
+    Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
+};
 pub use value::LockHashValue;
 
 /// Partitions of the paper's LockHash.
@@ -266,6 +268,10 @@ impl Engine for LockHash {
 impl Inspect for LockHash {
     fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
         footprint(key_len, value_len)
+    }
+
+    fn tell_evictions(&self, to: Arc<dyn Evictions>) {
+        self.memory.tell_evictions(to);
     }
 
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
