@@ -75,7 +75,7 @@ flow() {
 }
 
 shmem() {
-    program nuthatch-pe -p nuthatch-pe --features openshmem
+    program nuthatch-pe --features nuthatch-pe/openshmem
     library nuthatch-shmem-c openshmem crates/shmem-c/include/nuthatch_shmem.h "$shmem_static" "$shmem_shared" \
         "$shmem_links" "$shmem_pkgconfig" dist/nuthatch-shmem.pc.in
 }

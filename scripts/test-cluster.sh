@@ -10,14 +10,9 @@ if ! command -v oshcc >/dev/null || ! command -v oshrun >/dev/null; then
     echo "counts: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-features=nuthatch-pe/openshmem,nuthatch-cluster-lab/openshmem,nuthatch-shmem-c/openshmem
-packages="-p nuthatch-pe -p nuthatch-cluster-lab -p nuthatch-shmem -p nuthatch-shmem-c"
-# Words are to be split.
-# shellcheck disable=SC2086
-{
-    cargo test -p nuthatch-shmem-c --features openshmem
-    cargo build $packages --features $features
-}
+# Several words.
+# shellcheck disable=SC2046
+cargo build --bin nuthatch-pe --bin nuthatch-cluster $(scripts/features.sh)
 built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
 
 passed=0 failed=0 skipped=0

@@ -8,8 +8,9 @@ set -eu
 cd "$(dirname "$0")/.."
 later=$(mktemp -d)
 trap 'rm -r "$later"' EXIT
-# A failure hides no other.
-cargo test --workspace --no-fail-fast \
+# A failure hides no other. Several words.
+# shellcheck disable=SC2046
+cargo test --workspace --no-fail-fast $(scripts/features.sh) \
     --config "target.'cfg(all())'.runner = ['$PWD/scripts/test-later.sh', '$later']" || : >"$later/failed"
 ls "$later"/*.run | xargs -P 3 -I TEST sh -c 'sh TEST >TEST.log 2>&1 || : >"$0/failed"; cat TEST.log' "$later"
 [ ! -e "$later/failed" ]

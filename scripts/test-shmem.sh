@@ -8,8 +8,9 @@ if ! command -v oshcc >/dev/null || ! command -v oshrun >/dev/null; then
     echo "counts: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-cargo test -p nuthatch-fabric --features openshmem
-cargo build -p nuthatch-fabric-lab --features openshmem
+# Several words.
+# shellcheck disable=SC2046
+cargo build --bin nuthatch-fabric $(scripts/features.sh)
 program=${CARGO_TARGET_DIR:-target}/debug/nuthatch-fabric
 
 passed=0 failed=0 skipped=0

@@ -1,4 +1,4 @@
-//! Elements made from a long value that is kept: the owner pins the old one and makes room, whoever asked copies, and the
+//! Elements made from a long value that is kept: the owner pins the old one and makes room, the thread that asked copies, and the
 //! owner puts the new one in place. So nobody else waits for the copy, neither for a lock nor for a server thread.
 
 use nuthatch_engine::request::{Key, Op, StoreMode};

@@ -39,7 +39,7 @@ pub(crate) struct Claim {
 impl Claim {
     /// Errors: another process uses it; it cannot be written.
     pub(crate) fn of(path: &Path, newcomer: Option<&mut Newcomer>) -> io::Result<Self> {
-        // The lock of the process that hands over is this one's, too: whoever of the two is left has it.
+        // The lock of the process that hands over is this one's, too: the process that is left has it.
         if let Some(lock) = newcomer.and_then(|newcomer| newcomer.lock(path)) {
             let path = path.to_owned();
             return Ok(Self { path, lock });

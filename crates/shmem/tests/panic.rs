@@ -1,4 +1,4 @@
-//! A server that panics ends its process, whoever called it: the others would wait for it for ever.
+//! A server that panics ends its process, in whichever thread it runs: the others would wait for it for ever.
 
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;

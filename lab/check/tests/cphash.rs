@@ -205,7 +205,7 @@ fn a_client_may_panic_in_the_middle_of_a_batch() {
     check(&single(Setup::AMPLE));
 }
 
-/// Doors open and close all the time, some while their thread unwinds, while others stay.
+/// Handles are made and dropped all the time, some while their thread unwinds, while others stay.
 #[test]
 fn clients_come_and_go() {
     let engine = crowded(Setup::AMPLE);

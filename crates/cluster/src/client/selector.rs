@@ -130,7 +130,7 @@ impl Selector {
         let trials = Kind::ALL.map(|kind| self.tries(kind, counts));
         let mut choice = Choice::default();
         let mut messages = others + counts.iter().sum::<u32>() as usize;
-        // Whoever leaves the messages makes those that are left dearer: it is asked again until nobody leaves. So what
+        // A kind that leaves makes the messages that are left dearer: they are judged again until none leaves. So what
         // is sent in the end is as much as those who stay were judged by, and what it takes is noted where it is looked
         // for.
         loop {
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_stays_is_judged_without_those_who_leave() {
+    fn kinds_that_stay_are_judged_without_those_that_leave() {
         let mut selector = Selector::new(Operations::Chosen);
         // A single message is dearer than a direct set, 33 are not.
         live(&mut selector, [0, 0, 1], 0, 40);

@@ -314,7 +314,7 @@ impl<F: Fabric> Server<F> {
 
     /// Begins another generation, and returns when every client knows it. At once in two steps: first every session is
     /// told to leave pairs of the present generation to the server, and those who may not have seen it are waited for;
-    /// then the generation changes. So whoever misses a pair by the flush, nobody hits it after that.
+    /// then the generation changes. So once one PE misses a pair by the flush, no other hits it.
     fn flush(&mut self, now: Time, at: Time) -> Result<(), Wait> {
         if at <= now {
             self.wait_for_sessions()?;

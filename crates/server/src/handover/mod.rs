@@ -12,7 +12,7 @@
 //!   serves                                  ends
 //! ```
 //!
-//! Both hold the sockets, so clients that come meanwhile wait in the kernel's queue, whoever accepts next. Until the
+//! Both hold the sockets, so clients that come meanwhile wait in the kernel's queue until either process accepts them. Until the
 //! newcomer has all items and says so, the running server has lost nothing: should the newcomer fail, refuse or stop
 //! talking, it goes on where it was. Behind "go" only the newcomer serves.
 //!

@@ -70,7 +70,7 @@ pub(crate) enum Told {
     Forbidden,
 }
 
-/// True for a topic that is told to whoever sends a datagram: numbers alone, which cost little.
+/// True for a topic that is told in answer to a datagram: numbers alone, which cost little.
 pub(crate) fn is_for_datagrams(topic: &[u8]) -> bool {
     matches!(topic, b"" | b"settings" | b"items" | b"slabs" | b"latency")
 }
