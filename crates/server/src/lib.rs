@@ -26,12 +26,12 @@
 //! No thread waits for another on the way of a request: what they share are the engine, and
 //! counters with one writer each.
 //!
-//! Reading order: [`config`] (what can be set), `server` (what is started), `worker` (the loop),
-//! `slice` (one connection's part in it), `protocols` (a folder for each: what requests ask of the
-//! engine, and the words of answers), `stage`, `batch` and `answering` (the way there and back), `waiting` and
-//! `output` (what is kept of input and output), `account` (what buffers may hold), `conversation` (the log of
-//! requests), `live` (what can change while it runs), `watch` (clients that are told what happens),
-//! `handover` (a new process takes the place of this one).
+//! Reading order: [`config`] (what can be set), `server` (what is started), `worker` (the loop), `connection` (one
+//! client between two slices, and the drawing of its state), `slice` (one connection's part in an iteration),
+//! `protocols` (a folder for each: what requests ask of the engine, and the words of answers), `stage`, `batch` and
+//! `answering` (the way there and back), `waiting` and `output` (what is kept of input and output), `account` (what
+//! buffers may hold), `conversation` (the log of requests), `live` (what can change while it runs), `watch` (clients
+//! that are told what happens), `handover` (a new process takes the place of this one).
 //!
 //! ```no_run
 //! use std::sync::Arc;

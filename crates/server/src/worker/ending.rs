@@ -6,12 +6,11 @@
 //! sends, and closes when the client does, or when that takes too long.
 
 use std::io::{ErrorKind, Read};
-use std::mem;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
 use super::Worker;
-use crate::connection::Ending;
+use crate::connection::state::Ending;
 use crate::system;
 use crate::watch::line::Reason;
 
@@ -25,8 +24,8 @@ impl Worker {
     /// All output is sent: ends the connection if it was to end then. False if it was closed.
     #[inline]
     pub(super) fn end(&mut self, id: usize) -> bool {
-        match self.connections[id].ending {
-            Ending::Open | Ending::Lingering { .. } => true,
+        match self.connections[id].state.ending() {
+            Ending::Open { .. } | Ending::Lingering { .. } => true,
             Ending::Parting => self.linger(id),
             Ending::Finished => {
                 self.connections[id].stream.say_end();
@@ -44,20 +43,10 @@ impl Worker {
             self.close(id);
             return false;
         }
-        connection.ending = Ending::Lingering {
-            since: self.now,
-            left: LINGER_BYTES,
-        };
+        connection.state.linger(self.now, LINGER_BYTES);
+        connection.forget_input();
         self.lingering += 1;
-        // Nobody looks at these any more.
-        connection.waiting = Default::default();
-        connection.reset_phase();
-        connection.unfinished = false;
-        // What was sent behind the last request may be here already, and make no event.
-        connection.readable = true;
-        if !mem::replace(&mut connection.queued, true) {
-            self.ready.push(id);
-        }
+        self.enqueue(id);
         true
     }
 
@@ -65,24 +54,20 @@ impl Worker {
     #[cold]
     pub(super) fn drop_input(&mut self, id: usize) {
         let connection = &mut self.connections[id];
-        let Ending::Lingering { left, .. } = &mut connection.ending else {
-            return;
-        };
         let room = &mut self.buffer[self.used..];
         match connection.stream.read(room) {
-            Ok(count) if 0 < count && count < *left => {
-                *left -= count;
+            Ok(count) if count > 0 && connection.state.drops(count) => {
                 self.inbox.counters.bytes_read.add(count as u64);
-                connection.readable =
-                    !connection.stream.was_emptied(count, room.len()) || connection.hung;
+                let emptied = connection.stream.was_emptied(count, room.len());
+                connection.state.has_read(emptied);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => connection.readable = false,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => connection.state.would_block(),
             // The client closed, or does not stop.
             Ok(_) | Err(_) => return self.close(id),
         }
-        if connection.readable && !mem::replace(&mut connection.queued, true) {
-            self.ready.push(id);
+        if connection.state.is_readable() {
+            self.enqueue(id);
         }
     }
 
@@ -95,9 +80,9 @@ impl Worker {
         let late: Vec<usize> = self
             .connections
             .iter()
-            .filter(|(_, connection)| match connection.ending {
-                Ending::Lingering { since, .. } => now.since(since) >= LINGER,
-                _ => false,
+            .filter(|(_, connection)| {
+                let since = connection.state.lingers_since();
+                since.is_some_and(|since| now.since(since) >= LINGER)
             })
             .map(|(id, _)| id)
             .collect();

@@ -30,7 +30,8 @@ use super::Worker;
 use crate::account::{AWAITED_MAX, Terms};
 use crate::answering::Answering;
 use crate::batch::Batch;
-use crate::connection::{Connection, Ending};
+use crate::connection::Connection;
+use crate::connection::state::{Ending, Work};
 use crate::conversation;
 use crate::datagrams::{Datagram, DatagramSocket};
 use crate::output::Output;
@@ -113,7 +114,7 @@ impl Worker {
     /// True if the iteration can read for this connection.
     fn has_room_for(&self, id: usize) -> bool {
         let waiting = match self.connections.get(id) {
-            Some(connection) if !connection.unfinished => connection.waiting.len(),
+            Some(connection) if connection.state.needs_input() => connection.waiting.len(),
             _ => 0,
         };
         self.used < ITERATION_BYTES && self.used + waiting + READ_MIN <= BUFFER
@@ -125,39 +126,39 @@ impl Worker {
             return;
         };
         // Not queued: it closed and this one came in its place, or it had its slice already.
-        if !mem::replace(&mut connection.queued, false) {
+        if !connection.state.take_turn() {
             return;
         }
         if !connection.stream.is_ready() {
             if self.handshakes_left == 0 {
-                connection.queued = true;
-                self.ready.push(id);
+                self.enqueue(id);
                 self.inbox.counters.conn_yields.bump();
                 return;
             }
             self.handshakes_left -= 1;
         }
         let has_unsent = !connection.output.is_empty() || connection.stream.has_unsent();
-        if has_unsent && connection.writable && !self.flush(id) {
+        if has_unsent && connection.state.is_writable() && !self.flush(id) {
             return;
         }
         let connection = &mut self.connections[id];
-        match connection.ending {
-            Ending::Open => {}
+        let work = match connection.state.ending() {
+            Ending::Open { work } => work,
             Ending::Lingering { .. } => return self.drop_input(id),
             Ending::Finished | Ending::Parting => return,
-        }
+        };
         if connection.output.len() >= terms.output_cap {
             return;
         }
-        let source = if connection.unfinished {
-            let (bytes, start) = connection.waiting.take();
-            self.keep(bytes, start)
-        } else {
-            match self.read(id, &terms) {
+        let source = match work {
+            Work::Left => {
+                let (bytes, start) = connection.waiting.take();
+                self.keep(bytes, start)
+            }
+            Work::Done => match self.read(id, &terms) {
                 Some(source) => source,
                 None => return,
-            }
+            },
         };
         let position = match source {
             Source::Buffer(..) => 0,
@@ -195,7 +196,7 @@ impl Worker {
     #[inline]
     fn read(&mut self, id: usize, terms: &Terms) -> Option<Source> {
         let connection = &mut self.connections[id];
-        if !connection.readable || !self.reading {
+        if !connection.state.is_readable() || !self.reading {
             return None;
         }
         // What waits may have to stand before what comes.
@@ -207,9 +208,11 @@ impl Worker {
                 Ok(count) => break count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    connection.readable = false;
-                    if connection.stream.has_unsent() {
-                        self.watch(id, true);
+                    connection.state.would_block();
+                    if connection.stream.has_unsent()
+                        && let Some(watches) = connection.state.wrote(false)
+                    {
+                        self.watch(id, watches);
                     }
                     return None;
                 }
@@ -224,14 +227,12 @@ impl Worker {
             }
         };
         if count == 0 {
-            connection.readable = false;
-            connection.ending = Ending::Finished;
+            connection.state.read_end();
             self.flush(id);
             return None;
         }
-        // Short: the socket was empty then, and what comes later makes an event. The end of the
-        // stream may have come before, though, and would make none.
-        connection.readable = !connection.stream.was_emptied(count, to - from) || connection.hung;
+        let emptied = connection.stream.was_emptied(count, to - from);
+        connection.state.has_read(emptied);
         self.inbox.counters.bytes_read.add(count as u64);
         if from > start {
             return self.join(id, from, from + count, terms);
@@ -366,11 +367,8 @@ impl Worker {
             let connection = &mut self.connections[id];
             connection.touch(now);
             connection.in_batch_max = slice.in_batch_max;
-            connection.unfinished = matches!(slice.stop, Stop::Yielded | Stop::Full);
+            connection.state.stopped(slice.stop, slice.closing);
             connection.output = slice.output;
-            if slice.closing {
-                connection.ending = Ending::Parting;
-            }
             if slice.stop == Stop::Yielded {
                 self.inbox.counters.conn_yields.bump();
             }
@@ -420,10 +418,15 @@ impl Worker {
 
     /// Puts a connection that need not wait for an event on the list again.
     fn queue_again(&mut self, id: usize, terms: &Terms) {
-        let connection = &mut self.connections[id];
-        let more = connection.unfinished || connection.readable;
-        let may = connection.output.len() < terms.output_cap && connection.ending == Ending::Open;
-        if more && may && !mem::replace(&mut connection.queued, true) {
+        let connection = &self.connections[id];
+        if connection.state.has_more() && connection.output.len() < terms.output_cap {
+            self.enqueue(id);
+        }
+    }
+
+    /// Puts a connection on the list of those whose slice is next, if it is not there.
+    pub(super) fn enqueue(&mut self, id: usize) {
+        if self.connections[id].state.enqueue() {
             self.ready.push(id);
         }
     }

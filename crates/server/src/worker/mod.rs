@@ -190,14 +190,17 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(id) else {
             return;
         };
-        if event.is_read_closed() || event.is_error() {
-            connection.hung = true;
-            connection.readable = true;
+        let state = &mut connection.state;
+        if event.is_readable() {
+            state.saw_input();
         }
-        connection.readable |= event.is_readable();
-        connection.writable |= event.is_writable() || event.is_error();
-        if !connection.queued {
-            connection.queued = true;
+        if event.is_read_closed() || event.is_error() {
+            state.saw_hang_up();
+        }
+        if event.is_writable() || event.is_error() {
+            state.saw_room();
+        }
+        if state.enqueue() {
             self.ready.push(id);
         }
     }
@@ -211,9 +214,8 @@ impl Worker {
             self.draining = Some(Instant::now() + DRAIN);
             // What has arrived by now is read and answered: one last slice for everybody.
             for (id, connection) in &mut self.connections {
-                connection.readable = true;
-                if !connection.queued {
-                    connection.queued = true;
+                connection.state.saw_input();
+                if connection.state.enqueue() {
                     self.ready.push(id);
                 }
             }
@@ -224,11 +226,9 @@ impl Worker {
         for id in self.inbox.calls() {
             if let Some(connection) = self.connections.get_mut(id)
                 && connection.phase.is_watching()
+                && connection.state.call()
             {
-                connection.unfinished = true;
-                if !mem::replace(&mut connection.queued, true) {
-                    self.ready.push(id);
-                }
+                self.ready.push(id);
             }
         }
     }
@@ -255,7 +255,7 @@ impl Worker {
     fn flush(&mut self, id: usize) -> bool {
         let connection = &mut self.connections[id];
         let mut sent = 0;
-        let written = if connection.writable {
+        let written = if connection.state.is_writable() {
             connection
                 .output
                 .write_to(&mut connection.stream, &mut sent)
@@ -279,7 +279,7 @@ impl Worker {
             connection.active = self.now;
             connection.has_moved(sent as usize);
         }
-        connection.writable = written == Written::All;
+        let watches = connection.state.wrote(written == Written::All);
         match written {
             Written::All => {
                 let output = mem::take(&mut connection.output);
@@ -291,18 +291,13 @@ impl Worker {
             Written::Blocked => connection.output.shrink(),
         }
         self.enter(id);
-        self.watch(id, written == Written::Blocked)
+        watches.is_none_or(|watches| self.watch(id, watches))
     }
 
     /// Has the poll tell when the socket takes output again, or no longer. False if the connection
     /// was closed.
-    #[inline]
     fn watch(&mut self, id: usize, blocked: bool) -> bool {
         let connection = &mut self.connections[id];
-        if connection.watched == blocked {
-            return true;
-        }
-        connection.watched = blocked;
         connection.info.set_blocked(blocked);
         let registry = self.poll.registry();
         let watched = connection
@@ -350,7 +345,7 @@ impl Worker {
         tracing::debug!("<{fd} connection closed.");
         self.unpublished -= connection.accounted as isize;
         self.holders.change(id, connection.accounted, 0);
-        self.lingering -= usize::from(connection.is_lingering());
+        self.lingering -= usize::from(connection.state.lingers_since().is_some());
         // A connection uses two buffers at most: fewer connections need fewer.
         self.spare.keep(2 * self.connections.len());
         if self.connections.is_empty() {
@@ -404,7 +399,7 @@ impl Worker {
         let done: Vec<usize> = self
             .connections
             .iter()
-            .filter(|(_, connection)| connection.output.is_empty() && !connection.unfinished)
+            .filter(|(_, connection)| connection.output.is_empty() && !connection.state.has_work())
             .filter(|(_, connection)| !connection.stream.has_unsent())
             .map(|(id, _)| id)
             .collect();

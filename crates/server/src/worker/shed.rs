@@ -9,7 +9,7 @@ use nuthatch_engine::Time;
 
 use super::Worker;
 use crate::account::{Level, PATIENCE, PATIENCE_WHEN_FULL};
-use crate::connection::{Connection, Ending};
+use crate::connection::Connection;
 
 impl Worker {
     /// While the account is full, closes those of its connections that hold more than a fair share: first such as
@@ -67,12 +67,10 @@ impl Worker {
             bytes = connection.accounted,
             "closed: connections hold too much, and this one more than its share"
         );
-        if connection.output.is_empty() && connection.ending == Ending::Open {
+        if connection.output.is_empty() && connection.state.is_open() {
             connection.phase.say_out_of_memory(connection.output.text());
-            connection.waiting = Default::default();
-            connection.reset_phase();
-            connection.unfinished = false;
-            connection.ending = Ending::Parting;
+            connection.forget_input();
+            connection.state.part();
             self.flush(id);
         } else {
             self.close(id);

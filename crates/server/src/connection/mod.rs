@@ -1,11 +1,16 @@
 //! A connection between two slices. Most are idle most of the time, so it owns no buffer unless
 //! something is in it.
+//!
+//! * [`state`]: what its socket, its turn and its end are at.
+
+pub(crate) mod state;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use nuthatch_engine::{AnyValue, Time};
 
+use self::state::State;
 use crate::account::{READ_MAX, Terms};
 use crate::config::Protocol;
 use crate::output::Output;
@@ -45,38 +50,7 @@ pub(crate) struct Connection {
     pub(crate) untaken: usize,
     /// Requests that it may have in a batch: see [`Slice`](crate::slice::Slice).
     pub(crate) in_batch_max: usize,
-    /// There may be bytes to read: an event said so, and no read has come back short since.
-    pub(crate) readable: bool,
-    /// The client closed its side: reading goes on until its end is seen.
-    pub(crate) hung: bool,
-    /// The socket may take output.
-    pub(crate) writable: bool,
-    /// The poll tells when the socket takes output again.
-    pub(crate) watched: bool,
-    /// `input` may hold complete commands, or the phase has something to say by itself.
-    pub(crate) unfinished: bool,
-    /// On the list of those whose slice is next.
-    pub(crate) queued: bool,
-    pub(crate) ending: Ending,
-}
-
-/// Whether a connection goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// It does.
-    Open,
-    /// When the output is sent it is closed: the client has said all that it will.
-    Finished,
-    /// When the output is sent it lingers.
-    Parting,
-    /// All is said. What the client still sends is dropped, until it closes too or this has lasted long
-    /// enough: a socket that is closed with input unread resets the connection, and a client that is reset
-    /// may lose what it has not read yet.
-    Lingering {
-        since: Time,
-        /// Bytes that are dropped at most.
-        left: usize,
-    },
+    pub(crate) state: State,
 }
 
 impl Connection {
@@ -96,14 +70,7 @@ impl Connection {
             active: now,
             untaken: 0,
             in_batch_max: IN_BATCH_FIRST,
-            // Should its first bytes be here already, registering it makes an event of them.
-            readable: false,
-            hung: false,
-            writable: true,
-            watched: false,
-            unfinished: false,
-            queued: false,
-            ending: Ending::Open,
+            state: State::new(),
         }
     }
 
@@ -138,8 +105,9 @@ impl Connection {
         (before, held)
     }
 
-    /// Goes on as a fresh one would: what was of its protocol is dropped.
-    pub(crate) fn reset_phase(&mut self) {
+    /// Drops what its client was amidst: input that waits, and what was of its protocol.
+    pub(crate) fn forget_input(&mut self) {
+        self.waiting = Waiting::default();
         self.phase = Phase::begin(self.protocol, self.login);
     }
 
@@ -154,11 +122,6 @@ impl Connection {
             self.admitted = now;
         }
         now.since(self.admitted) >= limit
-    }
-
-    /// True if it has said all, and waits for its client to close.
-    pub(crate) fn is_lingering(&self) -> bool {
-        matches!(self.ending, Ending::Lingering { .. })
     }
 
     /// What it costs the others: bytes that it holds and that have not moved, for each moment that it has held as
