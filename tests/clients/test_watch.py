@@ -163,13 +163,3 @@ def test_evictions(start):
     assert 0 < int(found[2]) <= 500 if int(found[1]) % 2 else found[2] == "-1"
     stats = converse(server.address, b"stats items\r\n").decode()
     assert f"items:{found[3]}:evicted " in stats
-
-
-def test_what_the_server_does(start):
-    server = start("-m", "64")
-    watcher = Watcher(server, ["sysevents"])
-    converse(server.address, b"flush_all\r\nflush_all 100\r\ncache_memlimit 100\r\n")
-    lines = plain(watcher.until("type=memory_limit"))
-    assert lines[0] == "type=flush_all delay=0"
-    assert re.fullmatch(r"type=flush_all delay=(99|100)", lines[1])
-    assert lines[-1] == f"type=memory_limit bytes={100 << 20}"
