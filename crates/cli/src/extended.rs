@@ -17,6 +17,8 @@ pub struct Extended {
     pub idle_timeout: Option<Duration>,
     /// How long a client may take until it is admitted.
     pub login_timeout: Option<Duration>,
+    /// 0 is no limit.
+    pub login_guesses: Option<u32>,
     /// Bytes of the longest answer to a datagram.
     pub udp_reply_max: Option<NonZeroUsize>,
     /// Users whose processes may connect by unix sockets, as typed.
@@ -83,6 +85,7 @@ impl Extended {
                     }
                     extended.login_timeout = Some(Duration::from_secs(seconds.into()));
                 }
+                "login_guesses" => extended.login_guesses = Some(number(name, value)?),
                 "unix_peers" => {
                     let users = value.filter(|users| !users.is_empty());
                     let error =
@@ -196,6 +199,8 @@ mod tests {
             "idle_timeout=",
             "idle_timeout=-1",
             "login_timeout=0",
+            "login_guesses",
+            "login_guesses=x",
             "unix_peers",
             "unix_peers=",
             "hashpower=x",

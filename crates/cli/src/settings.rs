@@ -236,6 +236,10 @@ fn server(
         idle_timeout: extended.idle_timeout,
         handover: flags.handover.as_deref().map(absolute).transpose()?,
         unix_peers: unix_peers(extended)?,
+        login_guesses: match extended.login_guesses {
+            Some(guesses) => NonZeroU32::new(guesses),
+            None => default.login_guesses,
+        },
         login_timeout: extended.login_timeout.unwrap_or(default.login_timeout),
         udp_reply_max: extended.udp_reply_max.unwrap_or(default.udp_reply_max),
         port_file: port_file.as_deref().map(absolute).transpose()?,

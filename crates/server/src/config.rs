@@ -54,6 +54,9 @@ pub struct Config {
     pub unix_peers: Option<Vec<u32>>,
     /// TCP connections by which no byte went either way for so long are closed (`-o idle_timeout`).
     pub idle_timeout: Option<Duration>,
+    /// Different wrong passwords that a peer may try in a minute, by however many connections; `None` is no limit
+    /// (`-o login_guesses`).
+    pub login_guesses: Option<NonZeroU32>,
     /// How long a client may take until it is admitted: by a handshake of TLS, by a password (`-o login_timeout`).
     pub login_timeout: Duration,
     /// Where to write the ports that were bound (`MEMCACHED_PORT_FILENAME`).
@@ -129,6 +132,7 @@ impl Default for Config {
             handover: None,
             unix_peers: None,
             idle_timeout: None,
+            login_guesses: NonZeroU32::new(60),
             login_timeout: Duration::from_secs(30),
             port_file: None,
             allow_shutdown: false,

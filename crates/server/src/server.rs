@@ -21,6 +21,7 @@ use crate::keeping::{self, Claim};
 use crate::listen::{self, Address, Listener, addresses_of};
 use crate::live::{Controls, Live};
 use crate::metrics::Endpoint;
+use crate::security::guesses::Guesses;
 use crate::security::passwords::Passwords;
 use crate::security::tls::Tls;
 use crate::shared::{Inbox, Shared};
@@ -64,7 +65,9 @@ impl Server {
         let passwords = config.auth_file.as_deref().map(Passwords::read).transpose();
         let shared = Arc::new(Shared {
             tls: tls?,
+            guesses: Guesses::new(config.login_guesses),
             failed_logins: Default::default(),
+            limited_peers: Default::default(),
             passwords: Mutex::new(passwords?.map(Arc::new)),
             engine,
             addresses: addresses.clone(),

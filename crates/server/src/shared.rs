@@ -17,6 +17,7 @@ use crate::listen::{Address, addresses_of};
 use crate::live::Live;
 use crate::protocols::resp::Scans;
 use crate::security::failures::Failures;
+use crate::security::guesses::Guesses;
 use crate::security::passwords::Passwords;
 use crate::security::tls::Tls;
 use crate::shutdown::Shutdown;
@@ -39,7 +40,10 @@ pub(crate) struct Shared {
     pub(crate) addresses: Vec<(Address, Protocol)>,
     /// Who may use it, if that is asked.
     pub(crate) passwords: Mutex<Option<Arc<Passwords>>>,
+    pub(crate) guesses: Guesses,
     pub(crate) failed_logins: Failures,
+    /// Peers that have guessed too often.
+    pub(crate) limited_peers: Failures,
     /// Certificates, where clients speak TLS.
     pub(crate) tls: Option<Tls>,
     pub(crate) clock: Clock,

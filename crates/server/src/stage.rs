@@ -12,6 +12,7 @@ use nuthatch_protocol::Limits;
 
 use crate::batch::{Batch, Ticket};
 use crate::protocols::Style;
+use crate::security::guesses::{self, Origin, Said};
 use crate::shared::{Inbox, Shared};
 use crate::slice::Slice;
 use crate::stats::connections::Info;
@@ -83,13 +84,41 @@ impl<'a> Stage<'_, 'a> {
         len > self.limits.value_max || !self.shared.engine.evicts()
     }
 
-    /// Counts a wrong password, and tells it.
+    /// True if the running slice's client is admitted by what it says. Of a peer that has guessed too often nothing is
+    /// looked at, and the connection is closed.
     #[cold]
-    pub(crate) fn login_failed(&self) {
-        self.counters.auth_errors.bump();
+    pub(crate) fn login(&self, slice: &mut Slice, said: Said<'_>) -> bool {
+        self.counters.auth_cmds.bump();
+        let origin = Origin::of(self.info.peer());
+        if !self.shared.guesses.are_left(origin, self.now) {
+            self.counters.auth_errors.bump();
+            self.counters.auth_limited.bump();
+            slice.closing = true;
+            return false;
+        }
+        let admitted = said.is_some_and(|(name, password)| self.shared.admits(name, password));
+        if !admitted {
+            self.counters.auth_errors.bump();
+            slice.closing |= self.tell_failure(origin, said);
+        }
+        admitted
+    }
+
+    /// Tells of a wrong password in the log. True if the peer may try no other for now.
+    fn tell_failure(&self, origin: Origin, said: Said<'_>) -> bool {
         if let Some(untold) = self.shared.failed_logins.tell(self.now) {
             tracing::warn!(peer = %self.info.peer(), untold, "a login failed");
         }
+        let was_last = self.shared.guesses.spend(origin, said, self.now);
+        if was_last && let Some(untold) = self.shared.limited_peers.tell(self.now) {
+            tracing::warn!(
+                peer = %origin,
+                seconds = guesses::SPAN.as_secs(),
+                untold,
+                "too many wrong passwords: no login of this peer is looked at for a while"
+            );
+        }
+        was_last
     }
 
     /// Removes a key's item: a set of it failed, and readers must not take its old value for the new.

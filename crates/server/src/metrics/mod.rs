@@ -204,7 +204,11 @@ fn connections(page: &mut Page, shared: &Shared) {
                 &[("result", "admitted")][..],
                 totals.auth_cmds.saturating_sub(totals.auth_errors),
             ),
-            (&[("result", "refused")], totals.auth_errors),
+            (
+                &[("result", "refused")],
+                totals.auth_errors.saturating_sub(totals.auth_limited),
+            ),
+            (&[("result", "limited")], totals.auth_limited),
         ],
     );
     page.counter(

@@ -2,10 +2,12 @@
 //!
 //! * [`passwords`]: names and passwords, from a file.
 //! * [`failures`]: what the log tells of those who are not let in.
+//! * [`guesses`]: how many passwords a peer may try.
 //! * [`login`]: how far a connection's client has come in saying who it is.
 //! * [`tls`]: certificates and sessions.
 
 pub(crate) mod failures;
+pub(crate) mod guesses;
 pub(crate) mod login;
 pub(crate) mod passwords;
 pub(crate) mod tls;

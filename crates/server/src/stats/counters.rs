@@ -130,6 +130,8 @@ counters! {
     auth_cmds,
     /// Those that failed.
     auth_errors,
+    /// Of them, those of peers that had guessed too often.
+    auth_limited,
     /// Connections closed for what is no TLS.
     ssl_handshake_errors,
     ; by class:

@@ -79,6 +79,7 @@ fn command_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("store_no_memory", totals.store_no_memory);
     report.line("auth_cmds", totals.auth_cmds);
     report.line("auth_errors", totals.auth_errors);
+    report.line("auth_limited", totals.auth_limited);
     report.line("idle_kicks", totals.idle_kicks);
     report.line("bytes_read", totals.bytes_read);
     report.line("bytes_written", totals.bytes_written);

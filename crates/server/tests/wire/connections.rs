@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::Ipv6Addr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -223,4 +223,37 @@ fn ten_thousand_idle_connections_are_held_and_each_is_still_served() {
     for client in &mut clients {
         client.expect("VALUE k 0 1\r\na\r\nEND\r\n");
     }
+}
+
+#[test]
+fn all_clients_of_unix_sockets_guess_passwords_as_one_peer() {
+    let (path, users) = (own_path("guessed"), own_path("users"));
+    fs::write(&users, "ann:secret\n").unwrap();
+    let guarded = Config {
+        listeners: vec![any_port(), Listen::unix(&path, 0o700)],
+        auth_file: Some(users.clone()),
+        login_guesses: NonZeroU32::new(3),
+        ..config()
+    };
+    let server = Fixture::with(guarded, Wants::default());
+    let login = |password: &str| {
+        let said = format!("ann {password}");
+        format!("set login 0 0 {}\r\n{said}\r\n", said.len())
+    };
+    let says = |password: &str| {
+        let mut client = Client::unix(&path);
+        client.send(login(password));
+        client.line()
+    };
+    // Should a minute be over amidst it, it begins again.
+    let mut guesses = 0..;
+    while says("secret") == "STORED" {
+        for guess in guesses.by_ref().take(3) {
+            let said = says(&format!("guess {guess}"));
+            assert_eq!(said, "CLIENT_ERROR authentication failure");
+        }
+    }
+    server.client().ask(login("secret"), "STORED\r\n");
+    server.stop();
+    fs::remove_file(users).unwrap();
 }

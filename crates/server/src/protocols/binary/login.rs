@@ -2,6 +2,7 @@
 
 use nuthatch_protocol::binary::{Command, Head, Status, encode};
 
+use crate::security::guesses::Said;
 use crate::slice::Slice;
 use crate::stage::Stage;
 
@@ -15,35 +16,30 @@ pub(super) fn answer(
     head: Head,
     command: &Command<'_>,
 ) -> bool {
-    let out = slice.output.text();
     if !stage.shared.has_passwords() {
-        encode::error(out, head, Status::Unknown);
+        encode::error(slice.output.text(), head, Status::Unknown);
         return false;
     }
-    match command {
-        Command::SaslAuth { mechanism, data } => {
-            stage.counters.auth_cmds.bump();
-            let admitted = *mechanism == MECHANISMS && admits(stage, data);
-            if admitted {
-                encode::text(out, head, &[], b"Authenticated");
-            } else {
-                stage.login_failed();
-                encode::error(out, head, Status::Unauthenticated);
-            }
-            admitted
-        }
-        _ => {
-            encode::text(out, head, &[], MECHANISMS);
-            false
-        }
+    let Command::SaslAuth { mechanism, data } = command else {
+        encode::text(slice.output.text(), head, &[], MECHANISMS);
+        return false;
+    };
+    let said = match *mechanism == MECHANISMS {
+        true => name_and_password(data),
+        false => None,
+    };
+    let admitted = stage.login(slice, said);
+    let out = slice.output.text();
+    match admitted {
+        true => encode::text(out, head, &[], b"Authenticated"),
+        false => encode::error(out, head, Status::Unauthenticated),
     }
+    admitted
 }
 
 /// PLAIN: whom the client acts for, its name, its password, with a byte 0 between (RFC 4616).
-fn admits(stage: &Stage<'_, '_>, data: &[u8]) -> bool {
+fn name_and_password(data: &[u8]) -> Said<'_> {
     let mut parts = data.splitn(3, |&byte| byte == 0);
-    match (parts.next(), parts.next(), parts.next()) {
-        (Some(_), Some(name), Some(password)) => stage.shared.admits(name, password),
-        _ => false,
-    }
+    let _acts_for = parts.next()?;
+    Some((parts.next()?, parts.next()?))
 }

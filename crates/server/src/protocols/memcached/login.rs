@@ -6,6 +6,7 @@ use nuthatch_protocol::{
 };
 
 use super::Phase;
+use crate::security::guesses::Said;
 use crate::security::login::Login;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
@@ -40,7 +41,7 @@ pub(super) fn step(
             command: Command::Store(store),
             consumed,
         } if store.verb == StoreVerb::Set => {
-            if admits(stage, store.value) {
+            if stage.login(slice, name_and_password(store.value)) {
                 slice.position += consumed;
                 slice.output.text().extend_from_slice(encode::STORED);
                 *phase = Phase::Commands;
@@ -73,13 +74,8 @@ pub(super) fn step(
     Flow::Next
 }
 
-/// True if `name password` are a user's.
-fn admits(stage: &Stage<'_, '_>, said: &[u8]) -> bool {
-    stage.counters.auth_cmds.bump();
-    let space = said.iter().position(|&byte| byte == b' ');
-    let admitted = space.is_some_and(|at| stage.shared.admits(&said[..at], &said[at + 1..]));
-    if !admitted {
-        stage.login_failed();
-    }
-    admitted
+/// The two, with a space between.
+fn name_and_password(said: &[u8]) -> Said<'_> {
+    let space = said.iter().position(|&byte| byte == b' ')?;
+    Some((&said[..space], &said[space + 1..]))
 }

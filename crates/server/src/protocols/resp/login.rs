@@ -96,15 +96,11 @@ pub(super) fn authenticate(
             Some(_) => Err(Error::WRONG_PASSWORD),
         };
     }
-    stage.counters.auth_cmds.bump();
-    if stage
-        .shared
-        .admits(said.user.unwrap_or(DEFAULT_USER), said.password)
-    {
+    let user = said.user.unwrap_or(DEFAULT_USER);
+    if stage.login(slice, Some((user, said.password))) {
         phase.login = false;
         return Ok(());
     }
-    stage.login_failed();
     count_error(slice, phase);
     Err(Error::WRONG_PASSWORD)
 }
