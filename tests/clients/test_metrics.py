@@ -2,14 +2,17 @@
 
 import contextlib
 import http.client
+import json
 import re
 import socket
 import time
 
 import pytest
+from conftest import ENGINE, ROOT
 from judge import converse
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
+from test_security import certificates, tls_flags  # noqa: F401 (a fixture)
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0,text/plain;q=0.5"
 
@@ -122,3 +125,41 @@ def test_clients_that_ask_slowly_do_not_keep_others_out(scraped):
     for client in slow:
         client.close()
     assert served
+
+
+def exported(start, tmp_path, *flags):
+    """The names of all families of a server with such flags, and of their labels."""
+    log = tmp_path / f"log{len(flags)}"
+    start("--metrics", "127.0.0.1:0", "--log", str(log), "-v", *flags)
+    address = None
+    while not address:
+        address = re.search(r"metrics at http://127.0.0.1:(\d+)/metrics", log.read_text())
+    families = list(openmetrics(get(("127.0.0.1", int(address[1])), "/metrics", OPENMETRICS)[2]))
+    return {family.name: {label for one in family.samples for label in one.labels} for family in families}
+
+
+def test_the_dashboard_shows_every_metric(start, certificates, tmp_path):  # noqa: F811
+    dashboard = json.loads((ROOT / "dist/grafana/nuthatch.json").read_text())
+    panels = dashboard["panels"]
+    queries = [target["expr"] for panel in panels for target in panel.get("targets", [])]
+    shown = {re.sub("_(total|bucket)$", "", name) for query in queries for name in re.findall(r"nuthatch_\w+", query)}
+    found = exported(start, tmp_path, "--save", str(tmp_path / "saved"), "-U", "-1")
+    found |= exported(start, tmp_path, *tls_flags(certificates))
+    assert set(found) - shown == set()
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    cells = [
+        (place["x"] + x, place["y"] + y)
+        for place in (panel["gridPos"] for panel in panels)
+        for x in range(place["w"])
+        for y in range(place["h"])
+    ]
+    assert len(set(cells)) == len(cells), "two panels are in the same place"
+    # Other engines have no log, and some do not tell what their memory is used for.
+    if ENGINE != "cuckoo":
+        return
+    assert shown - set(found) == set()
+    labels = set().union(*found.values()) | {"instance"}
+    for query in queries:
+        grouped = ",".join(re.findall(r"(?:by|ignoring|without) \(([^)]*)\)", query))
+        used = set(re.findall(r"(\w+)=~?\"|(\w+)!~?\"", query)) | {(name.strip(), "") for name in grouped.split(",")}
+        assert {one or other for one, other in used} - {""} <= labels, query

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -66,7 +67,7 @@ def test_rules_and_configuration_are_lawful(tmp_path):
 
 @with_prometheus
 def test_prometheus_reads_a_server(start, tmp_path):
-    server = start("--metrics", "127.0.0.1:0", "--log", str(tmp_path / "log"), "-v", "--save", str(tmp_path / "saved"), "--save-every", "3600")
+    server = start("--metrics", "127.0.0.1:0", "--log", str(tmp_path / "log"), "-v", "--save", str(tmp_path / "saved"), "--save-every", "3600", "-U", "-1")
     metrics = None
     while not metrics:
         metrics = re.search(r"metrics at http://(\S+)/metrics", (tmp_path / "log").read_text())
@@ -96,6 +97,11 @@ def test_prometheus_reads_a_server(start, tmp_path):
             time.sleep(0.2)
             rules = [rule for group in asked("rules")["groups"] for rule in group["rules"]]
         assert {rule["health"] for rule in rules} == {"ok"}
+        # The dashboard's queries can be evaluated: labels match from side to side.
+        for panel in json.loads((ROOT / "dist/grafana/nuthatch.json").read_text())["panels"]:
+            for target in panel.get("targets", []):
+                query = target["expr"].replace("$instance", ".*").replace("$__rate_interval", "10s")
+                assert "result" in asked("query?query=" + urllib.parse.quote(query)), query
 
 
 @with_exporter
