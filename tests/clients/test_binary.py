@@ -157,6 +157,15 @@ def test_statistics_come_one_by_one(server):
     assert any(entry[6].startswith(b"binding_protocolauto-negotiate") for entry in settings)
 
 
+@pytest.mark.parametrize("topic", [b"sizes", b"nonsense", b"cachedump", b"cachedump 1 1"])
+def test_topics_of_statistics(pair, topic):
+    """By the text protocol `sizes` counts all items; here it is switched off, as memcached's is."""
+    asked = request(STAT, topic) + request(NOOP)
+    theirs, ours = (answers(converse(one.address, asked)) for one in pair)
+    assert ours == theirs
+    assert topic != b"sizes" or ours[0][6] == b"sizes_statusdisabled"
+
+
 def test_text_and_binary_clients_share_items(server):
     converse(server.address, store(SET, b"shared", b"value", 3))
     assert converse(server.address, b"get shared\r\nquit\r\n") == b"VALUE shared 3 5\r\nvalue\r\nEND\r\n"

@@ -2,8 +2,10 @@
 
 import fcntl
 import os
+import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -241,7 +243,8 @@ def test_sockets_of_systemds_have_names(tmp_path):
     listening["udp"].bind(("127.0.0.1", 0))
     address = {name: one.getsockname() for name, one in listening.items()}
     # Nobody serves yet; who comes waits.
-    asks = {"redis": b"PING\r\n", "nuthatch.socket": b"mn\r\n", "metrics": b"GET /healthz HTTP/1.0\r\n\r\n", "cpserver": b""}
+    insert_and_lookup = struct.pack("<IIQ", 1, 5, 7) + b"acorn" + struct.pack("<IIQ", 0, 0, 7)
+    asks = {"redis": b"PING\r\n", "nuthatch.socket": b"mn\r\n", "metrics": b"GET /healthz HTTP/1.0\r\n\r\n", "cpserver": insert_and_lookup}
     waiting = {name: socket.create_connection(address[name]) for name in asks}
     for name, text in asks.items():
         waiting[name].sendall(text)
@@ -257,6 +260,9 @@ def test_sockets_of_systemds_have_names(tmp_path):
         until_ready(told)
     assert waiting["redis"].recv(100) == b"+PONG\r\n"
     assert waiting["nuthatch.socket"].recv(100) == b"MN\r\n"
+    assert waiting["cpserver"].makefile("rb").read(9) == struct.pack("<I", 5) + b"acorn"
+    # Its clients gain by large batches, wherever they come in.
+    assert b"STAT batch_max 1000\r\n" in converse(address["nuthatch.socket"], b"stats settings\r\n")
     assert waiting["metrics"].recv(100).startswith(b"HTTP/1.1 200")
     asking.settimeout(120)
     assert asking.recv(100)[8:] == b"MN\r\n"
@@ -264,6 +270,17 @@ def test_sockets_of_systemds_have_names(tmp_path):
     assert process.wait() == 0 and waiting["cpserver"].recv(100) == b""
     for descriptor in high.values():
         os.close(descriptor)
+
+
+def test_the_sockets_of_units_have_names_that_the_server_knows():
+    units = sorted((conftest.ROOT / "dist/systemd").glob("*.socket"))
+    names = [re.search("^FileDescriptorName=(.*)$", unit.read_text(), re.M)[1] for unit in units]
+    assert sorted(names) == ["cpserver", "memcached", "metrics", "redis", "udp"]
+    # The package stops and forgets each of them.
+    script = (conftest.ROOT / "scripts/package-deb.sh").read_text()
+    lists = re.findall("for unit in (.*); do", script)
+    assert len(lists) == 2
+    assert all({unit.name for unit in units} <= set(one.split()) for one in lists)
 
 
 def until_ready(told):

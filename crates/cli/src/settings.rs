@@ -259,7 +259,8 @@ fn server(
 /// many requests at a time.
 fn gains_by_large_batches(flags: &Flags) -> bool {
     let by_messages = flags.engine.is_some_and(EngineName::has_server_threads);
-    by_messages || !flags.cpserver.is_empty()
+    let by_clients = !flags.cpserver.is_empty() || !inherited_as(Some(CPSERVER)).is_empty();
+    by_messages || by_clients
 }
 
 /// Every place, and the protocol that is spoken there.
@@ -283,7 +284,7 @@ fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
     let memcached = memcached_places(flags)?.into_iter();
     let redis = redis_places(flags)?.into_iter();
     let udp = udp_places(flags)?.into_iter();
-    let cpserver = match inherited_as(Some("cpserver")) {
+    let cpserver = match inherited_as(Some(CPSERVER)) {
         none if none.is_empty() => addresses("--cpserver", &flags.cpserver, cpserver::PORT)?,
         inherited => inherited,
     };
@@ -396,7 +397,9 @@ struct Inherited {
 }
 
 /// What sockets are for that have such a name; any other is memcached's.
-const PURPOSES: [&str; 4] = ["redis", "cpserver", "udp", "metrics"];
+const PURPOSES: [&str; 4] = ["redis", CPSERVER, "udp", "metrics"];
+
+const CPSERVER: &str = "cpserver";
 
 /// Sockets that systemd has bound (sd_listen_fds_with_names(3)): from descriptor 3 on, if they are meant for this process.
 fn inherited() -> Vec<Inherited> {
