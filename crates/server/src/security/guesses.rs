@@ -2,7 +2,7 @@
 //! minute is over, the right one neither. A password that a peer has just tried is no other guess: a program that has an
 //! old one and comes again and again keeps nobody out who shares its address.
 //!
-//! The peers that failed of late are in a table of a fixed size. One that is full forgets whoever has guessed least, so
+//! The peers that failed of late are in a table of a fixed size. One that is full forgets the one that has guessed least, so
 //! who has many addresses guesses with each of them, and gains little more by having yet more.
 
 use std::fmt;
@@ -168,7 +168,7 @@ impl Guesses {
     }
 }
 
-/// The place of whoever has guessed least.
+/// The place of the peer that has guessed least.
 fn least(set: &[Option<Guesser>], now: Time) -> usize {
     let guesses = |place: &Option<Guesser>| match place {
         Some(guesser) if !guesser.is_over(now) => guesser.guesses,
