@@ -13,8 +13,10 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/installed.sh
 profile=${PROFILE:-release}
+features=
 case $profile in
-    dev) built=${CARGO_TARGET_DIR:-target}/debug ;;
+    # With the features of the other checks it is what they have built.
+    dev) built=${CARGO_TARGET_DIR:-target}/debug features=$(scripts/features.sh) ;;
     *) built=${CARGO_TARGET_DIR:-target}/$profile ;;
 esac
 made=$(mktemp -d)
@@ -30,7 +32,9 @@ put() {
 
 # program NAME FLAGS...: a binary without what only a debugger reads, its manual page and completions. FLAGS are cargo's.
 program() {
-    cargo build --profile "$profile" --bin "$@"
+    # Several words.
+    # shellcheck disable=SC2086
+    cargo build --profile "$profile" --bin "$@" $features
     install -D -m 755 "$built/$1" "$binaries/$1"
     strip --strip-debug "$binaries/$1"
     put "$manuals/$1.1" "$built/$1" man
