@@ -36,9 +36,10 @@ pub struct Wave {
     pub words: Vec<u64>,
     steps: Vec<Step>,
     servers: Vec<usize>,
-    /// Of each server: how many requests are carried out directly, by [`Kind`], or can be before that is chosen; and how
-    /// many are messages, or must be.
+    /// Of each server: how many requests are carried out directly, by [`Kind`], or can be before that is chosen; how many
+    /// are to be messages, or must be before that is chosen; and how many were sent. Stores of large values count nowhere.
     direct: Vec<[u32; KINDS]>,
+    chosen: Vec<u32>,
     asked: Vec<u32>,
     fetches: Vec<Fetch>,
     /// Words of the landing zone in use.
@@ -248,7 +249,7 @@ impl<F: Fabric> Client<F> {
     fn go_directly(&mut self, now: Time, wave: &[Request<'_>]) {
         self.enter();
         self.find_blocks(now, wave);
-        self.choose();
+        self.choose(wave);
         let started = self.wave.timed.then(|| self.fabric.nanos());
         let wrote = self.write_blocks(now, wave);
         let written = started.map(|started| self.fabric.nanos() - started);
@@ -271,19 +272,24 @@ impl<F: Fabric> Client<F> {
     fn find_blocks(&mut self, now: Time, wave: &[Request<'_>]) {
         self.wave.direct.clear();
         self.wave.direct.resize(self.channels.len(), [0; KINDS]);
-        self.wave.asked.clear();
-        self.wave.asked.resize(self.channels.len(), 0);
+        self.wave.chosen.clear();
+        self.wave.chosen.resize(self.channels.len(), 0);
         for (index, request) in wave.iter().enumerate() {
             if !matches!(self.wave.steps[index], Step::Ask) {
                 continue;
             }
             let server = self.wave.servers[index];
-            match self.direct_step(now, server, request) {
-                Some(step) => {
-                    self.wave.steps[index] = step;
-                    self.wave.direct[server][kind_of(&step) as usize] += 1;
-                }
-                None => self.wave.asked[server] += 1,
+            let step = self.direct_step(now, server, request);
+            if let Some(step) = step {
+                self.wave.steps[index] = step;
+            }
+            if Self::is_large(&request.op) {
+                // No message holds it: there is nothing to choose.
+                continue;
+            }
+            match step {
+                Some(step) => self.wave.direct[server][kind_of(&step) as usize] += 1,
+                None => self.wave.chosen[server] += 1,
             }
         }
     }
@@ -303,10 +309,10 @@ impl<F: Fabric> Client<F> {
     }
 
     /// Leaves to the servers what they do at less cost.
-    fn choose(&mut self) {
+    fn choose(&mut self, wave: &[Request<'_>]) {
         self.wave.timed = false;
-        let each = self.wave.direct.iter_mut().zip(&self.wave.asked);
-        for (channel, (counts, &others)) in self.channels.iter_mut().zip(each) {
+        let each = self.wave.direct.iter_mut().zip(&mut self.wave.chosen);
+        for (channel, (counts, messages)) in self.channels.iter_mut().zip(each) {
             if *counts == [0; KINDS] {
                 continue;
             }
@@ -316,7 +322,8 @@ impl<F: Fabric> Client<F> {
                 // No message is as cheap as loads.
                 open[Kind::KnownGet as usize] = 0;
             }
-            let choice = channel.selector.choose(&open, others as usize);
+            let choice = channel.selector.choose(&open, *messages as usize);
+            *messages = choice.messages as u32;
             self.wave.timed |= choice.trial;
             for kind in Kind::ALL.map(|kind| kind as usize) {
                 if open[kind] > 0 && !choice.direct[kind] {
@@ -324,8 +331,10 @@ impl<F: Fabric> Client<F> {
                 }
             }
         }
-        for (step, &server) in self.wave.steps.iter_mut().zip(&self.wave.servers) {
+        let servers = wave.iter().zip(&self.wave.servers);
+        for (step, (request, &server)) in self.wave.steps.iter_mut().zip(servers) {
             if !matches!(step, Step::Ask | Step::Later(_) | Step::Answered(_))
+                && !Self::is_large(&request.op)
                 && self.wave.direct[server][kind_of(step) as usize] == 0
             {
                 *step = Step::Ask;
@@ -595,7 +604,9 @@ impl<F: Fabric> Client<F> {
                 self.lose(server);
             } else if let Some(started) = started.filter(|_| asked > 0) {
                 let nanos = self.fabric.nanos() - started;
-                self.channels[server].selector.note_active(asked, nanos);
+                let chosen = self.wave.chosen[server] as usize;
+                let selector = &mut self.channels[server].selector;
+                selector.note_active(chosen, asked, nanos);
             }
         }
         self.store_large_ones(now, wave);

@@ -87,6 +87,19 @@ pub struct Choice {
     pub direct: [bool; KINDS],
     /// What the ways cost is to be measured: some are the dearer ones, or not known yet.
     pub trial: bool,
+    /// As many are messages.
+    pub messages: usize,
+}
+
+/// What was found of a kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Verdict {
+    /// It leaves the messages, unless something is tried.
+    direct: bool,
+    /// It is the dearer way's turn.
+    trial: bool,
+    /// The dearer way's cost by the cheaper one's, if both are known.
+    ratio: Option<f64>,
 }
 
 /// The selector of one server.
@@ -124,79 +137,80 @@ impl Selector {
         let Operations::Chosen = self.operations else {
             return Choice {
                 direct: [self.goes_to_blocks(); KINDS],
-                trial: false,
+                ..Choice::default()
             };
         };
-        let trials = Kind::ALL.map(|kind| self.tries(kind, counts));
-        let mut choice = Choice::default();
-        let mut messages = others + counts.iter().sum::<u32>() as usize;
-        // A kind that leaves makes the messages that are left dearer: they are judged again until none leaves. So what
-        // is sent in the end is as much as those who stay were judged by, and what it takes is noted where it is looked
-        // for.
+        let mut choice = Choice {
+            messages: others + counts.iter().sum::<u32>() as usize,
+            ..Choice::default()
+        };
+        let mut verdicts = [Verdict::default(); KINDS];
+        // Kinds that leave make the messages that are left dearer: these are judged again until none leaves. So what is
+        // sent in the end is as much as those who stay were judged by, and what it takes is noted where it is looked for.
         loop {
-            let together = messages;
-            for kind in Kind::ALL {
-                let (number, count) = (kind as usize, counts[kind as usize] as usize);
-                if count > 0
-                    && !choice.direct[number]
-                    && self.is_direct(kind, count, together, trials[number])
-                {
-                    choice.direct[number] = true;
-                    messages -= count;
+            let mut leaves = [false; KINDS];
+            for kind in Kind::ALL.map(|kind| kind as usize) {
+                if counts[kind] > 0 && !choice.direct[kind] {
+                    verdicts[kind] = self.judge(kind, counts[kind] as usize, choice.messages);
+                    leaves[kind] = verdicts[kind].direct;
                 }
             }
-            if messages == together {
+            let none_leaves = leaves == [false; KINDS];
+            let is_tried = |kind: &usize| leaves[*kind] && verdicts[*kind].trial;
+            if (0..KINDS).any(|kind| is_tried(&kind)) {
+                // It is the turn of so many messages.
+                break;
+            }
+            for kind in 0..KINDS {
+                let direct_is_tried = none_leaves && !choice.direct[kind] && verdicts[kind].trial;
+                if leaves[kind] || direct_is_tried {
+                    choice.direct[kind] = true;
+                    choice.messages -= counts[kind] as usize;
+                }
+            }
+            if none_leaves {
                 break;
             }
         }
-        for kind in Kind::ALL {
-            let count = counts[kind as usize] as usize;
-            if count > 0 {
-                choice.trial |=
-                    self.count_down(kind, count, messages, choice.direct[kind as usize]);
+        for kind in Kind::ALL.map(|kind| kind as usize) {
+            if counts[kind] > 0 {
+                choice.trial |= self.count_down(kind, counts[kind] as usize, &verdicts[kind]);
             }
         }
         choice
     }
 
-    /// True if it is the dearer way's turn.
-    fn tries(&self, kind: Kind, counts: &[u32; KINDS]) -> bool {
-        let size = size_of_wave(counts[kind as usize] as usize);
-        self.left[kind as usize][size] < RUN
-    }
-
-    /// True if operations of a kind leave the messages that would travel together. What is not known is tried first,
-    /// direct operations before messages.
-    fn is_direct(&self, kind: Kind, count: usize, together: usize, trial: bool) -> bool {
-        let direct = &self.direct[kind as usize][size_of_wave(count)];
-        let active = &self.active[size_of_wave(together)];
-        if !direct.is_known() || !active.is_known() {
-            return !direct.is_known();
-        }
-        (direct.median <= active.median) != trial
-    }
-
-    /// One choice less before the next trial. True if this one is a trial: of the dearer way, or of one whose cost is
-    /// not known.
-    fn count_down(&mut self, kind: Kind, count: usize, messages: usize, is_direct: bool) -> bool {
+    /// Judges so many operations of a kind, were they among so many messages.
+    fn judge(&self, kind: usize, count: usize, messages: usize) -> Verdict {
         let size = size_of_wave(count);
-        let messages = messages + if is_direct { count } else { 0 };
-        let direct = &self.direct[kind as usize][size];
+        let direct = &self.direct[kind][size];
         let active = &self.active[size_of_wave(messages)];
         if !direct.is_known() || !active.is_known() {
-            return true;
+            // What is not known is tried first, direct operations before messages.
+            return Verdict {
+                direct: !direct.is_known(),
+                ..Verdict::default()
+            };
         }
         let (direct, active) = (direct.median, active.median);
-        let left = &mut self.left[kind as usize][size];
-        let trial = *left < RUN;
+        Verdict {
+            direct: direct <= active,
+            trial: self.left[kind][size] < RUN,
+            ratio: Some(direct.max(active) / direct.min(active)),
+        }
+    }
+
+    /// One choice less before the next trial. True if costs are to be measured now.
+    fn count_down(&mut self, kind: usize, count: usize, verdict: &Verdict) -> bool {
+        let Some(ratio) = verdict.ratio else {
+            return true;
+        };
+        let left = &mut self.left[kind][size_of_wave(count)];
         *left = match *left {
-            0 => {
-                let ratio = direct.max(active) / direct.min(active);
-                RUN * (TRIAL_PART * ratio).min(TRIAL_MAX) as u32 + RUN - 1
-            }
+            0 => RUN * (TRIAL_PART * ratio).min(TRIAL_MAX) as u32 + RUN - 1,
             left => left - 1,
         };
-        trial
+        verdict.trial
     }
 
     /// True if a get that was led to the wrong block reads the bucket itself.
@@ -225,9 +239,11 @@ impl Selector {
         self.direct[kind as usize][size_of_wave(count)].note(nanos);
     }
 
-    /// So many messages took so long in all.
-    pub fn note_active(&mut self, count: usize, nanos: u64) {
-        self.active[size_of_wave(count)].note(nanos as f64 / count as f64);
+    /// So many messages took so long in all, where so many were chosen; 0 if there was nothing to choose. More are sent
+    /// if direct operations come to nothing.
+    pub fn note_active(&mut self, chosen: usize, sent: usize, nanos: u64) {
+        let together = if chosen == 0 { sent } else { chosen };
+        self.active[size_of_wave(together)].note(nanos as f64 / sent as f64);
     }
 }
 
@@ -263,7 +279,7 @@ mod tests {
     fn note(selector: &mut Selector, kind: Kind, count: usize, direct: f64, active: u64) {
         for _ in 0..RUN {
             selector.note_direct(kind, count, direct);
-            selector.note_active(count, active);
+            selector.note_active(count, count, active);
         }
     }
 
@@ -276,7 +292,7 @@ mod tests {
         }
         for _ in 0..RUN {
             assert_eq!(choose(&mut selector, Kind::KnownSet, 1), (false, true));
-            selector.note_active(1, 2000);
+            selector.note_active(1, 1, 2000);
         }
         assert_eq!(choose(&mut selector, Kind::KnownSet, 1), (true, false));
     }
@@ -292,7 +308,7 @@ mod tests {
         new.note_direct(Kind::UnknownGet, 1, 1e5);
         for _ in 0..RUN {
             new.note_direct(Kind::UnknownGet, 1, 300.0);
-            new.note_active(1, 900);
+            new.note_active(1, 1, 900);
         }
         assert_eq!(directly(&mut new, Kind::UnknownGet, 1, 64), 64);
     }
@@ -337,26 +353,45 @@ mod tests {
         assert!(!choose(&mut selector, Kind::KnownSet, 50).0);
     }
 
-    /// Lets a selector choose for waves of such operations, and tells it what they take: a direct one so long, messages
-    /// together so long.
-    fn live(selector: &mut Selector, counts: [u32; KINDS], others: usize, waves: usize) -> Choice {
-        let mut choice = Choice::default();
-        for _ in 0..waves {
-            choice = selector.choose(&counts, others);
+    /// What a wave costs: a direct operation, and so many messages.
+    struct Prices {
+        direct: f64,
+        messages: fn(u64) -> u64,
+    }
+
+    const OVER_TCP: Prices = Prices {
+        direct: 30_000.0,
+        messages: |count| 40_000 + 1000 * count,
+    };
+
+    /// Lets a selector choose for waves of such operations, and tells it what they take. Returns what it chose, wave by
+    /// wave.
+    fn live(
+        selector: &mut Selector,
+        prices: &Prices,
+        counts: [u32; KINDS],
+        others: usize,
+        waves: usize,
+    ) -> Vec<Choice> {
+        let mut wave = || {
+            let choice = selector.choose(&counts, others);
             let mut messages = others;
             for kind in Kind::ALL {
                 let count = counts[kind as usize] as usize;
                 match choice.direct[kind as usize] {
-                    true if count > 0 => selector.note_direct(kind, count, 30_000.0),
+                    true if count > 0 => selector.note_direct(kind, count, prices.direct),
                     true => {}
                     false => messages += count,
                 }
             }
+            assert_eq!(messages, choice.messages);
             if messages > 0 {
-                selector.note_active(messages, 40_000 + 1000 * messages as u64);
+                let nanos = (prices.messages)(messages as u64);
+                selector.note_active(messages, messages, nanos);
             }
-        }
-        choice
+            choice
+        };
+        (0..waves).map(|_| wave()).collect()
     }
 
     #[test]
@@ -364,18 +399,62 @@ mod tests {
         let mut selector = Selector::new(Operations::Chosen);
         // 20 gets and 20 sets: 40 messages, which is another size than 20.
         let counts = [0, 20, 20];
-        let choice = live(&mut selector, counts, 0, 40);
-        assert_eq!(choice, Choice::default(), "messages, and nothing is tried");
+        let choices = live(&mut selector, &OVER_TCP, counts, 0, 40);
+        let last = choices.last().unwrap();
+        assert_eq!((last.direct, last.messages), ([false; KINDS], 40));
+        assert!(!last.trial);
+    }
+
+    #[test]
+    fn messages_are_measured_now_and_then_where_all_go_directly() {
+        let mut selector = Selector::new(Operations::Chosen);
+        let dear = Prices {
+            direct: 300.0,
+            messages: |count| 900 * count,
+        };
+        let counts = [0, 20, 20];
+        let choices = live(&mut selector, &dear, counts, 0, 20_000);
+        let messages = choices.iter().filter(|choice| choice.messages > 0).count();
+        assert!((40..400).contains(&messages), "{messages}");
+        let trials = choices.iter().filter(|choice| choice.trial).count();
+        assert!(trials < 400, "{trials}");
+        // When they are cheap of a sudden, that is found out.
+        let cheap = Prices {
+            direct: 300.0,
+            messages: |count| 90 * count,
+        };
+        let choices = live(&mut selector, &cheap, counts, 0, 20_000);
+        let messages = choices
+            .iter()
+            .filter(|choice| choice.messages == 40)
+            .count();
+        assert!(messages > 15_000, "{messages}");
+    }
+
+    #[test]
+    fn messages_in_place_of_direct_operations_hide_no_cost() {
+        // One in ten direct operations comes to nothing, so that more are sent than were chosen.
+        let mut selector = Selector::new(Operations::Chosen);
+        for _ in 0..3 * RUN {
+            let choice = selector.choose(&[0, 30, 0], 6);
+            let sent = choice.messages + if choice.direct[1] { 3 } else { 0 };
+            if choice.direct[1] {
+                selector.note_direct(Kind::UnknownGet, 30, 300.0);
+            }
+            selector.note_active(choice.messages, sent, 900 * sent as u64);
+        }
+        let choice = selector.choose(&[0, 30, 0], 6);
+        assert!(choice.direct[1] && !choice.trial && choice.messages == 6);
     }
 
     #[test]
     fn kinds_that_stay_are_judged_without_those_that_leave() {
         let mut selector = Selector::new(Operations::Chosen);
         // A single message is dearer than a direct set, 33 are not.
-        live(&mut selector, [0, 0, 1], 0, 40);
+        live(&mut selector, &OVER_TCP, [0, 0, 1], 0, 40);
         for _ in 0..RUN {
             selector.note_direct(Kind::UnknownGet, 40, 100.0);
-            selector.note_active(41, 41_000);
+            selector.note_active(41, 41, 41_000);
         }
         let choice = selector.choose(&[0, 40, 1], 0);
         assert_eq!(choice.direct, [false, true, true]);

@@ -2,8 +2,9 @@
 //! minute is over, the right one neither. A password that a peer has just tried is no other guess: a program that has an
 //! old one and comes again and again keeps nobody out who shares its address.
 //!
-//! The peers that failed of late are in a table of a fixed size. One that is full forgets the one that has guessed least, so
-//! who has many addresses guesses with each of them, and gains little more by having yet more.
+//! The peers that failed of late are in a table of a fixed size. One that is full forgets the one that has guessed least.
+//! So who guesses with more addresses than it has places is not bounded: to refuse all that are not in it would let that
+//! one keep everybody out.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
