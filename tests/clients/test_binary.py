@@ -166,6 +166,34 @@ def test_topics_of_statistics(pair, topic):
     assert topic != b"sizes" or ours[0][6] == b"sizes_statusdisabled"
 
 
+def test_keys_count_by_prefix_in_both_protocols(pair):
+    requests = [
+        request(STAT, b"detail on"), store(SET, b"bin:1", b"v"), store(SETQ, b"bin:2", b"v"), request(GET, b"bin:1"),
+        request(GETQ, b"bin:none"), request(DELETE, b"bin:2"), request(APPEND, b"bin:1", value=b"w"), seconds(TOUCH, b"bin:1", 0),
+        seconds(GAT, b"bin:none", 0), store(SET, b"bin:large", b"v" * 300_000), request(STAT, b"detail dump"),
+        request(STAT, b"detail off"), store(SET, b"bin:1", b"v"), request(STAT, b"detail dump"), request(STAT, b"detail"),
+        request(STAT, b"detail x"), request(NOOP),
+    ]
+    told = []
+    for server in pair:
+        flushed(server)
+        converse(server.address, b"stats reset\r\nstats detail off\r\nquit\r\n")
+        told.append([(*entry[:4], entry[6]) for entry in answers(converse(server.address, b"".join(requests)))])
+        dump = [entry[6] for entry in answers(converse(server.address, request(STAT, b"detail dump")))]
+        assert dump == [b"detailedPREFIX bin get 4 hit 2 set 4 del 1\r\nEND\r\n", b""]
+        assert converse(server.address, b"stats detail dump\r\nquit\r\n") == dump[0].removeprefix(b"detailed")
+        converse(server.address, b"stats reset\r\n")
+    theirs, ours = told
+    assert ours == theirs
+
+
+def test_a_prefix_cannot_end_a_line(server):
+    converse(server.address, request(STAT, b"detail on") + store(SET, b"x\r\nEND\r\n:1", b"v") + store(SET, b"good:1", b"v"))
+    assert converse(server.address, b"stats detail dump\r\nstats detail off\r\nstats reset\r\nquit\r\n") == (
+        b"PREFIX good get 0 hit 0 set 1 del 0\r\nEND\r\nOK\r\nRESET\r\n"
+    )
+
+
 def test_text_and_binary_clients_share_items(server):
     converse(server.address, store(SET, b"shared", b"value", 3))
     assert converse(server.address, b"get shared\r\nquit\r\n") == b"VALUE shared 3 5\r\nvalue\r\nEND\r\n"

@@ -115,7 +115,17 @@ pub(crate) fn command(
             stage.shared.reset_stats();
             out.extend_from_slice(encode::RESET);
         }
-        Some(b"detail") => detail(stage, out, words.next()),
+        Some(b"detail") => {
+            let word = words.next().unwrap_or_default();
+            let told = detail(stage, word, &mut |text| out.extend_from_slice(text));
+            out.extend_from_slice(match told {
+                Told::All if word == b"dump" => b"",
+                Told::All => encode::OK,
+                Told::Unknown => b"CLIENT_ERROR usage: stats detail on|off|dump\r\n",
+                Told::NoMemory => NO_MEMORY,
+                Told::Forbidden => b"CLIENT_ERROR stats detail not allowed\r\n",
+            });
+        }
         Some(b"sizes") => match Dump::alone(stage.shared) {
             Some(permit) => {
                 let style = DumpStyle::Sizes(ItemSizes::default());
@@ -142,24 +152,18 @@ pub(crate) fn command(
     }
 }
 
-/// `stats detail on|off|dump`
-pub(crate) fn detail(stage: &Stage<'_, '_>, out: &mut Vec<u8>, word: Option<&[u8]>) {
+/// `stats detail` with `on`, `off` or `dump`, which tells lines to their `END`.
+pub(crate) fn detail(stage: &Stage<'_, '_>, word: &[u8], hear: &mut dyn FnMut(&[u8])) -> Told {
     let prefixes = &stage.shared.prefixes;
-    let answer: &[u8] = match word {
-        _ if !stage.shared.live.allow_dump() => b"CLIENT_ERROR stats detail not allowed\r\n",
-        Some(b"on") => {
-            prefixes.enable(true);
-            encode::OK
-        }
-        Some(b"off") => {
-            prefixes.enable(false);
-            encode::OK
-        }
-        Some(b"dump") if stage.shared.account.level() >= Level::Full => NO_MEMORY,
-        Some(b"dump") => return prefixes.dump(out),
-        _ => b"CLIENT_ERROR usage: stats detail on|off|dump\r\n",
-    };
-    out.extend_from_slice(answer);
+    match word {
+        _ if !stage.shared.live.allow_dump() => return Told::Forbidden,
+        b"on" => prefixes.enable(true),
+        b"off" => prefixes.enable(false),
+        b"dump" if stage.shared.account.level() >= Level::Full => return Told::NoMemory,
+        b"dump" => hear(&prefixes.dump()),
+        _ => return Told::Unknown,
+    }
+    Told::All
 }
 
 /// `stats cachedump <class> <limit>`, where limit 0 is none.

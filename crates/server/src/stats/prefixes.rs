@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Ends a prefix; keys without one are not counted.
 const DELIMITER: u8 = b':';
 
+/// The control character above the printable ones.
+const DELETE: u8 = 0x7f;
+
 /// So many prefixes are told apart; later ones are not counted, so that clients who invent them
 /// cannot fill the memory, which is beside the engine's limit.
 const PREFIXES_MAX: usize = 1 << 12;
@@ -52,13 +55,17 @@ impl Prefixes {
         self.enabled.store(enabled, Ordering::Relaxed);
     }
 
-    /// Counts an event of a text command's key.
+    /// Counts an event of a key. A prefix that no text command can have is left out: its bytes could end a line of the
+    /// dump.
     #[cold]
     pub(crate) fn record(&self, key: &[u8], event: Event) {
         let Some(end) = key.iter().position(|&byte| byte == DELIMITER) else {
             return;
         };
         let prefix = &key[..end];
+        if !prefix.iter().all(|&byte| byte > b' ' && byte != DELETE) {
+            return;
+        }
         let mut counts = self.counts.lock();
         if !counts.contains_key(prefix) {
             if counts.len() == PREFIXES_MAX {
@@ -86,10 +93,10 @@ impl Prefixes {
         *counts = HashMap::new();
     }
 
-    /// Writes `stats detail dump`.
-    pub(crate) fn dump(&self, out: &mut Vec<u8>) {
-        let counts = self.counts.lock();
-        for (prefix, counts) in counts.iter() {
+    /// The lines of `stats detail dump`.
+    pub(crate) fn dump(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (prefix, counts) in self.counts.lock().iter() {
             out.extend_from_slice(b"PREFIX ");
             out.extend_from_slice(prefix);
             let Counts { get, hit, set, del } = counts;
@@ -97,6 +104,7 @@ impl Prefixes {
             let _ = write!(out, " get {get} hit {hit} set {set} del {del}\r\n");
         }
         out.extend_from_slice(b"END\r\n");
+        out
     }
 }
 
@@ -113,16 +121,17 @@ mod tests {
             (b"user:2", Event::Miss),
             (b"user:1", Event::Delete),
             (b"user", Event::Set),
+            (b"x\r\nEND\r\n:1", Event::Set),
+            (b"a b:1", Event::Set),
         ] {
             prefixes.record(key, event);
         }
-        let mut out = Vec::new();
-        prefixes.dump(&mut out);
-        assert_eq!(out, b"PREFIX user get 2 hit 1 set 1 del 1\r\nEND\r\n");
-        out.clear();
+        assert_eq!(
+            prefixes.dump(),
+            b"PREFIX user get 2 hit 1 set 1 del 1\r\nEND\r\n"
+        );
         prefixes.clear();
-        prefixes.dump(&mut out);
-        assert_eq!(out, b"END\r\n");
+        assert_eq!(prefixes.dump(), b"END\r\n");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use nuthatch_engine::{Item, Reply};
 use nuthatch_protocol::binary::{Head, Opcode, Status, encode};
 
 use crate::answering::{Answers, Asked, OldValue};
+use crate::stats::prefixes::Event;
 use crate::stats::sizes::Lens;
 
 /// What an answer repeats of its request, and what follows it.
@@ -26,7 +27,7 @@ impl Answers for Style {
 
     #[inline]
     fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
-        self.count_read(asked, Some(asked.lens(index, value_len)));
+        self.count_read(asked, index, Some(asked.lens(index, value_len)));
         self.say_noop(out);
     }
 
@@ -43,11 +44,15 @@ impl Answers for Style {
             Opcode::GET | Opcode::GETK | Opcode::GAT | Opcode::GATK | Opcode::TOUCH => {
                 self.read_done(out, asked, index, reply);
             }
-            Opcode::DELETE => self.delete_done(out, asked, reply),
+            Opcode::DELETE => {
+                self.delete_done(out, asked, reply);
+                asked.record(index, Event::Delete);
+            }
             Opcode::INCREMENT | Opcode::DECREMENT => self.delta_done(out, asked, index, reply),
             _ => {
                 asked.counters.count_set(asked.offered(index));
                 asked.counters.count_failure(reply);
+                asked.record(index, Event::Set);
                 answer_store(out, self.head, quiet, reply);
                 let failed = matches!(reply, Reply::TooLarge | Reply::OutOfMemory);
                 if loud == Opcode::SET && failed {
@@ -71,7 +76,8 @@ impl Style {
     }
 
     #[inline]
-    fn count_read(self, asked: &Asked<'_, '_>, hit: Option<Lens>) {
+    fn count_read(self, asked: &Asked<'_, '_>, index: usize, hit: Option<Lens>) {
+        asked.record(index, hit.map_or(Event::Miss, |_| Event::Hit));
         match self.head.opcode.loud().0 {
             Opcode::GET | Opcode::GETK => asked.counters.count_get(hit),
             _ => asked.counters.count_touch(hit),
@@ -82,14 +88,14 @@ impl Style {
     fn read_done(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, reply: &Reply) {
         let (head, (_, quiet)) = (self.head, self.head.opcode.loud());
         let Reply::Found(item) = reply else {
-            self.count_read(asked, None);
+            self.count_read(asked, index, None);
             return match (quiet, head.opcode.tells_key()) {
                 (true, _) => {}
                 (false, true) => encode::miss_of(out, head, asked.key(index)),
                 (false, false) => encode::error(out, head, Status::NotFound),
             };
         };
-        self.count_read(asked, Some(asked.lens(index, item.value_len)));
+        self.count_read(asked, index, Some(asked.lens(index, item.value_len)));
         encode::value(out, head, &[], item.flags, 0, item.cas);
     }
 

@@ -9,6 +9,7 @@ use super::{Incoming, NO_LIMITS, Phase, requests};
 use crate::protocols;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::stats::prefixes::Event;
 use crate::stats::sizes::Lens;
 
 /// Begins with the request's head, extras and key: its first bytes.
@@ -85,6 +86,10 @@ fn answer(
         value: value_len,
     });
     stage.counters.count_failure(reply);
+    let prefixes = &stage.shared.prefixes;
+    if prefixes.is_enabled() {
+        prefixes.record(store.key, Event::Set);
+    }
     let failed = matches!(reply, Reply::TooLarge | Reply::OutOfMemory);
     if failed && store.verb == StoreVerb::Set {
         stage.forget(store.key);

@@ -184,6 +184,12 @@ fn stat(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, topic: &[u8]) 
             stage.shared.reset_stats();
             Told::All
         }
+        topic if topic.starts_with(b"detail") => {
+            let word = topic.strip_prefix(b"detail ").unwrap_or_default();
+            stats::detail(stage, word, &mut |text| {
+                encode::text(out, head, b"detailed", text);
+            })
+        }
         topic => stats::tell(stage, topic, &mut |name, value| {
             encode::text(out, head, name.as_bytes(), value.as_bytes());
         }),
