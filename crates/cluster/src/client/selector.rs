@@ -149,15 +149,14 @@ impl Selector {
         // sent in the end is as much as those who stay were judged by, and what it takes is noted where it is looked for.
         loop {
             let mut leaves = [false; KINDS];
-            for kind in Kind::ALL.map(|kind| kind as usize) {
+            for kind in 0..KINDS {
                 if counts[kind] > 0 && !choice.direct[kind] {
                     verdicts[kind] = self.judge(kind, counts[kind] as usize, choice.messages);
                     leaves[kind] = verdicts[kind].direct;
                 }
             }
             let none_leaves = leaves == [false; KINDS];
-            let is_tried = |kind: &usize| leaves[*kind] && verdicts[*kind].trial;
-            if (0..KINDS).any(|kind| is_tried(&kind)) {
+            if (0..KINDS).any(|kind| leaves[kind] && verdicts[kind].trial) {
                 // It is the turn of so many messages.
                 break;
             }
@@ -172,7 +171,7 @@ impl Selector {
                 break;
             }
         }
-        for kind in Kind::ALL.map(|kind| kind as usize) {
+        for kind in 0..KINDS {
             if counts[kind] > 0 {
                 choice.trial |= self.count_down(kind, counts[kind] as usize, &verdicts[kind]);
             }

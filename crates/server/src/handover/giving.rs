@@ -87,9 +87,8 @@ impl Control {
                         break;
                     }
                 };
-                match self.serve(asked, shared) {
-                    Ok(()) => shared.shutdown.request(),
-                    Err(error) => tracing::warn!(%error, "no handover: this server goes on"),
+                if let Err(error) = self.serve(asked, shared) {
+                    tracing::warn!(%error, "no handover: this server goes on");
                 }
             }
         }
@@ -100,7 +99,7 @@ impl Control {
         Ok(())
     }
 
-    /// Talks with who asks. Errors: it has not taken over.
+    /// Talks with who asks, and requests the stop when that one serves. Errors: it has not taken over.
     fn serve(&self, stream: UnixStream, shared: &Shared) -> io::Result<()> {
         let wire = Wire::new(stream)?;
         let goes_on = || !shared.shutdown.is_requested();
@@ -131,8 +130,10 @@ impl Control {
             true => give(&wire, shared),
             false => Err(io::Error::other("the server stops")),
         };
-        if given.is_err() {
-            shared.pause.take_back();
+        // Before the pause ends: else the acceptor could take one of the other's clients, and close it unheard.
+        match given {
+            Ok(_) => shared.shutdown.request(),
+            Err(_) => shared.pause.take_back(),
         }
         shared.pause.end(&shared.shutdown);
         let items = given?;
