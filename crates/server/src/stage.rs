@@ -17,6 +17,7 @@ use crate::shared::{Inbox, Shared};
 use crate::slice::Slice;
 use crate::stats::connections::Info;
 use crate::stats::counters::WorkerCounters;
+use crate::stats::prefixes::Event;
 use crate::watch::line::Lines;
 use crate::watch::replies::Told;
 
@@ -99,13 +100,13 @@ impl<'a> Stage<'_, 'a> {
         let admitted = said.is_some_and(|(name, password)| self.shared.admits(name, password));
         if !admitted {
             self.counters.auth_errors.bump();
-            slice.closing |= self.tell_failure(origin, said);
+            slice.closing |= self.note_failure(origin, said);
         }
         admitted
     }
 
-    /// Tells of a wrong password in the log. True if the peer may try no other for now.
-    fn tell_failure(&self, origin: Origin, said: Said<'_>) -> bool {
+    /// Counts a wrong password as a guess, and tells of it in the log. True if the peer may try no other for now.
+    fn note_failure(&self, origin: Origin, said: Said<'_>) -> bool {
         if let Some(untold) = self.shared.failed_logins.tell(self.now) {
             tracing::warn!(peer = %self.info.peer(), untold, "a login failed");
         }
@@ -119,6 +120,14 @@ impl<'a> Stage<'_, 'a> {
             );
         }
         was_last
+    }
+
+    /// Counts an event of a key by its prefix, if that is switched on.
+    pub(crate) fn record(&self, key: &[u8], event: Event) {
+        let prefixes = &self.shared.prefixes;
+        if prefixes.is_enabled() {
+            prefixes.record(key, event);
+        }
     }
 
     /// Removes a key's item: a set of it failed, and readers must not take its old value for the new.

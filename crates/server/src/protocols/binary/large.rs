@@ -86,10 +86,7 @@ fn answer(
         value: value_len,
     });
     stage.counters.count_failure(reply);
-    let prefixes = &stage.shared.prefixes;
-    if prefixes.is_enabled() {
-        prefixes.record(store.key, Event::Set);
-    }
+    stage.record(store.key, Event::Set);
     let failed = matches!(reply, Reply::TooLarge | Reply::OutOfMemory);
     if failed && store.verb == StoreVerb::Set {
         stage.forget(store.key);

@@ -106,9 +106,8 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, incoming: Incoming) {
         }
         return;
     }
-    let prefixes = &stage.shared.prefixes;
-    if store.meta.is_none() && prefixes.is_enabled() {
-        prefixes.record(store.key, Event::Set);
+    if store.meta.is_none() {
+        stage.record(store.key, Event::Set);
     }
     let op = store_op(stage, &store);
     let mut room = [0; KEY_ROOM];
