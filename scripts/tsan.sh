@@ -32,6 +32,7 @@ export NUTHATCH_SOAK="${NUTHATCH_SOAK:-1/4}"
 # of which ThreadSanitizer takes most, or put the oracle behind the server, which is slow and all one lock.
 cargo +nightly test -Zbuild-std --target "$host" --no-fail-fast \
     -p nuthatch-sync -p nuthatch-engine -p nuthatch-store -p nuthatch-cuckoo -p nuthatch-chained -p nuthatch-partition \
-    -p nuthatch-cphash -p nuthatch -p nuthatch-flow -p nuthatch-check -p nuthatch-server --lib \
+    -p nuthatch-cphash -p nuthatch -p nuthatch-flow -p nuthatch-check \
+    -p nuthatch-telemetry -p nuthatch-context -p nuthatch-commands -p nuthatch-server --lib \
     --test cache --test shared --test cuckoo --test cphash --test lockhash --test chained \
     -- "$@"

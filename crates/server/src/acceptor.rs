@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
 use nix::sys::socket::{getsockopt, sockopt};
+use nuthatch_commands::protocols;
+use nuthatch_context::inbox::Arrival;
+use nuthatch_context::shared::Shared;
+use nuthatch_context::stream::{Socket, Stream};
+use nuthatch_security::tls::Tls;
+use nuthatch_telemetry::connections::Peer;
 
 use crate::listen::Listener;
-use crate::protocols;
 use crate::rejected::Rejected;
-use crate::security::tls::Tls;
-use crate::shared::{Arrival, Shared};
-use crate::stats::connections::Peer;
-use crate::stream::{Socket, Stream};
 
 const WAKE: Token = Token(usize::MAX);
 

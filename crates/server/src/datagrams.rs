@@ -16,14 +16,14 @@ use std::sync::Arc;
 
 use mio::Token;
 use mio::net::UdpSocket;
+use nuthatch_commands::protocols::Phase;
+use nuthatch_context::config::Protocol;
 use nuthatch_engine::Time;
+use nuthatch_telemetry::connections::{Info, Peer};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::config::Protocol;
 use crate::handover::Named;
 use crate::handover::taking::Newcomer;
-use crate::protocols::Phase;
-use crate::stats::connections::{Info, Peer};
 
 /// Bytes of the frame's header.
 const HEADER: usize = 8;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::account::SHARE_LEAST;
+use nuthatch_context::account::SHARE_LEAST;
 
 /// Connections that hold more than anybody may in any case. Those that hold less, which is nearly all
 /// of them, are not in it.

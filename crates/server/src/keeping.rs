@@ -12,22 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nuthatch_context::shared::Shared;
 use nuthatch_engine::{AnyEngine, Clock};
 use nuthatch_snapshot::{Error, Summary, load, load_file, save};
 
 use crate::handover::taking::Newcomer;
-use crate::shared::Shared;
-
-/// What is kept, and where.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Keeping {
-    /// The file of a restart (`-e`).
-    pub restart: Option<PathBuf>,
-    /// A file to begin with (`--load`), which stays.
-    pub load: Option<PathBuf>,
-    /// A file that gets a copy of all items (`--save`), and how often (`--save-every`).
-    pub save: Option<(PathBuf, Duration)>,
-}
 
 /// The right to use a file of a restart, which no other process has.
 pub(crate) struct Claim {
@@ -192,43 +181,6 @@ pub(crate) fn save_now_and_then(shared: &Shared, path: &Path, every: Duration) {
             tracing::error!("--save: {error}");
         }
         shared.saves.lock().note(shared, &saved, begun.elapsed());
-    }
-}
-
-/// What became of copies that were to be taken.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Saves {
-    pub(crate) done: u64,
-    pub(crate) failed: u64,
-    /// True if the last one failed.
-    pub(crate) last_failed: bool,
-    /// When the last one that did not was done, in unix time, and the items in it.
-    pub(crate) last_done: u64,
-    pub(crate) last_items: u64,
-    /// How long the last one took.
-    pub(crate) last_took: Duration,
-}
-
-impl Saves {
-    fn note(&mut self, shared: &Shared, saved: &Result<Summary, Error>, took: Duration) {
-        self.last_failed = saved.is_err();
-        self.last_took = took;
-        let millis = took.as_millis();
-        match saved {
-            Ok(summary) => {
-                self.done += 1;
-                self.last_done = shared.clock.unix(shared.clock.now());
-                self.last_items = summary.items;
-                shared.tell_watchers(format_args!(
-                    "type=save state=done items={} bytes={} elapsed_ms={millis}",
-                    summary.items, summary.bytes
-                ));
-            }
-            Err(_) => {
-                self.failed += 1;
-                shared.tell_watchers(format_args!("type=save state=failed elapsed_ms={millis}"));
-            }
-        }
     }
 }
 

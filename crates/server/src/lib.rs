@@ -26,12 +26,16 @@
 //! No thread waits for another on the way of a request: what they share are the engine, and
 //! counters with one writer each.
 //!
-//! Reading order: [`config`] (what can be set), `server` (what is started), `worker` (the loop), `connection` (one
-//! client between two slices, and the drawing of its state), `slice` (one connection's part in an iteration),
-//! `protocols` (a folder for each: what requests ask of the engine, and the words of answers), `stage`, `batch` and
-//! `answering` (the way there and back), `waiting` and `output` (what is kept of input and output), `account` (what
-//! buffers may hold), `conversation` (the log of requests), `live` (what can change while it runs), `watch` (clients
-//! that are told what happens), `handover` (a new process takes the place of this one).
+//! This crate has the threads and the sockets. What it stands on, a crate each:
+//!
+//! * `nuthatch-commands`: from bytes to requests in a batch, and from replies to bytes, for each protocol;
+//! * `nuthatch-reports`: statistics and metrics;
+//! * `nuthatch-context`: what all threads share, settings among it ([`config`]);
+//! * `nuthatch-telemetry`: what is counted, and who is told; `nuthatch-security`: who may use the server.
+//!
+//! Reading order: `server` (what is started), `worker` (the loop), `connection` (one client between two slices, and the
+//! drawing of its state), `waiting` (input that was not used up), `acceptor`, `listen`, `handover` (a new process takes
+//! the place of this one).
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -47,44 +51,28 @@
 //! ```
 
 mod acceptor;
-mod account;
-mod answering;
-mod batch;
-pub mod config;
 mod connection;
-mod conversation;
 mod datagrams;
-mod error;
 mod handover;
 mod holders;
 mod keeping;
 mod listen;
-mod live;
 mod maintenance;
 mod metrics;
-mod output;
-mod protocols;
 mod rejected;
-mod security;
 mod server;
-mod shared;
-mod shutdown;
 mod signals;
-mod slice;
 mod spare;
-mod stage;
-mod stats;
-mod stream;
-mod system;
 mod waiting;
-mod watch;
 mod worker;
 
-pub use config::{Config, Keeping, Listen, OnVerbosity, Place, Protocol, TlsSettings, Verify};
-pub use error::SettingsError;
-pub use listen::Address;
-pub use live::Controls;
+pub use nuthatch_context::config::{
+    self, Config, Keeping, Listen, OnVerbosity, Place, Protocol, TlsSettings, Verify,
+};
+pub use nuthatch_context::live::Controls;
+pub use nuthatch_context::shutdown::Shutdown;
+pub use nuthatch_context::system::raise_file_limit;
+pub use nuthatch_security::SettingsError;
+pub use nuthatch_telemetry::Address;
 pub use server::{Server, ServerHandle};
-pub use shutdown::Shutdown;
 pub use signals::{Signals, on_signals};
-pub use system::raise_file_limit;

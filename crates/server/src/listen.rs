@@ -1,6 +1,5 @@
 //! Listening sockets: bound, announced, and removed again.
 
-use std::fmt;
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -10,52 +9,13 @@ use std::path::{Path, PathBuf};
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
+use nuthatch_context::config::{Listen, Place, Protocol};
+use nuthatch_context::stream::Socket as Connected;
+use nuthatch_telemetry::Address;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::config::{Listen, Place, Protocol};
 use crate::handover::Named;
 use crate::handover::taking::Newcomer;
-use crate::stream::Socket as Connected;
-
-/// Where a server can be reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// A TCP address with its real port.
-    Tcp(SocketAddr),
-    /// A UDP address with its real port.
-    Udp(SocketAddr),
-    /// A unix socket.
-    Unix(PathBuf),
-}
-
-impl fmt::Display for Address {
-    /// As `stats conns` writes it.
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Tcp(address @ SocketAddr::V4(_)) => write!(out, "tcp:{address}"),
-            Address::Tcp(address @ SocketAddr::V6(_)) => write!(out, "tcp6:{address}"),
-            Address::Udp(address @ SocketAddr::V4(_)) => write!(out, "udp:{address}"),
-            Address::Udp(address @ SocketAddr::V6(_)) => write!(out, "udp6:{address}"),
-            Address::Unix(path) => write!(out, "unix:{}", path.display()),
-        }
-    }
-}
-
-impl Address {
-    /// True if requests come there in datagrams.
-    pub fn is_udp(&self) -> bool {
-        matches!(self, Self::Udp(_))
-    }
-}
-
-/// The addresses of these at which clients of such a protocol are served.
-pub(crate) fn addresses_of(
-    addresses: &[(Address, Protocol)],
-    is_it: impl Fn(Protocol) -> bool,
-) -> impl Iterator<Item = &Address> {
-    let of_it = addresses.iter().filter(move |(_, its)| is_it(*its));
-    of_it.map(|(address, _)| address)
-}
 
 /// The error with the place that it is about.
 pub(crate) fn named(place: &Place, error: &io::Error) -> io::Error {

@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use nuthatch_context::shared::Shared;
+use nuthatch_context::system;
 use nuthatch_engine::{Engine, Handle};
-
-use crate::shared::Shared;
-use crate::system;
-use crate::watch::Kind;
+use nuthatch_telemetry::watch::Kind;
 
 /// Items looked at in a step: about as many as leave no worker waiting noticeably.
 const BUDGET: usize = 2048;

@@ -7,13 +7,11 @@ use std::collections::VecDeque;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use crate::stream::Stream;
+use nuthatch_context::stream::Stream;
+use nuthatch_context::system::REJECTED_MAX;
 
 /// How long one is kept.
 const KEPT: Duration = Duration::from_secs(2);
-
-/// Connections kept at once.
-pub(crate) const REJECTED_MAX: usize = 64;
 
 /// Reads of what a client sent meanwhile, of so many bytes each: with input unread, the kernel would
 /// reset the connection.

@@ -7,31 +7,34 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread::{self, JoinHandle};
 
 use mio::{Poll, Waker};
+use nuthatch_context::account::{self, Account};
+use nuthatch_context::config::{Config, Keeping, Listen, Place, Protocol};
+use nuthatch_context::inbox::Inbox;
+use nuthatch_context::live::{Controls, Live};
+use nuthatch_context::shared::Shared;
+use nuthatch_context::shared::addresses_of;
+use nuthatch_context::shutdown::Shutdown;
+use nuthatch_context::system;
 use nuthatch_engine::{AnyEngine, Clock, Engine, Inspect};
+use nuthatch_security::guesses::Guesses;
+use nuthatch_security::passwords::Passwords;
+use nuthatch_security::tls::Tls;
 use nuthatch_sync::mutex::Mutex;
+use nuthatch_telemetry::Address;
+use nuthatch_telemetry::connections::Registry;
+use nuthatch_telemetry::counters::AcceptorCounters;
+use nuthatch_telemetry::prefixes::Prefixes;
+use nuthatch_telemetry::sizes::SizeClasses;
 
 use crate::acceptor::Acceptor;
-use crate::account::{self, Account};
-use crate::config::{Config, Keeping, Listen, Place, Protocol};
 use crate::datagrams::DatagramSocket;
-use crate::error::SettingsError;
 use crate::handover::giving::Control;
 use crate::handover::taking::Newcomer;
 use crate::keeping::{self, Claim};
-use crate::listen::{self, Address, Listener, addresses_of};
-use crate::live::{Controls, Live};
+use crate::listen::{self, Listener};
+use crate::maintenance;
 use crate::metrics::Endpoint;
-use crate::security::guesses::Guesses;
-use crate::security::passwords::Passwords;
-use crate::security::tls::Tls;
-use crate::shared::{Inbox, Shared};
-use crate::shutdown::Shutdown;
-use crate::stats::connections::Registry;
-use crate::stats::counters::AcceptorCounters;
-use crate::stats::prefixes::Prefixes;
-use crate::stats::sizes::SizeClasses;
 use crate::worker::{WAKE, Worker};
-use crate::{maintenance, system};
 
 /// A memcached-compatible server.
 pub struct Server;
@@ -39,7 +42,7 @@ pub struct Server;
 impl Server {
     /// Binds all listeners and starts the threads. When this returns, clients can connect.
     pub fn start(config: Config, engine: Arc<AnyEngine>) -> io::Result<ServerHandle> {
-        check(&config)?;
+        config.check()?;
         system::make_room_for(config.connections_max);
         let newcomer = config.handover.as_deref().map(Newcomer::ask).transpose()?;
         let mut newcomer = newcomer.flatten();
@@ -183,60 +186,11 @@ fn take_items(shared: &Arc<Shared>, newcomer: Option<Newcomer>) -> io::Result<Op
     Ok(claim)
 }
 
-impl Config {
-    /// Reads the files that a server reads when it starts, and looks for settings that contradict each other. Errors say
-    /// what a start would.
-    pub fn check_files(&self) -> Result<(), SettingsError> {
-        check(self)?;
-        self.tls.as_ref().map(Tls::read).transpose()?;
-        self.auth_file.as_deref().map(Passwords::read).transpose()?;
-        Ok(())
-    }
-}
-
-/// True for a place that datagrams come to.
-fn is_udp(listen: &&Listen) -> bool {
-    matches!(listen.place, Place::Udp(_) | Place::InheritedUdp(_))
-}
-
-/// Settings that contradict each other.
-fn check(config: &Config) -> Result<(), SettingsError> {
-    let contradiction = |words| Err(SettingsError::Contradiction(words));
-    let listeners = &config.listeners;
-    if listeners.is_empty() {
-        return contradiction("a server must listen somewhere");
-    }
-    let is_cpserver = |listen: &Listen| listen.protocol.is_cpserver();
-    if config.auth_file.is_some() && listeners.iter().any(is_cpserver) {
-        return contradiction("-Y: CPServer's protocol has no words for a password");
-    }
-    let udp: Vec<&Listen> = listeners.iter().filter(is_udp).collect();
-    if !udp.is_empty() && config.auth_file.is_some() {
-        return contradiction("-U: a datagram has no room for a password (-Y)");
-    }
-    if !udp.is_empty() && config.tls.is_some() {
-        return contradiction(
-            "-U: datagrams are not encrypted; another server without -Z can take them",
-        );
-    }
-    let is_memcached = |listen: &&Listen| listen.protocol.is_memcached();
-    if !udp.iter().all(is_memcached) {
-        return contradiction("-U: datagrams are for memcached's protocols");
-    }
-    if udp.len() == listeners.len() {
-        return contradiction("a server must listen for connections somewhere");
-    }
-    if config.tls.is_none() && listeners.iter().any(|listen| listen.tls) {
-        return contradiction("TLS needs a certificate");
-    }
-    Ok(())
-}
-
 /// Binds every listener; only IPv6 may be missing where the machine has none.
 fn bind_all(config: &Config, mut newcomer: Option<&mut Newcomer>) -> io::Result<Vec<Listener>> {
     let mut listeners = Vec::new();
     for listen in &config.listeners {
-        if is_udp(&listen) {
+        if listen.place.is_udp() {
             continue;
         }
         match Listener::bind(listen, config.backlog, newcomer.as_deref_mut()) {

@@ -2,10 +2,9 @@
 
 use std::{io, thread};
 
+use nuthatch_context::shutdown::Shutdown;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals as Incoming;
-
-use crate::shutdown::Shutdown;
 
 /// The signals of a server. From the moment they are caught none of them ends the process by itself:
 ///

@@ -8,16 +8,16 @@ pub(crate) mod state;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nuthatch_commands::output::Output;
+use nuthatch_commands::protocols::Phase;
+use nuthatch_context::account::{READ_MAX, Terms};
+use nuthatch_context::config::Protocol;
+use nuthatch_context::inbox::Arrival;
+use nuthatch_context::stream::Stream;
 use nuthatch_engine::{AnyValue, Time};
+use nuthatch_telemetry::connections::Info;
 
 use self::state::State;
-use crate::account::{READ_MAX, Terms};
-use crate::config::Protocol;
-use crate::output::Output;
-use crate::protocols::Phase;
-use crate::shared::Arrival;
-use crate::stats::connections::Info;
-use crate::stream::Stream;
 use crate::waiting::Waiting;
 
 /// Requests that a fresh connection may have in a batch.
@@ -48,7 +48,7 @@ pub(crate) struct Connection {
     pub(crate) active: Time,
     /// Bytes that the client's side had not taken from the kernel when that was last asked.
     pub(crate) untaken: usize,
-    /// Requests that it may have in a batch: see [`Slice`](crate::slice::Slice).
+    /// Requests that it may have in a batch: see [`Slice`](nuthatch_commands::slice::Slice).
     pub(crate) in_batch_max: usize,
     pub(crate) state: State,
 }
@@ -149,9 +149,9 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::security::login::Login;
-    use crate::stats::connections::Peer;
-    use crate::stream::Socket;
+    use nuthatch_context::stream::Socket;
+    use nuthatch_security::login::Login;
+    use nuthatch_telemetry::connections::Peer;
 
     fn connection(login: bool) -> Connection {
         let (socket, _) = mio::net::UnixStream::pair().unwrap();

@@ -37,9 +37,8 @@
 //! They meet in three places: a read that finds the end of the input finishes an open connection, only an open one
 //! has work left, and one that begins to linger looks at its input again.
 
+use nuthatch_commands::slice::Stop;
 use nuthatch_engine::Time;
-
-use crate::slice::Stop;
 
 /// All of it. Each change is a function, and has the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

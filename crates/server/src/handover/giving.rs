@@ -11,13 +11,13 @@ use std::time::Instant;
 
 use mio::net::UnixListener;
 use mio::{Events, Interest, Poll, Token, Waker};
+use nuthatch_context::shared::Shared;
+use nuthatch_context::shutdown::Shutdown;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::taking::Newcomer;
 use super::wire::Wire;
 use super::{CONTROL, HELLO, Named};
-use crate::shared::Shared;
-use crate::shutdown::Shutdown;
 
 /// Newcomers that wait: more than one at a time is a mistake.
 const BACKLOG: i32 = 4;

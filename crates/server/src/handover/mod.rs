@@ -17,11 +17,10 @@
 //! talking, it goes on where it was. Behind "go" only the newcomer serves.
 //!
 //! * `wire`: messages, and descriptors that go with them.
-//! * [`pause`]: how the running server stops serving, and goes on.
+//! * [`pause`](nuthatch_context::pause): how the running server stops serving, and goes on.
 //! * [`giving`], [`taking`]: the two sides.
 
 pub(crate) mod giving;
-pub(crate) mod pause;
 pub(crate) mod taking;
 mod wire;
 

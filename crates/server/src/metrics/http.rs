@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::exposition::Format;
-use crate::shared::Shared;
+use nuthatch_context::shared::Shared;
+use nuthatch_reports::metrics::Format;
 
 /// The longest request.
 const REQUEST_MAX: usize = 8 << 10;
@@ -73,9 +73,11 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         }
     };
     let (status, content_type, body) = match asked {
-        Asked::Page { format, .. } => {
-            ("200 OK", format.content_type(), super::page(shared, format))
-        }
+        Asked::Page { format, .. } => (
+            "200 OK",
+            format.content_type(),
+            nuthatch_reports::metrics::page(shared, format),
+        ),
         Asked::Health { .. } => ("200 OK", TEXT, "ok\n".to_owned()),
         Asked::Nothing => ("404 Not Found", TEXT, "/metrics, /healthz\n".to_owned()),
         Asked::Method => ("405 Method Not Allowed", TEXT, "GET\n".to_owned()),

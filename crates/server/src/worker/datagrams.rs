@@ -4,15 +4,15 @@
 use std::io::{self, ErrorKind, Write};
 use std::mem;
 
+use nuthatch_commands::output::Output;
+use nuthatch_commands::protocols::Phase;
+use nuthatch_commands::slice::{Slice, Source, Stop};
+use nuthatch_context::account::Terms;
 use nuthatch_engine::{AnyValue, Time};
 
 use super::Worker;
 use super::iteration::BUFFER;
-use crate::account::Terms;
 use crate::datagrams::{self, DATAGRAM_MAX, Datagram, Frames};
-use crate::output::Output;
-use crate::protocols::Phase;
-use crate::slice::{Slice, Source, Stop};
 
 /// Datagrams of an iteration: connections have their turn in between.
 const DATAGRAMS_MAX: usize = 64;

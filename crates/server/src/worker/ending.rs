@@ -9,10 +9,11 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use nuthatch_context::system;
+use nuthatch_telemetry::watch::line::Reason;
+
 use super::Worker;
 use crate::connection::state::Ending;
-use crate::system;
-use crate::watch::line::Reason;
 
 /// How long a client that was told everything may take to close.
 const LINGER: Duration = Duration::from_secs(5);

@@ -22,27 +22,28 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Instant;
 
+use nuthatch_commands::answering::Answering;
+use nuthatch_commands::batch::Batch;
+use nuthatch_commands::conversation;
+use nuthatch_commands::output::Output;
+use nuthatch_commands::protocols::Phase;
+use nuthatch_commands::slice::{self, Slice, Source, Stop};
+use nuthatch_commands::stage::{Stage, Unheard};
+use nuthatch_context::account::{AWAITED_MAX, Terms};
+use nuthatch_context::inbox::Inbox;
+use nuthatch_context::shared::Shared;
 use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
 use nuthatch_protocol::{Awaited, GET_LINE_MAX, LINE_MAX};
+use nuthatch_telemetry::connections::Info;
+use nuthatch_telemetry::watch::line::{Lines, Reason};
+use nuthatch_telemetry::watch::replies::Told;
 use slab::Slab;
 
 use super::Worker;
-use crate::account::{AWAITED_MAX, Terms};
-use crate::answering::Answering;
-use crate::batch::Batch;
 use crate::connection::Connection;
 use crate::connection::state::{Ending, Work};
-use crate::conversation;
 use crate::datagrams::{Datagram, DatagramSocket};
-use crate::output::Output;
-use crate::protocols::Phase;
-use crate::shared::{Inbox, Shared};
-use crate::slice::{self, Slice, Source, Stop};
-use crate::stage::{Stage, Unheard};
-use crate::stats::connections::Info;
 use crate::waiting::{Joined, Waiting};
-use crate::watch::line::{Lines, Reason};
-use crate::watch::replies::Told;
 
 /// Bytes of the read buffer.
 pub(super) const BUFFER: usize = 512 << 10;

@@ -18,20 +18,21 @@ use std::time::{Duration, Instant};
 
 use bumpalo::Bump;
 use mio::{Events, Poll, Token};
+use nuthatch_commands::batch::BatchBuffers;
+use nuthatch_commands::output::Written;
+use nuthatch_commands::slice::Slice;
+use nuthatch_context::account::Level;
+use nuthatch_context::inbox::Inbox;
+use nuthatch_context::shared::Shared;
 use nuthatch_engine::{AnyHandle, Engine, Time};
 use nuthatch_protocol::Limits;
+use nuthatch_telemetry::watch::line::{self, Reason};
 use slab::Slab;
 
-use crate::account::Level;
-use crate::batch::BatchBuffers;
 use crate::connection::Connection;
 use crate::datagrams::{self as udp, Datagram, DatagramSocket};
 use crate::holders::Holders;
-use crate::output::Written;
-use crate::shared::{Inbox, Shared};
-use crate::slice::Slice;
 use crate::spare::Spare;
-use crate::watch::line::{self, Reason};
 
 /// The token of the waker, which no connection has.
 pub(crate) const WAKE: Token = Token(usize::MAX);

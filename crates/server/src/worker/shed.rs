@@ -1,14 +1,14 @@
 //! A connection that holds too much of the buffers is closed, so that the others keep their terms. When,
-//! [`account`](crate::account) says.
+//! [`account`](nuthatch_context::account) says.
 //!
 //! Each worker judges its own connections; the acceptor spreads them evenly. The worker that raised the account's
 //! level woke the others to do the same. What a connection costs the others is what it holds and for how
 //! long: who has just begun with a long line goes after those who have held less for longer.
 
+use nuthatch_context::account::{Level, PATIENCE, PATIENCE_WHEN_FULL};
 use nuthatch_engine::Time;
 
 use super::Worker;
-use crate::account::{Level, PATIENCE, PATIENCE_WHEN_FULL};
 use crate::connection::Connection;
 
 impl Worker {

@@ -1,0 +1,199 @@
+//! The engine's answers, on their way into the outputs of who asked: each in the words of its protocol.
+
+use std::mem::MaybeUninit;
+
+use nuthatch_engine::{AnyValue, Footprint, Item, Op, Replies, Reply, Request, Time};
+use nuthatch_telemetry::counters::WorkerCounters;
+use nuthatch_telemetry::prefixes::{Event, Prefixes};
+use nuthatch_telemetry::sizes::Lens;
+
+use crate::batch::{Batch, Ticket};
+use crate::output::Output;
+use crate::protocols::memcached::MetaTicket;
+use crate::slice::Slice;
+
+/// How a protocol answers a request, which is the one of that index in the batch.
+pub trait Answers: Copy {
+    /// Writes what stands before a value.
+    fn value_begins(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, item: &Item);
+
+    /// Writes what stands behind a value of so many bytes.
+    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize);
+
+    /// Writes the answer of a request that got no value.
+    fn reply(
+        self,
+        out: &mut Vec<u8>,
+        asked: &Asked<'_, '_>,
+        index: usize,
+        reply: &Reply,
+    ) -> OldValue;
+}
+
+/// What becomes of a value that was to be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum OldValue {
+    /// It is as the reply says.
+    AsReplied,
+    /// It must go: readers must not take it for the one that could not be stored.
+    Goes,
+}
+
+/// What answers may depend on besides the engine's.
+pub struct Asked<'w, 'a> {
+    pub(crate) requests: &'w [Request<'a>],
+    pub(crate) metas: &'w [MetaTicket<'a>],
+    pub(crate) counters: &'w WorkerCounters,
+    /// When.
+    pub now: Time,
+    /// Where to count by prefix, if that was asked for.
+    prefixes: Option<&'w Prefixes>,
+    /// Of lengths of key and value: what me tells.
+    pub footprint: &'w dyn Fn(usize, usize) -> Footprint,
+}
+
+impl<'a> Asked<'_, 'a> {
+    /// The key of a request.
+    #[inline]
+    pub fn key(&self, index: usize) -> &'a [u8] {
+        self.requests[index].key.bytes()
+    }
+
+    /// How long a request's key is, and a value of so many bytes.
+    #[inline]
+    pub fn lens(&self, index: usize, value: usize) -> Lens {
+        Lens {
+            key: self.key(index).len(),
+            value,
+        }
+    }
+
+    /// The same of a reply's item, if it found one.
+    #[inline]
+    pub fn found(&self, index: usize, reply: &Reply) -> Option<Lens> {
+        match reply {
+            Reply::Found(item) => Some(self.lens(index, item.value_len)),
+            _ => None,
+        }
+    }
+
+    /// The same of what a request brings to be stored.
+    pub fn offered(&self, index: usize) -> Lens {
+        let value = match &self.requests[index].op {
+            Op::Store(store) => store.value.len(),
+            _ => 0,
+        };
+        self.lens(index, value)
+    }
+
+    /// Counts by prefix what a text command did.
+    #[inline]
+    pub fn record(&self, index: usize, event: Event) {
+        if let Some(prefixes) = self.prefixes {
+            prefixes.record(self.key(index), event);
+        }
+    }
+}
+
+/// Takes the answers of one batch.
+pub struct Answering<'w, 'a> {
+    slices: &'w mut [Slice],
+    tickets: &'w [Ticket],
+    asked: Asked<'w, 'a>,
+    /// Bytes of the value that is laid down.
+    value_len: usize,
+    /// Requests whose old values must go.
+    pub failed_sets: Vec<usize>,
+}
+
+impl<'w, 'a> Answering<'w, 'a> {
+    /// For the batch of these slices.
+    pub fn new(
+        slices: &'w mut [Slice],
+        batch: &'w Batch<'a>,
+        counters: &'w WorkerCounters,
+        now: Time,
+        prefixes: &'w Prefixes,
+        footprint: &'w dyn Fn(usize, usize) -> Footprint,
+    ) -> Self {
+        Self {
+            slices,
+            tickets: &batch.tickets,
+            asked: Asked {
+                requests: &batch.requests,
+                metas: &batch.metas,
+                counters,
+                now,
+                prefixes: prefixes.is_enabled().then_some(prefixes),
+                footprint,
+            },
+            value_len: 0,
+            failed_sets: Vec::new(),
+        }
+    }
+
+    /// The output of who made a request.
+    #[inline]
+    fn output(&mut self, ticket: Ticket) -> &mut Output<AnyValue> {
+        &mut self.slices[ticket.slice as usize].output
+    }
+
+    /// Ends a value of so many bytes.
+    #[inline]
+    fn value_ends(&mut self, index: usize, value_len: usize) {
+        let ticket = self.tickets[index];
+        let out = self.slices[ticket.slice as usize].output.text();
+        ticket.style.value_ends(out, &self.asked, index, value_len);
+    }
+}
+
+impl Replies<AnyValue> for Answering<'_, '_> {
+    #[inline]
+    fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        let Self {
+            slices,
+            tickets,
+            asked,
+            value_len,
+            ..
+        } = self;
+        *value_len = item.value_len;
+        let ticket = tickets[index];
+        let output = &mut slices[ticket.slice as usize].output;
+        output.begin(item.value_len, |out| {
+            ticket.style.value_begins(out, asked, index, item);
+        })
+    }
+
+    #[inline]
+    fn commit(&mut self, index: usize) {
+        let output = self.output(self.tickets[index]);
+        // SAFETY: the engine calls this for the request it called `begin` for last, after it wrote
+        // all of the room it got then: that is its side of `Replies`.
+        unsafe { output.commit() };
+        self.value_ends(index, self.value_len);
+    }
+
+    fn retract(&mut self, index: usize) {
+        self.output(self.tickets[index]).retract();
+    }
+
+    fn large(&mut self, index: usize, item: &Item, value: AnyValue) {
+        let ticket = self.tickets[index];
+        let output = &mut self.slices[ticket.slice as usize].output;
+        let out = output.text();
+        ticket.style.value_begins(out, &self.asked, index, item);
+        output.pin(value);
+        self.value_ends(index, item.value_len);
+    }
+
+    fn done(&mut self, index: usize, reply: Reply) {
+        let ticket = self.tickets[index];
+        let out = self.slices[ticket.slice as usize].output.text();
+        let old = ticket.style.reply(out, &self.asked, index, &reply);
+        if old == OldValue::Goes {
+            self.failed_sets.push(index);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The requests of one engine batch, and how each is to be answered.
+//!
+//! Requests borrow keys and values from the inputs of the iteration's slices. Their
+//! buffers outlive one batch, and so does their capacity: see [`BatchBuffers`].
+
+use nuthatch_engine::{Key, Op, Request};
+
+use crate::protocols::Style;
+use crate::protocols::memcached::MetaTicket;
+
+/// How one request is answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Ticket {
+    /// Whose output gets the answer: an index into the slices of the iteration.
+    pub slice: u32,
+    /// In whose words, and what the words depend on.
+    pub style: Style,
+}
+
+/// A batch under construction.
+pub struct Batch<'a> {
+    /// What the engine is asked.
+    pub requests: Vec<Request<'a>>,
+    /// How each is answered.
+    pub tickets: Vec<Ticket>,
+    /// What answers to memcached's meta commands repeat.
+    pub(crate) metas: Vec<MetaTicket<'a>>,
+    /// Requests that it holds at most.
+    max: usize,
+}
+
+impl<'a> Batch<'a> {
+    /// True if no other request has room.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.requests.len() >= self.max
+    }
+
+    /// True if there is no request.
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Adds a request.
+    #[inline]
+    pub fn push(&mut self, key: Key<'a>, op: Op<'a>, ticket: Ticket) {
+        self.requests.push(Request { key, op });
+        self.tickets.push(ticket);
+    }
+
+    /// Forgets all requests.
+    pub fn clear(&mut self) {
+        self.requests.clear();
+        self.tickets.clear();
+        self.metas.clear();
+    }
+}
+
+/// A batch's memory between two iterations, when it borrows nothing.
+#[derive(Default)]
+pub struct BatchBuffers {
+    requests: Vec<Request<'static>>,
+    tickets: Vec<Ticket>,
+    metas: Vec<MetaTicket<'static>>,
+}
+
+impl BatchBuffers {
+    /// An empty batch for up to `max` requests, which may borrow what lives as long as it.
+    pub fn take<'a>(&mut self, max: usize) -> Batch<'a> {
+        Batch {
+            // A vector of what lives for ever is a vector of what lives for a while.
+            requests: std::mem::take(&mut self.requests),
+            tickets: std::mem::take(&mut self.tickets),
+            metas: std::mem::take(&mut self.metas),
+            max,
+        }
+    }
+
+    /// Requests that there is room for without another allocation, and the bytes of that.
+    pub fn room(&self) -> (usize, usize) {
+        let (requests, tickets) = (self.requests.capacity(), self.tickets.capacity());
+        let bytes = requests * size_of::<Request<'_>>() + tickets * size_of::<Ticket>();
+        (tickets, bytes)
+    }
+
+    /// Keeps the memory of a batch that is done with.
+    pub fn give(&mut self, batch: Batch<'_>) {
+        self.requests = recycle(batch.requests);
+        self.tickets = batch.tickets;
+        self.tickets.clear();
+        self.metas = recycle(batch.metas);
+    }
+}
+
+/// The empty vector with the same memory for another type, here the same type with another
+/// lifetime. No element exists, so none is converted; the standard library collects in place when
+/// sizes agree. Should it ever stop doing so, this costs an allocation an iteration and nothing else.
+fn recycle<A, B>(mut vec: Vec<A>) -> Vec<B> {
+    vec.clear();
+    vec.into_iter()
+        .map(|_| unreachable!("the vector was just emptied"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nuthatch_engine::KeyHasher;
+    use nuthatch_protocol::cpserver::Dialect;
+
+    use crate::protocols::cpserver;
+
+    #[test]
+    fn buffers_keep_their_memory_from_round_to_round() {
+        let hasher = KeyHasher::seeded(1);
+        let mut buffers = BatchBuffers::default();
+        let mut addresses = Vec::new();
+        for _ in 0..3 {
+            let name = String::from("a key of this iteration only");
+            let mut batch = buffers.take(1);
+            let ticket = Ticket {
+                slice: 0,
+                style: Style::CpServer(cpserver::Style::Lookup(Dialect::Paper)),
+            };
+            batch.push(Key::new(name.as_bytes(), &hasher), Op::Get, ticket);
+            assert!(batch.is_full());
+            addresses.push(batch.requests.as_ptr() as usize);
+            buffers.give(batch);
+        }
+        assert_eq!(addresses[1], addresses[0]);
+        assert_eq!(addresses[2], addresses[0]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Answers in the binary protocol's words.
+
+use nuthatch_engine::{Item, Reply};
+use nuthatch_protocol::binary::{Head, Opcode, Status, encode};
+use nuthatch_telemetry::prefixes::Event;
+use nuthatch_telemetry::sizes::Lens;
+
+use crate::answering::{Answers, Asked, OldValue};
+
+/// What an answer repeats of its request, and what follows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    pub head: Head,
+    /// A noop came behind it, with this opaque.
+    pub noop: Option<[u8; 4]>,
+}
+
+impl Answers for Style {
+    #[inline]
+    fn value_begins(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, item: &Item) {
+        let key = match self.head.opcode.tells_key() {
+            true => asked.key(index),
+            false => &[],
+        };
+        encode::value(out, self.head, key, item.flags, item.value_len, item.cas);
+    }
+
+    #[inline]
+    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
+        self.count_read(asked, index, Some(asked.lens(index, value_len)));
+        self.say_noop(out);
+    }
+
+    fn reply(
+        self,
+        out: &mut Vec<u8>,
+        asked: &Asked<'_, '_>,
+        index: usize,
+        reply: &Reply,
+    ) -> OldValue {
+        let (loud, quiet) = self.head.opcode.loud();
+        let mut old = OldValue::AsReplied;
+        match loud {
+            Opcode::GET | Opcode::GETK | Opcode::GAT | Opcode::GATK | Opcode::TOUCH => {
+                self.read_done(out, asked, index, reply);
+            }
+            Opcode::DELETE => {
+                self.delete_done(out, asked, reply);
+                asked.record(index, Event::Delete);
+            }
+            Opcode::INCREMENT | Opcode::DECREMENT => self.delta_done(out, asked, index, reply),
+            _ => {
+                asked.counters.count_set(asked.offered(index));
+                asked.counters.count_failure(reply);
+                asked.record(index, Event::Set);
+                answer_store(out, self.head, quiet, reply);
+                let failed = matches!(reply, Reply::TooLarge | Reply::OutOfMemory);
+                if loud == Opcode::SET && failed {
+                    old = OldValue::Goes;
+                }
+            }
+        }
+        self.say_noop(out);
+        old
+    }
+}
+
+impl Style {
+    /// Appends the answer of a noop that came behind the request.
+    #[inline]
+    fn say_noop(self, out: &mut Vec<u8>) {
+        if let Some(opaque) = self.noop {
+            let opcode = Opcode::NOOP;
+            encode::done(out, Head { opcode, opaque }, 0);
+        }
+    }
+
+    #[inline]
+    fn count_read(self, asked: &Asked<'_, '_>, index: usize, hit: Option<Lens>) {
+        asked.record(index, hit.map_or(Event::Miss, |_| Event::Hit));
+        match self.head.opcode.loud().0 {
+            Opcode::GET | Opcode::GETK => asked.counters.count_get(hit),
+            _ => asked.counters.count_touch(hit),
+        }
+    }
+
+    /// Answers a read that got no value: a miss, or a touch.
+    fn read_done(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, reply: &Reply) {
+        let (head, (_, quiet)) = (self.head, self.head.opcode.loud());
+        let Reply::Found(item) = reply else {
+            self.count_read(asked, index, None);
+            return match (quiet, head.opcode.tells_key()) {
+                (true, _) => {}
+                (false, true) => encode::miss_of(out, head, asked.key(index)),
+                (false, false) => encode::error(out, head, Status::NotFound),
+            };
+        };
+        self.count_read(asked, index, Some(asked.lens(index, item.value_len)));
+        encode::value(out, head, &[], item.flags, 0, item.cas);
+    }
+
+    fn delete_done(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, reply: &Reply) {
+        if *reply != Reply::Exists {
+            asked.counters.count_delete(*reply == Reply::Removed);
+        }
+        match reply {
+            Reply::Removed if self.head.opcode.loud().1 => {}
+            Reply::Removed => encode::done(out, self.head, 0),
+            Reply::Exists => encode::error(out, self.head, Status::Exists),
+            _ => encode::error(out, self.head, Status::NotFound),
+        }
+    }
+
+    fn delta_done(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, reply: &Reply) {
+        let (loud, quiet) = self.head.opcode.loud();
+        let key_len = asked.key(index).len();
+        asked
+            .counters
+            .count_delta_reply(loud == Opcode::DECREMENT, key_len, reply);
+        match reply {
+            Reply::Number(..) if quiet => {}
+            Reply::Number(number, item) => encode::number(out, self.head, *number, item.cas),
+            Reply::NotNumeric => encode::error(out, self.head, Status::NonNumeric),
+            Reply::Exists => encode::error(out, self.head, Status::Exists),
+            Reply::TooLarge | Reply::OutOfMemory => {
+                encode::error(out, self.head, Status::OutOfMemory);
+            }
+            _ => encode::error(out, self.head, Status::NotFound),
+        }
+    }
+}
+
+/// Answers a storage request.
+pub fn answer_store(out: &mut Vec<u8>, head: Head, quiet: bool, reply: &Reply) {
+    let status = match (reply, head.opcode.loud().0) {
+        (Reply::Stored(_), _) if quiet => return,
+        (Reply::Stored(item), _) => return encode::done(out, head, item.cas),
+        (Reply::Exists, _) | (Reply::NotStored, Opcode::ADD) => Status::Exists,
+        (Reply::NotFound, _) | (Reply::NotStored, Opcode::REPLACE) => Status::NotFound,
+        (Reply::TooLarge, Opcode::SET | Opcode::ADD | Opcode::REPLACE) => Status::TooLarge,
+        (Reply::OutOfMemory, _) => Status::OutOfMemory,
+        // Appending makes a value too large: as memcached says it.
+        _ => Status::NotStored,
+    };
+    encode::error(out, head, status);
+}

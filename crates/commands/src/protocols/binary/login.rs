@@ -1,0 +1,45 @@
+//! SASL, by which clients say who they are: PLAIN alone, with the names and passwords of the text protocol.
+
+use nuthatch_protocol::binary::{Command, Head, Status, encode};
+use nuthatch_security::guesses::Said;
+
+use crate::slice::Slice;
+use crate::stage::Stage;
+
+/// The ways there are, with a space between.
+const MECHANISMS: &[u8] = b"PLAIN";
+
+/// Answers a SASL request, and says whether the client is admitted by it.
+pub fn answer(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    head: Head,
+    command: &Command<'_>,
+) -> bool {
+    if !stage.shared.has_passwords() {
+        encode::error(slice.output.text(), head, Status::Unknown);
+        return false;
+    }
+    let Command::SaslAuth { mechanism, data } = command else {
+        encode::text(slice.output.text(), head, &[], MECHANISMS);
+        return false;
+    };
+    let said = match *mechanism == MECHANISMS {
+        true => name_and_password(data),
+        false => None,
+    };
+    let admitted = stage.login(slice, said);
+    let out = slice.output.text();
+    match admitted {
+        true => encode::text(out, head, &[], b"Authenticated"),
+        false => encode::error(out, head, Status::Unauthenticated),
+    }
+    admitted
+}
+
+/// PLAIN: whom the client acts for, its name, its password, with a byte 0 between (RFC 4616).
+fn name_and_password(data: &[u8]) -> Said<'_> {
+    let mut parts = data.splitn(3, |&byte| byte == 0);
+    let _acts_for = parts.next()?;
+    Some((parts.next()?, parts.next()?))
+}

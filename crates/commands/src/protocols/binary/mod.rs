@@ -1,0 +1,216 @@
+//! memcached's binary protocol.
+//!
+//! * [`requests`]: requests about keys, which join the batch, and those that are done on the spot.
+//! * [`large`]: stores whose value arrives piece by piece.
+//! * [`login`]: how clients say who they are.
+//! * [`answers`]: its words.
+//! * [`log`]: its lines in the log of requests.
+
+mod answers;
+mod large;
+pub mod log;
+mod login;
+mod requests;
+
+use nuthatch_engine::{AnyReservation, Reservation};
+use nuthatch_protocol::binary::{self, Command, Head, Parsed, Refusal, Status, encode, parse};
+use nuthatch_protocol::{Awaited, Limits};
+use nuthatch_security::login::Login;
+
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+pub use answers::Style;
+
+/// What the next byte of input means.
+pub enum Phase {
+    /// It begins a request.
+    Requests,
+    /// It is dropped, and so many more.
+    Swallow(u64),
+    /// It belongs to a large value.
+    Value(Box<Incoming>),
+    /// It begins a request of a client that has not said who it is.
+    Login(Login),
+}
+
+/// A large value that arrives piece by piece.
+pub struct Incoming {
+    reservation: AnyReservation,
+    head: Head,
+    /// The request without its value, understood again when that is complete.
+    request: Box<[u8]>,
+}
+
+impl Phase {
+    /// Bytes still to come of a value that goes straight to the engine.
+    #[inline]
+    pub fn missing(&self) -> usize {
+        match self {
+            Self::Value(incoming) => incoming.reservation.missing(),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of memory that it holds, those of the value not counted: they are the engine's.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        match self {
+            Self::Value(incoming) => incoming.request.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// A request, or a piece of what belongs to one.
+#[inline(always)]
+pub fn step<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Flow {
+    match phase {
+        Phase::Requests => request(stage, slice, phase, input),
+        Phase::Swallow(left) => {
+            let flow = super::swallow(slice, left, input);
+            if *left == 0 {
+                *phase = Phase::Requests;
+            }
+            flow
+        }
+        Phase::Value(_) => large::go_on(stage, slice, phase, input),
+        Phase::Login(login) => {
+            let login = *login;
+            before_login(stage, slice, phase, login, input)
+        }
+    }
+}
+
+/// Understands what stands at the front of the unused input.
+#[inline]
+fn request<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Flow {
+    let front = &input[slice.position..];
+    match parse(front, &stage.limits) {
+        Parsed::Incomplete => {
+            slice.awaited = binary::awaited(front);
+            Flow::Starved
+        }
+        Parsed::Request { request, consumed } => {
+            requests::request(stage, slice, &request, consumed)
+        }
+        Parsed::Body {
+            start, value_len, ..
+        } if value_len <= slice.terms.awaited_max => {
+            slice.awaited = Awaited::bytes(start + value_len);
+            Flow::Starved
+        }
+        // What is done on the spot comes behind what was asked before.
+        _ if slice.in_batch > 0 => Flow::Barrier,
+        Parsed::Body {
+            head,
+            store,
+            start,
+            value_len,
+        } => {
+            let request = &front[..start];
+            large::begin(stage, slice, phase, head, &store, request, value_len)
+        }
+        Parsed::Refused(refusal) => refuse(stage, slice, phase, &refusal),
+        Parsed::Foreign => {
+            slice.position = input.len();
+            slice.closing = true;
+            Flow::Next
+        }
+    }
+}
+
+/// Understands what stands at the front of the input of a client that has not logged in. As in memcached, other
+/// requests than to do so end the connection.
+#[cold]
+fn before_login(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    mut login: Login,
+    input: &[u8],
+) -> Flow {
+    let front = &input[slice.position..];
+    let (head, consumed) = match parse(front, &NO_VALUES) {
+        Parsed::Incomplete => {
+            slice.awaited = binary::awaited(front);
+            return Flow::Starved;
+        }
+        Parsed::Request { request, consumed } => {
+            let head = request.head;
+            match request.command {
+                command @ (Command::SaslList | Command::SaslAuth { .. }) => {
+                    let is_question = command == Command::SaslList;
+                    if login::answer(stage, slice, head, &command) {
+                        *phase = Phase::Requests;
+                    } else if !is_question {
+                        slice.closing |= login.is_enough();
+                        *phase = Phase::Login(login);
+                    }
+                    slice.position += consumed;
+                    slice.commands_left -= 1;
+                    return Flow::Next;
+                }
+                Command::Version => {
+                    slice.position += consumed;
+                    slice.commands_left -= 1;
+                    requests::version(stage, slice, head);
+                    return Flow::Next;
+                }
+                _ => (head, consumed),
+            }
+        }
+        Parsed::Refused(refusal) => (refusal.head, front.len()),
+        Parsed::Body { head, start, .. } => (head, start),
+        Parsed::Foreign => {
+            slice.position = input.len();
+            slice.closing = true;
+            return Flow::Next;
+        }
+    };
+    encode::error(slice.output.text(), head, Status::Unauthenticated);
+    slice.position += consumed;
+    slice.closing = true;
+    Flow::Next
+}
+
+/// Answers what cannot be carried out.
+#[cold]
+fn refuse(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    refusal: &Refusal<'_>,
+) -> Flow {
+    if refusal.status == Status::TooLarge {
+        stage.counters.store_too_large.bump();
+    }
+    if let Some(key) = refusal.forget {
+        stage.forget(key);
+    }
+    encode::error(slice.output.text(), refusal.head, refusal.status);
+    slice.commands_left -= 1;
+    slice.position += refusal.consumed;
+    slice.closing |= refusal.close;
+    if refusal.swallow > 0 {
+        *phase = Phase::Swallow(refusal.swallow);
+    }
+    Flow::Next
+}
+
+/// A client that has not logged in stores nothing.
+const NO_VALUES: Limits = Limits { value_max: 0 };
+
+/// Nothing is too large that has begun to come.
+const NO_LIMITS: Limits = Limits {
+    value_max: usize::MAX,
+};

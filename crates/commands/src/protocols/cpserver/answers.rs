@@ -1,0 +1,65 @@
+//! Answers in CPServer's words.
+
+use nuthatch_engine::{Item, Reply};
+use nuthatch_protocol::cpserver::{self, Dialect, Status};
+use nuthatch_telemetry::counters::WorkerCounters;
+
+use crate::answering::{Answers, Asked, OldValue};
+
+/// What was asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Style {
+    /// LOOKUP or FIND.
+    Lookup(Dialect),
+    /// INSERT or STORE.
+    Insert(Dialect),
+}
+
+impl Answers for Style {
+    #[inline]
+    fn value_begins(self, out: &mut Vec<u8>, _: &Asked<'_, '_>, _: usize, item: &Item) {
+        let (Self::Lookup(dialect) | Self::Insert(dialect)) = self;
+        cpserver::value(out, dialect, item.value_len);
+    }
+
+    #[inline]
+    fn value_ends(self, _: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
+        asked.counters.count_get(Some(asked.lens(index, value_len)));
+    }
+
+    fn reply(
+        self,
+        out: &mut Vec<u8>,
+        asked: &Asked<'_, '_>,
+        index: usize,
+        reply: &Reply,
+    ) -> OldValue {
+        match self {
+            Self::Lookup(dialect) => {
+                cpserver::miss(out, dialect);
+                asked.counters.count_get(None);
+                OldValue::AsReplied
+            }
+            Self::Insert(dialect) => {
+                asked.counters.count_set(asked.offered(index));
+                let status = insert_status(asked.counters, reply);
+                cpserver::stored(out, dialect, status);
+                match status {
+                    Status::Done => OldValue::AsReplied,
+                    _ => OldValue::Goes,
+                }
+            }
+        }
+    }
+}
+
+/// What a STORE is told, counted if it could not be.
+pub fn insert_status(counters: &WorkerCounters, reply: &Reply) -> Status {
+    counters.count_failure(reply);
+    match reply {
+        Reply::TooLarge => Status::TooLarge,
+        Reply::OutOfMemory => Status::OutOfMemory,
+        // Nothing else becomes of a set without conditions.
+        _ => Status::Done,
+    }
+}

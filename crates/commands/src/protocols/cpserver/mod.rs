@@ -1,0 +1,186 @@
+//! CPServer's requests. LOOKUP and INSERT are a get and a set of the batch, like memcached's; only
+//! their answers look different. The items are the same: a key is its 8 bytes.
+
+mod answers;
+pub mod log;
+
+use nuthatch_engine::{AnyReservation, Handle, Op, Reply, Reservation, Store};
+use nuthatch_protocol::Awaited;
+use nuthatch_protocol::cpserver::{self, Dialect, HEADER, Parsed, StoreHeader, parse};
+use nuthatch_telemetry::sizes::Lens;
+
+use crate::protocols;
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+pub use answers::Style;
+use answers::insert_status;
+
+/// What the next byte of input means.
+pub enum Phase {
+    /// It begins a request.
+    Requests,
+    /// It is dropped, and so many more.
+    Swallow(u64),
+    /// It belongs to a large value.
+    Value(Box<Incoming>),
+}
+
+/// A large value that arrives piece by piece.
+pub struct Incoming {
+    reservation: AnyReservation,
+    dialect: Dialect,
+    lens: Lens,
+}
+
+impl Phase {
+    /// Bytes still to come of a value that goes straight to the engine.
+    #[inline]
+    pub fn missing(&self) -> usize {
+        match self {
+            Self::Value(incoming) => incoming.reservation.missing(),
+            _ => 0,
+        }
+    }
+}
+
+/// A request, or a piece of what belongs to one.
+#[inline(always)]
+pub fn step<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Flow {
+    match phase {
+        Phase::Requests => request(stage, slice, phase, input),
+        Phase::Swallow(left) => {
+            let flow = protocols::swallow(slice, left, input);
+            if *left == 0 {
+                *phase = Phase::Requests;
+            }
+            flow
+        }
+        Phase::Value(_) => go_on(stage, slice, phase, input),
+    }
+}
+
+/// Understands what stands at the front of the unused input.
+#[inline]
+fn request<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Flow {
+    let parsed = parse(&input[slice.position..], &stage.limits);
+    match parsed {
+        Parsed::Incomplete => {
+            slice.awaited = cpserver::awaited(&input[slice.position..]);
+            return Flow::Starved;
+        }
+        Parsed::Lookup { key, dialect } => {
+            let style = protocols::Style::CpServer(Style::Lookup(dialect));
+            stage.push(slice, key, Op::Get, style);
+        }
+        Parsed::Insert {
+            key,
+            value,
+            dialect,
+        } => {
+            let alone = stage.may_refuse(key, value);
+            if alone && slice.in_batch > 0 {
+                return Flow::Barrier;
+            }
+            let op = Op::Store(Store::set(value));
+            let style = protocols::Style::CpServer(Style::Insert(dialect));
+            stage.push(slice, key, op, style);
+            slice.position += value.len();
+            if alone {
+                slice.position += HEADER;
+                slice.commands_left -= 1;
+                return Flow::Barrier;
+            }
+        }
+        Parsed::Body(announced) if announced.value_len <= slice.terms.awaited_max => {
+            slice.awaited = Awaited::bytes(HEADER + announced.value_len);
+            return Flow::Starved;
+        }
+        // What is done on the spot comes behind what was asked before.
+        _ if slice.in_batch > 0 => return Flow::Barrier,
+        Parsed::Body(announced) => begin(stage, slice, phase, &announced),
+        Parsed::TooLarge(announced) => {
+            refuse(stage, slice, phase, &announced, &Reply::TooLarge);
+        }
+        Parsed::Unknown { op } => {
+            tracing::debug!(op, "no operation of CPServer's");
+            cpserver::unknown(slice.output.text());
+            slice.position = input.len();
+            slice.closing = true;
+            return Flow::Next;
+        }
+    }
+    slice.position += HEADER;
+    slice.commands_left -= 1;
+    Flow::Next
+}
+
+/// Begins with a value that is too long to await in a buffer.
+fn begin(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    announced: &StoreHeader<'_>,
+) {
+    let key = stage.key(announced.key);
+    match stage.handle.reserve(stage.now, key, announced.value_len) {
+        Ok(reservation) => {
+            *phase = Phase::Value(Box::new(Incoming {
+                reservation,
+                dialect: announced.dialect,
+                lens: Lens {
+                    key: announced.key.len(),
+                    value: announced.value_len,
+                },
+            }));
+        }
+        Err(reply) => refuse(stage, slice, phase, announced, &reply),
+    }
+}
+
+/// Drops a value that cannot be stored, and the one that it was to replace.
+#[cold]
+fn refuse(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    announced: &StoreHeader<'_>,
+    reply: &Reply,
+) {
+    stage.forget(announced.key);
+    let status = insert_status(stage.counters, reply);
+    cpserver::stored(slice.output.text(), announced.dialect, status);
+    *phase = Phase::Swallow(announced.value_len as u64);
+}
+
+/// Hands on what has come of a large value, and stores it when all has.
+fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, input: &[u8]) -> Flow {
+    let Phase::Value(incoming) = phase else {
+        return Flow::Next;
+    };
+    if !protocols::receive(&mut incoming.reservation, slice, input) {
+        return Flow::Starved;
+    }
+    if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Requests) {
+        let Incoming {
+            reservation,
+            dialect,
+            lens,
+        } = *incoming;
+        let store = Store::set(&[]);
+        let reply = stage.handle.commit(stage.now, reservation, &store);
+        stage.counters.count_set(lens);
+        let status = insert_status(stage.counters, &reply);
+        cpserver::stored(slice.output.text(), dialect, status);
+    }
+    Flow::Next
+}

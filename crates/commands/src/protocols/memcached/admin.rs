@@ -1,0 +1,242 @@
+//! Commands about memcached's inside. Where this server has no such inside, they answer as a
+//! memcached does whose feature is switched off.
+
+use std::str::FromStr;
+use std::sync::atomic::Ordering;
+
+use nuthatch_protocol::{Words, encode};
+
+use super::Phase;
+use super::dump::{Classes, Dump, DumpStyle};
+use crate::slice::Slice;
+use crate::stage::Stage;
+
+const ERROR: &[u8] = b"ERROR\r\n";
+const BAD_FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
+
+/// More words than any of these commands looks at.
+const WORDS_MAX: usize = 8;
+
+/// A line's words, noreply among them, and whether it stands last. Of more words than are ever looked
+/// at, the first.
+struct Arguments<'a> {
+    words: [&'a [u8]; WORDS_MAX],
+    count: usize,
+    noreply: bool,
+}
+
+impl<'a> Arguments<'a> {
+    fn of(text: Words<'a>) -> Self {
+        let mut words = [&[][..]; WORDS_MAX];
+        let mut count = 0;
+        for (place, word) in words.iter_mut().zip(text) {
+            *place = word;
+            count += 1;
+        }
+        Self {
+            words,
+            count,
+            noreply: text.iter().last() == Some(b"noreply"),
+        }
+    }
+
+    fn words(&self) -> &[&'a [u8]] {
+        &self.words[..self.count]
+    }
+}
+
+/// The number that a word is, without a plus.
+pub fn number<T: FromStr>(word: &[u8]) -> Option<T> {
+    // Rust's may have a plus.
+    let word = std::str::from_utf8(word).ok()?;
+    word.parse().ok().filter(|_| !word.starts_with('+'))
+}
+
+/// The refusal of what belongs to a proxy or to external storage, if a line or a word begins so: neither is here. What
+/// 1.6.45 calls an error, this one explains. `stats extstore` is answered, with nothing.
+pub fn absent(line: &[u8]) -> Option<&'static [u8]> {
+    let end = line.iter().position(|byte| b" \r\n".contains(byte));
+    match &line[..end.unwrap_or(line.len())] {
+        word if word.starts_with(b"proxy") || word == b"mcp" => {
+            Some(b"CLIENT_ERROR this server is no proxy\r\n")
+        }
+        b"extstore" if end.is_some() => {
+            Some(b"CLIENT_ERROR this server has no external storage\r\n")
+        }
+        _ => None,
+    }
+}
+
+/// slabs: pages move by themselves here.
+pub fn slabs(text: Words<'_>) -> (&'static [u8], bool) {
+    let arguments = Arguments::of(text);
+    let words: &'static [u8] = match *arguments.words() {
+        [b"reassign", _, _] => b"CLIENT_ERROR slab reassignment disabled\r\n",
+        [b"automove", b"ratio" | b"freeratio", ref rest @ ..] => {
+            match rest.first().and_then(|ratio| number::<f64>(ratio)) {
+                Some(_) => encode::OK,
+                None => ERROR,
+            }
+        }
+        [b"automove", b"window", ref rest @ ..] => {
+            match rest.first().and_then(|window| number::<u32>(window)) {
+                Some(3..=1800) => encode::OK,
+                Some(_) => b"CLIENT_ERROR automove window too low or too high\r\n",
+                None => BAD_FORMAT,
+            }
+        }
+        [b"automove", level, ..] => match number::<u32>(level) {
+            Some(0..=2) => encode::OK,
+            Some(_) => ERROR,
+            None => BAD_FORMAT,
+        },
+        _ => ERROR,
+    };
+    (words, arguments.noreply)
+}
+
+/// lru: there is one CLOCK, and no segments whose shares could be set.
+pub fn lru(text: Words<'_>) -> (&'static [u8], bool) {
+    let arguments = Arguments::of(text);
+    let words: &'static [u8] = match *arguments.words() {
+        [b"tune", hot, warm, hot_factor, warm_factor, ..] => {
+            let shares = number::<u32>(hot).zip(number::<u32>(warm));
+            let factors = number::<f64>(hot_factor).zip(number::<f64>(warm_factor));
+            match (shares, factors) {
+                (Some((hot, warm)), Some(_)) if hot.saturating_add(warm) > 80 => {
+                    b"ERROR hot and warm pcts must not exceed 80\r\n"
+                }
+                (Some(_), Some((hot, warm))) if hot <= 0.0 || warm <= 0.0 => {
+                    b"ERROR hot/warm age factors must be greater than 0\r\n"
+                }
+                (Some(_), Some(_)) => encode::OK,
+                _ => ERROR,
+            }
+        }
+        _ => ERROR,
+    };
+    (words, arguments.noreply)
+}
+
+/// lru_crawler: the sweep of expired items always runs; what can be had of it are the dumps.
+pub fn lru_crawler(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    text: Words<'_>,
+) {
+    let out = slice.output.text();
+    let arguments = Arguments::of(text);
+    // Relaxed: a switch that only this command sets and reads.
+    let enabled = &stage.shared.crawler_enabled;
+    let words: &[u8] = match *arguments.words() {
+        [b"enable"] => {
+            enabled.store(true, Ordering::Relaxed);
+            encode::OK
+        }
+        [b"disable"] => {
+            enabled.store(false, Ordering::Relaxed);
+            encode::OK
+        }
+        [b"sleep", pause] => match number::<u32>(pause) {
+            Some(0..=1_000_000) => encode::OK,
+            Some(_) => b"CLIENT_ERROR sleep must be one second or less\r\n",
+            None => BAD_FORMAT,
+        },
+        [b"tocrawl", count] => match number::<u32>(count) {
+            Some(_) => encode::OK,
+            None => BAD_FORMAT,
+        },
+        [b"crawl" | b"metadump" | b"mgdump", _] if !enabled.load(Ordering::Relaxed) => {
+            b"CLIENT_ERROR lru crawler disabled\r\n"
+        }
+        [b"crawl", classes] => match Classes::parse(classes) {
+            Some(_) => encode::OK,
+            None => b"BADCLASS invalid class id\r\n",
+        },
+        [b"metadump", _] if !stage.shared.live.allow_dump() => b"ERROR metadump not allowed\r\n",
+        [b"mgdump", _] if !stage.shared.live.allow_dump() => b"ERROR key dump not allowed\r\n",
+        [kind @ (b"metadump" | b"mgdump"), classes] => {
+            let style = if kind == b"metadump" {
+                DumpStyle::Meta
+            } else {
+                DumpStyle::Keys
+            };
+            match (Classes::parse(classes), Dump::alone(stage.shared)) {
+                (None, _) => b"BADCLASS invalid class id\r\n",
+                (_, None) => b"BUSY currently processing crawler request\r\n",
+                (Some(classes), Some(permit)) => {
+                    *phase = Phase::Dump(Box::new(Dump::new(style, classes, Some(permit))));
+                    return out.extend_from_slice(encode::OK);
+                }
+            }
+        }
+        _ => ERROR,
+    };
+    if !arguments.noreply {
+        out.extend_from_slice(words);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(reply: (&'static [u8], bool)) -> (&'static str, bool) {
+        (std::str::from_utf8(reply.0).unwrap().trim_end(), reply.1)
+    }
+
+    #[test]
+    fn slabs_answers_as_without_reassignment() {
+        let slabs = |text: &'static str| words(slabs(Words(text.as_bytes())));
+        assert_eq!(
+            slabs("reassign 1 2"),
+            ("CLIENT_ERROR slab reassignment disabled", false)
+        );
+        assert_eq!(slabs("automove 1"), ("OK", false));
+        assert_eq!(slabs("automove 1 noreply"), ("OK", true));
+        assert_eq!(slabs("automove 7"), ("ERROR", false));
+        assert_eq!(slabs("automove ratio 0.5"), ("OK", false));
+        assert_eq!(slabs("automove ratio"), ("ERROR", false));
+        assert_eq!(slabs("automove window 3 x"), ("OK", false));
+        assert_eq!(
+            slabs("automove window 2"),
+            ("CLIENT_ERROR automove window too low or too high", false)
+        );
+        assert_eq!(slabs("reassign 1 2 noreply"), ("ERROR", true));
+        assert_eq!(slabs(""), ("ERROR", false));
+        assert_eq!(slabs("a b c d e f g h i j"), ("ERROR", false));
+    }
+
+    #[test]
+    fn what_is_not_here_is_refused_in_words() {
+        for line in [
+            "proxyreqs",
+            "proxy x\r\n",
+            "mcp",
+            "extstore x y\r\n",
+            "extstore\r\n",
+        ] {
+            let words = absent(line.as_bytes()).unwrap();
+            assert!(words.starts_with(b"CLIENT_ERROR this server"), "{line}");
+        }
+        for line in ["", "\r\n", "get proxy\r\n", "extstores\r\n", "extstore"] {
+            assert_eq!(absent(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn lru_checks_what_it_is_told() {
+        let lru = |text: &'static str| words(lru(Words(text.as_bytes()))).0;
+        assert_eq!(lru("tune 10 25 0.1 2.0"), "OK");
+        assert_eq!(
+            lru("tune 50 40 0.1 2.0"),
+            "ERROR hot and warm pcts must not exceed 80"
+        );
+        assert_eq!(
+            lru("tune 10 25 0 2.0"),
+            "ERROR hot/warm age factors must be greater than 0"
+        );
+        assert_eq!(lru("mode flat"), "ERROR");
+    }
+}

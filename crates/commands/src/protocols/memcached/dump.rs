@@ -1,0 +1,239 @@
+//! Replies longer than a slice: metadump, mgdump, cachedump. They come in slices, each only when
+//! the client has taken enough of those before, and block nobody meanwhile.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nuthatch_context::shared::Shared;
+use nuthatch_engine::request::KEY_LEN_MAX;
+use nuthatch_engine::{Cursor, Expiry, Footprint, Handle, Time, Visit};
+use nuthatch_protocol::encode;
+use nuthatch_telemetry::histogram::ItemSizes;
+
+use super::admin::number;
+use super::expiry::seconds_left;
+use crate::slice::Slice;
+use crate::stage::Stage;
+
+/// Places looked at in a slice, where the slice has room for what is found there.
+const SLICE: std::ops::RangeInclusive<usize> = 8..=256;
+
+/// The longest line: a key of 250 bytes, all escaped, and the numbers.
+const LINE: usize = 3 * KEY_LEN_MAX + 150;
+
+/// Slab classes of memcached, which has fewer than 64.
+pub const CLASSES_MAX: usize = 64;
+
+/// Whose items are dumped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classes(u64);
+
+impl Classes {
+    pub const ALL: Self = Self(u64::MAX);
+
+    /// `all`, `hash`, or numbers of classes with commas between; `None` if it is none of these.
+    pub fn parse(word: &[u8]) -> Option<Self> {
+        if word == b"all" || word == b"hash" {
+            return Some(Self::ALL);
+        }
+        let mut classes = 0;
+        for class in word.split(|&byte| byte == b',') {
+            let class: usize = number(class)?;
+            if class == 0 || class >= CLASSES_MAX {
+                return None;
+            }
+            classes |= 1 << class;
+        }
+        Some(Self(classes))
+    }
+
+    /// One class; no item has number 0.
+    pub fn one(class: usize) -> Self {
+        Self(1_u64.checked_shl(class as u32).unwrap_or(0))
+    }
+
+    fn contains(self, class: usize) -> bool {
+        self == Self::ALL || self.0 & Self::one(class).0 != 0
+    }
+}
+
+/// How an item is told.
+#[derive(Debug)]
+pub enum DumpStyle {
+    /// metadump
+    Meta,
+    /// mgdump
+    Keys,
+    /// stats cachedump, with the number of items it may still tell
+    Cache { left: usize },
+    /// stats sizes, which tells how many there are of each size, at its end
+    Sizes(ItemSizes),
+}
+
+/// The right to be the one dump that runs, given back when dropped.
+pub struct Permit(Arc<AtomicBool>);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        // Release: pairs with Dump::alone() — the next begins after this one ended.
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// A dump on its way.
+pub struct Dump {
+    style: DumpStyle,
+    classes: Classes,
+    cursor: Cursor,
+    _permit: Option<Permit>,
+}
+
+impl Dump {
+    pub fn new(style: DumpStyle, classes: Classes, permit: Option<Permit>) -> Self {
+        Self {
+            style,
+            classes,
+            cursor: Cursor::default(),
+            _permit: permit,
+        }
+    }
+
+    /// The right to dump, if nobody has it.
+    pub fn alone(shared: &Shared) -> Option<Permit> {
+        let dumping = &shared.dumping;
+        // Acquire: pairs with the release of the one before.
+        let taken = dumping.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok().then(|| {
+            // Relaxed: a statistic.
+            shared.dumps.fetch_add(1, Ordering::Relaxed);
+            Permit(Arc::clone(dumping))
+        })
+    }
+
+    /// Tells one more slice. True if it was the last.
+    pub fn go_on(&mut self, stage: &mut Stage<'_, '_>, slice: &mut Slice) -> bool {
+        let room = slice.terms.output_cap.saturating_sub(slice.output.len());
+        let items = (room / LINE).clamp(*SLICE.start(), *SLICE.end());
+        let out = slice.output.text();
+        let (classes, clock, now) = (self.classes, stage.shared.clock, stage.now);
+        let style = &mut self.style;
+        let next = stage.handle.visit(now, self.cursor, items, &mut |visit| {
+            if !classes.contains(visit.footprint.class) {
+                return;
+            }
+            match style {
+                DumpStyle::Meta => meta_line(out, &visit, now, clock.unix(now)),
+                DumpStyle::Keys => key_line(out, visit.key),
+                // A key with other bytes came in base64. It is left out, as in memcached: these lines
+                // have no escapes.
+                DumpStyle::Cache { left } if *left > 0 && is_plain(visit.key) => {
+                    *left -= 1;
+                    cache_line(out, &visit, now, clock.unix(now));
+                }
+                DumpStyle::Cache { .. } => {}
+                DumpStyle::Sizes(sizes) => sizes.add(visit.footprint.size),
+            }
+        });
+        let enough = matches!(style, DumpStyle::Cache { left: 0 });
+        match next {
+            Some(cursor) if !enough => {
+                self.cursor = cursor;
+                false
+            }
+            _ => {
+                match style {
+                    DumpStyle::Keys => out.extend_from_slice(b"EN\r\n"),
+                    DumpStyle::Sizes(sizes) => sizes.write(out),
+                    _ => out.extend_from_slice(encode::END),
+                }
+                true
+            }
+        }
+    }
+}
+
+/// An expiry in unix time, `never` if there is none.
+fn unix_expiry(expiry: Expiry, now: Time, unix_now: u64, never: i64) -> i64 {
+    seconds_left(expiry, now).map_or(never, |left| (unix_now + left) as i64)
+}
+
+fn meta_line(out: &mut Vec<u8>, visit: &Visit<'_>, now: Time, unix_now: u64) {
+    out.extend_from_slice(b"key=");
+    uri_encode(out, visit.key);
+    let exp = unix_expiry(visit.item.expiry, now, unix_now, -1);
+    let la = unix_now.saturating_sub(visit.item.idle.as_secs());
+    let cas = visit.item.cas;
+    let fetch = if visit.item.fetched { "yes" } else { "no" };
+    let flags = visit.item.flags;
+    let Footprint { class, size } = visit.footprint;
+    // A Vec takes all that is written to it. The line ends with a space and without `\r`, as
+    // memcached's does.
+    let _ = writeln!(
+        out,
+        " exp={exp} la={la} cas={cas} fetch={fetch} cls={class} size={size} flags={flags} "
+    );
+}
+
+/// A ready-made meta get.
+fn key_line(out: &mut Vec<u8>, key: &[u8]) {
+    out.extend_from_slice(b"mg ");
+    if is_plain(key) {
+        out.extend_from_slice(key);
+    } else {
+        nuthatch_protocol::encode_key(out, key);
+        out.extend_from_slice(b" b");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+fn cache_line(out: &mut Vec<u8>, visit: &Visit<'_>, now: Time, unix_now: u64) {
+    out.extend_from_slice(b"ITEM ");
+    out.extend_from_slice(visit.key);
+    let exp = unix_expiry(visit.item.expiry, now, unix_now, 0);
+    let len = visit.item.value_len;
+    // A Vec takes all that is written to it.
+    let _ = write!(out, " [{len} b; {exp} s]\r\n");
+}
+
+/// True if a text command could name this key: others came in base64.
+fn is_plain(key: &[u8]) -> bool {
+    key.iter().all(|&byte| byte > b' ' && byte != 0x7f)
+}
+
+/// Keys may have any byte; these lines may not.
+fn uri_encode(out: &mut Vec<u8>, key: &[u8]) {
+    for &byte in key {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(byte);
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_words_or_lists_of_numbers() {
+        assert_eq!(Classes::parse(b"all"), Some(Classes::ALL));
+        let some = Classes::parse(b"1,5").unwrap();
+        assert!(some.contains(1) && some.contains(5) && !some.contains(2));
+        for bad in [&b"x"[..], b"", b"0", b"64", b"1,", b"300"] {
+            assert_eq!(Classes::parse(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn odd_keys_are_escaped() {
+        let mut out = Vec::new();
+        uri_encode(&mut out, b"a:b \xff~");
+        assert_eq!(out, b"a%3Ab%20%FF~");
+        out.clear();
+        key_line(&mut out, b"plain");
+        key_line(&mut out, b"a b");
+        assert_eq!(out, b"mg plain\r\nmg YSBi b\r\n");
+    }
+}

@@ -1,0 +1,217 @@
+//! Commands that are done on the spot, and lines that are refused. Everything their connection
+//! asked for before has been answered when they come here.
+
+use nuthatch_engine::Engine;
+use nuthatch_protocol::binary::Foreign;
+use nuthatch_protocol::{Command, Exptime, KEY_ROOM, Refusal, Words, decode_key, encode};
+use nuthatch_telemetry::watch::Kinds;
+
+use super::expiry::flush_time;
+use super::stats;
+use super::{Phase, admin};
+use crate::slice::Slice;
+use crate::stage::Stage;
+
+/// Carries out a command that is not about keys.
+#[cold]
+pub fn command(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    command: Command<'_>,
+) {
+    let out = slice.output.text();
+    if stage.info.peer().is_udp() && needs_connection(&command) {
+        return out.extend_from_slice(NOT_OVER_UDP);
+    }
+    let (words, noreply): (&[u8], bool) = match command {
+        Command::FlushAll { delay, noreply } => (flush_all(stage, delay), noreply),
+        Command::Version => return encode::version(out, &stage.shared.config.version),
+        Command::Verbosity { level, noreply } => {
+            stage.shared.set_verbosity(level);
+            (encode::OK, noreply)
+        }
+        Command::MemoryLimit { megabytes, noreply } => (memory_limit(stage, megabytes), noreply),
+        Command::Stats(words) => match words.iter().next().and_then(admin::absent) {
+            Some(refusal) => (refusal, false),
+            None => return stats::command(stage, slice, phase, words),
+        },
+        Command::Slabs(words) => admin::slabs(words),
+        Command::Lru(words) => admin::lru(words),
+        Command::LruCrawler(words) => return admin::lru_crawler(stage, slice, phase, words),
+        Command::Watch(words) => (watch(stage, slice.id, phase, words), false),
+        Command::RefreshCerts => match stage.shared.refresh_certificates() {
+            Some(Ok(())) => (encode::OK, false),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "refresh_certs");
+                // Which file it is, is not for everybody who can connect.
+                (
+                    b"SERVER_ERROR the certificates cannot be read: see the log\r\n",
+                    false,
+                )
+            }
+            // As memcached, which knows no such command without TLS.
+            None => (b"ERROR\r\n", false),
+        },
+        Command::Shutdown(words) => return shutdown(stage, slice, words),
+        Command::Quit => {
+            slice.closing = true;
+            return;
+        }
+        Command::Get(_)
+        | Command::Store(_)
+        | Command::Delete { .. }
+        | Command::Delta { .. }
+        | Command::Touch { .. }
+        | Command::Meta(_) => unreachable!("commands about keys go to the batch"),
+    };
+    if !noreply {
+        out.extend_from_slice(words);
+    }
+}
+
+/// What a datagram may not ask for: who sent it, nobody knows.
+const NOT_OVER_UDP: &[u8] = b"CLIENT_ERROR not over UDP: this needs a connection\r\n";
+
+/// True if a command changes the server or goes through its items: not for those who need not say where they are.
+fn needs_connection(command: &Command<'_>) -> bool {
+    match command {
+        Command::Version | Command::Quit => false,
+        Command::Stats(words) => {
+            !nuthatch_reports::is_for_datagrams(words.iter().next().unwrap_or_default())
+        }
+        _ => true,
+    }
+}
+
+/// watch: the connection is told what happens from now on.
+fn watch(
+    stage: &Stage<'_, '_>,
+    connection: usize,
+    phase: &mut Phase,
+    words: Words<'_>,
+) -> &'static [u8] {
+    if !stage.shared.config.allow_watch {
+        return b"CLIENT_ERROR watch commands not allowed\r\n";
+    }
+    let mut kinds = Kinds::default();
+    let mut words = words.into_iter().peekable();
+    if words.peek().is_none() {
+        kinds.add(b"fetchers");
+    }
+    for word in words {
+        if !kinds.add(word) {
+            return admin::absent(word).unwrap_or(b"ERROR\r\n");
+        }
+    }
+    match stage
+        .shared
+        .watch
+        .watch(kinds, stage.inbox.clone(), connection)
+    {
+        Some(watching) => {
+            *phase = Phase::Watch(watching);
+            encode::OK
+        }
+        None => b"WATCHER_TOO_MANY log watcher limit reached\r\n",
+    }
+}
+
+fn flush_all(stage: &Stage<'_, '_>, delay: Exptime) -> &'static [u8] {
+    stage.counters.cmd_flush.bump();
+    if !stage.shared.live.allow_flush() {
+        return b"CLIENT_ERROR flush_all not allowed\r\n";
+    }
+    let at = flush_time(delay.0.into(), stage.now, &stage.shared.clock);
+    stage.shared.flush(stage.now, at);
+    encode::OK
+}
+
+fn memory_limit(stage: &Stage<'_, '_>, megabytes: u64) -> &'static [u8] {
+    if megabytes < 8 {
+        return b"MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n";
+    }
+    if megabytes > 1_000_000_000 {
+        return b"MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n";
+    }
+    let bytes = usize::try_from(megabytes << 20).unwrap_or(usize::MAX);
+    match stage.shared.engine.set_memory_limit(bytes) {
+        Ok(()) => {
+            stage.shared.follow_memory_limit();
+            encode::OK
+        }
+        Err(error) => {
+            tracing::warn!(%error, megabytes, "cache_memlimit");
+            b"MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n"
+        }
+    }
+}
+
+/// `shutdown` and `shutdown graceful`: both stop the same way here, gracefully.
+fn shutdown(stage: &Stage<'_, '_>, slice: &mut Slice, words: Words<'_>) {
+    let mut after = words.iter();
+    let known = matches!(
+        (after.next(), after.next()),
+        (None | Some(b"graceful"), None)
+    );
+    let allowed = stage.shared.live.allow_shutdown();
+    if allowed && known {
+        slice.closing = true;
+        stage.shared.shutdown.request();
+    } else if words.iter().last() != Some(b"noreply") {
+        let words: &[u8] = if allowed {
+            b"CLIENT_ERROR invalid shutdown mode\r\n"
+        } else {
+            b"SERVER_ERROR: shutdown not enabled\r\n"
+        };
+        slice.output.text().extend_from_slice(words);
+    }
+}
+
+/// Answers what cannot be carried out. `front` is the input from that line on.
+#[cold]
+pub fn refuse(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    front: &[u8],
+    refusal: &Refusal,
+) {
+    if refusal.error == nuthatch_protocol::Error::TOO_LARGE {
+        stage.counters.store_too_large.bump();
+    }
+    if let Some(at) = refusal.forget {
+        let written = &front[at.start..][..at.len];
+        let mut room = [0; KEY_ROOM];
+        if !at.base64 {
+            stage.forget(written);
+        } else if let Some(bytes) = decode_key(written, &mut room) {
+            stage.forget(bytes);
+        }
+    }
+    if !refusal.quiet {
+        match (refusal.error, admin::absent(front)) {
+            (nuthatch_protocol::Error::Unknown, Some(words)) => {
+                slice.output.text().extend_from_slice(words);
+            }
+            (error, _) => encode::error(slice.output.text(), error),
+        }
+    }
+    slice.position += refusal.consumed;
+    slice.closing |= refusal.close;
+    if refusal.swallow > 0 {
+        *phase = Phase::Swallow(refusal.swallow);
+    }
+}
+
+/// Answers a request of the binary protocol, whose client reads nothing but answers of that protocol,
+/// and those that are here behind it: a client may have sent several before it read. Then the connection
+/// closes; what is incomplete, or no such request, is dropped.
+#[cold]
+pub fn refuse_binary(slice: &mut Slice, front: &[u8], request: &Foreign) {
+    request.refuse(slice.output.text());
+    let end = usize::try_from(request.length).unwrap_or(usize::MAX);
+    let rest = front.get(end..).unwrap_or_default();
+    slice.closing = Foreign::parse(rest).is_none();
+    slice.position += front.len() - rest.len();
+}

@@ -1,0 +1,81 @@
+//! Text clients of a server that has passwords begin with one: `set any 0 0 LENGTH`, and `name password` as the value,
+//! as memcached's `-Y` has it.
+
+use nuthatch_protocol::{
+    Awaited, Command, Error, LINE_MAX, Limits, Parsed, StoreVerb, awaited_block, encode, parse,
+};
+use nuthatch_security::guesses::Said;
+use nuthatch_security::login::Login;
+
+use super::Phase;
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+
+/// Values of a login are no longer.
+const LIMITS: Limits = Limits { value_max: 1024 };
+
+const UNAUTHENTICATED: Error = Error::Client("unauthenticated");
+const FAILURE: Error = Error::Client("authentication failure");
+
+/// Understands what stands at the front of the input of a client that has not logged in.
+pub fn step(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    mut login: Login,
+    input: &[u8],
+) -> Flow {
+    let front = &input[slice.position..];
+    let (consumed, swallow, error) = match parse(front, &LIMITS) {
+        Parsed::Incomplete if front.len() <= LINE_MAX => {
+            slice.awaited = Awaited::default();
+            return Flow::Starved;
+        }
+        Parsed::Body {
+            line, value_len, ..
+        } => {
+            slice.awaited = awaited_block(line, value_len);
+            return Flow::Starved;
+        }
+        Parsed::Command {
+            command: Command::Store(store),
+            consumed,
+        } if store.verb == StoreVerb::Set => {
+            if stage.login(slice, name_and_password(store.value)) {
+                slice.position += consumed;
+                slice.output.text().extend_from_slice(encode::STORED);
+                *phase = Phase::Commands;
+                return Flow::Next;
+            }
+            (consumed, 0, FAILURE)
+        }
+        Parsed::Command {
+            command: Command::Quit,
+            ..
+        } => {
+            slice.closing = true;
+            return Flow::Next;
+        }
+        Parsed::Command { consumed, .. } => (consumed, 0, UNAUTHENTICATED),
+        Parsed::Refused(refusal) if !refusal.close => {
+            (refusal.consumed, refusal.swallow, UNAUTHENTICATED)
+        }
+        // Where the next line begins cannot be told.
+        Parsed::Refused(_) | Parsed::Binary(_) | Parsed::Incomplete => {
+            slice.closing = true;
+            (front.len(), 0, UNAUTHENTICATED)
+        }
+    };
+    encode::error(slice.output.text(), error);
+    slice.position += consumed;
+    slice.commands_left -= 1;
+    slice.closing |= swallow > 0 || login.is_enough();
+    *phase = Phase::Login(login);
+    Flow::Next
+}
+
+/// The two, with a space between.
+fn name_and_password(said: &[u8]) -> Said<'_> {
+    let space = said.iter().position(|&byte| byte == b' ')?;
+    Some((&said[..space], &said[space + 1..]))
+}

@@ -1,0 +1,205 @@
+//! memcached's text and meta commands.
+//!
+//! * [`requests`]: commands about keys, which join the batch.
+//! * [`large`]: stores whose value arrives piece by piece.
+//! * [`immediate`]: everything done on the spot: flush_all, version, stats, refusals...
+//! * [`admin`]: commands about memcached's inside: slabs, lru, lru_crawler, watch.
+//! * [`stats`]: what the server says of itself.
+//! * [`dump`]: metadump, mgdump, cachedump: replies longer than a slice.
+//! * [`expiry`]: how clients write the end of an item's life.
+//! * [`answers`]: its words.
+//! * [`login`]: how clients say who they are.
+//! * [`log`]: its lines in the log of commands.
+
+pub mod admin;
+mod answers;
+pub mod dump;
+pub mod expiry;
+mod immediate;
+mod large;
+pub mod log;
+mod login;
+mod requests;
+mod stats;
+
+use nuthatch_engine::{AnyReservation, Reservation};
+use nuthatch_protocol::{Exptime, KEY_ROOM, Parsed, awaited, awaited_block, decode_key, parse};
+use nuthatch_security::login::Login;
+use nuthatch_telemetry::watch::Watching;
+
+use self::dump::Dump;
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+pub use answers::{MetaTicket, Style};
+
+/// What a client is told that is one too many.
+pub const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
+
+/// What a client is told whose connection holds too much.
+pub const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory reading request\r\n";
+
+/// A slice of a dump looks at so many items that it counts as this many commands.
+const DUMP_SLICE_COST: u32 = 64;
+
+/// What the next byte of input means.
+pub enum Phase {
+    /// It begins a command.
+    Commands,
+    /// It is dropped, and so many more.
+    Swallow(u64),
+    /// It is among the keys of a get that was cut by the end of a batch.
+    Keys(Keys),
+    /// It belongs to a large value.
+    Value(Box<Incoming>),
+    /// Nothing yet: a dump is on its way out.
+    Dump(Box<Dump>),
+    /// It is dropped: the client is told what happens.
+    Watch(Watching),
+    /// It is of a client that has not said who it is.
+    Login(Login),
+}
+
+/// The rest of a get.
+#[derive(Clone, Copy, Debug)]
+pub struct Keys {
+    /// Bytes of the keys that are left.
+    len: usize,
+    /// Bytes of the line behind them.
+    tail: usize,
+    with_cas: bool,
+    touch: Option<Exptime>,
+}
+
+/// A large value that arrives piece by piece.
+pub struct Incoming {
+    reservation: AnyReservation,
+    /// Its command's line, understood again when the value is complete.
+    line: Box<[u8]>,
+    /// Bytes of the `\r\n` behind the value that have been seen.
+    end_seen: usize,
+    /// They were the right ones.
+    end_good: bool,
+}
+
+impl Phase {
+    /// Bytes still to come of a value that goes straight to the engine.
+    #[inline]
+    pub fn missing(&self) -> usize {
+        match self {
+            Self::Value(incoming) => incoming.reservation.missing(),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of memory that it holds, those of the value not counted: they are the engine's.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        match self {
+            Self::Value(incoming) => incoming.line.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// A command, or a piece of what belongs to one.
+#[inline(always)]
+pub fn step<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Flow {
+    match phase {
+        Phase::Commands => command(stage, slice, phase, input),
+        Phase::Swallow(left) => {
+            let flow = super::swallow(slice, left, input);
+            if *left == 0 {
+                *phase = Phase::Commands;
+            }
+            flow
+        }
+        Phase::Keys(keys) => {
+            let keys = *keys;
+            *phase = Phase::Commands;
+            let text = &input[slice.position..][..keys.len];
+            requests::get(stage, slice, phase, input, text, keys);
+            Flow::Next
+        }
+        Phase::Value(_) => large::go_on(stage, slice, phase, input),
+        Phase::Login(login) => {
+            let login = *login;
+            login::step(stage, slice, phase, login, input)
+        }
+        Phase::Watch(watching) => {
+            watching.take(slice.output.text());
+            slice.position = input.len();
+            Flow::Starved
+        }
+        Phase::Dump(dump) => {
+            // Nothing else of this connection runs beside a dump.
+            if dump.go_on(stage, slice) {
+                *phase = Phase::Commands;
+            }
+            slice.commands_left = slice.commands_left.saturating_sub(DUMP_SLICE_COST);
+            Flow::Next
+        }
+    }
+}
+
+/// Understands what stands at the front of the unused input.
+#[inline]
+fn command<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Flow {
+    let front = &input[slice.position..];
+    if front.is_empty() {
+        return Flow::Starved;
+    }
+    match parse(front, &stage.limits) {
+        Parsed::Incomplete => {
+            slice.awaited = awaited(front);
+            Flow::Starved
+        }
+        Parsed::Command { command, consumed } => {
+            requests::command(stage, slice, phase, input, command, consumed)
+        }
+        Parsed::Body {
+            line, value_len, ..
+        } if value_len <= slice.terms.awaited_max => {
+            slice.awaited = awaited_block(line, value_len);
+            Flow::Starved
+        }
+        Parsed::Body {
+            store,
+            line,
+            value_len,
+        } => large::begin(stage, slice, phase, &front[..line], &store, value_len),
+        Parsed::Refused(_) | Parsed::Binary(_) if slice.in_batch > 0 => Flow::Barrier,
+        Parsed::Refused(refusal) => {
+            slice.commands_left -= 1;
+            immediate::refuse(stage, slice, phase, front, &refusal);
+            Flow::Next
+        }
+        Parsed::Binary(request) => {
+            slice.commands_left -= 1;
+            immediate::refuse_binary(slice, front, &request);
+            Flow::Next
+        }
+    }
+}
+
+/// The bytes of a key that may be written in base64. The parser has checked that it is one, so
+/// `None` does not happen; who gets it anyway answers as if there were no such item.
+fn key_bytes<'a>(stage: &mut Stage<'_, 'a>, written: &'a [u8], base64: bool) -> Option<&'a [u8]> {
+    if !base64 {
+        return Some(written);
+    }
+    let mut room = [0; KEY_ROOM];
+    let key: &[u8] = stage
+        .decoded
+        .alloc_slice_copy(decode_key(written, &mut room)?);
+    Some(key)
+}

@@ -1,0 +1,354 @@
+//! Commands about keys, as requests of the batch.
+
+use nuthatch_engine::request::Leave;
+use nuthatch_engine::{Condition, Delta, Expiry, Op, Read, Removal, Store as StoreOp, StoreMode};
+use nuthatch_protocol::{
+    Command, Exptime, Get, Meta, MetaFlags, MetaMode, MetaVerb, Store, StoreVerb, Words, encode,
+};
+
+use super::answers::{After, AnsweredVerb, MetaTicket, StoreStyle, Verb};
+use super::expiry::seconds_left;
+use super::{Keys, Phase, expiry, immediate, key_bytes};
+use crate::protocols::{Style, memcached};
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+
+/// Takes a complete command of `consumed` bytes: into the batch, or to where it is done at once.
+#[inline]
+pub fn command<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+    command: Command<'a>,
+    consumed: usize,
+) -> Flow {
+    match command {
+        Command::Get(get) => {
+            begin_get(stage, slice, phase, input, &get, consumed);
+            slice.commands_left -= 1;
+            return Flow::Next;
+        }
+        Command::Store(command) if set_may_be_refused(stage, &command) => {
+            if slice.in_batch > 0 {
+                return Flow::Barrier;
+            }
+            store(stage, slice, &command);
+            slice.position += consumed;
+            slice.commands_left -= 1;
+            return Flow::Barrier;
+        }
+        Command::Store(command) => store(stage, slice, &command),
+        Command::Delete { key, noreply } => {
+            let op = Op::Remove(Removal::default());
+            push(stage, slice, key, op, Verb::Delete, noreply);
+        }
+        Command::Delta {
+            key,
+            down,
+            by,
+            noreply,
+        } => {
+            let delta = if down { Delta::down(by) } else { Delta::up(by) };
+            push(
+                stage,
+                slice,
+                key,
+                Op::Delta(delta),
+                Verb::Delta { down },
+                noreply,
+            );
+        }
+        Command::Touch {
+            key,
+            exptime,
+            noreply,
+        } => {
+            let read = Read {
+                value: false,
+                touch: Some(expiry::of(stage, exptime)),
+                ..Read::default()
+            };
+            push(stage, slice, key, Op::Read(read), Verb::Touch, noreply);
+        }
+        Command::Meta(command) if command.verb != MetaVerb::Noop => meta(stage, slice, &command),
+        Command::Meta(_) => {
+            if !noop(stage, slice) {
+                return Flow::Barrier;
+            }
+            stage.counters.cmd_meta.bump();
+        }
+        _ if slice.in_batch > 0 => return Flow::Barrier,
+        command => immediate::command(stage, slice, phase, command),
+    }
+    slice.position += consumed;
+    slice.commands_left -= 1;
+    Flow::Next
+}
+
+/// Adds one request of the running slice.
+#[inline]
+fn push<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    bytes: &'a [u8],
+    op: Op<'a>,
+    verb: Verb,
+    noreply: bool,
+) {
+    let style = memcached::Style {
+        verb,
+        noreply,
+        after: After::Nothing,
+    };
+    stage.push(slice, bytes, op, Style::Memcached(style));
+}
+
+/// The style of the request that joined the batch last, which is of the running slice.
+#[inline]
+fn last_style<'b>(stage: &'b mut Stage<'_, '_>) -> Option<&'b mut memcached::Style> {
+    match &mut stage.batch.tickets.last_mut()?.style {
+        Style::Memcached(style) => Some(style),
+        _ => None,
+    }
+}
+
+/// mn answers in order: behind the slice's last request, or at once if there is none. False if
+/// something follows that request already.
+fn noop(stage: &mut Stage<'_, '_>, slice: &mut Slice) -> bool {
+    if slice.in_batch == 0 {
+        slice.output.text().extend_from_slice(encode::MN);
+        return true;
+    }
+    match last_style(stage) {
+        Some(last) if last.after == After::Nothing => {
+            last.after = After::Noop;
+            true
+        }
+        _ => false,
+    }
+}
+
+fn begin_get<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+    command: &Get<'a>,
+    consumed: usize,
+) {
+    let text = command.keys.0;
+    let start = offset(input, text);
+    let end = slice.position + consumed;
+    let keys = Keys {
+        len: text.len(),
+        tail: end - start - text.len(),
+        with_cas: command.with_cas,
+        touch: command.touch,
+    };
+    slice.position = start;
+    get(stage, slice, phase, input, text, keys);
+}
+
+/// Asks for the keys in `text`, which stands at the slice's position. If the batch gets full before
+/// the last, the phase remembers the rest.
+#[inline]
+pub fn get<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+    text: &'a [u8],
+    keys: Keys,
+) {
+    let op = match (keys.touch, keys.with_cas) {
+        (None, false) => Op::Get,
+        (touch, _) => Op::Read(Read {
+            touch: touch.map(|exptime| expiry::of(stage, exptime)),
+            ..Read::default()
+        }),
+    };
+    let verb = Verb::Value {
+        with_cas: keys.with_cas,
+        touched: keys.touch.is_some(),
+    };
+    let end = slice.position + keys.len;
+    for word in Words(text) {
+        if slice.batch_is_full(stage) {
+            slice.position = offset(input, word);
+            let len = end - slice.position;
+            *phase = Phase::Keys(Keys { len, ..keys });
+            return;
+        }
+        push(stage, slice, word, op, verb, false);
+    }
+    if let Some(last) = last_style(stage) {
+        last.after = After::End;
+    }
+    slice.position = end + keys.tail;
+}
+
+/// Where `part`, a piece of `input`, begins in it.
+#[inline]
+fn offset(input: &[u8], part: &[u8]) -> usize {
+    part.as_ptr() as usize - input.as_ptr() as usize
+}
+
+/// A store with its whole value.
+#[inline]
+fn store<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Store<'a>) {
+    if let Some(flags) = &command.meta {
+        let verb = AnsweredVerb::Store {
+            plain_set: is_plain_set(flags),
+        };
+        let op = Op::Store(store_op(stage, command));
+        return push_meta(stage, slice, command.key, flags, verb, op);
+    }
+    let verb = Verb::Store(store_style(command.verb));
+    let op = Op::Store(store_op(stage, command));
+    push(stage, slice, command.key, op, verb, command.noreply);
+}
+
+/// True if an engine could refuse the value of a command that replaces whatever is there.
+#[inline]
+fn set_may_be_refused(stage: &Stage<'_, '_>, command: &Store<'_>) -> bool {
+    stage.may_refuse(command.key, command.value)
+        && match &command.meta {
+            Some(flags) => is_plain_set(flags),
+            None => command.verb == StoreVerb::Set,
+        }
+}
+
+pub fn store_style(verb: StoreVerb) -> StoreStyle {
+    match verb {
+        StoreVerb::Set => StoreStyle::Set,
+        StoreVerb::Cas(_) => StoreStyle::Cas,
+        _ => StoreStyle::Other,
+    }
+}
+
+/// True if this ms replaces whatever is there.
+pub fn is_plain_set(flags: &MetaFlags<'_>) -> bool {
+    matches!(flags.mode, None | Some(MetaMode::Set)) && flags.compare_cas.is_none()
+}
+
+/// What a storage command asks of the engine.
+#[inline]
+pub fn store_op<'v>(stage: &Stage<'_, '_>, command: &Store<'v>) -> StoreOp<'v> {
+    let mut op = StoreOp::set(command.value);
+    op.flags = command.flags;
+    op.expiry = expiry::of(stage, command.exptime);
+    match command.verb {
+        StoreVerb::Set => {}
+        StoreVerb::Add => op.mode = StoreMode::Add,
+        StoreVerb::Replace => op.mode = StoreMode::Replace,
+        StoreVerb::Append => op.mode = StoreMode::Append,
+        StoreVerb::Prepend => op.mode = StoreMode::Prepend,
+        StoreVerb::Cas(cas) => op.condition = Condition::Cas(cas),
+        StoreVerb::Meta => {}
+    }
+    if let Some(flags) = &command.meta {
+        op.mode = match flags.mode {
+            Some(MetaMode::Add) => StoreMode::Add,
+            Some(MetaMode::Replace) => StoreMode::Replace,
+            Some(MetaMode::Append) => StoreMode::Append,
+            Some(MetaMode::Prepend) => StoreMode::Prepend,
+            _ => StoreMode::Set,
+        };
+        op.condition = match (flags.compare_cas, op.mode) {
+            // memcached's add knows no cas, and to what adds to a value 0 demands nothing.
+            (None, _) | (_, StoreMode::Add) => Condition::None,
+            (Some(0), StoreMode::Append | StoreMode::Prepend) => Condition::None,
+            // Nothing is older than 0.
+            (Some(cas), _) if flags.invalidate && cas > 0 => Condition::CasOrStale(cas),
+            (Some(cas), _) => Condition::Cas(cas),
+        };
+        op.new_cas = flags.new_cas;
+        op.vivify = flags.vivify.map(|exptime| expiry::of(stage, exptime));
+    }
+    op
+}
+
+/// mg, md, ma, me.
+fn meta<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Meta<'a>) {
+    let flags = &command.flags;
+    let expiry_of = |exptime: Option<Exptime>| exptime.map(|exptime| expiry::of(stage, exptime));
+    let op = match command.verb {
+        MetaVerb::Get => Op::Read(Read {
+            value: flags.value,
+            touch: expiry_of(flags.ttl),
+            vivify: expiry_of(flags.vivify),
+            // Read as an expiry: no item has less to live than a negative number or a past moment says.
+            recache_below: flags.recache.map(|exptime| {
+                let left = seconds_left(expiry::of(stage, exptime), stage.now).unwrap_or(0);
+                u32::try_from(left).unwrap_or(u32::MAX)
+            }),
+            unless_cas: flags.compare_cas,
+            new_cas: flags.new_cas,
+            may_win: true,
+            bump: !flags.no_bump,
+            idle: flags.raw.iter().any(|word| word.starts_with(b"l")),
+        }),
+        MetaVerb::Delete => Op::Remove(removal(flags, expiry_of(flags.ttl))),
+        MetaVerb::Arithmetic => Op::Delta(Delta {
+            down: flags.mode == Some(MetaMode::Decrement),
+            by: flags.delta.unwrap_or(1),
+            condition: match flags.compare_cas {
+                // As to append, 0 demands nothing.
+                None | Some(0) => Condition::None,
+                Some(cas) => Condition::Cas(cas),
+            },
+            touch: expiry_of(flags.ttl),
+            vivify: expiry_of(flags.vivify).map(|expiry| (flags.initial.unwrap_or(0), expiry)),
+            new_cas: flags.new_cas,
+        }),
+        MetaVerb::Debug | MetaVerb::Noop => Op::Read(Read {
+            value: false,
+            bump: false,
+            idle: true,
+            ..Read::default()
+        }),
+    };
+    let verb = AnsweredVerb::Other(command.verb);
+    push_meta(stage, slice, command.key, flags, verb, op);
+}
+
+fn removal(flags: &MetaFlags<'_>, expiry: Option<Expiry>) -> Removal {
+    let new_cas = flags.new_cas;
+    let leave = if flags.drop_value {
+        Leave::Empty {
+            stale: flags.invalidate,
+            // A new item in memcached, whose end is the one that is said here.
+            expiry: expiry.or(Some(Expiry::Never)),
+            new_cas,
+        }
+    } else if flags.invalidate {
+        Leave::Stale { expiry, new_cas }
+    } else {
+        Leave::Nothing
+    };
+    Removal {
+        condition: flags.compare_cas.map_or(Condition::None, Condition::Cas),
+        leave,
+    }
+}
+
+fn push_meta<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    written: &'a [u8],
+    flags: &MetaFlags<'a>,
+    verb: AnsweredVerb,
+    op: Op<'a>,
+) {
+    let meta = Verb::Meta(stage.batch.metas.len() as u32);
+    stage.batch.metas.push(MetaTicket {
+        verb,
+        key: written,
+        flags: *flags,
+    });
+    // The parser checked the key, so the other branch is never taken; the written form is a key of
+    // the right length in any case.
+    let bytes = key_bytes(stage, written, flags.base64).unwrap_or(&written[..1]);
+    push(stage, slice, bytes, op, meta, flags.quiet);
+}

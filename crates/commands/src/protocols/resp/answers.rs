@@ -1,0 +1,145 @@
+//! Answers in Redis' words.
+
+use nuthatch_engine::{Item, Op, Reply};
+use nuthatch_protocol::resp::{Error, Told, Version, Writer};
+
+use super::expiry::told;
+use crate::answering::{Answers, Asked, OldValue};
+
+/// What was asked, and in which version of the protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    /// An array of so many begins before the answer, if it is not 0.
+    array: u32,
+    verb: Verb,
+    version: Version,
+}
+
+/// What was asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Verb {
+    /// A value or null.
+    Value,
+    /// OK, or null.
+    Status,
+    /// 1 if it was stored or found, else 0.
+    Number,
+    /// 1 if it was removed, else 0.
+    Removed,
+    /// The value's length, 0 if there is none.
+    Length,
+    /// The word for what there is.
+    Type,
+    /// How long it lives.
+    Life { millis: bool },
+}
+
+impl Verb {
+    #[inline]
+    pub fn of(self, version: Version) -> crate::protocols::Style {
+        self.behind_array(0, version)
+    }
+
+    /// The same as the first of an array of so many, unless that is 0.
+    #[inline]
+    pub fn behind_array(self, array: u32, version: Version) -> crate::protocols::Style {
+        let verb = self;
+        crate::protocols::Style::Resp(Style {
+            array,
+            verb,
+            version,
+        })
+    }
+}
+
+impl Answers for Style {
+    #[inline]
+    fn value_begins(self, out: &mut Vec<u8>, _: &Asked<'_, '_>, _: usize, item: &Item) {
+        let mut writer = Writer::new(out, self.version);
+        if self.array > 0 {
+            writer.array(self.array as usize);
+        }
+        writer.bulk_header(item.value_len);
+    }
+
+    #[inline]
+    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
+        out.extend_from_slice(b"\r\n");
+        asked.counters.count_get(Some(asked.lens(index, value_len)));
+    }
+
+    fn reply(
+        self,
+        out: &mut Vec<u8>,
+        asked: &Asked<'_, '_>,
+        index: usize,
+        reply: &Reply,
+    ) -> OldValue {
+        self.count(asked, index, reply);
+        let mut writer = Writer::new(out, self.version);
+        if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
+            writer.error(&failure(reply));
+            return OldValue::AsReplied;
+        }
+        match self.verb {
+            Verb::Value => {
+                if self.array > 0 {
+                    writer.array(self.array as usize);
+                }
+                writer.null();
+            }
+            Verb::Status => match reply {
+                Reply::Stored(_) => writer.ok(),
+                _ => writer.null(),
+            },
+            Verb::Number => writer.flag(matches!(reply, Reply::Stored(_) | Reply::Found(_))),
+            Verb::Removed => writer.flag(matches!(reply, Reply::Removed)),
+            Verb::Length => writer.integer(match reply {
+                Reply::Stored(item) | Reply::Found(item) => item.value_len as i64,
+                _ => 0,
+            }),
+            Verb::Type => writer.status(match reply {
+                Reply::Found(_) => "string",
+                _ => "none",
+            }),
+            Verb::Life { millis } => {
+                let absolute = false;
+                writer.integer(match reply {
+                    Reply::Found(item) => {
+                        told(item.expiry, Told { absolute, millis }, asked.now, None)
+                    }
+                    _ => -2,
+                });
+            }
+        }
+        OldValue::AsReplied
+    }
+}
+
+impl Style {
+    /// Counts a request that got no value.
+    fn count(self, asked: &Asked<'_, '_>, index: usize, reply: &Reply) {
+        let counters = asked.counters;
+        match (&asked.requests[index].op, self.verb) {
+            (Op::Store(_), _) => {
+                counters.count_set(asked.offered(index));
+                counters.count_failure(reply);
+            }
+            (Op::Remove(_), _) => counters.count_delete(matches!(reply, Reply::Removed)),
+            (_, Verb::Value) => counters.count_get(None),
+            // EXPIRE and TOUCH.
+            (Op::Read(read), Verb::Number) if read.touch.is_some() || read.bump => {
+                counters.count_touch(asked.found(index, reply));
+            }
+            _ => counters.count_look(matches!(reply, Reply::Found(_))),
+        }
+    }
+}
+
+/// Why a store could not be.
+pub fn failure(reply: &Reply) -> Error<'static> {
+    match reply {
+        Reply::TooLarge => Error::TOO_LARGE,
+        _ => Error::OUT_OF_MEMORY,
+    }
+}

@@ -1,0 +1,129 @@
+//! INFO: what programs and people who know Redis look for, and where more is.
+
+use std::fmt::{Display, Write};
+use std::process;
+
+use nuthatch_engine::Engine;
+use nuthatch_protocol::resp::Values;
+
+use super::manage::REDIS_VERSION;
+use crate::stage::Stage;
+
+/// The sections, in their order.
+const SECTIONS: [Section; 7] = [
+    ("Server", server),
+    ("Clients", clients),
+    ("Memory", memory),
+    ("Persistence", persistence),
+    ("Stats", stats),
+    ("Replication", replication),
+    ("Keyspace", keyspace),
+];
+
+/// A section's name, and what writes it.
+type Section = (&'static str, fn(&mut Lines, &Stage<'_, '_>));
+
+/// Lines of a name and a value.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn line(&mut self, name: &str, value: impl Display) {
+        // A String takes all that is written to it.
+        let _ = write!(self.0, "{name}:{value}\r\n");
+    }
+}
+
+/// The sections that are asked for, all of them if none is.
+pub fn info(stage: &Stage<'_, '_>, asked: Values<'_>) -> String {
+    let all = asked.len() == 0
+        || asked.into_iter().any(|name| {
+            [&b"all"[..], b"default", b"everything"]
+                .iter()
+                .any(|word| name.eq_ignore_ascii_case(word))
+        });
+    let mut lines = Lines::default();
+    for (name, write) in SECTIONS {
+        let mut asked = asked;
+        if all || asked.any(|asked| asked.eq_ignore_ascii_case(name.as_bytes())) {
+            if !lines.0.is_empty() {
+                lines.0 += "\r\n";
+            }
+            lines.0 += &format!("# {name}\r\n");
+            write(&mut lines, stage);
+        }
+    }
+    lines.0
+}
+
+fn server(lines: &mut Lines, stage: &Stage<'_, '_>) {
+    lines.line("redis_version", REDIS_VERSION);
+    lines.line("redis_mode", "standalone");
+    lines.line("server_name", "nuthatch");
+    lines.line("nuthatch_version", env!("CARGO_PKG_VERSION"));
+    lines.line("nuthatch_engine", stage.shared.engine.name());
+    lines.line("arch_bits", usize::BITS);
+    lines.line("process_id", process::id());
+    lines.line("uptime_in_seconds", stage.now.seconds());
+    lines.line("uptime_in_days", stage.now.seconds() / 86_400);
+}
+
+fn clients(lines: &mut Lines, stage: &Stage<'_, '_>) {
+    lines.line("connected_clients", stage.shared.connections());
+    lines.line("maxclients", stage.shared.live.connections_max());
+    lines.line("blocked_clients", 0);
+}
+
+fn memory(lines: &mut Lines, stage: &Stage<'_, '_>) {
+    let stats = stage.shared.engine.stats();
+    let policy = match stage.shared.engine.evicts() {
+        true => "allkeys-lru",
+        false => "noeviction",
+    };
+    lines.line("used_memory", stats.memory_used);
+    lines.line("used_memory_dataset", stats.item_bytes);
+    lines.line("maxmemory", stats.memory_limit);
+    lines.line("maxmemory_policy", policy);
+}
+
+fn persistence(lines: &mut Lines, stage: &Stage<'_, '_>) {
+    let saves = *stage.shared.saves.lock();
+    lines.line("rdb_last_save_time", saves.last_done);
+    let status = if saves.last_failed { "err" } else { "ok" };
+    lines.line("rdb_last_bgsave_status", status);
+    lines.line("loading", 0);
+    lines.line("rdb_changes_since_last_save", 0);
+    lines.line("aof_enabled", 0);
+}
+
+fn stats(lines: &mut Lines, stage: &Stage<'_, '_>) {
+    let (shared, stats) = (stage.shared, stage.shared.engine.stats());
+    let totals = shared.totals();
+    lines.line(
+        "total_connections_received",
+        shared.accepting.total_connections.get(),
+    );
+    lines.line(
+        "rejected_connections",
+        shared.accepting.rejected_connections.get(),
+    );
+    lines.line("total_net_input_bytes", totals.bytes_read);
+    lines.line("total_net_output_bytes", totals.bytes_written);
+    lines.line("total_commands_processed", totals.redis_commands);
+    lines.line("keyspace_hits", totals.get_hits + totals.look_hits);
+    lines.line("keyspace_misses", totals.get_misses + totals.look_misses);
+    lines.line("expired_keys", stats.expired);
+    lines.line("evicted_keys", stats.evictions);
+}
+
+fn replication(lines: &mut Lines, _: &Stage<'_, '_>) {
+    lines.line("role", "master");
+    lines.line("connected_slaves", 0);
+}
+
+fn keyspace(lines: &mut Lines, stage: &Stage<'_, '_>) {
+    let items = stage.shared.engine.stats().items;
+    if items > 0 {
+        lines.line("db0", format_args!("keys={items}"));
+    }
+}

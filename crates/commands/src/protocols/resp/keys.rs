@@ -1,0 +1,166 @@
+//! KEYS, SCAN, RANDOMKEY: walks over the items.
+
+use nuthatch_engine::{Cursor, Engine, Handle};
+use nuthatch_protocol::resp::{Error, Scan, Writer, matches};
+
+use super::{Phase, State};
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+
+/// Items that a slice of a walk looks at.
+const SLICE: usize = 256;
+
+/// A slice of a walk counts as so many commands.
+const SLICE_COST: u32 = 64;
+
+/// Bytes of the answer of a KEYS: all of it is there before its first byte is sent, because that tells how many keys
+/// come. Who has more asks by SCAN.
+const KEYS_LEN_MAX: usize = 16 << 20;
+
+/// Items that a SCAN looks at, at most.
+const SCAN_MAX: u64 = 1000;
+
+/// Places that a step of a RANDOMKEY looks at.
+const RANDOM_BUDGET: usize = 64;
+
+/// Items that a DBSIZE counts one by one, at most.
+const COUNTED_MAX: u64 = 1000;
+
+/// Steps of a RANDOMKEY, at most. It passes over places without items; in an engine of thousands of partitions, each
+/// takes a step, and twice if the walk began behind the only item.
+const RANDOM_STEPS: usize = 1 << 15;
+
+/// A KEYS on its way.
+pub struct Walk {
+    pattern: Box<[u8]>,
+    cursor: Cursor,
+    found: usize,
+    /// What was found, as it is answered.
+    answer: Vec<u8>,
+}
+
+impl Walk {
+    pub fn memory(&self) -> usize {
+        self.answer.capacity() + self.pattern.len()
+    }
+}
+
+/// Begins with a KEYS.
+pub fn begin(phase: &mut Phase, pattern: &[u8]) {
+    phase.state = State::Walk(Box::new(Walk {
+        pattern: pattern.into(),
+        cursor: Cursor::default(),
+        found: 0,
+        answer: Vec::new(),
+    }));
+}
+
+/// Looks at some more items.
+pub fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
+    let version = phase.version;
+    let State::Walk(walk) = &mut phase.state else {
+        return Flow::Next;
+    };
+    let Walk {
+        pattern,
+        cursor,
+        found,
+        answer,
+    } = &mut **walk;
+    let next = stage.handle.visit(stage.now, *cursor, SLICE, &mut |visit| {
+        if matches(pattern, visit.key) {
+            Writer::new(answer, version).bulk(visit.key);
+            *found += 1;
+        }
+    });
+    slice.commands_left = slice.commands_left.saturating_sub(SLICE_COST);
+    let too_long = walk.answer.len() > KEYS_LEN_MAX;
+    match next {
+        Some(next) if !too_long => walk.cursor = next,
+        _ => {
+            if let State::Walk(walk) = std::mem::take(&mut phase.state) {
+                let mut writer = phase.writer(slice);
+                if too_long {
+                    writer.error(&Error::KEYS_TOO_MANY);
+                } else {
+                    writer.array(walk.found);
+                    slice.output.text().extend_from_slice(&walk.answer);
+                }
+            }
+        }
+    }
+    Flow::Next
+}
+
+/// SCAN.
+pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scan: &Scan<'_>) {
+    let scans = &stage.shared.scans;
+    let Some(from) = scans.find(scan.cursor) else {
+        return phase.writer(slice).error(&Error::CURSOR_UNKNOWN);
+    };
+    let mut found = 0;
+    let mut keys = Vec::new();
+    let budget = scan.count.min(SCAN_MAX) as usize;
+    let next = stage.handle.visit(stage.now, from, budget, &mut |visit| {
+        let wanted = scan
+            .pattern
+            .is_none_or(|pattern| matches(pattern, visit.key));
+        if wanted && scan.of_values {
+            Writer::new(&mut keys, phase.version).bulk(visit.key);
+            found += 1;
+        }
+    });
+    let number = next.map_or(0, |next| scans.keep(next));
+    let mut writer = phase.writer(slice);
+    writer.array(2);
+    writer.bulk(number.to_string().as_bytes());
+    writer.array(found);
+    slice.output.text().extend_from_slice(&keys);
+    slice.commands_left = slice.commands_left.saturating_sub(budget as u32 / 4);
+}
+
+/// RANDOMKEY: the key of some item, each time that of another, in no order that a client could know.
+pub fn random(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase) {
+    if stage.shared.engine.stats().items == 0 {
+        return phase.writer(slice).null();
+    }
+    let scans = &stage.shared.random;
+    let mut from = *scans.lock();
+    let mut ends = 0;
+    let mut key: Option<Box<[u8]>> = None;
+    for _ in 0..RANDOM_STEPS {
+        let next = stage
+            .handle
+            .visit(stage.now, from, RANDOM_BUDGET, &mut |visit| {
+                key.get_or_insert_with(|| visit.key.into());
+            });
+        ends += usize::from(next.is_none());
+        from = next.unwrap_or_default();
+        // Twice at the end: all items were passed.
+        if key.is_some() || ends == 2 {
+            break;
+        }
+    }
+    *scans.lock() = from;
+    let mut writer = phase.writer(slice);
+    match key {
+        Some(key) => writer.bulk(&key),
+        None => writer.null(),
+    }
+}
+
+/// DBSIZE. Few items are counted; of many it is told how many there are with those that have expired or were flushed
+/// and whose memory has not come back yet.
+pub fn size(stage: &mut Stage<'_, '_>) -> u64 {
+    let items = stage.shared.engine.stats().items;
+    if items > COUNTED_MAX {
+        return items;
+    }
+    let mut live = 0;
+    let mut from = Some(Cursor::default());
+    while let Some(cursor) = from {
+        let handle = &mut stage.handle;
+        from = handle.visit(stage.now, cursor, SLICE, &mut |_| live += 1);
+    }
+    live
+}

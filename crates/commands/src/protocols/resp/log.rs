@@ -1,0 +1,140 @@
+//! Requests in the log: their name, and what follows it if that is no data. Values and passwords are left out.
+
+use std::os::fd::RawFd;
+
+use crate::conversation::Shown;
+
+/// Logs the request that `input` begins with: its name and its first argument, which is a key in most of them.
+pub fn request(input: &[u8], fd: RawFd) {
+    let words = front(input);
+    let shown = words.key.unwrap_or_default();
+    match words.others {
+        0 => tracing::debug!("<{fd} {} {}", Shown(words.name), Shown(shown)),
+        others => tracing::debug!(
+            "<{fd} {} {} and {others} more",
+            Shown(words.name),
+            Shown(shown)
+        ),
+    }
+}
+
+/// What is shown of a request.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Words<'a> {
+    name: &'a [u8],
+    key: Option<&'a [u8]>,
+    /// Arguments that are not shown.
+    others: usize,
+}
+
+/// Commands whose first argument is data, or a password.
+const WITHOUT_KEY: [&[u8]; 4] = [b"auth", b"hello", b"echo", b"ping"];
+
+fn front(input: &[u8]) -> Words<'_> {
+    let words = match input.strip_prefix(b"*") {
+        Some(array) => of_array(array),
+        None => of_line(input),
+    };
+    let is_one = |name: &&[u8]| name.eq_ignore_ascii_case(words.name);
+    match words.key {
+        Some(_) if WITHOUT_KEY.iter().any(is_one) => Words {
+            key: None,
+            others: words.others + 1,
+            ..words
+        },
+        _ => words,
+    }
+}
+
+/// Of `2\r\n$3\r\nGET\r\n$1\r\nk\r\n`.
+fn of_array(array: &[u8]) -> Words<'_> {
+    let (count, rest) = line(array);
+    let (name, rest) = argument(rest);
+    let (key, _) = argument(rest);
+    let arguments = number(count).saturating_sub(1);
+    Words {
+        name: name.unwrap_or_default(),
+        key: key.filter(|_| arguments > 0),
+        others: arguments.saturating_sub(1),
+    }
+}
+
+/// Of `get k\r\n`.
+fn of_line(input: &[u8]) -> Words<'_> {
+    let (line, _) = line(input);
+    let mut words = line
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty());
+    Words {
+        name: words.next().unwrap_or_default(),
+        key: words.next(),
+        others: words.count(),
+    }
+}
+
+/// The argument that stands first, and what follows. `None` if its length or its end is not here.
+fn argument(input: &[u8]) -> (Option<&[u8]>, &[u8]) {
+    let Some(input) = input.strip_prefix(b"$") else {
+        return (None, &[]);
+    };
+    let (len, rest) = line(input);
+    match rest.split_at_checked(number(len)) {
+        Some((argument, rest)) => (
+            Some(argument),
+            rest.strip_prefix(b"\r\n").unwrap_or_default(),
+        ),
+        None => (None, &[]),
+    }
+}
+
+/// The first line without its end, and what follows it.
+fn line(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text.iter().position(|&byte| byte == b'\n');
+    let (line, rest) = end.map_or((text, &[][..]), |end| (&text[..end], &text[end + 1..]));
+    (line.strip_suffix(b"\r").unwrap_or(line), rest)
+}
+
+fn number(text: &[u8]) -> usize {
+    std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_shown_and_neither_values_nor_passwords() {
+        for (input, name, key, others) in [
+            (&b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"[..], "GET", Some("k"), 0),
+            (
+                b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nvalue\r\n",
+                "SET",
+                Some("k"),
+                1,
+            ),
+            (
+                b"*5\r\n$4\r\nMSET\r\n$1\r\nk\r\n$50\r\nvalu",
+                "MSET",
+                Some("k"),
+                3,
+            ),
+            (b"*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n", "AUTH", None, 1),
+            (b"*2\r\n$4\r\nEcho\r\n$4\r\ndata\r\n", "Echo", None, 1),
+            (b"hello 3 auth me secret\r\n", "hello", None, 4),
+            (b"set k v\r\nget k\r\n", "set", Some("k"), 1),
+            (b"*1\r\n$4\r\nEXEC\r\n$3\r\n", "EXEC", None, 0),
+            (b"*2\r\n$3\r\nGET\r\n$9\r\nk", "GET", None, 0),
+            (b"*x\r\n", "", None, 0),
+        ] {
+            let expected = Words {
+                name: name.as_bytes(),
+                key: key.map(str::as_bytes),
+                others,
+            };
+            assert_eq!(front(input), expected);
+        }
+    }
+}

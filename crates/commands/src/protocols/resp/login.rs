@@ -1,0 +1,106 @@
+//! AUTH, and HELLO with AUTH: how the clients of a server that has passwords begin. The names are those of its file;
+//! AUTH with a password alone is that of the user `default`, as in Redis.
+
+use nuthatch_protocol::Limits;
+use nuthatch_protocol::resp::{Command, Error, Login as Said, Parsed, Rest, parse};
+
+use super::{Front, Phase, State, manage, request};
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+
+/// Values of those who have not logged in are no longer.
+const LIMITS: Limits = Limits { value_max: 1024 };
+
+/// The user that is meant when none is named.
+const DEFAULT_USER: &[u8] = b"default";
+
+/// Takes the request at the front, whose client has not said who it is.
+#[cold]
+pub fn take(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    front: &mut Front<'_>,
+) -> Flow {
+    if front.left().is_empty() {
+        return Flow::Starved;
+    }
+    slice.commands_left -= 1;
+    let (consumed, rest) = match parse(front.left(), &LIMITS) {
+        Parsed::Incomplete(awaited) => {
+            slice.awaited = awaited;
+            return Flow::Starved;
+        }
+        Parsed::Body(body) => {
+            slice.awaited = body.awaited;
+            return Flow::Starved;
+        }
+        Parsed::Nothing { consumed } => {
+            front.used += consumed;
+            return Flow::Next;
+        }
+        Parsed::Inline { line, consumed } => {
+            request::typed(slice, phase, line);
+            front.used += consumed;
+            return Flow::Next;
+        }
+        Parsed::Command {
+            command:
+                command @ (Command::Auth(_) | Command::Hello(_) | Command::Quit | Command::Reset),
+            consumed,
+        } => {
+            let is_hello = matches!(command, Command::Hello(hello) if hello.login.is_none());
+            match is_hello {
+                true => phase.writer(slice).error(&Error::NO_AUTH_HELLO),
+                false => manage::command(stage, slice, phase, command),
+            }
+            front.used += consumed;
+            return Flow::Next;
+        }
+        Parsed::Command { consumed, .. } => (consumed, Rest::default()),
+        Parsed::Many {
+            arguments,
+            consumed,
+            ..
+        } => (consumed, Rest::of(arguments)),
+        Parsed::Refused(refusal) => {
+            slice.closing |= refusal.close;
+            (refusal.consumed, refusal.rest)
+        }
+    };
+    phase.writer(slice).error(&Error::NO_AUTH);
+    count_error(slice, phase);
+    front.used += consumed;
+    if !rest.is_over() {
+        phase.state = State::Drop(rest);
+    }
+    Flow::Next
+}
+
+/// Counts an error of a client that has not logged in, or tries others' passwords.
+fn count_error(slice: &mut Slice, phase: &mut Phase) {
+    slice.closing |= phase.errors.is_enough();
+}
+
+/// Admits a client that says who it is. Without passwords Redis' default user comes with any.
+pub fn authenticate(
+    stage: &Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    said: &Said<'_>,
+) -> Result<(), Error<'static>> {
+    if !stage.shared.has_passwords() {
+        return match said.user {
+            None => Err(Error::NO_PASSWORD),
+            Some(DEFAULT_USER) => Ok(()),
+            Some(_) => Err(Error::WRONG_PASSWORD),
+        };
+    }
+    let user = said.user.unwrap_or(DEFAULT_USER);
+    if stage.login(slice, Some((user, said.password))) {
+        phase.login = false;
+        return Ok(());
+    }
+    count_error(slice, phase);
+    Err(Error::WRONG_PASSWORD)
+}

@@ -1,0 +1,376 @@
+//! Commands that are not about keys and values, and those that look at an item's inside.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nuthatch_engine::{Engine, Inspect};
+use nuthatch_protocol::resp::{
+    Ask, Client, Command, Commands, Config, Described, Error, Hello, Memory, Object, Values,
+    Version, Writer, described, integer, matches,
+};
+
+use super::login::authenticate;
+use super::spot::{look, read};
+use super::{Phase, info, keys};
+use crate::slice::Slice;
+use crate::stage::Stage;
+
+/// The Redis whose answers are ours.
+pub const REDIS_VERSION: &str = "7.0.15";
+
+/// The longest text that Redis keeps in one piece with its header.
+const EMBEDDED_MAX: usize = 44;
+
+/// Carries out `command`.
+pub fn command(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    command: Command<'_>,
+) {
+    let mut writer = phase.writer(slice);
+    match command {
+        Command::Ping(None) => writer.status("PONG"),
+        Command::Ping(Some(words)) | Command::Echo(words) => writer.bulk(words),
+        Command::Keys { .. } | Command::Scan(_) | Command::RandomKey
+            if !stage.shared.live.allow_dump() =>
+        {
+            writer.error(&Error::DUMP_FORBIDDEN);
+        }
+        Command::Keys { pattern } => keys::begin(phase, pattern),
+        Command::Scan(scan) => keys::scan(stage, slice, phase, &scan),
+        Command::RandomKey => keys::random(stage, slice, phase),
+        Command::Size => {
+            let size = keys::size(stage);
+            phase.writer(slice).integer(size as i64);
+        }
+        Command::Flush => flush(stage, &mut writer),
+        Command::Hello(hello) => greet(stage, slice, phase, &hello),
+        Command::Auth(login) => match authenticate(stage, slice, phase, &login) {
+            Ok(()) => phase.writer(slice).ok(),
+            Err(error) => phase.writer(slice).error(&error),
+        },
+        Command::Select(0) => writer.ok(),
+        Command::Select(_) => writer.error(&Error::DATABASE),
+        Command::Quit => {
+            writer.ok();
+            slice.closing = true;
+        }
+        Command::Reset => {
+            let errors = phase.errors;
+            *phase = Phase::new(stage.shared.has_passwords());
+            phase.errors = errors;
+            phase.writer(slice).status("RESET");
+        }
+        Command::Client(client) => self::client(stage, slice, phase, client),
+        Command::Commands(commands) => self::commands(&mut writer, commands),
+        Command::Config(Config::Get(patterns)) => config_get(stage, &mut writer, patterns),
+        Command::Config(Config::Set(pairs)) => config_set(stage, &mut writer, pairs),
+        Command::Config(Config::ResetStatistics) => {
+            stage.shared.reset_stats();
+            writer.ok();
+        }
+        Command::Info(sections) => writer.text(&info::info(stage, sections)),
+        Command::Memory(memory) => self::memory(stage, slice, phase, memory),
+        Command::Object(object) => self::object(stage, slice, phase, object),
+        Command::Time => time(&mut writer),
+        other => debug_assert!(false, "{other:?} is carried out elsewhere"),
+    }
+}
+
+fn flush(stage: &Stage<'_, '_>, writer: &mut Writer<'_>) {
+    stage.counters.cmd_flush.bump();
+    if !stage.shared.live.allow_flush() {
+        return writer.error(&Error::FLUSH_FORBIDDEN);
+    }
+    stage.shared.flush(stage.now, stage.now);
+    writer.ok();
+}
+
+fn greet(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, hello: &Hello<'_>) {
+    if let Some(login) = &hello.login
+        && let Err(error) = authenticate(stage, slice, phase, login)
+    {
+        return phase.writer(slice).error(&error);
+    }
+    if let Some(name) = hello.name {
+        phase.session().name = name.into();
+    }
+    match hello.version {
+        Some(2) => phase.version = Version::Resp2,
+        Some(3) => phase.version = Version::Resp3,
+        _ => {}
+    }
+    let version = phase.version;
+    let mut writer = phase.writer(slice);
+    writer.map(7);
+    for (name, value) in [
+        ("server", Some("redis")),
+        ("version", Some(REDIS_VERSION)),
+        ("proto", None),
+        ("id", None),
+        ("mode", Some("standalone")),
+        ("role", Some("master")),
+    ] {
+        writer.bulk(name.as_bytes());
+        match (name, value) {
+            (_, Some(value)) => writer.bulk(value.as_bytes()),
+            ("proto", None) => writer.integer(version.number().into()),
+            (_, None) => writer.integer(stage.info.serial() as i64),
+        }
+    }
+    writer.bulk(b"modules");
+    writer.array(0);
+}
+
+fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: Client<'_>) {
+    match client {
+        Client::SetName(name) => {
+            phase.session().name = name.into();
+            phase.writer(slice).ok();
+        }
+        Client::Id => phase.writer(slice).integer(stage.info.serial() as i64),
+        Client::Name => {
+            let name = phase.session.as_ref().map(|session| session.name.clone());
+            let mut writer = phase.writer(slice);
+            match name {
+                Some(name) if !name.is_empty() => writer.bulk(&name),
+                _ => writer.null(),
+            }
+        }
+        Client::Noted => phase.writer(slice).ok(),
+        Client::Info => {
+            let name = phase.session.as_ref().map(|session| &*session.name);
+            let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+            let line = format!(
+                "{} name={name} resp={}\n",
+                stage.info.line(stage.now),
+                phase.version.number()
+            );
+            phase.writer(slice).text(&line);
+        }
+        Client::List => {
+            let mut text = String::new();
+            stage.shared.registry.each(|info| {
+                text += &info.line(stage.now);
+                text.push('\n');
+            });
+            phase.writer(slice).text(&text);
+        }
+        Client::Redirection => phase.writer(slice).integer(-1),
+        Client::Help => {
+            let lines = [
+                "CLIENT <subcommand> [<arg> [value] ...]. Subcommands are:",
+                "GETNAME, GETREDIR, ID, INFO, LIST, NO-EVICT, NO-TOUCH, REPLY ON, SETINFO, SETNAME, UNPAUSE",
+            ];
+            let mut writer = phase.writer(slice);
+            writer.array(lines.len());
+            for line in lines {
+                writer.status(line);
+            }
+        }
+    }
+}
+
+fn commands(writer: &mut Writer<'_>, commands: Commands<'_>) {
+    match commands {
+        Commands::All => {
+            writer.array(described().len());
+            for command in described() {
+                describe(writer, command);
+            }
+        }
+        Commands::Count => writer.integer(described().len() as i64),
+        Commands::List => {
+            writer.array(described().len());
+            for command in described() {
+                writer.bulk(command.name.as_bytes());
+            }
+        }
+        Commands::Info(names) => {
+            writer.array(names.len());
+            for name in names {
+                let mut all = described().iter();
+                match all.find(|command| name.eq_ignore_ascii_case(command.name.as_bytes())) {
+                    Some(command) => describe(writer, command),
+                    None => writer.null(),
+                }
+            }
+        }
+        // Nothing is told of them here.
+        Commands::Docs => writer.map(0),
+    }
+}
+
+fn describe(writer: &mut Writer<'_>, command: &Described) {
+    writer.array(10);
+    writer.bulk(command.name.as_bytes());
+    writer.integer(command.arity);
+    writer.set(command.flags.len());
+    for flag in command.flags {
+        writer.status(flag);
+    }
+    for number in command.keys {
+        writer.integer(number);
+    }
+    // Categories of access, hints, specifications of keys, subcommands.
+    writer.set(0);
+    for _ in 0..3 {
+        writer.array(0);
+    }
+}
+
+/// What CONFIG GET tells, in alphabetical order.
+fn settings(stage: &Stage<'_, '_>) -> Vec<(&'static str, String)> {
+    let shared = stage.shared;
+    let policy = match shared.engine.evicts() {
+        true => "allkeys-lru",
+        false => "noeviction",
+    };
+    let timeout = shared
+        .live
+        .idle_timeout()
+        .map_or(0, |limit| limit.as_secs());
+    let memory = shared.engine.stats().memory_limit;
+    vec![
+        ("appendonly", "no".into()),
+        ("databases", "1".into()),
+        ("maxclients", shared.live.connections_max().to_string()),
+        ("maxmemory", memory.to_string()),
+        ("maxmemory-policy", policy.into()),
+        ("proto-max-bulk-len", stage.limits.value_max.to_string()),
+        ("save", String::new()),
+        ("timeout", timeout.to_string()),
+    ]
+}
+
+fn config_get(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, patterns: Values<'_>) {
+    let mut found = settings(stage);
+    found.retain(|(name, _)| {
+        patterns
+            .into_iter()
+            .any(|pattern| matches(&pattern.to_ascii_lowercase(), name.as_bytes()))
+    });
+    writer.map(found.len());
+    for (name, value) in found {
+        writer.bulk(name.as_bytes());
+        writer.bulk(value.as_bytes());
+    }
+}
+
+/// The memory limit can be changed, and nothing else: the other settings may be said to be what they are.
+fn config_set(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, pairs: Values<'_>) {
+    let words: Vec<&[u8]> = pairs.collect();
+    let settings = settings(stage);
+    let mut limit = None;
+    for [name, value] in words.as_chunks::<2>().0 {
+        let name = name.to_ascii_lowercase();
+        let Some((_, now)) = settings.iter().find(|(known, _)| known.as_bytes() == name) else {
+            return writer.error(&Error::CONFIG_UNKNOWN);
+        };
+        if name == b"maxmemory" {
+            match bytes(value) {
+                Some(bytes) => limit = Some(bytes),
+                None => return writer.error(&Error::CONFIG_MEMORY),
+            }
+        } else if now.as_bytes() != *value {
+            return writer.error(&Error::CONFIG_FIXED);
+        }
+    }
+    if let Some(bytes) = limit {
+        if let Err(error) = stage.shared.engine.set_memory_limit(bytes) {
+            tracing::warn!(%error, bytes, "CONFIG SET maxmemory");
+            return writer.error(&Error::CONFIG_MEMORY);
+        }
+        stage.shared.follow_memory_limit();
+    }
+    writer.ok();
+}
+
+/// A size as Redis reads it: `100mb`, `1g`, `4096`.
+fn bytes(text: &[u8]) -> Option<usize> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, unit) = text.split_at(digits);
+    let unit: usize = match unit.to_ascii_lowercase().as_slice() {
+        b"" | b"b" => 1,
+        b"k" => 1000,
+        b"kb" => 1 << 10,
+        b"m" => 1_000_000,
+        b"mb" => 1 << 20,
+        b"g" => 1_000_000_000,
+        b"gb" => 1 << 30,
+        _ => return None,
+    };
+    usize::try_from(integer(number)?).ok()?.checked_mul(unit)
+}
+
+fn memory(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, memory: Memory<'_>) {
+    match memory {
+        Memory::Usage(key) => {
+            let found = look(stage, key);
+            let engine = &stage.shared.engine;
+            let size = found.map(|item| engine.footprint(key.len(), item.value_len).size);
+            let mut writer = phase.writer(slice);
+            match size {
+                Some(size) => writer.integer(size as i64),
+                None => writer.null(),
+            }
+        }
+        Memory::Doctor => phase.writer(slice).text(
+            "This cache keeps to its limit of memory. See INFO memory, and memcached's stats.",
+        ),
+        Memory::Purge => phase.writer(slice).ok(),
+    }
+}
+
+fn object(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, object: Object<'_>) {
+    let Object { key, ask } = object;
+    let Some(item) = look(stage, key) else {
+        return phase.writer(slice).null();
+    };
+    match ask {
+        Ask::Encoding => {
+            let value = match item.value_len {
+                0..=20 => read(stage, key).map(|found| found.value),
+                _ => None,
+            };
+            let encoding: &[u8] = match value {
+                Some(value) if integer(&value).is_some() => b"int",
+                _ if item.value_len <= EMBEDDED_MAX => b"embstr",
+                _ => b"raw",
+            };
+            phase.writer(slice).bulk(encoding);
+        }
+        Ask::References => phase.writer(slice).integer(1),
+        Ask::Idle => phase.writer(slice).integer(item.idle.as_secs() as i64),
+        Ask::Frequency => phase.writer(slice).error(&Error::NO_FREQUENCY),
+    }
+}
+
+fn time(writer: &mut Writer<'_>) {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    writer.array(2);
+    writer.bulk(now.as_secs().to_string().as_bytes());
+    writer.bulk(now.subsec_micros().to_string().as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_are_written_as_in_redis() {
+        for (text, expected) in [
+            (&b"4096"[..], Some(4096)),
+            (b"64mb", Some(64 << 20)),
+            (b"1G", Some(1_000_000_000)),
+            (b"2kB", Some(2048)),
+            (b"x", None),
+            (b"1tb", None),
+            (b"", None),
+        ] {
+            assert_eq!(bytes(text), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Redis' protocol, RESP2 and RESP3: what programs use as a cache.
+//!
+//! * [`request`]: what stands at the front; commands that join the batch.
+//! * [`many`]: MGET, MSET, DEL and the like, whose keys come one by one.
+//! * [`upload`]: values that arrive piece by piece.
+//! * [`values`]: commands that read, decide and write; they do it again if another client was faster.
+//! * [`transaction`]: MULTI, EXEC, WATCH.
+//! * [`keys`]: KEYS, SCAN, RANDOMKEY.
+//! * [`login`]: how clients say who they are.
+//! * [`manage`], [`info`]: CLIENT, CONFIG, COMMAND, INFO...
+//! * [`spot`]: asking the engine outside of the batch.
+//! * [`expiry`]: how clients write the end of an item's life.
+//! * [`answers`]: its words. [`log`]: its lines in the log of commands.
+//!
+//! The flags of items that are stored here are 0. A store that fails leaves the old value, as in Redis.
+
+mod answers;
+mod expiry;
+mod info;
+mod keys;
+pub mod log;
+mod login;
+mod manage;
+mod many;
+mod request;
+mod session;
+mod spot;
+mod transaction;
+mod upload;
+mod values;
+
+use nuthatch_context::account::AWAITED_MAX;
+use nuthatch_protocol::resp::{Rest, Version, Writer};
+use nuthatch_security::login::Login;
+
+use self::keys::Walk;
+use self::many::Run;
+use self::session::Session;
+use self::transaction::Collected;
+use self::upload::Upload;
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+pub use answers::Style;
+
+/// The first byte of a request that was not typed by hand.
+pub const MARK: u8 = b'*';
+
+/// What a client is told that is one too many.
+pub const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+
+/// What a client is told whose connection holds too much.
+pub const OUT_OF_MEMORY: &[u8] = b"-ERR out of memory reading request\r\n";
+
+/// Where a connection is, and what it said of itself.
+#[derive(Default)]
+pub struct Phase {
+    version: Version,
+    state: State,
+    /// The client has to say first who it is.
+    login: bool,
+    /// What it did wrong in that, whether or not it is admitted meanwhile.
+    errors: Login,
+    /// What most connections do without.
+    session: Option<Box<Session>>,
+}
+
+/// What the next byte of input means.
+#[derive(Default)]
+enum State {
+    /// It begins a request.
+    #[default]
+    Requests,
+    /// It belongs to a request that was refused.
+    Drop(Rest),
+    /// It begins an argument of a command of many keys.
+    Many(Run),
+    /// It belongs to a large value, or to what comes behind it.
+    Upload(Box<Upload>),
+    /// It belongs to a request of a transaction.
+    Collect(Box<Collected>),
+    /// Nothing yet: keys are looked for.
+    Walk(Box<Walk>),
+}
+
+impl Phase {
+    /// The first; `login` if a client has to say first who it is.
+    pub fn new(login: bool) -> Self {
+        Self {
+            login,
+            ..Self::default()
+        }
+    }
+
+    /// True if the next byte begins a request.
+    pub fn is_at_request(&self) -> bool {
+        matches!(self.state, State::Requests)
+    }
+
+    /// True if its client has said who it is, or need not.
+    pub fn is_admitted(&self) -> bool {
+        !self.login
+    }
+
+    /// Bytes still to come of a value that goes straight to the engine.
+    #[inline]
+    pub fn missing(&self) -> usize {
+        match &self.state {
+            State::Upload(upload) => upload.missing(),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of memory that it holds and that follow a client's input.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        let state = match &self.state {
+            State::Upload(upload) => upload.memory(),
+            State::Collect(collected) => collected.memory(),
+            State::Walk(walk) => walk.memory(),
+            State::Requests | State::Drop(_) | State::Many(_) => 0,
+        };
+        state + self.session.as_ref().map_or(0, |session| session.memory())
+    }
+
+    fn session(&mut self) -> &mut Session {
+        self.session.get_or_insert_default()
+    }
+
+    /// Writes to the output of its slice.
+    #[inline]
+    fn writer<'o>(&self, slice: &'o mut Slice) -> Writer<'o> {
+        Writer::new(slice.output.text(), self.version)
+    }
+}
+
+/// Unused input, and how much of it a step used.
+struct Front<'a> {
+    input: &'a [u8],
+    used: usize,
+}
+
+impl<'a> Front<'a> {
+    #[inline]
+    fn left(&self) -> &'a [u8] {
+        &self.input[self.used..]
+    }
+}
+
+/// A request, or a piece of what belongs to one.
+#[inline(always)]
+pub fn step<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Flow {
+    if let Some(session) = &phase.session
+        && session.has_replay()
+    {
+        return replay(stage, slice, phase);
+    }
+    let mut front = Front {
+        input: &input[slice.position..],
+        used: 0,
+    };
+    let flow = advance(stage, slice, phase, &mut front);
+    slice.position += front.used;
+    flow
+}
+
+/// Bytes of a request that was kept that a step looks at first: the longest value that is not taken in pieces, and what
+/// stands before it. All of a request of many keys would be copied again and again.
+const REPLAYED: usize = AWAITED_MAX + (4 << 10);
+
+/// The same with a request that the connection kept: one of a transaction, or one that came as a line. A copy of its
+/// front lives as long as the batch that borrows from it.
+#[cold]
+fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
+    let mut shown = REPLAYED;
+    loop {
+        let Some(kept) = phase.session().replayed() else {
+            return Flow::Next;
+        };
+        let left = kept.len();
+        let mut front = Front {
+            input: stage.decoded.alloc_slice_copy(&kept[..shown.min(left)]),
+            used: 0,
+        };
+        let flow = advance(stage, slice, phase, &mut front);
+        let is_starved = flow == Flow::Starved;
+        if is_starved && front.used == 0 && shown < left {
+            shown *= 2;
+            continue;
+        }
+        let over = phase.is_at_request() && front.used == left;
+        // A request that was kept is whole, so it does not starve when all of it is shown; if it did, it would for ever.
+        let stuck = is_starved && shown >= left && !over;
+        debug_assert!(!stuck);
+        phase.session().has_replayed(front.used, over || stuck);
+        return match is_starved {
+            true => Flow::Next,
+            false => flow,
+        };
+    }
+}
+
+#[inline(always)]
+fn advance<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    front: &mut Front<'a>,
+) -> Flow {
+    match &mut phase.state {
+        State::Requests if phase.login => login::take(stage, slice, phase, front),
+        State::Requests => request::take(stage, slice, phase, front),
+        State::Drop(_) => drop_rest(slice, phase, front),
+        State::Many(_) => many::go_on(stage, slice, phase, front),
+        State::Upload(_) => upload::go_on(stage, slice, phase, front),
+        State::Collect(_) => transaction::collect(stage, slice, phase, front),
+        State::Walk(_) => keys::go_on(stage, slice, phase),
+    }
+}
+
+/// Drops what is left of a request that was refused.
+fn drop_rest(slice: &mut Slice, phase: &mut Phase, front: &mut Front<'_>) -> Flow {
+    let State::Drop(rest) = &mut phase.state else {
+        return Flow::Next;
+    };
+    match rest.pass(front.left()) {
+        Ok(passed) => {
+            front.used += passed;
+            if !rest.is_over() {
+                return Flow::Starved;
+            }
+            phase.state = State::Requests;
+            Flow::Next
+        }
+        Err(error) => {
+            if slice.in_batch > 0 {
+                return Flow::Barrier;
+            }
+            phase.writer(slice).error(&error);
+            slice.closing = true;
+            Flow::Next
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What stands at the front of the input, and commands about one key, as requests of the batch.
+
+use nuthatch_engine::{Op, Read, Store, StoreMode};
+use nuthatch_protocol::resp::{
+    Command, Error, Lifetime, Parsed, Refusal, Set, SetAnswer, Told, When, Which, parse, rewrite,
+};
+
+use super::answers::Verb;
+use super::{Front, Phase, State, expiry, manage, many, transaction, upload, values};
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+
+/// Takes the request at the front.
+#[inline]
+pub fn take<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    front: &mut Front<'a>,
+) -> Flow {
+    let input = front.left();
+    if input.is_empty() {
+        return Flow::Starved;
+    }
+    if transaction::is_open(phase) {
+        return transaction::take(stage, slice, phase, front);
+    }
+    understand(stage, slice, phase, front)
+}
+
+/// Takes the request at the front, which is to be carried out now.
+#[inline]
+pub fn understand<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    front: &mut Front<'a>,
+) -> Flow {
+    let consumed = match parse(front.left(), &stage.limits) {
+        Parsed::Command { command, consumed } => {
+            if !joins(stage, slice, phase, command) {
+                if slice.in_batch > 0 {
+                    return Flow::Barrier;
+                }
+                on_the_spot(stage, slice, phase, command);
+            }
+            stage.counters.redis_commands.bump();
+            consumed
+        }
+        Parsed::Incomplete(awaited) => {
+            slice.awaited = awaited;
+            return Flow::Starved;
+        }
+        Parsed::Many {
+            verb,
+            arguments,
+            consumed,
+        } => {
+            phase.state = State::Many(many::Run::new(verb, arguments));
+            stage.counters.redis_commands.bump();
+            consumed
+        }
+        Parsed::Body(body) if body.value_len <= slice.terms.awaited_max => {
+            slice.awaited = body.awaited;
+            return Flow::Starved;
+        }
+        Parsed::Nothing { consumed } => consumed,
+        _ if slice.in_batch > 0 => return Flow::Barrier,
+        Parsed::Body(body) => {
+            stage.counters.redis_commands.bump();
+            upload::begin(stage, slice, phase, front.left(), &body)
+        }
+        Parsed::Inline { line, consumed } => {
+            if !typed(slice, phase, line) {
+                front.used = front.input.len();
+                return Flow::Next;
+            }
+            consumed
+        }
+        Parsed::Refused(refusal) => refuse(slice, phase, &refusal),
+    };
+    front.used += consumed;
+    slice.commands_left -= 1;
+    Flow::Next
+}
+
+/// Refuses a request, and returns how much of it is used up.
+#[cold]
+pub fn refuse(slice: &mut Slice, phase: &mut Phase, refusal: &Refusal<'_>) -> usize {
+    // Browsers that were led here by a page of somebody else's: nothing that they say is carried out.
+    if let Error::Unknown { name, .. } = refusal.error
+        && (name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:"))
+    {
+        slice.closing = true;
+        return refusal.consumed;
+    }
+    if refusal.error == Error::Arity("exec") {
+        transaction::forget(phase);
+    }
+    phase.writer(slice).error(&refusal.error);
+    slice.closing |= refusal.close;
+    if !refusal.rest.is_over() {
+        phase.state = State::Drop(refusal.rest);
+    }
+    refusal.consumed
+}
+
+/// Keeps a line that was typed by hand as the request that it is. False if it is none.
+#[cold]
+pub fn typed(slice: &mut Slice, phase: &mut Phase, line: &[u8]) -> bool {
+    let mut request = Vec::new();
+    match rewrite(line, &mut request) {
+        Ok(()) => {
+            phase.session().keep(request.into());
+            true
+        }
+        Err(error) => {
+            phase.writer(slice).error(&error);
+            slice.closing = true;
+            false
+        }
+    }
+}
+
+/// Puts a command into the batch, if it is of that kind.
+#[inline]
+fn joins<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &Phase,
+    command: Command<'a>,
+) -> bool {
+    let (key, op, verb) = match command {
+        Command::Get { key } => (key, Op::Get, Verb::Value),
+        Command::Set(set) => match store(stage, &set) {
+            Some((store, verb)) => (set.key, Op::Store(store), verb),
+            None => return false,
+        },
+        Command::Append { key, value } => {
+            let store = Store {
+                mode: StoreMode::Append,
+                vivify: Some(nuthatch_engine::Expiry::Never),
+                ..Store::set(value)
+            };
+            (key, Op::Store(store), Verb::Length)
+        }
+        Command::Length { key } => (key, look(true), Verb::Length),
+        Command::Type { key } => (key, look(false), Verb::Type),
+        Command::Expiry {
+            key,
+            told: Told {
+                absolute: false,
+                millis,
+            },
+        } => (key, look(false), Verb::Life { millis }),
+        Command::Expire { key, moment, which } if which == Which::default() => {
+            let expiry = expiry::expiry(moment, stage.now, &stage.shared.clock);
+            let read = Read {
+                value: false,
+                bump: false,
+                touch: Some(expiry),
+                ..Read::default()
+            };
+            (key, Op::Read(read), Verb::Number)
+        }
+        Command::GetExpire { key, lifetime } => {
+            let read = Read {
+                touch: match lifetime {
+                    Lifetime::Keep => None,
+                    Lifetime::Forever => Some(nuthatch_engine::Expiry::Never),
+                    Lifetime::Until(moment) => {
+                        Some(expiry::expiry(moment, stage.now, &stage.shared.clock))
+                    }
+                },
+                ..Read::default()
+            };
+            (key, Op::Read(read), Verb::Value)
+        }
+        _ => return false,
+    };
+    stage.push(slice, key, op, verb.of(phase.version));
+    true
+}
+
+/// A read without the value.
+fn look<'a>(bump: bool) -> Op<'a> {
+    Op::Read(Read {
+        value: false,
+        bump,
+        ..Read::default()
+    })
+}
+
+/// What a store asks of the engine, if one request is enough.
+#[inline]
+pub fn store<'a>(stage: &Stage<'_, '_>, set: &Set<'a>) -> Option<(Store<'a>, Verb)> {
+    let mut store = Store::set(set.value);
+    match set.lifetime {
+        Lifetime::Forever => {}
+        Lifetime::Until(moment) => {
+            store.expiry = expiry::expiry(moment, stage.now, &stage.shared.clock);
+        }
+        Lifetime::Keep => return None,
+    }
+    store.mode = match set.when {
+        When::Always => StoreMode::Set,
+        When::Absent => StoreMode::Add,
+        When::Present => StoreMode::Replace,
+    };
+    let verb = match set.answer {
+        SetAnswer::Status => Verb::Status,
+        SetAnswer::Number => Verb::Number,
+        SetAnswer::Old => return None,
+    };
+    Some((store, verb))
+}
+
+/// Carries out a command that is not for the batch. All that its connection asked for before has been answered.
+fn on_the_spot(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    command: Command<'_>,
+) {
+    if !values::command(stage, slice, phase, &command)
+        && !transaction::command(stage, slice, phase, &command)
+    {
+        manage::command(stage, slice, phase, command);
+    }
+}

@@ -1,0 +1,304 @@
+//! Values that are too long to await in a buffer: the engine reserves an item, and its bytes go there as they come.
+//! The key keeps its old value until all of the request has come: options stand behind the value.
+
+use nuthatch_engine::{
+    AnyReservation, Condition, Expiry, Handle, Reply, Reservation, Store, StoreMode,
+};
+use nuthatch_protocol::resp::{
+    ARGUMENTS_LEN_MAX, Body, Command, Element, Error, Lifetime, Many, Parsed, Rest, Set, SetAnswer,
+    When, element, emptied, parse,
+};
+use nuthatch_telemetry::sizes::Lens;
+
+use super::answers::failure;
+use super::many::Run;
+use super::{Front, Phase, State, request, spot, values};
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+
+/// A value on its way.
+pub struct Upload {
+    target: Target,
+    /// The request without the value: understood again when all of it is here.
+    emptied: Vec<u8>,
+    /// Bytes of the value.
+    value_len: usize,
+    /// What comes behind the value.
+    rest: Rest,
+    /// The command of many keys that it is a part of.
+    run: Option<Run>,
+}
+
+/// Where the bytes go.
+enum Target {
+    Item(AnyReservation),
+    /// What is only a part of an item's value is put together first: SETRANGE's.
+    Buffer {
+        bytes: Vec<u8>,
+        missing: usize,
+    },
+}
+
+impl Upload {
+    /// Bytes of the value that are still to come.
+    pub fn missing(&self) -> usize {
+        match &self.target {
+            Target::Item(reservation) => reservation.missing(),
+            Target::Buffer { missing, .. } => *missing,
+        }
+    }
+
+    /// Bytes of memory, those of the item not counted: they are the engine's.
+    pub fn memory(&self) -> usize {
+        let buffered = match &self.target {
+            Target::Item(_) => 0,
+            Target::Buffer { bytes, .. } => bytes.capacity(),
+        };
+        buffered + self.emptied.capacity()
+    }
+
+    /// Notes whose element it is.
+    pub fn belongs_to(&mut self, run: Run) {
+        self.run = Some(run);
+    }
+
+    fn write(&mut self, piece: &[u8]) {
+        match &mut self.target {
+            Target::Item(reservation) => reservation.write(piece),
+            Target::Buffer { bytes, missing } => {
+                bytes.extend_from_slice(piece);
+                *missing -= piece.len();
+            }
+        }
+    }
+}
+
+fn reserve(
+    stage: &mut Stage<'_, '_>,
+    input: &[u8],
+    body: &Body<'_>,
+) -> Result<Upload, Error<'static>> {
+    let target = if body.whole {
+        let key = stage.key(body.key);
+        let reserved = stage.handle.reserve(stage.now, key, body.value_len);
+        Target::Item(reserved.map_err(|reply| {
+            stage.counters.count_failure(&reply);
+            failure(&reply)
+        })?)
+    } else {
+        Target::Buffer {
+            bytes: Vec::new(),
+            missing: body.value_len,
+        }
+    };
+    Ok(Upload {
+        target,
+        emptied: emptied(input, body),
+        value_len: body.value_len,
+        rest: body.rest,
+        run: None,
+    })
+}
+
+/// Begins with the front of a request, and returns how many bytes that is.
+pub fn begin(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &[u8],
+    body: &Body<'_>,
+) -> usize {
+    phase.state = match reserve(stage, input, body) {
+        Ok(upload) => State::Upload(Box::new(upload)),
+        Err(error) => {
+            phase.writer(slice).error(&error);
+            State::Drop(body.rest.behind(body.value_len))
+        }
+    };
+    body.head
+}
+
+/// The same with a pair of an MSET.
+pub fn begin_element(
+    stage: &mut Stage<'_, '_>,
+    phase: &mut Phase,
+    run: &mut Run,
+    input: &[u8],
+    body: &Body<'_>,
+) -> usize {
+    match reserve(stage, input, body) {
+        Ok(upload) => phase.state = State::Upload(Box::new(upload)),
+        Err(error) => run.has_refused(error, body.rest.behind(body.value_len)),
+    }
+    body.head
+}
+
+/// Hands on what has come, and stores when all has.
+pub fn go_on(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    front: &mut Front<'_>,
+) -> Flow {
+    let State::Upload(upload) = &mut phase.state else {
+        return Flow::Next;
+    };
+    let here = front.left();
+    let of_value = here.len().min(upload.missing());
+    upload.write(&here[..of_value]);
+    front.used += of_value;
+    if upload.missing() > 0 {
+        return Flow::Starved;
+    }
+    let behind = front.left();
+    let passed = match upload.rest.pass(behind) {
+        Ok(passed) => passed,
+        Err(error) => {
+            phase.writer(slice).error(&error);
+            slice.closing = true;
+            return Flow::Next;
+        }
+    };
+    front.used += passed;
+    if upload.emptied.len() + passed > ARGUMENTS_LEN_MAX {
+        let rest = upload.rest;
+        phase.writer(slice).error(&Error::ARGUMENTS_TOO_LONG);
+        phase.state = State::Drop(rest);
+        return Flow::Next;
+    }
+    upload.emptied.extend_from_slice(&behind[..passed]);
+    if !upload.rest.is_over() {
+        return Flow::Starved;
+    }
+    if let State::Upload(upload) = std::mem::take(&mut phase.state) {
+        finish(stage, slice, phase, *upload);
+    }
+    Flow::Next
+}
+
+/// All of the request is here, and nothing of its connection in the batch: it began behind a barrier, and nothing was
+/// understood since.
+fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, upload: Upload) {
+    let Upload {
+        target,
+        emptied,
+        run,
+        value_len,
+        ..
+    } = upload;
+    if let Some(mut run) = run {
+        if let (Target::Item(reservation), Element::Item { key, .. }) =
+            (target, element(Many::Set, &emptied, &stage.limits))
+        {
+            let stored = commit(stage, key, value_len, reservation, &Store::set(&[]));
+            run.has_stored(stored.map(|_| ()));
+        }
+        phase.state = State::Many(run);
+        return;
+    }
+    let command = match parse(&emptied, &stage.limits) {
+        Parsed::Command { command, .. } => command,
+        // Its options do not go together.
+        Parsed::Refused(refusal) => {
+            request::refuse(slice, phase, &refusal);
+            return;
+        }
+        other => {
+            debug_assert!(false, "a whole request is {other:?}");
+            return;
+        }
+    };
+    match (command, target) {
+        (Command::SetRange { key, offset, .. }, Target::Buffer { bytes, .. }) => {
+            values::set_range(stage, slice, phase, key, offset, &bytes);
+        }
+        (Command::Append { key, .. }, Target::Item(reservation)) => {
+            let store = Store {
+                mode: StoreMode::Append,
+                vivify: Some(Expiry::Never),
+                ..Store::set(&[])
+            };
+            match commit(stage, key, value_len, reservation, &store) {
+                Ok(Reply::Stored(item)) => phase.writer(slice).integer(item.value_len as i64),
+                Ok(_) => phase.writer(slice).error(&Error::BUSY),
+                Err(error) => phase.writer(slice).error(&error),
+            }
+        }
+        (Command::Set(set), Target::Item(reservation)) => {
+            store(stage, slice, phase, &set, value_len, reservation);
+        }
+        (other, _) => debug_assert!(false, "{other:?} has no value to be announced"),
+    }
+}
+
+/// Commits a reservation.
+fn commit(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    value_len: usize,
+    reservation: AnyReservation,
+    store: &Store<'_>,
+) -> Result<Reply, Error<'static>> {
+    let reply = stage.commit(key, reservation, store);
+    stage.counters.count_set(Lens {
+        key: key.len(),
+        value: value_len,
+    });
+    if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
+        stage.counters.count_failure(&reply);
+        return Err(failure(&reply));
+    }
+    Ok(reply)
+}
+
+/// A SET with its options. There is one reservation, so a change by another client meanwhile is an error where the
+/// answer depends on what was there.
+fn store(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    set: &Set<'_>,
+    value_len: usize,
+    reservation: AnyReservation,
+) {
+    let old = match set.answer {
+        SetAnswer::Old => spot::read(stage, set.key),
+        _ => None,
+    };
+    let simple = Set {
+        lifetime: match set.lifetime {
+            Lifetime::Keep => Lifetime::Forever,
+            other => other,
+        },
+        answer: SetAnswer::Status,
+        ..*set
+    };
+    let Some((mut store, _)) = request::store(stage, &simple) else {
+        return;
+    };
+    let looked = match (set.lifetime, &old) {
+        (Lifetime::Keep, None) => spot::look(stage, set.key),
+        (_, old) => old.as_ref().map(|found| found.item),
+    };
+    if let (Lifetime::Keep, Some(item)) = (set.lifetime, looked) {
+        store.expiry = item.expiry;
+    }
+    if let (Some(item), When::Always | When::Present) = (looked, set.when) {
+        store.condition = Condition::Cas(item.cas);
+    }
+    let outcome = commit(stage, set.key, value_len, reservation, &store);
+    let mut writer = phase.writer(slice);
+    let stored = match outcome {
+        Ok(Reply::Stored(_)) => true,
+        Ok(Reply::NotStored) => false,
+        Ok(_) => return writer.error(&Error::BUSY),
+        Err(error) => return writer.error(&error),
+    };
+    match (set.answer, old) {
+        (SetAnswer::Old, Some(old)) => writer.bulk(&old.value),
+        (SetAnswer::Old, None) => writer.null(),
+        (SetAnswer::Number, _) => writer.flag(stored),
+        (SetAnswer::Status, _) if stored => writer.ok(),
+        (SetAnswer::Status, _) => writer.null(),
+    }
+}

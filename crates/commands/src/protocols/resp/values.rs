@@ -1,0 +1,386 @@
+//! Commands about a value that read, decide and write.
+
+use std::borrow::Cow;
+
+use nuthatch_engine::{Expiry, Item, Op, Removal, Reply, Store, StoreMode};
+use nuthatch_protocol::resp::{
+    Command, Decimal, Error, Lifetime, Moment, Set, SetAnswer, Told, Values, When, Which, integer,
+};
+use nuthatch_telemetry::sizes::Lens;
+
+use super::spot::{Change, Counted, Decision, Found, ask, change, look, read, take};
+use super::{Phase, expiry};
+use crate::slice::Slice;
+use crate::stage::Stage;
+
+/// Redis' longest string.
+const STRING_LEN_MAX: u64 = 512 << 20;
+
+/// Carries out `command`, if it is one of these.
+pub fn command(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    command: &Command<'_>,
+) -> bool {
+    match *command {
+        Command::Set(set) => match changed(stage, &set) {
+            Ok(outcome) => answer_set(slice, phase, &set, outcome),
+            Err(error) => phase.writer(slice).error(&error),
+        },
+        Command::SetAllAbsent { pairs } => {
+            let outcome = set_all_absent(stage, pairs);
+            flag(slice, phase, outcome);
+        }
+        Command::GetRemove { key } => match take(stage, key) {
+            Ok(found) => {
+                count_get(stage, key, found.as_ref());
+                bulk(slice, phase, found);
+            }
+            Err(error) => phase.writer(slice).error(&error),
+        },
+        Command::GetRange { key, start, end } => {
+            let found = read(stage, key);
+            count_get(stage, key, found.as_ref());
+            let value = found.map(|found| found.value).unwrap_or_default();
+            phase.writer(slice).bulk(range(&value, start, end));
+        }
+        Command::SetRange { key, offset, value } => {
+            set_range(stage, slice, phase, key, offset, value);
+        }
+        Command::Increment { key, by } => {
+            let outcome = increment(stage, key, by);
+            number(slice, phase, outcome);
+        }
+        Command::IncrementDecimal { key, by } => match increment_decimal(stage, key, by) {
+            Ok(text) => phase.writer(slice).bulk(&text),
+            Err(error) => phase.writer(slice).error(&error),
+        },
+        Command::Expire { key, moment, which } => {
+            let outcome = expire(stage, key, moment, which);
+            flag(slice, phase, outcome);
+        }
+        Command::Persist { key } => {
+            let outcome = rewrite(stage, key, |item| {
+                (item.expiry != Expiry::Never).then_some(Expiry::Never)
+            });
+            flag(slice, phase, outcome);
+        }
+        Command::Expiry { key, told } => {
+            let found = look(stage, key);
+            stage.counters.count_look(found.is_some());
+            let told = told_of(stage, found, told);
+            phase.writer(slice).integer(told);
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn count_get(stage: &Stage<'_, '_>, key: &[u8], found: Option<&Found>) {
+    stage.counters.count_get(found.map(|found| Lens {
+        key: key.len(),
+        value: found.item.value_len,
+    }));
+}
+
+fn flag(slice: &mut Slice, phase: &Phase, outcome: Result<bool, Error<'static>>) {
+    let mut writer = phase.writer(slice);
+    match outcome {
+        Ok(flag) => writer.flag(flag),
+        Err(error) => writer.error(&error),
+    }
+}
+
+fn number(slice: &mut Slice, phase: &Phase, outcome: Result<i64, Error<'static>>) {
+    let mut writer = phase.writer(slice);
+    match outcome {
+        Ok(number) => writer.integer(number),
+        Err(error) => writer.error(&error),
+    }
+}
+
+fn bulk(slice: &mut Slice, phase: &Phase, found: Option<Found>) {
+    let mut writer = phase.writer(slice);
+    match found {
+        Some(found) => writer.bulk(&found.value),
+        None => writer.null(),
+    }
+}
+
+/// What a SET did that depends on what was there: whether it stored, and what was there.
+type Outcome = (bool, Option<Vec<u8>>);
+
+/// SET with GET or KEEPTTL.
+fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'static>> {
+    let new = match set.lifetime {
+        Lifetime::Until(moment) => expiry::expiry(moment, stage.now, &stage.shared.clock),
+        Lifetime::Forever | Lifetime::Keep => Expiry::Never,
+    };
+    change(stage, set.key, Counted::Set, |found| {
+        let stays = match set.when {
+            When::Always => false,
+            When::Absent => found.is_some(),
+            When::Present => found.is_none(),
+        };
+        let expiry = match (&found, set.lifetime) {
+            (Some(found), Lifetime::Keep) => found.item.expiry,
+            _ => new,
+        };
+        let old = found.map(|found| found.value);
+        Ok(match stays {
+            true => Decision::Stay((false, old)),
+            false => Decision::Become(Change {
+                value: Cow::Borrowed(set.value),
+                expiry,
+                flags: 0,
+                answer: (true, old),
+            }),
+        })
+    })
+}
+
+fn answer_set(slice: &mut Slice, phase: &Phase, set: &Set<'_>, (stored, old): Outcome) {
+    let mut writer = phase.writer(slice);
+    match (set.answer, old) {
+        (SetAnswer::Old, Some(old)) => writer.bulk(&old),
+        (SetAnswer::Old, None) => writer.null(),
+        (SetAnswer::Number, _) => writer.flag(stored),
+        (SetAnswer::Status, _) if stored => writer.ok(),
+        (SetAnswer::Status, _) => writer.null(),
+    }
+}
+
+/// MSETNX: all or none. A key that appears meanwhile is found when its turn comes, and then those go again that
+/// were set before it.
+fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, Error<'static>> {
+    let words: Vec<&[u8]> = pairs.collect();
+    let (pairs, _) = words.as_chunks::<2>();
+    for [key, _] in pairs {
+        match key.len() {
+            0 => return Err(Error::KEY_EMPTY),
+            len if len > nuthatch_engine::request::KEY_LEN_MAX => return Err(Error::KEY_TOO_LONG),
+            _ => {}
+        }
+    }
+    if pairs.iter().any(|[key, _]| look(stage, key).is_some()) {
+        return Ok(false);
+    }
+    // The last of a key that is named twice counts.
+    let is_last = |at: usize| pairs[at + 1..].iter().all(|[key, _]| *key != pairs[at][0]);
+    let mut stored: Vec<(&[u8], u64)> = Vec::new();
+    for (at, [key, value]) in pairs.iter().enumerate() {
+        if !is_last(at) {
+            continue;
+        }
+        let mut store = Store::set(value);
+        store.mode = StoreMode::Add;
+        let reply = ask(stage, key, Op::Store(store));
+        stage.counters.count_set(Lens {
+            key: key.len(),
+            value: value.len(),
+        });
+        match reply {
+            Reply::Stored(item) => stored.push((*key, item.cas)),
+            reply => {
+                for (key, cas) in stored {
+                    let removal = Removal {
+                        condition: nuthatch_engine::Condition::Cas(cas),
+                        ..Removal::default()
+                    };
+                    ask(stage, key, Op::Remove(removal));
+                }
+                stage.counters.count_failure(&reply);
+                return match reply {
+                    Reply::NotStored => Ok(false),
+                    reply => Err(super::answers::failure(&reply)),
+                };
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// The bytes from `start` to `end`, both included; negative ones count from the end.
+fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
+    if start < 0 && end < 0 && start > end {
+        return &[];
+    }
+    let len = value.len() as i64;
+    let place = |at: i64| match at {
+        ..0 => at.saturating_add(len).max(0),
+        at => at,
+    };
+    let (start, end) = (place(start), place(end).min(len - 1));
+    match start <= end {
+        true => &value[start as usize..=end as usize],
+        false => &[],
+    }
+}
+
+/// SETRANGE.
+pub fn set_range(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &Phase,
+    key: &[u8],
+    offset: u64,
+    piece: &[u8],
+) {
+    let outcome = replace_range(stage, key, offset, piece);
+    number(slice, phase, outcome);
+}
+
+fn replace_range(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    offset: u64,
+    piece: &[u8],
+) -> Result<i64, Error<'static>> {
+    if piece.is_empty() {
+        return Ok(look(stage, key).map_or(0, |item| item.value_len as i64));
+    }
+    let end = offset.saturating_add(piece.len() as u64);
+    if end > STRING_LEN_MAX {
+        return Err(Error::STRING_TOO_LONG);
+    }
+    if end > stage.limits.value_max as u64 {
+        return Err(Error::TOO_LARGE);
+    }
+    let (start, end) = (offset as usize, end as usize);
+    change(stage, key, Counted::Set, |found| {
+        let (mut value, expiry, flags) = parts(found);
+        value.resize(value.len().max(end), 0);
+        value[start..end].copy_from_slice(piece);
+        Ok(Decision::Become(Change {
+            answer: value.len() as i64,
+            value: Cow::Owned(value),
+            expiry,
+            flags,
+        }))
+    })
+}
+
+/// Value, expiry and flags of what is there, or of what is about to be.
+fn parts(found: Option<Found>) -> (Vec<u8>, Expiry, u32) {
+    match found {
+        Some(Found { item, value }) => (value, item.expiry, item.flags),
+        None => (Vec::new(), Expiry::Never, 0),
+    }
+}
+
+fn increment(stage: &mut Stage<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'static>> {
+    change(stage, key, Counted::Delta { down: by < 0 }, |found| {
+        let absent = found.is_none();
+        let (value, expiry, flags) = parts(found);
+        let number = match absent {
+            true => 0,
+            false => integer(&value).ok_or(Error::NOT_INTEGER)?,
+        };
+        let sum = number.checked_add(by).ok_or(Error::OVERFLOW)?;
+        Ok(Decision::Become(Change {
+            value: Cow::Owned(sum.to_string().into_bytes()),
+            expiry,
+            flags,
+            answer: sum,
+        }))
+    })
+}
+
+fn increment_decimal(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    by: Decimal,
+) -> Result<Vec<u8>, Error<'static>> {
+    let down = by.is_negative();
+    change(stage, key, Counted::Delta { down }, |found| {
+        let absent = found.is_none();
+        let (value, expiry, flags) = parts(found);
+        let number = match absent {
+            true => by,
+            false => Decimal::parse(&value)
+                .ok_or(Error::NOT_FLOAT)?
+                .checked_add(by)
+                .ok_or(Error::NOT_FINITE)?,
+        };
+        let mut text = Vec::new();
+        number.write(&mut text);
+        Ok(Decision::Become(Change {
+            value: Cow::Owned(text.clone()),
+            expiry,
+            flags,
+            answer: text,
+        }))
+    })
+}
+
+/// Gives an item another expiry, if `decide` has one for it: its value is stored again, so that nobody else's is
+/// touched. False if there is none, or it stays.
+fn rewrite(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    decide: impl Fn(&Item) -> Option<Expiry>,
+) -> Result<bool, Error<'static>> {
+    change(stage, key, Counted::Touch, |found| {
+        let decided = found.and_then(|found| Some((decide(&found.item)?, found)));
+        Ok(match decided {
+            None => Decision::Stay(false),
+            Some((expiry, Found { item, value })) => Decision::Become(Change {
+                value: Cow::Owned(value),
+                expiry,
+                flags: item.flags,
+                answer: true,
+            }),
+        })
+    })
+}
+
+/// EXPIRE with NX, XX, GT or LT.
+fn expire(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    moment: Moment,
+    which: Which,
+) -> Result<bool, Error<'static>> {
+    let clock = stage.shared.clock;
+    let now = stage.now;
+    let new = expiry::expiry(moment, now, &clock);
+    // Of two moments in the past none is later.
+    let unix = expiry::unix_millis(new, &clock).unwrap_or(u64::MAX);
+    rewrite(stage, key, |item| {
+        let old = expiry::unix_millis(item.expiry, &clock);
+        which.changes(old, unix).then_some(new)
+    })
+}
+
+fn told_of(stage: &Stage<'_, '_>, found: Option<Item>, told: Told) -> i64 {
+    match found {
+        Some(item) => expiry::told(item.expiry, told, stage.now, Some(&stage.shared.clock)),
+        None => -2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::range;
+
+    #[test]
+    fn ranges_are_those_of_redis() {
+        let value = b"This is a string";
+        for (start, end, expected) in [
+            (0, 3, &b"This"[..]),
+            (-3, -1, b"ing"),
+            (0, -1, value),
+            (10, 100, b"string"),
+            (5, 3, b""),
+            (-1, -3, b""),
+            (100, 200, b""),
+            (i64::MIN, i64::MAX, value),
+            (-100, 0, b"T"),
+            (-100, -100, b"T"),
+        ] {
+            assert_eq!(range(value, start, end), expected, "{start} {end}");
+        }
+        assert!(range(b"", 0, -1).is_empty());
+    }
+}

@@ -1,0 +1,134 @@
+//! A connection's slice in an iteration: its input is understood request by request, requests join the
+//! iteration's batch, and everything else is done on the spot.
+//!
+//! What is done on the spot must come after the requests before it. So a command of that kind
+//! stops the slice while the batch holds requests of its connection; after the batch it is looked
+//! at again, and then nothing stands before it. That costs such commands a second parse, and the
+//! others nothing.
+
+use nuthatch_context::account::Terms;
+use nuthatch_engine::AnyValue;
+use nuthatch_protocol::Awaited;
+
+use crate::output::Output;
+use crate::protocols::{self, Phase};
+use crate::stage::{Flow, Stage};
+
+/// Where the input of a slice lies.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// In the worker's read buffer, from here to there.
+    Buffer(usize, usize),
+    /// In what the connection had kept: an index into the iteration's kept inputs, and where it begins there.
+    Kept(usize, usize),
+}
+
+/// One connection's part in an iteration.
+pub struct Slice {
+    /// The connection's number at its worker.
+    pub id: usize,
+    /// Where its input is.
+    pub source: Source,
+    /// Bytes of the input that are used up.
+    pub position: usize,
+    /// What its client gets.
+    pub output: Output<AnyValue>,
+    /// Where the output begins that no log has seen, if there is one.
+    pub logged: usize,
+    /// What it may take.
+    pub terms: Terms,
+    /// Requests that it has in the batch now.
+    pub in_batch: usize,
+    /// Requests that it may have in a batch. How long replies will be is not known before; so this
+    /// begins low and follows what they were, and one batch never asks for much more than
+    /// the terms' cap.
+    pub in_batch_max: usize,
+    /// Commands that it may still run before others get their slice.
+    pub commands_left: u32,
+    /// Why it stopped last.
+    pub stop: Stop,
+    /// What must come if it stopped with an incomplete request.
+    pub awaited: Awaited,
+    /// Close when the output is sent.
+    pub closing: bool,
+}
+
+/// Why a slice stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Goes on when the batch has been executed.
+    Batch,
+    /// Needs more input.
+    Starved,
+    /// Ran its share of commands.
+    Yielded,
+    /// The client must take some output first.
+    Full,
+    /// The connection will be closed.
+    Closing,
+}
+
+impl Slice {
+    /// The batch was executed: lets the next hold more or less of this slice's requests.
+    #[inline]
+    pub fn adapt(&mut self) {
+        let cap = self.terms.output_cap;
+        if self.output.len() > cap {
+            self.in_batch_max = (self.in_batch_max / 4).max(1);
+        } else if self.in_batch >= self.in_batch_max && self.output.len() <= cap / 2 {
+            self.in_batch_max = (self.in_batch_max * 2).min(self.terms.requests_max);
+        }
+        self.in_batch = 0;
+    }
+
+    /// No room for another request of this slice.
+    #[inline]
+    pub fn batch_is_full(&self, stage: &Stage<'_, '_>) -> bool {
+        stage.batch.is_full() || self.in_batch >= self.in_batch_max
+    }
+}
+
+/// Understands as much of `input` as it may, and says why it stopped.
+pub fn run<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Stop {
+    loop {
+        if let Some(stop) = step(stage, slice, phase, input) {
+            return stop;
+        }
+    }
+}
+
+/// One step of [`run`]: a command, or a piece of what belongs to one. Says why the slice stops, if it does.
+#[inline(always)]
+pub fn step<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Option<Stop> {
+    if slice.closing {
+        return Some(Stop::Closing);
+    }
+    if slice.output.len() >= slice.terms.output_cap {
+        return Some(if slice.in_batch > 0 {
+            Stop::Batch
+        } else {
+            Stop::Full
+        });
+    }
+    if slice.batch_is_full(stage) {
+        return Some(Stop::Batch);
+    }
+    if slice.commands_left == 0 {
+        return Some(Stop::Yielded);
+    }
+    match protocols::step(stage, slice, phase, input) {
+        Flow::Next => None,
+        Flow::Barrier => Some(Stop::Batch),
+        Flow::Starved => Some(Stop::Starved),
+    }
+}

@@ -1,0 +1,225 @@
+//! What a protocol can reach while it takes requests from a slice's input, and how the slice goes on.
+
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use bumpalo::Bump;
+use nuthatch_context::inbox::Inbox;
+use nuthatch_context::shared::Shared;
+use nuthatch_engine::{
+    AnyHandle, AnyReservation, AnyValue, Engine, Handle, Inspect, Item, Key, KeyHasher, Op,
+    Removal, Replies, Reply, Request, Store, Time, Value,
+};
+use nuthatch_protocol::Limits;
+use nuthatch_reports::{self as reports, Outcome};
+use nuthatch_security::guesses::{self, Origin, Said};
+use nuthatch_telemetry::Hear;
+use nuthatch_telemetry::connections::Info;
+use nuthatch_telemetry::counters::WorkerCounters;
+use nuthatch_telemetry::prefixes::Event;
+use nuthatch_telemetry::watch::line::Lines;
+use nuthatch_telemetry::watch::replies::Told;
+
+use crate::batch::{Batch, Ticket};
+use crate::protocols::Style;
+use crate::slice::Slice;
+
+/// What a request can reach. `'a` is how long the inputs of the iteration live.
+pub struct Stage<'w, 'a> {
+    /// The server.
+    pub shared: &'w Shared,
+    /// The worker's access to the engine.
+    pub handle: &'w mut AnyHandle,
+    /// The iteration's batch.
+    pub batch: &'w mut Batch<'a>,
+    /// Where keys are decoded that do not stand in the input as they are.
+    pub decoded: &'a Bump,
+    /// The engine's function for keys.
+    pub hasher: &'w KeyHasher,
+    /// The worker's.
+    pub counters: &'w WorkerCounters,
+    /// Of the running slice's connection, as logs name it.
+    pub socket: RawFd,
+    /// Its worker's.
+    pub inbox: &'w Arc<Inbox>,
+    /// How long values may be.
+    pub limits: Limits,
+    /// When the iteration began.
+    pub now: Time,
+    /// The slice that is running.
+    pub slice: u32,
+    /// Whose slice it is.
+    pub info: &'w Info,
+}
+
+/// How a slice goes on after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// With what stands next in the input.
+    Next,
+    /// With the same input, when the batch has been executed.
+    Barrier,
+    /// When more input has come.
+    Starved,
+}
+
+/// No engine's item has a longer header.
+const ITEM_HEADER_MAX: usize = 64;
+
+impl<'a> Stage<'_, 'a> {
+    /// A key of the engine's.
+    #[inline]
+    pub fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        Key::new(bytes, self.hasher)
+    }
+
+    /// Adds a request of the running slice to the batch.
+    #[inline]
+    pub fn push(&mut self, slice: &mut Slice, key: &'a [u8], op: Op<'a>, style: Style) {
+        let ticket = Ticket {
+            slice: self.slice,
+            style,
+        };
+        let key = self.key(key);
+        self.handle.prefetch(&key);
+        self.batch.push(key, op, ticket);
+        slice.in_batch += 1;
+    }
+
+    /// True if an engine could refuse a value that replaces whatever is there: then the old value must
+    /// be gone before its connection's next request, so that one waits until the batch is over. Where
+    /// the engine evicts, a store finds no memory only if readers hold all of it; the old value goes
+    /// then when the batch is over, and requests in between may still see it.
+    #[inline]
+    pub fn may_refuse(&self, key: &[u8], value: &[u8]) -> bool {
+        let len = key.len() + value.len() + ITEM_HEADER_MAX;
+        len > self.limits.value_max || !self.shared.engine.evicts()
+    }
+
+    /// True if the running slice's client is admitted by what it says. Of a peer that has guessed too often nothing is
+    /// looked at, and the connection is closed.
+    #[cold]
+    pub fn login(&self, slice: &mut Slice, said: Said<'_>) -> bool {
+        self.counters.auth_cmds.bump();
+        let origin = Origin::of(self.info.peer().ip());
+        if !self.shared.guesses.are_left(origin, self.now) {
+            self.counters.auth_errors.bump();
+            self.counters.auth_limited.bump();
+            slice.closing = true;
+            return false;
+        }
+        let admitted = said.is_some_and(|(name, password)| self.shared.admits(name, password));
+        if !admitted {
+            self.counters.auth_errors.bump();
+            slice.closing |= self.note_failure(origin, said);
+        }
+        admitted
+    }
+
+    /// Counts a wrong password as a guess, and tells of it in the log. True if the peer may try no other for now.
+    fn note_failure(&self, origin: Origin, said: Said<'_>) -> bool {
+        if let Some(untold) = self.shared.failed_logins.tell(self.now) {
+            tracing::warn!(peer = %self.info.peer(), untold, "a login failed");
+        }
+        let was_last = self.shared.guesses.spend(origin, said, self.now);
+        if was_last && let Some(untold) = self.shared.limited_peers.tell(self.now) {
+            tracing::warn!(
+                peer = %origin,
+                seconds = guesses::SPAN.as_secs(),
+                untold,
+                "too many wrong passwords: no login of this peer is looked at for a while"
+            );
+        }
+        was_last
+    }
+
+    /// Tells the statistics of a topic to the running slice's client.
+    pub fn tell_stats(&self, topic: &[u8], hear: &mut Hear<'_>) -> Outcome {
+        reports::tell(self.shared, self.info, self.now, topic, hear)
+    }
+
+    /// Counts an event of a key by its prefix, if that is switched on.
+    pub fn record(&self, key: &[u8], event: Event) {
+        let prefixes = &self.shared.prefixes;
+        if prefixes.is_enabled() {
+            prefixes.record(key, event);
+        }
+    }
+
+    /// Removes a key's item: a set of it failed, and readers must not take its old value for the new.
+    pub fn forget(&mut self, key: &[u8]) {
+        let request = Request {
+            key: self.key(key),
+            op: Op::Remove(Removal::default()),
+        };
+        self.handle.execute(self.now, &[request], &mut Unheard);
+    }
+
+    /// Has the engine carry out requests of the running slice at once. Watchers are told.
+    pub fn execute<R: Replies<AnyValue>>(&mut self, requests: &[Request<'_>], replies: &mut R) {
+        self.inbox.hot.look(requests, self.hasher);
+        if self.shared.watch.wanted().is_empty() {
+            return self.handle.execute(self.now, requests, replies);
+        }
+        let socket = self.socket;
+        let engine = &self.shared.engine;
+        let mut told = Told {
+            inner: replies,
+            lines: Lines::new(&self.shared.watch),
+            requests,
+            socket: &|_| socket,
+            footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
+            now: self.now,
+            value_len: 0,
+        };
+        self.handle.execute(self.now, requests, &mut told);
+        self.shared.watch.tell(&told.lines);
+    }
+
+    /// Commits a reservation that was made for `key`. Watchers are told.
+    pub fn commit(&mut self, key: &[u8], reservation: AnyReservation, store: &Store<'_>) -> Reply {
+        let reply = self.handle.commit(self.now, reservation, store);
+        let request = Request {
+            key: self.key(key),
+            op: Op::Store(*store),
+        };
+        self.inbox.hot.look(&[request], self.hasher);
+        if !self.shared.watch.wanted().is_empty() {
+            self.tell_commit(request, &reply);
+        }
+        reply
+    }
+
+    #[cold]
+    fn tell_commit(&self, request: Request<'_>, reply: &Reply) {
+        let engine = &self.shared.engine;
+        let mut told = Told {
+            inner: &mut Unheard,
+            lines: Lines::new(&self.shared.watch),
+            requests: &[request],
+            socket: &|_| self.socket,
+            footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
+            now: self.now,
+            value_len: 0,
+        };
+        told.note(0, reply);
+        self.shared.watch.tell(&told.lines);
+    }
+}
+
+/// Hears no answer. Removals get nothing else but `done`.
+pub struct Unheard;
+
+impl<V: Value> Replies<V> for Unheard {
+    fn begin(&mut self, _: usize, _: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
+        &mut []
+    }
+
+    fn commit(&mut self, _: usize) {}
+
+    fn retract(&mut self, _: usize) {}
+
+    fn large(&mut self, _: usize, _: &Item, _: V) {}
+
+    fn done(&mut self, _: usize, _: Reply) {}
+}

@@ -1,0 +1,372 @@
+//! What a server is told: checked values, with every default written here and nowhere else.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuthatch_security::SettingsError;
+use nuthatch_security::passwords::Passwords;
+use nuthatch_security::tls::Tls;
+
+pub use crate::keeping::Keeping;
+pub use nuthatch_security::tls::{TlsSettings, Verify};
+
+/// memcached's port.
+pub const PORT: u16 = 11211;
+
+/// The version of the memcached whose protocol this is.
+pub const MEMCACHED_VERSION: &str = "1.6.45";
+
+/// What `version` answers. Clients judge by it what a server understands, so it begins with the
+/// version of the memcached whose protocol this is.
+pub const VERSION: &str = concat!("1.6.45-nuthatch-", env!("CARGO_PKG_VERSION"));
+
+/// Everything a server needs to know besides its engine.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen, and for whose clients: at one place at least.
+    pub listeners: Vec<Listen>,
+    /// Worker threads (`-t`).
+    pub threads: NonZeroUsize,
+    /// Connections held at once (`-c`); one more is told so and closed.
+    pub connections_max: NonZeroUsize,
+    /// Bytes of the longest answer to a datagram (`-o udp_reply_max`): who sends one in the name of another has the
+    /// server send so much there.
+    pub udp_reply_max: NonZeroUsize,
+    /// Connections that the kernel queues before they are accepted (`-b`).
+    pub backlog: u32,
+    /// Commands that a connection may run before the others get their slice (`-R`).
+    pub commands_per_slice: NonZeroU32,
+    /// Requests, of all connections of a worker together, that go to the engine at a time.
+    pub batch_max: NonZeroUsize,
+    /// A file of names and passwords, one of which a client has to say (`-Y`); a line `name:password` for each.
+    pub auth_file: Option<PathBuf>,
+    /// Certificates for listeners with TLS (`-Z`).
+    pub tls: Option<TlsSettings>,
+    /// Where to serve metrics by HTTP (`--metrics`).
+    pub metrics: Option<Place>,
+    /// Items that outlive the process.
+    pub keeping: Keeping,
+    /// A unix socket by which another process can take over, and by which this one does when it starts, if a server
+    /// listens there (`--handover`).
+    pub handover: Option<PathBuf>,
+    /// Users whose processes may connect by unix sockets (`-o unix_peers`), besides this one and root. Without it, all whom
+    /// the socket's permissions let.
+    pub unix_peers: Option<Vec<u32>>,
+    /// TCP connections by which no byte went either way for so long are closed (`-o idle_timeout`).
+    pub idle_timeout: Option<Duration>,
+    /// Different wrong passwords that a peer may try in a minute, by however many connections; `None` is no limit
+    /// (`-o login_guesses`).
+    pub login_guesses: Option<NonZeroU32>,
+    /// How long a client may take until it is admitted: by a handshake of TLS, by a password (`-o login_timeout`).
+    pub login_timeout: Duration,
+    /// Where to write the ports that were bound (`MEMCACHED_PORT_FILENAME`).
+    pub port_file: Option<PathBuf>,
+    /// The `shutdown` command works (`-A`).
+    pub allow_shutdown: bool,
+    /// `flush_all` works (not `-F`).
+    pub allow_flush: bool,
+    /// `stats cachedump`, `stats detail`, `metadump` and `mgdump` work (not `-X`).
+    pub allow_dump: bool,
+    /// `watch` works (not `-W`).
+    pub allow_watch: bool,
+    /// What `stats settings` says of cas (not `-C`). Items have one in any case.
+    pub cas: bool,
+    /// What the engine was built from: lines that `stats settings` shows behind its own.
+    pub engine_settings: Vec<(&'static str, String)>,
+    /// What `version` answers, and what stands in `stats`.
+    pub version: String,
+    /// How much is logged at first (`-v`); the `verbosity` command changes it.
+    pub verbosity: u32,
+    /// Told when it does.
+    pub on_verbosity: OnVerbosity,
+}
+
+/// What hears of a new verbosity: who set the logging up can turn it up and down. Nobody by default.
+#[derive(Clone)]
+pub struct OnVerbosity(Arc<dyn Fn(u32) + Send + Sync>);
+
+impl OnVerbosity {
+    /// Calls `hear` with each new level, on the thread of the worker that got the command.
+    pub fn new(hear: impl Fn(u32) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hear))
+    }
+
+    /// Calls who hears of it.
+    pub fn tell(&self, level: u32) {
+        (self.0)(level);
+    }
+}
+
+impl Default for OnVerbosity {
+    fn default() -> Self {
+        Self::new(|_| {})
+    }
+}
+
+impl fmt::Debug for OnVerbosity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("OnVerbosity")
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listeners: vec![
+                Listen::tcp((Ipv4Addr::UNSPECIFIED, PORT)),
+                Listen::tcp((Ipv6Addr::UNSPECIFIED, PORT)),
+            ],
+            threads: const { NonZeroUsize::new(4).unwrap() },
+            connections_max: const { NonZeroUsize::new(1024).unwrap() },
+            udp_reply_max: const { NonZeroUsize::new(16 << 10).unwrap() },
+            backlog: 1024,
+            // memcached yields after 20 because it answers one by one; here a slice is one batch,
+            // and cutting it short costs everybody.
+            commands_per_slice: const { NonZeroU32::new(1024).unwrap() },
+            // Well above what an engine needs to overlap its memory misses. More would only make
+            // replies wait, where no messages have to be packed.
+            batch_max: const { NonZeroUsize::new(256).unwrap() },
+            auth_file: None,
+            tls: None,
+            metrics: None,
+            keeping: Keeping::default(),
+            handover: None,
+            unix_peers: None,
+            idle_timeout: None,
+            login_guesses: NonZeroU32::new(60),
+            login_timeout: Duration::from_secs(30),
+            port_file: None,
+            allow_shutdown: false,
+            allow_flush: true,
+            allow_dump: true,
+            allow_watch: true,
+            cas: true,
+            engine_settings: Vec::new(),
+            version: VERSION.to_owned(),
+            verbosity: 0,
+            on_verbosity: OnVerbosity::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Errors: settings contradict each other.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        let contradiction = |words| Err(SettingsError::Contradiction(words));
+        let listeners = &self.listeners;
+        if listeners.is_empty() {
+            return contradiction("a server must listen somewhere");
+        }
+        let is_cpserver = |listen: &Listen| listen.protocol.is_cpserver();
+        if self.auth_file.is_some() && listeners.iter().any(is_cpserver) {
+            return contradiction("-Y: CPServer's protocol has no words for a password");
+        }
+        let udp: Vec<&Listen> = listeners
+            .iter()
+            .filter(|listen| listen.place.is_udp())
+            .collect();
+        if !udp.is_empty() && self.auth_file.is_some() {
+            return contradiction("-U: a datagram has no room for a password (-Y)");
+        }
+        if !udp.is_empty() && self.tls.is_some() {
+            return contradiction(
+                "-U: datagrams are not encrypted; another server without -Z can take them",
+            );
+        }
+        let is_memcached = |listen: &&Listen| listen.protocol.is_memcached();
+        if !udp.iter().all(is_memcached) {
+            return contradiction("-U: datagrams are for memcached's protocols");
+        }
+        if udp.len() == listeners.len() {
+            return contradiction("a server must listen for connections somewhere");
+        }
+        if self.tls.is_none() && listeners.iter().any(|listen| listen.tls) {
+            return contradiction("TLS needs a certificate");
+        }
+        Ok(())
+    }
+
+    /// Reads the files that a server reads when it starts, and looks for settings that contradict each other. Errors say
+    /// what a start would.
+    pub fn check_files(&self) -> Result<(), SettingsError> {
+        self.check()?;
+        self.tls.as_ref().map(Tls::read).transpose()?;
+        self.auth_file.as_deref().map(Passwords::read).transpose()?;
+        Ok(())
+    }
+}
+
+/// A place to listen at, and what the clients there speak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub protocol: Protocol,
+    /// Under TLS.
+    pub tls: bool,
+}
+
+impl Listen {
+    /// A TCP address for memcached's clients; port 0 lets the system pick one.
+    pub fn tcp(address: impl Into<SocketAddr>) -> Self {
+        Self {
+            place: Place::Tcp(address.into()),
+            protocol: Protocol::Memcached,
+            tls: false,
+        }
+    }
+
+    /// A unix socket for memcached's clients, made with these permission bits.
+    pub fn unix(path: impl Into<PathBuf>, mode: u32) -> Self {
+        Self {
+            place: Place::Unix {
+                path: path.into(),
+                mode,
+            },
+            protocol: Protocol::Memcached,
+            tls: false,
+        }
+    }
+
+    /// The same place for the clients of another protocol.
+    pub fn of(self, protocol: Protocol) -> Self {
+        Self { protocol, ..self }
+    }
+
+    /// The path of a unix socket.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Unix { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The same under TLS, which needs [`Config::tls`].
+    pub fn with_tls(self) -> Self {
+        Self { tls: true, ..self }
+    }
+}
+
+/// What clients speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// memcached's: binary if the first byte says so, else text and meta (`-B auto`).
+    Memcached,
+    /// memcached's text and meta commands alone (`-B ascii`).
+    Text,
+    /// memcached's binary protocol alone (`-B binary`).
+    Binary,
+    /// CPServer's binary requests (CPHash, section 4).
+    CpServer,
+    /// Redis' requests, RESP2 and RESP3 (`--redis-port`).
+    Redis,
+    /// memcached's or Redis', as the first byte says (`-B any`).
+    Any,
+}
+
+impl Protocol {
+    /// The name of its sockets: systemd's FileDescriptorName, and in a handover.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memcached | Self::Text | Self::Binary | Self::Any => "memcached",
+            Self::CpServer => "cpserver",
+            Self::Redis => "redis",
+        }
+    }
+
+    /// True if it is one of memcached's.
+    pub fn is_memcached(self) -> bool {
+        matches!(
+            self,
+            Self::Memcached | Self::Text | Self::Binary | Self::Any
+        )
+    }
+
+    /// True if it is CPServer's.
+    pub fn is_cpserver(self) -> bool {
+        self == Self::CpServer
+    }
+
+    /// True if it is Redis' alone.
+    pub fn is_redis(self) -> bool {
+        self == Self::Redis
+    }
+}
+
+/// A place to listen at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A TCP address; port 0 lets the system pick one.
+    Tcp(SocketAddr),
+    /// An address to which clients send datagrams (`-U`); for memcached's protocols, without TLS and passwords.
+    Udp(SocketAddr),
+    /// A unix socket, made with these permission bits (`-s`, `-a`).
+    Unix {
+        /// Where.
+        path: PathBuf,
+        /// Permission bits, as in chmod: memcached's default is 0o700.
+        mode: u32,
+    },
+    /// A listening socket that who started the process has bound, by its descriptor (systemd's sockets). It stays when the
+    /// server ends, and clients that come meanwhile wait for the next one.
+    Inherited(i32),
+    /// The same for datagrams.
+    InheritedUdp(i32),
+}
+
+impl Place {
+    /// True if datagrams come there.
+    pub fn is_udp(&self) -> bool {
+        matches!(self, Self::Udp(_) | Self::InheritedUdp(_))
+    }
+
+    /// All addresses of this machine: those of IPv6 only where it has any.
+    pub fn everywhere(port: u16) -> Vec<Self> {
+        let ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+        let all: [(bool, IpAddr); 2] = [
+            (true, Ipv4Addr::UNSPECIFIED.into()),
+            (ipv6, Ipv6Addr::UNSPECIFIED.into()),
+        ];
+        all.into_iter()
+            .filter_map(|(has, address)| has.then_some(Self::Tcp((address, port).into())))
+            .collect()
+    }
+
+    /// The addresses of a place as typed, if there are any: `127.0.0.1`, `127.0.0.1:11212`, `::1`, `[::1]:11212`,
+    /// `localhost`, `localhost:11212`.
+    pub fn resolve(place: &str, port: u16) -> Option<Vec<Self>> {
+        if let Ok(address) = place.parse::<IpAddr>() {
+            return Some(vec![Self::Tcp((address, port).into())]);
+        }
+        let found = match place.rsplit_once(':') {
+            Some(_) => place.to_socket_addrs().ok()?,
+            None => (place, port).to_socket_addrs().ok()?,
+        };
+        let found: Vec<_> = found.map(Self::Tcp).collect();
+        (!found.is_empty()).then_some(found)
+    }
+
+    /// The place for the clients of a protocol.
+    pub fn of(self, protocol: Protocol) -> Listen {
+        Listen {
+            place: self,
+            protocol,
+            tls: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_told_memcacheds_version() {
+        assert!(VERSION.starts_with(&format!("{MEMCACHED_VERSION}-")));
+    }
+}

@@ -1,0 +1,137 @@
+//! How threads reach a worker, and what it shows of itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mio::Waker;
+use nuthatch_sync::mutex::Mutex;
+use nuthatch_telemetry::connections::Info;
+use nuthatch_telemetry::counters::WorkerCounters;
+use nuthatch_telemetry::hot::Hot;
+use nuthatch_telemetry::latency::Latencies;
+use nuthatch_telemetry::sizes::SizeClasses;
+use nuthatch_telemetry::watch::Call;
+
+use crate::config::Protocol;
+use crate::stream::Stream;
+
+/// Where the acceptor leaves connections for one worker, and what the worker shows of itself.
+pub struct Inbox {
+    arrivals: Mutex<Vec<Arrival>>,
+    /// Connections that have something to say by themselves.
+    calls: Mutex<Vec<usize>>,
+    waker: Arc<Waker>,
+    connections: AtomicUsize,
+    /// What the worker keeps for its next requests.
+    pub idle: IdleMemory,
+    /// What the worker counts.
+    pub counters: WorkerCounters,
+    /// How long its requests took.
+    pub latencies: Latencies,
+    /// Which keys they asked for most.
+    pub hot: Hot,
+}
+
+/// Memory that a worker keeps for its next requests, as it was when it looked last.
+#[derive(Default)]
+pub struct IdleMemory {
+    /// Bytes of empty buffers. All of these are Relaxed: statistics.
+    buffers: AtomicUsize,
+    /// Answers that its batches have room for, and their bytes.
+    answers: AtomicUsize,
+    answers_bytes: AtomicUsize,
+}
+
+impl IdleMemory {
+    /// Shows it. Only the worker calls this.
+    pub fn show(&self, buffers: usize, answers: usize, answers_bytes: usize) {
+        self.buffers.store(buffers, Ordering::Relaxed);
+        self.answers.store(answers, Ordering::Relaxed);
+        self.answers_bytes.store(answers_bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of empty buffers.
+    pub fn buffers(&self) -> usize {
+        self.buffers.load(Ordering::Relaxed)
+    }
+
+    /// Answers that there is room for, and their bytes.
+    pub fn answers(&self) -> (usize, usize) {
+        let answers = self.answers.load(Ordering::Relaxed);
+        (answers, self.answers_bytes.load(Ordering::Relaxed))
+    }
+}
+
+/// A connection on its way from the acceptor to a worker.
+pub struct Arrival {
+    /// Its socket.
+    pub stream: Stream,
+    /// What is shown of it.
+    pub info: Arc<Info>,
+    /// What its client speaks.
+    pub protocol: Protocol,
+    /// Its client has to say who it is.
+    pub login: bool,
+}
+
+impl Inbox {
+    /// Of a worker that `waker` wakes.
+    pub fn new(waker: Arc<Waker>, sizes: SizeClasses) -> Self {
+        Self {
+            arrivals: Mutex::default(),
+            calls: Mutex::default(),
+            waker,
+            connections: AtomicUsize::new(0),
+            idle: IdleMemory::default(),
+            counters: WorkerCounters::new(sizes),
+            latencies: Latencies::default(),
+            hot: Hot::default(),
+        }
+    }
+
+    /// Open connections, those still on their way included.
+    pub fn connections(&self) -> usize {
+        // Relaxed: balance and limits may be off by those that come and go at this moment.
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Hands a connection to the worker.
+    pub fn leave(&self, arrival: Arrival) {
+        // Relaxed: as connections().
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        self.arrivals.lock().push(arrival);
+        // Should this fail, the worker takes it with the next one.
+        self.wake();
+    }
+
+    /// Has the worker look up from its sleep.
+    pub fn wake(&self) {
+        if let Err(error) = self.waker.wake() {
+            // It does what there is to do with the next event.
+            tracing::warn!(%error, "cannot wake a worker");
+        }
+    }
+
+    /// Takes what was left. Only the worker calls this.
+    pub fn take(&self) -> Vec<Arrival> {
+        std::mem::take(&mut *self.arrivals.lock())
+    }
+
+    /// Takes the calls.
+    pub fn calls(&self) -> Vec<usize> {
+        std::mem::take(&mut *self.calls.lock())
+    }
+
+    /// The worker closed a connection.
+    pub fn closed_one(&self) {
+        // Relaxed: as connections().
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Call for Inbox {
+    fn call(&self, connection: usize) {
+        self.calls.lock().push(connection);
+        self.wake();
+    }
+}

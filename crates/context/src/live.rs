@@ -1,0 +1,186 @@
+//! Settings that can change while the server runs: each is one atomic, read where it is applied.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nuthatch_engine::{Engine, LimitError};
+use nuthatch_security::SettingsError;
+
+use crate::config::Config;
+use crate::shared::Shared;
+use crate::system;
+
+/// The settings of [`Config`] that a running server also takes.
+///
+/// All accesses are Relaxed: each value stands alone, and nothing is published by it. A worker sees a new
+/// value at its next iteration at the latest.
+pub struct Live {
+    connections_max: AtomicUsize,
+    commands_per_slice: AtomicU32,
+    /// In milliseconds; 0 is none.
+    idle_timeout: AtomicU64,
+    allow_shutdown: AtomicBool,
+    allow_flush: AtomicBool,
+    allow_dump: AtomicBool,
+    cas: AtomicBool,
+}
+
+impl Live {
+    /// As `config` says.
+    pub fn new(config: &Config) -> Self {
+        let live = Self {
+            connections_max: AtomicUsize::default(),
+            commands_per_slice: AtomicU32::default(),
+            idle_timeout: AtomicU64::default(),
+            allow_shutdown: AtomicBool::default(),
+            allow_flush: AtomicBool::default(),
+            allow_dump: AtomicBool::default(),
+            cas: AtomicBool::default(),
+        };
+        live.take(config);
+        live
+    }
+
+    /// Takes its settings from `config`.
+    fn take(&self, config: &Config) {
+        let Config {
+            connections_max,
+            commands_per_slice,
+            idle_timeout,
+            allow_shutdown,
+            allow_flush,
+            allow_dump,
+            cas,
+            ..
+        } = config;
+        // A timeout is never rounded down to none.
+        let idle_timeout = idle_timeout.map_or(0, |limit| (limit.as_millis() as u64).max(1));
+        self.connections_max
+            .store(connections_max.get(), Ordering::Relaxed);
+        self.commands_per_slice
+            .store(commands_per_slice.get(), Ordering::Relaxed);
+        self.idle_timeout.store(idle_timeout, Ordering::Relaxed);
+        self.allow_shutdown
+            .store(*allow_shutdown, Ordering::Relaxed);
+        self.allow_flush.store(*allow_flush, Ordering::Relaxed);
+        self.allow_dump.store(*allow_dump, Ordering::Relaxed);
+        self.cas.store(*cas, Ordering::Relaxed);
+    }
+
+    /// See [`Config::connections_max`].
+    pub fn connections_max(&self) -> NonZeroUsize {
+        let most = self.connections_max.load(Ordering::Relaxed);
+        NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// See [`Config::commands_per_slice`].
+    #[inline]
+    pub fn commands_per_slice(&self) -> NonZeroU32 {
+        let most = self.commands_per_slice.load(Ordering::Relaxed);
+        NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// See [`Config::idle_timeout`].
+    #[inline]
+    pub fn idle_timeout(&self) -> Option<Duration> {
+        let limit = self.idle_timeout.load(Ordering::Relaxed);
+        (limit > 0).then(|| Duration::from_millis(limit))
+    }
+
+    /// See [`Config::allow_shutdown`].
+    pub fn allow_shutdown(&self) -> bool {
+        self.allow_shutdown.load(Ordering::Relaxed)
+    }
+
+    /// See [`Config::allow_flush`].
+    pub fn allow_flush(&self) -> bool {
+        self.allow_flush.load(Ordering::Relaxed)
+    }
+
+    /// See [`Config::allow_dump`].
+    pub fn allow_dump(&self) -> bool {
+        self.allow_dump.load(Ordering::Relaxed)
+    }
+
+    /// See [`Config::cas`].
+    pub fn cas(&self) -> bool {
+        self.cas.load(Ordering::Relaxed)
+    }
+}
+
+/// Changes settings of a running server, from any thread.
+#[derive(Clone)]
+pub struct Controls(Arc<dyn Control>);
+
+/// What [`Controls`] does, for an engine of any type.
+trait Control: Send + Sync {
+    fn apply(&self, config: &Config);
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
+    fn set_verbosity(&self, level: u32);
+    fn refresh_certificates(&self) -> Result<(), SettingsError>;
+    fn read_passwords(&self) -> Result<(), SettingsError>;
+}
+
+impl Controls {
+    /// Of that server.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self(Arc::new(shared))
+    }
+
+    /// Takes from `config` what can change: `connections_max`, `commands_per_slice`, `idle_timeout`,
+    /// `allow_shutdown`, `allow_flush`, `allow_dump` and `cas`. The rest of it is not looked at.
+    /// Connections that are open stay so, even if fewer are allowed now.
+    pub fn apply(&self, config: &Config) {
+        self.0.apply(config);
+    }
+
+    /// Changes the engine's memory limit, in bytes. Errors: the engine cannot be of that size.
+    pub fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
+        self.0.set_memory_limit(bytes)
+    }
+
+    /// Reads certificates and keys again, for connections that come from now on. Errors: those of before stay.
+    pub fn refresh_certificates(&self) -> Result<(), SettingsError> {
+        self.0.refresh_certificates()
+    }
+
+    /// Reads the file of passwords again, for logins from now on. Errors: those of before stay.
+    pub fn read_passwords(&self) -> Result<(), SettingsError> {
+        self.0.read_passwords()
+    }
+
+    /// Does what the `verbosity` command does.
+    pub fn set_verbosity(&self, level: u32) {
+        self.0.set_verbosity(level);
+    }
+}
+
+impl Control for Arc<Shared> {
+    fn apply(&self, config: &Config) {
+        system::make_room_for(config.connections_max);
+        self.live.take(config);
+        // That also wakes the workers: one that sleeps without a timeout must learn that there is one.
+        self.bound_buffers();
+        self.tell_watchers(format_args!("type=settings state=applied"));
+    }
+
+    fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
+        self.engine.set_memory_limit(bytes)?;
+        self.follow_memory_limit();
+        Ok(())
+    }
+
+    fn refresh_certificates(&self) -> Result<(), SettingsError> {
+        Shared::refresh_certificates(self).unwrap_or(Ok(()))
+    }
+
+    fn read_passwords(&self) -> Result<(), SettingsError> {
+        Shared::read_passwords(self)
+    }
+
+    fn set_verbosity(&self, level: u32) {
+        Shared::set_verbosity(self, level);
+    }
+}

@@ -1,0 +1,73 @@
+//! Where walks over all keys go on that clients make step by step (Redis' SCAN).
+
+use std::collections::VecDeque;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nuthatch_engine::Cursor;
+use nuthatch_sync::mutex::Mutex;
+
+/// Steps of SCANs whose cursors are remembered: a SCAN that is overtaken by so many is not.
+const SCANS: usize = 16 << 10;
+
+/// Where SCANs go on. A client is told a number, and each step gets a new one: what an engine's cursor says does not
+/// fit the 53 bits that any client can repeat.
+#[derive(Default)]
+pub struct Scans(Mutex<Places>);
+
+#[derive(Default)]
+struct Places {
+    /// The number of the first step that is remembered, and its cursor; the others follow.
+    first: u64,
+    steps: VecDeque<Cursor>,
+}
+
+impl Scans {
+    /// Remembers a cursor, and returns its number.
+    pub fn keep(&self, cursor: Cursor) -> u64 {
+        let mut places = self.0.lock();
+        if places.steps.is_empty() {
+            // A number that a server before this one told is none of this one's.
+            let unix = SystemTime::now().duration_since(UNIX_EPOCH);
+            places.first = unix.map_or(1, |since| since.as_secs() << 20);
+        } else if places.steps.len() == SCANS {
+            places.steps.pop_front();
+            places.first += 1;
+        }
+        places.steps.push_back(cursor);
+        places.first + places.steps.len() as u64 - 1
+    }
+
+    /// The cursor of a number.
+    pub fn find(&self, number: u64) -> Option<Cursor> {
+        if number == 0 {
+            return Some(Cursor::default());
+        }
+        let places = self.0.lock();
+        let at = number.checked_sub(places.first)?;
+        places.steps.get(usize::try_from(at).ok()?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scan_goes_on_where_it_was() {
+        let scans = Scans::default();
+        assert_eq!(scans.find(0), Some(Cursor::default()));
+        assert_eq!(scans.find(1), None);
+        let numbers: Vec<u64> = (1..=SCANS as u64 + 1)
+            .map(|place| scans.keep(Cursor::at(place)))
+            .collect();
+        // The oldest is forgotten.
+        assert_eq!(scans.find(numbers[0]), None);
+        assert_eq!(scans.find(numbers[1]), Some(Cursor::at(2)));
+        assert_eq!(
+            scans.find(numbers[SCANS]),
+            Some(Cursor::at(SCANS as u64 + 1))
+        );
+        assert_eq!(scans.find(numbers[SCANS] + 1), None);
+        assert!(numbers.iter().all(|&number| number < 1 << 53));
+    }
+}

@@ -1,0 +1,208 @@
+//! What all threads of a server share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use nuthatch_engine::counters::Counter;
+use nuthatch_engine::{AnyEngine, Clock, Cursor, Engine, Time};
+use nuthatch_security::SettingsError;
+use nuthatch_security::failures::Failures;
+use nuthatch_security::guesses::Guesses;
+use nuthatch_security::passwords::Passwords;
+use nuthatch_security::tls::Tls;
+use nuthatch_sync::mutex::Mutex;
+use nuthatch_telemetry::Address;
+use nuthatch_telemetry::connections::Registry;
+use nuthatch_telemetry::counters::{AcceptorCounters, Totals};
+use nuthatch_telemetry::prefixes::Prefixes;
+use nuthatch_telemetry::watch::{Hub, line};
+
+use crate::account::{self, Account};
+use crate::config::{Config, Protocol};
+use crate::inbox::Inbox;
+use crate::keeping::Saves;
+use crate::live::Live;
+use crate::pause::Pause;
+use crate::scans::Scans;
+use crate::shutdown::Shutdown;
+
+/// One server: its engine, its settings, its counters.
+pub struct Shared {
+    /// Where the items are.
+    pub engine: Arc<AnyEngine>,
+    /// What was set at the start.
+    pub config: Config,
+    /// What of the settings counts now, where it can change.
+    pub live: Live,
+    /// Where it listens, and for whose clients.
+    pub addresses: Vec<(Address, Protocol)>,
+    /// Who may use it, if that is asked.
+    pub passwords: Mutex<Option<Arc<Passwords>>>,
+    /// Wrong passwords that peers tried of late.
+    pub guesses: Guesses,
+    /// Logins that failed, for the log.
+    pub failed_logins: Failures,
+    /// Peers that have guessed too often.
+    pub limited_peers: Failures,
+    /// Certificates, where clients speak TLS.
+    pub tls: Option<Tls>,
+    /// What time it is.
+    pub clock: Clock,
+    /// Whether it is to stop.
+    pub shutdown: Shutdown,
+    /// Nobody is served while another process takes over.
+    pub pause: Pause,
+    /// One a worker.
+    pub inboxes: Vec<Arc<Inbox>>,
+    /// What connections' buffers hold.
+    pub account: Account,
+    /// What the acceptor counts.
+    pub accepting: AcceptorCounters,
+    /// Open connections.
+    pub registry: Registry,
+    /// What is counted by prefix (`stats detail`).
+    pub prefixes: Prefixes,
+    /// Who is told what happens.
+    pub watch: Arc<Hub>,
+    /// Set by the `verbosity` command.
+    pub verbosity: AtomicU32,
+    /// A metadump or mgdump is under way: there is never a second.
+    pub dumping: Arc<AtomicBool>,
+    /// Dumps and other walks over all items since the start.
+    pub dumps: AtomicU64,
+    /// Turns of the thread that works behind the scenes, which alone counts them.
+    pub maintained: Counter,
+    /// The second of the last flush_all.
+    pub flushed: AtomicU32,
+    /// What became of copies that were to be taken (`--save`).
+    pub saves: Mutex<Saves>,
+    /// Set by `lru_crawler enable` and `disable`: whether dumps may begin.
+    pub crawler_enabled: AtomicBool,
+    /// Where SCANs go on.
+    pub scans: Scans,
+    /// Where the next RANDOMKEY looks.
+    pub random: Mutex<Cursor>,
+}
+
+impl Shared {
+    /// Where clients of such a protocol find it.
+    pub fn addresses_of(&self, is_it: impl Fn(Protocol) -> bool) -> impl Iterator<Item = &Address> {
+        addresses_of(&self.addresses, is_it)
+    }
+
+    /// True if clients have to say who they are.
+    pub fn has_passwords(&self) -> bool {
+        self.config.auth_file.is_some()
+    }
+
+    /// True if a client is not admitted before it has done something: a handshake, a login.
+    pub fn admits_late(&self) -> bool {
+        self.has_passwords() || self.tls.is_some()
+    }
+
+    /// True if this is a user's name and password.
+    pub fn admits(&self, name: &[u8], password: &[u8]) -> bool {
+        let passwords = self.passwords.lock().clone();
+        passwords.is_some_and(|passwords| passwords.admits(name, password))
+    }
+
+    /// Reads the file of passwords again. Errors: it is not read, and those of before hold.
+    pub fn read_passwords(&self) -> Result<(), SettingsError> {
+        if let Some(path) = &self.config.auth_file {
+            *self.passwords.lock() = Some(Arc::new(Passwords::read(path)?));
+        }
+        Ok(())
+    }
+
+    /// Open connections of all workers.
+    pub fn connections(&self) -> usize {
+        self.inboxes.iter().map(|inbox| inbox.connections()).sum()
+    }
+
+    /// Has every worker look what there is to do.
+    pub fn wake_workers(&self) {
+        for inbox in &self.inboxes {
+            inbox.wake();
+        }
+    }
+
+    /// Tells those who watch the server itself.
+    pub fn tell_watchers(&self, event: std::fmt::Arguments<'_>) {
+        line::system(&self.watch, event);
+    }
+
+    /// Reads certificates and keys again, if there are any. Errors: those of before stay.
+    pub fn refresh_certificates(&self) -> Option<Result<(), SettingsError>> {
+        let refreshed = self.tls.as_ref()?.refresh();
+        let state = if refreshed.is_ok() { "ok" } else { "failed" };
+        self.tell_watchers(format_args!("type=certificates state={state}"));
+        Some(refreshed)
+    }
+
+    /// The engine's memory limit changed.
+    pub fn follow_memory_limit(&self) {
+        let memory = self.engine.stats().memory_limit;
+        self.tell_watchers(format_args!("type=memory_limit bytes={memory}"));
+        self.bound_buffers();
+    }
+
+    /// What the connections' buffers may hold follows the memory limit and how many connections there may be.
+    pub fn bound_buffers(&self) {
+        let connections_max = self.live.connections_max().get();
+        let memory = self.engine.stats().memory_limit;
+        self.account
+            .set_bound(account::bound(connections_max, memory));
+        self.wake_workers();
+    }
+
+    /// The counters of all workers, summed.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for inbox in &self.inboxes {
+            inbox.counters.add_to(&mut totals);
+        }
+        totals
+    }
+
+    /// Has all items that are there at `at` die then.
+    pub fn flush(&self, now: Time, at: Time) {
+        // Relaxed: a statistic.
+        self.flushed.store(at.seconds(), Ordering::Relaxed);
+        self.engine.flush(now, at);
+        let delay = at.since(now).as_secs();
+        self.tell_watchers(format_args!("type=flush_all delay={delay}"));
+    }
+
+    /// The second of the last flush; 0 if there was none.
+    pub fn flushed(&self) -> u32 {
+        self.flushed.load(Ordering::Relaxed)
+    }
+
+    /// The `verbosity` command.
+    pub fn set_verbosity(&self, level: u32) {
+        // Relaxed: a switch for logging.
+        self.verbosity.store(level, Ordering::Relaxed);
+        self.config.on_verbosity.tell(level);
+    }
+
+    /// `stats reset`.
+    pub fn reset_stats(&self) {
+        for inbox in &self.inboxes {
+            inbox.counters.reset();
+            inbox.latencies.reset();
+            inbox.hot.reset();
+        }
+        self.accepting.reset();
+        self.prefixes.clear();
+        self.engine.reset_stats();
+    }
+}
+
+/// The addresses of these at which clients of such a protocol are served.
+pub fn addresses_of(
+    addresses: &[(Address, Protocol)],
+    is_it: impl Fn(Protocol) -> bool,
+) -> impl Iterator<Item = &Address> {
+    let of_it = addresses.iter().filter(move |(_, its)| is_it(*its));
+    of_it.map(|(address, _)| address)
+}

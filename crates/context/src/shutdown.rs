@@ -1,0 +1,85 @@
+//! How a server ends: one flag, and everybody who sleeps is woken to see it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use mio::Waker;
+use nuthatch_sync::mutex::{Condvar, Mutex};
+
+/// Asks a server to stop gracefully: accept no more, answer what was read, close. Cheap to clone,
+/// usable from any thread.
+#[derive(Clone, Default)]
+pub struct Shutdown {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    requested: AtomicBool,
+    /// Threads that sleep in poll.
+    wakers: Mutex<Vec<Arc<Waker>>>,
+    /// Threads that sleep in [`Shutdown::sleep`] wait here; the lock guards no data.
+    bed: Mutex<()>,
+    alarm: Condvar,
+}
+
+impl Shutdown {
+    /// Begins the stop; returns at once. Asking again changes nothing.
+    pub fn request(&self) {
+        // Release: pairs with is_requested() — a thread that sees the stop sees all that led to it.
+        if self.inner.requested.swap(true, Ordering::Release) {
+            return;
+        }
+        self.wake_all();
+        // Under the lock: nobody is between looking at the flag and falling asleep.
+        let _bed = self.inner.bed.lock();
+        self.inner.alarm.notify_all();
+    }
+
+    /// True once the stop was asked for.
+    pub fn is_requested(&self) -> bool {
+        // Acquire: pairs with request().
+        self.inner.requested.load(Ordering::Acquire)
+    }
+
+    /// Has all threads that sleep in poll look up.
+    pub fn wake_all(&self) {
+        for waker in self.inner.wakers.lock().iter() {
+            // A poll that cannot be woken has ended already.
+            let _ = waker.wake();
+        }
+    }
+
+    /// Has `waker` called when the stop is asked for, at once if it was already.
+    pub fn wake_also(&self, waker: Arc<Waker>) -> io::Result<()> {
+        let mut wakers = self.inner.wakers.lock();
+        if self.is_requested() {
+            waker.wake()?;
+        }
+        wakers.push(waker);
+        Ok(())
+    }
+
+    /// Sleeps for all of `pause`, or until the stop is asked for. True if it was.
+    pub fn sleep_all(&self, pause: Duration) -> bool {
+        let end = Instant::now() + pause;
+        while !self.is_requested() {
+            match end.checked_duration_since(Instant::now()) {
+                Some(left) if !left.is_zero() => self.sleep(left),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Sleeps for `pause` or until the stop is asked for.
+    pub fn sleep(&self, pause: Duration) {
+        let bed = self.inner.bed.lock();
+        if !self.is_requested() {
+            // Waking early is harmless: every caller looks again.
+            let _bed = self.inner.alarm.wait_for(bed, pause);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A connection's socket, TCP or unix, with TLS or without, behind one face.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use mio::event::Source;
+use mio::{Interest, Registry, Token};
+use nuthatch_security::tls::Session;
+
+/// A connected, non-blocking socket.
+pub struct Stream {
+    socket: Socket,
+    tls: Option<Session>,
+}
+
+/// What the system knows of it.
+pub enum Socket {
+    /// TCP.
+    Tcp(mio::net::TcpStream),
+    /// A unix socket.
+    Unix(mio::net::UnixStream),
+}
+
+impl Socket {
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Socket::Tcp(stream) => stream,
+            Socket::Unix(stream) => stream,
+        }
+    }
+}
+
+impl Stream {
+    /// A connected socket, with a session of TLS or without.
+    pub fn new(socket: Socket, tls: Option<Session>) -> Self {
+        Self { socket, tls }
+    }
+
+    /// Asks to be told of input under this token.
+    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        registry.register(self.socket.source(), token, Interest::READABLE)
+    }
+
+    /// Asks to be told when the socket takes output again. Only a connection whose output is stuck
+    /// does this: a unix socket would otherwise wake the worker for every reply its peer reads.
+    pub fn watch_writable(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        watch: bool,
+    ) -> io::Result<()> {
+        let interest = if watch {
+            Interest::READABLE | Interest::WRITABLE
+        } else {
+            Interest::READABLE
+        };
+        registry.reregister(self.socket.source(), token, interest)
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn finish(&mut self) -> io::Result<()> {
+        if let Some(tls) = &mut self.tls {
+            tls.finish(&mut self.socket)?;
+        }
+        match &self.socket {
+            Socket::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Socket::Unix(stream) => stream.shutdown(Shutdown::Write),
+        }
+    }
+
+    /// Says so within TLS alone, as far as the socket takes it: a client can tell an end from a cut.
+    pub fn say_end(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            // It is about to be closed in any case.
+            let _ = tls.finish(&mut self.socket);
+        }
+    }
+
+    /// True if its client is on this machine, by a path.
+    pub fn is_unix(&self) -> bool {
+        matches!(self.socket, Socket::Unix(_))
+    }
+
+    /// True if nothing has to be done before it carries requests.
+    pub fn is_ready(&self) -> bool {
+        self.tls.as_ref().is_none_or(Session::is_ready)
+    }
+
+    /// True if bytes that were taken wait for the socket.
+    #[inline]
+    pub fn has_unsent(&self) -> bool {
+        self.tls.as_ref().is_some_and(Session::has_unsent)
+    }
+
+    /// Sends bytes that were taken. False if the socket does not take all of them.
+    #[inline]
+    pub fn send_rest(&mut self) -> io::Result<bool> {
+        match &mut self.tls {
+            None => Ok(true),
+            Some(tls) => tls.send(&mut self.socket),
+        }
+    }
+
+    /// True if a read that returned `count` bytes of `room` emptied it: what comes later makes an event.
+    #[inline]
+    pub fn was_emptied(&self, count: usize, room: usize) -> bool {
+        match &self.tls {
+            None => count < room,
+            Some(tls) => tls.is_dry(),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.socket {
+            Socket::Tcp(stream) => stream.as_fd(),
+            Socket::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl Read for Stream {
+    #[inline]
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => self.socket.read(room),
+            Some(tls) => tls.read(&mut self.socket, room),
+        }
+    }
+}
+
+impl Write for Stream {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => self.socket.write(bytes),
+            Some(tls) => tls.write(&mut self.socket, &[IoSlice::new(bytes)]),
+        }
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => self.socket.write_vectored(pieces),
+            Some(tls) => tls.write(&mut self.socket, pieces),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Socket {
+    #[inline]
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.read(room),
+            Socket::Unix(stream) => stream.read(room),
+        }
+    }
+}
+
+impl Write for Socket {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.write(bytes),
+            Socket::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.write_vectored(pieces),
+            Socket::Unix(stream) => stream.write_vectored(pieces),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

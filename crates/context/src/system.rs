@@ -1,0 +1,123 @@
+//! What only the operating system knows or gives: processor time, file descriptors, what
+//! sockets still hold, memory that the allocator keeps.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// Connections that were turned away and are kept at once until their clients have read why.
+pub const REJECTED_MAX: usize = 64;
+
+/// Processor time that the process has used: user, system.
+pub fn cpu_time() -> Option<(Duration, Duration)> {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: `usage` is a place for one rusage, which getrusage fills when it returns 0.
+    let usage = unsafe {
+        if libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) != 0 {
+            return None;
+        }
+        usage.assume_init()
+    };
+    let duration =
+        |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    Some((duration(usage.ru_utime), duration(usage.ru_stime)))
+}
+
+/// Memory that the process holds.
+pub fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes << 10)
+}
+
+/// Lets the process open `wanted` files, or as many as it may; returns how many.
+pub fn raise_file_limit(wanted: u64) -> io::Result<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a valid place for one rlimit.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if limit.rlim_cur >= wanted {
+        return Ok(limit.rlim_cur);
+    }
+    let before = limit;
+    limit.rlim_cur = wanted;
+    limit.rlim_max = limit.rlim_max.max(wanted);
+    // Above the hard limit only a privileged process may go: it is tried first.
+    for attempt in [
+        limit,
+        libc::rlimit {
+            rlim_cur: before.rlim_max.min(wanted),
+            ..before
+        },
+    ] {
+        // SAFETY: `attempt` is a valid rlimit.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &attempt) } == 0 {
+            return Ok(attempt.rlim_cur);
+        }
+    }
+    Ok(before.rlim_cur)
+}
+
+/// Descriptors that the process needs besides its connections.
+pub const OTHER_FILES: u64 = 64 + REJECTED_MAX as u64;
+
+/// Makes room for so many connections, as far as the system lets it, and warns where it does not.
+pub fn make_room_for(connections: NonZeroUsize) {
+    let wanted = connections.get() as u64 + OTHER_FILES;
+    match raise_file_limit(wanted) {
+        Ok(limit) if limit < wanted => {
+            tracing::warn!(limit, wanted, "too few file descriptors for -c");
+        }
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "the limit of file descriptors is unknown"),
+    }
+}
+
+/// Bytes that were written to this TCP socket and that the other side has not acknowledged. `None` if the
+/// kernel does not tell.
+pub fn untaken(socket: BorrowedFd<'_>) -> Option<usize> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ stores one int at the place it is given, which is `bytes`.
+    let told = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
+    if told == 0 {
+        usize::try_from(bytes).ok()
+    } else {
+        None
+    }
+}
+
+/// Gives the kernel the whole pages among what was freed. The allocator keeps them otherwise, since
+/// something in use lies behind them.
+pub fn trim_memory() {
+    // Other C libraries than glibc have no such call, and less need of it.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it touches only what is free, under the allocator's own locks.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_known() {
+        let before = cpu_time().unwrap();
+        assert!(before.0 + before.1 > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_limit_that_is_high_enough_stays() {
+        let now = raise_file_limit(1).unwrap();
+        assert!(now > 1);
+        assert_eq!(raise_file_limit(now).unwrap(), now);
+    }
+}

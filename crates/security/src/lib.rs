@@ -1,0 +1,15 @@
+//! Who may use a server: passwords and how many of them may be guessed, certificates and TLS.
+//!
+//! * [`passwords`]: names and passwords of a file, compared in a time that does not tell where they differ.
+//! * [`guesses`]: how many wrong passwords a peer may try; [`login`]: and a connection.
+//! * [`failures`]: what of many failures is told in the log.
+//! * [`tls`]: certificates, which can be read again, and a connection's session.
+
+mod error;
+pub mod failures;
+pub mod guesses;
+pub mod login;
+pub mod passwords;
+pub mod tls;
+
+pub use error::SettingsError;

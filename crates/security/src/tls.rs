@@ -1,0 +1,312 @@
+//! TLS: certificates, which can be read again while the server runs, and a connection's session.
+
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use nuthatch_sync::mutex::Mutex;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::version::{TLS12, TLS13};
+use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use x509_cert::Certificate;
+use x509_cert::der::Decode;
+
+use crate::error::SettingsError;
+
+/// What listeners with TLS need (`-o ssl_*`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// The server's certificate, and those behind it (`ssl_chain_cert`), in PEM.
+    pub chain_cert: PathBuf,
+    /// Its private key (`ssl_key`), in PEM.
+    pub key: PathBuf,
+    /// Who signs clients' certificates (`ssl_ca_cert`), in PEM.
+    pub ca_cert: Option<PathBuf>,
+    /// What is asked of clients (`ssl_verify_mode`).
+    pub verify: Verify,
+    /// No version below 1.3 (`ssl_min_version=3`); else none below 1.2.
+    pub only_1_3: bool,
+    /// Clients may go on with an earlier session (`ssl_session_cache`).
+    pub session_cache: bool,
+}
+
+impl TlsSettings {
+    /// The files that are read, now and whenever certificates are read again.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let ca_cert = self.ca_cert.as_deref();
+        [self.chain_cert.as_path(), &self.key]
+            .into_iter()
+            .chain(ca_cert)
+    }
+}
+
+/// What is asked of clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A certificate, if they have one (`ssl_verify_mode=1`).
+    IfPresent,
+    /// A certificate (`ssl_verify_mode=2`).
+    Always,
+}
+
+/// The certificates of a running server.
+pub struct Tls {
+    settings: TlsSettings,
+    current: Mutex<Current>,
+}
+
+/// The files as they were read last.
+struct Current {
+    config: Arc<ServerConfig>,
+    since: Instant,
+    /// When the first of the chain's certificates ends, in unix time.
+    end: Option<u64>,
+}
+
+impl Current {
+    fn read(settings: &TlsSettings) -> Result<Self, SettingsError> {
+        let chain = certificates(&settings.chain_cert)?;
+        let end = chain.iter().filter_map(end).min();
+        let config = configure(settings, chain)?;
+        warn_if_over(&settings.chain_cert, end);
+        Ok(Self {
+            config,
+            since: Instant::now(),
+            end,
+        })
+    }
+}
+
+impl Tls {
+    /// Reads the files. Errors name the file.
+    pub fn read(settings: &TlsSettings) -> Result<Self, SettingsError> {
+        Ok(Self {
+            settings: settings.clone(),
+            current: Mutex::new(Current::read(settings)?),
+        })
+    }
+
+    /// Reads the files again, for connections that come from now on. Errors: what was read before stays.
+    pub fn refresh(&self) -> Result<(), SettingsError> {
+        let fresh = Current::read(&self.settings)?;
+        *self.current.lock() = fresh;
+        Ok(())
+    }
+
+    /// Seconds since the files were read.
+    pub fn seconds_since_refresh(&self) -> u64 {
+        self.current.lock().since.elapsed().as_secs()
+    }
+
+    /// When the first of its certificates ends, in unix time, if that can be told.
+    pub fn end(&self) -> Option<u64> {
+        self.current.lock().end
+    }
+
+    /// A session for a connection that has just come.
+    pub fn session(&self) -> io::Result<Session> {
+        let config = Arc::clone(&self.current.lock().config);
+        let connection = ServerConnection::new(config).map_err(io::Error::other)?;
+        Ok(Session {
+            connection: Box::new(connection),
+            is_dry: false,
+        })
+    }
+}
+
+fn configure(
+    settings: &TlsSettings,
+    chain: Vec<CertificateDer<'static>>,
+) -> Result<Arc<ServerConfig>, SettingsError> {
+    let versions: &[_] = match settings.only_1_3 {
+        true => &[&TLS13],
+        false => &[&TLS12, &TLS13],
+    };
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(versions)
+        .map_err(SettingsError::tls)?;
+    let builder = match (settings.verify, &settings.ca_cert) {
+        (Verify::Nothing, _) => builder.with_no_client_auth(),
+        (_, None) => {
+            return Err(SettingsError::Contradiction(
+                "-o ssl_verify_mode: needs ssl_ca_cert",
+            ));
+        }
+        (verify, Some(path)) => {
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates(path)? {
+                let added = roots.add(certificate);
+                added.map_err(|error| SettingsError::file(path, error))?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
+            let verifier = match verify {
+                Verify::Always => verifier,
+                _ => verifier.allow_unauthenticated(),
+            };
+            let verifier = verifier.build();
+            builder.with_client_cert_verifier(
+                verifier.map_err(|error| SettingsError::file(path, error))?,
+            )
+        }
+    };
+    let key = PrivateKeyDer::from_pem_file(&settings.key)
+        .map_err(|error| SettingsError::file(&settings.key, error))?;
+    let mut config = builder
+        .with_single_cert(chain, key)
+        .map_err(|error| SettingsError::file(&settings.chain_cert, error))?;
+    match settings.session_cache {
+        true => {
+            let ticketer = ring::Ticketer::new();
+            config.ticketer = ticketer.map_err(SettingsError::tls)?;
+        }
+        false => {
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
+    }
+    Ok(Arc::new(config))
+}
+
+/// Says so if the first of a chain's certificates has ended. It is served all the same: clients decide.
+fn warn_if_over(path: &Path, end: Option<u64>) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |since| since.as_secs());
+    if end.is_some_and(|end| end < now) {
+        tracing::warn!("{}: expired, clients refuse it", path.display());
+    }
+}
+
+/// The end of a certificate's validity in unix time, or `None` if it cannot be read.
+fn end(certificate: &CertificateDer<'_>) -> Option<u64> {
+    let read = Certificate::from_der(certificate).ok()?;
+    let end = read.tbs_certificate.validity.not_after;
+    Some(end.to_unix_duration().as_secs())
+}
+
+/// All certificates of a file; one at least.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError> {
+    let named = |error: rustls::pki_types::pem::Error| SettingsError::file(path, error);
+    let found = CertificateDer::pem_file_iter(path).map_err(named)?;
+    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(named)?;
+    match found.is_empty() {
+        true => Err(SettingsError::file(path, "no certificate")),
+        false => Ok(found),
+    }
+}
+
+/// A connection's TLS, between its socket and its clear text. What it buffers is bounded by rustls: a record of
+/// input, and 64 KiB of output.
+pub struct Session {
+    connection: Box<ServerConnection>,
+    /// The last read left nothing, neither in the socket nor here.
+    is_dry: bool,
+}
+
+/// A socket that notes whether a read emptied it.
+struct Noted<'s, S> {
+    socket: &'s mut S,
+    short: bool,
+}
+
+impl<S: Read> Read for Noted<'_, S> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let count = self.socket.read(room)?;
+        self.short = count < room.len();
+        Ok(count)
+    }
+}
+
+impl Session {
+    /// True if the handshake is done.
+    pub fn is_ready(&self) -> bool {
+        !self.connection.is_handshaking()
+    }
+
+    /// True if what follows the last read makes an event.
+    pub fn is_dry(&self) -> bool {
+        self.is_dry
+    }
+
+    /// True if something waits for the socket.
+    pub fn has_unsent(&self) -> bool {
+        self.connection.wants_write()
+    }
+
+    /// Clear text, as a socket's read.
+    pub fn read<S: Read + Write>(&mut self, socket: &mut S, room: &mut [u8]) -> io::Result<usize> {
+        let mut emptied = false;
+        loop {
+            match self.connection.reader().read(room) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                // A client that just goes, without a word of TLS, has ended all the same.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
+                done => {
+                    self.is_dry = emptied && matches!(done, Ok(count) if count < room.len());
+                    return done;
+                }
+            }
+            let mut noted = Noted {
+                socket,
+                short: false,
+            };
+            let count = self.connection.read_tls(&mut noted)?;
+            emptied = noted.short;
+            let processed = self.connection.process_new_packets();
+            // Its answer, or the alert that says what is wrong.
+            let sent = self.send(socket);
+            processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+            sent?;
+            if count == 0 && self.connection.is_handshaking() {
+                return Ok(0);
+            }
+        }
+    }
+
+    /// Takes clear text, as a socket's write: less than all only if the socket is full.
+    pub fn write<S: Write>(&mut self, socket: &mut S, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut taken = 0;
+        for piece in pieces {
+            let mut rest = &piece[..];
+            while !rest.is_empty() {
+                if !self.send(socket)? {
+                    return match taken {
+                        0 => Err(ErrorKind::WouldBlock.into()),
+                        taken => Ok(taken),
+                    };
+                }
+                let count = self.connection.writer().write(rest)?;
+                rest = &rest[count..];
+                taken += count;
+            }
+        }
+        self.send(socket)?;
+        Ok(taken)
+    }
+
+    /// Sends what waits for the socket. False if the socket does not take all of it.
+    pub fn send<S: Write>(&mut self, socket: &mut S) -> io::Result<bool> {
+        while self.connection.wants_write() {
+            match self.connection.write_tls(socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Says that nothing more comes.
+    pub fn finish<S: Write>(&mut self, socket: &mut S) -> io::Result<()> {
+        self.connection.send_close_notify();
+        self.send(socket).map(|_| ())
+    }
+}

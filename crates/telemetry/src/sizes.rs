@@ -1,0 +1,108 @@
+//! The size classes of keys and values, told without asking the engine.
+
+use std::sync::Arc;
+
+use nuthatch_engine::request::KEY_LEN_MAX;
+use nuthatch_engine::{AnyEngine, Inspect};
+
+/// Numbers that classes can have, 0 included: memcached has fewer than 64 of them, and so has the store.
+pub const CLASSES: usize = 64;
+
+/// Keys and values of fewer bytes together are looked up.
+const LOOKED_UP: usize = 2048;
+
+/// Bytes of a key and of its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lens {
+    /// Of the key.
+    pub key: usize,
+    /// Of the value.
+    pub value: usize,
+}
+
+/// What class an item is in.
+pub struct SizeClasses {
+    /// By the bytes of key and value together; 0 where something else decides.
+    by_len: [u8; LOOKED_UP],
+    /// For all others.
+    engine: Option<Arc<AnyEngine>>,
+}
+
+/// Without an engine all items are in class 1.
+impl Default for SizeClasses {
+    fn default() -> Self {
+        Self {
+            by_len: [0; LOOKED_UP],
+            engine: None,
+        }
+    }
+}
+
+impl SizeClasses {
+    /// An engine's.
+    pub fn of(engine: &Arc<AnyEngine>) -> Self {
+        let class = |key, value| engine.footprint(key, value).class;
+        let of_sum = |sum: usize| {
+            let longest = sum.min(KEY_LEN_MAX);
+            let (short, long) = (class(0, sum), class(longest, sum - longest));
+            // An engine may round keys and values by themselves, or cut long values into pieces.
+            if short == long { short as u8 } else { 0 }
+        };
+        Self {
+            by_len: std::array::from_fn(of_sum),
+            engine: Some(Arc::clone(engine)),
+        }
+    }
+
+    /// The class of an item with the usual header.
+    #[inline]
+    pub fn class(&self, lens: Lens) -> usize {
+        match self.by_len.get(lens.key + lens.value) {
+            Some(&class) if class != 0 => class.into(),
+            _ => self.asked(lens),
+        }
+    }
+
+    #[inline(never)]
+    fn asked(&self, lens: Lens) -> usize {
+        let engine = self.engine.as_ref();
+        engine.map_or(1, |engine| engine.footprint(lens.key, lens.value).class)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nuthatch_chained::{Chained, ChainedConfig};
+    use nuthatch_cuckoo::layout::EightWay;
+    use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
+    use nuthatch_engine::Engine;
+
+    use super::*;
+
+    fn agrees<E: Engine>(engine: E) {
+        let engine = Arc::new(engine);
+        let any = AnyEngine::new(Arc::clone(&engine));
+        let sizes = SizeClasses::of(&any);
+        let known = sizes.by_len.iter().filter(|&&class| class != 0).count();
+        assert!(known > 900, "{known}");
+        for key in [1, 8, 100, 250] {
+            for value in (0..4000).chain([10_000, 300_000]) {
+                let class = engine.footprint(key, value).class;
+                assert_eq!(sizes.class(Lens { key, value }), class, "{key} {value}");
+                assert!(class < CLASSES);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_looked_up_is_what_the_engine_says() {
+        agrees(Cuckoo::<EightWay>::new(CuckooConfig::default()).expect("there is memory"));
+        let small = CuckooConfig {
+            memory_limit: 1 << 20,
+            item_size_max: 1 << 19,
+            ..CuckooConfig::default()
+        };
+        agrees(Cuckoo::<EightWay>::new(small).expect("there is memory"));
+        agrees(Chained::new(ChainedConfig::default()).expect("there is memory"));
+    }
+}

@@ -1,0 +1,158 @@
+//! The answers of a batch, on their way to who asked, told to watchers in passing.
+
+use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+
+use nuthatch_engine::{
+    AnyValue, Condition, Expiry, Footprint, Item, Op, Replies, Reply, Request, StoreMode, Time,
+};
+
+use super::Kind;
+use super::line::{self, Lines};
+
+/// Passes answers on to `inner`, and makes a line of each that is watched.
+pub struct Told<'w, 'a, R> {
+    /// Who hears the replies.
+    pub inner: &'w mut R,
+    /// What is told of them.
+    pub lines: Lines<'w>,
+    /// Whose replies they are.
+    pub requests: &'w [Request<'a>],
+    /// The socket of who made a request.
+    pub socket: &'w dyn Fn(usize) -> RawFd,
+    /// Of lengths of key and value.
+    pub footprint: &'w dyn Fn(usize, usize) -> Footprint,
+    /// When.
+    pub now: Time,
+    /// Bytes of the value that is laid down.
+    pub value_len: usize,
+}
+
+impl<R> Told<'_, '_, R> {
+    /// A read's outcome: bytes of the value, if there was one.
+    fn fetch(&mut self, index: usize, value_len: Option<usize>) {
+        let status = if value_len.is_some() {
+            "found"
+        } else {
+            "not_found"
+        };
+        self.line(index, Kind::Fetches, "item_get", value_len, |out| {
+            line::write(out, format_args!(" status={status}"));
+        });
+    }
+
+    /// A change's outcome. `ttl` is 0 for one that never expires.
+    fn store(&mut self, index: usize, status: &str, command: &str, value_len: usize, ttl: u64) {
+        self.line(
+            index,
+            Kind::Mutations,
+            "item_store",
+            Some(value_len),
+            |out| {
+                line::write(
+                    out,
+                    format_args!(" status={status} cmd={command} ttl={ttl}"),
+                );
+            },
+        );
+    }
+
+    /// A line about a request's key; class and size are 0 if there is no item.
+    fn line(
+        &mut self,
+        index: usize,
+        kind: Kind,
+        event: &str,
+        value_len: Option<usize>,
+        middle: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let key = self.requests[index].key.bytes();
+        let class = value_len.map_or(0, |len| (self.footprint)(key.len(), len).class);
+        let socket = (self.socket)(index);
+        self.lines.add(kind, |out| {
+            line::write(out, format_args!("type={event} key="));
+            line::key(out, key);
+            middle(out);
+            let size = value_len.unwrap_or(0);
+            line::write(out, format_args!(" clsid={class} cfd={socket} size={size}"));
+        });
+    }
+
+    fn seconds_left(&self, expiry: Expiry) -> u64 {
+        match expiry {
+            Expiry::Never => 0,
+            Expiry::At(moment) => moment.since(self.now).as_secs().max(1),
+        }
+    }
+
+    /// Makes the line of a reply, if there is one.
+    pub fn note(&mut self, index: usize, reply: &Reply) {
+        let (status, item) = match reply {
+            Reply::Stored(item) | Reply::Number(_, item) | Reply::Found(item) => {
+                ("stored", Some(item))
+            }
+            Reply::Exists => ("exists", None),
+            Reply::NotFound | Reply::Miss => ("not_found", None),
+            Reply::TooLarge => ("too_large", None),
+            Reply::OutOfMemory => ("no_memory", None),
+            Reply::NotStored | Reply::NotNumeric | Reply::Removed => ("not_stored", None),
+        };
+        let ttl = item.map_or(0, |item| self.seconds_left(item.expiry));
+        match self.requests[index].op {
+            Op::Get | Op::Read(_) => self.fetch(index, item.map(|item| item.value_len)),
+            Op::Remove(_) if *reply == Reply::Removed => {
+                self.line(index, Kind::Deletions, "deleted", None, |out| {
+                    out.extend_from_slice(b" cmd=delete");
+                });
+            }
+            Op::Remove(_) => {}
+            Op::Store(store) => {
+                let command = match (store.mode, store.condition) {
+                    (StoreMode::Set | StoreMode::Replace, condition)
+                        if condition != Condition::None =>
+                    {
+                        "cas"
+                    }
+                    (StoreMode::Set, _) => "set",
+                    (StoreMode::Add, _) => "add",
+                    (StoreMode::Replace, _) => "replace",
+                    (StoreMode::Append, _) => "append",
+                    (StoreMode::Prepend, _) => "prepend",
+                };
+                let len = item.map_or(store.value.len(), |item| item.value_len);
+                self.store(index, status, command, len, ttl);
+            }
+            Op::Delta(delta) => {
+                let command = if delta.down { "decr" } else { "incr" };
+                let len = item.map_or(0, |item| item.value_len);
+                self.store(index, status, command, len, ttl);
+            }
+        }
+    }
+}
+
+impl<R: Replies<AnyValue>> Replies<AnyValue> for Told<'_, '_, R> {
+    fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        self.value_len = item.value_len;
+        self.inner.begin(index, item)
+    }
+
+    fn commit(&mut self, index: usize) {
+        self.inner.commit(index);
+        self.fetch(index, Some(self.value_len));
+    }
+
+    fn retract(&mut self, index: usize) {
+        self.inner.retract(index);
+    }
+
+    fn large(&mut self, index: usize, item: &Item, value: AnyValue) {
+        self.inner.large(index, item, value);
+        self.fetch(index, Some(item.value_len));
+    }
+
+    fn done(&mut self, index: usize, reply: Reply) {
+        self.note(index, &reply);
+        self.inner.done(index, reply);
+    }
+}
