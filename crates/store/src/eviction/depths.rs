@@ -74,6 +74,11 @@ impl Depths {
         self.memory.store(bytes / UNIT, Ordering::Relaxed);
     }
 
+    /// The memory's limit, in bytes.
+    pub fn limit(&self) -> usize {
+        self.memory.load(Ordering::Relaxed) * UNIT
+    }
+
     /// True if an item with this hash is one of those that are followed.
     #[inline(always)]
     pub fn follows(&self, hash: u64) -> bool {

@@ -39,22 +39,20 @@ impl Ghosts {
         })
     }
 
-    /// Bytes for about so many ghosts, as far as there is address space.
-    pub fn bytes_for(&self, ghosts: usize) -> usize {
-        self.buckets_for(ghosts) * size_of::<[u64; WORDS]>()
+    /// Bytes for about so many ghosts: `bytes_max` at most, and as far as there is address space.
+    pub fn bytes_for(&self, ghosts: usize, bytes_max: usize) -> usize {
+        let bucket = size_of::<[u64; WORDS]>();
+        let wanted = ghosts.div_ceil(WORDS * LANES as usize);
+        let most = (bytes_max / bucket).min(self.words.len() / WORDS);
+        wanted.clamp(1, most.max(1)) * bucket
     }
 
-    /// Makes room for about so many ghosts, as far as there is address space.
-    pub fn begin(&self, ghosts: usize) {
-        let buckets = self.buckets_for(ghosts);
+    /// Makes room for ghosts in so many bytes, as [`Ghosts::bytes_for`] says. Those that there are may be lost.
+    pub fn begin(&self, bytes: usize) {
+        let buckets = bytes / size_of::<[u64; WORDS]>();
         self.words.expect(buckets * WORDS);
         // Relaxed: a ghost that is looked for in another bucket than it lies in is a ghost less.
         self.buckets.store(buckets, Ordering::Relaxed);
-    }
-
-    fn buckets_for(&self, ghosts: usize) -> usize {
-        let wanted = ghosts.div_ceil(WORDS * LANES as usize);
-        wanted.clamp(1, self.words.len() / WORDS)
     }
 
     /// An item with this hash has left.
@@ -132,7 +130,7 @@ mod tests {
     #[test]
     fn a_ghost_is_met_once_and_the_oldest_go_first() {
         let ghosts = Ghosts::reserve(1 << 16).unwrap();
-        ghosts.begin(8000);
+        ghosts.begin(ghosts.bytes_for(8000, usize::MAX));
         assert_eq!(ghosts.bytes(), 16_000);
         for number in 0..40_000 {
             ghosts.insert(hash(number));
@@ -155,7 +153,8 @@ mod tests {
     #[test]
     fn there_is_no_more_than_was_reserved() {
         let ghosts = Ghosts::reserve(1000).unwrap();
-        ghosts.begin(usize::MAX / 2);
+        assert_eq!(ghosts.bytes_for(usize::MAX / 2, 100), 96);
+        ghosts.begin(ghosts.bytes_for(usize::MAX / 2, usize::MAX));
         assert_eq!(ghosts.bytes(), 992);
         ghosts.insert(u64::MAX);
         assert!(ghosts.take(u64::MAX) && !ghosts.take(u64::MAX));

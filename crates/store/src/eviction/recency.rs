@@ -207,6 +207,25 @@ impl Recency {
         }
     }
 
+    /// Forgets the uses of all items of a page, but not those that were granted to an item that was not used since. Returns
+    /// how many items were used.
+    pub fn forget_uses(&self, page: u32, page_words: usize) -> usize {
+        let mut used = 0;
+        for (place, mask) in of_page(page, page_words) {
+            let recent = self.word(place, RECENT).load(Ordering::Relaxed) & mask;
+            if recent != 0 {
+                self.word(place, RECENT)
+                    .fetch_and(!recent, Ordering::Relaxed);
+                if self.counts() {
+                    self.word(place, AGAIN)
+                        .fetch_and(!recent, Ordering::Relaxed);
+                }
+                used += recent.count_ones() as usize;
+            }
+        }
+        used
+    }
+
     /// True if a get has hit the chunk's item.
     #[inline]
     pub fn was_fetched(&self, chunk: Chunk) -> bool {
@@ -288,6 +307,21 @@ mod tests {
         );
         recency.relocate(one, other, USES_MAX);
         assert_eq!(recency.uses(other), USES_MAX);
+    }
+
+    #[test]
+    fn uses_of_a_page_are_forgotten_and_what_was_granted_is_not() {
+        const WORDS: usize = 1 << 17;
+        let recency = Recency::reserve(2 * WORDS, true).unwrap();
+        let [once, twice, granted, other] = [0, 4, 8, WORDS as u64].map(Chunk);
+        for chunk in [once, twice, twice, other] {
+            recency.hit(chunk);
+        }
+        recency.grant(granted, 1);
+        assert_eq!(recency.forget_uses(0, WORDS), 2);
+        let uses = [once, twice, granted, other].map(|chunk| recency.uses(chunk));
+        assert_eq!(uses, [0, 0, 1, 1]);
+        assert!(recency.was_fetched(once) && recency.was_fetched(twice));
     }
 
     #[test]

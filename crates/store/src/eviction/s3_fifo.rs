@@ -1,17 +1,20 @@
 //! Two queues and ghosts, on pages (S3-FIFO, SOSP 2023; on segments as Segcache, NSDI 2021, has them).
 //!
-//! What is new goes through a probation queue, a sixth of the memory. What was used twice there goes to the main queue,
-//! the rest become ghosts; a ghost that comes back goes to the main queue at once. At the end of the main queue an
-//! item stays for each use since it came or was passed last. So a scan goes by without pushing out what is used.
+//! What is new goes through a probation queue, a sixth of the memory. What was used in the older half of it goes to the
+//! main queue, the rest become ghosts; a ghost that comes back goes to the main queue at once. At the end of the main
+//! queue an item stays for each use since it came or was passed last. So a scan goes by without pushing out what is used.
+//!
+//! Uses in the newer half of the probation queue do not count (Clock2Q+, VLDB 2026): what is asked for often within a
+//! short time, and then no more, is not worth more than what is asked for once. But where much is used there and nothing
+//! later, the main queue would keep for ever what was used long ago: so each page's worth of items whose uses did not
+//! count has a page of the main queue cleaned. What is not used at all, as in a scan or in a loop that is longer than the
+//! memory, leaves the main queue as it is.
 //!
 //! What an item pays for staying goes by its size, as with GDSF (greedy dual by size and frequency): in the place of a
 //! large one several others would be kept. One that takes more than twice the mean pays two uses, one of the mean pays
 //! one, and a smaller one as often as its size is a part of the mean, by lot: of an eighth of the mean, once in eight
-//! rounds. For the main queue less than half of the mean needs one use, and less than a quarter none. What is so small
-//! can do no harm: all items that are smaller than a quarter of the mean take less than a quarter of the memory.
-//!
-//! Where nothing is used twice, one use takes an item to the main queue now and then: or else that would keep for ever
-//! what was used once, and is not any more.
+//! rounds. Less than a quarter of the mean comes to the main queue without a use. What is so small can do no harm: all
+//! items that are smaller than a quarter of the mean take less than a quarter of the memory.
 //!
 //! Items are not moved one by one but a page at a time, when a page is cleaned. Where pages have many words that are no
 //! longer in use (of items that were deleted, replaced, or have expired), they are cleaned first, and nothing that is
@@ -34,15 +37,18 @@ const UNIT: usize = 64;
 /// sizes each; what others gave stands in docs/notebook.md.
 const PROBATION: usize = 10;
 
-/// Uses that take an item from the probation queue to the main one, unless it is small.
-const PROMOTE_AT: u8 = 2;
+/// The newest part of the probation queue, in which uses do not count.
+const UNCOUNTED: usize = 32;
 
-/// A small item needs one use for each time that it takes one part in so many of the mean.
+/// Uses that take an item from the probation queue to the main one, unless it is small.
+const PROMOTE_AT: u8 = 1;
+
+/// An item that takes less than one part in so many of the mean needs none.
 const SMALL: usize = 4;
 
-/// One use does when so many parts of the pages, in 64ths, were cleaned in the probation queue since one was in the main
-/// queue.
-const AGED: usize = 1;
+/// A page of the main queue is cleaned when so many pages' worth of items were used in the newest part of the probation
+/// queue since the last one was.
+const REFUSED: usize = 1;
 
 /// A page is cleaned for its gaps if no more than this part of it is in use.
 const COMPACT_AT: usize = 48;
@@ -116,23 +122,20 @@ pub struct S3Fifo {
     pub depths: Depths,
     /// Bytes of [`MEAN_OF`] items in the pages cleaned lately.
     lately: AtomicUsize,
-    /// Pages cleaned in the probation queue since one was in the main queue.
-    since_main: AtomicUsize,
-    /// How many of them are enough.
-    aged_at: AtomicUsize,
+    /// Bytes of items whose uses did not count, since a page of the main queue was cleaned.
+    refused: AtomicUsize,
 }
 
 impl S3Fifo {
-    /// For a memory limit of so many bytes.
-    pub fn new(limit: usize) -> io::Result<Self> {
+    /// For a memory limit of so many bytes, which may be raised to `limit_max`.
+    pub fn new(limit: usize, limit_max: usize) -> io::Result<Self> {
         let depths = Depths::new()?;
         depths.note_limit(limit);
         Ok(Self {
-            ghosts: Ghosts::reserve(limit / GHOSTS_SHARE)?,
+            ghosts: Ghosts::reserve(limit_max / GHOSTS_SHARE)?,
             depths,
             lately: AtomicUsize::new(0),
-            since_main: AtomicUsize::new(0),
-            aged_at: AtomicUsize::new(usize::MAX),
+            refused: AtomicUsize::new(0),
         })
     }
 
@@ -150,40 +153,54 @@ impl S3Fifo {
         }
     }
 
-    /// A page of a queue is cleaned, of so many pages in all. The queues' lock is held.
-    pub fn note_cleaning(&self, queue: Queue, pages: usize) {
-        // Relaxed, here and below: written under a lock, and a hint for those who do not hold it.
-        let since = match queue {
-            Queue::Probation => self.since_main.load(Ordering::Relaxed) + 1,
-            Queue::Main => 0,
-        };
-        self.since_main.store(since, Ordering::Relaxed);
-        let aged_at = (pages * AGED).div_ceil(UNIT);
-        self.aged_at.store(aged_at, Ordering::Relaxed);
+    /// Of so many pages in the probation queue, those in which uses do not count: its newest.
+    pub fn uncounted(&self, probation: usize) -> usize {
+        probation * UNCOUNTED / UNIT
     }
 
-    /// Uses that take an item of so many bytes out of the probation queue now.
+    /// So many items were used in the newest part of the probation queue, which does not count. The queues' lock is held.
+    pub fn note_uncounted(&self, items: usize) {
+        // Relaxed, here and below: written under a lock.
+        let refused = self.refused.load(Ordering::Relaxed) + items * self.mean_bytes();
+        self.refused.store(refused, Ordering::Relaxed);
+    }
+
+    /// True if a page of so many bytes is to be cleaned in the main queue, although the probation queue has more than its
+    /// part. The queues' lock is held.
+    pub fn main_is_due(&self, page_bytes: usize) -> bool {
+        self.refused.load(Ordering::Relaxed) > REFUSED * page_bytes
+    }
+
+    /// A page of a queue is cleaned. The queues' lock is held.
+    pub fn note_cleaning(&self, queue: Queue) {
+        if queue == Queue::Main {
+            self.refused.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Uses that take an item of so many bytes out of the probation queue.
     fn promote_at(&self, bytes: usize) -> usize {
-        let since = self.since_main.load(Ordering::Relaxed);
-        let usual = if since > self.aged_at.load(Ordering::Relaxed) {
-            1
-        } else {
-            usize::from(PROMOTE_AT)
-        };
-        usual.min(SMALL * bytes / self.mean_bytes().max(1))
+        usize::from(PROMOTE_AT).min(SMALL * bytes / self.mean_bytes().max(1))
     }
 
-    /// Makes room for the ghosts, within the limit: pages that are cleaned meanwhile are kept for them.
+    /// Makes room for as many ghosts as there are items, within the limit, as soon as those are twice as many as the
+    /// ghosts: sizes may have shrunk since, or the limit may have been raised. Pages that are cleaned meanwhile are kept
+    /// for them.
     #[cold]
-    fn begin(&self, store: &Store, mean: usize) {
+    fn make_room(&self, store: &Store) {
         let mut pool = store.pool();
-        let ghosts = pool.limit() / mean.max(1);
-        let bytes = self.ghosts.bytes_for(ghosts);
-        if pool.charge(bytes) {
-            self.ghosts.begin(ghosts);
-            self.depths.begin(ghosts);
+        let items = pool.limit() / self.mean_bytes().max(1);
+        let bytes = self.ghosts.bytes_for(items, pool.limit() / GHOSTS_SHARE);
+        let more = bytes.saturating_sub(self.ghosts.bytes());
+        // Asked again under the lock: another thread may have done it.
+        if more < self.ghosts.bytes().max(1) {
+            return;
+        }
+        if pool.charge(more) {
+            self.ghosts.begin(bytes);
+            self.depths.begin(items);
         } else {
-            pool.earmark(bytes);
+            pool.earmark(more);
         }
     }
 
@@ -215,8 +232,7 @@ impl S3Fifo {
         item.uses.checked_sub(self.rent(item.bytes, item.lot))
     }
 
-    /// A cleaning met so many items of so many bytes together. The first one tells how many ghosts there are to be: as
-    /// many as items.
+    /// A cleaning met so many items of so many bytes together.
     pub fn note_sizes(&self, store: &Store, items: usize, bytes: usize) {
         if items == 0 {
             return;
@@ -228,8 +244,12 @@ impl S3Fifo {
             old - old / MEAN_OF + new
         };
         self.lately.store(lately, Ordering::Relaxed);
-        if self.ghosts.bytes() == 0 {
-            self.begin(store, self.mean_bytes());
+        let limit = self.depths.limit();
+        let wanted = self
+            .ghosts
+            .bytes_for(limit / self.mean_bytes().max(1), limit / GHOSTS_SHARE);
+        if wanted >= 2 * self.ghosts.bytes().max(1) {
+            self.make_room(store);
         }
     }
 }
@@ -246,7 +266,7 @@ mod tests {
 
     /// A policy that has met items of 100 bytes.
     fn policy(store: &Store) -> S3Fifo {
-        let policy = S3Fifo::new(1 << 20).unwrap();
+        let policy = S3Fifo::new(1 << 20, 1 << 20).unwrap();
         policy.note_sizes(store, 10, 1000);
         policy
     }
@@ -265,7 +285,7 @@ mod tests {
             assert_eq!(main(200), [None, Some(0), Some(1)]);
             assert_eq!(main(201), [None, None, Some(0)]);
             let new = |bytes| left(&policy, Queue::Probation, bytes, lot);
-            assert_eq!(new(200), [None, None, Some(1)]);
+            assert_eq!(new(200), [None, Some(0), Some(1)]);
             assert_eq!(new(201), [None, None, Some(0)]);
         }
         let item = Judged {
@@ -294,19 +314,46 @@ mod tests {
     }
 
     #[test]
-    fn a_small_item_needs_fewer_uses_for_the_main_queue() {
+    fn a_small_item_needs_no_use_for_the_main_queue() {
         let policy = policy(&store());
         let stays =
             |bytes| left(&policy, Queue::Probation, bytes, u32::MAX).map(|left| left.is_some());
         assert_eq!(stays(24), [true, true, true]);
         assert_eq!(stays(25), [false, true, true]);
-        assert_eq!(stays(49), [false, true, true]);
-        assert_eq!(stays(50), [false, false, true]);
+    }
+
+    #[test]
+    fn the_main_queue_is_due_when_a_page_of_used_items_was_refused() {
+        let policy = policy(&store());
+        policy.note_uncounted(10);
+        assert!(!policy.main_is_due(1000));
+        policy.note_uncounted(1);
+        assert!(policy.main_is_due(1000));
+        policy.note_cleaning(Queue::Probation);
+        assert!(policy.main_is_due(1000));
+        policy.note_cleaning(Queue::Main);
+        assert!(!policy.main_is_due(1000));
+    }
+
+    #[test]
+    fn there_are_more_ghosts_when_items_are_smaller() {
+        let store = store();
+        let policy = S3Fifo::new(1 << 20, 1 << 20).unwrap();
+        let used = store.pool().used();
+        policy.note_sizes(&store, 1, 20_000);
+        let before = policy.ghosts.bytes();
+        assert!(before < 2000, "{before}");
+        (0..200).for_each(|_| policy.note_sizes(&store, 10, 1000));
+        assert_eq!(policy.ghosts.bytes(), (1 << 20) / GHOSTS_SHARE);
+        assert_eq!(store.pool().used() - used, policy.ghosts.bytes());
+        // They stay where items grow again: it would only give the few bytes back.
+        (0..200).for_each(|_| policy.note_sizes(&store, 1, 20_000));
+        assert_eq!(policy.ghosts.bytes(), (1 << 20) / GHOSTS_SHARE);
     }
 
     #[test]
     fn the_mean_follows_what_is_cleaned() {
-        let (store, policy) = (store(), S3Fifo::new(1 << 20).unwrap());
+        let (store, policy) = (store(), S3Fifo::new(1 << 20, 1 << 20).unwrap());
         let used = store.pool().used();
         policy.note_sizes(&store, 10, 10_000);
         assert_eq!(store.pool().used() - used, policy.ghosts.bytes());

@@ -193,7 +193,7 @@ impl Log {
             free: AtomicUsize::new(usize::MAX),
             gappy: AtomicUsize::new(0),
             due: due::Due::default(),
-            policy: S3Fifo::new(limit)?,
+            policy: S3Fifo::new(limit, pages * page_words * WORD)?,
         })
     }
 
@@ -326,6 +326,9 @@ impl Log {
             queues.sequence += 1;
             self.pages.open(page, queues.sequence, queue);
             queues.pages[queue as usize].push_back(page);
+            if queue == Queue::Probation && queues.divided {
+                self.count_uses(store, &queues);
+            }
             self.note_gaps(&queues);
         }
         let fresh = Some(OpenPage { page, end: 0 });
@@ -340,6 +343,18 @@ impl Log {
             self.pages.close(full.page);
         }
         Ok(())
+    }
+
+    /// Has the uses of items count from now on in those pages of the probation queue that are not among its newest any
+    /// more.
+    fn count_uses(&self, store: &Store, queues: &Queues) {
+        let probation = &queues.pages[Queue::Probation as usize];
+        let newest = self.policy.uncounted(probation.len());
+        let older = probation.iter().rev().skip(newest);
+        for &page in older.take_while(|&&page| self.pages.start_counting(page)) {
+            let used = store.recency.forget_uses(page, self.page_words);
+            self.policy.note_uncounted(used);
+        }
     }
 
     /// Closes the pages that streams append to, so that they can be cleaned.
@@ -420,7 +435,8 @@ impl Log {
     fn oldest(&self, queues: &mut Queues, plan: &Plan) -> Option<Cleaning> {
         let total: usize = queues.pages.iter().map(VecDeque::len).sum();
         let [probation, main] = [Queue::Probation, Queue::Main];
-        let first = if queues.pages[0].len() * plan.unit > total * plan.probation {
+        let has_more = queues.pages[0].len() * plan.unit > total * plan.probation;
+        let first = if has_more && !self.policy.main_is_due(self.page_bytes()) {
             [probation, main]
         } else {
             [main, probation]
@@ -429,7 +445,7 @@ impl Log {
         let mut tries = tries.flat_map(|stuck| first.map(|queue| (queue, stuck)));
         let cleaning =
             tries.find_map(|(queue, stuck)| self.take_oldest(queues, queue, stuck, |_| true))?;
-        self.policy.note_cleaning(cleaning.queue, total);
+        self.policy.note_cleaning(cleaning.queue);
         Some(cleaning)
     }
 
@@ -491,16 +507,18 @@ impl Log {
     /// used.
     fn divide(&self, queues: &mut Queues, plan: &Plan) {
         let total = queues.pages[0].len();
-        let old = total - total * plan.probation / plan.unit;
-        for _ in 0..old {
-            let closed = |page: &&u32| self.pages.is_closed(**page);
-            let Some(&page) = queues.pages[0].front().filter(closed) else {
-                return;
-            };
-            queues.pages[0].pop_front();
+        let mut old = total - total * plan.probation / plan.unit;
+        let pages = std::mem::take(&mut queues.pages[0]);
+        let (main, probation): (VecDeque<_>, _) = pages.into_iter().partition(|&page| {
+            let goes = old > 0 && self.pages.is_closed(page);
+            old -= usize::from(goes);
+            goes
+        });
+        for &page in &main {
             self.pages.promote(page);
-            queues.pages[1].push_back(page);
         }
+        queues.pages[0] = probation;
+        queues.pages[1].extend(main);
     }
 
     /// A cleaning has come to the end of its page: the page goes back to the pool if nothing in it is in use. If

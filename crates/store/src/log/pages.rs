@@ -16,7 +16,7 @@ const SEQUENCE: usize = 0;
 const END: usize = 1;
 /// Words of the records in use, and above them, from [`PRIVATE`] on, how many of these records are private.
 const HELD: usize = 2;
-/// The queue that it is in, and [`CLOSED`].
+/// The queue that it is in, [`CLOSED`], and [`COUNTS`].
 const STATE: usize = 3;
 /// [`HELD`] and 1 more when a cleaning left something in the page; 0: none did.
 const STUCK: usize = 4;
@@ -32,6 +32,9 @@ const PRIVATE: u64 = 1 << 32;
 
 /// [`STATE`] of a page to which nothing is appended any more.
 const CLOSED: u64 = 2;
+
+/// [`STATE`] of a page whose items' uses count.
+const COUNTS: u64 = 4;
 
 /// Bytes of what is known of a page.
 pub const PAGE_STATE: usize = FIELDS * size_of::<AtomicU64>();
@@ -186,6 +189,12 @@ impl Pages {
     pub fn promote(&self, page: u32) {
         // Relaxed: only changed under the queues' lock, and read as a hint otherwise.
         self.of(page)[STATE].fetch_or(Queue::Main as u64, Ordering::Relaxed);
+    }
+
+    /// Uses of the page's items count from now on. False if they did before. The queues' lock is held.
+    pub fn start_counting(&self, page: u32) -> bool {
+        // Relaxed: nobody else reads it.
+        self.of(page)[STATE].fetch_or(COUNTS, Ordering::Relaxed) & COUNTS == 0
     }
 
     #[inline(always)]
