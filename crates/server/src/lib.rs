@@ -63,6 +63,7 @@ mod rejected;
 mod server;
 mod signals;
 mod spare;
+mod unix_path;
 mod waiting;
 mod worker;
 
