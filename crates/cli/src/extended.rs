@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nuthatch_server::Verify;
+use nuthatch_server::{Ciphers, Verify};
 
 use crate::settings::absolute;
 
@@ -42,8 +42,17 @@ pub struct SslOptions {
     pub key: Option<PathBuf>,
     pub ca_cert: Option<PathBuf>,
     pub verify: Verify,
+    pub ciphers: Option<Ciphers>,
     pub only_1_3: bool,
     pub session_cache: bool,
+}
+
+impl SslOptions {
+    /// True if it names a certificate or a key.
+    pub fn names_files(&self) -> bool {
+        let files = [&self.chain_cert, &self.key, &self.ca_cert];
+        files.into_iter().any(Option::is_some)
+    }
 }
 
 /// The index is sized for at most 2 to this power of items at once, as memcached's table.
@@ -135,8 +144,22 @@ impl Extended {
                 }
                 "drop_privileges" => extended.drop_privileges = true,
                 "no_drop_privileges" => extended.drop_privileges = false,
+                "ssl_ciphers" => {
+                    let ciphers = Ciphers::parse(value.unwrap_or_default());
+                    let ciphers = ciphers.map_err(|error| format!("-o {name}: {error}"))?;
+                    extended.ssl.ciphers = Some(ciphers);
+                }
+                // memcached's number for PEM, and its help's word.
+                "ssl_keyformat" => {
+                    if !matches!(value, Some("1" | "PEM")) {
+                        return Err("-o ssl_keyformat: 1, which is PEM, alone".to_owned());
+                    }
+                }
                 "ssl_session_cache" => extended.ssl.session_cache = true,
                 _ if NATURAL.contains(&name) => {
+                    if name == "slab_automove" && value.is_some() && number(name, value)? > 2 {
+                        return Err("-o slab_automove: from 0 to 2".to_owned());
+                    }
                     if value == Some("0") || value == Some("no") {
                         extended.contrary.push(option.to_owned());
                     }
@@ -206,6 +229,11 @@ mod tests {
             "hashpower=x",
             "hashpower=11",
             "hashpower=64",
+            "slab_automove=9",
+            "slab_automove=x",
+            "ssl_ciphers",
+            "ssl_ciphers=HIGH",
+            "ssl_keyformat=2",
         ] {
             assert!(parse(options).is_err(), "{options}");
         }

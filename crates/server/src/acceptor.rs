@@ -156,7 +156,7 @@ impl Acceptor {
             shared.accepting.rejected_connections.bump();
             // Under TLS nothing can be said before the handshake.
             if let Some(words) = protocols::too_many(protocol)
-                && !listener.has_tls()
+                && listener.tls().is_none()
             {
                 let mut stream = Stream::new(socket, None);
                 // A fresh socket takes so few bytes, unless its peer has gone.
@@ -165,8 +165,9 @@ impl Acceptor {
             }
             return;
         }
-        let tls = shared.tls.as_ref().filter(|_| listener.has_tls());
-        let tls = match tls.map(Tls::session).transpose() {
+        let tls = shared.tls.as_ref().zip(listener.tls());
+        let tls = tls.map(|(tls, verify)| Tls::session(tls, verify));
+        let tls = match tls.transpose() {
             Ok(tls) => tls,
             Err(error) => return tracing::warn!(%error, "a TLS session"),
         };

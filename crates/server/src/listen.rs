@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
-use nuthatch_context::config::{Listen, Place, Protocol};
+use nuthatch_context::config::{Listen, Place, Protocol, Verify};
 use nuthatch_context::stream::Socket as Connected;
 use nuthatch_telemetry::Address;
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -39,7 +39,7 @@ pub(crate) struct Listener {
     /// The file that is removed at the end: not of a socket that somebody else bound and keeps.
     file: Option<UnixPath>,
     protocol: Protocol,
-    tls: bool,
+    tls: Option<Verify>,
 }
 
 enum ListenerSocket {
@@ -81,10 +81,11 @@ impl Listener {
             .map_err(|error| named(place, &error))
             .map(|((socket, address), file)| Self {
                 socket,
-                address,
                 file,
                 protocol: *protocol,
-                tls: *tls,
+                // Nobody listens in on a unix socket, wherever it comes from.
+                tls: tls.filter(|_| !matches!(address, Address::Unix(_))),
+                address,
             })
     }
 
@@ -107,8 +108,8 @@ impl Listener {
         self.protocol
     }
 
-    /// True if its clients speak TLS.
-    pub(crate) fn has_tls(&self) -> bool {
+    /// What it asks of its clients, if they speak TLS.
+    pub(crate) fn tls(&self) -> Option<Verify> {
         self.tls
     }
 
