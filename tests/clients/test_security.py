@@ -191,6 +191,15 @@ def test_what_is_no_tls_and_tls_where_there_is_none(start, certificates):
     assert b"STAT ssl_handshake_errors 1" in said
 
 
+def test_who_speaks_no_tls_is_told_in_the_log_and_does_not_fill_it(start, certificates, tmp_path):
+    log = tmp_path / "log"
+    server = start(*tls_flags(certificates), "--log", str(log))
+    for _ in range(30):
+        assert b"END" not in converse(server.address, b"get a\r\n")
+    lines = log.read_text().splitlines()
+    assert 10 <= len([line for line in lines if "the client does not speak TLS" in line]) <= 20, lines
+
+
 def test_certificates_of_clients_and_versions(start, certificates):
     asked = b"get a\r\nquit\r\n"
     ca = f"ssl_ca_cert={certificates}/ca.pem"

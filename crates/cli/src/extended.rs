@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nuthatch_server::{Ciphers, Verify};
+use toml::Value;
 
 use crate::settings::absolute;
 
@@ -175,6 +176,72 @@ impl Extended {
         }
         Ok(extended)
     }
+
+    /// Each option that was said, and what it comes to: to tell what has changed in a file.
+    pub fn said(&self) -> Vec<(&'static str, Value)> {
+        // All of them by name: one that is added has to be thought of here.
+        let Self {
+            idle_timeout,
+            login_timeout,
+            login_guesses,
+            udp_reply_max,
+            unix_peers,
+            initial_items,
+            drop_privileges,
+            ssl,
+            unknown: _,
+            contrary: _,
+        } = self;
+        let SslOptions {
+            chain_cert,
+            key,
+            ca_cert,
+            verify,
+            ciphers,
+            only_1_3,
+            session_cache,
+        } = ssl;
+        let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        let seconds = |span: &Option<Duration>| span.map(|span| number(span.as_secs()));
+        let path = |path: &Option<PathBuf>| {
+            let path = path.as_deref()?;
+            Some(Value::String(path.display().to_string()))
+        };
+        let switch = |is_on: bool| is_on.then_some(Value::Boolean(true));
+        let verify = (*verify != Verify::Nothing).then(|| number(*verify as u64));
+        let options = [
+            ("idle_timeout", seconds(idle_timeout)),
+            ("login_timeout", seconds(login_timeout)),
+            ("login_guesses", login_guesses.map(|max| number(max.into()))),
+            (
+                "udp_reply_max",
+                udp_reply_max.map(|bytes| number(bytes.get() as u64)),
+            ),
+            (
+                "unix_peers",
+                unix_peers
+                    .as_ref()
+                    .map(|users| Value::String(users.join(":"))),
+            ),
+            ("hashpower", initial_items.map(|items| number(items as u64))),
+            ("drop_privileges", switch(*drop_privileges)),
+            ("ssl_chain_cert", path(chain_cert)),
+            ("ssl_key", path(key)),
+            ("ssl_ca_cert", path(ca_cert)),
+            ("ssl_verify_mode", verify),
+            (
+                "ssl_ciphers",
+                ciphers
+                    .as_ref()
+                    .map(|ciphers| Value::String(ciphers.to_string())),
+            ),
+            ("ssl_min_version", only_1_3.then(|| number(3))),
+            ("ssl_session_cache", switch(*session_cache)),
+        ];
+        let said = options.into_iter();
+        said.filter_map(|(name, value)| Some((name, value?)))
+            .collect()
+    }
 }
 
 fn file(name: &str, value: Option<&str>) -> Result<PathBuf, String> {
@@ -213,6 +280,32 @@ mod tests {
             parse("idle_timeout=0,slab_automove=1"),
             Ok(Extended::default())
         );
+    }
+
+    #[test]
+    fn every_option_is_told_as_what_it_comes_to() {
+        let ciphers = "ssl_ciphers=ECDHE-RSA-AES128-GCM-SHA256";
+        for option in [
+            "idle_timeout=1",
+            "login_timeout=1",
+            "login_guesses=0",
+            "udp_reply_max=64",
+            "unix_peers=root",
+            "hashpower=12",
+            "drop_privileges",
+            "ssl_chain_cert=a",
+            "ssl_key=a",
+            "ssl_ca_cert=a",
+            "ssl_verify_mode=1",
+            ciphers,
+            "ssl_min_version=3",
+            "ssl_session_cache",
+        ] {
+            let said = parse(option).unwrap().said();
+            let names: Vec<&str> = said.iter().map(|(name, _)| *name).collect();
+            assert_eq!(names, [option.split('=').next().unwrap()]);
+        }
+        assert_eq!(parse("modern,no_modern,other=1").unwrap().said(), []);
     }
 
     #[test]

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            log::say(&failure.to_string());
+            log::fail(&failure.to_string());
             failure.exit_code()
         }
     }

@@ -1,5 +1,7 @@
 //! A server's life: from settings to the last connection's end.
 
+use std::io;
+
 use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_server::{OnVerbosity, Server, ServerHandle, Signals, Verify};
@@ -55,7 +57,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
         log.warn(&warning);
     }
     let reload = Reload::new(serve, &flags, log.clone()).map_err(Failure::Usage)?;
-    let outcome = live(settings, launch, reload);
+    let outcome = live(settings, launch, reload, &log);
     if let Err(Failure::Usage(error) | Failure::Run(error)) = &outcome {
         log.error(error);
     }
@@ -63,8 +65,18 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
 }
 
 /// The server's life. `launch` is set if it runs in the background.
-fn live(settings: Settings, launch: Option<Launch>, reload: Reload) -> Result<(), Failure> {
-    let engine = EngineName::build(&settings.engine)?;
+fn live(
+    settings: Settings,
+    launch: Option<Launch>,
+    reload: Reload,
+    log: &Log,
+) -> Result<(), Failure> {
+    let engine = EngineName::build(&settings.engine).map_err(|error| match error.kind() {
+        io::ErrorKind::OutOfMemory => Failure::run(format!(
+            "-m, --memory-limit-max: the system does not give so much address space: {error}"
+        )),
+        _ => error.into(),
+    })?;
     let (name, index) = (engine.name(), index(&engine.stats()));
     let (threads, limit) = (settings.server.threads, settings.engine.memory_limit >> 20);
     let process = settings.process;
@@ -95,6 +107,8 @@ fn live(settings: Settings, launch: Option<Launch>, reload: Reload) -> Result<()
         if let Some(launch) = launch {
             let done = launch.done(keeps_stderr);
             done.map_err(|error| format!("-d: {error}"))?;
+        } else if log.is_json_on_stderr() {
+            log.tell(&says);
         } else {
             greeting::say(&says, &server, has_passwords);
         }

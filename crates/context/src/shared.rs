@@ -42,6 +42,8 @@ pub struct Shared {
     pub guesses: Guesses,
     /// Logins that failed, for the log.
     pub failed_logins: Failures,
+    /// Handshakes of TLS that failed, for the log.
+    pub failed_handshakes: Failures,
     /// Peers that have guessed too often.
     pub limited_peers: Failures,
     /// Certificates, where clients speak TLS.

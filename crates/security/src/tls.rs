@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
-use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use rustls::{InvalidMessage, RootCertStore, ServerConfig, ServerConnection};
 use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
@@ -288,7 +288,12 @@ impl Session {
             let processed = self.connection.process_new_packets();
             // Its answer, or the alert that says what is wrong.
             let sent = self.send(socket);
-            processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+            processed.map_err(|error| match error {
+                rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+                    io::Error::new(ErrorKind::InvalidData, "the client does not speak TLS")
+                }
+                error => io::Error::new(ErrorKind::InvalidData, error),
+            })?;
             sent?;
             if count == 0 && self.connection.is_handshaking() {
                 return Ok(0);

@@ -193,13 +193,13 @@ impl Acceptor {
 
     /// True if the process at the other end may be a client: who it is, the kernel says for unix sockets.
     fn may_connect(&self, socket: &Socket) -> Result<(), String> {
-        let (Some(users), Socket::Unix(socket)) = (&self.shared.config.unix_peers, socket) else {
+        let Socket::Unix(socket) = socket else {
             return Ok(());
         };
         let peer = getsockopt(socket, sockopt::PeerCredentials);
         let peer = peer.map_err(|error| error.to_string())?.uid();
         let is_own = peer == 0 || peer == nix::unistd::geteuid().as_raw();
-        match is_own || users.contains(&peer) {
+        match is_own || self.shared.live.lets_user(peer) {
             true => Ok(()),
             false => Err(format!("user {peer}")),
         }

@@ -76,6 +76,7 @@ impl Server {
             tls: tls.transpose()?,
             guesses: Guesses::new(config.login_guesses),
             failed_logins: Default::default(),
+            failed_handshakes: Default::default(),
             limited_peers: Default::default(),
             passwords: Mutex::new(passwords?.map(Arc::new)),
             engine,

@@ -61,7 +61,7 @@ impl Worker {
 
     /// Reads datagrams of a socket, a slice for each.
     fn receive(&mut self, index: usize) {
-        let reply_max = self.shared.config.udp_reply_max.get();
+        let reply_max = self.shared.live.udp_reply_max();
         let terms = Terms {
             output_cap: reply_max,
             requests_max: self.shared.config.batch_max.get(),

@@ -220,7 +220,11 @@ impl Worker {
                 Err(error) => {
                     if error.kind() == ErrorKind::InvalidData {
                         self.inbox.counters.ssl_handshake_errors.bump();
-                        tracing::debug!(%error, peer = %connection.info.peer(), "TLS");
+                        // Who has a wrong client sees it here; who sends many does not fill a disk.
+                        if let Some(untold) = self.shared.failed_handshakes.tell(self.now) {
+                            let peer = connection.info.peer();
+                            tracing::warn!(%error, %peer, untold, "TLS failed");
+                        }
                     }
                     self.close_for(id, Reason::Error);
                     return None;
@@ -495,7 +499,7 @@ fn execute(
             socket: &|index| sockets[batch.tickets[index].slice as usize],
             footprint: &footprint,
             now,
-            value_len: 0,
+            value_len: None,
         };
         handle.execute(now, &batch.requests, &mut told);
         shared.watch.tell(&told.lines);
