@@ -72,7 +72,7 @@ pub struct Shared {
     pub dumping: Arc<AtomicBool>,
     /// Dumps and other walks over all items since the start.
     pub dumps: AtomicU64,
-    /// Turns of the thread that works behind the scenes, which alone counts them.
+    /// Runs of the thread that works behind the scenes, which alone counts them.
     pub maintained: Counter,
     /// The second of the last flush_all.
     pub flushed: AtomicU32,
