@@ -3,10 +3,10 @@
 //! Nothing is checked here beyond its form, and nothing has a default: that is done by
 //! [`settings`](crate::settings), once, for both sources together.
 
-use std::convert::Infallible;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Args};
 use nuthatch_program::size::{self, SizeError};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -51,7 +51,7 @@ pub struct Flags {
     pub redis_port: Option<i32>,
 
     /// Unix socket to listen on, instead of TCP
-    #[arg(short = 's', long, value_name = "FILE", value_parser = path)]
+    #[arg(short = 's', long, value_name = "FILE", value_parser = path())]
     pub unix_socket: Option<PathBuf>,
 
     /// Permissions of the unix socket, in octal [default: 700]
@@ -140,7 +140,7 @@ pub struct Flags {
     pub protocol: Option<String>,
 
     /// Clients say a name and a password of this file first, which has a line NAME:PASSWORD for each
-    #[arg(short = 'Y', long, value_name = "FILE", value_parser = path)]
+    #[arg(short = 'Y', long, value_name = "FILE", value_parser = path())]
     pub auth_file: Option<PathBuf>,
 
     /// SASL, by the names and passwords of -Y, which suffices
@@ -156,15 +156,15 @@ pub struct Flags {
     pub metrics: Option<String>,
 
     /// Take the items of the server before from this file, and leave one's own in it at the end
-    #[arg(short = 'e', long, value_name = "FILE", value_parser = path)]
+    #[arg(short = 'e', long, value_name = "FILE", value_parser = path())]
     pub memory_file: Option<PathBuf>,
 
     /// Begin with the items of this file, which stays
-    #[arg(long, value_name = "FILE", value_parser = path)]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub load: Option<PathBuf>,
 
     /// Copy all items to this file now and then
-    #[arg(long, value_name = "FILE", value_parser = path)]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub save: Option<PathBuf>,
 
     /// Seconds between two copies [default: 300]
@@ -173,7 +173,7 @@ pub struct Flags {
 
     /// Take over the sockets and the items of the server that listens at this unix socket, if there is one, and listen
     /// there for the next one
-    #[arg(long, value_name = "PATH", value_parser = path)]
+    #[arg(long, value_name = "PATH", value_parser = path())]
     pub handover: Option<PathBuf>,
 
     /// Run in the background
@@ -185,7 +185,7 @@ pub struct Flags {
     pub user: Option<String>,
 
     /// Write the process id here
-    #[arg(short = 'P', long, value_name = "FILE", value_parser = path)]
+    #[arg(short = 'P', long, value_name = "FILE", value_parser = path())]
     pub pidfile: Option<PathBuf>,
 
     /// Say more: -v events, -vv commands and replies, -vvv batches and statistics too; =NUM: just so much
@@ -343,9 +343,9 @@ impl Flags {
     }
 }
 
-/// A path, or nothing: see [`Flags::without_empty`].
-fn path(text: &str) -> Result<PathBuf, Infallible> {
-    Ok(text.into())
+/// A path of any bytes, or nothing: see [`Flags::without_empty`].
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 /// One `-v`.
@@ -453,6 +453,8 @@ fn one_or_many<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<String>, D::Er
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use clap::FromArgMatches;
     use clap::error::ErrorKind;
 
@@ -581,6 +583,16 @@ mod tests {
                 "{said}"
             );
         }
+    }
+
+    #[test]
+    fn a_path_may_have_any_bytes() {
+        let path = std::ffi::OsStr::from_bytes(b"/\xff");
+        let command = Flags::augment_args(clap::Command::new("nuthatch"));
+        let words = ["nuthatch".as_ref(), "-s".as_ref(), path];
+        let typed = command.try_get_matches_from(words).unwrap();
+        let flags = Flags::from_arg_matches(&typed).unwrap();
+        assert_eq!(flags.unix_socket.unwrap().as_os_str(), path);
     }
 
     #[test]
