@@ -191,6 +191,15 @@ def test_what_is_no_tls_and_tls_where_there_is_none(start, certificates):
     assert b"STAT ssl_handshake_errors 1" in said
 
 
+def test_who_speaks_no_tls_is_told_in_the_log_and_does_not_fill_it(start, certificates, tmp_path):
+    log = tmp_path / "log"
+    server = start(*tls_flags(certificates), "--log", str(log))
+    for _ in range(30):
+        assert b"END" not in converse(server.address, b"get a\r\n")
+    lines = log.read_text().splitlines()
+    assert 10 <= len([line for line in lines if "the client does not speak TLS" in line]) <= 20, lines
+
+
 def test_certificates_of_clients_and_versions(start, certificates):
     asked = b"get a\r\nquit\r\n"
     ca = f"ssl_ca_cert={certificates}/ca.pem"
@@ -241,6 +250,87 @@ def test_one_listener_without_tls(start, certificates, tmp_path):
             connection.shutdown(socket.SHUT_WR)
             kinds.append(connection.recv(100) == b"END\r\n")
     assert sorted(kinds) == [False, True], server
+
+
+def test_listeners_ask_for_certificates_each_as_it_says(start, certificates, tmp_path):
+    ca = f"ssl_ca_cert={certificates}/ca.pem"
+    server = start(*tls_flags(certificates, "server", ca, "ssl_verify_mode=1", "ssl_session_cache"),
+                   "-l", "mtls:proto[ascii]:127.0.0.1:0,btls:tag_any_:127.0.0.1:0")
+    ports = [int(line.split()[-1]) for line in (tmp_path / "0" / "ports").read_text().splitlines()]
+    asked, done = b"get a\r\nquit\r\n", b"END\r\n"
+    for port, served in zip(ports, [{None, "client"}, {"client"}, {None, "client", "stranger"}], strict=True):
+        server.port = port
+        for client in [None, "client", "stranger"]:
+            if client in served:
+                assert converse_tls(server, certificates, asked, client) == done
+            else:
+                with pytest.raises((ssl.SSLError, ConnectionError)):
+                    converse_tls(server, certificates, asked, client)
+    # A session that was begun without a certificate leads nowhere where one is demanded.
+    trusting = context(certificates)
+    trusting.maximum_version = ssl.TLSVersion.TLSv1_2
+    def secured(port, session=None):
+        return trusting.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="localhost", session=session)
+    with secured(ports[2]) as first, secured(ports[2], first.session) as again:
+        assert again.session_reused
+        with pytest.raises((ssl.SSLError, ConnectionError)), secured(ports[1], first.session) as other:
+            other.sendall(asked)
+            assert other.recv(100) == b""
+            raise ConnectionError
+
+
+def test_ciphers_are_those_that_were_named(start, certificates):
+    named = "ECDHE-ECDSA-AES128-GCM-SHA256"
+    server = start(*tls_flags(certificates, "server", f"ssl_ciphers={named}"))
+    trusting = context(certificates)
+    def cipher():
+        with socket.create_connection(server.address) as plain:
+            with trusting.wrap_socket(plain, server_hostname="localhost") as secured:
+                return secured.cipher()[0]
+    # The list says nothing of TLS 1.3.
+    assert cipher().startswith("TLS_")
+    trusting.maximum_version = ssl.TLSVersion.TLSv1_2
+    assert cipher() == named
+    trusting.set_ciphers("ECDHE-ECDSA-AES256-GCM-SHA384")
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        cipher()
+
+
+def test_what_a_start_says_to_type_next_works_under_tls(certificates, passwords):
+    import conftest
+
+    ca = f"ssl_ca_cert={certificates}/ca.pem"
+    for verify, users in [(0, ()), (2, ()), (2, ("-Y", str(passwords)))]:
+        flags = [*tls_flags(certificates, "server", ca, f"ssl_verify_mode={verify}"), *users]
+        command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", *flags]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+            lines = iter(server.stderr.readline, "")
+            assert any(line.endswith(" (TLS)\n") for line in lines)
+            said = next(lines).removeprefix("try: ").split("   (Ctrl-C")[0]
+            for words, meant in [("NAME PASSWORD", "ann secret"), ("CERTIFICATE", f"{certificates}/client.pem"),
+                                 (" KEY", f" {certificates}/client.key")]:
+                said = said.replace(words, meant)
+            typed = subprocess.run(said, shell=True, capture_output=True, check=False)
+            server.terminate()
+        assert typed.stdout.endswith(b"STORED\r\nVALUE seed 0 5\r\nacorn\r\nEND\r\n"), (said, typed)
+
+
+def test_a_certificate_that_is_demanded_keeps_others_out(certificates):
+    import conftest
+
+    warning = "may read and write"
+    ca = f"ssl_ca_cert={certificates}/ca.pem"
+    for verify, warns in [(0, True), (1, True), (2, False)]:
+        flags = tls_flags(certificates, "server", ca, f"ssl_verify_mode={verify}")
+        command = [conftest.NUTHATCH, "-l", "0.0.0.0", "-p", "-1", *flags]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+            lines = []
+            for line in iter(server.stderr.readline, ""):
+                lines.append(line)
+                if ": engine " in line:
+                    break
+            server.terminate()
+        assert any(warning in line for line in lines) == warns, (verify, lines)
 
 
 def test_redis_clients_under_tls_with_a_password(start, certificates, passwords):

@@ -81,6 +81,18 @@ def test_gets_and_sets_as_memcached_tells_them(pair):
     assert told[0] == told[1]
 
 
+@needs_right
+def test_an_item_that_a_read_makes_was_not_found(pair):
+    told = []
+    for server in pair:
+        watcher = Watcher(server, ["fetchers"])
+        work = b"mg made v N30\r\nmg made2 t N30\r\nmg made v N30\r\nmg made2 t\r\nget end\r\n"
+        converse(server.address, work)
+        told.append(plain(watcher.until("key=end ")))
+    assert told[0] == told[1]
+    assert [re.search("status=([a-z_]+)", line)[1] for line in told[1][:4]] == ["not_found"] * 2 + ["found"] * 2
+
+
 def test_connections_come_and_go(server):
     watcher = Watcher(server, ["connevents"])
     with socket.create_connection(server.address) as client:

@@ -112,10 +112,11 @@ impl Serve {
     /// The flags, with the file's behind them.
     pub fn flags(self) -> Result<Flags, String> {
         self.missing.check()?;
-        match &self.config {
-            Some(path) => Ok(self.flags.over(Flags::from_file(path)?)),
-            None => Ok(self.flags),
-        }
+        let flags = match &self.config {
+            Some(path) => self.flags.over(Flags::from_file(path)?),
+            None => self.flags,
+        };
+        Ok(flags.without_empty())
     }
 }
 

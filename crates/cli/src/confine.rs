@@ -12,6 +12,7 @@ use landlock::{
     ABI, Access, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus,
     Scope, path_beneath_rules,
 };
+use nix::errno::Errno;
 use nix::libc;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
@@ -88,10 +89,31 @@ impl Confinement {
             RulesetStatus::PartiallyEnforced => Ok(Some(
                 "-o drop_privileges: this kernel's Landlock knows a part of the rules".to_owned(),
             )),
-            RulesetStatus::NotEnforced => {
-                Err("-o drop_privileges: this kernel has no Landlock (Linux 5.13)".to_owned())
-            }
+            RulesetStatus::NotEnforced => Err(format!("-o drop_privileges: {}", why_no_landlock())),
         }
+    }
+}
+
+/// Why the kernel does not do it: it is asked for its version once more, for the error.
+#[allow(unsafe_code)]
+fn why_no_landlock() -> &'static str {
+    const VERSION: libc::c_uint = 1;
+    // SAFETY: with this flag and no address the call touches no memory.
+    let told = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0_usize,
+            VERSION,
+        )
+    };
+    match Errno::result(told) {
+        Err(Errno::EPERM) => {
+            "a filter of system calls refuses Landlock (systemd: SystemCallFilter=landlock_create_ruleset \
+             landlock_add_rule landlock_restrict_self)"
+        }
+        Err(Errno::EOPNOTSUPP) => "Landlock is switched off in this kernel (lsm=landlock,...)",
+        _ => "this kernel has no Landlock (Linux 5.13)",
     }
 }
 
@@ -238,7 +260,7 @@ mod tests {
                 writes: vec![place(&ours, "log")],
             };
             match confinement.files() {
-                Err(error) if error.contains("no Landlock") => {
+                Err(error) if error.contains("Landlock") => {
                     return eprintln!("skipped: {error}");
                 }
                 given_up => assert_eq!(given_up, Ok(None)),
@@ -259,6 +281,23 @@ mod tests {
             }
         });
         assert!(fs::read(place(&others, "secret")).is_ok(), "others are not");
+    }
+
+    #[test]
+    fn who_refuses_landlock_is_told() {
+        let refused = BTreeMap::from([(libc::SYS_landlock_create_ruleset, Vec::new())]);
+        for (errno, words) in [
+            (libc::EPERM, "a filter of system calls"),
+            (libc::EOPNOTSUPP, "switched off"),
+            (libc::ENOSYS, "no Landlock"),
+        ] {
+            let error = confined(|| {
+                let filter = filter(refused.clone(), errno).unwrap();
+                seccompiler::apply_filter(&filter).unwrap();
+                Confinement::default().files().unwrap_err()
+            });
+            assert!(error.contains(words), "{error}");
+        }
     }
 
     #[test]

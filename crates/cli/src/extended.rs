@@ -6,7 +6,8 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nuthatch_server::Verify;
+use nuthatch_server::{Ciphers, Verify};
+use toml::Value;
 
 use crate::settings::absolute;
 
@@ -42,8 +43,17 @@ pub struct SslOptions {
     pub key: Option<PathBuf>,
     pub ca_cert: Option<PathBuf>,
     pub verify: Verify,
+    pub ciphers: Option<Ciphers>,
     pub only_1_3: bool,
     pub session_cache: bool,
+}
+
+impl SslOptions {
+    /// True if it names a certificate or a key.
+    pub fn names_files(&self) -> bool {
+        let files = [&self.chain_cert, &self.key, &self.ca_cert];
+        files.into_iter().any(Option::is_some)
+    }
 }
 
 /// The index is sized for at most 2 to this power of items at once, as memcached's table.
@@ -135,8 +145,22 @@ impl Extended {
                 }
                 "drop_privileges" => extended.drop_privileges = true,
                 "no_drop_privileges" => extended.drop_privileges = false,
+                "ssl_ciphers" => {
+                    let ciphers = Ciphers::parse(value.unwrap_or_default());
+                    let ciphers = ciphers.map_err(|error| format!("-o {name}: {error}"))?;
+                    extended.ssl.ciphers = Some(ciphers);
+                }
+                // memcached's number for PEM, and its help's word.
+                "ssl_keyformat" => {
+                    if !matches!(value, Some("1" | "PEM")) {
+                        return Err("-o ssl_keyformat: 1, which is PEM, alone".to_owned());
+                    }
+                }
                 "ssl_session_cache" => extended.ssl.session_cache = true,
                 _ if NATURAL.contains(&name) => {
+                    if name == "slab_automove" && value.is_some() && number(name, value)? > 2 {
+                        return Err("-o slab_automove: from 0 to 2".to_owned());
+                    }
                     if value == Some("0") || value == Some("no") {
                         extended.contrary.push(option.to_owned());
                     }
@@ -151,6 +175,72 @@ impl Extended {
             }
         }
         Ok(extended)
+    }
+
+    /// Each option that was said, and what it comes to: to tell what has changed in a file.
+    pub fn said(&self) -> Vec<(&'static str, Value)> {
+        // All of them by name: one that is added has to be thought of here.
+        let Self {
+            idle_timeout,
+            login_timeout,
+            login_guesses,
+            udp_reply_max,
+            unix_peers,
+            initial_items,
+            drop_privileges,
+            ssl,
+            unknown: _,
+            contrary: _,
+        } = self;
+        let SslOptions {
+            chain_cert,
+            key,
+            ca_cert,
+            verify,
+            ciphers,
+            only_1_3,
+            session_cache,
+        } = ssl;
+        let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        let seconds = |span: &Option<Duration>| span.map(|span| number(span.as_secs()));
+        let path = |path: &Option<PathBuf>| {
+            let path = path.as_deref()?;
+            Some(Value::String(path.display().to_string()))
+        };
+        let switch = |is_on: bool| is_on.then_some(Value::Boolean(true));
+        let verify = (*verify != Verify::Nothing).then(|| number(*verify as u64));
+        let options = [
+            ("idle_timeout", seconds(idle_timeout)),
+            ("login_timeout", seconds(login_timeout)),
+            ("login_guesses", login_guesses.map(|max| number(max.into()))),
+            (
+                "udp_reply_max",
+                udp_reply_max.map(|bytes| number(bytes.get() as u64)),
+            ),
+            (
+                "unix_peers",
+                unix_peers
+                    .as_ref()
+                    .map(|users| Value::String(users.join(":"))),
+            ),
+            ("hashpower", initial_items.map(|items| number(items as u64))),
+            ("drop_privileges", switch(*drop_privileges)),
+            ("ssl_chain_cert", path(chain_cert)),
+            ("ssl_key", path(key)),
+            ("ssl_ca_cert", path(ca_cert)),
+            ("ssl_verify_mode", verify),
+            (
+                "ssl_ciphers",
+                ciphers
+                    .as_ref()
+                    .map(|ciphers| Value::String(ciphers.to_string())),
+            ),
+            ("ssl_min_version", only_1_3.then(|| number(3))),
+            ("ssl_session_cache", switch(*session_cache)),
+        ];
+        let said = options.into_iter();
+        said.filter_map(|(name, value)| Some((name, value?)))
+            .collect()
     }
 }
 
@@ -193,6 +283,32 @@ mod tests {
     }
 
     #[test]
+    fn every_option_is_told_as_what_it_comes_to() {
+        let ciphers = "ssl_ciphers=ECDHE-RSA-AES128-GCM-SHA256";
+        for option in [
+            "idle_timeout=1",
+            "login_timeout=1",
+            "login_guesses=0",
+            "udp_reply_max=64",
+            "unix_peers=root",
+            "hashpower=12",
+            "drop_privileges",
+            "ssl_chain_cert=a",
+            "ssl_key=a",
+            "ssl_ca_cert=a",
+            "ssl_verify_mode=1",
+            ciphers,
+            "ssl_min_version=3",
+            "ssl_session_cache",
+        ] {
+            let said = parse(option).unwrap().said();
+            let names: Vec<&str> = said.iter().map(|(name, _)| *name).collect();
+            assert_eq!(names, [option.split('=').next().unwrap()]);
+        }
+        assert_eq!(parse("modern,no_modern,other=1").unwrap().said(), []);
+    }
+
+    #[test]
     fn values_that_cannot_be() {
         for options in [
             "idle_timeout",
@@ -206,6 +322,11 @@ mod tests {
             "hashpower=x",
             "hashpower=11",
             "hashpower=64",
+            "slab_automove=9",
+            "slab_automove=x",
+            "ssl_ciphers",
+            "ssl_ciphers=HIGH",
+            "ssl_keyformat=2",
         ] {
             assert!(parse(options).is_err(), "{options}");
         }

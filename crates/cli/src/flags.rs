@@ -6,11 +6,12 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Args};
 use nuthatch_program::size::{self, SizeError};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use nuthatch_engines::{EngineName, EvictionName, ThreadRange, Tuning};
+use nuthatch_engines::{EngineName, EvictionName, ThreadRange, Tuning, help};
 
 use crate::log::LogFormat;
 
@@ -50,7 +51,7 @@ pub struct Flags {
     pub redis_port: Option<i32>,
 
     /// Unix socket to listen on, instead of TCP
-    #[arg(short = 's', long, value_name = "FILE")]
+    #[arg(short = 's', long, value_name = "FILE", value_parser = path())]
     pub unix_socket: Option<PathBuf>,
 
     /// Permissions of the unix socket, in octal [default: 700]
@@ -139,7 +140,7 @@ pub struct Flags {
     pub protocol: Option<String>,
 
     /// Clients say a name and a password of this file first, which has a line NAME:PASSWORD for each
-    #[arg(short = 'Y', long, value_name = "FILE")]
+    #[arg(short = 'Y', long, value_name = "FILE", value_parser = path())]
     pub auth_file: Option<PathBuf>,
 
     /// SASL, by the names and passwords of -Y, which suffices
@@ -155,15 +156,15 @@ pub struct Flags {
     pub metrics: Option<String>,
 
     /// Take the items of the server before from this file, and leave one's own in it at the end
-    #[arg(short = 'e', long, value_name = "FILE")]
+    #[arg(short = 'e', long, value_name = "FILE", value_parser = path())]
     pub memory_file: Option<PathBuf>,
 
     /// Begin with the items of this file, which stays
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub load: Option<PathBuf>,
 
     /// Copy all items to this file now and then
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub save: Option<PathBuf>,
 
     /// Seconds between two copies [default: 300]
@@ -172,7 +173,7 @@ pub struct Flags {
 
     /// Take over the sockets and the items of the server that listens at this unix socket, if there is one, and listen
     /// there for the next one
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = path())]
     pub handover: Option<PathBuf>,
 
     /// Run in the background
@@ -184,7 +185,7 @@ pub struct Flags {
     pub user: Option<String>,
 
     /// Write the process id here
-    #[arg(short = 'P', long, value_name = "FILE")]
+    #[arg(short = 'P', long, value_name = "FILE", value_parser = path())]
     pub pidfile: Option<PathBuf>,
 
     /// Say more: -v events, -vv commands and replies, -vvv batches and statistics too; =NUM: just so much
@@ -215,22 +216,21 @@ pub struct Flags {
     #[arg(long, value_enum)]
     pub engine: Option<EngineName>,
 
-    /// Partitions of cphash and lockhash [default: 4096 for lockhash, two or more for cphash]
-    #[arg(long, value_name = "NUM")]
+    /// See [`Tuning`], as the three that follow.
+    #[arg(long, value_name = "NUM", help = help::PARTITIONS, long_help = None)]
     pub partitions: Option<usize>,
 
-    /// Threads of cphash that carry requests out: always so many, or from so many to so many as
-    /// the load asks for, as in 1-4 [default: 1 to the number of cores]
-    #[arg(long, value_name = "NUM", value_parser = ThreadRange::parse)]
+    /// See [`Tuning`].
+    #[arg(long, value_name = "NUM", value_parser = ThreadRange::parse, help = help::SERVER_THREADS, long_help = None)]
     #[serde(deserialize_with = "threads_or_text")]
     pub server_threads: Option<ThreadRange>,
 
-    /// Pin the first of these threads to this core, and the others to those that follow
-    #[arg(long, value_name = "CORE")]
+    /// See [`Tuning`].
+    #[arg(long, value_name = "CORE", help = help::PIN, long_help = None)]
     pub pin: Option<usize>,
 
-    /// Which item leaves when a partition of cphash or lockhash is full [default: lru]
-    #[arg(long, value_enum)]
+    /// See [`Tuning`].
+    #[arg(long, value_enum, help = help::EVICTION, long_help = None)]
     pub eviction: Option<EvictionName>,
 }
 
@@ -239,7 +239,8 @@ impl Flags {
     pub fn from_file(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
-        toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+        toml::from_str(&text)
+            .map_err(|error| format!("{}{}", path.display(), in_a_line(&text, &error)))
     }
 
     /// What is said to only some engines.
@@ -313,6 +314,38 @@ impl Flags {
             eviction: self.eviction.or(file.eviction),
         }
     }
+
+    /// The same without values that are empty, by which a flag unsets what the file says: `--metrics=`.
+    pub fn without_empty(mut self) -> Self {
+        for text in [
+            &mut self.protocol,
+            &mut self.metrics,
+            &mut self.user,
+            &mut self.log,
+        ] {
+            *text = text.take().filter(|text| !text.is_empty());
+        }
+        for path in [
+            &mut self.unix_socket,
+            &mut self.auth_file,
+            &mut self.handover,
+            &mut self.memory_file,
+            &mut self.load,
+            &mut self.save,
+            &mut self.pidfile,
+        ] {
+            *path = path.take().filter(|path| !path.as_os_str().is_empty());
+        }
+        for list in [&mut self.listen, &mut self.cpserver] {
+            list.retain(|text| !text.is_empty());
+        }
+        self
+    }
+}
+
+/// A path of any bytes, or nothing: see [`Flags::without_empty`].
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 /// One `-v`.
@@ -334,6 +367,16 @@ impl Verbosity {
                 .map(Self::Level)
                 .map_err(|_| format!("`{level}` is not a level: 0 to 3")),
         }
+    }
+}
+
+/// What is wrong with a file and where, in one line: the log has a line an event.
+fn in_a_line(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().replace('\n', ", ");
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => format!(":{}: {message}", before.matches('\n').count() + 1),
+        None => format!(": {message}"),
     }
 }
 
@@ -410,6 +453,8 @@ fn one_or_many<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<String>, D::Er
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use clap::FromArgMatches;
     use clap::error::ErrorKind;
 
@@ -541,6 +586,31 @@ mod tests {
     }
 
     #[test]
+    fn a_path_may_have_any_bytes() {
+        let path = std::ffi::OsStr::from_bytes(b"/\xff");
+        let command = Flags::augment_args(clap::Command::new("nuthatch"));
+        let words = ["nuthatch".as_ref(), "-s".as_ref(), path];
+        let typed = command.try_get_matches_from(words).unwrap();
+        let flags = Flags::from_arg_matches(&typed).unwrap();
+        assert_eq!(flags.unix_socket.unwrap().as_os_str(), path);
+    }
+
+    #[test]
+    fn values_are_unset_against_the_file() {
+        let file = file(
+            "listen = \"a\"\ncpserver = \"a\"\nunix-socket = \"/s\"\nauth-file = \"/y\"\nmetrics = \"a\"\n\
+             memory-file = \"/e\"\nload = \"/l\"\nsave = \"/s\"\nhandover = \"/h\"\nuser = \"u\"\npidfile = \"/p\"\n\
+             log = \"syslog\"\nprotocol = \"ascii\"",
+        );
+        let unset = typed(
+            "-l= --cpserver= -s= -Y= --metrics= -e= --load= --save= --handover= --user= -P= --log= -B=",
+        );
+        let flags = unset.unwrap().over(file.clone()).without_empty();
+        assert_eq!(flags, Flags::default());
+        assert_eq!(file.clone().without_empty(), file);
+    }
+
+    #[test]
     fn what_has_no_form_is_refused() {
         for line in [
             "--engine chain",
@@ -559,6 +629,40 @@ mod tests {
             assert!(typed(line).is_err(), "{line}");
         }
         assert_eq!(typed("-z").unwrap_err().kind(), ErrorKind::UnknownArgument);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_a_line() {
+        for (text, line) in [
+            ("port = 1\nthreads = [\n", 2),
+            ("port = 1\n\nprot = 1\n", 3),
+            ("threads = 1\nport = \"x\"\n", 2),
+        ] {
+            let error = toml::from_str::<Flags>(text).unwrap_err();
+            let said = in_a_line(text, &error);
+            assert!(said.starts_with(&format!(":{line}: ")), "{said}");
+            assert!(!said.contains('\n'), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_engines_flags_say_what_the_engines_say() {
+        let ours = Flags::augment_args(clap::Command::new("nuthatch"));
+        let theirs = Tuning::augment_args(clap::Command::new("engines"));
+        for flag in theirs.get_arguments() {
+            let mut ours = ours.get_arguments();
+            let same = ours.find(|other| other.get_id() == flag.get_id()).unwrap();
+            let told = |flag: &clap::Arg| {
+                let help = flag.get_help().map(ToString::to_string);
+                (
+                    help,
+                    flag.get_long_help().is_none(),
+                    flag.get_long().map(str::to_owned),
+                    format!("{:?}", flag.get_value_names()),
+                )
+            };
+            assert_eq!(told(flag), told(same));
+        }
     }
 
     #[test]

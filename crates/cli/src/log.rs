@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 use nix::libc::EPROTOTYPE;
@@ -21,6 +22,9 @@ use tracing_subscriber::{Registry, fmt};
 
 /// Where the system's log listens.
 const SYSLOG: &str = "/dev/log";
+
+/// Where systemd's log listens.
+const JOURNALD: &str = "/run/systemd/journal/socket";
 
 /// Where the log goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,6 +71,9 @@ pub enum LogFormat {
     Json,
 }
 
+/// Standard error has objects alone: the log goes there, as JSON. Relaxed: set once, before other threads are there.
+static JSON_ON_STDERR: AtomicBool = AtomicBool::new(false);
+
 /// The process's log.
 #[derive(Clone)]
 pub struct Log {
@@ -105,13 +112,14 @@ impl Log {
             }
             // It keeps the fields of an event as they are.
             LogTo::Journald => tracing_journald::layer()
-                .map_err(|error| format!("--log journald: {error}"))?
+                .map_err(|error| format!("--log journald: {JOURNALD}: {error}"))?
                 .boxed(),
         };
         tracing_subscriber::registry()
             .with(filter)
             .with(layer)
             .init();
+        JSON_ON_STDERR.store(is_json && *to == LogTo::Stderr, Ordering::Relaxed);
         Ok(Self {
             is_elsewhere: *to != LogTo::Stderr,
             level,
@@ -134,10 +142,28 @@ impl Log {
         }
     }
 
+    /// True if standard error has objects alone.
+    pub fn is_json_on_stderr(&self) -> bool {
+        JSON_ON_STDERR.load(Ordering::Relaxed)
+    }
+
+    /// Logs what is of interest in any case.
+    pub fn tell(&self, words: &str) {
+        let level = self.level.with_current(|level| *level);
+        let level = level.unwrap_or(LevelFilter::WARN);
+        // It fails only when the subscriber is gone, and that lives as long as the process.
+        let _ = self.level.reload(level.max(LevelFilter::INFO));
+        tracing::info!("{words}");
+        let _ = self.level.reload(level);
+    }
+
     /// Writes a warning of the start to standard error, and to the log if that is elsewhere.
     pub fn warn(&self, words: &str) {
-        say(words);
-        if self.is_elsewhere {
+        let is_json = self.is_json_on_stderr();
+        if !is_json {
+            say(words);
+        }
+        if self.is_elsewhere || is_json {
             tracing::warn!("{words}");
         }
     }
@@ -153,6 +179,14 @@ impl Log {
 /// Lines that are objects: `timestamp`, `level`, `target`, `message` and what else an event has.
 fn json<S>() -> fmt::Layer<S, fmt::format::JsonFields, fmt::format::Format<fmt::format::Json>> {
     fmt::layer().json().flatten_event(true)
+}
+
+/// Tells on standard error why the process ends.
+pub fn fail(words: &str) {
+    match JSON_ON_STDERR.load(Ordering::Relaxed) {
+        true => tracing::error!("{words}"),
+        false => say(words),
+    }
 }
 
 /// Writes a message to standard error. Not `eprintln!`, which panics if that is a closed pipe.

@@ -8,8 +8,10 @@ mod confine;
 mod daemon;
 mod extended;
 mod flags;
+mod greeting;
 mod log;
 mod missing;
+mod places;
 mod process;
 mod reload;
 mod serve;
@@ -33,7 +35,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            log::say(&failure.to_string());
+            log::fail(&failure.to_string());
             failure.exit_code()
         }
     }

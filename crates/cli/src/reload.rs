@@ -9,18 +9,19 @@ use crate::flags::Flags;
 use crate::log::Log;
 use crate::settings::Settings;
 
-/// The key of `-o idle_timeout` among settings.
-const IDLE_TIMEOUT: &str = "-o idle_timeout";
-
 /// What [`Controls::apply`] takes over.
-const APPLIED: [&str; 7] = [
+const APPLIED: [&str; 11] = [
     "conn-limit",
     "max-reqs-per-event",
     "disable-flush-all",
     "disable-dumping",
     "disable-cas",
     "enable-shutdown",
-    IDLE_TIMEOUT,
+    "-o idle_timeout",
+    "-o login_guesses",
+    "-o login_timeout",
+    "-o udp_reply_max",
+    "-o unix_peers",
 ];
 
 /// Reads settings again.
@@ -114,21 +115,11 @@ fn changes(running: &Table, wanted: &Table) -> Vec<String> {
 /// Settings under their keys in the file; those that add up or are composed under what they come to.
 fn table(flags: &Flags) -> Result<Table, String> {
     let mut table = Table::try_from(flags).map_err(|error| error.to_string())?;
-    let extended = Extended::parse(&flags.extended)?;
-    let mut put = |key: &str, value: Option<u64>| {
-        if let Some(value) = value {
-            table.insert(key.to_owned(), Value::Integer(value as i64));
-        }
-    };
-    put("verbose", Some(flags.verbosity().into()));
-    put(
-        IDLE_TIMEOUT,
-        extended.idle_timeout.map(|limit| limit.as_secs()),
-    );
-    put(
-        "-o hashpower",
-        extended.initial_items.map(|items| items as u64),
-    );
+    let verbosity = Value::Integer(flags.verbosity().into());
+    table.insert("verbose".to_owned(), verbosity);
+    for (option, value) in Extended::parse(&flags.extended)?.said() {
+        table.insert(format!("-o {option}"), value);
+    }
     Ok(table)
 }
 
@@ -148,7 +139,7 @@ mod tests {
         assert_eq!(changes(&running, &wanted), ["listen", "threads", "verbose"]);
         let wanted = of("memory-limit = \"64m\"\nextended = \"idle_timeout=4\"");
         let running = of("memory-limit = 64");
-        assert_eq!(changes(&running, &wanted), [IDLE_TIMEOUT]);
+        assert_eq!(changes(&running, &wanted), ["-o idle_timeout"]);
     }
 
     #[test]
@@ -156,7 +147,8 @@ mod tests {
         let all = of(
             "conn-limit = 1\nmax-reqs-per-event = 1\ndisable-flush-all = true\n\
              disable-dumping = true\ndisable-cas = true\nenable-shutdown = true\n\
-             extended = \"idle_timeout=1\"\nverbose = 1\nmemory-limit = 1",
+             verbose = 1\nmemory-limit = 1\n\
+             extended = \"idle_timeout=1,login_guesses=1,login_timeout=1,udp_reply_max=64,unix_peers=root\"",
         );
         for key in APPLIED.iter().chain(&["verbose", "memory-limit"]) {
             assert!(all.contains_key(*key), "{key}");

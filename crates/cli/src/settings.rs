@@ -5,12 +5,12 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nuthatch_protocol::cpserver;
-use nuthatch_server::config::{self, Config, Keeping, Listen, Place, Protocol, TlsSettings};
+use nuthatch_server::config::{Config, Keeping, TlsSettings};
 
 use crate::extended::Extended;
 use crate::flags::Flags;
 use crate::log::{LogFormat, LogTo};
+use crate::places::{self, Places};
 use crate::process;
 use nuthatch_engines::{EngineName, EngineSettings};
 
@@ -24,12 +24,8 @@ const BATCH_MAX: usize = 8192;
 const BATCH_OF_PAPER: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
 /// The range of `-I`, in bytes.
 const ITEM_SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 30;
-/// The port of memcached's exporter, which this takes the place of.
-const METRICS_PORT: u16 = 9150;
 /// Seconds between two copies of all items.
 const SAVE_EVERY: u32 = 300;
-/// memcached's permissions of a unix socket.
-const UNIX_MODE: u32 = 0o700;
 /// Where memcached's tests, and those of its clients, look for the port.
 pub const PORT_FILE: &str = "MEMCACHED_PORT_FILENAME";
 
@@ -78,11 +74,21 @@ impl Settings {
                 format!("-o {option}: it behaves otherwise in any case; this has no effect")
             }))
             .chain(without_effect(flags))
-            .chain(elsewhere(flags));
+            .chain(without_tls(flags, &extended));
         let engine = engine(flags, &extended)?;
-        let warnings = warnings.chain(smaller_items(flags, &engine)).collect();
-        let mut server = server(flags, &extended, port_file)?;
-        server.engine_settings = engine.lines();
+        let tls = tls(flags, &extended)?;
+        let places = Places::of(flags, tls.as_ref().map(|tls| tls.verify))?;
+        let warnings = warnings
+            .chain(places.warnings)
+            .chain(smaller_items(flags, &engine))
+            .collect();
+        let server = Config {
+            listeners: places.listeners,
+            tls,
+            engine_settings: engine.lines(),
+            ..server(flags, &extended, port_file)?
+        };
+        server.check().map_err(|error| error.to_string())?;
         Ok(Self {
             engine,
             server,
@@ -99,6 +105,13 @@ impl Settings {
             warnings,
         })
     }
+}
+
+/// Certificates without TLS: who names some believes that clients' requests are encrypted.
+fn without_tls(flags: &Flags, extended: &Extended) -> Option<String> {
+    let has_tls = flags.enable_ssl.unwrap_or_default();
+    (!has_tls && extended.ssl.names_files())
+        .then(|| "-o ssl_*: without -Z nothing is encrypted; it has no effect".to_owned())
 }
 
 /// Where the log goes.
@@ -142,22 +155,6 @@ fn without_effect(flags: &Flags) -> Vec<String> {
         .collect()
 }
 
-/// Flags about where to listen that something else decides.
-fn elsewhere(flags: &Flags) -> Vec<String> {
-    let is_inherited = !inherited_as(None).is_empty();
-    let says_where =
-        !flags.listen.is_empty() || flags.port.is_some() || flags.unix_socket.is_some();
-    let tls = flags.enable_ssl.unwrap_or_default();
-    let mut warnings = Vec::new();
-    if is_inherited && says_where {
-        warnings.push("-l, -p, -s: systemd's sockets are used instead".to_owned());
-    }
-    if !is_inherited && tls && flags.unix_socket.is_some() {
-        warnings.push("-Z: a unix socket has no TLS".to_owned());
-    }
-    warnings
-}
-
 fn engine(flags: &Flags, extended: &Extended) -> Result<EngineSettings, String> {
     let default = EngineSettings::default();
     let name = flags.engine.unwrap_or(default.name);
@@ -188,12 +185,16 @@ fn engine(flags: &Flags, extended: &Extended) -> Result<EngineSettings, String> 
     if !ITEM_SIZES.contains(&settings.item_size_max) {
         return Err("-I: from 1k to 1g".to_owned());
     }
+    if settings.chunk_min == Some(0) {
+        return Err("-n: at least 1".to_owned());
+    }
     if settings.growth_factor <= 1.0 || !settings.growth_factor.is_finite() {
         return Err("-f: a number greater than 1".to_owned());
     }
     Ok(settings)
 }
 
+/// All of the server's but its listeners and what they need.
 fn server(
     flags: &Flags,
     extended: &Extended,
@@ -223,15 +224,13 @@ fn server(
         None => default.batch_max,
     };
     Ok(Config {
-        listeners: listeners(flags)?,
         threads,
         connections_max,
         backlog: flags.listen_backlog.unwrap_or(default.backlog),
         commands_per_slice,
         batch_max,
         auth_file: passwords(flags)?,
-        tls: tls(flags, extended)?,
-        metrics: metrics(flags)?,
+        metrics: places::metrics(flags)?,
         keeping: keeping(flags)?,
         idle_timeout: extended.idle_timeout,
         handover: flags.handover.as_deref().map(absolute).transpose()?,
@@ -248,10 +247,8 @@ fn server(
         allow_dump: !flags.disable_dumping.unwrap_or_default(),
         allow_watch: !flags.disable_watch.unwrap_or_default(),
         cas: !flags.disable_cas.unwrap_or_default(),
-        engine_settings: Vec::new(),
-        version: default.version,
         verbosity: flags.verbosity().into(),
-        on_verbosity: default.on_verbosity,
+        ..default
     })
 }
 
@@ -259,176 +256,7 @@ fn server(
 /// many requests at a time.
 fn gains_by_large_batches(flags: &Flags) -> bool {
     let by_messages = flags.engine.is_some_and(EngineName::has_server_threads);
-    let by_clients = !flags.cpserver.is_empty() || !inherited_as(Some(CPSERVER)).is_empty();
-    by_messages || by_clients
-}
-
-/// Every place, and the protocol that is spoken there.
-fn listeners(flags: &Flags) -> Result<Vec<Listen>, String> {
-    let protocol = match flags.protocol.as_deref() {
-        None | Some("auto") => Protocol::Memcached,
-        Some("ascii") => Protocol::Text,
-        Some("binary") => Protocol::Binary,
-        Some("any") => Protocol::Any,
-        Some(_) => return Err("-B: ascii, binary, auto or any".to_owned()),
-    };
-    // A datagram that begins as Redis' do is none of theirs.
-    let of_datagrams = match protocol {
-        Protocol::Any => Protocol::Memcached,
-        protocol => protocol,
-    };
-    let secured = |(place, tls): (Place, bool), protocol| Listen {
-        tls: tls && flags.enable_ssl.unwrap_or_default(),
-        ..place.of(protocol)
-    };
-    let memcached = memcached_places(flags)?.into_iter();
-    let redis = redis_places(flags)?.into_iter();
-    let udp = udp_places(flags)?.into_iter();
-    let cpserver = match inherited_as(Some(CPSERVER)) {
-        none if none.is_empty() => addresses("--cpserver", &flags.cpserver, cpserver::PORT)?,
-        inherited => inherited,
-    };
-    let cpserver = cpserver.into_iter();
-    Ok(memcached
-        .map(|place| secured(place, protocol))
-        .chain(udp.map(|place| place.of(of_datagrams)))
-        .chain(cpserver.map(|place| place.of(Protocol::CpServer)))
-        .chain(redis.map(|place| secured(place, Protocol::Redis)))
-        .collect())
-}
-
-/// Where datagrams are taken, if they are: at the addresses of `-l`, whatever ports those have.
-fn udp_places(flags: &Flags) -> Result<Vec<Place>, String> {
-    let inherited = inherited_as(Some("udp"));
-    if !inherited.is_empty() {
-        let of_datagrams = |place| match place {
-            Place::Inherited(fd) => Place::InheritedUdp(fd),
-            other => other,
-        };
-        return Ok(inherited.into_iter().map(of_datagrams).collect());
-    }
-    let port = match flags.udp_port {
-        None | Some(0) => return Ok(Vec::new()),
-        Some(port) => port_of("-U", port)?,
-    };
-    let mut places = Vec::new();
-    for (place, _) in tcp_places(flags, port)? {
-        if let Place::Tcp(mut address) = place {
-            address.set_port(port);
-            places.push(Place::Udp(address));
-        }
-    }
-    places.dedup();
-    Ok(places)
-}
-
-/// Where Redis' clients are served, if they are: at the addresses of memcached's, whatever ports those have.
-fn redis_places(flags: &Flags) -> Result<Vec<(Place, bool)>, String> {
-    let inherited = inherited_as(Some("redis"));
-    if !inherited.is_empty() {
-        return Ok(inherited.into_iter().map(|place| (place, true)).collect());
-    }
-    let Some(port) = flags.redis_port else {
-        return Ok(Vec::new());
-    };
-    let port = port_of("--redis-port", port)?;
-    let mut places = tcp_places(flags, port)?;
-    for (place, _) in &mut places {
-        if let Place::Tcp(address) = place {
-            address.set_port(port);
-        }
-    }
-    places.dedup();
-    Ok(places)
-}
-
-/// A port as it is typed: -1 and 0 are any free one.
-fn port_of(flag: &str, port: i32) -> Result<u16, String> {
-    match port {
-        -1 => Ok(0),
-        port => u16::try_from(port).map_err(|_| format!("{flag}: -1 to 65535")),
-    }
-}
-
-/// Where memcached's clients are served, and whether under TLS, should there be any.
-fn memcached_places(flags: &Flags) -> Result<Vec<(Place, bool)>, String> {
-    let inherited = inherited_as(None);
-    if !inherited.is_empty() {
-        return Ok(inherited.into_iter().map(|place| (place, true)).collect());
-    }
-    if let Some(path) = &flags.unix_socket {
-        let place = Place::Unix {
-            path: absolute(path)?,
-            mode: flags.unix_mask.unwrap_or(UNIX_MODE),
-        };
-        return Ok(vec![(place, false)]);
-    }
-    let port = match flags.port {
-        None => config::PORT,
-        Some(port) => port_of("-p", port)?,
-    };
-    tcp_places(flags, port)
-}
-
-/// The addresses of `-l`, and whether under TLS, should there be any.
-fn tcp_places(flags: &Flags, port: u16) -> Result<Vec<(Place, bool)>, String> {
-    if flags.listen.is_empty() {
-        let places = Place::everywhere(port);
-        return Ok(places.into_iter().map(|place| (place, true)).collect());
-    }
-    let mut places = Vec::new();
-    for typed in &flags.listen {
-        let (tls, address) = match typed.strip_prefix("notls:") {
-            Some(address) => (false, address.to_owned()),
-            None => (true, typed.clone()),
-        };
-        let found = addresses("-l", &[address], port)?;
-        places.extend(found.into_iter().map(|place| (place, tls)));
-    }
-    Ok(places)
-}
-
-/// A socket that systemd has bound, and what it is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Inherited {
-    fd: i32,
-    /// FileDescriptorName of its unit.
-    name: String,
-}
-
-/// What sockets are for that have such a name; any other is memcached's.
-const PURPOSES: [&str; 4] = ["redis", CPSERVER, "udp", "metrics"];
-
-const CPSERVER: &str = "cpserver";
-
-/// Sockets that systemd has bound (sd_listen_fds_with_names(3)): from descriptor 3 on, if they are meant for this process.
-fn inherited() -> Vec<Inherited> {
-    let said = |name| std::env::var(name).ok();
-    let number = |name| said(name)?.parse::<u32>().ok();
-    match (number("LISTEN_PID"), number("LISTEN_FDS")) {
-        (Some(pid), Some(count)) if pid == std::process::id() => {
-            with_names(count, &said("LISTEN_FDNAMES").unwrap_or_default())
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn with_names(count: u32, names: &str) -> Vec<Inherited> {
-    let names = names.split(':').chain(std::iter::repeat(""));
-    let named = (3..3 + count.min(64) as i32).zip(names);
-    let named = named.map(|(fd, name)| (fd, name.to_owned()));
-    named.map(|(fd, name)| Inherited { fd, name }).collect()
-}
-
-/// Those for the clients of a purpose; without one, of memcached's protocols.
-fn inherited_as(purpose: Option<&str>) -> Vec<Place> {
-    let is_it = |inherited: &Inherited| match purpose {
-        Some(purpose) => inherited.name == purpose,
-        None => !PURPOSES.contains(&inherited.name.as_str()),
-    };
-    let ours = inherited().into_iter().filter(is_it);
-    ours.map(|inherited| Place::Inherited(inherited.fd))
-        .collect()
+    by_messages || places::has_cpserver(flags)
 }
 
 /// The file of passwords.
@@ -479,24 +307,6 @@ fn unix_peers(extended: &Extended) -> Result<Option<Vec<u32>>, String> {
     users.collect::<Result<_, _>>().map(Some)
 }
 
-/// Where metrics are told.
-fn metrics(flags: &Flags) -> Result<Option<Place>, String> {
-    if let Some(place) = inherited()
-        .into_iter()
-        .find(|inherited| inherited.name == "metrics")
-    {
-        return Ok(Some(Place::Inherited(place.fd)));
-    }
-    let Some(place) = &flags.metrics else {
-        return Ok(None);
-    };
-    let found = addresses("--metrics", std::slice::from_ref(place), METRICS_PORT)?;
-    match found.first() {
-        Some(place) => Ok(Some(place.clone())),
-        None => Err(format!("--metrics {place}: no address")),
-    }
-}
-
 /// Certificates for TLS.
 fn tls(flags: &Flags, extended: &Extended) -> Result<Option<TlsSettings>, String> {
     if !flags.enable_ssl.unwrap_or_default() {
@@ -509,21 +319,12 @@ fn tls(flags: &Flags, extended: &Extended) -> Result<Option<TlsSettings>, String
             key,
             ca_cert: ssl.ca_cert,
             verify: ssl.verify,
+            ciphers: ssl.ciphers,
             only_1_3: ssl.only_1_3,
             session_cache: ssl.session_cache,
         })),
         _ => Err("-Z: needs -o ssl_chain_cert=FILE,ssl_key=FILE".to_owned()),
     }
-}
-
-/// The addresses of places that were typed behind a flag.
-fn addresses(flag: &str, places: &[String], port: u16) -> Result<Vec<Place>, String> {
-    let mut resolved = Vec::new();
-    for place in places {
-        let found = Place::resolve(place, port);
-        resolved.extend(found.ok_or_else(|| format!("{flag} {place}: no address"))?);
-    }
-    Ok(resolved)
 }
 
 /// A daemon changes its directory: paths are meant from where it was started.
@@ -533,23 +334,64 @@ pub fn absolute(path: &Path) -> Result<PathBuf, String> {
 
 #[cfg(test)]
 mod tests {
+    use nuthatch_server::config::Place;
+
     use super::*;
 
     fn check(flags: Flags) -> Result<Settings, String> {
         Settings::check(&flags, None)
     }
 
-    fn tcp(settings: &Settings) -> Vec<String> {
-        let listeners = settings.server.listeners.iter();
-        listeners
-            .map(|listen| match &listen.place {
-                Place::Tcp(address) => address.to_string(),
-                Place::Udp(address) => format!("udp {address}"),
-                Place::Unix { path, mode } => format!("{} {mode:o}", path.display()),
-                Place::Inherited(fd) => format!("fd {fd}"),
-                Place::InheritedUdp(fd) => format!("udp fd {fd}"),
-            })
-            .collect()
+    /// What no start can be meant by, and the words that say so.
+    #[test]
+    fn settings_that_contradict_each_other() {
+        let none = Flags::default;
+        let passwords = || Some("users".into());
+        let ssl = |more: &str| Flags {
+            enable_ssl: Some(true),
+            extended: vec!["ssl_chain_cert=c".into(), "ssl_key=k".into(), more.into()],
+            ..none()
+        };
+        for (words, flags) in [
+            (
+                "CPServer",
+                Flags {
+                    auth_file: passwords(),
+                    cpserver: vec!["127.0.0.1".into()],
+                    ..none()
+                },
+            ),
+            (
+                "-U",
+                Flags {
+                    auth_file: passwords(),
+                    udp_port: Some(11211),
+                    ..none()
+                },
+            ),
+            (
+                "-U",
+                Flags {
+                    udp_port: Some(11211),
+                    ..ssl("")
+                },
+            ),
+            ("ssl_ca_cert", ssl("ssl_verify_mode=2")),
+        ] {
+            let error = check(flags).unwrap_err();
+            assert!(error.contains(words), "{words}: {error}");
+        }
+    }
+
+    #[test]
+    fn certificates_without_tls_are_a_warning() {
+        let flags = |enable_ssl| Flags {
+            enable_ssl,
+            extended: vec!["ssl_chain_cert=c".into(), "ssl_key=k".into()],
+            ..Flags::default()
+        };
+        assert!(check(flags(Some(true))).unwrap().warnings.is_empty());
+        assert!(check(flags(None)).unwrap().warnings[0].contains("without -Z"));
     }
 
     #[test]
@@ -557,103 +399,13 @@ mod tests {
         let settings = check(Flags::default()).unwrap();
         assert_eq!(settings.engine, EngineSettings::default());
         assert_eq!(settings.engine.memory_limit, 64 << 20);
-        assert_eq!(tcp(&settings)[0], "0.0.0.0:11211");
+        let first = &settings.server.listeners[0].place;
+        assert_eq!(*first, Place::Tcp(([0, 0, 0, 0], 11211).into()));
         assert_eq!(settings.server.threads.get(), 4);
         assert_eq!(settings.server.connections_max.get(), 1024);
         assert!(settings.server.allow_flush && !settings.server.allow_shutdown);
         assert_eq!(settings.process, ProcessSettings::default());
         assert!(settings.warnings.is_empty());
-    }
-
-    #[test]
-    fn redis_clients_find_their_port_at_the_same_addresses() {
-        let flags = |ssl| Flags {
-            listen: vec!["127.0.0.1:5".into(), "notls:127.0.0.2".into()],
-            redis_port: Some(6379),
-            enable_ssl: Some(ssl),
-            ..Flags::default()
-        };
-        for ssl in [false, true] {
-            let listeners = listeners(&flags(ssl)).unwrap();
-            let redis = listeners.iter().filter(|listen| listen.protocol.is_redis());
-            let redis: Vec<(String, bool)> = redis
-                .map(|listen| match &listen.place {
-                    Place::Tcp(address) => (address.to_string(), listen.tls),
-                    other => panic!("{other:?}"),
-                })
-                .collect();
-            let expected = [
-                ("127.0.0.1:6379".to_owned(), ssl),
-                ("127.0.0.2:6379".to_owned(), false),
-            ];
-            assert_eq!(redis, expected);
-        }
-        assert!(
-            !listeners(&Flags::default())
-                .unwrap()
-                .iter()
-                .any(|listen| listen.protocol.is_redis())
-        );
-    }
-
-    #[test]
-    fn places_to_listen() {
-        let listening = |port, listen: &[&str]| {
-            let listen = listen.iter().map(|&place| place.to_owned()).collect();
-            check(Flags {
-                port,
-                listen,
-                ..Flags::default()
-            })
-            .map(|settings| tcp(&settings))
-        };
-        let places = ["127.0.0.1", "127.0.0.1:5", "::1", "[::1]:6"];
-        assert_eq!(
-            listening(Some(9), &places).unwrap(),
-            ["127.0.0.1:9", "127.0.0.1:5", "[::1]:9", "[::1]:6"]
-        );
-        for free in [0, -1] {
-            assert_eq!(
-                listening(Some(free), &["127.0.0.1"]).unwrap(),
-                ["127.0.0.1:0"]
-            );
-        }
-        for (port, place) in [
-            (1, "127.0.0.1:x"),
-            (1, "1.2.3:9:9"),
-            (65_536, "::1"),
-            (-2, "::1"),
-        ] {
-            assert!(listening(Some(port), &[place]).is_err(), "{port} {place}");
-        }
-    }
-
-    #[test]
-    fn sockets_of_systemds_have_names() {
-        let named = |count, names: &str| {
-            let named = with_names(count, names).into_iter();
-            named.map(|one| (one.fd, one.name)).collect::<Vec<_>>()
-        };
-        let of = |fd, name: &str| (fd, name.to_owned());
-        let two = [of(3, "memcached"), of(4, "redis")];
-        assert_eq!(named(2, "memcached:redis"), two);
-        assert_eq!(named(2, ""), [of(3, ""), of(4, "")]);
-        assert_eq!(named(1, "udp:more"), [of(3, "udp")]);
-    }
-
-    #[test]
-    fn a_unix_socket_stands_alone() {
-        let flags = Flags {
-            unix_socket: Some("/tmp/s".into()),
-            listen: vec!["127.0.0.1".to_owned()],
-            ..Flags::default()
-        };
-        assert_eq!(tcp(&check(flags.clone()).unwrap()), ["/tmp/s 700"]);
-        let flags = Flags {
-            unix_mask: Some(0o666),
-            ..flags
-        };
-        assert_eq!(tcp(&check(flags).unwrap()), ["/tmp/s 666"]);
     }
 
     #[test]
@@ -706,6 +458,13 @@ mod tests {
                 "-I",
                 Flags {
                     max_item_size: Some(2 << 30),
+                    ..none()
+                },
+            ),
+            (
+                "-n",
+                Flags {
+                    slab_min_size: Some(0),
                     ..none()
                 },
             ),

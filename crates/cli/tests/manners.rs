@@ -1,7 +1,9 @@
 //! Behaviour that other programs and tools rely on: names, pipes, small memory limits, foreign servers.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 
@@ -40,10 +42,48 @@ fn lines_of_the_log_are_objects_when_asked_for() {
             "{line}"
         );
     }
+    if !Path::new(JOURNALD).exists() {
+        let output = run("--log journald -p 0");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(JOURNALD), "{said}");
+    }
     let output = run("--log-format json --log journald -p 0");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("--log-format json: journald"), "{said}");
+}
+
+/// Where systemd's log listens, on machines with systemd.
+const JOURNALD: &str = "/run/systemd/journal/socket";
+
+/// True if all lines are objects.
+fn are_objects(lines: &str) -> bool {
+    lines
+        .lines()
+        .all(|line| line.starts_with(r#"{"timestamp":""#) && line.ends_with('}'))
+}
+
+#[test]
+fn standard_error_has_objects_alone_if_the_log_has() {
+    let mut command = Command::new(nuthatch());
+    command.args("-l 127.0.0.1 -p 0 -t 1 --log-format json -o no_such=1".split_whitespace());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("engine cuckoo, ") {
+        assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(said.contains("no_such=1") && are_objects(&said), "{said}");
+    // An address that is nobody's.
+    let output = run("-l 192.0.2.1 -p 1 -t 1 --log-format json");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said.contains("cannot listen at") && are_objects(&said),
+        "{said}"
+    );
 }
 
 #[test]

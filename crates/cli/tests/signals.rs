@@ -76,14 +76,14 @@ fn sighup_reads_the_file_again() {
     let news = hang_up(
         "threads = 3\nmemory-limit = 80\nconn-limit = 9\ndisable-flush-all = true\n\
          enable-shutdown = true\ndisable-dumping = true\ndisable-cas = true\nverbose = 1\n\
-         max-reqs-per-event = 5\nextended = \"idle_timeout=100,hashpower=20\"\n",
+         max-reqs-per-event = 5\nextended = \"idle_timeout=100,hashpower=20,login_guesses=7,ssl_min_version=3,udp_reply_max=64\"\n",
     );
-    let applied = "applied: -o idle_timeout = 100, conn-limit = 9, disable-cas = true, \
+    let applied = "applied: -o idle_timeout = 100, -o login_guesses = 7, -o udp_reply_max = 64, conn-limit = 9, disable-cas = true, \
                    disable-dumping = true, disable-flush-all = true, enable-shutdown = true, \
                    memory-limit = 83886080, verbose = 1";
     assert!(news.contains(applied), "{news}");
     assert!(
-        news.contains("needs a restart: -o hashpower, threads"),
+        news.contains("needs a restart: -o hashpower, -o ssl_min_version, threads"),
         "{news}"
     );
     for (name, value) in [
@@ -107,6 +107,7 @@ fn sighup_reads_the_file_again() {
     // A file that cannot be meant so changes nothing.
     for wrong in ["no_such = 1\n", "conn-limit = 0\n", "threads = [\n"] {
         let news = hang_up(wrong);
+        assert_eq!(news.lines().count(), 1, "{news}");
         assert!(news.contains("nothing was changed"), "{news}");
     }
     assert_eq!(running.stat("settings", "maxconns"), "9");

@@ -170,7 +170,7 @@ impl<'a> Stage<'_, 'a> {
             socket: &|_| socket,
             footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
             now: self.now,
-            value_len: 0,
+            value_len: None,
         };
         self.handle.execute(self.now, requests, &mut told);
         self.shared.watch.tell(&told.lines);
@@ -200,7 +200,7 @@ impl<'a> Stage<'_, 'a> {
             socket: &|_| self.socket,
             footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
             now: self.now,
-            value_len: 0,
+            value_len: None,
         };
         told.note(0, reply);
         self.shared.watch.tell(&told.lines);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nuthatch_security::SettingsError;
 use nuthatch_security::passwords::Passwords;
-use nuthatch_security::tls::Tls;
+use nuthatch_security::tls::{NO_CA, Tls};
 
 pub use crate::keeping::Keeping;
 pub use nuthatch_security::tls::{TlsSettings, Verify};
@@ -184,17 +184,35 @@ impl Config {
         if udp.len() == listeners.len() {
             return contradiction("a server must listen for connections somewhere");
         }
-        if self.tls.is_none() && listeners.iter().any(|listen| listen.tls) {
-            return contradiction("TLS needs a certificate");
+        let asked = self.asked_of_clients();
+        let Some(tls) = &self.tls else {
+            return match asked.is_empty() {
+                true => Ok(()),
+                false => contradiction("TLS needs a certificate"),
+            };
+        };
+        let verifies = asked.iter().any(|verify| *verify > Verify::Nothing);
+        if verifies && tls.ca_cert.is_none() {
+            return contradiction(NO_CA);
         }
         Ok(())
+    }
+
+    /// What the listeners with TLS ask of their clients.
+    pub fn asked_of_clients(&self) -> Vec<Verify> {
+        self.listeners
+            .iter()
+            .filter_map(|listen| listen.tls)
+            .collect()
     }
 
     /// Reads the files that a server reads when it starts, and looks for settings that contradict each other. Errors say
     /// what a start would.
     pub fn check_files(&self) -> Result<(), SettingsError> {
         self.check()?;
-        self.tls.as_ref().map(Tls::read).transpose()?;
+        let tls = self.tls.as_ref();
+        tls.map(|tls| Tls::read(tls, self.asked_of_clients()))
+            .transpose()?;
         self.auth_file.as_deref().map(Passwords::read).transpose()?;
         Ok(())
     }
@@ -207,8 +225,8 @@ pub struct Listen {
     pub place: Place,
     /// What.
     pub protocol: Protocol,
-    /// Under TLS.
-    pub tls: bool,
+    /// Under TLS, and what is asked of clients. A unix socket has none in any case.
+    pub tls: Option<Verify>,
 }
 
 impl Listen {
@@ -217,7 +235,7 @@ impl Listen {
         Self {
             place: Place::Tcp(address.into()),
             protocol: Protocol::Memcached,
-            tls: false,
+            tls: None,
         }
     }
 
@@ -229,7 +247,7 @@ impl Listen {
                 mode,
             },
             protocol: Protocol::Memcached,
-            tls: false,
+            tls: None,
         }
     }
 
@@ -247,8 +265,11 @@ impl Listen {
     }
 
     /// The same under TLS, which needs [`Config::tls`].
-    pub fn with_tls(self) -> Self {
-        Self { tls: true, ..self }
+    pub fn with_tls(self, verify: Verify) -> Self {
+        Self {
+            tls: Some(verify),
+            ..self
+        }
     }
 }
 
@@ -356,7 +377,7 @@ impl Place {
         Listen {
             place: self,
             protocol,
-            tls: false,
+            tls: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Settings that can change while the server runs: each is one atomic, read where it is applied.
+//! Settings that can change while the server runs: each is read where it is applied.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use nuthatch_engine::{Engine, LimitError};
 use nuthatch_security::SettingsError;
+use nuthatch_sync::mutex::Mutex;
 
 use crate::config::Config;
 use crate::shared::Shared;
@@ -14,7 +15,7 @@ use crate::system;
 
 /// The settings of [`Config`] that a running server also takes.
 ///
-/// All accesses are Relaxed: each value stands alone, and nothing is published by it. A worker sees a new
+/// All accesses of atomics are Relaxed: each value stands alone, and nothing is published by it. A worker sees a new
 /// value at its next iteration at the latest.
 pub struct Live {
     connections_max: AtomicUsize,
@@ -25,6 +26,11 @@ pub struct Live {
     allow_flush: AtomicBool,
     allow_dump: AtomicBool,
     cas: AtomicBool,
+    /// In milliseconds.
+    login_timeout: AtomicU64,
+    udp_reply_max: AtomicUsize,
+    /// Looked at once for each connection by a unix socket.
+    unix_peers: Mutex<Option<Vec<u32>>>,
 }
 
 impl Live {
@@ -38,6 +44,9 @@ impl Live {
             allow_flush: AtomicBool::default(),
             allow_dump: AtomicBool::default(),
             cas: AtomicBool::default(),
+            login_timeout: AtomicU64::default(),
+            udp_reply_max: AtomicUsize::default(),
+            unix_peers: Mutex::default(),
         };
         live.take(config);
         live
@@ -53,6 +62,9 @@ impl Live {
             allow_flush,
             allow_dump,
             cas,
+            login_timeout,
+            udp_reply_max,
+            unix_peers,
             ..
         } = config;
         // A timeout is never rounded down to none.
@@ -67,6 +79,11 @@ impl Live {
         self.allow_flush.store(*allow_flush, Ordering::Relaxed);
         self.allow_dump.store(*allow_dump, Ordering::Relaxed);
         self.cas.store(*cas, Ordering::Relaxed);
+        let login_timeout = login_timeout.as_millis() as u64;
+        self.login_timeout.store(login_timeout, Ordering::Relaxed);
+        self.udp_reply_max
+            .store(udp_reply_max.get(), Ordering::Relaxed);
+        *self.unix_peers.lock() = unix_peers.clone();
     }
 
     /// See [`Config::connections_max`].
@@ -104,6 +121,22 @@ impl Live {
         self.allow_dump.load(Ordering::Relaxed)
     }
 
+    /// See [`Config::login_timeout`].
+    pub fn login_timeout(&self) -> Duration {
+        Duration::from_millis(self.login_timeout.load(Ordering::Relaxed))
+    }
+
+    /// See [`Config::udp_reply_max`].
+    pub fn udp_reply_max(&self) -> usize {
+        self.udp_reply_max.load(Ordering::Relaxed)
+    }
+
+    /// True if processes of this user may connect by unix sockets: see [`Config::unix_peers`].
+    pub fn lets_user(&self, user: u32) -> bool {
+        let users = self.unix_peers.lock();
+        users.as_ref().is_none_or(|users| users.contains(&user))
+    }
+
     /// See [`Config::cas`].
     pub fn cas(&self) -> bool {
         self.cas.load(Ordering::Relaxed)
@@ -130,7 +163,8 @@ impl Controls {
     }
 
     /// Takes from `config` what can change: `connections_max`, `commands_per_slice`, `idle_timeout`,
-    /// `allow_shutdown`, `allow_flush`, `allow_dump` and `cas`. The rest of it is not looked at.
+    /// `allow_shutdown`, `allow_flush`, `allow_dump`, `cas`, `login_guesses`, `login_timeout`, `udp_reply_max` and
+    /// `unix_peers`. The rest of it is not looked at.
     /// Connections that are open stay so, even if fewer are allowed now.
     pub fn apply(&self, config: &Config) {
         self.0.apply(config);
@@ -161,6 +195,7 @@ impl Control for Arc<Shared> {
     fn apply(&self, config: &Config) {
         system::make_room_for(config.connections_max);
         self.live.take(config);
+        self.guesses.set_max(config.login_guesses);
         // That also wakes the workers: one that sleeps without a timeout must learn that there is one.
         self.bound_buffers();
         self.tell_watchers(format_args!("type=settings state=applied"));

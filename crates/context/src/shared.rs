@@ -42,6 +42,8 @@ pub struct Shared {
     pub guesses: Guesses,
     /// Logins that failed, for the log.
     pub failed_logins: Failures,
+    /// Handshakes of TLS that failed, for the log.
+    pub failed_handshakes: Failures,
     /// Peers that have guessed too often.
     pub limited_peers: Failures,
     /// Certificates, where clients speak TLS.
@@ -70,7 +72,7 @@ pub struct Shared {
     pub dumping: Arc<AtomicBool>,
     /// Dumps and other walks over all items since the start.
     pub dumps: AtomicU64,
-    /// Turns of the thread that works behind the scenes, which alone counts them.
+    /// Runs of the thread that works behind the scenes, which alone counts them.
     pub maintained: Counter,
     /// The second of the last flush_all.
     pub flushed: AtomicU32,

@@ -19,7 +19,7 @@ use nuthatch_partition::memory::MEMORY_MAX;
 use nuthatch_sync::ring::{Array, Single};
 use serde::{Deserialize, Serialize};
 
-pub use tuning::{EvictionName, RangeError, ThreadRange, Tuning, TuningError};
+pub use tuning::{EvictionName, RangeError, ThreadRange, Tuning, TuningError, help};
 
 /// The engines there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]

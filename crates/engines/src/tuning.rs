@@ -20,9 +20,9 @@ const PARTITION_LEAST: usize = 64 << 10;
 pub enum EvictionName {
     /// Of cuckoo: two queues and ghosts, in a log without size classes
     S3Fifo,
-    /// Of cuckoo: one recency bit, in size classes, as MemC3 has it
+    /// Of cuckoo, cuckoo-paper and the chained-clock engines: one recency bit, in size classes, as MemC3 has it
     Clock,
-    /// Of cphash and lockhash: the least recently used item, strictly
+    /// Of cphash, lockhash and chained: the least recently used item, strictly
     Lru,
     /// Of cphash and lockhash: the first one of a random bucket
     Random,
@@ -39,12 +39,13 @@ impl EvictionName {
         }
     }
 
-    /// The engines that have it.
-    fn engines(self) -> &'static str {
-        match self {
-            Self::S3Fifo | Self::Clock => "cuckoo",
-            Self::Lru | Self::Random => "cphash and lockhash",
-        }
+    /// The names of the engines that have it.
+    fn engines(self) -> String {
+        let all = EngineName::value_variants().iter();
+        let having = all.filter(|engine| engine.has_eviction(self));
+        let names =
+            having.filter_map(|engine| Some(engine.to_possible_value()?.get_name().to_owned()));
+        names.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -91,24 +92,39 @@ impl ThreadRange {
     }
 }
 
+/// What `--help` says of them, here and where a program has such flags among its own.
+pub mod help {
+    /// Of [`Tuning::partitions`](super::Tuning).
+    pub const PARTITIONS: &str =
+        "Partitions of cphash and lockhash [default: 4096 for lockhash, two or more for cphash]";
+    /// Of [`Tuning::server_threads`](super::Tuning).
+    pub const SERVER_THREADS: &str = "Threads of cphash that carry requests out: always so many, or from so many to so \
+         many as the load asks for, as in 1-4 [default: 1 to the number of cores]";
+    /// Of [`Tuning::pin`](super::Tuning).
+    pub const PIN: &str =
+        "Pin the first of these threads to this core, and the others to those that follow";
+    /// Of [`Tuning::eviction`](super::Tuning).
+    pub const EVICTION: &str = "Which item leaves when memory is short [default: s3-fifo for cuckoo, lru for cphash, \
+         lockhash and chained]";
+}
+
 /// What only some of the engines can be told.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Tuning {
-    /// Partitions of cphash and lockhash [default: 4096 for lockhash, two or more for cphash]
-    #[arg(long, value_name = "NUM")]
+    /// See [`help::PARTITIONS`].
+    #[arg(long, value_name = "NUM", help = help::PARTITIONS, long_help = None)]
     pub partitions: Option<usize>,
 
-    /// Threads of cphash that carry requests out: always so many, or from so many to so many as
-    /// the load asks for, as in 1-4 [default: 1 to the number of cores]
-    #[arg(long, value_name = "NUM", value_parser = ThreadRange::parse)]
+    /// See [`help::SERVER_THREADS`].
+    #[arg(long, value_name = "NUM", value_parser = ThreadRange::parse, help = help::SERVER_THREADS, long_help = None)]
     pub server_threads: Option<ThreadRange>,
 
-    /// Pin the first of these threads to this core, and the others to those that follow
-    #[arg(long, value_name = "CORE")]
+    /// See [`help::PIN`].
+    #[arg(long, value_name = "CORE", help = help::PIN, long_help = None)]
     pub pin: Option<usize>,
 
-    /// Which item leaves when memory is short [default: s3-fifo for cuckoo, lru for cphash and lockhash]
-    #[arg(long, value_enum)]
+    /// See [`help::EVICTION`].
+    #[arg(long, value_enum, help = help::EVICTION, long_help = None)]
     pub eviction: Option<EvictionName>,
 }
 
@@ -265,8 +281,10 @@ mod tests {
         let error = checked(EvictionName::Random, EngineName::Cuckoo).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "--eviction random: only for cphash and lockhash"
+            "--eviction random: only for cphash, cphash-single, lockhash"
         );
+        let error = checked(EvictionName::Lru, EngineName::Cuckoo).unwrap_err();
+        assert!(error.to_string().contains("chained"), "{error}");
         let error = checked(EvictionName::S3Fifo, EngineName::CuckooPaper).unwrap_err();
         assert_eq!(error.to_string(), "--eviction s3-fifo: only for cuckoo");
     }

@@ -1,4 +1,4 @@
-//! What the log tells of logins that fail: who guesses passwords must not fill a disk by it.
+//! What the log tells of logins and handshakes that fail: who tries many must not fill a disk by it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const LINES: u32 = 10;
 
 const SPAN: Duration = Duration::from_secs(10);
 
-/// Logins that failed of late.
+/// What failed of late.
 #[derive(Default)]
 pub struct Failures(Mutex<Span>);
 

@@ -10,6 +10,8 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use nuthatch_engine::Time;
@@ -66,8 +68,9 @@ pub type Said<'s> = Option<(&'s [u8], &'s [u8])>;
 
 /// The guesses of all peers.
 pub struct Guesses {
-    /// Of a peer in a [`SPAN`]. Threads that look at the same time may each let one more pass.
-    max: Option<NonZeroU32>,
+    /// Of a peer in a [`SPAN`]; 0 is no limit. Threads that look at the same time may each let one more pass. Relaxed: it
+    /// stands alone.
+    max: AtomicU32,
     /// Places of peers, and what guesses are known by: nobody can choose them so that they collide.
     seed: RandomState,
     /// [`SETS`] times [`WAYS`], or empty before the first guess.
@@ -100,15 +103,24 @@ impl Guesses {
     /// With so many a peer.
     pub fn new(max: Option<NonZeroU32>) -> Self {
         Self {
-            max,
+            max: AtomicU32::new(max.map_or(0, NonZeroU32::get)),
             seed: RandomState::new(),
             places: Mutex::default(),
         }
     }
 
+    /// From now on so many a peer.
+    pub fn set_max(&self, max: Option<NonZeroU32>) {
+        self.max.store(max.map_or(0, NonZeroU32::get), Relaxed);
+    }
+
+    fn max(&self) -> Option<NonZeroU32> {
+        NonZeroU32::new(self.max.load(Relaxed))
+    }
+
     /// True if a peer may try another password.
     pub fn are_left(&self, origin: Origin, now: Time) -> bool {
-        let Some(max) = self.max else {
+        let Some(max) = self.max() else {
             return true;
         };
         let mut places = self.places.lock();
@@ -119,7 +131,7 @@ impl Guesses {
 
     /// A peer has tried a wrong password. True if that was the last one for now.
     pub fn spend(&self, origin: Origin, said: Said<'_>, now: Time) -> bool {
-        let Some(max) = self.max else {
+        let Some(max) = self.max() else {
             return false;
         };
         let guess = self.seed.hash_one(said);
@@ -212,6 +224,17 @@ mod tests {
         assert!(table.are_left(one, end));
         assert_eq!(guess(&table, one, 5, end), 1);
         assert!(!table.are_left(one, end));
+    }
+
+    #[test]
+    fn the_limit_may_change_while_peers_guess() {
+        let table = guesses(5);
+        let peer = Origin::of(None);
+        assert_eq!(guess(&table, peer, 3, NOW), 0);
+        table.set_max(NonZeroU32::new(2));
+        assert!(!table.are_left(peer, NOW));
+        table.set_max(None);
+        assert!(table.are_left(peer, NOW));
     }
 
     #[test]

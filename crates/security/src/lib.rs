@@ -3,8 +3,9 @@
 //! * [`passwords`]: names and passwords of a file, compared in a time that does not tell where they differ.
 //! * [`guesses`]: how many wrong passwords a peer may try; [`login`]: and a connection.
 //! * [`failures`]: what of many failures is told in the log.
-//! * [`tls`]: certificates, which can be read again, and a connection's session.
+//! * [`tls`]: certificates, which can be read again, and a connection's session; [`ciphers`]: how it may be encrypted.
 
+pub mod ciphers;
 mod error;
 pub mod failures;
 pub mod guesses;

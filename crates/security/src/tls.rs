@@ -11,10 +11,11 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
-use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use rustls::{InvalidMessage, RootCertStore, ServerConfig, ServerConnection};
 use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
+use crate::ciphers::Ciphers;
 use crate::error::SettingsError;
 
 /// What listeners with TLS need (`-o ssl_*`).
@@ -26,8 +27,10 @@ pub struct TlsSettings {
     pub key: PathBuf,
     /// Who signs clients' certificates (`ssl_ca_cert`), in PEM.
     pub ca_cert: Option<PathBuf>,
-    /// What is asked of clients (`ssl_verify_mode`).
+    /// What is asked of clients (`ssl_verify_mode`), where a listener does not say otherwise.
     pub verify: Verify,
+    /// Cipher suites (`ssl_ciphers`); `None`: all that there are.
+    pub ciphers: Option<Ciphers>,
     /// No version below 1.3 (`ssl_min_version=3`); else none below 1.2.
     pub only_1_3: bool,
     /// Clients may go on with an earlier session (`ssl_session_cache`).
@@ -44,8 +47,8 @@ impl TlsSettings {
     }
 }
 
-/// What is asked of clients.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What is asked of clients, the least first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verify {
     /// Nothing.
     #[default]
@@ -59,43 +62,65 @@ pub enum Verify {
 /// The certificates of a running server.
 pub struct Tls {
     settings: TlsSettings,
+    /// What listeners ask of their clients.
+    asked: Vec<Verify>,
     current: Mutex<Current>,
 }
 
+/// Clients' certificates are looked at, and nobody says who signs them.
+pub const NO_CA: &str = "-o ssl_verify_mode: needs ssl_ca_cert (so does -l mtls:)";
+
 /// The files as they were read last.
 struct Current {
-    config: Arc<ServerConfig>,
+    /// For each that is asked. Each has sessions of its own: one that a client began without a certificate is not gone on
+    /// with where one is demanded.
+    configs: Vec<(Verify, Arc<ServerConfig>)>,
     since: Instant,
     /// When the first of the chain's certificates ends, in unix time.
     end: Option<u64>,
 }
 
 impl Current {
-    fn read(settings: &TlsSettings) -> Result<Self, SettingsError> {
+    fn read(settings: &TlsSettings, asked: &[Verify]) -> Result<Self, SettingsError> {
         let chain = certificates(&settings.chain_cert)?;
         let end = chain.iter().filter_map(end).min();
-        let config = configure(settings, chain)?;
+        let key = PrivateKeyDer::from_pem_file(&settings.key)
+            .map_err(|error| SettingsError::file(&settings.key, error))?;
+        let configs = asked.iter().map(|&verify| {
+            let config = configure(settings, verify, chain.clone(), key.clone_key())?;
+            Ok((verify, config))
+        });
+        let configs = configs.collect::<Result<_, SettingsError>>()?;
         warn_if_over(&settings.chain_cert, end);
         Ok(Self {
-            config,
+            configs,
             since: Instant::now(),
             end,
         })
     }
+
+    fn config(&self, verify: Verify) -> Option<Arc<ServerConfig>> {
+        let mut configs = self.configs.iter();
+        let found = configs.find(|(asked, _)| *asked == verify)?;
+        Some(Arc::clone(&found.1))
+    }
 }
 
 impl Tls {
-    /// Reads the files. Errors name the file.
-    pub fn read(settings: &TlsSettings) -> Result<Self, SettingsError> {
+    /// Reads the files, for listeners that ask this of their clients. Errors name the file.
+    pub fn read(settings: &TlsSettings, mut asked: Vec<Verify>) -> Result<Self, SettingsError> {
+        asked.sort();
+        asked.dedup();
         Ok(Self {
             settings: settings.clone(),
-            current: Mutex::new(Current::read(settings)?),
+            current: Mutex::new(Current::read(settings, &asked)?),
+            asked,
         })
     }
 
     /// Reads the files again, for connections that come from now on. Errors: what was read before stays.
     pub fn refresh(&self) -> Result<(), SettingsError> {
-        let fresh = Current::read(&self.settings)?;
+        let fresh = Current::read(&self.settings, &self.asked)?;
         *self.current.lock() = fresh;
         Ok(())
     }
@@ -110,9 +135,10 @@ impl Tls {
         self.current.lock().end
     }
 
-    /// A session for a connection that has just come.
-    pub fn session(&self) -> io::Result<Session> {
-        let config = Arc::clone(&self.current.lock().config);
+    /// A session for a connection that has just come, by a listener that asks this of its clients. Errors: no listener does.
+    pub fn session(&self, verify: Verify) -> io::Result<Session> {
+        let config = self.current.lock().config(verify);
+        let config = config.ok_or_else(|| io::Error::other("no listener asks this"))?;
         let connection = ServerConnection::new(config).map_err(io::Error::other)?;
         Ok(Session {
             connection: Box::new(connection),
@@ -123,23 +149,25 @@ impl Tls {
 
 fn configure(
     settings: &TlsSettings,
+    verify: Verify,
     chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
 ) -> Result<Arc<ServerConfig>, SettingsError> {
     let versions: &[_] = match settings.only_1_3 {
         true => &[&TLS13],
         false => &[&TLS12, &TLS13],
     };
-    let provider = Arc::new(ring::default_provider());
+    let mut provider = ring::default_provider();
+    if let Some(ciphers) = &settings.ciphers {
+        provider.cipher_suites = ciphers.of(&provider.cipher_suites);
+    }
+    let provider = Arc::new(provider);
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
         .map_err(SettingsError::tls)?;
-    let builder = match (settings.verify, &settings.ca_cert) {
+    let builder = match (verify, &settings.ca_cert) {
         (Verify::Nothing, _) => builder.with_no_client_auth(),
-        (_, None) => {
-            return Err(SettingsError::Contradiction(
-                "-o ssl_verify_mode: needs ssl_ca_cert",
-            ));
-        }
+        (_, None) => return Err(SettingsError::Contradiction(NO_CA)),
         (verify, Some(path)) => {
             let mut roots = RootCertStore::empty();
             for certificate in certificates(path)? {
@@ -157,8 +185,6 @@ fn configure(
             )
         }
     };
-    let key = PrivateKeyDer::from_pem_file(&settings.key)
-        .map_err(|error| SettingsError::file(&settings.key, error))?;
     let mut config = builder
         .with_single_cert(chain, key)
         .map_err(|error| SettingsError::file(&settings.chain_cert, error))?;
@@ -262,7 +288,12 @@ impl Session {
             let processed = self.connection.process_new_packets();
             // Its answer, or the alert that says what is wrong.
             let sent = self.send(socket);
-            processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+            processed.map_err(|error| match error {
+                rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+                    io::Error::new(ErrorKind::InvalidData, "the client does not speak TLS")
+                }
+                error => io::Error::new(ErrorKind::InvalidData, error),
+            })?;
             sent?;
             if count == 0 && self.connection.is_handshaking() {
                 return Ok(0);

@@ -156,7 +156,7 @@ impl Acceptor {
             shared.accepting.rejected_connections.bump();
             // Under TLS nothing can be said before the handshake.
             if let Some(words) = protocols::too_many(protocol)
-                && !listener.has_tls()
+                && listener.tls().is_none()
             {
                 let mut stream = Stream::new(socket, None);
                 // A fresh socket takes so few bytes, unless its peer has gone.
@@ -165,8 +165,9 @@ impl Acceptor {
             }
             return;
         }
-        let tls = shared.tls.as_ref().filter(|_| listener.has_tls());
-        let tls = match tls.map(Tls::session).transpose() {
+        let tls = shared.tls.as_ref().zip(listener.tls());
+        let tls = tls.map(|(tls, verify)| Tls::session(tls, verify));
+        let tls = match tls.transpose() {
             Ok(tls) => tls,
             Err(error) => return tracing::warn!(%error, "a TLS session"),
         };
@@ -192,13 +193,13 @@ impl Acceptor {
 
     /// True if the process at the other end may be a client: who it is, the kernel says for unix sockets.
     fn may_connect(&self, socket: &Socket) -> Result<(), String> {
-        let (Some(users), Socket::Unix(socket)) = (&self.shared.config.unix_peers, socket) else {
+        let Socket::Unix(socket) = socket else {
             return Ok(());
         };
         let peer = getsockopt(socket, sockopt::PeerCredentials);
         let peer = peer.map_err(|error| error.to_string())?.uid();
         let is_own = peer == 0 || peer == nix::unistd::geteuid().as_raw();
-        match is_own || users.contains(&peer) {
+        match is_own || self.shared.live.lets_user(peer) {
             true => Ok(()),
             false => Err(format!("user {peer}")),
         }

@@ -1,21 +1,21 @@
 //! Listening sockets: bound, announced, and removed again.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
-use nuthatch_context::config::{Listen, Place, Protocol};
+use nuthatch_context::config::{Listen, Place, Protocol, Verify};
 use nuthatch_context::stream::Socket as Connected;
 use nuthatch_telemetry::Address;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::handover::Named;
 use crate::handover::taking::Newcomer;
+use crate::unix_path::UnixPath;
 
 /// The error with the place that it is about.
 pub(crate) fn named(place: &Place, error: &io::Error) -> io::Error {
@@ -36,10 +36,10 @@ pub(crate) fn named(place: &Place, error: &io::Error) -> io::Error {
 pub(crate) struct Listener {
     socket: ListenerSocket,
     address: Address,
-    /// Somebody else bound it.
-    inherited: bool,
+    /// The file that is removed at the end: not of a socket that somebody else bound and keeps.
+    file: Option<UnixPath>,
     protocol: Protocol,
-    tls: bool,
+    tls: Option<Verify>,
 }
 
 enum ListenerSocket {
@@ -66,22 +66,26 @@ impl Listener {
             _ => None,
         });
         let bound = match (given, place) {
-            (Some(socket), _) => take(socket, backlog),
-            (None, Place::Tcp(address)) => bind_tcp(*address, backlog),
+            (Some(socket), Place::Unix { path, .. }) => {
+                take(socket, backlog).map(|bound| (bound, Some(UnixPath::of(path))))
+            }
+            (Some(socket), _) => without_file(take(socket, backlog)),
+            (None, Place::Tcp(address)) => without_file(bind_tcp(*address, backlog)),
             (None, Place::Unix { path, mode }) => bind_unix(path, *mode, backlog),
-            (None, Place::Inherited(fd)) => inherit(*fd).and_then(adopt),
+            (None, Place::Inherited(fd)) => without_file(inherit(*fd).and_then(adopt)),
             (None, Place::Udp(_) | Place::InheritedUdp(_)) => {
                 Err(io::Error::other("datagrams come without connections"))
             }
         };
         bound
             .map_err(|error| named(place, &error))
-            .map(|(socket, address)| Self {
+            .map(|((socket, address), file)| Self {
                 socket,
-                address,
-                inherited: matches!(place, Place::Inherited(_)),
+                file,
                 protocol: *protocol,
-                tls: *tls,
+                // Nobody listens in on a unix socket, wherever it comes from.
+                tls: tls.filter(|_| !matches!(address, Address::Unix(_))),
+                address,
             })
     }
 
@@ -104,8 +108,8 @@ impl Listener {
         self.protocol
     }
 
-    /// True if its clients speak TLS.
-    pub(crate) fn has_tls(&self) -> bool {
+    /// What it asks of its clients, if they speak TLS.
+    pub(crate) fn tls(&self) -> Option<Verify> {
         self.tls
     }
 
@@ -145,7 +149,7 @@ impl Listener {
 
     /// Closes it here: another process has it, and its place stays.
     pub(crate) fn leave(mut self) {
-        self.inherited = true;
+        self.file = None;
     }
 
     pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
@@ -159,16 +163,20 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Address::Unix(path) = &self.address
-            && !self.inherited
-        {
-            // Nobody can connect to it any more; a leftover would only confuse.
-            let _ = fs::remove_file(path);
+        if let Some(file) = &self.file {
+            file.remove();
         }
     }
 }
 
-fn bind_tcp(address: SocketAddr, backlog: i32) -> io::Result<(ListenerSocket, Address)> {
+/// A socket that listens, and where.
+type Bound = (ListenerSocket, Address);
+
+fn without_file(bound: io::Result<Bound>) -> io::Result<(Bound, Option<UnixPath>)> {
+    bound.map(|bound| (bound, None))
+}
+
+fn bind_tcp(address: SocketAddr, backlog: i32) -> io::Result<Bound> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM, Some(socket2::Protocol::TCP))?;
     socket.set_reuse_address(true)?;
@@ -184,23 +192,15 @@ fn bind_tcp(address: SocketAddr, backlog: i32) -> io::Result<(ListenerSocket, Ad
     Ok((ListenerSocket::Tcp(socket), address))
 }
 
-fn bind_unix(path: &Path, mode: u32, backlog: i32) -> io::Result<(ListenerSocket, Address)> {
-    // A socket left by a server that was killed must not keep the next from starting.
-    if fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket()) {
-        fs::remove_file(path)?;
-    }
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&SockAddr::unix(path)?)?;
-    // Before it listens nobody can connect, so there is no moment with looser permissions.
-    fs::set_permissions(path, Permissions::from_mode(mode & 0o777))?;
-    socket.listen(backlog)?;
+fn bind_unix(path: &Path, mode: u32, backlog: i32) -> io::Result<(Bound, Option<UnixPath>)> {
+    let (socket, file) = UnixPath::listen(path, mode, backlog)?;
     let socket = mio::net::UnixListener::from_std(socket.into());
-    Ok((ListenerSocket::Unix(socket), Address::Unix(path.to_owned())))
+    let address = Address::Unix(path.to_owned());
+    Ok(((ListenerSocket::Unix(socket), address), Some(file)))
 }
 
 /// Takes a socket that another process listened at.
-fn take(socket: Socket, backlog: i32) -> io::Result<(ListenerSocket, Address)> {
+fn take(socket: Socket, backlog: i32) -> io::Result<Bound> {
     socket.listen(backlog)?;
     adopt(socket)
 }
@@ -219,7 +219,7 @@ pub(crate) fn inherit(fd: i32) -> io::Result<Socket> {
 }
 
 /// Listens by a socket that somebody else has bound.
-fn adopt(socket: Socket) -> io::Result<(ListenerSocket, Address)> {
+fn adopt(socket: Socket) -> io::Result<Bound> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why.to_owned());
     if !socket.is_listener()? {
         return Err(wrong("not a listening socket"));

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use mio::{Poll, Waker};
 use nuthatch_context::account::{self, Account};
-use nuthatch_context::config::{Config, Keeping, Listen, Place, Protocol};
+use nuthatch_context::config::{Config, Keeping, Listen, Place, Protocol, Verify};
 use nuthatch_context::inbox::Inbox;
 use nuthatch_context::live::{Controls, Live};
 use nuthatch_context::shared::Shared;
@@ -52,6 +52,11 @@ impl Server {
             .iter()
             .map(|listener| (listener.address().clone(), listener.protocol()));
         let addresses: Vec<(Address, Protocol)> = tcp.chain(udp).collect();
+        let secured = listeners.iter().filter_map(|listener| {
+            let verify = listener.tls()?;
+            Some((listener.address().clone(), verify))
+        });
+        let secured = secured.collect();
 
         let mut polls = Vec::new();
         let mut inboxes = Vec::new();
@@ -64,12 +69,14 @@ impl Server {
             polls.push(poll);
         }
         let bound = account::bound(config.connections_max.get(), engine.stats().memory_limit);
-        let tls = config.tls.as_ref().map(Tls::read).transpose();
+        let tls = config.tls.as_ref();
+        let tls = tls.map(|tls| Tls::read(tls, config.asked_of_clients()));
         let passwords = config.auth_file.as_deref().map(Passwords::read).transpose();
         let shared = Arc::new(Shared {
-            tls: tls?,
+            tls: tls.transpose()?,
             guesses: Guesses::new(config.login_guesses),
             failed_logins: Default::default(),
+            failed_handshakes: Default::default(),
             limited_peers: Default::default(),
             passwords: Mutex::new(passwords?.map(Arc::new)),
             engine,
@@ -152,6 +159,7 @@ impl Server {
         let items = claim.map(|claim| (claim, Arc::clone(&shared)));
         Ok(ServerHandle {
             addresses,
+            secured,
             metrics_address,
             controls: Controls::new(shared),
             shutdown,
@@ -296,6 +304,8 @@ impl Drop for StopOnDrop {
 /// A running server. Dropping this does not stop it.
 pub struct ServerHandle {
     addresses: Vec<(Address, Protocol)>,
+    /// Those that speak TLS, and what they ask of clients.
+    secured: Vec<(Address, Verify)>,
     metrics_address: Option<SocketAddr>,
     controls: Controls,
     shutdown: Shutdown,
@@ -314,6 +324,14 @@ impl ServerHandle {
     /// Where it listens for the clients of such a protocol.
     pub fn addresses_of(&self, is_it: impl Fn(Protocol) -> bool) -> impl Iterator<Item = &Address> {
         addresses_of(&self.addresses, is_it)
+    }
+
+    /// What it asks of clients there, if they speak TLS.
+    pub fn tls_at(&self, address: &Address) -> Option<Verify> {
+        let mut secured = self.secured.iter();
+        secured
+            .find(|(secured, _)| secured == address)
+            .map(|(_, verify)| *verify)
     }
 
     /// Where it tells its metrics, with the real port.

@@ -118,6 +118,22 @@ impl Phase {
         }
     }
 
+    /// Tells who sent a datagram what was too much of it.
+    pub fn say_too_much(&self, what: TooMuch, out: &mut Vec<u8>) {
+        match self {
+            Self::Undecided { .. } | Self::Memcached(_) => {
+                out.extend_from_slice(memcached::too_much(what));
+            }
+            // An answer belongs to a request; no datagram is one of the others'.
+            Self::Binary(_) | Self::CpServer(_) | Self::Resp(_) => {}
+        }
+    }
+
+    /// Nothing more comes: a reservation for a value that has not come whole is given back.
+    pub fn forget(&mut self) {
+        *self = Self::Undecided { redis: false };
+    }
+
     /// Logs a request, which `input` begins with.
     pub fn log_request(&self, input: &[u8], fd: RawFd) {
         match self {
@@ -136,6 +152,15 @@ impl Phase {
             Self::Undecided { .. } | Self::Binary(_) | Self::CpServer(_) | Self::Resp(_) => {}
         }
     }
+}
+
+/// What a datagram has too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooMuch {
+    /// More commands than a slice may have (`-R`): a connection would have to wait there.
+    Commands,
+    /// Its answer is longer than one may be.
+    Answer,
 }
 
 /// What a client is told that is one too many, if its protocol has a word for it.

@@ -1,7 +1,7 @@
 //! A connection between two slices. Most are idle most of the time, so it owns no buffer unless
 //! something is in it.
 //!
-//! * [`state`]: what its socket, its turn and its end are at.
+//! * [`state`]: what its socket, its place in the run queue and its end are at.
 
 pub(crate) mod state;
 

@@ -29,9 +29,9 @@
 //!               |                                                 +--- wrote (not all) ----+  |
 //!               +------------- wrote (all): the poll is asked no longer ----------------------+
 //!
-//!  turn     is it on the list of those whose slice is next?
+//!  run      is it in the run queue, the list of those whose slice is next?
 //!
-//!             Idle ---- enqueue ----> Queued ---- take_turn ----> Idle
+//!             Idle ---- enqueue ----> Queued ---- dequeue ----> Idle
 //! ```
 //!
 //! They meet in three places: a read that finds the end of the input finishes an open connection, only an open one
@@ -45,7 +45,7 @@ use nuthatch_engine::Time;
 pub(crate) struct State {
     input: Input,
     output: Output,
-    turn: Turn,
+    run: Run,
     ending: Ending,
 }
 
@@ -75,7 +75,7 @@ enum Output {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum Run {
     Idle,
     Queued,
 }
@@ -114,7 +114,7 @@ impl State {
         Self {
             input: Input::Drained,
             output: Output::Open,
-            turn: Turn::Idle,
+            run: Run::Idle,
             ending: Ending::Open { work: Work::Done },
         }
     }
@@ -228,17 +228,17 @@ impl State {
     #[inline]
     #[must_use]
     pub(crate) fn enqueue(&mut self) -> bool {
-        let was = std::mem::replace(&mut self.turn, Turn::Queued);
-        was == Turn::Idle
+        let was = std::mem::replace(&mut self.run, Run::Queued);
+        was == Run::Idle
     }
 
     /// Takes it from the list. False if it is not there: the list had its id for one that is closed, or it has
     /// had its slice already.
     #[inline]
     #[must_use]
-    pub(crate) fn take_turn(&mut self) -> bool {
-        let was = std::mem::replace(&mut self.turn, Turn::Idle);
-        was == Turn::Queued
+    pub(crate) fn dequeue(&mut self) -> bool {
+        let was = std::mem::replace(&mut self.run, Run::Idle);
+        was == Run::Queued
     }
 
     /// It has something to say by itself. True if it is to be written down on the list; one that is to end says
@@ -340,7 +340,7 @@ mod tests {
     fn a_connection_is_on_the_list_once() {
         let mut state = State::new();
         assert!(state.enqueue() && !state.enqueue());
-        assert!(state.take_turn() && !state.take_turn());
+        assert!(state.dequeue() && !state.dequeue());
         assert!(state.enqueue());
     }
 
@@ -349,7 +349,7 @@ mod tests {
         let mut state = State::new();
         assert!(state.call() && state.has_work());
         assert!(!state.call(), "it is on the list");
-        assert!(state.take_turn());
+        assert!(state.dequeue());
         state.part();
         let parting = state;
         assert!(!state.call());
@@ -403,7 +403,7 @@ mod tests {
         End,
         Wrote(bool),
         Enqueue,
-        Turn,
+        Dequeue,
         Call,
         Stopped(Stop, bool),
         Part,
@@ -422,7 +422,7 @@ mod tests {
         Step::Wrote(false),
         Step::Wrote(true),
         Step::Enqueue,
-        Step::Turn,
+        Step::Dequeue,
         Step::Call,
         Step::Stopped(Stop::Starved, false),
         Step::Stopped(Stop::Yielded, false),
@@ -440,7 +440,7 @@ mod tests {
         fn is_possible(self, state: &State) -> bool {
             match self {
                 Self::Input | Self::HangUp | Self::Room | Self::Enqueue => true,
-                Self::Turn | Self::Call => true,
+                Self::Dequeue | Self::Call => true,
                 Self::Read(_) | Self::Nothing => {
                     state.needs_input() || state.lingers_since().is_some()
                 }
@@ -467,10 +467,10 @@ mod tests {
                     let change = is_watched(&before) != is_watched(state);
                     assert_eq!(told, change.then(|| is_watched(state)));
                 }
-                Self::Enqueue => assert_eq!(state.enqueue(), before.turn == Turn::Idle),
-                Self::Turn => assert_eq!(state.take_turn(), before.turn == Turn::Queued),
+                Self::Enqueue => assert_eq!(state.enqueue(), before.run == Run::Idle),
+                Self::Dequeue => assert_eq!(state.dequeue(), before.run == Run::Queued),
                 Self::Call => {
-                    let is_new = before.turn == Turn::Idle && before.is_open();
+                    let is_new = before.run == Run::Idle && before.is_open();
                     assert_eq!(state.call(), is_new);
                 }
                 Self::Stopped(stop, closing) => state.stopped(stop, closing),
@@ -521,8 +521,8 @@ mod tests {
         assert!(of_input || before.input == after.input);
         let of_output = matches!(step, Step::Room | Step::Wrote(_));
         assert!(of_output || before.output == after.output);
-        let of_turn = matches!(step, Step::Enqueue | Step::Turn | Step::Call);
-        assert!(of_turn || before.turn == after.turn);
+        let of_run = matches!(step, Step::Enqueue | Step::Dequeue | Step::Call);
+        assert!(of_run || before.run == after.run);
         // Nor is it forgotten that there is more to do, but by a look, a slice or its end.
         let ends = matches!(step, Step::Stopped(..) | Step::Part);
         assert!(looks || ends || after.has_more() || !before.has_more());
@@ -547,7 +547,7 @@ mod tests {
                 }
             }
         }
-        // Inputs, outputs, turns; open with work and without, finished, parting, lingering with 3 bytes to none.
+        // Inputs, outputs, in the run queue or not; open with work and without, finished, parting, lingering with 3 bytes to none.
         // Events go on to the end, so every part may be anything beside every other.
         assert_eq!(reached.len(), 4 * 3 * 2 * (2 + 1 + 1 + 4));
     }

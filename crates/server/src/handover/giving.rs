@@ -1,9 +1,8 @@
 //! The side of the running server.
 
-use std::fs::{self, File, Permissions};
+use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,14 +12,17 @@ use mio::net::UnixListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 use nuthatch_context::shared::Shared;
 use nuthatch_context::shutdown::Shutdown;
-use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::taking::Newcomer;
 use super::wire::Wire;
 use super::{CONTROL, HELLO, Named};
+use crate::unix_path::UnixPath;
 
 /// Newcomers that wait: more than one at a time is a mistake.
 const BACKLOG: i32 = 4;
+
+/// Permissions of its socket: who has it has all items.
+const OWNER_ALONE: u32 = 0o600;
 
 /// Bytes of items that are sent at a time.
 const PIECE: usize = 1 << 20;
@@ -29,7 +31,7 @@ const PIECE: usize = 1 << 20;
 pub(crate) struct Control {
     listener: UnixListener,
     poll: Poll,
-    path: PathBuf,
+    file: UnixPath,
     sockets: Vec<Named>,
     /// The file that says whose the file of a restart is.
     lock: Option<(PathBuf, File)>,
@@ -49,7 +51,10 @@ impl Control {
             )
         };
         let taken = newcomer.and_then(|newcomer| newcomer.unix(path));
-        let socket = taken.map_or_else(|| listen(path), Ok).map_err(named)?;
+        let (socket, file) = match taken {
+            Some(socket) => (socket, UnixPath::of(path)),
+            None => UnixPath::listen(path, OWNER_ALONE, BACKLOG).map_err(named)?,
+        };
         let mut listener = UnixListener::from_std(socket.into());
         let poll = Poll::new()?;
         let registry = poll.registry();
@@ -58,7 +63,7 @@ impl Control {
         Ok(Self {
             listener,
             poll,
-            path: path.to_owned(),
+            file,
             sockets: Vec::new(),
             lock: None,
         })
@@ -94,7 +99,7 @@ impl Control {
         }
         if !shared.pause.is_handed_over() {
             // Nobody can ask any more.
-            let _ = fs::remove_file(&self.path);
+            self.file.remove();
         }
         Ok(())
     }
@@ -153,18 +158,4 @@ fn give(wire: &Wire, shared: &Shared) -> io::Result<u64> {
     shared.pause.hand_over();
     wire.send("go", None)?;
     Ok(given.items)
-}
-
-/// Binds a socket that only this user reaches. One that a server left that was killed is replaced.
-fn listen(path: &Path) -> io::Result<Socket> {
-    if fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket()) {
-        fs::remove_file(path)?;
-    }
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&SockAddr::unix(path)?)?;
-    // Before it listens nobody can connect, so there is no moment with looser permissions.
-    fs::set_permissions(path, Permissions::from_mode(0o600))?;
-    socket.listen(BACKLOG)?;
-    Ok(socket)
 }

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::mem;
 
 use nuthatch_commands::output::Output;
-use nuthatch_commands::protocols::Phase;
+use nuthatch_commands::protocols::{Phase, TooMuch};
 use nuthatch_commands::slice::{Slice, Source, Stop};
 use nuthatch_context::account::Terms;
 use nuthatch_engine::{AnyValue, Time};
@@ -16,12 +16,6 @@ use crate::datagrams::{self, DATAGRAM_MAX, Datagram, Frames};
 
 /// Datagrams of an iteration: connections have their turn in between.
 const DATAGRAMS_MAX: usize = 64;
-
-/// The answer to a datagram of more commands than a slice may have (`-R`): a connection would have to wait there.
-const TOO_MANY: &[u8] = b"SERVER_ERROR too many commands for a datagram\r\n";
-
-/// What an answer that is too large is replaced by.
-const TOO_LARGE: &[u8] = b"SERVER_ERROR the answer is too large for UDP\r\n";
 
 impl Worker {
     /// Begins to hear of datagrams.
@@ -61,7 +55,7 @@ impl Worker {
 
     /// Reads datagrams of a socket, a slice for each.
     fn receive(&mut self, index: usize) {
-        let reply_max = self.shared.config.udp_reply_max.get();
+        let reply_max = self.shared.live.udp_reply_max();
         let terms = Terms {
             output_cap: reply_max,
             requests_max: self.shared.config.batch_max.get(),
@@ -98,7 +92,7 @@ impl Worker {
                 position: 0,
                 terms,
                 logged: 0,
-                output: Output::with_buffer(self.spare.take()),
+                output: Output::with_buffer(self.pool.take()),
                 in_batch: 0,
                 in_batch_max: terms.requests_max,
                 commands_left: self.shared.live.commands_per_slice().get(),
@@ -135,23 +129,19 @@ impl Worker {
         let phase = &mut self.datagrams[slice.id].phase;
         let refusal = match slice.stop {
             // Commands that are left are not looked at: the work for a datagram has a bound.
-            Stop::Yielded if has_rest(slice) => Some(TOO_MANY),
-            Stop::Full => Some(TOO_LARGE),
-            _ if slice.output.len() > slice.terms.output_cap => Some(TOO_LARGE),
+            Stop::Yielded if has_rest(slice) => Some(TooMuch::Commands),
+            Stop::Full => Some(TooMuch::Answer),
+            _ if slice.output.len() > slice.terms.output_cap => Some(TooMuch::Answer),
             _ => None,
         };
-        if let Some(words) = refusal {
+        if let Some(what) = refusal {
             counters.udp_too_large.bump();
-            let has_text = !matches!(phase, Phase::Binary(_));
             slice.output = Output::default();
-            if has_text {
-                slice.output.text().extend_from_slice(words);
-            }
+            phase.say_too_much(what, slice.output.text());
         } else if !slice.closing && (!phase.is_at_request() || has_rest(slice)) {
             counters.udp_dropped.bump();
         }
-        // A reservation for a value that has not come whole is given back.
-        *phase = Phase::Undecided { redis: false };
+        phase.forget();
     }
 
     /// Sends an answer, as far as the kernel takes it.
@@ -169,7 +159,7 @@ impl Worker {
             }
             self.inbox.counters.bytes_written.add(sent);
         }
-        self.spare.give(output.into_buffer());
+        self.pool.give(output.into_buffer());
     }
 }
 

@@ -129,7 +129,7 @@ impl Worker {
         if !self.shared.admits_late() {
             return;
         }
-        let (limit, now) = (self.shared.config.login_timeout, self.now);
+        let (limit, now) = (self.shared.live.login_timeout(), self.now);
         let connections = self.connections.iter_mut();
         let late: Vec<usize> = connections
             .filter_map(|(id, connection)| connection.is_late(limit, now).then_some(id))

@@ -1,6 +1,6 @@
 //! An iteration: one read, one slice and one write for each ready connection.
 //!
-//! It seats as many ready connections as its read buffer has room for, and reads once for each;
+//! It admits as many ready connections as its read buffer has room for, and reads once for each;
 //! then all their requests go to the engine in one batch (or a few), and the replies are written:
 //!
 //! ```text
@@ -103,7 +103,7 @@ impl Worker {
                 self.inbox.latencies.note(pending, begun.elapsed());
             }
             self.publish();
-            self.shed_any();
+            self.reclaim();
         }
         ready.clear();
         // What was queued meanwhile is behind, in the vector that took its place.
@@ -127,7 +127,7 @@ impl Worker {
             return;
         };
         // Not queued: it closed and this one came in its place, or it had its slice already.
-        if !connection.state.take_turn() {
+        if !connection.state.dequeue() {
             return;
         }
         if !connection.stream.is_ready() {
@@ -167,7 +167,7 @@ impl Worker {
         };
         let connection = &mut self.connections[id];
         let output = if connection.output.is_empty() {
-            Output::with_buffer(self.spare.take())
+            Output::with_buffer(self.pool.take())
         } else {
             mem::take(&mut connection.output)
         };
@@ -220,7 +220,11 @@ impl Worker {
                 Err(error) => {
                     if error.kind() == ErrorKind::InvalidData {
                         self.inbox.counters.ssl_handshake_errors.bump();
-                        tracing::debug!(%error, peer = %connection.info.peer(), "TLS");
+                        // Who has a wrong client sees it here; who sends many does not fill a disk.
+                        if let Some(untold) = self.shared.failed_handshakes.tell(self.now) {
+                            let peer = connection.info.peer();
+                            tracing::warn!(%error, %peer, untold, "TLS failed");
+                        }
                     }
                     self.close_for(id, Reason::Error);
                     return None;
@@ -256,7 +260,7 @@ impl Worker {
                 None
             }
             Joined::Before(buffer) => {
-                self.spare.give(buffer);
+                self.pool.give(buffer);
                 self.used = to;
                 Some(Source::Buffer(start, to))
             }
@@ -375,7 +379,7 @@ impl Worker {
             }
             if connection.output.is_empty() && !connection.stream.has_unsent() {
                 let output = mem::take(&mut connection.output);
-                self.spare.give(output.into_buffer());
+                self.pool.give(output.into_buffer());
                 if !self.end(id) {
                     continue;
                 }
@@ -411,7 +415,7 @@ impl Worker {
                     // Little of it is left: it is not worth so large a buffer.
                     let rest = input[slice.position..].to_vec();
                     connection.waiting = Waiting::new(rest, 0, slice.awaited);
-                    self.spare.give(input);
+                    self.pool.give(input);
                 }
             }
         }
@@ -495,7 +499,7 @@ fn execute(
             socket: &|index| sockets[batch.tickets[index].slice as usize],
             footprint: &footprint,
             now,
-            value_len: 0,
+            value_len: None,
         };
         handle.execute(now, &batch.requests, &mut told);
         shared.watch.tell(&told.lines);

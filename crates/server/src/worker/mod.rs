@@ -1,14 +1,14 @@
 //! A worker's loop: wait for events, and serve all connections that have something.
 //!
 //! * [`iteration`]: serving goes in iterations.
-//! * [`shed`]: who holds too much is closed.
+//! * [`reclaim`]: memory of who holds too much is taken back: that one is closed.
 //! * [`datagrams`]: those of UDP, each for itself.
 //! * [`ending`]: how a connection ends that the server closes, and which are closed for their silence.
 
 mod datagrams;
 mod ending;
 mod iteration;
-mod shed;
+mod reclaim;
 
 use std::io::{self, ErrorKind};
 use std::mem;
@@ -32,7 +32,7 @@ use slab::Slab;
 use crate::connection::Connection;
 use crate::datagrams::{self as udp, Datagram, DatagramSocket};
 use crate::holders::Holders;
-use crate::spare::Spare;
+use crate::pool::Pool;
 
 /// The token of the waker, which no connection has.
 pub(crate) const WAKE: Token = Token(usize::MAX);
@@ -66,7 +66,7 @@ pub(crate) struct Worker {
     slices: Vec<Slice>,
     batch: BatchBuffers,
     decoded: Bump,
-    spare: Spare,
+    pool: Pool,
     holders: Holders,
     /// What its connections hold more than the account knows, or less.
     unpublished: isize,
@@ -94,7 +94,7 @@ impl Worker {
         datagram_sockets: Vec<DatagramSocket>,
     ) -> Self {
         let handle = shared.engine.handle();
-        let spare = Spare::shared_by(shared.config.threads.get());
+        let pool = Pool::shared_by(shared.config.threads.get());
         let limits = Limits {
             value_max: shared.engine.item_size_max(),
         };
@@ -113,7 +113,7 @@ impl Worker {
             slices: Vec::new(),
             batch: BatchBuffers::default(),
             decoded: Bump::new(),
-            spare,
+            pool,
             holders: Holders::default(),
             unpublished: 0,
             limits,
@@ -152,7 +152,7 @@ impl Worker {
             self.serve(now);
             self.serve_datagrams(now);
             self.publish();
-            self.shed_any();
+            self.reclaim();
             self.sweep();
             if let Some(latest) = self.draining {
                 self.reading = false;
@@ -284,7 +284,7 @@ impl Worker {
         match written {
             Written::All => {
                 let output = mem::take(&mut connection.output);
-                self.spare.give(output.into_buffer());
+                self.pool.give(output.into_buffer());
                 if !self.end(id) {
                     return false;
                 }
@@ -348,7 +348,7 @@ impl Worker {
         self.holders.change(id, connection.accounted, 0);
         self.lingering -= usize::from(connection.state.lingers_since().is_some());
         // A connection uses two buffers at most: fewer connections need fewer.
-        self.spare.keep(2 * self.connections.len());
+        self.pool.keep(2 * self.connections.len());
         if self.connections.is_empty() {
             // Their room may have grown large.
             self.connections = Slab::new();
@@ -372,14 +372,14 @@ impl Worker {
             return;
         }
         self.swept = self.now;
-        self.shed_any();
-        self.shed_stuck();
+        self.reclaim();
+        self.reclaim_from_stuck();
         self.close_lingering();
         self.close_silent();
         self.close_late();
         self.publish();
         let (answers, bytes) = self.batch.room();
-        self.inbox.idle.show(self.spare.bytes(), answers, bytes);
+        self.inbox.idle.show(self.pool.bytes(), answers, bytes);
     }
 
     /// Closes the connections that are left, and reads nothing until the pause is over.

@@ -65,6 +65,22 @@ fn all_listeners_lead_to_the_same_cache_and_are_announced() {
 }
 
 #[test]
+fn who_took_another_servers_path_keeps_it_when_that_one_ends() {
+    let path = own_path("taken");
+    let listen = || Config {
+        listeners: vec![any_port(), Listen::unix(&path, 0o700)],
+        ..config()
+    };
+    let first = Fixture::with(listen(), Wants::default());
+    let second = Fixture::with(listen(), Wants::default());
+    second.client().ask("set k 0 0 1\r\n2\r\n", "STORED\r\n");
+    first.stop();
+    Client::unix(&path).ask("get k\r\n", "VALUE k 0 1\r\n2\r\nEND\r\n");
+    second.stop();
+    assert!(!path.exists());
+}
+
+#[test]
 fn a_socket_left_by_a_dead_server_is_replaced_and_other_files_are_not() {
     let path = own_path("leftover");
     let listen = || Config {

@@ -24,8 +24,15 @@ pub struct Told<'w, 'a, R> {
     pub footprint: &'w dyn Fn(usize, usize) -> Footprint,
     /// When.
     pub now: Time,
-    /// Bytes of the value that is laid down.
-    pub value_len: usize,
+    /// Bytes of the value that is laid down, or `None` for that of an item that the read has made.
+    pub value_len: Option<usize>,
+}
+
+/// True if a read has made this item: it found none.
+fn is_made(op: &Op<'_>, item: &Item) -> bool {
+    let makes = matches!(op, Op::Read(read) if read.vivify.is_some());
+    // One that others made and nobody filled is told apart by its winner.
+    makes && item.won && !item.stale && !item.fetched && item.value_len == 0
 }
 
 impl<R> Told<'_, '_, R> {
@@ -99,7 +106,10 @@ impl<R> Told<'_, '_, R> {
         };
         let ttl = item.map_or(0, |item| self.seconds_left(item.expiry));
         match self.requests[index].op {
-            Op::Get | Op::Read(_) => self.fetch(index, item.map(|item| item.value_len)),
+            op @ (Op::Get | Op::Read(_)) => {
+                let found = item.filter(|item| !is_made(&op, item));
+                self.fetch(index, found.map(|item| item.value_len));
+            }
             Op::Remove(_) if *reply == Reply::Removed => {
                 self.line(index, Kind::Deletions, "deleted", None, |out| {
                     out.extend_from_slice(b" cmd=delete");
@@ -133,13 +143,14 @@ impl<R> Told<'_, '_, R> {
 
 impl<R: Replies<AnyValue>> Replies<AnyValue> for Told<'_, '_, R> {
     fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        self.value_len = item.value_len;
+        let is_made = is_made(&self.requests[index].op, item);
+        self.value_len = (!is_made).then_some(item.value_len);
         self.inner.begin(index, item)
     }
 
     fn commit(&mut self, index: usize) {
         self.inner.commit(index);
-        self.fetch(index, Some(self.value_len));
+        self.fetch(index, self.value_len);
     }
 
     fn retract(&mut self, index: usize) {

@@ -35,6 +35,14 @@ pub use answers::{MetaTicket, Style};
 /// What a client is told that is one too many.
 pub const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
+/// What is told of a datagram, instead of its answer.
+pub fn too_much(what: super::TooMuch) -> &'static [u8] {
+    match what {
+        super::TooMuch::Commands => b"SERVER_ERROR too many commands for a datagram\r\n",
+        super::TooMuch::Answer => b"SERVER_ERROR the answer is too large for UDP\r\n",
+    }
+}
+
 /// What a client is told whose connection holds too much.
 pub const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory reading request\r\n";
 

@@ -16,21 +16,21 @@ impl Worker {
     /// have not just turned that over. Another worker may have those that cost more, so the others are spared as
     /// long as there is room.
     #[inline]
-    pub(super) fn shed_any(&mut self) {
+    pub(super) fn reclaim(&mut self) {
         if self.shared.account.level() >= Level::Full {
-            self.shed(Level::Full, |connection, now| {
+            self.reclaim_from(Level::Full, |connection, now| {
                 connection.is_stuck_for(PATIENCE_WHEN_FULL, now)
             });
             if self.shared.account.level() == Level::Over {
-                self.shed(Level::Over, |_, _| true);
+                self.reclaim_from(Level::Over, |_, _| true);
             }
         }
     }
 
     /// While the account fills, closes those that make no progress besides.
-    pub(super) fn shed_stuck(&mut self) {
+    pub(super) fn reclaim_from_stuck(&mut self) {
         if self.shared.account.level() >= Level::Filling {
-            self.shed(Level::Filling, |connection, now| {
+            self.reclaim_from(Level::Filling, |connection, now| {
                 connection.is_stuck_for(PATIENCE, now)
             });
         }
@@ -39,7 +39,7 @@ impl Worker {
     /// Closes connections that hold more than a fair share, and may be closed, until there is relief from
     /// this level: first those that cost most.
     #[cold]
-    fn shed(&mut self, level: Level, may: impl Fn(&Connection, Time) -> bool) {
+    fn reclaim_from(&mut self, level: Level, may: impl Fn(&Connection, Time) -> bool) {
         let now = self.now;
         let share = self.shared.account.share(level, self.shared.connections());
         let mut costs: Vec<(u64, usize)> = self

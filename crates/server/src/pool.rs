@@ -7,16 +7,16 @@ const BUFFER_MAX: usize = 64 << 10;
 /// Bytes kept by all workers together.
 const KEPT_MAX: usize = 4 << 20;
 
-/// A worker's stock of empty buffers.
-pub(crate) struct Spare {
+/// A worker's pool of empty buffers.
+pub(crate) struct Pool {
     buffers: Vec<Vec<u8>>,
     bytes: usize,
     /// Bytes that it keeps at most.
     kept_max: usize,
 }
 
-impl Spare {
-    /// The empty stock of one of so many workers.
+impl Pool {
+    /// The empty pool of one of so many workers.
     pub(crate) fn shared_by(workers: usize) -> Self {
         Self {
             buffers: Vec::new(),
@@ -67,17 +67,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_keeps_a_bounded_stock() {
-        let mut spare = Spare::shared_by(4);
-        spare.give(Vec::with_capacity(BUFFER_MAX + 1));
-        assert_eq!(spare.take().capacity(), 0);
+    fn it_keeps_a_bounded_number() {
+        let mut pool = Pool::shared_by(4);
+        pool.give(Vec::with_capacity(BUFFER_MAX + 1));
+        assert_eq!(pool.take().capacity(), 0);
         for _ in 0..100 {
-            spare.give(Vec::with_capacity(BUFFER_MAX));
+            pool.give(Vec::with_capacity(BUFFER_MAX));
         }
-        assert!(spare.bytes <= KEPT_MAX / 4);
-        assert_eq!(spare.buffers.len(), KEPT_MAX / 4 / BUFFER_MAX);
-        assert!(spare.take().capacity() >= BUFFER_MAX);
-        spare.keep(3);
-        assert_eq!((spare.buffers.len(), spare.bytes), (3, 3 * BUFFER_MAX));
+        assert!(pool.bytes <= KEPT_MAX / 4);
+        assert_eq!(pool.buffers.len(), KEPT_MAX / 4 / BUFFER_MAX);
+        assert!(pool.take().capacity() >= BUFFER_MAX);
+        pool.keep(3);
+        assert_eq!((pool.buffers.len(), pool.bytes), (3, 3 * BUFFER_MAX));
     }
 }

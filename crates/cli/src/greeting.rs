@@ -1,0 +1,207 @@
+//! What a start tells: where the server is found, who else finds it, and what to type next.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+
+use nuthatch_server::{Address, Protocol, ServerHandle, Verify};
+
+/// What a newcomer says to a server: in a shell's quotation marks.
+const WORDS: &str = r"set seed 0 0 5\r\nacorn\r\nget seed\r\nquit\r\n";
+
+/// Tells a person what runs, and what to type next.
+pub fn say(says: &str, server: &ServerHandle, has_passwords: bool) {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut text = format!("nuthatch {version}: {says}\n");
+    if let Some(next) = what_next(server, has_passwords) {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "try: {next}   (Ctrl-C ends the server)");
+    }
+    // There is no other place for the message.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Where it listens.
+pub fn places(server: &ServerHandle) -> String {
+    let list = |is_it: fn(Protocol) -> bool| {
+        list(server.addresses_of(is_it), |address| {
+            server.tls_at(address).is_some()
+        })
+    };
+    let mut places = list(Protocol::is_memcached);
+    // Writing to a String does not fail.
+    for (name, others) in [
+        ("CPServer", list(Protocol::is_cpserver)),
+        ("Redis", list(Protocol::is_redis)),
+    ] {
+        if !others.is_empty() {
+            let _ = write!(places, ", {name} at {others}");
+        }
+    }
+    if let Some(address) = server.metrics_address() {
+        let _ = write!(places, ", metrics at http://{address}/metrics");
+    }
+    places
+}
+
+/// What other machines reach, a sentence for each kind of it. `addresses` are those where neither a password nor a certificate
+/// is demanded; the sockets of systemd are among them. Metrics have no password.
+pub fn open_to_all<'a>(
+    addresses: impl Iterator<Item = &'a Address>,
+    metrics: Option<SocketAddr>,
+) -> Vec<String> {
+    let is_open = |address: &&Address| match address {
+        Address::Tcp(address) | Address::Udp(address) => !address.ip().is_loopback(),
+        Address::Unix(_) => false,
+    };
+    let mut sentences = Vec::new();
+    let open = list(addresses.filter(is_open), |_| false);
+    if !open.is_empty() {
+        sentences.push(format!(
+            "everybody who reaches {open} may read and write: -l 127.0.0.1, or passwords (-Y)"
+        ));
+    }
+    if let Some(address) = metrics.filter(|address| !address.ip().is_loopback()) {
+        sentences.push(format!(
+            "everybody who reaches {address} may read the metrics: --metrics 127.0.0.1"
+        ));
+    }
+    sentences
+}
+
+fn list<'a>(
+    addresses: impl IntoIterator<Item = &'a Address>,
+    has_tls: impl Fn(&Address) -> bool,
+) -> String {
+    let mut text = String::new();
+    for address in addresses {
+        let space = if text.is_empty() { "" } else { " " };
+        let tls = if has_tls(address) { " (TLS)" } else { "" };
+        // Writing to a String does not fail.
+        let _ = match address {
+            Address::Tcp(address) => write!(text, "{space}{address}{tls}"),
+            Address::Udp(address) => write!(text, "{space}UDP {address}"),
+            Address::Unix(path) => write!(text, "{space}{}", path.display()),
+        };
+    }
+    text
+}
+
+/// What a newcomer types next, if there is a place for memcached's text.
+fn what_next(server: &ServerHandle, has_passwords: bool) -> Option<String> {
+    let speaks_text = |protocol: Protocol| protocol.is_memcached() && protocol != Protocol::Binary;
+    let mut addresses = server.addresses_of(speaks_text);
+    let address = addresses.find(|address| !address.is_udp())?;
+    Some(command(address, server.tls_at(address), has_passwords))
+}
+
+/// A command for a shell that says [`WORDS`] there, with what any Debian has: bash, and for a unix socket python3. TLS
+/// needs openssl.
+fn command(address: &Address, tls: Option<Verify>, has_passwords: bool) -> String {
+    let login = if has_passwords {
+        "login=\"NAME PASSWORD\"; "
+    } else {
+        ""
+    };
+    let printed = match has_passwords {
+        true => format!("printf \"set login 0 0 %d\\r\\n%s\\r\\n{WORDS}\" ${{#login}} \"$login\""),
+        false => format!("printf \"{WORDS}\""),
+    };
+    match (address, tls) {
+        (Address::Tcp(address), None) => {
+            let (host, port) = (host(address), address.port());
+            format!("bash -c '{login}exec 3<>/dev/tcp/{host}/{port}; {printed} >&3; cat <&3'")
+        }
+        (Address::Tcp(address), Some(verify)) => {
+            let (host, port) = (host(address), address.port());
+            let host = if host.contains(':') {
+                format!("[{host}]")
+            } else {
+                host
+            };
+            let certificate = match verify {
+                Verify::Always => " -cert CERTIFICATE -key KEY",
+                Verify::Nothing | Verify::IfPresent => "",
+            };
+            format!(
+                "bash -c '{login}{printed} | openssl s_client -quiet -connect {host}:{port}{certificate}'"
+            )
+        }
+        (Address::Unix(path), _) => {
+            let login = match has_passwords {
+                true => {
+                    r#"login = b"NAME PASSWORD"; s.sendall(b"set login 0 0 %d\r\n%s\r\n" % (len(login), login)); "#
+                }
+                false => "",
+            };
+            format!(
+                "python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect(\"{}\"); \
+                 {login}s.sendall(b\"{WORDS}\"); print(*s.makefile(), sep=\"\", end=\"\")'",
+                path.display()
+            )
+        }
+        (Address::Udp(_), _) => String::new(),
+    }
+}
+
+/// What a client on this machine calls it.
+fn host(address: &SocketAddr) -> String {
+    match address.ip() {
+        ip if ip.is_unspecified() => "localhost".to_owned(),
+        ip => ip.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(text: &str) -> Address {
+        Address::Tcp(text.parse().unwrap())
+    }
+
+    #[test]
+    fn what_others_reach_is_told() {
+        let inner = [
+            tcp("127.0.0.1:5"),
+            tcp("[::1]:5"),
+            Address::Unix("/s".into()),
+        ];
+        let outer = [
+            tcp("0.0.0.0:5"),
+            Address::Udp("10.0.0.1:6".parse().unwrap()),
+        ];
+        let metrics = |text: &str| Some(text.parse().unwrap());
+        let loopback = metrics("127.0.0.1:9150");
+        assert!(open_to_all(inner.iter(), loopback).is_empty());
+        let told = open_to_all(inner.iter().chain(&outer), metrics("[::]:9150"));
+        assert!(told[0].contains("0.0.0.0:5 UDP 10.0.0.1:6 may read and write"));
+        assert!(told[1].contains("[::]:9150 may read the metrics"));
+        // What keeps others from the items does not keep anybody from the metrics.
+        assert_eq!(open_to_all([].iter(), metrics("10.0.0.1:1")).len(), 1);
+    }
+
+    #[test]
+    fn what_next_reaches_the_server() {
+        for (address, to) in [
+            (tcp("0.0.0.0:5"), "/dev/tcp/localhost/5;"),
+            (tcp("127.0.0.1:6"), "/dev/tcp/127.0.0.1/6;"),
+            (tcp("[::1]:7"), "/dev/tcp/::1/7;"),
+            (Address::Unix("/s".into()), "s.connect(\"/s\")"),
+        ] {
+            for has_passwords in [false, true] {
+                let command = command(&address, None, has_passwords);
+                assert!(command.contains(to), "{command}");
+                assert_eq!(command.contains("NAME PASSWORD"), has_passwords);
+            }
+        }
+        let command = |verify| command(&tcp("[::]:7"), Some(verify), false);
+        assert!(
+            command(Verify::Nothing).ends_with("openssl s_client -quiet -connect localhost:7'")
+        );
+        assert!(command(Verify::Always).contains("-cert CERTIFICATE -key KEY"));
+        let all = [tcp("1.2.3.4:5"), tcp("[::]:5")];
+        let first = |address: &Address| *address == all[0];
+        assert_eq!(list(&all, first), "1.2.3.4:5 (TLS) [::]:5");
+    }
+}

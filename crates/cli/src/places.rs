@@ -1,0 +1,571 @@
+//! Where a server listens, and for whom: from flags, or from sockets that systemd has bound.
+//!
+//! An address of `-l` may have words in front, as memcached's: `notls:`, `btls:` or `mtls:`, then `proto[NAME]:`, then
+//! `tag[NAME]:` or `tag_NAME_:`.
+
+use nuthatch_protocol::cpserver;
+use nuthatch_server::config::{self, Listen, Place, Protocol, Verify};
+
+use crate::flags::Flags;
+use crate::settings::absolute;
+
+/// memcached's permissions of a unix socket.
+const UNIX_MODE: u32 = 0o700;
+/// The port of memcached's exporter, which this takes the place of.
+const METRICS_PORT: u16 = 9150;
+/// Bytes of a tag in front of an address, at most: memcached's.
+const TAG_MAX: usize = 8;
+
+/// Every place, and what is to be known of them.
+#[derive(Debug)]
+pub struct Places {
+    pub listeners: Vec<Listen>,
+    pub warnings: Vec<String>,
+}
+
+impl Places {
+    /// As flags say. `verify` is what TLS asks of clients, if there is TLS.
+    pub fn of(flags: &Flags, verify: Option<Verify>) -> Result<Self, String> {
+        let protocol = match flags.protocol.as_deref() {
+            None => Protocol::Memcached,
+            Some(name) => protocol_named(name).ok_or("-B: ascii, binary, auto or any")?,
+        };
+        let mut warnings = elsewhere(flags, verify);
+        let said = Said {
+            flags,
+            verify,
+            protocol,
+        };
+        let mut listeners = said.memcached()?;
+        listeners.extend(said.udp()?);
+        listeners.extend(said.cpserver()?);
+        listeners.extend(said.redis(&mut warnings)?);
+        Ok(Self {
+            listeners,
+            warnings,
+        })
+    }
+}
+
+/// True if CPServer's clients are served.
+pub fn has_cpserver(flags: &Flags) -> bool {
+    !flags.cpserver.is_empty() || !inherited_as(Some(CPSERVER)).is_empty()
+}
+
+/// Flags about where to listen that something else decides.
+fn elsewhere(flags: &Flags, verify: Option<Verify>) -> Vec<String> {
+    let is_inherited = !inherited_as(None).is_empty();
+    let says_where =
+        !flags.listen.is_empty() || flags.port.is_some() || flags.unix_socket.is_some();
+    let mut warnings = Vec::new();
+    if is_inherited && says_where {
+        warnings.push("-l, -p, -s: systemd's sockets are used instead".to_owned());
+    }
+    if !is_inherited && verify.is_some() && flags.unix_socket.is_some() {
+        warnings.push("-Z: a unix socket has no TLS".to_owned());
+    }
+    if verify.is_some() && !inherited_as(Some(CPSERVER)).is_empty() {
+        warnings.push("-Z: CPServer's protocol has no TLS".to_owned());
+    }
+    warnings
+}
+
+/// What was said, and what holds where nothing else is said.
+struct Said<'f> {
+    flags: &'f Flags,
+    verify: Option<Verify>,
+    protocol: Protocol,
+}
+
+impl Said<'_> {
+    /// For memcached's clients.
+    fn memcached(&self) -> Result<Vec<Listen>, String> {
+        let inherited = inherited_as(None);
+        if !inherited.is_empty() {
+            return Ok(self.all(inherited));
+        }
+        if let Some(path) = &self.flags.unix_socket {
+            let place = Place::Unix {
+                path: absolute(path)?,
+                mode: self.flags.unix_mask.unwrap_or(UNIX_MODE),
+            };
+            return Ok(vec![place.of(self.protocol)]);
+        }
+        let port = match self.flags.port {
+            None => config::PORT,
+            Some(port) => port_of("-p", port)?,
+        };
+        self.tcp(port)
+    }
+
+    /// Where datagrams are taken, if they are: at the addresses of `-l`, whatever ports those have.
+    fn udp(&self) -> Result<Vec<Listen>, String> {
+        let inherited = inherited_as(Some("udp")).into_iter();
+        let inherited = inherited.map(|place| match place {
+            Place::Inherited(fd) => Place::InheritedUdp(fd),
+            other => other,
+        });
+        let mut found: Vec<Listen> = inherited.map(|place| place.of(self.protocol)).collect();
+        if found.is_empty() {
+            let port = match self.flags.udp_port {
+                None | Some(0) => return Ok(Vec::new()),
+                Some(port) => port_of("-U", port)?,
+            };
+            for listen in self.tcp(port)? {
+                let Place::Tcp(mut address) = listen.place else {
+                    continue;
+                };
+                address.set_port(port);
+                let place = Place::Udp(address);
+                match found.iter_mut().find(|other| other.place == place) {
+                    None => found.push(place.of(listen.protocol)),
+                    // The first byte of a datagram tells.
+                    Some(other) if other.protocol != listen.protocol => {
+                        other.protocol = Protocol::Memcached;
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        for listen in &mut found {
+            // A datagram that begins as Redis' do is none of theirs.
+            if listen.protocol == Protocol::Any {
+                listen.protocol = Protocol::Memcached;
+            }
+        }
+        Ok(found)
+    }
+
+    /// For CPServer's clients. Clear text is not served by the way where all else is encrypted.
+    fn cpserver(&self) -> Result<Vec<Listen>, String> {
+        let inherited = inherited_as(Some(CPSERVER));
+        let mut places = inherited;
+        if places.is_empty() {
+            for typed in &self.flags.cpserver {
+                let address = typed.strip_prefix("notls:");
+                if address.is_none() && self.verify.is_some() {
+                    return Err(format!(
+                        "--cpserver {typed}: its protocol has no TLS (-Z); notls:{typed} says that this is known"
+                    ));
+                }
+                let address = address.unwrap_or(typed);
+                places.extend(addresses("--cpserver", address, cpserver::PORT)?);
+            }
+        }
+        let places = places.into_iter();
+        Ok(places.map(|place| place.of(Protocol::CpServer)).collect())
+    }
+
+    /// For Redis' clients, if they are served: at the addresses of memcached's, whatever ports those have. An address that
+    /// stands there more than once is served as securely as any of them.
+    fn redis(&self, warnings: &mut Vec<String>) -> Result<Vec<Listen>, String> {
+        let inherited = inherited_as(Some("redis"));
+        if !inherited.is_empty() {
+            let all = self.all(inherited).into_iter();
+            return Ok(all.map(|listen| listen.of(Protocol::Redis)).collect());
+        }
+        let Some(port) = self.flags.redis_port else {
+            return Ok(Vec::new());
+        };
+        let port = port_of("--redis-port", port)?;
+        let mut found: Vec<Listen> = Vec::new();
+        for mut listen in self.tcp(port)? {
+            if let Place::Tcp(address) = &mut listen.place {
+                address.set_port(port);
+            }
+            let same = found.iter_mut().find(|other| other.place == listen.place);
+            let Some(other) = same else {
+                found.push(listen.of(Protocol::Redis));
+                continue;
+            };
+            if other.tls != listen.tls
+                && let Place::Tcp(address) = listen.place
+            {
+                other.tls = other.tls.max(listen.tls);
+                warnings.push(format!(
+                    "--redis-port: -l has {} with several kinds of TLS; {address} has the strictest",
+                    address.ip()
+                ));
+            }
+        }
+        Ok(found)
+    }
+
+    /// These places, where nothing else is said.
+    fn all(&self, places: Vec<Place>) -> Vec<Listen> {
+        let listen = |place: Place| Listen {
+            place,
+            protocol: self.protocol,
+            tls: self.verify,
+        };
+        places.into_iter().map(listen).collect()
+    }
+
+    /// The addresses of `-l`.
+    fn tcp(&self, port: u16) -> Result<Vec<Listen>, String> {
+        if self.flags.listen.is_empty() {
+            return Ok(self.all(Place::everywhere(port)));
+        }
+        let mut found = Vec::new();
+        // memcached takes both between addresses.
+        let typed = self.flags.listen.iter().flat_map(|list| list.split(';'));
+        for typed in typed.filter(|typed| !typed.is_empty()) {
+            let words = Words::read(typed)?;
+            let tls = match words.tls {
+                None => self.verify,
+                Some(None) => None,
+                Some(asked) if self.verify.is_some() => asked,
+                Some(Some(_)) => return Err(format!("-l {typed}: needs TLS (-Z)")),
+            };
+            let protocol = words.protocol.unwrap_or(self.protocol);
+            for place in addresses("-l", words.address, port)? {
+                found.push(Listen {
+                    place,
+                    protocol,
+                    tls,
+                });
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The words in front of an address. A tag is for a proxy's rules: nothing here asks for it.
+struct Words<'t> {
+    /// `Some(None)` is without TLS.
+    tls: Option<Option<Verify>>,
+    protocol: Option<Protocol>,
+    address: &'t str,
+}
+
+impl<'t> Words<'t> {
+    fn read(typed: &'t str) -> Result<Self, String> {
+        let mut words = Self {
+            tls: None,
+            protocol: None,
+            address: typed,
+        };
+        for (prefix, tls) in [
+            ("notls:", None),
+            ("btls:", Some(Verify::Nothing)),
+            ("mtls:", Some(Verify::Always)),
+        ] {
+            if let Some(rest) = typed.strip_prefix(prefix) {
+                (words.tls, words.address) = (Some(tls), rest);
+            }
+        }
+        if let Some(rest) = words.address.strip_prefix("proto[") {
+            let (name, rest) = rest
+                .split_once("]:")
+                .ok_or_else(|| format!("-l {typed}: a protocol as in proto[ascii]:"))?;
+            let protocol = protocol_named(name).ok_or_else(|| {
+                format!("-l {typed}: ascii, binary, negotiating (as auto) or any")
+            })?;
+            (words.protocol, words.address) = (Some(protocol), rest);
+        }
+        for (begin, end) in [("tag[", "]:"), ("tag_", "_:")] {
+            if let Some(rest) = words.address.strip_prefix(begin) {
+                let tag = rest.split_once(end);
+                let tag = tag.filter(|(tag, _)| (1..=TAG_MAX).contains(&tag.len()));
+                let (_, rest) = tag.ok_or_else(|| {
+                    format!("-l {typed}: a tag of 1 to {TAG_MAX} characters, as in tag[name]:")
+                })?;
+                words.address = rest;
+                break;
+            }
+        }
+        Ok(words)
+    }
+}
+
+/// What memcached's clients speak, by its name.
+fn protocol_named(name: &str) -> Option<Protocol> {
+    match name {
+        "auto" | "negotiating" => Some(Protocol::Memcached),
+        "ascii" => Some(Protocol::Text),
+        "binary" => Some(Protocol::Binary),
+        "any" => Some(Protocol::Any),
+        _ => None,
+    }
+}
+
+/// A port as it is typed: -1 and 0 are any free one.
+fn port_of(flag: &str, port: i32) -> Result<u16, String> {
+    match port {
+        -1 => Ok(0),
+        port => u16::try_from(port).map_err(|_| format!("{flag}: -1 to 65535")),
+    }
+}
+
+/// The addresses of a place that was typed behind a flag.
+fn addresses(flag: &str, place: &str, port: u16) -> Result<Vec<Place>, String> {
+    Place::resolve(place, port).ok_or_else(|| format!("{flag} {place}: no address"))
+}
+
+/// Where metrics are told.
+pub fn metrics(flags: &Flags) -> Result<Option<Place>, String> {
+    if let Some(place) = inherited_as(Some("metrics")).into_iter().next() {
+        return Ok(Some(place));
+    }
+    let Some(place) = &flags.metrics else {
+        return Ok(None);
+    };
+    let found = addresses("--metrics", place, METRICS_PORT)?;
+    Ok(found.into_iter().next())
+}
+
+/// A socket that systemd has bound, and what it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Inherited {
+    fd: i32,
+    /// FileDescriptorName of its unit.
+    name: String,
+}
+
+/// What sockets are for that have such a name; any other is memcached's.
+const PURPOSES: [&str; 4] = ["redis", CPSERVER, "udp", "metrics"];
+
+const CPSERVER: &str = "cpserver";
+
+/// Sockets that systemd has bound (sd_listen_fds_with_names(3)): from descriptor 3 on, if they are meant for this process.
+fn inherited() -> Vec<Inherited> {
+    let said = |name| std::env::var(name).ok();
+    let number = |name| said(name)?.parse::<u32>().ok();
+    match (number("LISTEN_PID"), number("LISTEN_FDS")) {
+        (Some(pid), Some(count)) if pid == std::process::id() => {
+            with_names(count, &said("LISTEN_FDNAMES").unwrap_or_default())
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn with_names(count: u32, names: &str) -> Vec<Inherited> {
+    let names = names.split(':').chain(std::iter::repeat(""));
+    let named = (3..3 + count.min(64) as i32).zip(names);
+    let named = named.map(|(fd, name)| (fd, name.to_owned()));
+    named.map(|(fd, name)| Inherited { fd, name }).collect()
+}
+
+/// Those for the clients of a purpose; without one, of memcached's protocols.
+fn inherited_as(purpose: Option<&str>) -> Vec<Place> {
+    let is_it = |inherited: &Inherited| match purpose {
+        Some(purpose) => inherited.name == purpose,
+        None => !PURPOSES.contains(&inherited.name.as_str()),
+    };
+    let ours = inherited().into_iter().filter(is_it);
+    ours.map(|inherited| Place::Inherited(inherited.fd))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(listen: &[&str]) -> Flags {
+        Flags {
+            listen: listen.iter().map(|&typed| typed.to_owned()).collect(),
+            ..Flags::default()
+        }
+    }
+
+    /// Each place with its protocol, and what TLS asks there.
+    fn listening(flags: &Flags, verify: Option<Verify>) -> Result<Vec<String>, String> {
+        let all = Places::of(flags, verify)?.listeners.into_iter();
+        let told = all.map(|listen| {
+            let place = match &listen.place {
+                Place::Tcp(address) => address.to_string(),
+                Place::Udp(address) => format!("udp {address}"),
+                Place::Unix { path, mode } => format!("{} {mode:o}", path.display()),
+                Place::Inherited(fd) => format!("fd {fd}"),
+                Place::InheritedUdp(fd) => format!("udp fd {fd}"),
+            };
+            let protocol = match listen.protocol {
+                Protocol::Memcached => String::new(),
+                other => format!(" {other:?}"),
+            };
+            let tls = listen.tls.map_or(String::new(), |tls| format!(" {tls:?}"));
+            place + &protocol + &tls
+        });
+        Ok(told.collect())
+    }
+
+    #[test]
+    fn redis_clients_find_their_port_at_the_same_addresses() {
+        let flags = Flags {
+            redis_port: Some(6379),
+            ..flags(&["127.0.0.1:5", "notls:127.0.0.2"])
+        };
+        let plain = listening(&flags, None).unwrap();
+        assert_eq!(plain[2..], ["127.0.0.1:6379 Redis", "127.0.0.2:6379 Redis"]);
+        let secured = listening(&flags, Some(Verify::Nothing)).unwrap();
+        assert_eq!(
+            secured[2..],
+            ["127.0.0.1:6379 Redis Nothing", "127.0.0.2:6379 Redis"]
+        );
+    }
+
+    #[test]
+    fn an_address_with_several_ports_has_one_for_redis_and_one_for_datagrams() {
+        let several = ["127.0.0.1:5", "127.0.0.2:5", "127.0.0.1:6"];
+        let flags = Flags {
+            redis_port: Some(7),
+            udp_port: Some(8),
+            ..flags(&several)
+        };
+        assert_eq!(
+            listening(&flags, None).unwrap()[3..],
+            [
+                "udp 127.0.0.1:8",
+                "udp 127.0.0.2:8",
+                "127.0.0.1:7 Redis",
+                "127.0.0.2:7 Redis"
+            ]
+        );
+    }
+
+    #[test]
+    fn of_several_kinds_of_tls_redis_has_the_strictest_and_it_is_said() {
+        for listen in [
+            ["127.0.0.1:5", "notls:127.0.0.1:6"],
+            ["notls:127.0.0.1:5", "127.0.0.1:6"],
+        ] {
+            let flags = Flags {
+                redis_port: Some(7),
+                ..flags(&listen)
+            };
+            let places = Places::of(&flags, Some(Verify::Nothing)).unwrap();
+            assert_eq!(places.listeners.len(), 3);
+            assert_eq!(places.listeners[2].tls, Some(Verify::Nothing));
+            assert!(places.warnings[0].contains("127.0.0.1:7 has the strictest"));
+        }
+    }
+
+    #[test]
+    fn places_to_listen() {
+        let listening = |port, listen: &[&str]| {
+            let flags = Flags {
+                port,
+                ..flags(listen)
+            };
+            listening(&flags, None)
+        };
+        let places = ["127.0.0.1", "127.0.0.1:5", "::1;[::1]:6"];
+        assert_eq!(
+            listening(Some(9), &places).unwrap(),
+            ["127.0.0.1:9", "127.0.0.1:5", "[::1]:9", "[::1]:6"]
+        );
+        for free in [0, -1] {
+            assert_eq!(
+                listening(Some(free), &["127.0.0.1"]).unwrap(),
+                ["127.0.0.1:0"]
+            );
+        }
+        for (port, place) in [
+            (1, "127.0.0.1:x"),
+            (1, "1.2.3:9:9"),
+            (65_536, "::1"),
+            (-2, "::1"),
+        ] {
+            assert!(listening(Some(port), &[place]).is_err(), "{port} {place}");
+        }
+    }
+
+    #[test]
+    fn addresses_may_have_memcacheds_words_in_front() {
+        let secured = flags(&[
+            "127.0.0.1:1",
+            "notls:127.0.0.1:2",
+            "btls:127.0.0.1:3",
+            "mtls:proto[ascii]:tag_tools_:127.0.0.1:4",
+            "proto[binary]:tag[services]:[::1]:5",
+            "tag_x_:127.0.0.1:6",
+            "proto[negotiating]:127.0.0.1:7",
+        ]);
+        assert_eq!(
+            listening(&secured, Some(Verify::IfPresent)).unwrap(),
+            [
+                "127.0.0.1:1 IfPresent",
+                "127.0.0.1:2",
+                "127.0.0.1:3 Nothing",
+                "127.0.0.1:4 Text Always",
+                "[::1]:5 Binary IfPresent",
+                "127.0.0.1:6 IfPresent",
+                "127.0.0.1:7 IfPresent",
+            ]
+        );
+        for wrong in [
+            "mtls:127.0.0.1",
+            "btls:127.0.0.1",
+            "proto[rot13]:127.0.0.1",
+            "proto[proxy]:127.0.0.1",
+            "proto[ascii:127.0.0.1",
+            "tag[]:127.0.0.1",
+            "tag[toolonger]:127.0.0.1",
+            "tag_x:127.0.0.1",
+        ] {
+            let error = listening(&flags(&[wrong]), None).unwrap_err();
+            assert!(error.starts_with(&format!("-l {wrong}: ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn datagrams_follow_the_protocol_of_their_address() {
+        let flags = Flags {
+            udp_port: Some(9),
+            ..flags(&[
+                "proto[ascii]:127.0.0.1:1",
+                "proto[ascii]:127.0.0.2:2",
+                "proto[binary]:127.0.0.2:3",
+                "proto[any]:127.0.0.3:4",
+            ])
+        };
+        assert_eq!(
+            listening(&flags, None).unwrap()[4..],
+            ["udp 127.0.0.1:9 Text", "udp 127.0.0.2:9", "udp 127.0.0.3:9"]
+        );
+    }
+
+    #[test]
+    fn clear_text_for_cpserver_beside_tls_is_said() {
+        let flags = |typed: &str| Flags {
+            cpserver: vec![typed.to_owned()],
+            ..flags(&["127.0.0.1"])
+        };
+        let tls = Some(Verify::Nothing);
+        assert!(listening(&flags("127.0.0.1"), None).is_ok());
+        let error = listening(&flags("127.0.0.1"), tls).unwrap_err();
+        assert!(error.contains("notls:127.0.0.1"), "{error}");
+        assert_eq!(
+            listening(&flags("notls:127.0.0.1:5"), tls).unwrap()[1],
+            "127.0.0.1:5 CpServer"
+        );
+    }
+
+    #[test]
+    fn sockets_of_systemds_have_names() {
+        let named = |count, names: &str| {
+            let named = with_names(count, names).into_iter();
+            named.map(|one| (one.fd, one.name)).collect::<Vec<_>>()
+        };
+        let of = |fd, name: &str| (fd, name.to_owned());
+        let two = [of(3, "memcached"), of(4, "redis")];
+        assert_eq!(named(2, "memcached:redis"), two);
+        assert_eq!(named(2, ""), [of(3, ""), of(4, "")]);
+        assert_eq!(named(1, "udp:more"), [of(3, "udp")]);
+    }
+
+    #[test]
+    fn a_unix_socket_stands_alone() {
+        let flags = Flags {
+            unix_socket: Some("/tmp/s".into()),
+            ..flags(&["127.0.0.1"])
+        };
+        let tls = Some(Verify::Nothing);
+        assert_eq!(listening(&flags, tls).unwrap(), ["/tmp/s 700"]);
+        let flags = Flags {
+            unix_mask: Some(0o666),
+            ..flags
+        };
+        assert_eq!(listening(&flags, None).unwrap(), ["/tmp/s 666"]);
+    }
+}

@@ -1,0 +1,116 @@
+//! The file of a unix socket: made, and removed again only by who made it.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+/// The file of a socket that this process listens at.
+#[derive(Debug)]
+pub(crate) struct UnixPath {
+    path: PathBuf,
+    /// Device and inode: another server may have put a socket of its own there since.
+    identity: Option<(u64, u64)>,
+}
+
+impl UnixPath {
+    /// Listens at `path`, with these permission bits. A socket that is there already is replaced, as memcached does: it is
+    /// a leftover of a server that was killed, or else its server is found by nobody any more, which the log says.
+    pub(crate) fn listen(path: &Path, mode: u32, backlog: i32) -> io::Result<(Socket, Self)> {
+        if fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket()) {
+            if is_served(path) {
+                tracing::warn!(
+                    "{}: another server listens there; from now on this one does",
+                    path.display()
+                );
+            }
+            fs::remove_file(path)?;
+        }
+        let socket = unconnected()?;
+        socket.bind(&SockAddr::unix(path)?)?;
+        let made = Self::of(path);
+        // Before it listens nobody can connect, so there is no moment with looser permissions.
+        fs::set_permissions(path, Permissions::from_mode(mode & 0o777))?;
+        socket.listen(backlog)?;
+        Ok((socket, made))
+    }
+
+    /// Of a socket that another process made there and left to this one.
+    pub(crate) fn of(path: &Path) -> Self {
+        let identity = identity(path);
+        Self {
+            path: path.to_owned(),
+            identity,
+        }
+    }
+
+    /// Removes the file if it is still the same. The socket must be open: until it is closed its inode is not used again.
+    pub(crate) fn remove(&self) {
+        if self.identity.is_some() && identity(&self.path) == self.identity {
+            // Nobody can connect to it any more; a leftover would only confuse.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn unconnected() -> io::Result<Socket> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let meta = fs::symlink_metadata(path).ok()?;
+    Some((meta.dev(), meta.ino()))
+}
+
+/// True if a process listens there: it takes the connection, or has too many that wait.
+fn is_served(path: &Path) -> bool {
+    let connected = unconnected().and_then(|socket| socket.connect(&SockAddr::unix(path)?));
+    match connected {
+        Ok(()) => true,
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where nothing is yet.
+    fn free(name: &str) -> PathBuf {
+        let name = format!("nuthatch-path-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = fs::remove_file(&path);
+        path
+    }
+
+    #[test]
+    fn who_lost_its_path_to_another_leaves_it_there() {
+        let path = free("lost");
+        let (_first, of_first) = UnixPath::listen(&path, 0o700, 4).unwrap();
+        assert!(is_served(&path));
+        let (_second, of_second) = UnixPath::listen(&path, 0o700, 4).unwrap();
+        of_first.remove();
+        assert!(is_served(&path), "the second one's");
+        of_second.remove();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_server_left_is_no_server() {
+        let path = free("left");
+        drop(UnixPath::listen(&path, 0o700, 4).unwrap());
+        assert!(path.exists() && !is_served(&path));
+        let (_socket, made) = UnixPath::listen(&path, 0o700, 4).unwrap();
+        made.remove();
+        assert!(!path.exists());
+        // A file that is no socket stays.
+        fs::write(&path, "x").unwrap();
+        assert!(UnixPath::listen(&path, 0o700, 4).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"x");
+        fs::remove_file(&path).unwrap();
+    }
+}
