@@ -158,11 +158,11 @@ pub struct Flags {
     #[arg(short = 'e', long, value_name = "FILE")]
     pub memory_file: Option<PathBuf>,
 
-    /// Begin with the items of this file, which stays
+    /// Begin with the items of this file, which stays; it may be missing if it is that of --save
     #[arg(long, value_name = "FILE")]
     pub load: Option<PathBuf>,
 
-    /// Copy all items to this file now and then
+    /// Copy all items to this file now and then, at SIGUSR2, and at the end
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
 

@@ -76,6 +76,8 @@ pub struct Shared {
     pub flushed: AtomicU32,
     /// What became of copies that were to be taken (`--save`).
     pub saves: Mutex<Saves>,
+    /// One more of them is asked for.
+    pub save_asked: AtomicBool,
     /// Set by `lru_crawler enable` and `disable`: whether dumps may begin.
     pub crawler_enabled: AtomicBool,
     /// Where SCANs go on.
