@@ -1,10 +1,11 @@
 //! The engine's answers, on their way into the outputs of who asked: each in the words of its protocol.
 
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
 
 use nuthatch_engine::{AnyValue, Footprint, Item, Op, Replies, Reply, Request, Time};
 use nuthatch_telemetry::counters::WorkerCounters;
-use nuthatch_telemetry::prefixes::{Event, Prefixes};
+use nuthatch_telemetry::prefixes::{Event, Recorder};
 use nuthatch_telemetry::sizes::Lens;
 
 use crate::batch::{Batch, Ticket};
@@ -48,7 +49,7 @@ pub struct Asked<'w, 'a> {
     /// When.
     pub now: Time,
     /// Where to count by prefix, if that was asked for.
-    prefixes: Option<&'w Prefixes>,
+    prefixes: Option<RefCell<Recorder<'w>>>,
     /// Of lengths of key and value: what me tells.
     pub footprint: &'w dyn Fn(usize, usize) -> Footprint,
 }
@@ -90,8 +91,8 @@ impl<'a> Asked<'_, 'a> {
     /// Counts by prefix what a text command did.
     #[inline]
     pub fn record(&self, index: usize, event: Event) {
-        if let Some(prefixes) = self.prefixes {
-            prefixes.record(self.key(index), event);
+        if let Some(prefixes) = &self.prefixes {
+            prefixes.borrow_mut().record(self.key(index), event);
         }
     }
 }
@@ -114,7 +115,7 @@ impl<'w, 'a> Answering<'w, 'a> {
         batch: &'w Batch<'a>,
         counters: &'w WorkerCounters,
         now: Time,
-        prefixes: &'w Prefixes,
+        prefixes: Option<Recorder<'w>>,
         footprint: &'w dyn Fn(usize, usize) -> Footprint,
     ) -> Self {
         Self {
@@ -125,7 +126,7 @@ impl<'w, 'a> Answering<'w, 'a> {
                 metas: &batch.metas,
                 counters,
                 now,
-                prefixes: prefixes.is_enabled().then_some(prefixes),
+                prefixes: prefixes.map(RefCell::new),
                 footprint,
             },
             value_len: 0,

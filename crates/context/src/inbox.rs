@@ -9,6 +9,7 @@ use nuthatch_telemetry::connections::Info;
 use nuthatch_telemetry::counters::WorkerCounters;
 use nuthatch_telemetry::hot::Hot;
 use nuthatch_telemetry::latency::Latencies;
+use nuthatch_telemetry::prefixes::Counted;
 use nuthatch_telemetry::sizes::SizeClasses;
 use nuthatch_telemetry::watch::Call;
 
@@ -30,6 +31,8 @@ pub struct Inbox {
     pub latencies: Latencies,
     /// Which keys they asked for most.
     pub hot: Hot,
+    /// What they asked for by prefix.
+    pub prefixes: Counted,
 }
 
 /// Memory that a worker keeps for its next requests, as it was when it looked last.
@@ -86,6 +89,7 @@ impl Inbox {
             counters: WorkerCounters::new(sizes),
             latencies: Latencies::default(),
             hot: Hot::default(),
+            prefixes: Counted::default(),
         }
     }
 

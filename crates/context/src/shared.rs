@@ -195,7 +195,8 @@ impl Shared {
             inbox.hot.reset();
         }
         self.accepting.reset();
-        self.prefixes.clear();
+        let prefixes = self.inboxes.iter().map(|inbox| &inbox.prefixes);
+        self.prefixes.clear(prefixes);
         self.engine.reset_stats();
     }
 }

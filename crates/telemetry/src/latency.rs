@@ -250,24 +250,57 @@ impl Times {
     }
 }
 
+/// The times of each group, by its names.
+type Groups = [((&'static str, &'static str), Times)];
+
+fn groups<'w>(workers: impl Iterator<Item = &'w Latencies> + Clone) -> Box<Groups> {
+    Group::all()
+        .map(|group| (group.names(), Times::of(workers.clone(), group)))
+        .collect()
+}
+
+/// Gets, sets, and all others.
+fn kinds(groups: &Groups) -> [(&'static str, Times); 3] {
+    ["get", "set", "other"].map(|kind| {
+        let mut sum = Times::none();
+        for ((command, _), times) in groups {
+            let its = match *command {
+                "get" | "set" => command,
+                _ => "other",
+            };
+            if its == kind {
+                sum.add(times);
+            }
+        }
+        (kind, sum)
+    })
+}
+
+/// `stats latency_buckets`: of gets, sets and all others how many took about so many microseconds, as far as there are any.
+/// The difference of two answers is what happened between them.
+pub fn buckets<'w>(
+    report: &mut Report<'_, '_>,
+    workers: impl Iterator<Item = &'w Latencies> + Clone,
+) {
+    for (kind, times) in kinds(&groups(workers)) {
+        for (bucket, &count) in times.buckets.iter().enumerate() {
+            if count > 0 {
+                report.line(&format!("{kind}:{:.3}", middle(bucket) * 1e6), count);
+            }
+        }
+    }
+}
+
 /// `stats latency`: of gets, sets and all others; then of each of these others; then of gets and sets by size, as far as
 /// there were any.
 pub fn report<'w>(
     report: &mut Report<'_, '_>,
     workers: impl Iterator<Item = &'w Latencies> + Clone,
 ) {
-    let groups: Vec<_> = Group::all()
-        .map(|group| (group.names(), Times::of(workers.clone(), group)))
-        .collect();
-    let sum = |of: &dyn Fn(&str) -> bool| {
-        let mut sum = Times::none();
-        let chosen = groups.iter().filter(|((command, _), _)| of(command));
-        chosen.for_each(|(_, times)| sum.add(times));
-        sum
-    };
-    sum(&|command| command == "get").lines(report, "get");
-    sum(&|command| command == "set").lines(report, "set");
-    sum(&|command| !["get", "set"].contains(&command)).lines(report, "other");
+    let groups = groups(workers);
+    for (kind, times) in kinds(&groups) {
+        times.lines(report, kind);
+    }
     for ((command, size), times) in &groups {
         match *size {
             "none" if *command == "get" => times.lines(report, "get_miss"),

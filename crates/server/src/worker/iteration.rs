@@ -483,7 +483,8 @@ fn execute(
     sockets: &[RawFd],
 ) {
     let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
-    let prefixes = &shared.prefixes;
+    let hasher = shared.engine.hasher();
+    let prefixes = shared.prefixes.recorder(&inbox.prefixes, hasher);
     let mut answering = Answering::new(slices, batch, &inbox.counters, now, prefixes, &footprint);
     if sockets.is_empty() {
         handle.execute(now, &batch.requests, &mut answering);
