@@ -44,6 +44,10 @@ asks() {
 
 tarball=$(scripts/package-tar.sh "$out")
 tar -C "$out" -xzf "$tarball"
+# Every file that a packaged document of ours leads to is beside it, but for the sources.
+for document in $(cat scripts/package-docs); do
+    [ -f "$out/$(basename "$tarball" .tar.gz)/$(basename "$document")" ]
+done
 asks "$out"/nuthatch-*/bin/nuthatch
 
 image=$(scripts/package-oci.sh "$out")
@@ -86,7 +90,12 @@ fi
 
 package=$(scripts/package-deb.sh "$out")
 dpkg-deb --info "$package" | grep '^ Package: nuthatch' >"$out/dpkg"
-dpkg-deb --contents "$package" | grep ' ./lib/systemd/system/nuthatch.service' >>"$out/dpkg"
+dpkg-deb --contents "$package" >"$out/contents"
+for file in lib/systemd/system/nuthatch.service usr/share/man/man1/nuthatch.1.gz usr/share/man/man1/nuthatch-top.1.gz \
+    usr/share/doc/nuthatch/statistics.md usr/share/doc/nuthatch/prometheus/nuthatch.rules.yml \
+    usr/share/doc/nuthatch/grafana/nuthatch.json; do
+    grep " ./$file\$" "$out/contents" >>"$out/dpkg" || { echo "packages: no $file" >&2; exit 1; }
+done
 
 # Its scripts do what an administrator wants, as far as systemd's tools are asked: a service that cannot start leaves the
 # package installed and says so, and one that is disabled or stopped is left so.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use nuthatch_engines::{EngineName, EvictionName, ThreadRange, Tuning};
 
+use crate::extended;
 use crate::log::LogFormat;
 
 /// Megabytes without a letter behind the number, as memcached's -m.
@@ -206,8 +207,8 @@ pub struct Flags {
     #[arg(long, value_name = "NUM")]
     pub batch: Option<usize>,
 
-    /// More options, with commas between: idle_timeout=SECONDS, hashpower=NUM, maxconns_fast, ...
-    #[arg(short = 'o', long, value_name = "OPTIONS", value_delimiter = ',')]
+    /// More options, with commas between: idle_timeout=SECONDS, hashpower=NUM, ssl_chain_cert=FILE, ... (--help has all)
+    #[arg(short = 'o', long, value_name = "OPTIONS", value_delimiter = ',', long_help = extended::help())]
     #[serde(deserialize_with = "one_or_many", skip_serializing)]
     pub extended: Vec<String>,
 

@@ -83,6 +83,13 @@ impl Settings {
         let warnings = warnings.chain(smaller_items(flags, &engine)).collect();
         let mut server = server(flags, &extended, port_file)?;
         server.engine_settings = engine.lines();
+        let drops = if extended.drop_privileges {
+            "yes"
+        } else {
+            "no"
+        };
+        let drops = ("drop_privileges", drops.to_owned());
+        server.engine_settings.push(drops);
         Ok(Self {
             engine,
             server,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mio::Waker;
+use nuthatch_engine::counters::Counter;
 use nuthatch_sync::mutex::Mutex;
 use nuthatch_telemetry::connections::Info;
 use nuthatch_telemetry::counters::WorkerCounters;
@@ -25,6 +26,8 @@ pub struct Inbox {
     connections: AtomicUsize,
     /// What the worker keeps for its next requests.
     pub idle: IdleMemory,
+    /// Turns that the worker has made: it goes on as long as they rise when it is woken.
+    pub turns: Counter,
     /// What the worker counts.
     pub counters: WorkerCounters,
     /// How long its requests took.
@@ -86,6 +89,7 @@ impl Inbox {
             waker,
             connections: AtomicUsize::new(0),
             idle: IdleMemory::default(),
+            turns: Counter::default(),
             counters: WorkerCounters::new(sizes),
             latencies: Latencies::default(),
             hot: Hot::default(),
