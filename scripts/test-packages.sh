@@ -44,9 +44,15 @@ asks() {
 
 tarball=$(scripts/package-tar.sh "$out")
 tar -C "$out" -xzf "$tarball"
-# Every file that a packaged document of ours leads to is beside it, but for the sources.
-for document in $(cat scripts/package-docs); do
-    [ -f "$out/$(basename "$tarball" .tar.gz)/$(basename "$document")" ]
+# Each document that one of them leads to is beside it.
+for document in "$out"/nuthatch-*/*.md; do
+    for linked in $(grep -o '](\(docs/\)\?[a-z-]*\.md' "$document" | sed 's,.*[(/],,'); do
+        case $document:$linked in
+            # The readme also names what only who builds it reads.
+            */README.md:* | */CHANGELOG.md:*) continue ;;
+        esac
+        [ -f "$(dirname "$document")/$linked" ] || { echo "packages: $document leads to $linked" >&2; exit 1; }
+    done
 done
 asks "$out"/nuthatch-*/bin/nuthatch
 
