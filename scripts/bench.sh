@@ -37,15 +37,17 @@ for load in "--pipeline 100" "--multiget 100" "--pipeline 10" "--pipeline 1" "--
 done
 # The other protocols: memcached's binary one, Redis' where there is a redis-server, and TLS where memcached and openssl are.
 binary="$memcached $flags -m 1024"
-for pipeline in 100 10 1; do
-    run bench versus --rival "$binary" --rounds 5 --seconds "$round" --protocol binary --pipeline "$pipeline"
+for load in "--pipeline 100" "--pipeline 10" "--pipeline 1" "--pipeline 100 --get-ratio 0"; do
+    # shellcheck disable=SC2086
+    run bench versus --rival "$binary" --rounds 5 --seconds "$round" --protocol binary $load
 done
 redis=${REDIS:-redis-server}
 if command -v "$redis" >/dev/null; then
     rival="$redis --port {port} --bind 127.0.0.1 --save --appendonly no --maxmemory 1gb --maxmemory-policy allkeys-lru --dir /tmp"
-    for pipeline in 100 10 1; do
+    for load in "--pipeline 100" "--pipeline 10" "--pipeline 1" "--pipeline 100 --get-ratio 0"; do
+        # shellcheck disable=SC2086
         run bench versus --rival "$rival" --ours '-l 127.0.0.1 -p -1 --redis-port {port} -t 1 -m 1024' \
-            --rounds 5 --seconds "$round" --protocol redis --pipeline "$pipeline"
+            --rounds 5 --seconds "$round" --protocol redis $load
     done
 fi
 certificate=$PWD/$target/bench

@@ -45,6 +45,10 @@ program() {
 
 server() {
     program nuthatch
+    # Its page leads to these.
+    for command in $commands; do
+        put "$manuals/nuthatch-$command.1" "$built/nuthatch" man "$command"
+    done
     install -D -m 644 dist/nuthatch.toml "$example"
 }
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # A Debian package of the server: package-deb.sh [FOLDER], target/package if not said. Prints the file's name.
 #
-# It has the binary, its manual page and completions, systemd's units, a user of its own and settings that listen on
-# 127.0.0.1. PROFILE (release) says how the binary is built; checks say dev.
+# It has the binary, its manual pages and completions, systemd's units, a user of its own and settings that listen on
+# 127.0.0.1; in its folder of documents also what Prometheus and Grafana need. PROFILE (release) says how the binary is built; checks say dev.
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-target/package}
@@ -16,9 +16,15 @@ PREFIX=/usr DESTDIR="$tree" scripts/install.sh server >&2
 document=$tree/usr/share/doc/nuthatch
 install -D -m 644 dist/nuthatch.toml "$document/nuthatch.toml"
 install -D -m 644 LICENSE "$document/copyright"
+# Several words.
+# shellcheck disable=SC2046
+install -m 644 -t "$document" README.md CHANGELOG.md $(cat scripts/package-docs)
+install -D -m 644 -t "$document/prometheus" dist/prometheus/*
+install -D -m 644 -t "$document/grafana" dist/grafana/*
+gzip -9n "$document/CHANGELOG.md"
 install -D -m 644 dist/debian/nuthatch.toml "$tree/etc/nuthatch/nuthatch.toml"
 install -D -m 644 -t "$tree/lib/systemd/system" dist/systemd/*.service dist/systemd/*.socket
-gzip -9n "$tree/usr/share/man/man1/nuthatch.1"
+gzip -9n "$tree"/usr/share/man/man1/*.1
 mkdir "$tree/DEBIAN"
 # What the binary needs of the system.
 mkdir -p "$tree/debian"

@@ -10,7 +10,9 @@ trap 'rm -r "$tree"' EXIT
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 name=nuthatch-$version-$(uname -m)
 PREFIX=/ DESTDIR="$tree/$name" scripts/install.sh server >&2
-cp LICENSE README.md docs/running.md docs/operations.md "$tree/$name"
+# Several words.
+# shellcheck disable=SC2046
+cp LICENSE README.md CHANGELOG.md $(cat scripts/package-docs) "$tree/$name"
 cp -r dist/systemd dist/prometheus dist/grafana "$tree/$name"
 tar -C "$tree" --owner=0 --group=0 --sort=name -czf "$out/$name.tar.gz" "$name"
 echo "$out/$name.tar.gz"

@@ -13,6 +13,10 @@ for program in nuthatch nuthatch-lab; do
     grep -q "^.TH $program 1" "$out/usr/share/man/man1/$program.1"
     [ -s "$out/usr/share/bash-completion/completions/$program" ]
 done
+# A page leads to those of the commands.
+for page in $(sed -n 's/^\(nuthatch\\-[a-z]*\)(1)$/\1/p' "$out/usr/share/man/man1/nuthatch.1" | tr -d '\\'); do
+    grep -q "^.TH $page 1" "$out/usr/share/man/man1/$page.1"
+done
 # What only a debugger reads is left out.
 if readelf -S "$out/usr/bin/nuthatch" | grep -q '\.debug_info'; then
     echo "install: the binary has debug information" >&2

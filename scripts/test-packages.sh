@@ -44,6 +44,16 @@ asks() {
 
 tarball=$(scripts/package-tar.sh "$out")
 tar -C "$out" -xzf "$tarball"
+# Each document that one of them leads to is beside it.
+for document in "$out"/nuthatch-*/*.md; do
+    for linked in $(grep -o '](\(docs/\)\?[a-z-]*\.md' "$document" | sed 's,.*[(/],,'); do
+        case $document:$linked in
+            # The readme also names what only who builds it reads.
+            */README.md:* | */CHANGELOG.md:*) continue ;;
+        esac
+        [ -f "$(dirname "$document")/$linked" ] || { echo "packages: $document leads to $linked" >&2; exit 1; }
+    done
+done
 asks "$out"/nuthatch-*/bin/nuthatch
 
 image=$(scripts/package-oci.sh "$out")
@@ -86,7 +96,12 @@ fi
 
 package=$(scripts/package-deb.sh "$out")
 dpkg-deb --info "$package" | grep '^ Package: nuthatch' >"$out/dpkg"
-dpkg-deb --contents "$package" | grep ' ./lib/systemd/system/nuthatch.service' >>"$out/dpkg"
+dpkg-deb --contents "$package" >"$out/contents"
+for file in lib/systemd/system/nuthatch.service usr/share/man/man1/nuthatch.1.gz usr/share/man/man1/nuthatch-top.1.gz \
+    usr/share/doc/nuthatch/statistics.md usr/share/doc/nuthatch/prometheus/nuthatch.rules.yml \
+    usr/share/doc/nuthatch/grafana/nuthatch.json; do
+    grep " ./$file\$" "$out/contents" >>"$out/dpkg" || { echo "packages: no $file" >&2; exit 1; }
+done
 
 # Its scripts do what an administrator wants, as far as systemd's tools are asked: a service that cannot start leaves the
 # package installed and says so, and one that is disabled or stopped is left so.

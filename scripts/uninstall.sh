@@ -7,6 +7,9 @@ cd "$(dirname "$0")/.."
 for program in $programs; do
     rm -f "$binaries/$program" "$manuals/$program.1" "$bash/$program" "$zsh/_$program" "$fish/$program.fish"
 done
+for command in $commands; do
+    rm -f "$manuals/nuthatch-$command.1"
+done
 # Links are words.
 # shellcheck disable=SC2086
 rm -f "$example" "$header" "$static" "$shared" "$pkgconfig" $links \

@@ -142,6 +142,17 @@ def test_clients_that_ask_slowly_do_not_keep_others_out(scraped):
     assert served
 
 
+def test_silent_connections_turn_nobody_away(scraped):
+    _, address = scraped
+    silent = [socket.create_connection(address) for _ in range(8)]
+    for _ in range(20):
+        assert get(address, "/healthz")[::2] == (200, "ok\n")
+    # Those that had been silent for longest had to go.
+    assert not silent[0].recv(1000).startswith(b"HTTP/1.1 200")
+    for client in silent:
+        client.close()
+
+
 def exported(start, tmp_path, *flags):
     """The names of all families of a server with such flags, and of their labels."""
     log = tmp_path / f"log{len(flags)}"

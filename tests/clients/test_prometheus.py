@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.parse
@@ -17,6 +18,9 @@ import urllib.request
 import pytest
 from conftest import ROOT, Server
 from judge import MEMCACHED, converse, needs_right
+
+# scripts/setup.sh puts the programs beside this Python.
+os.environ["PATH"] += os.pathsep + str(pathlib.Path(sys.executable).parent)
 
 DIST = ROOT / "dist/prometheus"
 EXPORTER = os.environ.get("MEMCACHED_EXPORTER", "memcached_exporter")
@@ -63,6 +67,15 @@ def test_rules_and_configuration_are_lawful(tmp_path):
     (tmp_path / "rules.test.yml").write_text(cases.replace("RULES", str(DIST / "nuthatch.rules.yml")))
     ended = subprocess.run(["promtool", "test", "rules", "rules.test.yml"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_each_alert_is_tried():
+    """Once silent, and once not."""
+    cases = pathlib.Path(__file__).with_name("rules.test.yml").read_text().split("- alertname: ")[1:]
+    silent = {case.split()[0] for case in cases if "exp_alerts: []" in case}
+    loud = {case.split()[0] for case in cases if "exp_labels" in case}
+    alerts = set(re.findall(r"- alert: (\w+)", (DIST / "nuthatch.rules.yml").read_text()))
+    assert silent == loud == alerts and len(alerts) > 10
 
 
 @with_prometheus

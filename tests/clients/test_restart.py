@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -177,6 +178,82 @@ def test_copies_now_and_then(start, tmp_path):
         command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", *flags]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert ended.returncode != 0 and words in ended.stderr
+
+
+def until_it_says(log, words):
+    while words not in log.read_text():
+        time.sleep(0.05)
+
+
+def test_a_copy_is_made_when_it_is_asked_for_and_at_the_end(start, tmp_path):
+    """The flags of the first start are those of the next, though there is no copy yet."""
+    path, log = tmp_path / "copy", tmp_path / "log"
+    flags = ("--save", str(path), "--load", str(path), "--save-every", "100000", "--log", str(log), "-v")
+    first = start(*flags)
+    fill(first)
+    assert "started empty: no copy is at" in log.read_text()
+    first.process.send_signal(signal.SIGUSR2)
+    until_it_says(log, f"{len(ITEMS)} items")
+    until_it_says(log, f"saved to {path}")
+    assert path.exists()
+    assert b"STAT saves 1\r\n" in converse(first.address, b"stats\r\n")
+    assert converse(first.address, b"set late 0 0 1\r\nx\r\n") == b"STORED\r\n"
+    assert first.end() == 0
+    second = start(*flags)
+    assert count(second) == len(ITEMS) + 1
+    # There is a file that is not the one saved to, or none is saved: that must be there.
+    assert "--load" in refused("--load", str(tmp_path / "none"), "--save", str(path))
+
+
+def test_a_signal_without_a_file_is_told(start, tmp_path):
+    log = tmp_path / "log"
+    server = start("--log", str(log))
+    server.process.send_signal(signal.SIGUSR2)
+    until_it_says(log, "--save")
+    assert converse(server.address, b"mn\r\n") == b"MN\r\n"
+
+
+def test_what_is_no_file_is_not_replaced(start, tmp_path):
+    """A device would be gone for all programs of the machine."""
+    places = [tmp_path / name for name in ["pipe", "link", "device"]]
+    os.mkfifo(places[0])
+    places[1].symlink_to(tmp_path / "elsewhere")
+    if os.geteuid() == 0:
+        # A null device of its own.
+        os.mknod(places[2], 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+    for place in places:
+        if not os.path.lexists(place):
+            continue
+        before = place.lstat()
+        for flags in [("--save", str(place)), ("--save", str(place), "--check"), ("-e", str(place), "--check")]:
+            assert "not a file" in refused(*flags)
+        assert place.lstat() == before
+    # It came while the server ran.
+    path, log = tmp_path / "copy", tmp_path / "log"
+    server = start("--save", str(path), "--save-every", "1", "--log", str(log))
+    path.unlink(missing_ok=True)
+    while True:
+        try:
+            os.mkfifo(path)
+            break
+        except FileExistsError:
+            path.unlink()
+    until_it_says(log, "--save: ")
+    assert path.is_fifo()
+    server.process.kill()
+    server.process.wait()
+
+
+def test_what_finds_no_memory_is_told(start, tmp_path):
+    path, log = tmp_path / "copy", tmp_path / "log"
+    first = start("--save", str(path), "-m", "64")
+    fill(first)
+    assert converse(first.address, b"set large 0 0 900000\r\n" + b"x" * 900_000 + b"\r\n") == b"STORED\r\n"
+    assert first.end() == 0
+    second = start("--load", str(path), "-m", "2", "-I", "500k", "--log", str(log))
+    left = count(second)
+    told = re.search(r"(\d+) items, .* 1 left out \(1 larger than an item may be\); (\d+) evicted", log.read_text())
+    assert int(told[1]) == len(ITEMS) and int(told[2]) == len(ITEMS) - left > 100
 
 
 @pytest.fixture

@@ -1,16 +1,23 @@
 """Statistics: every name that memcached 1.6.45 has is there, once, and numbers are numbers."""
 
 import json
+import os
 import pathlib
 import re
 import socket
+import subprocess
 import time
 
 import pytest
-from conftest import ENGINE
+from conftest import ENGINE, NUTHATCH, Server
 from judge import MEMCACHED, converse, needs_right
+from test_prometheus import free_port
+from test_security import certificates, context, converse_tls, tls_flags  # noqa: F401 (a fixture)
 
 NAMES = pathlib.Path(__file__).with_name("statistics-1.6.45.json")
+# The same with TLS and its sessions, and UDP, which memcached takes by two servers: it has no -Z with -U.
+MORE_NAMES = {"tls": pathlib.Path(__file__).with_name("statistics-1.6.45-tls.json"),
+              "udp": pathlib.Path(__file__).with_name("statistics-1.6.45-udp.json")}
 TOPICS = ["", "settings", "items", "slabs", "sizes", "conns"]
 
 
@@ -45,6 +52,73 @@ def test_all_of_memcacheds_names_are_here_once(server, topic):
     assert expected - names(server, topic) == set()
     found = [line[0] for line in lines(server, topic)]
     assert len(found) == len(set(found))
+
+
+def names_tls(server, folder, topic):
+    said = converse_tls(server, folder, b"stats %b\r\nquit\r\n" % topic.encode()).decode().splitlines()
+    return {re.sub(r"(^|:)\d+:", r"\1N:", line.split()[1]) for line in said if line.startswith("STAT")}
+
+
+def more_names(folder, certificates, kind, program):  # noqa: F811
+    """Of a server with TLS, or with UDP."""
+    folder.mkdir()
+    if kind == "udp":
+        server = Server(folder, "-m", "64", "-U", str(free_port()), program=program)
+        found = all_names(server)
+    else:
+        server = Server(folder, "-m", "64", *tls_flags(certificates, "server", "ssl_session_cache"), program=program)
+        converse_tls(server, certificates, b"set a 0 0 1\r\nx\r\nget a\r\nquit\r\n")
+        found = {topic: sorted(names_tls(server, certificates, topic)) for topic in TOPICS}
+    server.end()
+    return found
+
+
+@needs_right
+@pytest.mark.parametrize("kind", MORE_NAMES)
+def test_memcached_has_these_names_with_tls_and_udp(tmp_path, certificates, kind):  # noqa: F811
+    if kind == "tls" and b"enable-ssl" not in subprocess.run([*MEMCACHED, "-h"], capture_output=True, check=True).stdout:
+        pytest.skip("this memcached has no TLS")
+    found = more_names(tmp_path / "memcached", certificates, kind, MEMCACHED)
+    if not MORE_NAMES[kind].exists():
+        MORE_NAMES[kind].write_text(json.dumps(found, indent=0) + "\n")
+    assert found == json.loads(MORE_NAMES[kind].read_text()), MEMCACHED
+
+
+@pytest.mark.parametrize("kind", MORE_NAMES)
+def test_memcacheds_names_are_here_with_tls_and_udp(tmp_path, certificates, kind):  # noqa: F811
+    expected = json.loads(MORE_NAMES[kind].read_text())
+    found = more_names(tmp_path / "ours", certificates, kind, (NUTHATCH, "--engine", ENGINE))
+    for topic in TOPICS:
+        assert set(expected[topic]) - set(found[topic]) == set(), topic
+
+
+def test_items_are_counted_and_not_their_pieces(start):
+    """Nor the lines of the engines that have partitions."""
+    server = start("-m", "64", "-I", "8m")
+    lengths = [10, 5_000, 100_000, 700_000]
+    converse(server.address, b"".join(b"set k%d:%d 0 0 %d\r\n%s\r\n" % (length, n, length, b"v" * length) for length in lengths for n in range(5)))
+    def number():
+        return sum(one["number"] for one in by_class(server, "items").values())
+    assert number() == 5 * len(lengths)
+    converse(server.address, b"".join(b"delete k%d:1\r\nset k%d:2 0 0 1\r\nx\r\n" % (length, length) for length in lengths))
+    assert number() == 4 * len(lengths)
+
+
+def test_sessions_and_what_is_wrong_behind_a_handshake(start, certificates):  # noqa: F811
+    server = start(*tls_flags(certificates, "server", "ssl_session_cache"))
+    converse_tls(server, certificates, b"mn\r\nquit\r\n")
+    with socket.create_connection(server.address) as plain:
+        secured = context(certificates).wrap_socket(plain, server_hostname="localhost", do_handshake_on_connect=True)
+        secured.sendall(b"mn\r\n")
+        assert secured.recv(100) == b"MN\r\n"
+        # A record that nobody encrypted.
+        os.write(secured.fileno(), b"\x17\x03\x03\x00\x20" + b"x" * 32)
+        while os.read(secured.fileno(), 1000):
+            pass
+        secured.detach()
+    said = converse_tls(server, certificates, b"stats\r\nquit\r\n").decode()
+    stats = dict(line.split(maxsplit=2)[1:] for line in said.splitlines() if line.startswith("STAT"))
+    assert stats["ssl_proto_errors"] == "1" and stats["ssl_handshake_errors"] == "0" and stats["ssl_new_sessions"] == "3"
 
 
 def test_numbers_are_what_happened(start):

@@ -22,7 +22,12 @@ pub fn all(settings: &Settings) -> Result<(), String> {
         folder(&file, changes_user)
             .map_err(|error| format!("{flag} {}: {error}", file.display()))?;
     }
-    match settings.server.keeping.load.as_deref() {
+    let replaced = settings.server.keeping.check();
+    replaced.map_err(|error| error.to_string())?;
+    let keeping = &settings.server.keeping;
+    match keeping.load.as_deref() {
+        // The first start of all: it is saved later.
+        Some(path) if keeping.loads_what_it_saves() && !path.exists() => Ok(()),
         Some(path) if !path.is_file() => Err(format!("--load {}: no such file", path.display())),
         _ => Ok(()),
     }
@@ -78,6 +83,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let none = folder.path().join("none/file");
         let (none, is_folder) = (Some(none), Some(folder.path().to_owned()));
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("elsewhere", &link).unwrap();
         let good = || Flags {
             memory_file: Some(folder.path().join("items")),
             save: Some(folder.path().join("copy")),
@@ -88,6 +95,11 @@ mod tests {
             ..Flags::default()
         };
         assert_eq!(check(good()), Ok(()));
+        let first = Flags {
+            load: good().save,
+            ..good()
+        };
+        assert_eq!(check(first), Ok(()));
         let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         for (flag, flags) in [
             (
@@ -108,6 +120,13 @@ mod tests {
                 "--save",
                 Flags {
                     save: none.clone(),
+                    ..good()
+                },
+            ),
+            (
+                "--save",
+                Flags {
+                    save: Some(link),
                     ..good()
                 },
             ),

@@ -78,7 +78,10 @@ pub enum Command {
         shell: Shell,
     },
     /// Print the manual page
-    Man,
+    Man {
+        /// Of this command, instead of the program's: serve, top, completions, man
+        command: Option<String>,
+    },
 }
 
 /// How to serve.
@@ -127,10 +130,20 @@ pub fn completions(shell: Shell) -> Result<(), Failure> {
     output::print_bytes(&text)
 }
 
-/// Prints the manual page.
-pub fn man() -> Result<(), Failure> {
+/// Prints the manual page, of the program or of one of its commands.
+pub fn man(of: Option<&str>) -> Result<(), Failure> {
+    // A page leads to that of each command: the words that print a help have none.
+    let mut program = CommandLine::command().disable_help_subcommand(true);
+    program.build();
+    let page = match of {
+        None => program,
+        Some(name) => {
+            let found = program.find_subcommand(name).cloned();
+            found.ok_or_else(|| Failure::usage(format!("man: {name} is no command")))?
+        }
+    };
     let mut text = Vec::new();
-    clap_mangen::Man::new(CommandLine::command()).render(&mut text)?;
+    clap_mangen::Man::new(page).render(&mut text)?;
     output::print_bytes(&text)
 }
 

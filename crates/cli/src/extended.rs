@@ -1,6 +1,7 @@
 //! The options of memcached's `-o`: few matter here, most are how this server is anyway, and the
 //! rest are named in a warning, so that a memcached's command line keeps working.
 
+use std::fmt::Write;
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,78 @@ impl SslOptions {
         let files = [&self.chain_cert, &self.key, &self.ca_cert];
         files.into_iter().any(Option::is_some)
     }
+}
+
+/// What there is, as the help and the manual page tell it.
+const OPTIONS: [(&str, &str); 16] = [
+    (
+        "idle_timeout=SECONDS",
+        "close TCP connections that were silent for so long; 0: never",
+    ),
+    (
+        "hashpower=NUM",
+        "room for 2^NUM items in the index from the start, 12 to 32",
+    ),
+    (
+        "ssl_chain_cert=FILE",
+        "with -Z: the server's certificate with those behind it, in PEM",
+    ),
+    ("ssl_key=FILE", "its key, in PEM"),
+    (
+        "ssl_ca_cert=FILE",
+        "who signs clients' certificates, in PEM",
+    ),
+    (
+        "ssl_verify_mode=NUM",
+        "of clients' certificates 0: none is asked for, 1: one that is shown is looked at, 2 or 3: one is demanded",
+    ),
+    (
+        "ssl_ciphers=NAME:NAME",
+        "suites for TLS 1.2, by the names of OpenSSL or the IANA",
+    ),
+    (
+        "ssl_min_version=NUM",
+        "2: TLS 1.2, the least there is; 3: TLS 1.3",
+    ),
+    (
+        "ssl_session_cache",
+        "clients may go on with an earlier session",
+    ),
+    (
+        "drop_privileges",
+        "give up files, programs and system calls that a server that is up does not need",
+    ),
+    (
+        "udp_reply_max=BYTES",
+        "the longest answer to a datagram, 64 to 2097152 [default: 16384]",
+    ),
+    (
+        "login_timeout=SECONDS",
+        "how long a client may take to be admitted [default: 30]",
+    ),
+    (
+        "login_guesses=NUM",
+        "different wrong passwords that an address may try in a minute; 0: any number [default: 60]",
+    ),
+    (
+        "unix_peers=USER:USER",
+        "users whose processes may connect by unix sockets, besides the server's own and root",
+    ),
+    (
+        "maxconns_fast, modern, slab_reassign, slab_automove, lru_crawler, lru_maintainer",
+        "accepted: it behaves so in any case",
+    ),
+    ("no_drop_privileges", "takes that back"),
+];
+
+/// The help of `-o`.
+pub fn help() -> String {
+    let mut text = "More options, with commas between:\n".to_owned();
+    for (option, meaning) in OPTIONS {
+        // Writing to a String does not fail.
+        let _ = write!(text, "\n{option}: {meaning}");
+    }
+    text + "\n\nAny other is named in a warning and has no effect."
 }
 
 /// The index is sized for at most 2 to this power of items at once, as memcached's table.
@@ -264,6 +337,36 @@ mod tests {
     fn parse(options: &str) -> Result<Extended, String> {
         let options: Vec<String> = options.split(',').map(str::to_owned).collect();
         Extended::parse(&options)
+    }
+
+    #[test]
+    fn the_help_has_the_options_that_there_are_and_no_others() {
+        for (option, _) in OPTIONS {
+            for option in option.split(", ") {
+                let option = option.replace("SECONDS", "5").replace("NUM", "20");
+                let option = option
+                    .replace("BYTES", "1000")
+                    .replace("ssl_verify_mode=20", "");
+                let option = option.replace("ssl_min_version=20", "");
+                let extended = parse(&option).unwrap();
+                assert!(extended.unknown.is_empty(), "{option}");
+            }
+        }
+        // The names in the parser itself, which stand there once.
+        let source = include_str!("extended.rs");
+        let (_, parser) = source.split_once("match name {").unwrap();
+        let (parser, _) = parser.split_once("_ if NATURAL").unwrap();
+        let names = parser
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix('"'));
+        let names: Vec<&str> = names
+            .filter_map(|rest| Some(rest.split_once("\" =>")?.0))
+            .filter(|name| !name.is_empty() && !name.starts_with("no_"))
+            .collect();
+        assert!(names.len() > 10, "{names:?}");
+        for name in names {
+            assert!(help().contains(&format!("\n{name}")), "{name}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use nuthatch_engines::{EngineName, EvictionName, ThreadRange, Tuning, help};
 
+use crate::extended;
 use crate::log::LogFormat;
 
 /// Megabytes without a letter behind the number, as memcached's -m.
@@ -159,11 +160,11 @@ pub struct Flags {
     #[arg(short = 'e', long, value_name = "FILE", value_parser = path())]
     pub memory_file: Option<PathBuf>,
 
-    /// Begin with the items of this file, which stays
+    /// Begin with the items of this file, which stays; it may be missing if it is that of --save
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub load: Option<PathBuf>,
 
-    /// Copy all items to this file now and then
+    /// Copy all items to this file now and then, at SIGUSR2, and at the end
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub save: Option<PathBuf>,
 
@@ -207,8 +208,8 @@ pub struct Flags {
     #[arg(long, value_name = "NUM")]
     pub batch: Option<usize>,
 
-    /// More options, with commas between: idle_timeout=SECONDS, hashpower=NUM, maxconns_fast, ...
-    #[arg(short = 'o', long, value_name = "OPTIONS", value_delimiter = ',')]
+    /// More options, with commas between: idle_timeout=SECONDS, hashpower=NUM, ssl_chain_cert=FILE, ... (--help has all)
+    #[arg(short = 'o', long, value_name = "OPTIONS", value_delimiter = ',', long_help = extended::help())]
     #[serde(deserialize_with = "one_or_many", skip_serializing)]
     pub extended: Vec<String>,
 

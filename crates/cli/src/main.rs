@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Some(Command::Serve(serve)) => serve::run(*serve),
         Some(Command::Top(top)) => top::run(&top),
         Some(Command::Completions { shell }) => command::completions(shell),
-        Some(Command::Man) => command::man(),
+        Some(Command::Man { command }) => command::man(command.as_deref()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

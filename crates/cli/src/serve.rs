@@ -134,8 +134,13 @@ fn begin(
     let pid_file = process.pid_file.as_deref();
     let pid_file = pid_file.map(PidFile::write).transpose()?;
     let controls = server.controls();
+    let saves = server.controls();
+    let save = move || match saves.save() {
+        true => tracing::info!("SIGUSR2: a copy of all items"),
+        false => tracing::warn!("SIGUSR2: there is no file for a copy (--save)"),
+    };
     signals
-        .serve(server.stopper(), move || reload.run(&controls))
+        .serve(server.stopper(), move || reload.run(&controls), save)
         .map_err(|error| format!("signals: {error}"))?;
     Ok(pid_file)
 }

@@ -82,10 +82,16 @@ impl Settings {
             .chain(places.warnings)
             .chain(smaller_items(flags, &engine))
             .collect();
+        let drops = if extended.drop_privileges {
+            "yes"
+        } else {
+            "no"
+        };
+        let drops = ("drop_privileges", drops.to_owned());
         let server = Config {
             listeners: places.listeners,
             tls,
-            engine_settings: engine.lines(),
+            engine_settings: engine.lines().into_iter().chain([drops]).collect(),
             ..server(flags, &extended, port_file)?
         };
         server.check().map_err(|error| error.to_string())?;

@@ -19,7 +19,7 @@ fn nothing_is_left_behind_by_any_stop() {
         let line = format!("-t 1 -s {} -P {}", socket.display(), pid.display());
         let running = Running::start(&line);
         // These end nothing.
-        for harmless in [Signal::SIGHUP, Signal::SIGPIPE] {
+        for harmless in [Signal::SIGHUP, Signal::SIGPIPE, Signal::SIGUSR2] {
             running.signal(harmless);
             let stream = UnixStream::connect(&socket).unwrap();
             assert_eq!(talk(stream, SET_AND_GET), SET_AND_GOT);

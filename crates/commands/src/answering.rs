@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use nuthatch_engine::{AnyValue, Footprint, Item, Op, Replies, Reply, Request, Time};
 use nuthatch_telemetry::counters::WorkerCounters;
-use nuthatch_telemetry::prefixes::{Event, Prefixes};
+use nuthatch_telemetry::prefixes::Event;
 use nuthatch_telemetry::sizes::Lens;
 
 use crate::batch::{Batch, Ticket};
@@ -40,6 +40,9 @@ pub enum OldValue {
     Goes,
 }
 
+/// Counts what was done to a key by its prefix.
+pub type CountByPrefix<'w> = dyn Fn(&[u8], Event) + 'w;
+
 /// What answers may depend on besides the engine's.
 pub struct Asked<'w, 'a> {
     pub(crate) requests: &'w [Request<'a>],
@@ -48,7 +51,7 @@ pub struct Asked<'w, 'a> {
     /// When.
     pub now: Time,
     /// Where to count by prefix, if that was asked for.
-    prefixes: Option<&'w Prefixes>,
+    prefixes: Option<&'w CountByPrefix<'w>>,
     /// Of lengths of key and value: what me tells.
     pub footprint: &'w dyn Fn(usize, usize) -> Footprint,
 }
@@ -90,8 +93,8 @@ impl<'a> Asked<'_, 'a> {
     /// Counts by prefix what a text command did.
     #[inline]
     pub fn record(&self, index: usize, event: Event) {
-        if let Some(prefixes) = self.prefixes {
-            prefixes.record(self.key(index), event);
+        if let Some(count) = self.prefixes {
+            count(self.key(index), event);
         }
     }
 }
@@ -114,7 +117,7 @@ impl<'w, 'a> Answering<'w, 'a> {
         batch: &'w Batch<'a>,
         counters: &'w WorkerCounters,
         now: Time,
-        prefixes: &'w Prefixes,
+        prefixes: Option<&'w CountByPrefix<'w>>,
         footprint: &'w dyn Fn(usize, usize) -> Footprint,
     ) -> Self {
         Self {
@@ -125,7 +128,7 @@ impl<'w, 'a> Answering<'w, 'a> {
                 metas: &batch.metas,
                 counters,
                 now,
-                prefixes: prefixes.is_enabled().then_some(prefixes),
+                prefixes,
                 footprint,
             },
             value_len: 0,

@@ -140,9 +140,10 @@ impl<'a> Stage<'_, 'a> {
 
     /// Counts an event of a key by its prefix, if that is switched on.
     pub fn record(&self, key: &[u8], event: Event) {
-        let prefixes = &self.shared.prefixes;
-        if prefixes.is_enabled() {
-            prefixes.record(key, event);
+        let counted = &self.inbox.prefixes;
+        let recorder = self.shared.prefixes.recorder(counted, self.hasher);
+        if let Some(mut recorder) = recorder {
+            recorder.record(key, event);
         }
     }
 

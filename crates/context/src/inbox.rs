@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mio::Waker;
+use nuthatch_engine::counters::Counter;
 use nuthatch_sync::mutex::Mutex;
 use nuthatch_telemetry::connections::Info;
 use nuthatch_telemetry::counters::WorkerCounters;
 use nuthatch_telemetry::hot::Hot;
 use nuthatch_telemetry::latency::Latencies;
+use nuthatch_telemetry::prefixes::Counted;
 use nuthatch_telemetry::sizes::SizeClasses;
 use nuthatch_telemetry::watch::Call;
 
@@ -24,12 +26,16 @@ pub struct Inbox {
     connections: AtomicUsize,
     /// What the worker keeps for its next requests.
     pub idle: IdleMemory,
+    /// Turns that the worker has made: it goes on as long as they rise when it is woken.
+    pub turns: Counter,
     /// What the worker counts.
     pub counters: WorkerCounters,
     /// How long its requests took.
     pub latencies: Latencies,
     /// Which keys they asked for most.
     pub hot: Hot,
+    /// What they asked for by prefix.
+    pub prefixes: Counted,
 }
 
 /// Memory that a worker keeps for its next requests, as it was when it looked last.
@@ -83,9 +89,11 @@ impl Inbox {
             waker,
             connections: AtomicUsize::new(0),
             idle: IdleMemory::default(),
+            turns: Counter::default(),
             counters: WorkerCounters::new(sizes),
             latencies: Latencies::default(),
             hot: Hot::default(),
+            prefixes: Counted::default(),
         }
     }
 

@@ -1,9 +1,10 @@
 //! What of the items outlives the process, and what became of the copies that were taken.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nuthatch_snapshot::{Error, Summary};
+use nuthatch_snapshot::{Error, Summary, check_replaceable};
 
 use crate::shared::Shared;
 
@@ -16,6 +17,28 @@ pub struct Keeping {
     pub load: Option<PathBuf>,
     /// A file that gets a copy of all items (`--save`), and how often (`--save-every`).
     pub save: Option<(PathBuf, Duration)>,
+}
+
+impl Keeping {
+    /// True if a start takes the copy that the server before saved.
+    pub fn loads_what_it_saves(&self) -> bool {
+        let save = self.save.as_ref().map(|(path, _)| path);
+        self.load.is_some() && self.load.as_ref() == save
+    }
+
+    /// Looks whether what has the names of the files that are written is files, if there is anything.
+    ///
+    /// Errors: it is something else, which a file would take the place of.
+    pub fn check(&self) -> io::Result<()> {
+        let save = self.save.as_ref().map(|(path, _)| path);
+        for (flag, path) in [("-e", self.restart.as_ref()), ("--save", save)] {
+            let Some(path) = path else { continue };
+            check_replaceable(path).map_err(|error| {
+                io::Error::new(error.kind(), format!("{flag} {}: {error}", path.display()))
+            })?;
+        }
+        Ok(())
+    }
 }
 
 /// What became of copies that were to be taken.

@@ -154,6 +154,7 @@ trait Control: Send + Sync {
     fn set_verbosity(&self, level: u32);
     fn refresh_certificates(&self) -> Result<(), SettingsError>;
     fn read_passwords(&self) -> Result<(), SettingsError>;
+    fn save(&self) -> bool;
 }
 
 impl Controls {
@@ -185,6 +186,12 @@ impl Controls {
         self.0.read_passwords()
     }
 
+    /// Has a copy of all items taken now (`--save`); returns at once. One that is asked for while another is taken follows
+    /// it. False if there is no file for it.
+    pub fn save(&self) -> bool {
+        self.0.save()
+    }
+
     /// Does what the `verbosity` command does.
     pub fn set_verbosity(&self, level: u32) {
         self.0.set_verbosity(level);
@@ -213,6 +220,11 @@ impl Control for Arc<Shared> {
 
     fn read_passwords(&self) -> Result<(), SettingsError> {
         Shared::read_passwords(self)
+    }
+
+    fn save(&self) -> bool {
+        self.shutdown.ask(&self.save_asked);
+        self.config.keeping.save.is_some()
     }
 
     fn set_verbosity(&self, level: u32) {

@@ -78,6 +78,8 @@ pub struct Shared {
     pub flushed: AtomicU32,
     /// What became of copies that were to be taken (`--save`).
     pub saves: Mutex<Saves>,
+    /// One more of them is asked for.
+    pub save_asked: AtomicBool,
     /// Set by `lru_crawler enable` and `disable`: whether dumps may begin.
     pub crawler_enabled: AtomicBool,
     /// Where SCANs go on.
@@ -195,7 +197,8 @@ impl Shared {
             inbox.hot.reset();
         }
         self.accepting.reset();
-        self.prefixes.clear();
+        let prefixes = self.inboxes.iter().map(|inbox| &inbox.prefixes);
+        self.prefixes.clear(prefixes);
         self.engine.reset_stats();
     }
 }

@@ -62,16 +62,31 @@ impl Shutdown {
         Ok(())
     }
 
-    /// Sleeps for all of `pause`, or until the stop is asked for. True if it was.
-    pub fn sleep_all(&self, pause: Duration) -> bool {
+    /// Sleeps for all of `pause`, or until `asked` is set, which is taken back then. False if the stop was asked for
+    /// instead.
+    pub fn sleep_until_asked(&self, pause: Duration, asked: &AtomicBool) -> bool {
         let end = Instant::now() + pause;
+        let mut bed = self.inner.bed.lock();
         while !self.is_requested() {
+            // Relaxed: the lock orders it.
+            let is_asked = asked.swap(false, Ordering::Relaxed);
             match end.checked_duration_since(Instant::now()) {
-                Some(left) if !left.is_zero() => self.sleep(left),
-                _ => return false,
+                Some(left) if !left.is_zero() && !is_asked => {
+                    bed = self.inner.alarm.wait_for(bed, left);
+                }
+                _ => return true,
             }
         }
-        true
+        false
+    }
+
+    /// Sets `asked`, and wakes who sleeps until it is set.
+    pub fn ask(&self, asked: &AtomicBool) {
+        // Under the lock: nobody is between looking at it and falling asleep.
+        let _bed = self.inner.bed.lock();
+        // Relaxed: the lock orders it.
+        asked.store(true, Ordering::Relaxed);
+        self.inner.alarm.notify_all();
     }
 
     /// Sleeps for `pause` or until the stop is asked for.

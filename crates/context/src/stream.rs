@@ -87,6 +87,11 @@ impl Stream {
         self.tls.as_ref().is_none_or(Session::is_ready)
     }
 
+    /// True if its client has begun a session of TLS.
+    pub fn has_new_session(&self) -> bool {
+        self.tls.as_ref().is_some_and(Session::is_new)
+    }
+
     /// True if bytes that were taken wait for the socket.
     #[inline]
     pub fn has_unsent(&self) -> bool {

@@ -231,6 +231,8 @@ pub struct ClassStats {
     pub chunks_per_page: usize,
     /// Pages it has.
     pub pages: usize,
+    /// Items whose beginning is in one of its chunks: pieces of large values lie in others besides.
+    pub items: u64,
     /// Chunks in use.
     pub used_chunks: usize,
     /// Chunks free.

@@ -226,6 +226,9 @@ const LIMIT_RAISED: usize = 4;
 /// memcached's smallest chunk, if nothing is said.
 const CHUNK_MIN: usize = 48;
 
+/// The smallest of the sizes by which a log counts its items.
+const LOG_MIN: usize = 32;
+
 impl EngineSettings {
     /// Bytes to which the limit may be raised, in an engine that can do with so many.
     fn limit_max(&self, most: usize) -> usize {
@@ -292,7 +295,11 @@ impl EngineSettings {
         lines.push(("maxbytes_max", self.limit_max(most).to_string()));
         // Where there are no size classes, as if there were: monitoring looks for the names.
         lines.push(("growth_factor", format!("{:.2}", self.growth_factor)));
-        let chunk_min = self.chunk_min.unwrap_or(CHUNK_MIN);
+        // In a log, of the sizes that its items are counted by.
+        let chunk_min = match self.eviction() {
+            EvictionName::S3Fifo => LOG_MIN,
+            _ => self.chunk_min.unwrap_or(CHUNK_MIN),
+        };
         lines.push(("chunk_size", chunk_min.to_string()));
         if self.name.has_partitions() {
             lines.push(("partitions", self.partition_count().to_string()));

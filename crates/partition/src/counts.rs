@@ -145,6 +145,7 @@ impl Counts {
             chunk_size: LINE,
             chunks_per_page: BLOCK_LINES as usize,
             pages: (self.lines + self.free_lines) as usize / BLOCK_LINES as usize,
+            items: self.items,
             used_chunks: self.lines as usize,
             free_chunks: self.free_lines as usize,
             requested_bytes: self.item_bytes,

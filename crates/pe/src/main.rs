@@ -71,7 +71,7 @@ fn begin(options: &Options, fabric: &OpenShmem, stop: &Shutdown) -> Result<Plan,
         gateway.on_verbosity = log(gateway.verbosity);
     }
     let signals = Signals::catch().map_err(|error| Failure::run(format!("signals: {error}")))?;
-    signals.serve(stop.clone(), || {})?;
+    signals.serve(stop.clone(), || {}, || {})?;
     Ok(plan)
 }
 

@@ -103,7 +103,12 @@ fn command_lines(report: &mut Report<'_, '_>, shared: &Shared) {
         report.line("udp_unsent", totals.udp_unsent);
     }
     if let Some(tls) = &shared.tls {
+        let settings = shared.config.tls.as_ref();
+        if settings.is_some_and(|settings| settings.session_cache) {
+            report.line("ssl_new_sessions", totals.ssl_new_sessions);
+        }
         report.line("ssl_handshake_errors", totals.ssl_handshake_errors);
+        report.line("ssl_proto_errors", totals.ssl_proto_errors);
         report.line(
             "time_since_server_cert_refresh",
             tls.seconds_since_refresh(),

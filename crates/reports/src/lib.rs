@@ -48,6 +48,9 @@ pub fn tell(
         b"hash" => hash::report(report, shared),
         b"hits" => hits::report(report, shared),
         b"latency" => latency::report(report, shared.inboxes.iter().map(|inbox| &inbox.latencies)),
+        b"latency_buckets" => {
+            latency::buckets(report, shared.inboxes.iter().map(|inbox| &inbox.latencies));
+        }
         b"hotkeys" if !shared.live.allow_dump() => return Outcome::Forbidden,
         b"hotkeys" => hot::report(report, shared.inboxes.iter().map(|inbox| &inbox.hot)),
         b"items" => slabs::items(report, &shared.engine.stats(), now),
@@ -75,7 +78,7 @@ pub fn detail(shared: &Shared, word: &[u8], hear: &mut dyn FnMut(&[u8])) -> Outc
         b"on" => prefixes.enable(true),
         b"off" => prefixes.enable(false),
         b"dump" if shared.account.level() >= Level::Full => return Outcome::NoMemory,
-        b"dump" => hear(&prefixes.dump()),
+        b"dump" => hear(&prefixes.dump(shared.inboxes.iter().map(|inbox| &inbox.prefixes))),
         _ => return Outcome::Unknown,
     }
     Outcome::All

@@ -35,9 +35,9 @@ fn age(since: Option<Time>, now: Time) -> u64 {
 /// Classes that hold items.
 pub fn items(report: &mut Report<'_, '_>, stats: &EngineStats, now: Time) {
     let queues = stats.log.as_ref().map(|log| Queues::of(log, now));
-    for class in stats.classes.iter().filter(|class| class.used_chunks > 0) {
+    for class in stats.classes.iter().filter(|class| class.items > 0) {
         let mut line = |name: &str, value: u64| report.line_of_items(class.class, name, value);
-        let number = class.used_chunks as u64;
+        let number = class.items;
         line("number", number);
         // Queues have pages of all sizes, so their parts of a class are estimates.
         let hot = queues.map_or(0, |queues| (number as f64 * queues.hot_share) as u64);

@@ -5,7 +5,7 @@
 use nuthatch_telemetry::Report;
 
 /// Of `stats`.
-const GENERAL: [&str; 13] = [
+const GENERAL: [&str; 12] = [
     "response_obj_oom",
     "slab_reassign_rescues",
     "slab_reassign_chunk_rescues",
@@ -13,7 +13,6 @@ const GENERAL: [&str; 13] = [
     "slab_reassign_busy_items",
     "slab_reassign_busy_deletes",
     "slab_reassign_busy_nomem",
-    "slab_reassign_last_busy_status",
     "slab_reassign_running",
     "unexpected_napi_ids",
     "round_robin_fallback",
@@ -73,6 +72,7 @@ pub fn general(report: &mut Report<'_, '_>) {
     for name in GENERAL {
         report.line(name, 0);
     }
+    report.line("slab_reassign_last_busy_status", "none");
 }
 
 pub fn items(report: &mut Report<'_, '_>, class: usize) {

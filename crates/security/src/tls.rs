@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
-use rustls::{InvalidMessage, RootCertStore, ServerConfig, ServerConnection};
+use rustls::{HandshakeKind, InvalidMessage, RootCertStore, ServerConfig, ServerConnection};
 use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
@@ -254,6 +254,12 @@ impl Session {
     /// True if the handshake is done.
     pub fn is_ready(&self) -> bool {
         !self.connection.is_handshaking()
+    }
+
+    /// True if the handshake is done, and did not go on with an earlier session.
+    pub fn is_new(&self) -> bool {
+        let kind = self.connection.handshake_kind();
+        self.is_ready() && kind.is_some_and(|kind| kind != HandshakeKind::Resumed)
     }
 
     /// True if what follows the last read makes an event.

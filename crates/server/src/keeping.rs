@@ -1,5 +1,5 @@
-//! Items that outlive the process: the file of a restart (`-e`), and copies of all items now and then
-//! (`--save`).
+//! Items that outlive the process: the file of a restart (`-e`), and copies of all items now and then, when they are asked
+//! for, and at the end (`--save`).
 //!
 //! The file of a restart is written when the server stops as it should, and is removed when the next server has taken
 //! it: so one that was killed leaves none, and the next one starts empty instead of with values that may have changed
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nuthatch_context::keeping::Keeping;
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::{AnyEngine, Clock};
 use nuthatch_snapshot::{Error, Summary, load, load_file, save};
@@ -163,25 +164,50 @@ pub(crate) fn take_over(
     Ok(())
 }
 
-/// Takes the items of a file that stays.
-pub(crate) fn begin_with(path: &Path, engine: &Arc<AnyEngine>, clock: &Clock) -> io::Result<()> {
+/// Takes the items of a file that stays. If it is the one that copies are saved to, there is none before the first: then the
+/// server starts empty, so that the same flags do for every start.
+pub(crate) fn begin_with(
+    path: &Path,
+    keeping: &Keeping,
+    engine: &Arc<AnyEngine>,
+    clock: &Clock,
+) -> io::Result<()> {
     let begun = Instant::now();
-    let summary = load(engine, clock, path, &mut patience());
-    let summary = summary.map_err(|error| io::Error::other(format!("--load: {error}")))?;
-    tell("taken from", path, &summary, begun);
+    let is_missing = |error: &Error| matches!(error, Error::Io(_, error) if error.kind() == io::ErrorKind::NotFound);
+    match load(engine, clock, path, &mut patience()) {
+        Ok(summary) => tell("taken from", path, &summary, begun),
+        Err(error) if keeping.loads_what_it_saves() && is_missing(&error) => {
+            tracing::warn!("started empty: no copy is at {} yet", path.display());
+        }
+        Err(error) => return Err(io::Error::other(format!("--load: {error}"))),
+    }
     Ok(())
 }
 
-/// Writes copies until the server stops.
+/// Writes copies now and then, and when one is asked for, until the server stops.
 pub(crate) fn save_now_and_then(shared: &Shared, path: &Path, every: Duration) {
-    while !shared.shutdown.sleep_all(every) {
-        let begun = Instant::now();
-        let saved = write(&shared.engine, &shared.clock, path);
-        if let Err(error) = &saved {
-            tracing::error!("--save: {error}");
-        }
-        shared.saves.lock().note(shared, &saved, begun.elapsed());
+    while shared.shutdown.sleep_until_asked(every, &shared.save_asked) {
+        // What went wrong is told, and the next one may do better.
+        let _ = save_and_note(shared, path);
     }
+}
+
+/// Writes the last copy, when nobody is served any more.
+pub(crate) fn save_at_the_end(shared: &Shared) -> io::Result<()> {
+    match &shared.config.keeping.save {
+        Some((path, _)) => save_and_note(shared, path).map_err(io::Error::other),
+        None => Ok(()),
+    }
+}
+
+fn save_and_note(shared: &Shared, path: &Path) -> Result<(), Error> {
+    let begun = Instant::now();
+    let saved = write(&shared.engine, &shared.clock, path);
+    if let Err(error) = &saved {
+        tracing::error!("--save: {error}");
+    }
+    shared.saves.lock().note(shared, &saved, begun.elapsed());
+    saved.map(|_| ())
 }
 
 fn write(engine: &Arc<AnyEngine>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
@@ -191,15 +217,19 @@ fn write(engine: &Arc<AnyEngine>, clock: &Clock, path: &Path) -> Result<Summary,
     Ok(summary)
 }
 
+/// Tells what was written or taken; with a warning if there was not memory enough for it.
 fn tell(what: &str, path: &Path, summary: &Summary, begun: Instant) {
     let Summary {
         items,
         bytes,
         left_out,
+        evicted,
     } = summary;
     let seconds = begun.elapsed().as_secs_f64();
     let path = path.display();
-    tracing::info!(
-        "{items} items, {bytes} bytes {what} {path} in {seconds:.1} s; {left_out} left out"
-    );
+    let said = format!("{items} items, {bytes} bytes {what} {path} in {seconds:.1} s; {left_out}");
+    match evicted + left_out.too_large + left_out.no_memory {
+        0 => tracing::info!("{said}"),
+        _ => tracing::warn!("{said}; {evicted} evicted meanwhile for want of memory"),
+    }
 }

@@ -238,11 +238,12 @@ fn adopt(socket: Socket) -> io::Result<Bound> {
 }
 
 /// Tells the bound ports by a file, as memcached does for MEMCACHED_PORT_FILENAME: it appears
-/// complete or not at all.
+/// complete or not at all, and takes the place of nothing but a file.
 pub(crate) fn write_port_file<'a>(
     path: &Path,
     addresses: impl Iterator<Item = &'a Address>,
 ) -> io::Result<()> {
+    nuthatch_snapshot::check_replaceable(path)?;
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".lck");
     let unfinished = PathBuf::from(unfinished);

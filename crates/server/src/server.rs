@@ -43,6 +43,7 @@ impl Server {
     /// Binds all listeners and starts the threads. When this returns, clients can connect.
     pub fn start(config: Config, engine: Arc<AnyEngine>) -> io::Result<ServerHandle> {
         config.check()?;
+        config.keeping.check()?;
         system::make_room_for(config.connections_max);
         let newcomer = config.handover.as_deref().map(Newcomer::ask).transpose()?;
         let mut newcomer = newcomer.flatten();
@@ -97,6 +98,7 @@ impl Server {
             maintained: Default::default(),
             flushed: Default::default(),
             saves: Default::default(),
+            save_asked: Default::default(),
             crawler_enabled: AtomicBool::new(true),
             scans: Default::default(),
             random: Default::default(),
@@ -156,7 +158,7 @@ impl Server {
             })?);
         }
         std::mem::forget(guard);
-        let items = claim.map(|claim| (claim, Arc::clone(&shared)));
+        let items = Arc::clone(&shared);
         Ok(ServerHandle {
             addresses,
             secured,
@@ -165,13 +167,15 @@ impl Server {
             shutdown,
             threads,
             items,
+            claim,
         })
     }
 }
 
 /// Takes the items that the server begins with.
 fn take_items(shared: &Arc<Shared>, newcomer: Option<Newcomer>) -> io::Result<Option<Claim>> {
-    let Keeping { restart, load, .. } = &shared.config.keeping;
+    let keeping = &shared.config.keeping;
+    let Keeping { restart, load, .. } = keeping;
     if let (Some(mut newcomer), Some(path)) = (newcomer, &shared.config.handover) {
         // What a file has is older than what the other process has.
         let claim = restart
@@ -182,7 +186,7 @@ fn take_items(shared: &Arc<Shared>, newcomer: Option<Newcomer>) -> io::Result<Op
         return Ok(claim);
     }
     if let Some(path) = load {
-        keeping::begin_with(path, &shared.engine, &shared.clock)?;
+        keeping::begin_with(path, keeping, &shared.engine, &shared.clock)?;
     }
     let claim = restart
         .as_deref()
@@ -310,8 +314,10 @@ pub struct ServerHandle {
     controls: Controls,
     shutdown: Shutdown,
     threads: Vec<JoinHandle<io::Result<()>>>,
-    /// To whom items are left, and those who have them.
-    items: Option<(Claim, Arc<Shared>)>,
+    /// What is left in files at the end.
+    items: Arc<Shared>,
+    /// The file of a restart.
+    claim: Option<Claim>,
 }
 
 impl ServerHandle {
@@ -356,8 +362,8 @@ impl ServerHandle {
         self.controls.clone()
     }
 
-    /// Waits for the end, and leaves the items for the next server if that was asked for. Errors: what brought the end
-    /// about if it was not wanted; items that could not be left.
+    /// Waits for the end, and leaves the items for the next server, and a last copy, as far as that was asked for. Errors:
+    /// what brought the end about if it was not wanted; items that could not be left.
     pub fn join(self) -> io::Result<()> {
         let mut outcome = Ok(());
         for thread in self.threads {
@@ -366,11 +372,15 @@ impl ServerHandle {
                 .unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")));
             outcome = outcome.and(ended);
         }
-        match self.items {
-            // After a failure nobody knows what they are worth.
-            Some((_, shared)) if shared.pause.is_handed_over() => outcome,
-            Some((claim, shared)) if outcome.is_ok() => claim.leave(&shared.engine, &shared.clock),
-            _ => outcome,
+        let items = &self.items;
+        // After a failure nobody knows what they are worth; after a handover the other process has them.
+        if outcome.is_err() || items.pause.is_handed_over() {
+            return outcome;
         }
+        let leave = |claim: &Claim| claim.leave(&items.engine, &items.clock);
+        let left = self.claim.as_ref().map_or(Ok(()), leave);
+        // Also if the other file could not be written: this one may lie elsewhere.
+        let saved = keeping::save_at_the_end(items);
+        left.and(saved)
     }
 }

@@ -3,13 +3,14 @@
 use std::{io, thread};
 
 use nuthatch_context::shutdown::Shutdown;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals as Incoming;
 
 /// The signals of a server. From the moment they are caught none of them ends the process by itself:
 ///
 /// * SIGTERM, SIGINT and SIGUSR1 (memcached's graceful stop) stop the server;
-/// * SIGHUP asks for its settings and its log to be opened again.
+/// * SIGHUP asks for its settings and its log to be opened again;
+/// * SIGUSR2 asks for a copy of all items.
 ///
 /// SIGPIPE is not among them: Rust's runtime ignores it before `main`, so that writing to a socket whose
 /// client has gone is an error like any other.
@@ -19,25 +20,29 @@ impl Signals {
     /// Catches them. Those that come before [`Signals::serve`] wait for it, so that a server that is
     /// told to stop while it starts leaves no socket behind.
     pub fn catch() -> io::Result<Self> {
-        Incoming::new([SIGTERM, SIGINT, SIGUSR1, SIGHUP]).map(Self)
+        Incoming::new([SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP]).map(Self)
     }
 
-    /// Starts a thread that calls `hang_up` at each SIGHUP, and requests the stop at any of the others.
+    /// Starts a thread that calls `hang_up` at each SIGHUP and `save` at each SIGUSR2, and requests the stop at any of the
+    /// others.
     pub fn serve(
         self,
         shutdown: Shutdown,
         mut hang_up: impl FnMut() + Send + 'static,
+        mut save: impl FnMut() + Send + 'static,
     ) -> io::Result<()> {
         let Self(mut incoming) = self;
         thread::Builder::new()
             .name("signals".to_owned())
             .spawn(move || {
                 for signal in incoming.forever() {
-                    if signal == SIGHUP {
-                        hang_up();
-                    } else {
-                        tracing::info!(signal, "stopping");
-                        shutdown.request();
+                    match signal {
+                        SIGHUP => hang_up(),
+                        SIGUSR2 => save(),
+                        _ => {
+                            tracing::info!(signal, "stopping");
+                            shutdown.request();
+                        }
                     }
                 }
             })?;
@@ -45,8 +50,12 @@ impl Signals {
     }
 }
 
-/// Requests the stop when the process gets SIGTERM, SIGINT or SIGUSR1, and lets it live at SIGHUP: for
-/// programs that have nothing to read again. See [`Signals`].
+/// Requests the stop when the process gets SIGTERM, SIGINT or SIGUSR1, and lets it live at SIGHUP and SIGUSR2: for
+/// programs that have nothing to read again and nothing to save. See [`Signals`].
 pub fn on_signals(shutdown: Shutdown) -> io::Result<()> {
-    Signals::catch()?.serve(shutdown, || tracing::info!("SIGHUP: nothing to read again"))
+    Signals::catch()?.serve(
+        shutdown,
+        || tracing::info!("SIGHUP: nothing to read again"),
+        || tracing::info!("SIGUSR2: nothing to save"),
+    )
 }

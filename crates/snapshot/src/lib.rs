@@ -16,6 +16,8 @@
 //! Items keep their flags, their cas and the end of their life. Items that are marked stale are left out: a file has no
 //! word for the mark, and without it they would be taken for fresh.
 
+use std::fmt;
+
 mod error;
 pub mod format;
 mod load;
@@ -25,6 +27,7 @@ mod unfinished;
 pub use error::Error;
 pub use load::{load, load_file, receive, verify};
 pub use save::{save, write};
+pub use unfinished::check_replaceable;
 
 /// What was saved or loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +36,77 @@ pub struct Summary {
     pub items: u64,
     /// Bytes of the file.
     pub bytes: u64,
-    /// Items left out: stale, expired since, or without memory for them.
-    pub left_out: u64,
+    /// Items left out.
+    pub left_out: LeftOut,
+    /// Items that left the engine while others were taken, for want of memory: mostly some of those.
+    pub evicted: u64,
+}
+
+/// Items left out, by the reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Marked stale.
+    pub stale: u64,
+    /// Expired since.
+    pub expired: u64,
+    /// Their key had an item already.
+    pub there: u64,
+    /// Larger than an item may be.
+    pub too_large: u64,
+    /// No memory was found for them.
+    pub no_memory: u64,
+}
+
+impl LeftOut {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        let Self {
+            stale,
+            expired,
+            there,
+            too_large,
+            no_memory,
+        } = self;
+        stale + expired + there + too_large + no_memory
+    }
+}
+
+/// `3 left out (2 expired, 1 without memory)`.
+impl fmt::Display for LeftOut {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} left out", self.total())?;
+        let reasons = [
+            (self.stale, "stale"),
+            (self.expired, "expired"),
+            (self.there, "there already"),
+            (self.too_large, "larger than an item may be"),
+            (self.no_memory, "without memory"),
+        ];
+        let reasons = reasons.into_iter().filter(|(count, _)| *count > 0);
+        for (number, (count, reason)) in reasons.enumerate() {
+            let before = if number == 0 { " (" } else { ", " };
+            write!(out, "{before}{count} {reason}")?;
+        }
+        if self.total() > 0 {
+            write!(out, ")")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_said_as_far_as_there_are_any() {
+        assert_eq!(LeftOut::default().to_string(), "0 left out");
+        let some = LeftOut {
+            expired: 2,
+            no_memory: 1,
+            ..LeftOut::default()
+        };
+        let said = "3 left out (2 expired, 1 without memory)";
+        assert_eq!(some.to_string(), said);
+    }
 }

@@ -42,7 +42,7 @@ fn verify_file(file: &File, path: &Path, progress: &mut dyn FnMut()) -> Result<S
         true => Ok(Summary {
             items,
             bytes: file.position,
-            left_out: 0,
+            ..Summary::default()
         }),
         false => Err(file.damaged()),
     }
@@ -97,6 +97,7 @@ fn take<E: Engine, R: Read>(
 ) -> Result<Summary, Error> {
     let mut handle = engine.handle();
     let mut summary = Summary::default();
+    let evicted_before = engine.stats().evictions;
     let mut highest = 0;
     while file.next_block()? {
         progress();
@@ -114,7 +115,7 @@ fn take<E: Engine, R: Read>(
                         key: Key::new(record.key, engine.hasher()),
                         op: Op::Store(store),
                     }),
-                    None => summary.left_out += 1,
+                    None => summary.left_out.expired += 1,
                 }
             }
             if requests.len() == BATCH || record.is_none() {
@@ -126,6 +127,7 @@ fn take<E: Engine, R: Read>(
             }
         }
     }
+    summary.evicted = engine.stats().evictions.saturating_sub(evicted_before);
     engine.number_from(highest + 1);
     summary.bytes = file.position;
     Ok(summary)
@@ -168,7 +170,10 @@ impl<V: Value> Replies<V> for Counted<'_> {
     fn done(&mut self, _: usize, reply: Reply) {
         match reply {
             Reply::Stored(_) => self.0.items += 1,
-            _ => self.0.left_out += 1,
+            Reply::TooLarge => self.0.left_out.too_large += 1,
+            Reply::OutOfMemory => self.0.left_out.no_memory += 1,
+            // An add that found an item.
+            _ => self.0.left_out.there += 1,
         }
     }
 }

@@ -19,7 +19,8 @@ const BUDGET: usize = 256;
 
 /// Writes all items into a file that appears when it is whole and on the disk. A file of that name is replaced then.
 ///
-/// Errors: the file cannot be written, or another process is writing it; what was there before is there still.
+/// Errors: the file cannot be written, or another process is writing it, or what has its name is no file; what was there
+/// before is there still.
 pub fn save<E: Engine>(
     engine: &Arc<E>,
     clock: &Clock,
@@ -75,7 +76,7 @@ impl<W: Write> Writer<'_, W> {
             let now = clock.now();
             next = handle.visit(now, from, BUDGET, &mut |visit| {
                 if visit.item.stale {
-                    self.summary.left_out += 1;
+                    self.summary.left_out.stale += 1;
                 } else if visit.value.len() == visit.item.value_len {
                     self.push(clock, now, visit.key, &visit.item, visit.value);
                 } else {

@@ -6,6 +6,23 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// Whether a file may appear under this name: there is none, or a regular file, which is replaced then.
+///
+/// Errors: there is something else. A device or a pipe would be gone, and a file in its place that nobody reads; of a link
+/// the name would be replaced, not the file it leads to.
+pub fn check_replaceable(path: &Path) -> io::Result<()> {
+    let kind = match fs::symlink_metadata(path) {
+        Ok(there) => there.file_type(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    match kind {
+        _ if kind.is_file() => Ok(()),
+        _ if kind.is_symlink() => Err(io::Error::other("a link, not a file: name the file itself")),
+        _ => Err(io::Error::other("not a file: it would be replaced by one")),
+    }
+}
+
 /// A file under way. Dropped before it is [`finished`](Self::finish) it is removed.
 pub(crate) struct Unfinished {
     file: File,
@@ -16,7 +33,7 @@ pub(crate) struct Unfinished {
 impl Unfinished {
     /// Begins a file that will be called `path`.
     ///
-    /// Errors: it cannot be made; another process is writing it.
+    /// Errors: it cannot be made; another process is writing it; what has that name is no file.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let Some(file_name) = path.file_name() else {
             return Err(io::Error::new(ErrorKind::InvalidInput, "not a file's name"));
@@ -25,6 +42,7 @@ impl Unfinished {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
+        check_replaceable(path)?;
         let mut name = std::ffi::OsString::from(".");
         name.push(file_name);
         name.push(".unfinished");
@@ -62,6 +80,8 @@ impl Unfinished {
     /// Gives it its name, once all of it is on the disk.
     pub(crate) fn finish(self, path: &Path) -> io::Result<()> {
         self.file.sync_all()?;
+        // Something else may have got the name since it was begun.
+        check_replaceable(path)?;
         fs::rename(&self.name, path)?;
         // The name is on the disk when its folder is.
         File::open(&self.folder)?.sync_all()

@@ -176,7 +176,7 @@ fn what_the_engine_has_already_stays() {
     save(&engine, &clock, &path).unwrap();
     set(&engine, &clock, b"k", b"new", 0, Expiry::Never);
     let loaded = load(&engine, &clock, &path).unwrap();
-    assert_eq!((loaded.items, loaded.left_out), (0, 1));
+    assert_eq!((loaded.items, loaded.left_out.total()), (0, 1));
     assert_eq!(get(&engine, &clock, b"k").unwrap().3, b"new");
 }
 
@@ -293,4 +293,23 @@ fn what_a_killed_save_left_is_used_again_and_nothing_stays() {
     std::os::unix::fs::symlink(&elsewhere, &unfinished).unwrap();
     assert!(save(&engine, &clock, &path).is_err());
     assert_eq!(fs::read(&elsewhere).unwrap(), b"keep");
+}
+
+/// A link that leads nowhere, a socket (as any pipe or device): a rename would put a file in their place.
+#[test]
+fn what_is_no_file_is_not_replaced() {
+    let clock = Clock::start();
+    let engine = cuckoo();
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink(place("nowhere"), place("link")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(place("socket")).unwrap();
+    for name in ["link", "socket"] {
+        let before = fs::symlink_metadata(place(name)).unwrap().file_type();
+        let error = save(&engine, &clock, &place(name)).unwrap_err();
+        assert!(error.to_string().contains("not a file"), "{error}");
+        let after = fs::symlink_metadata(place(name)).unwrap().file_type();
+        assert_eq!(before, after);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }

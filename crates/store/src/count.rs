@@ -99,6 +99,8 @@ pub enum ClassCount {
     Bytes,
     /// Items and pieces of items of its size.
     Chunks,
+    /// The items alone.
+    Items,
     /// Live items thrown out.
     Evicted,
     /// Of these, never fetched.
@@ -295,6 +297,8 @@ impl Counted {
             self.add(Count::Wide as usize, times);
         }
         self.chunk(store, shape.head_bytes(), times);
+        let class = store.class_of(shape.head_bytes());
+        self.add(class_count(class, ClassCount::Items), times);
         for index in 0..shape.segments() {
             self.chunk(store, shape.segment_bytes(index), times);
         }
@@ -469,6 +473,7 @@ fn class_stats(
         chunk_size: inner.chunk_bytes,
         chunks_per_page: per_page,
         pages,
+        items: standing(live[class_count(class, ClassCount::Items)]),
         used_chunks: used,
         free_chunks: free,
         requested_bytes: standing(live[class_count(class, ClassCount::Bytes)]),

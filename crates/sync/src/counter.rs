@@ -34,7 +34,8 @@ impl Counter {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts from zero again. Any thread may ask for it. One that comes while the writer adds is lost.
+    /// Counts from zero again; only for the one thread that writes: of another's, one that came amid an addition would be
+    /// lost. Who is not the writer keeps what was counted until then, and takes it off.
     pub fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }

@@ -164,6 +164,9 @@ impl Registry {
     ) {
         let addresses: Vec<_> = addresses.collect();
         for (number, address) in addresses.iter().enumerate() {
+            if matches!(address, Address::Udp(_)) {
+                report.line_of(number, "UDP", "UDP");
+            }
             report.line_of(number, "addr", address);
             let state = match address {
                 Address::Udp(_) => "conn_read",

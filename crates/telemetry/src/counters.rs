@@ -4,8 +4,11 @@
 //! What is about an item is counted by its size class, and as a request whose time will be [noted](super::latency). The
 //! sums over all classes are made when they are asked for.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use nuthatch_engine::Reply;
 use nuthatch_engine::counters::Counter;
+use nuthatch_sync::mutex::Mutex;
 
 use super::latency::{Group, Pending};
 use super::sizes::{CLASSES, Lens, SizeClasses};
@@ -25,6 +28,8 @@ macro_rules! counters {
             )*
             classes: [ClassCounters; CLASSES],
             sizes: SizeClasses,
+            /// What had been counted at the last `stats reset`: who asks for one is not who counts.
+            base: Mutex<Totals>,
             /// Requests whose time is not known yet.
             pub pending: Pending,
         }
@@ -80,27 +85,32 @@ macro_rules! counters {
                     $($name: Counter::default(),)*
                     classes: std::array::from_fn(|_| ClassCounters::default()),
                     sizes,
+                    base: Mutex::default(),
                     pending: Pending::default(),
                 }
             }
 
-            /// Adds these counters to `totals`.
+            /// Adds what was counted since the last reset to `totals`.
             pub fn add_to(&self, totals: &mut Totals) {
-                $(totals.$name += self.$name.get();)*
-                for (class, sums) in self.classes.iter().zip(&mut totals.classes) {
+                let base = self.base.lock();
+                $(totals.$name += self.$name.get() - base.$name;)*
+                for (class, (sums, base)) in
+                    self.classes.iter().zip(totals.classes.iter_mut().zip(&base.classes))
+                {
                     $(
-                        let count = class.$class_name.get();
+                        let count = class.$class_name.get() - base.$class_name;
                         sums.$class_name += count;
                         totals.$class_name += count;
                     )*
                 }
             }
 
-            /// `stats reset`.
+            /// `stats reset`, by any thread.
             pub fn reset(&self) {
-                $(self.$name.reset();)*
-                for class in &self.classes {
-                    $(class.$class_name.reset();)*
+                let mut base = self.base.lock();
+                $(base.$name = self.$name.get();)*
+                for (class, base) in self.classes.iter().zip(&mut base.classes) {
+                    $(base.$class_name = class.$class_name.get();)*
                 }
             }
         }
@@ -150,6 +160,10 @@ counters! {
     auth_limited,
     /// Connections closed for what is no TLS.
     ssl_handshake_errors,
+    /// Connections closed for a record that is wrong, behind the handshake.
+    ssl_proto_errors,
+    /// Handshakes that did not go on with an earlier session.
+    ssl_new_sessions,
     ; by class:
     get_hits,
     /// Storage commands that came to the engine, by the class of what they brought.
@@ -268,17 +282,49 @@ impl Totals {
     }
 }
 
+/// A counter that is told since the last reset, which any thread may ask for.
+#[derive(Default)]
+pub struct Told {
+    count: Counter,
+    /// Where it stood then. Relaxed: of two resets at once either is right.
+    base: AtomicU64,
+}
+
+impl Told {
+    /// Adds; only for the one thread that writes.
+    pub fn add(&self, amount: u64) {
+        self.count.add(amount);
+    }
+
+    /// One more.
+    pub fn bump(&self) {
+        self.add(1);
+    }
+
+    /// What came since the last reset.
+    pub fn get(&self) -> u64 {
+        // The base first: it is never above a count that is read behind it, but by a reset amid the two.
+        let base = self.base.load(Ordering::Relaxed);
+        self.count.get().saturating_sub(base)
+    }
+
+    /// Begins at 0.
+    pub fn reset(&self) {
+        self.base.store(self.count.get(), Ordering::Relaxed);
+    }
+}
+
 /// What the acceptor counts, and the number of connections that everybody needs.
 #[derive(Default)]
 pub struct AcceptorCounters {
     /// Connections accepted since the start.
-    pub total_connections: Counter,
+    pub total_connections: Told,
     /// Connections refused for being one too many.
-    pub rejected_connections: Counter,
+    pub rejected_connections: Told,
     /// How often accepting was suspended for want of descriptors.
-    pub listen_disabled_num: Counter,
+    pub listen_disabled_num: Told,
     /// For how long in all.
-    pub listen_disabled_us: Counter,
+    pub listen_disabled_us: Told,
     /// 1 while it is suspended.
     pub suspended: Counter,
 }
@@ -322,5 +368,27 @@ mod tests {
         assert_eq!((totals.cmd_get(), totals.classes[1].get_hits), (3, 2));
         two.reset();
         assert_eq!((sum().get_hits, sum().bytes_read), (1, 0));
+        let told = Told::default();
+        told.add(3);
+        told.reset();
+        told.bump();
+        assert_eq!(told.get(), 1);
+    }
+
+    /// Who resets is not who counts: an addition at that moment must bring nothing back.
+    #[test]
+    fn a_reset_holds_while_its_worker_counts_on() {
+        let counters = WorkerCounters::new(SizeClasses::default());
+        counters.bytes_read.add(1 << 40);
+        let rounds = 200_000;
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..rounds).for_each(|_| counters.bytes_read.bump()));
+            for _ in 0..1000 {
+                counters.reset();
+                let mut totals = Totals::default();
+                counters.add_to(&mut totals);
+                assert!(totals.bytes_read <= rounds);
+            }
+        });
     }
 }

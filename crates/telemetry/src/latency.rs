@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use nuthatch_engine::counters::Counter;
+use nuthatch_sync::mutex::Mutex;
 
 use crate::Report;
 
@@ -110,8 +111,21 @@ struct Measured {
     nanoseconds: Counter,
 }
 
+impl Measured {
+    fn times(&self) -> Times {
+        Times {
+            buckets: self.buckets.iter().map(Counter::get).collect(),
+            nanoseconds: self.nanoseconds.get(),
+        }
+    }
+}
+
 /// What one worker measured; it alone writes.
-pub struct Latencies(Vec<Measured>);
+pub struct Latencies {
+    groups: Vec<Measured>,
+    /// What had been measured at the last reset, of each group; nothing before the first one.
+    base: Mutex<Vec<Times>>,
+}
 
 impl Default for Latencies {
     fn default() -> Self {
@@ -119,7 +133,10 @@ impl Default for Latencies {
             buckets: std::array::from_fn(|_| Counter::default()),
             nanoseconds: Counter::default(),
         };
-        Self(Group::all().map(measured).collect())
+        Self {
+            groups: Group::all().map(measured).collect(),
+            base: Mutex::default(),
+        }
     }
 }
 
@@ -128,7 +145,7 @@ impl Latencies {
     pub fn note(&self, pending: &Pending, time: Duration) {
         let bucket = bucket(time);
         let nanoseconds = time.as_nanos() as u64;
-        for (measured, pending) in self.0.iter().zip(&pending.0) {
+        for (measured, pending) in self.groups.iter().zip(&pending.0) {
             let count = pending.get();
             if count > 0 {
                 pending.reset();
@@ -138,12 +155,10 @@ impl Latencies {
         }
     }
 
-    /// `stats reset`.
+    /// `stats reset`, by any thread: what was measured until then is taken off from now on.
     pub fn reset(&self) {
-        for measured in &self.0 {
-            measured.buckets.iter().for_each(Counter::reset);
-            measured.nanoseconds.reset();
-        }
+        let measured = self.groups.iter().map(Measured::times);
+        *self.base.lock() = measured.collect();
     }
 }
 
@@ -174,25 +189,37 @@ fn middle(bucket: usize) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Times {
     buckets: Vec<u64>,
-    /// Their sum.
-    pub seconds: f64,
+    nanoseconds: u64,
 }
 
 impl Times {
     /// The sums of workers.
     pub fn of<'w>(workers: impl Iterator<Item = &'w Latencies>, group: Group) -> Self {
-        let (mut buckets, mut nanoseconds) = (vec![0; BUCKETS], 0);
+        let mut sum = Self {
+            buckets: vec![0; BUCKETS],
+            nanoseconds: 0,
+        };
         for worker in workers {
-            let measured = &worker.0[group.0];
-            for (sum, counter) in buckets.iter_mut().zip(&measured.buckets) {
-                *sum += counter.get();
+            let base = worker.base.lock();
+            let mut times = worker.groups[group.0].times();
+            if let Some(base) = base.get(group.0) {
+                times.take_off(base);
             }
-            nanoseconds += measured.nanoseconds.get();
+            sum.add(&times);
         }
-        Self {
-            buckets,
-            seconds: nanoseconds as f64 / 1e9,
+        sum
+    }
+
+    fn take_off(&mut self, base: &Self) {
+        for (count, base) in self.buckets.iter_mut().zip(&base.buckets) {
+            *count -= base;
         }
+        self.nanoseconds -= base.nanoseconds;
+    }
+
+    /// Their sum.
+    pub fn seconds(&self) -> f64 {
+        self.nanoseconds as f64 / 1e9
     }
 
     fn none() -> Self {
@@ -203,7 +230,7 @@ impl Times {
         for (sum, count) in self.buckets.iter_mut().zip(&other.buckets) {
             *sum += count;
         }
-        self.seconds += other.seconds;
+        self.nanoseconds += other.nanoseconds;
     }
 
     /// How many there were.
@@ -238,7 +265,7 @@ impl Times {
     fn lines(&self, report: &mut Report<'_, '_>, name: &str) {
         let count = self.count();
         report.line(&format!("{name}_count"), count);
-        let mean = self.seconds * 1e6 / count.max(1) as f64;
+        let mean = self.seconds() * 1e6 / count.max(1) as f64;
         report.line(&format!("{name}_mean_us"), format_args!("{mean:.1}"));
         for (quantile, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)] {
             let told = match count {
@@ -250,24 +277,57 @@ impl Times {
     }
 }
 
+/// The times of each group, by its names.
+type Groups = [((&'static str, &'static str), Times)];
+
+fn groups<'w>(workers: impl Iterator<Item = &'w Latencies> + Clone) -> Box<Groups> {
+    Group::all()
+        .map(|group| (group.names(), Times::of(workers.clone(), group)))
+        .collect()
+}
+
+/// Gets, sets, and all others.
+fn kinds(groups: &Groups) -> [(&'static str, Times); 3] {
+    ["get", "set", "other"].map(|kind| {
+        let mut sum = Times::none();
+        for ((command, _), times) in groups {
+            let its = match *command {
+                "get" | "set" => command,
+                _ => "other",
+            };
+            if its == kind {
+                sum.add(times);
+            }
+        }
+        (kind, sum)
+    })
+}
+
+/// `stats latency_buckets`: of gets, sets and all others how many took about so many microseconds, as far as there are any.
+/// The difference of two answers is what happened between them.
+pub fn buckets<'w>(
+    report: &mut Report<'_, '_>,
+    workers: impl Iterator<Item = &'w Latencies> + Clone,
+) {
+    for (kind, times) in kinds(&groups(workers)) {
+        for (bucket, &count) in times.buckets.iter().enumerate() {
+            if count > 0 {
+                report.line(&format!("{kind}:{:.3}", middle(bucket) * 1e6), count);
+            }
+        }
+    }
+}
+
 /// `stats latency`: of gets, sets and all others; then of each of these others; then of gets and sets by size, as far as
 /// there were any.
 pub fn report<'w>(
     report: &mut Report<'_, '_>,
     workers: impl Iterator<Item = &'w Latencies> + Clone,
 ) {
-    let groups: Vec<_> = Group::all()
-        .map(|group| (group.names(), Times::of(workers.clone(), group)))
-        .collect();
-    let sum = |of: &dyn Fn(&str) -> bool| {
-        let mut sum = Times::none();
-        let chosen = groups.iter().filter(|((command, _), _)| of(command));
-        chosen.for_each(|(_, times)| sum.add(times));
-        sum
-    };
-    sum(&|command| command == "get").lines(report, "get");
-    sum(&|command| command == "set").lines(report, "set");
-    sum(&|command| !["get", "set"].contains(&command)).lines(report, "other");
+    let groups = groups(workers);
+    for (kind, times) in kinds(&groups) {
+        times.lines(report, kind);
+    }
     for ((command, size), times) in &groups {
         match *size {
             "none" if *command == "get" => times.lines(report, "get_miss"),
@@ -340,7 +400,7 @@ mod tests {
         two.note(&pending, Duration::from_millis(3));
         let times = Times::of([&one, &two].into_iter(), group);
         assert_eq!(times.count(), 100);
-        assert!((times.seconds - 0.0309).abs() < 1e-9);
+        assert!((times.seconds() - 0.0309).abs() < 1e-9);
         assert!((9.84e-6..10.16e-6).contains(&times.quantile(0.5)));
         assert!((2.95e-3..3.05e-3).contains(&times.quantile(0.99)));
         let last = times.cumulated().last().unwrap();

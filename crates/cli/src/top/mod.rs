@@ -1,26 +1,33 @@
 //! `nuthatch top`: what a server of memcached's protocol does, live in a terminal.
 //!
+//! * [`connect`]: a connection to a server.
 //! * [`sample`]: statistics, asked for once a while, and what they come to between two moments.
+//! * [`times`]: how long requests took.
 //! * [`view`]: the lines of a screen.
 
+mod connect;
 mod sample;
+mod times;
 mod view;
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::{cursor, execute, queue, style, terminal};
 use nuthatch_program::Failure;
+use nuthatch_server::{Shutdown, Signals};
 
-use self::sample::{Asker, Between};
+use self::connect::Target;
+use self::sample::{Asker, Between, Sample};
 use self::view::{History, Order, View};
 
 /// What to look at.
 #[derive(Args, Clone, Debug)]
 pub struct Top {
-    /// The server: HOST, HOST:PORT or the path of a unix socket
+    /// The server: HOST, HOST:PORT, an address (::1, [::1]:11211) or the path of a unix socket
     #[arg(default_value = "127.0.0.1:11211")]
     pub server: String,
     /// Seconds between two looks
@@ -29,11 +36,37 @@ pub struct Top {
     /// Print so many looks without a terminal's controls, and end
     #[arg(long, value_name = "COUNT")]
     pub print: Option<u32>,
+    /// Log in by this name, where the server has passwords
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    pub user: Option<String>,
+    /// The file whose first line is the password: not the command line, which others can read
+    #[arg(long, value_name = "FILE", requires = "user")]
+    pub password_file: Option<PathBuf>,
+    /// Connect under TLS
+    #[arg(long)]
+    pub tls: bool,
+    /// Certificates in PEM that sign the server's [default: those that the system trusts]
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub ca: Option<PathBuf>,
+}
+
+impl Top {
+    fn target(&self) -> Result<Target, String> {
+        let login = match (&self.user, &self.password_file) {
+            (Some(name), Some(file)) => Some((name.clone(), connect::password(file)?)),
+            _ => None,
+        };
+        let tls = self.tls.then(|| connect::trusting(self.ca.as_deref()));
+        Ok(Target {
+            server: self.server.clone(),
+            login,
+            tls: tls.transpose()?,
+        })
+    }
 }
 
 /// The keys, as the last line shows them.
-const KEYS: &str =
-    "q quit   p pause   d count by prefix   sort prefixes: g gets  h hits  s sets  n name";
+const KEYS: &str = "q quit   p pause   d prefixes, sorted by  g gets  h hits  s sets  n name";
 
 /// Looks until `q`.
 pub fn run(top: &Top) -> Result<(), Failure> {
@@ -41,18 +74,19 @@ pub fn run(top: &Top) -> Result<(), Failure> {
         return Err(Failure::usage("--every: from 0.1 to 3600 seconds"));
     }
     let every = Duration::from_secs_f64(top.every);
-    let mut asker = Asker::connect(&top.server).map_err(Failure::Run)?;
+    let target = top.target().map_err(Failure::Usage)?;
+    let mut asker = Asker::connect(target).map_err(Failure::Run)?;
     match top.print {
-        Some(count) => print(&mut asker, &top.server, every, count),
+        Some(count) => print(&mut asker, every, count),
         None if !io::stdout().is_terminal() => Err(Failure::usage(
             "top needs a terminal; --print COUNT writes lines",
         )),
-        None => live(&mut asker, &top.server, every),
+        None => live(&mut asker, every),
     }
 }
 
 /// Writes looks one after the other, 80 columns wide.
-fn print(asker: &mut Asker, server: &str, every: Duration, count: u32) -> Result<(), Failure> {
+fn print(asker: &mut Asker, every: Duration, count: u32) -> Result<(), Failure> {
     let mut history = History::default();
     let mut before = asker.sample().map_err(Failure::Run)?;
     for _ in 0..count {
@@ -60,7 +94,7 @@ fn print(asker: &mut Asker, server: &str, every: Duration, count: u32) -> Result
         let now = asker.sample().map_err(Failure::Run)?;
         let between = Between::new(&before, &now);
         history.push(between.operations());
-        let view = View::new(server, &between, &history, Order::default());
+        let view = View::new(asker.server(), &between, &history, Order::default());
         let text = view.lines(80, 24).join("\n");
         nuthatch_program::output::print(&format!("{text}\n"))?;
         before = now;
@@ -110,59 +144,120 @@ struct Choice {
     paused: bool,
 }
 
-fn live(asker: &mut Asker, server: &str, every: Duration) -> Result<(), Failure> {
+fn live(asker: &mut Asker, every: Duration) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::run(format!("the terminal: {error}"));
-    let mut before = asker.sample().map_err(Failure::Run)?;
+    let end = ended_by_signals().map_err(failed)?;
+    let mut before = Some(asker.sample().map_err(Failure::Run)?);
     let mut history = History::default();
     let mut choice = Choice::default();
     let _screen = Screen::enter().map_err(failed)?;
     let mut shown = None;
     loop {
         let due = Instant::now() + every;
-        let now = asker.sample().map_err(Failure::Run)?;
-        if !choice.paused {
-            let between = Between::new(&before, &now);
-            history.push(between.operations());
-            shown = Some(between);
-            before = now;
-        }
+        let mut trouble = look(asker, &mut before, &mut history, &mut shown, choice.paused);
         loop {
-            if let Some(between) = &shown {
-                let (columns, rows) = match terminal::size().map_err(failed)? {
-                    // It does not know: a serial line, say.
-                    (0, _) | (_, 0) => (80, 24),
-                    size => size,
-                };
-                let view = View::new(server, between, &history, choice.order);
-                let mut lines = view.lines(columns.into(), usize::from(rows).saturating_sub(1));
-                lines.push(view::fit(
-                    if choice.paused { "paused" } else { KEYS },
-                    columns.into(),
-                ));
-                Screen::draw(&lines).map_err(failed)?;
-            }
+            let last = match &trouble {
+                Some(error) => format!("{error}; trying again   q quit"),
+                None if choice.paused => "paused".to_owned(),
+                None => KEYS.to_owned(),
+            };
+            draw(
+                asker.server(),
+                shown.as_ref(),
+                &history,
+                choice.order,
+                &last,
+            )
+            .map_err(failed)?;
             let left = due.saturating_duration_since(Instant::now());
-            if !event::poll(left).map_err(failed)? {
+            let is_pressed = event::poll(left.min(NAP)).map_err(failed)?;
+            if end.is_requested() {
+                return Ok(());
+            }
+            if !is_pressed && Instant::now() >= due {
                 break;
             }
-            if let Event::Key(key) = event::read().map_err(failed)?
+            if is_pressed
+                && let Event::Key(key) = event::read().map_err(failed)?
                 && key.kind == KeyEventKind::Press
-                && !pressed(key, &mut choice, asker)?
             {
-                return Ok(());
+                match pressed(key, &mut choice, asker) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(()),
+                    Err(error) => trouble = Some(error),
+                }
             }
         }
     }
 }
 
+/// How long a signal may wait to be seen.
+const NAP: Duration = Duration::from_millis(200);
+
+/// Is asked to end by the signals that would end this process: the terminal, and what the server counts, are left as they
+/// were found. SIGHUP, too: the terminal has gone.
+fn ended_by_signals() -> io::Result<Shutdown> {
+    let end = Shutdown::default();
+    let hung_up = end.clone();
+    Signals::catch()?.serve(end.clone(), move || hung_up.request(), || {})?;
+    Ok(end)
+}
+
+/// Looks once, and says what went wrong. `before` is the last look; there is none when the server has gone.
+fn look(
+    asker: &mut Asker,
+    before: &mut Option<Sample>,
+    history: &mut History,
+    shown: &mut Option<Between>,
+    paused: bool,
+) -> Option<String> {
+    let now = match asker.sample() {
+        Ok(now) => now,
+        Err(error) => {
+            *before = None;
+            return Some(error);
+        }
+    };
+    if paused {
+        return None;
+    }
+    if let Some(before) = before {
+        let between = Between::new(before, &now);
+        history.push(between.operations());
+        *shown = Some(between);
+    }
+    *before = Some(now);
+    None
+}
+
+/// Draws the screen, with this last line.
+fn draw(
+    server: &str,
+    shown: Option<&Between>,
+    history: &History,
+    order: Order,
+    last: &str,
+) -> io::Result<()> {
+    let (columns, rows) = match terminal::size()? {
+        // It does not know: a serial line, say.
+        (0, _) | (_, 0) => (80, 24),
+        (columns, rows) => (usize::from(columns), usize::from(rows)),
+    };
+    let mut lines = shown.map_or_else(Vec::new, |between| {
+        View::new(server, between, history, order).lines(columns, rows.saturating_sub(1))
+    });
+    lines.push(view::fit(last, columns));
+    Screen::draw(&lines)
+}
+
 /// Does what a key says. False if it says to end.
-fn pressed(key: KeyEvent, choice: &mut Choice, asker: &mut Asker) -> Result<bool, Failure> {
+fn pressed(key: KeyEvent, choice: &mut Choice, asker: &mut Asker) -> Result<bool, String> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
         KeyCode::Char('q') | KeyCode::Esc => return Ok(false),
         KeyCode::Char('c') if control => return Ok(false),
         KeyCode::Char('p') => choice.paused = !choice.paused,
-        KeyCode::Char('d') => asker.toggle_prefixes().map_err(Failure::Run)?,
+        KeyCode::Char('d') => asker.toggle_prefixes()?,
         KeyCode::Char('g') => choice.order = Order::Gets,
         KeyCode::Char('h') => choice.order = Order::Hits,
         KeyCode::Char('s') => choice.order = Order::Sets,

@@ -1,91 +1,56 @@
 //! Statistics of a server, and what they come to between two moments.
 
 use std::collections::HashMap;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// How long a server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+use super::connect::{Connection, Target};
+use super::times::Times;
 
-/// The longest line, and the most of them in an answer, that are read.
-const LINE_MAX: u64 = 4096;
-const LINES_MAX: usize = 20_000;
+/// Statistics by their names.
+type Stats = HashMap<String, String>;
 
 /// Prefixes that are looked at.
 const PREFIXES_MAX: usize = 4096;
 
-trait Connection: Read + Write + Send {}
-
-impl<S: Read + Write + Send> Connection for S {}
-
-/// A connection on which statistics are asked for.
+/// Asks a server for its statistics, and connects again when it has gone.
 pub(super) struct Asker {
-    connection: BufReader<Box<dyn Connection>>,
+    target: Target,
+    connection: Option<Connection>,
+    /// Prefixes are wanted.
     counts_prefixes: bool,
+    /// The server did not count them before: it is told to stop at the end.
+    switched_on: bool,
 }
 
 impl Asker {
-    /// Connects to HOST, HOST:PORT, or a path.
-    pub(super) fn connect(server: &str) -> Result<Self, String> {
-        let named = |error: io::Error| format!("{server}: {error}");
-        let connection: Box<dyn Connection> = if server.starts_with('/') {
-            let stream = UnixStream::connect(server).map_err(named)?;
-            stream.set_read_timeout(Some(PATIENCE)).map_err(named)?;
-            Box::new(stream)
-        } else {
-            let stream = match TcpStream::connect(server) {
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                    TcpStream::connect((server, nuthatch_server::config::PORT))
-                }
-                connected => connected,
-            };
-            let stream = stream.map_err(named)?;
-            stream.set_read_timeout(Some(PATIENCE)).map_err(named)?;
-            Box::new(stream)
-        };
+    /// Connects.
+    pub(super) fn connect(target: Target) -> Result<Self, String> {
+        let connection = Some(target.open()?);
         Ok(Self {
-            connection: BufReader::new(connection),
+            target,
+            connection,
             counts_prefixes: false,
+            switched_on: false,
         })
     }
 
-    /// The lines of an answer, without its end. An error's line is an answer without lines.
-    fn ask(&mut self, command: &str) -> Result<Vec<String>, String> {
-        let lost = |error: io::Error| format!("the server: {error}");
-        let text = format!("{command}\r\n");
-        self.connection
-            .get_mut()
-            .write_all(text.as_bytes())
-            .map_err(lost)?;
-        let mut lines = Vec::new();
-        loop {
-            let mut line = Vec::new();
-            let mut limited = (&mut self.connection).take(LINE_MAX);
-            let count = limited.read_until(b'\n', &mut line).map_err(lost)?;
-            if count == 0 {
-                return Err("the server closed the connection".to_owned());
-            }
-            let line = String::from_utf8_lossy(&line);
-            let line = line.trim_end();
-            match line {
-                "END" | "OK" | "RESET" => return Ok(lines),
-                _ if line.starts_with("ERROR") || line.contains("_ERROR") => {
-                    return match line.contains("unauthenticated") {
-                        true => Err("the server wants a password".to_owned()),
-                        false => Ok(Vec::new()),
-                    };
-                }
-                _ if lines.len() >= LINES_MAX => {
-                    return Err("no server of memcached's protocol".to_owned());
-                }
-                _ => lines.push(line.to_owned()),
-            }
-        }
+    /// As it was typed.
+    pub(super) fn server(&self) -> &str {
+        &self.target.server
     }
 
-    fn stats(&mut self, topic: &str) -> Result<HashMap<String, String>, String> {
+    /// The lines of an answer. After an error the next question connects again.
+    fn ask(&mut self, command: &str) -> Result<Vec<String>, String> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.target.open()?,
+        };
+        let answer = connection.ask(command)?;
+        self.connection = Some(connection);
+        Ok(answer)
+    }
+
+    fn stats(&mut self, topic: &str) -> Result<Stats, String> {
         let lines = self.ask(format!("stats {topic}").trim_end())?;
         let parsed = lines.iter().filter_map(|line| {
             let (name, value) = line.strip_prefix("STAT ")?.split_once(' ')?;
@@ -94,23 +59,51 @@ impl Asker {
         Ok(parsed.collect())
     }
 
-    /// Has the server count by prefix, or no longer.
+    /// Has the server count by prefix, or no longer unless it did so before.
     pub(super) fn toggle_prefixes(&mut self) -> Result<(), String> {
         self.counts_prefixes = !self.counts_prefixes;
-        let word = if self.counts_prefixes { "on" } else { "off" };
-        self.ask(&format!("stats detail {word}")).map(|_| ())
+        match self.counts_prefixes {
+            true => self.count_prefixes(),
+            false => self.leave_prefixes(),
+        }
+    }
+
+    fn count_prefixes(&mut self) -> Result<(), String> {
+        let settings = self.stats("settings")?;
+        if settings.get("detail_enabled").is_some_and(|is| is == "yes") {
+            return Ok(());
+        }
+        self.ask("stats detail on")?;
+        self.switched_on = true;
+        Ok(())
+    }
+
+    /// Leaves the setting as it was found.
+    fn leave_prefixes(&mut self) -> Result<(), String> {
+        match std::mem::take(&mut self.switched_on) {
+            true => self.ask("stats detail off").map(|_| ()),
+            false => Ok(()),
+        }
     }
 
     /// Asks for all.
     pub(super) fn sample(&mut self) -> Result<Sample, String> {
+        // It is another process: whatever was switched on has gone with the one before.
+        if self.connection.is_none() {
+            self.connection = Some(self.target.open()?);
+            self.switched_on = false;
+            if self.counts_prefixes {
+                self.count_prefixes()?;
+            }
+        }
         let general = self.stats("")?;
         if general.is_empty() {
             return Err("no server of memcached's protocol answers there".to_owned());
         }
         // Ours alone has these; another server says ERROR.
         let is_ours = general.contains_key("engine");
-        let (latency, hits) = match is_ours {
-            true => (self.stats("latency")?, self.stats("hits")?),
+        let (buckets, hits) = match is_ours {
+            true => (self.ask("stats latency_buckets")?, self.stats("hits")?),
             false => Default::default(),
         };
         let hot = match is_ours {
@@ -125,11 +118,20 @@ impl Asker {
         Ok(Sample {
             at: Instant::now(),
             general,
-            latency,
+            times: is_ours.then(|| Times::parse(&buckets)),
             hits,
             hot: hot_keys(&hot),
             prefixes: prefixes.take(PREFIXES_MAX).collect(),
         })
+    }
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        // Where the server has gone, there is nothing to leave as it was.
+        if self.connection.is_some() {
+            let _ = self.leave_prefixes();
+        }
     }
 }
 
@@ -141,9 +143,30 @@ fn hot_keys(lines: &[String]) -> Vec<(String, f64)> {
     let key = |number: usize| {
         let name = *named.get(&*format!("key:{number}"))?;
         let percent = named.get(&*format!("key:{number}:percent"))?;
-        Some((name.to_owned(), percent.parse().ok()?))
+        Some((unescaped(name), percent.parse().ok()?))
     };
     (1..).map_while(key).collect()
+}
+
+/// A key as it is: the server writes all but letters, digits and a few other characters as `%3A`.
+fn unescaped(name: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = name.as_bytes();
+    while let [first, after @ ..] = rest {
+        let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
+        let digits = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// What a prefix of keys was asked for.
@@ -174,9 +197,9 @@ impl Prefix {
 /// Statistics at a moment.
 pub(super) struct Sample {
     at: Instant,
-    general: HashMap<String, String>,
-    latency: HashMap<String, String>,
-    hits: HashMap<String, String>,
+    general: Stats,
+    times: Option<Times>,
+    hits: Stats,
     hot: Vec<(String, f64)>,
     prefixes: Vec<Prefix>,
 }
@@ -184,10 +207,11 @@ pub(super) struct Sample {
 /// What happened between two moments.
 pub(super) struct Between {
     seconds: f64,
-    before: HashMap<String, String>,
-    general: HashMap<String, String>,
-    latency: HashMap<String, String>,
-    hits: HashMap<String, String>,
+    before: Stats,
+    general: Stats,
+    /// How long requests took, if the server tells.
+    pub(super) times: Option<Times>,
+    hits: Stats,
     /// Keys that are asked for most, and their percentage of the requests.
     pub(super) hot: Vec<(String, f64)>,
     pub(super) prefixes: Vec<Prefix>,
@@ -212,7 +236,10 @@ impl Between {
             seconds: now.at.duration_since(before.at).as_secs_f64().max(0.001),
             before: before.general.clone(),
             general: now.general.clone(),
-            latency: now.latency.clone(),
+            times: now.times.as_ref().map(|times| match &before.times {
+                Some(before) => times.since(before),
+                None => times.clone(),
+            }),
             hits: now.hits.clone(),
             hot: now.hot.clone(),
             prefixes: prefixes.collect(),
@@ -256,19 +283,13 @@ impl Between {
         names.iter().map(|name| self.rate(name)).sum()
     }
 
-    /// A percentile in microseconds, if the server tells and had such a request.
-    pub(super) fn latency(&self, kind: &str, part: &str) -> Option<f64> {
-        number(&self.latency, &format!("{kind}_count")).filter(|count| *count > 0.0)?;
-        number(&self.latency, &format!("{kind}_{part}_us"))
-    }
-
     /// A line of `stats hits`, if the server tells.
     pub(super) fn of_hits(&self, name: &str) -> Option<f64> {
         number(&self.hits, name)
     }
 }
 
-fn number(stats: &HashMap<String, String>, name: &str) -> Option<f64> {
+fn number(stats: &Stats, name: &str) -> Option<f64> {
     stats.get(name)?.parse().ok()
 }
 
@@ -286,7 +307,7 @@ impl Between {
             seconds: 2.0,
             before: map(before),
             general: map(now),
-            latency: map(now),
+            times: None,
             hits: map(now),
             hot: Vec::new(),
             prefixes: Vec::new(),
@@ -315,7 +336,7 @@ mod tests {
         let lines = [
             "looked_at 9",
             "key:2 b",
-            "key:1 a%20b",
+            "key:1 a%20b%3A%253A",
             "key:1:percent 12.5",
             "key:2:percent 3.25",
             "key:3 c",
@@ -323,9 +344,11 @@ mod tests {
         let lines = lines.map(|line| format!("STAT {line}"));
         assert_eq!(
             hot_keys(&lines),
-            [("a%20b".to_owned(), 12.5), ("b".to_owned(), 3.25)]
+            [("a b:%3A".to_owned(), 12.5), ("b".to_owned(), 3.25)]
         );
         assert_eq!(hot_keys(&[]), []);
+        assert_eq!(unescaped("%4"), "%4");
+        assert_eq!(unescaped("%zz%é%"), "%zz%é%");
     }
 
     #[test]

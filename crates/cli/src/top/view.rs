@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 
 use super::sample::{Between, Prefix};
+use super::times::KINDS;
 
 /// Looks that the curve shows at most.
 const HISTORY: usize = 200;
 
-/// Bytes of a MiB.
-const MIB: f64 = (1 << 20) as f64;
+/// The columns that the hottest keys need, and those between them and the prefixes.
+const KEYS_MIN: usize = 30;
+const GAP: usize = 3;
 
 /// Eighths of a cell.
 const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -88,8 +90,7 @@ impl<'v> View<'v> {
         lines.push(String::new());
         lines.push(self.connections());
         lines.extend(self.latencies());
-        lines.extend(self.prefixes(rows.saturating_sub(lines.len())));
-        lines.extend(self.hot(columns, rows.saturating_sub(lines.len())));
+        lines.extend(self.keys(columns, rows.saturating_sub(lines.len())));
         lines.truncate(rows);
         lines.into_iter().map(|line| fit(&line, columns)).collect()
     }
@@ -166,14 +167,15 @@ impl<'v> View<'v> {
             "values", "keys", "headers", "padding", "gaps", "index", "ghosts",
         ];
         self.between.of_hits("memory_values")?;
-        let told = parts.iter().map(|part| {
-            let used = self
-                .between
-                .of_hits(&format!("memory_{part}"))
-                .unwrap_or(0.0);
-            format!("{part} {:.1}", used / MIB)
+        let used = parts.map(|part| self.between.of_hits(&format!("memory_{part}")));
+        let used = used.map(|used| used.unwrap_or(0.0));
+        let all: f64 = used.iter().sum();
+        // 80 columns have room for no more digits.
+        let told = parts.iter().zip(used).map(|(part, used)| {
+            let percent = used / all.max(1.0) * 100.0;
+            format!("{part} {percent:.0}%")
         });
-        Some(format!("  MiB: {}", told.collect::<Vec<_>>().join("  ")))
+        Some(format!("  {}", told.collect::<Vec<_>>().join("  ")))
     }
 
     fn leaving(&self) -> String {
@@ -190,13 +192,10 @@ impl<'v> View<'v> {
         let gets = self.between.number("cmd_get");
         let told = [10, 25, 50, 100].iter().map(|more| {
             let hits = self.between.of_hits(&format!("more_hits_{more}"))?;
-            Some(format!("+{more} %: {}", percent(hits, gets)))
+            Some(format!("+{more}% {}", percent(hits, gets)))
         });
         let told: Option<Vec<_>> = told.collect();
-        Some(format!(
-            "  hits that more memory would add   {}",
-            told?.join("   ")
-        ))
+        Some(format!("  hits by more memory: {}", told?.join("  ")))
     }
 
     fn connections(&self) -> String {
@@ -209,26 +208,38 @@ impl<'v> View<'v> {
         )
     }
 
-    /// Percentiles since the start, if the server tells.
+    /// Percentiles of the requests since the last look, if the server tells.
     fn latencies(&self) -> Vec<String> {
-        let parts = ["p50", "p90", "p99", "p999"];
-        let of = |kind: &str| {
-            let told = parts.map(|part| self.between.latency(kind, part));
-            let [Some(p50), Some(p90), Some(p99), Some(p999)] = told else {
-                return None;
-            };
-            Some(format!(
-                "  {kind:<10} {p50:>10.1} {p90:>10.1} {p99:>10.1} {p999:>10.1}"
-            ))
+        let Some(times) = &self.between.times else {
+            return Vec::new();
         };
-        let lines: Vec<String> = ["get", "set", "other"].into_iter().filter_map(of).collect();
-        match lines.is_empty() {
-            true => lines,
-            false => {
-                let head = "microseconds        p50        p90        p99      p99.9".to_owned();
-                std::iter::once(head).chain(lines).collect()
-            }
+        let head = "microseconds        p50        p90        p99      p99.9";
+        let lines = KINDS.iter().enumerate().map(|(number, kind)| {
+            let told = match times.percentiles(number) {
+                Some(told) => told.map(|time| format!("{time:>10.1}")),
+                None => [const { String::new() }; 4].map(|_| format!("{:>10}", "-")),
+            };
+            format!("  {kind:<10} {}", told.join(" "))
+        });
+        std::iter::once(head.to_owned()).chain(lines).collect()
+    }
+
+    /// The hottest keys and the prefixes, in so many rows: beside each other if there are both.
+    fn keys(&self, columns: usize, rows: usize) -> Vec<String> {
+        let left = columns * 4 / 9;
+        let both = !self.between.hot.is_empty() && !self.between.prefixes.is_empty();
+        if !both || left < KEYS_MIN {
+            let mut lines = self.prefixes(columns, rows);
+            lines.extend(self.hot(columns, rows.saturating_sub(lines.len())));
+            return lines;
         }
+        let hot = self.hot(left, rows);
+        let prefixes = self.prefixes(columns - left - GAP, rows);
+        let lines = (0..hot.len().max(prefixes.len())).map(|row| {
+            let of = |lines: &[String]| lines.get(row).cloned().unwrap_or_default();
+            format!("{:<1$}{2}", of(&hot), left + GAP, of(&prefixes))
+        });
+        lines.map(|line| line.trim_end().to_owned()).collect()
     }
 
     /// Keys that are asked for most, in so many rows.
@@ -237,17 +248,16 @@ impl<'v> View<'v> {
         if hot.is_empty() || rows < 3 {
             return Vec::new();
         }
-        let width = columns.saturating_sub(12).clamp(20, 80);
-        let head = format!("{:<width$} {:>10}", "hottest keys", "requests");
+        let width = columns.saturating_sub(10).clamp(14, 80);
+        let head = format!("{:<width$} {:>9}", "hottest keys", "requests");
         let lines = hot.iter().take(rows - 2);
-        let lines = lines.map(|(name, percent)| {
-            format!("  {:<1$} {percent:>8.2} %", fit(name, width - 2), width - 2)
-        });
+        let lines =
+            lines.map(|(name, percent)| format!("{:<width$} {percent:>7.2} %", fit(name, width)));
         [String::new(), head].into_iter().chain(lines).collect()
     }
 
     /// Prefixes in order, in so many rows.
-    fn prefixes(&self, rows: usize) -> Vec<String> {
+    fn prefixes(&self, columns: usize, rows: usize) -> Vec<String> {
         if self.between.prefixes.is_empty() || rows < 3 {
             return Vec::new();
         }
@@ -262,14 +272,15 @@ impl<'v> View<'v> {
             };
             by_count.then_with(|| one.name.cmp(&other.name))
         });
+        let width = columns.saturating_sub(25).clamp(14, 60);
         let head = format!(
-            "{:<40} {:>10} {:>8} {:>10}",
+            "{:<width$} {:>7} {:>8} {:>7}",
             "prefix", "gets/s", "hits", "sets/s"
         );
         let lines = prefixes.iter().take(rows - 2).map(|prefix| {
             format!(
-                "{:<40} {:>10} {:>8} {:>10}",
-                fit(&prefix.name, 40),
+                "{:<width$} {:>7} {:>8} {:>7}",
+                fit(&prefix.name, width),
                 short(self.between.a_second(prefix.gets)),
                 percent(prefix.hits as f64, prefix.gets as f64),
                 short(self.between.a_second(prefix.sets)),
@@ -328,6 +339,7 @@ fn duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::times::Times;
     use super::*;
 
     #[test]
@@ -344,14 +356,19 @@ mod tests {
             ("more_hits_10", "30000"),
             ("more_hits_25", "0"),
             ("more_hits_50", "0"),
-            ("more_hits_100", "0"),
-            ("get_count", "7"),
-            ("get_p50_us", "12.5"),
-            ("get_p90_us", "20"),
-            ("get_p99_us", "100"),
-            ("get_p999_us", "20000.25"),
+            ("more_hits_100", "3000000"),
         ];
-        let between = Between::of(&[], &stats);
+        let mut between = Between::of(&[], &stats);
+        let times = ["STAT get:12.5 7", "STAT get:20000.25 1"].map(str::to_owned);
+        between.times = Some(Times::parse(&times));
+        between.hot = vec![("user:1:name".to_owned(), 12.5), ("x".repeat(200), 1.0)];
+        let prefix = Prefix {
+            name: "user".to_owned(),
+            gets: 500,
+            hits: 250,
+            sets: 10,
+        };
+        between.prefixes = vec![prefix; 30];
         let mut history = History::default();
         for look in 0..300 {
             history.push(f64::from(look));
@@ -368,8 +385,13 @@ mod tests {
             "1.50M",
             "50.0 %",
             "512.0 MiB of 1.0 GiB",
-            "+10 %: 1.0 %",
+            "values 100%",
+            "ghosts 0%",
+            "+10% 1.0 %",
+            "+100% 100.0 %",
             "20000.2",
+            "user:1:name",
+            "50.0 %     5.0",
             "█",
         ] {
             assert!(text.contains(part), "{part}: {text}");

@@ -74,6 +74,8 @@ impl<F: Fabric> Client<F> {
             sum.chunk_size = self.layout.classes.words(class) * 8;
             sum.chunks_per_page = self.layout.page_words / self.layout.classes.words(class);
             sum.pages += pages;
+            // A block has one item.
+            sum.items += (blocks - free) as u64;
             sum.used_chunks += blocks - free;
             sum.free_chunks += free;
             // Clients change lengths without the server: what blocks can hold is all that is known.

@@ -101,7 +101,10 @@ fn connections(page: &mut Page, shared: &Shared) {
         [
             (&[("reason", "idle")][..], totals.idle_kicks),
             (&[("reason", "memory")], totals.read_buf_oom),
-            (&[("reason", "tls")], totals.ssl_handshake_errors),
+            (
+                &[("reason", "tls")],
+                totals.ssl_handshake_errors + totals.ssl_proto_errors,
+            ),
         ],
     );
     page.counter(
@@ -300,7 +303,7 @@ fn latencies(page: &mut Page, shared: &Shared) {
     );
     for group in Group::all() {
         let times = Times::of(shared.inboxes.iter().map(|inbox| &inbox.latencies), group);
-        let (count, sum) = (times.count(), times.seconds);
+        let (count, sum) = (times.count(), times.seconds());
         let (command, size) = group.names();
         let labels = [("command", command), ("size", size)];
         page.histogram(name, labels, times.cumulated(), count, sum);

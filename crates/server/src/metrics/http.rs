@@ -1,5 +1,6 @@
 //! Just as much of HTTP/1.1 as it takes to be scraped: GET and HEAD, one request a connection.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
@@ -9,6 +10,9 @@ use std::time::{Duration, Instant};
 
 use nuthatch_context::shared::Shared;
 use nuthatch_reports::metrics::Format;
+use nuthatch_sync::mutex::Mutex;
+
+use super::health;
 
 /// The longest request.
 const REQUEST_MAX: usize = 8 << 10;
@@ -17,47 +21,67 @@ const HEADERS_MAX: usize = 64;
 /// Reads of what a client sends behind its request.
 const READS: usize = 16;
 
-/// Scrapes at a time; one more is turned away.
+/// Scrapes at a time. One more takes the place of the one that has been silent for longest: who connects and says nothing
+/// keeps nobody out.
 const SCRAPES_MAX: usize = 8;
+
+/// Threads at a time: those that lost their place end at once, but not before they have run. One more is turned away.
+const THREADS_MAX: usize = 2 * SCRAPES_MAX;
 
 /// How long a client may take to ask, in all, and to read a piece of the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Scrapes under way.
 #[derive(Default)]
-pub(super) struct Scrapes(Arc<AtomicUsize>);
+pub(super) struct Scrapes {
+    threads: Arc<AtomicUsize>,
+    /// Those that have not asked yet, the oldest first.
+    silent: Arc<Mutex<VecDeque<Arc<TcpStream>>>>,
+}
 
 impl Scrapes {
     /// Answers in a thread of its own, so that a client that is slow delays no other.
     pub(super) fn begin(&self, stream: TcpStream, shared: &Arc<Shared>) {
         // Relaxed, here and below: a bound, and nothing is published by it. This thread alone adds.
-        if self.0.load(Ordering::Relaxed) >= SCRAPES_MAX {
-            return;
+        let threads = self.threads.load(Ordering::Relaxed);
+        if threads >= SCRAPES_MAX {
+            let oldest = self.silent.lock().pop_front();
+            let Some(oldest) = oldest.filter(|_| threads < THREADS_MAX) else {
+                return;
+            };
+            // Its thread reads the end then; it may have read it already.
+            let _ = oldest.shutdown(Shutdown::Both);
         }
-        self.0.fetch_add(1, Ordering::Relaxed);
-        let (shared, scrapes) = (Arc::clone(shared), Arc::clone(&self.0));
+        self.threads.fetch_add(1, Ordering::Relaxed);
+        let stream = Arc::new(stream);
+        self.silent.lock().push_back(Arc::clone(&stream));
+        let shared = Arc::clone(shared);
+        let (threads, silent) = (Arc::clone(&self.threads), Arc::clone(&self.silent));
         let scrape = move || {
-            if let Err(error) = answer(stream, &shared) {
+            let asked = read(&stream);
+            silent.lock().retain(|other| !Arc::ptr_eq(other, &stream));
+            if let Err(error) = asked.and_then(|asked| answer(&stream, &shared, asked)) {
                 tracing::debug!(%error, "a scrape");
             }
-            scrapes.fetch_sub(1, Ordering::Relaxed);
+            threads.fetch_sub(1, Ordering::Relaxed);
         };
         let thread = thread::Builder::new().name("scrape".to_owned());
         if let Err(error) = thread.spawn(scrape) {
             tracing::warn!(%error, "a scrape finds no thread");
-            self.0.fetch_sub(1, Ordering::Relaxed);
+            self.silent.lock().pop_back();
+            self.threads.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-/// Reads a request, and answers it.
-fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+/// Reads a request.
+fn read(mut stream: &TcpStream) -> io::Result<Asked> {
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut room = [0; REQUEST_MAX];
     let mut len = 0;
     let latest = Instant::now() + PATIENCE;
-    let asked = loop {
+    loop {
         // A byte now and then does not win time: the others would find no scrape free.
         let left = latest.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -67,18 +91,25 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         let count = stream.read(&mut room[len..])?;
         len += count;
         match Asked::parse(&room[..len]) {
-            Some(asked) => break asked,
-            None if count == 0 || len == room.len() => break Asked::Bad,
+            Some(asked) => return Ok(asked),
+            None if count == 0 || len == room.len() => return Ok(Asked::Bad),
             None => {}
         }
-    };
+    }
+}
+
+/// Answers a request.
+fn answer(mut stream: &TcpStream, shared: &Shared, asked: Asked) -> io::Result<()> {
     let (status, content_type, body) = match asked {
         Asked::Page { format, .. } => (
             "200 OK",
             format.content_type(),
             nuthatch_reports::metrics::page(shared, format),
         ),
-        Asked::Health { .. } => ("200 OK", TEXT, "ok\n".to_owned()),
+        Asked::Health { .. } => match health::check(shared) {
+            Ok(()) => ("200 OK", TEXT, "ok\n".to_owned()),
+            Err(words) => ("503 Service Unavailable", TEXT, words),
+        },
         Asked::Nothing => ("404 Not Found", TEXT, "/metrics, /healthz\n".to_owned()),
         Asked::Method => ("405 Method Not Allowed", TEXT, "GET\n".to_owned()),
         Asked::Bad => ("400 Bad Request", TEXT, "not HTTP\n".to_owned()),
@@ -97,6 +128,7 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     // With input unread the kernel would reset the connection before the answer is read.
     stream.shutdown(Shutdown::Write)?;
     stream.set_read_timeout(Some(PATIENCE))?;
+    let mut room = [0; REQUEST_MAX];
     for _ in 0..READS {
         if stream.read(&mut room)? == 0 {
             break;

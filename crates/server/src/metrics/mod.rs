@@ -1,5 +1,6 @@
 //! Where metrics are asked for by HTTP (`--metrics`), served by threads of their own: a scrape costs the workers nothing.
 
+mod health;
 mod http;
 
 use std::io::{self, ErrorKind};

@@ -17,6 +17,7 @@
 //! Without pipelining that is one epoll_wait, one read and one write a request; a read that came
 //! back short is not repeated to see the socket empty, because new bytes make a new event.
 
+use std::cell::RefCell;
 use std::io::{ErrorKind, Read};
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -121,8 +122,19 @@ impl Worker {
         self.used < ITERATION_BYTES && self.used + waiting + READ_MIN <= BUFFER
     }
 
-    /// Gives a connection a slice in this iteration, if there is something to do.
+    /// Gives a connection a slice in this iteration, if there is something to do. Notes the end of a handshake.
     fn admit(&mut self, id: usize, terms: Terms) {
+        let connection = self.connections.get(id);
+        let shakes = connection.is_some_and(|it| !it.stream.is_ready());
+        self.admit_now(id, terms);
+        if shakes {
+            let connection = self.connections.get(id);
+            let is_new = connection.is_some_and(|it| it.stream.has_new_session());
+            self.inbox.counters.ssl_new_sessions.add(is_new.into());
+        }
+    }
+
+    fn admit_now(&mut self, id: usize, terms: Terms) {
         let Some(connection) = self.connections.get_mut(id) else {
             return;
         };
@@ -219,7 +231,11 @@ impl Worker {
                 }
                 Err(error) => {
                     if error.kind() == ErrorKind::InvalidData {
-                        self.inbox.counters.ssl_handshake_errors.bump();
+                        let counters = &self.inbox.counters;
+                        match connection.stream.is_ready() {
+                            true => counters.ssl_proto_errors.bump(),
+                            false => counters.ssl_handshake_errors.bump(),
+                        }
                         // Who has a wrong client sees it here; who sends many does not fill a disk.
                         if let Some(untold) = self.shared.failed_handshakes.tell(self.now) {
                             let peer = connection.info.peer();
@@ -487,8 +503,22 @@ fn execute(
     sockets: &[RawFd],
 ) {
     let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
-    let prefixes = &shared.prefixes;
-    let mut answering = Answering::new(slices, batch, &inbox.counters, now, prefixes, &footprint);
+    let hasher = shared.engine.hasher();
+    let prefixes = shared.prefixes.recorder(&inbox.prefixes, hasher);
+    let prefixes = prefixes.map(RefCell::new);
+    let count = |key: &[u8], event| {
+        if let Some(prefixes) = &prefixes {
+            prefixes.borrow_mut().record(key, event);
+        }
+    };
+    let mut answering = Answering::new(
+        slices,
+        batch,
+        &inbox.counters,
+        now,
+        prefixes.as_ref().map(|_| &count as _),
+        &footprint,
+    );
     if sockets.is_empty() {
         handle.execute(now, &batch.requests, &mut answering);
     } else {

@@ -136,6 +136,7 @@ impl Engine for Naive {
             chunk_size: self.item_size_max,
             chunks_per_page: 1,
             pages: table.items.len(),
+            items: table.items.len() as u64,
             used_chunks: table.items.len(),
             requested_bytes: table.item_bytes as u64,
             evictions: table.counters.evictions,

@@ -1,0 +1,231 @@
+//! A connection to a server of memcached's protocol: by TCP, under TLS or not, or by a unix socket, with a password or not.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuthatch_server::Place;
+use nuthatch_server::config::PORT;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The longest line, and the most of them in an answer, that are read.
+const LINE_MAX: u64 = 4096;
+const LINES_MAX: usize = 20_000;
+
+/// Where systems keep the certificates that they trust.
+const TRUSTED: [&str; 3] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+];
+
+/// A server, and how one is admitted to it.
+pub(super) struct Target {
+    /// HOST, HOST:PORT, an address of IPv6 with or without brackets and port, or a path.
+    pub(super) server: String,
+    /// A name and its password.
+    pub(super) login: Option<(String, String)>,
+    /// Under TLS.
+    pub(super) tls: Option<Arc<ClientConfig>>,
+}
+
+impl Target {
+    /// Connects, and logs in. Errors name the server.
+    pub(super) fn open(&self) -> Result<Connection, String> {
+        let named = |error: io::Error| format!("{}: {error}", self.server);
+        let stream = self.stream().map_err(named)?;
+        let mut connection = Connection(BufReader::new(stream));
+        if let Some((name, password)) = &self.login {
+            connection.log_in(name, password)?;
+        }
+        Ok(connection)
+    }
+
+    fn stream(&self) -> io::Result<Box<dyn Stream>> {
+        if self.server.starts_with('/') {
+            let stream = UnixStream::connect(&self.server)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            return Ok(Box::new(stream));
+        }
+        let stream = self.tcp()?;
+        let Some(config) = &self.tls else {
+            return Ok(Box::new(stream));
+        };
+        let name = ServerName::try_from(host(&self.server).to_owned());
+        let name = name.map_err(io::Error::other)?;
+        let session = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
+        Ok(Box::new(StreamOwned::new(session, stream)))
+    }
+
+    fn tcp(&self) -> io::Result<TcpStream> {
+        let mut failed = io::Error::other("no such host, or no port");
+        for address in addresses(&self.server) {
+            match TcpStream::connect_timeout(&address, PATIENCE) {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    stream.set_read_timeout(Some(PATIENCE))?;
+                    stream.set_write_timeout(Some(PATIENCE))?;
+                    return Ok(stream);
+                }
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+}
+
+fn addresses(server: &str) -> Vec<SocketAddr> {
+    // An address of IPv6 alone may stand in brackets, too.
+    let bare = server
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let places = Place::resolve(bare.unwrap_or(server), PORT).unwrap_or_default();
+    let addresses = places.into_iter().filter_map(|place| match place {
+        Place::Tcp(address) => Some(address),
+        _ => None,
+    });
+    addresses.collect()
+}
+
+/// The host of a server as typed: its certificate must name it.
+fn host(server: &str) -> &str {
+    if let Some(rest) = server.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or(rest);
+    }
+    match server.rsplit_once(':') {
+        // More than one colon: an address of IPv6 without a port.
+        Some((host, _)) if !host.contains(':') => host,
+        _ => server,
+    }
+}
+
+/// Whom to believe under TLS: the certificates of a file in PEM, or those that the system trusts.
+pub(super) fn trusting(ca: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
+    let system = || TRUSTED.iter().map(PathBuf::from).find(|path| path.exists());
+    let Some(path) = ca.map(Path::to_owned).or_else(system) else {
+        return Err("--tls: the system has no file of certificates; --ca names one".to_owned());
+    };
+    let named = |error: &dyn std::fmt::Display| format!("--ca {}: {error}", path.display());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(&path).map_err(|error| named(&error))? {
+        let certificate = certificate.map_err(|error| named(&error))?;
+        // Of the system's some are of kinds that are not known: they are passed over, as browsers do.
+        let added = roots.add(certificate);
+        if ca.is_some() {
+            added.map_err(|error| named(&error))?;
+        }
+    }
+    if roots.is_empty() {
+        return Err(named(&"no certificate in it"));
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| named(&error))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// The password in a file: its first line.
+pub(super) fn password(path: &Path) -> Result<String, String> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| format!("--password-file {}: {error}", path.display()))?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+/// Bytes both ways.
+trait Stream: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Stream for S {}
+
+/// An open connection.
+pub(super) struct Connection(BufReader<Box<dyn Stream>>);
+
+impl Connection {
+    /// A line, without its end.
+    fn line(&mut self) -> Result<String, String> {
+        let mut line = Vec::new();
+        let mut limited = (&mut self.0).take(LINE_MAX);
+        let count = limited.read_until(b'\n', &mut line).map_err(lost)?;
+        if count == 0 {
+            return Err("the server closed the connection".to_owned());
+        }
+        Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), String> {
+        let stream = self.0.get_mut();
+        let said = stream.write_all(text.as_bytes());
+        said.and_then(|()| stream.flush()).map_err(lost)
+    }
+
+    /// As memcached's `-Y` has it: a set whose value is the name and the password.
+    fn log_in(&mut self, name: &str, password: &str) -> Result<(), String> {
+        let value = format!("{name} {password}");
+        self.say(&format!("set login 0 0 {}\r\n{value}\r\n", value.len()))?;
+        match self.line()?.as_str() {
+            "STORED" => Ok(()),
+            answer => Err(format!("the server does not admit {name}: {answer}")),
+        }
+    }
+
+    /// The lines of an answer, without its end. An error's line is an answer without lines.
+    pub(super) fn ask(&mut self, command: &str) -> Result<Vec<String>, String> {
+        self.say(&format!("{command}\r\n"))?;
+        let mut lines = Vec::new();
+        loop {
+            let line = self.line()?;
+            match line.as_str() {
+                "END" | "OK" | "RESET" => return Ok(lines),
+                _ if line.starts_with("ERROR") || line.contains("_ERROR") => {
+                    return match line.contains("unauthenticated") {
+                        true => Err("the server wants a password: --user".to_owned()),
+                        false => Ok(Vec::new()),
+                    };
+                }
+                _ if lines.len() >= LINES_MAX => {
+                    return Err("no server of memcached's protocol".to_owned());
+                }
+                _ => lines.push(line),
+            }
+        }
+    }
+}
+
+fn lost(error: io::Error) -> String {
+    format!("the server: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_to_write_an_address_is_known() {
+        for (server, address, name) in [
+            ("127.0.0.1", "127.0.0.1:11211", "127.0.0.1"),
+            ("127.0.0.1:5", "127.0.0.1:5", "127.0.0.1"),
+            ("::1", "[::1]:11211", "::1"),
+            ("[::1]", "[::1]:11211", "::1"),
+            ("[::1]:5", "[::1]:5", "::1"),
+        ] {
+            assert_eq!(addresses(server), [address.parse().unwrap()], "{server}");
+            assert_eq!(host(server), name);
+        }
+        assert_eq!(host("cache.example:5"), "cache.example");
+        assert_eq!(host("localhost"), "localhost");
+        assert!(!addresses("localhost:5").is_empty());
+        assert!(addresses("127.0.0.1:none").is_empty());
+    }
+}
