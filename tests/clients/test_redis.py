@@ -85,6 +85,37 @@ HELLO 3 AUTH foo bar|SET k v|GET k|GET none|MGET k none|SET k w GET|SET none w X
 INCRBYFLOAT f 1.5|CONFIG GET nothing|MULTI|GET none|MGET none k|EXEC|WATCH k|SET k x|MULTI|GET k|EXEC|GETEX none|OBJECT ENCODING none|RESET|GET none
 """
 
+def scripts():
+    """Scripts of clients, as these send them."""
+    from redis.lock import Lock
+
+    release, extend, reacquire = Lock.LUA_RELEASE_SCRIPT, Lock.LUA_EXTEND_SCRIPT, Lock.LUA_REACQUIRE_SCRIPT
+    return [
+        line("SET lock me PX 100000"),
+        request("EVAL", extend, 1, "lock", "me", 100000, 0) + line("TTL lock"),
+        request("EVAL", extend, 1, "lock", "me", 50000, 1) + line("TTL lock"),
+        request("EVAL", extend, 1, "lock", "other", 50000, 1),
+        request("EVAL", reacquire, 1, "lock", "me", 20000, "more") + line("TTL lock"),
+        line("SET lock me") + request("EVAL", extend, 1, "lock", "me", 100000, 0) + line("TTL lock"),
+        request("EVAL", release, 1, "lock", "other") + request("EVAL", release, 1, "none", "me"),
+        request("EVAL", release, 1, "lock", "me") + line("EXISTS lock"),
+        line("MULTI") + request("EVAL", release, 1, "lock", "me") + line("EXEC"),
+        request("SCRIPT", "LOAD", release) + line("SCRIPT EXISTS abc c3f8721cbb97f72bc19e972846bd7aaf91901658"),
+        line("SET lock me") + line("EVALSHA C3F8721CBB97F72BC19E972846BD7AAF91901658 1 lock me"),
+        request("EVAL", release, -1, "lock") + request("EVAL", release, 5, "lock") + request("EVAL", release, "x", "lock"),
+        line("EVALSHA abc 0") + line("EVALSHA 0000000000000000000000000000000000000000 0") + line("EVAL x") + line("EVALSHA"),
+        line("SCRIPT") + line("SCRIPT foo") + line("SCRIPT EXISTS") + line("SCRIPT FLUSH x") + line("SCRIPT LOAD") + line("SCRIPT KILL"),
+        line("SCRIPT FLUSH") + line("SCRIPT FLUSH ASYNC") + line("SCRIPT EXISTS abc"),
+    ]
+
+
+def test_scripts(pair):
+    said = scripts()
+    judge(pair, said)
+    for one in said:
+        judge(pair, [one])
+
+
 TRANSACTIONS = """
 MULTI|SET a 1|INCR a|GET a|EXEC|GET a|EXEC|DISCARD|MULTI|MULTI|WATCH a|DISCARD|MULTI|EXEC|MULTI|SET a|EXEC|GET a|MULTI|foo|SET a 5|EXEC
 MULTI|SET a x EX foo|SET a y NX XX|INCR a|GET a|EXEC|WATCH a|SET a 1|MULTI|SET a 2|EXEC|GET a|WATCH a|MULTI|SET a 3|EXEC|GET a

@@ -254,6 +254,112 @@ def test_djangos_cache(ours, backend):
     assert cache.get("k") is None
 
 
+def in_threads(count, work):
+    """What each of so many threads makes of its number."""
+    made = [None] * count
+
+    def run(number):
+        made[number] = work(number)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert None not in made, "a thread failed"
+    return made
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_djangos_counters_add_up(ours, backend):
+    from django.conf import settings
+    from django.core.cache import CacheHandler
+
+    if not settings.configured:
+        settings.configure()
+
+    def cache():
+        return CacheHandler({"default": {"BACKEND": backend, "LOCATION": f"redis://127.0.0.1:{ours.redis_port}/0"}})["default"]
+
+    def count(_):
+        mine = cache()
+        return [mine.incr("n") for _ in range(250)]
+
+    cache().clear()
+    cache().set("n", 0, 1000)
+    counts = in_threads(4, count)
+    assert sorted(sum(counts, [])) == list(range(1, 1001)) and cache().get("n") == 1000
+    with pytest.raises(ValueError):
+        cache().incr("none")
+    assert cache().decr("n", 10) == 990
+
+
+def test_django_rediss_options_of_incr_and_its_lock(ours):
+    from django.conf import settings
+    from django.core.cache import CacheHandler
+
+    if not settings.configured:
+        settings.configure()
+    cache = CacheHandler({"default": {"BACKEND": BACKENDS[1], "LOCATION": f"redis://127.0.0.1:{ours.redis_port}/0"}})["default"]
+    cache.clear()
+    assert cache.incr("new", 7, ignore_key_check=True) == 7 and cache.incr("new", 3) == 10
+    cache.set("text", "abc")
+    with pytest.raises(TypeError):
+        cache.incr("text")
+    with cache.lock("lock", timeout=50) as lock:
+        assert lock.owned() and not cache.lock("lock", timeout=5).acquire(blocking=False)
+    assert cache.lock("lock", timeout=5).acquire(blocking=False)
+
+
+def test_redis_pys_lock(client):
+    from redis.exceptions import LockNotOwnedError
+
+    lock = client.lock("lock", timeout=10)
+    assert lock.acquire() and not client.lock("lock").acquire(blocking=False)
+    assert lock.extend(20) and 29_000 < client.pttl("lock") <= 30_100
+    assert lock.extend(50, replace_ttl=True) and 49_000 < client.pttl("lock") <= 50_100
+    assert lock.reacquire() and 9_000 < client.pttl("lock") <= 10_100
+    lock.release()
+    assert client.get("lock") is None
+    # Of another, or of nobody.
+    assert lock.acquire()
+    client.set("lock", "stolen", ex=100)
+    for late in (lambda: lock.extend(5), lock.reacquire, lock.release):
+        with pytest.raises(LockNotOwnedError):
+            late()
+    assert client.get("lock") == b"stolen" and client.ttl("lock") > 90
+    # Nothing is to be put off that has no end.
+    client.set("lock", "token")
+    lock.local.token = b"token"
+    with pytest.raises(LockNotOwnedError):
+        lock.extend(5)
+    assert lock.reacquire() and 9_000 < client.pttl("lock")
+
+
+def test_one_at_a_time_holds_a_lock(ours):
+    held = []
+
+    def work(number):
+        with redis.Redis(port=ours.redis_port) as client:
+            for _ in range(20):
+                with client.lock("one", timeout=60, sleep=0.001):
+                    held.append(number)
+                    assert held == [number]
+                    held.clear()
+        return True
+
+    assert all(in_threads(4, work))
+
+
+def test_scripts_that_are_not_known_are_refused(client):
+    for ask in (lambda: client.eval("return 1", 0), lambda: client.script_load("return 1")):
+        with pytest.raises(redis.ResponseError, match="there is no Lua here"):
+            ask()
+    with pytest.raises(redis.exceptions.NoScriptError):
+        client.evalsha("0" * 40, 0)
+    assert client.script_flush() and client.script_exists("0" * 40) == [False]
+
+
 def test_a_transaction_of_some_megabytes(start):
     """As Django's set_many and others make of a dictionary."""
     ours = start()

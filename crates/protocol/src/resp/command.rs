@@ -157,6 +157,15 @@ pub enum Command<'a> {
         /// By how much.
         by: i64,
     },
+    /// INCRBY of a number that is there: django-redis' incr.
+    IncrementPresent {
+        /// The key.
+        key: &'a [u8],
+        /// By how much.
+        by: i64,
+    },
+    /// What the owner of a lock does with it.
+    Owned(Owned<'a>),
     /// INCRBYFLOAT.
     IncrementDecimal {
         /// The key.
@@ -229,6 +238,8 @@ pub enum Command<'a> {
     Memory(Memory<'a>),
     /// OBJECT.
     Object(Object<'a>),
+    /// SCRIPT.
+    Scripts(Scripts<'a>),
     /// TIME.
     Time,
     /// MULTI.
@@ -325,6 +336,31 @@ impl Which {
     }
 }
 
+/// What the owner of a lock does with it. Nothing is done where the key has another value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owned<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The value that tells the owner.
+    pub token: &'a [u8],
+    /// How long it is held.
+    pub then: Held,
+}
+
+/// How long a lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// It is released.
+    NoMore,
+    /// So many milliseconds longer, if its life has an end.
+    Longer {
+        /// How many.
+        millis: i64,
+    },
+    /// Until then.
+    Until(Moment),
+}
+
 /// How an expiry is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
@@ -386,6 +422,17 @@ pub enum Client<'a> {
     Redirection,
     /// HELP.
     Help,
+}
+
+/// SCRIPT.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scripts<'a> {
+    /// EXISTS: which of these names are those of scripts.
+    Exist(Values<'a>),
+    /// LOAD: a script's name, as its text tells it.
+    Load(&'static str),
+    /// FLUSH.
+    Flush,
 }
 
 /// COMMAND.

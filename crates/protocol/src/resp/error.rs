@@ -146,6 +146,25 @@ impl Error<'static> {
         "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when \
          switching between policies at runtime LRU and LFU data will take some time to adjust.",
     );
+    /// EVAL or SCRIPT LOAD of a script that is not one of the few.
+    pub const SCRIPT_UNKNOWN: Self = Error::Words(
+        "ERR this script is not known: there is no Lua here, only the scripts of django-redis (incr), redis-py (Lock) \
+         and Laravel (cache add, lock release)",
+    );
+    /// EVALSHA of a script that is not one of the few.
+    pub const NO_SCRIPT: Self = Error::Words("NOSCRIPT No matching script. Please use EVAL.");
+    /// EVAL of more keys than arguments.
+    pub const SCRIPT_KEYS_TOO_MANY: Self =
+        Error::Words("ERR Number of keys can't be greater than number of args");
+    /// EVAL of less than no keys.
+    pub const SCRIPT_KEYS_NEGATIVE: Self = Error::Words("ERR Number of keys can't be negative");
+    /// EVAL of a known script with what is not its own.
+    pub const SCRIPT_ARGUMENTS: Self =
+        Error::Words("ERR this script takes one key and its own arguments");
+    /// SCRIPT FLUSH of something.
+    pub const SCRIPT_FLUSH: Self = Error::Words("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
+    /// SCRIPT KILL: none runs for long.
+    pub const NOT_BUSY: Self = Error::Words("NOTBUSY No scripts in execution right now.");
     /// FLUSHALL where it is not allowed.
     pub const FLUSH_FORBIDDEN: Self = Error::Words("ERR FLUSHALL is not allowed here");
 }

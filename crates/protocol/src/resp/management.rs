@@ -1,11 +1,14 @@
 //! Commands that are not about one key.
 
 use super::arguments::{Arguments, Stop};
-use super::command::{Ask, Client, Command, Commands, Config, Hello, Login, Memory, Object, Scan};
+use super::command::{
+    Ask, Client, Command, Commands, Config, Hello, Login, Memory, Object, Scan, Scripts,
+};
 use super::error::Error;
 use super::glob::PATTERN_LEN_MAX;
 use super::names::{NAME_LEN_MAX, Verb, small};
 use super::number::integer;
+use super::scripts;
 
 /// Items that a SCAN looks at where no number is said.
 const SCAN_COUNT: u64 = 10;
@@ -31,6 +34,7 @@ pub(super) fn parse<'a>(
         Verb::Hello => Command::Hello(hello(arguments)?),
         Verb::Auth => Command::Auth(auth(arguments)?),
         Verb::Select => Command::Select(arguments.integer()?),
+        Verb::Script => Command::Scripts(script(arguments)?),
         Verb::Quit => {
             arguments.values()?;
             Command::Quit
@@ -96,15 +100,17 @@ fn scan<'a>(arguments: &mut Arguments<'a>) -> Result<Scan<'a>, Stop<'a>> {
 
 fn flush<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     let mut words = arguments.values()?;
-    let known = match words.next() {
-        None => true,
-        Some(word) => word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async"),
-    };
+    let known = words.next().is_none_or(is_sync);
     if known && words.next().is_none() {
         Ok(Command::Flush)
     } else {
         Err(Error::SYNTAX.into())
     }
+}
+
+/// True for the words that say whether a flush may be waited for.
+fn is_sync(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async")
 }
 
 fn ping<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
@@ -356,6 +362,35 @@ fn object<'a>(arguments: &mut Arguments<'a>) -> Result<Object<'a>, Stop<'a>> {
     exactly(arguments, 1, name)?;
     let key = arguments.key()?;
     Ok(Object { key, ask })
+}
+
+fn script<'a>(arguments: &mut Arguments<'a>) -> Result<Scripts<'a>, Stop<'a>> {
+    let mut sub = Sub::take("SCRIPT", arguments)?;
+    match sub.name() {
+        b"exists" => {
+            at_least(arguments, 1, "script|exists")?;
+            Ok(Scripts::Exist(arguments.values()?))
+        }
+        b"load" => {
+            exactly(arguments, 1, "script|load")?;
+            Ok(scripts::load(arguments.next()?)?)
+        }
+        b"flush" => {
+            let mut words = arguments.values()?;
+            let known = words.next().is_none_or(is_sync);
+            if known && words.next().is_none() {
+                Ok(Scripts::Flush)
+            } else {
+                Err(Error::SCRIPT_FLUSH.into())
+            }
+        }
+        b"kill" => {
+            exactly(arguments, 0, "script|kill")?;
+            Err(Error::NOT_BUSY.into())
+        }
+        b"debug" => Err(Error::NotHere("script debug").into()),
+        _ => Err(sub.unknown()),
+    }
 }
 
 #[cfg(test)]

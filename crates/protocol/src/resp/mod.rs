@@ -28,6 +28,8 @@ mod number;
 mod parse;
 mod queue;
 mod rest;
+mod scripts;
+mod sha1;
 mod strings;
 #[cfg(test)]
 mod testing;
@@ -44,3 +46,4 @@ pub use number::{Decimal, integer};
 pub use parse::parse;
 pub use queue::{Queued, parse_queued};
 pub use rest::Rest;
+pub use scripts::is_script;

@@ -8,7 +8,7 @@ use super::command::{Body, Command, Many, Parsed, Refusal};
 use super::error::Error;
 use super::names::{Entry, Named, Verb, named};
 use super::rest::Rest;
-use super::{inline, management, many, strings};
+use super::{inline, management, many, scripts, strings};
 
 /// Bytes of an unknown command's name, and of its arguments, that its error tells.
 pub(super) const UNKNOWN_SHOWN: usize = 128;
@@ -124,6 +124,9 @@ fn command<'a>(
     }
     let command = match management::parse(verb, arguments)? {
         Some(command) => command,
+        None if matches!(verb, Verb::Eval | Verb::EvalSha) => {
+            scripts::parse(verb, key, arguments, limits)?
+        }
         None => {
             *key = arguments.key()?;
             strings::parse(entry, key, arguments, limits)?

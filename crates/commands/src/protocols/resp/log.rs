@@ -27,8 +27,8 @@ struct Words<'a> {
     others: usize,
 }
 
-/// Commands whose first argument is data, or a password.
-const WITHOUT_KEY: [&[u8]; 4] = [b"auth", b"hello", b"echo", b"ping"];
+/// Commands whose first argument is data, a password, or a program.
+const WITHOUT_KEY: [&[u8]; 6] = [b"auth", b"hello", b"echo", b"ping", b"eval", b"script"];
 
 fn front(input: &[u8]) -> Words<'_> {
     let words = match input.strip_prefix(b"*") {

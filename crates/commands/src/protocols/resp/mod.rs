@@ -6,6 +6,7 @@
 //! * [`values`]: commands that read, decide and write; they do it again if another client was faster.
 //! * [`transaction`]: MULTI, EXEC, WATCH.
 //! * [`keys`]: KEYS, SCAN, RANDOMKEY.
+//! * [`scripts`]: what the scripts do that are known.
 //! * [`login`]: how clients say who they are.
 //! * [`manage`], [`info`]: CLIENT, CONFIG, COMMAND, INFO...
 //! * [`spot`]: asking the engine outside of the batch.
@@ -23,6 +24,7 @@ mod login;
 mod manage;
 mod many;
 mod request;
+mod scripts;
 mod session;
 mod spot;
 mod transaction;
