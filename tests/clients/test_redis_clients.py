@@ -336,6 +336,63 @@ def test_redis_pys_lock(client):
     assert lock.reacquire() and 9_000 < client.pttl("lock")
 
 
+def test_what_is_watched_is_not_written_over(ours):
+    """The textbook's counter, and a sum that two keys share: whoever was faster is noticed, or did not come in between."""
+
+    def count(client):
+        with client.pipeline() as pipeline:
+            pipeline.watch("n", "a", "b")
+            number, a, b = (int(pipeline.get(key)) for key in ("n", "a", "b"))
+            pipeline.multi()
+            pipeline.get("other").mset({"b": b - 1, "more": 1}).set("n", number + 1).set("a", a + 1)
+            try:
+                return pipeline.execute()[2]
+            except redis.WatchError:
+                return False
+
+    def work(number):
+        with redis.Redis(port=ours.redis_port) as client:
+            if number == 0:
+                # Nobody else watches what this one counts.
+                return sum(bool(client.incr("n")) for _ in range(500))
+            done = 0
+            while done < 300:
+                done += count(client)
+            return 0
+
+    with redis.Redis(port=ours.redis_port) as client:
+        client.flushall()
+        client.mset({"n": 0, "a": 0, "b": 0})
+        plain = sum(in_threads(5, work))
+        assert [int(value) for value in client.mget("n", "a", "b")] == [1200 + plain, 1200, -1200]
+
+
+def test_a_new_expiry_is_noticed_by_who_watches(client):
+    client.set("k", "v")
+    for change in (lambda: client.expire("k", 100), lambda: client.getex("k", ex=200), lambda: client.persist("k")):
+        with client.pipeline() as pipeline:
+            pipeline.watch("k")
+            change()
+            pipeline.multi()
+            with pytest.raises(redis.WatchError):
+                pipeline.set("k", "mine").execute()
+    assert client.get("k") == b"v"
+
+
+def test_a_long_transaction_of_what_is_watched(client):
+    """More than others are kept waiting for: it goes on behind them, and is whole."""
+    client.mset({f"k{n}": "x" * 20_000 for n in range(100)})
+    with client.pipeline() as pipeline:
+        pipeline.watch("k0")
+        pipeline.multi()
+        for number in range(3000):
+            pipeline.incr("n").get(f"k{number % 100}")
+        pipeline.set("k1", "y" * 900_000).mset({f"m{n}": n for n in range(3000)}).get("k1").keys("m*")
+        answers = pipeline.execute()
+    assert answers[0:6000:2] == list(range(1, 3001)) and set(answers[1:6000:2]) == {b"x" * 20_000}
+    assert answers[6000:6003] == [True, True, b"y" * 900_000] and len(answers[6003]) == 3000
+
+
 def test_one_at_a_time_holds_a_lock(ours):
     held = []
 

@@ -14,6 +14,7 @@ use nuthatch_telemetry::watch::Call;
 
 use crate::config::Protocol;
 use crate::stream::Stream;
+use crate::turns::Turn;
 
 /// Where the acceptor leaves connections for one worker, and what the worker shows of itself.
 pub struct Inbox {
@@ -22,6 +23,8 @@ pub struct Inbox {
     calls: Mutex<Vec<usize>>,
     waker: Arc<Waker>,
     connections: AtomicUsize,
+    /// Its turn to have the engine carry something out.
+    pub turn: Turn,
     /// What the worker keeps for its next requests.
     pub idle: IdleMemory,
     /// What the worker counts.
@@ -82,6 +85,7 @@ impl Inbox {
             calls: Mutex::default(),
             waker,
             connections: AtomicUsize::new(0),
+            turn: Turn::default(),
             idle: IdleMemory::default(),
             counters: WorkerCounters::new(sizes),
             latencies: Latencies::default(),
