@@ -141,6 +141,17 @@ def test_every_key_is_scanned(client):
     assert client.randomkey() in names
 
 
+def test_few_keys_are_scanned_in_few_steps(client):
+    names = {f"few:{number}".encode() for number in range(5)}
+    client.mset({name: 1 for name in names})
+    cursor, found, steps = None, set(), 0
+    while cursor != 0:
+        cursor, keys = client.scan(cursor or 0)
+        found |= set(keys)
+        steps += 1
+    assert found == names and steps <= 3
+
+
 def test_limits_are_told(client):
     with pytest.raises(redis.ResponseError, match="key is longer than 250 bytes"):
         client.get("k" * 251)
@@ -192,6 +203,26 @@ def test_a_password_comes_first(start, tmp_path):
                     client.get("k")
     said = ask(ours.redis_port, line("AUTH wrong") * 8, b"-WRONGPASS invalid username-password pair or user is disabled.\r\n" * 8)
     assert said.count(b"WRONGPASS") == 8
+
+
+@pytest.mark.parametrize("flags", [("-B", "ascii"), ("-B", "auto"), ("-B", "any")])
+@pytest.mark.parametrize("hello", [b"\x16\x03\x01\x02\x00\x01\x00", b"\x16\x03\x03\n\x00\r\n" + bytes(600)])
+def test_who_speaks_tls_is_told_that_nobody_here_does(start, flags, hello):
+    ours = start(*flags)
+    for port, words in ((ours.port, b"CLIENT_ERROR"), (ours.redis_port, b"-ERR")):
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.settimeout(60)
+            connection.sendall(hello)
+            assert connection.makefile("rb").read() == words + b" this port does not speak TLS\r\n"
+
+
+def test_clients_are_listed_by_their_names(client, ours):
+    with redis.Redis(port=ours.redis_port, client_name="other") as other:
+        number = other.client_id()
+        assert [one["name"] for one in client.client_list(client_id=[number])] == ["other"]
+        other.client_setname("new")
+        assert "new" in [one["name"] for one in client.client_list(_type="normal")]
+        assert other.client_info()["name"] == "new"
 
 
 def test_what_is_forbidden(start):

@@ -228,6 +228,13 @@ pub enum Command<'a> {
     Reset,
     /// CLIENT.
     Client(Client<'a>),
+    /// HELP of a command that has subcommands.
+    Help {
+        /// The command, in capitals.
+        command: &'static str,
+        /// What there is.
+        subcommands: &'static str,
+    },
     /// COMMAND.
     Commands(Commands<'a>),
     /// CONFIG.
@@ -416,12 +423,10 @@ pub enum Client<'a> {
     Noted,
     /// INFO.
     Info,
-    /// LIST.
-    List,
+    /// LIST of these.
+    List(Listed<'a>),
     /// GETREDIR: nobody's keys are tracked.
     Redirection,
-    /// HELP.
-    Help,
 }
 
 /// SCRIPT.
@@ -435,6 +440,17 @@ pub enum Scripts<'a> {
     Flush,
 }
 
+/// Which connections are listed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Listed<'a> {
+    /// All.
+    All,
+    /// Those of a kind that there is not.
+    None,
+    /// Those of these numbers.
+    Of(Values<'a>),
+}
+
 /// COMMAND.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Commands<'a> {
@@ -442,8 +458,10 @@ pub enum Commands<'a> {
     All,
     /// COUNT.
     Count,
-    /// LIST.
-    List,
+    /// LIST, of those whose name is like this if it is said.
+    List(Option<&'a [u8]>),
+    /// LIST of those of a module: there is none.
+    Nothing,
     /// INFO of these.
     Info(Values<'a>),
     /// DOCS.

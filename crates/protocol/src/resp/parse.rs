@@ -66,6 +66,16 @@ pub(super) fn name<'a>(arguments: &mut Arguments<'a>) -> Result<Entry, Stop<'a>>
     }
 }
 
+/// True for a request that says who its client is, AUTH or HELLO, however wrong the rest of it is.
+pub fn says_who(input: &[u8]) -> bool {
+    Arguments::of(input)
+        .and_then(|mut arguments| match arguments.left {
+            0 => Ok(false),
+            _ => name(&mut arguments).map(|entry| matches!(entry.verb, Verb::Auth | Verb::Hello)),
+        })
+        .unwrap_or(false)
+}
+
 /// `entry`, if it takes so many words.
 #[inline]
 pub(super) fn counted<'a>(entry: Entry, words: i64) -> Result<Entry, Stop<'a>> {

@@ -51,6 +51,9 @@ pub const MARK: u8 = b'*';
 /// What a client is told that is one too many.
 pub const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 
+/// What a client is told that speaks TLS.
+const NO_TLS: &[u8] = b"-ERR this port does not speak TLS\r\n";
+
 /// What a client is told whose connection holds too much.
 pub const OUT_OF_MEMORY: &[u8] = b"-ERR out of memory reading request\r\n";
 
@@ -223,6 +226,17 @@ fn advance<'a>(
         State::Collect(_) => transaction::collect(stage, slice, phase, front),
         State::Walk(_) => keys::go_on(stage, slice, phase),
     }
+}
+
+/// True if its client speaks TLS: it is told so, and its connection ends.
+#[cold]
+fn refused_tls(slice: &mut Slice, front: &mut Front<'_>) -> bool {
+    let speaks = super::speaks_tls(front.left());
+    if speaks {
+        super::refuse_tls(slice, NO_TLS);
+        front.used = front.input.len();
+    }
+    speaks
 }
 
 /// Drops what is left of a request that was refused.
