@@ -152,6 +152,13 @@ def test_few_keys_are_scanned_in_few_steps(client):
     assert found == names and steps <= 3
 
 
+def test_a_scan_that_costs_more_than_a_slice_has(start):
+    ours = start("-R", "3")
+    with redis.Redis(port=ours.redis_port) as client:
+        client.mset({f"key:{number}": 1 for number in range(100)})
+        assert len(list(client.scan_iter(count=1000))) == 100 and client.ping()
+
+
 def test_limits_are_told(client):
     with pytest.raises(redis.ResponseError, match="key is longer than 250 bytes"):
         client.get("k" * 251)

@@ -84,7 +84,7 @@ pub fn understand<'a>(
         Parsed::Refused(refusal) => refuse(slice, phase, &refusal),
     };
     front.used += consumed;
-    slice.commands_left -= 1;
+    slice.commands_left = slice.commands_left.saturating_sub(1);
     Flow::Next
 }
 
