@@ -87,6 +87,8 @@ def test_redis_py(client):
     assert client.type("k") in ("string", b"string")
     assert client.client_setname("me") and client.client_getname() in ("me", b"me")
     assert client.info("server")["server_name"] == "nuthatch"
+    assert client.info("keyspace")["db0"]["keys"] > 0 and client.info("memory")["used_memory_human"].endswith("M")
+    assert client.info("cpu")["used_cpu_user"] >= 0 and client.info("memory")["used_memory_rss"] > 1 << 20
     assert client.config_get("maxmemory")["maxmemory"] == str(64 << 20)
     with pytest.raises(redis.ResponseError, match="cache of plain values"):
         client.lpush("list", 1)

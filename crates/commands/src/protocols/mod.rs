@@ -133,7 +133,9 @@ impl Phase {
     pub fn log_answers(&self, output: &Output<AnyValue>, from: usize, fd: RawFd) {
         match self {
             Self::Memcached(_) => memcached::log::answers(output, from, fd),
-            Self::Undecided { .. } | Self::Binary(_) | Self::CpServer(_) | Self::Resp(_) => {}
+            Self::Binary(_) => binary::log::answers(output, from, fd),
+            Self::Resp(_) => resp::log::answers(output, from, fd),
+            Self::Undecided { .. } | Self::CpServer(_) => {}
         }
     }
 }
