@@ -72,8 +72,9 @@ def test_phps_sessions(server, protocol):
 
 
 @needs("php-redis", *loaded("redis"))
-def test_php_redis(redis_port):
-    converse("redis.php", redis_port, command=["php"])
+@pytest.mark.parametrize("program", ["redis.php", "laravel.php"])
+def test_php_redis(redis_port, program):
+    converse(program, redis_port, command=["php"])
 
 
 @needs("dalli", "ruby", "-e", "require 'dalli'")

@@ -76,20 +76,79 @@ SET o aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa|OBJECT ENCODING o|OBJE
 TALK = """
 PING|PING hello|PING a b|ECHO x|ECHO|SELECT 0|SELECT 1|SELECT x|AUTH x|AUTH default x|AUTH foo bar|AUTH a b c|AUTH|CLIENT GETNAME
 CLIENT SETNAME me|CLIENT GETNAME|RESET|CLIENT GETNAME|CLIENT ID x|CLIENT foo|CLIENT|CLIENT SETNAME|CLIENT REPLY ON|CLIENT NO-EVICT ON
-CLIENT NO-EVICT x|CLIENT GETREDIR|foo|foo a b c|GET|GET a b|CONFIG foo|CONFIG GET|CONFIG SET a|CONFIG RESETSTAT|COMMAND foo|COMMAND COUNT x
+CLIENT NO-EVICT x|CLIENT LIST TYPE foo|CLIENT LIST TYPE pubsub|CLIENT LIST ID 99999|CLIENT LIST ID x|CLIENT LIST ID|CLIENT LIST foo|CLIENT GETREDIR|foo|foo a b c|GET|GET a b|CONFIG foo|CONFIG GET|CONFIG SET a|CONFIG RESETSTAT|COMMAND foo|COMMAND COUNT x|COMMAND LIST foo
+COMMAND LIST FILTERBY MODULE x|COMMAND LIST FILTERBY PATTERN ge?|COMMAND LIST FILTERBY foo x|CONFIG SET foo bar|CONFIG SET maxmemory x
+CONFIG SET maxmemory 64mb maxmemory 64mb|CLIENT HELP x|OBJECT HELP x|CONFIG SET a b c
 HELLO 4|HELLO x|HELLO 3 foo|HELLO 2 AUTH x|HELLO 2 SETNAME|MEMORY foo|TIME x|DBSIZE|CONFIG GET nothing|COMMAND INFO nothing
 """
+
+BEFORE_LOGIN = """
+GET k|SET k v foo|PING|foo|foo a b|GET|AUTH|AUTH a b c|AUTH x|AUTH x y|HELLO 9|HELLO x|HELLO 3|HELLO 3 foo|HELLO 3 AUTH x y|CLIENT|CLIENT foo|CLIENT ID
+MULTI|LPUSH a b|MGET a b|DEL|OBJECT foo a
+"""
+
+
+def test_before_login(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("passwords")
+    users = folder / "users"
+    users.write_text("default:secret\n")
+    users.chmod(0o600)
+    servers = [Redis(folder, "--requirepass", "secret"), Ours(folder, "-Y", str(users))]
+    try:
+        for one in BEFORE_LOGIN.strip().replace("\n", "|").split("|"):
+            said = line(one) + line("QUIT")
+            assert converse(servers[1].port, said) == converse(servers[0].port, said), one
+        for login in ("AUTH secret", "AUTH default secret", "HELLO 2 AUTH default secret SETNAME me"):
+            said = line(login) + line("SET k v") + line("GET k") + line("CLIENT GETNAME")
+            if "HELLO" not in login:
+                assert converse(servers[1].port, said) == converse(servers[0].port, said), login
+    finally:
+        ended = [server.end() for server in servers]
+    assert ended == [0, 0]
+
 
 RESP3 = """
 HELLO 3 AUTH foo bar|SET k v|GET k|GET none|MGET k none|SET k w GET|SET none w XX|SET none w XX GET|GETDEL none|RANDOMKEY|CLIENT GETNAME
 INCRBYFLOAT f 1.5|CONFIG GET nothing|MULTI|GET none|MGET none k|EXEC|WATCH k|SET k x|MULTI|GET k|EXEC|GETEX none|OBJECT ENCODING none|RESET|GET none
 """
 
+def scripts():
+    """Scripts of clients, as these send them."""
+    from redis.lock import Lock
+
+    release, extend, reacquire = Lock.LUA_RELEASE_SCRIPT, Lock.LUA_EXTEND_SCRIPT, Lock.LUA_REACQUIRE_SCRIPT
+    return [
+        line("SET lock me PX 100000"),
+        request("EVAL", extend, 1, "lock", "me", 100000, 0) + line("TTL lock"),
+        request("EVAL", extend, 1, "lock", "me", 50000, 1) + line("TTL lock"),
+        request("EVAL", extend, 1, "lock", "other", 50000, 1),
+        request("EVAL", reacquire, 1, "lock", "me", 20000, "more") + line("TTL lock"),
+        line("SET lock me") + request("EVAL", extend, 1, "lock", "me", 100000, 0) + line("TTL lock"),
+        request("EVAL", release, 1, "lock", "other") + request("EVAL", release, 1, "none", "me"),
+        request("EVAL", release, 1, "lock", "me") + line("EXISTS lock"),
+        line("MULTI") + request("EVAL", release, 1, "lock", "me") + line("EXEC"),
+        request("SCRIPT", "LOAD", release) + line("SCRIPT EXISTS abc c3f8721cbb97f72bc19e972846bd7aaf91901658"),
+        line("SET lock me") + line("EVALSHA C3F8721CBB97F72BC19E972846BD7AAF91901658 1 lock me"),
+        request("EVAL", release, -1, "lock") + request("EVAL", release, 5, "lock") + request("EVAL", release, "x", "lock"),
+        line("EVALSHA abc 0") + line("EVALSHA 0000000000000000000000000000000000000000 0") + line("EVAL x") + line("EVALSHA"),
+        line("SCRIPT") + line("SCRIPT foo") + line("SCRIPT EXISTS") + line("SCRIPT FLUSH x") + line("SCRIPT LOAD") + line("SCRIPT KILL"),
+        line("SCRIPT FLUSH") + line("SCRIPT FLUSH ASYNC") + line("SCRIPT EXISTS abc"),
+    ]
+
+
+def test_scripts(pair):
+    said = scripts()
+    judge(pair, said)
+    for one in said:
+        judge(pair, [one])
+
+
 TRANSACTIONS = """
 MULTI|SET a 1|INCR a|GET a|EXEC|GET a|EXEC|DISCARD|MULTI|MULTI|WATCH a|DISCARD|MULTI|EXEC|MULTI|SET a|EXEC|GET a|MULTI|foo|SET a 5|EXEC
 MULTI|SET a x EX foo|SET a y NX XX|INCR a|GET a|EXEC|WATCH a|SET a 1|MULTI|SET a 2|EXEC|GET a|WATCH a|MULTI|SET a 3|EXEC|GET a
 WATCH a|SET a 4|UNWATCH|MULTI|SET a 5|EXEC|GET a|WATCH none|SET none 1|MULTI|GET a|EXEC|WATCH gone|MULTI|GET gone|EXEC|WATCH|UNWATCH x
 MULTI|MGET a b|MSET a 1 b 2|DEL a none|EXISTS b|PING|ECHO x|MGET a b|EXEC|MULTI|RESET|EXEC|WATCH a|DEL a|SET a 1|MULTI|GET a|EXEC
+MULTI|CLIENT foo|EXEC|MULTI|OBJECT foo a|EXEC|MULTI|CONFIG SET a|EXEC|MULTI|MEMORY USAGE|EXEC|MULTI|CLIENT LIST ID|HELLO 9|EXEC
 MULTI|GET|DISCARD|MULTI|PING|EXEC|MULTI|SELECT 0|SELECT 9|FLUSHALL|EXEC|DBSIZE|WATCH a a|MULTI|SET a 1|EXEC|MULTI|EXEC x|EXEC
 """
 

@@ -87,6 +87,8 @@ def test_redis_py(client):
     assert client.type("k") in ("string", b"string")
     assert client.client_setname("me") and client.client_getname() in ("me", b"me")
     assert client.info("server")["server_name"] == "nuthatch"
+    assert client.info("keyspace")["db0"]["keys"] > 0 and client.info("memory")["used_memory_human"].endswith("M")
+    assert client.info("cpu")["used_cpu_user"] >= 0 and client.info("memory")["used_memory_rss"] > 1 << 20
     assert client.config_get("maxmemory")["maxmemory"] == str(64 << 20)
     with pytest.raises(redis.ResponseError, match="cache of plain values"):
         client.lpush("list", 1)
@@ -141,6 +143,24 @@ def test_every_key_is_scanned(client):
     assert client.randomkey() in names
 
 
+def test_few_keys_are_scanned_in_few_steps(client):
+    names = {f"few:{number}".encode() for number in range(5)}
+    client.mset({name: 1 for name in names})
+    cursor, found, steps = None, set(), 0
+    while cursor != 0:
+        cursor, keys = client.scan(cursor or 0)
+        found |= set(keys)
+        steps += 1
+    assert found == names and steps <= 3
+
+
+def test_a_scan_that_costs_more_than_a_slice_has(start):
+    ours = start("-R", "3")
+    with redis.Redis(port=ours.redis_port) as client:
+        client.mset({f"key:{number}": 1 for number in range(100)})
+        assert len(list(client.scan_iter(count=1000))) == 100 and client.ping()
+
+
 def test_limits_are_told(client):
     with pytest.raises(redis.ResponseError, match="key is longer than 250 bytes"):
         client.get("k" * 251)
@@ -192,6 +212,26 @@ def test_a_password_comes_first(start, tmp_path):
                     client.get("k")
     said = ask(ours.redis_port, line("AUTH wrong") * 8, b"-WRONGPASS invalid username-password pair or user is disabled.\r\n" * 8)
     assert said.count(b"WRONGPASS") == 8
+
+
+@pytest.mark.parametrize("flags", [("-B", "ascii"), ("-B", "auto"), ("-B", "any")])
+@pytest.mark.parametrize("hello", [b"\x16\x03\x01\x02\x00\x01\x00", b"\x16\x03\x03\n\x00\r\n" + bytes(600)])
+def test_who_speaks_tls_is_told_that_nobody_here_does(start, flags, hello):
+    ours = start(*flags)
+    for port, words in ((ours.port, b"CLIENT_ERROR"), (ours.redis_port, b"-ERR")):
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.settimeout(60)
+            connection.sendall(hello)
+            assert connection.makefile("rb").read() == words + b" this port does not speak TLS\r\n"
+
+
+def test_clients_are_listed_by_their_names(client, ours):
+    with redis.Redis(port=ours.redis_port, client_name="other") as other:
+        number = other.client_id()
+        assert [one["name"] for one in client.client_list(client_id=[number])] == ["other"]
+        other.client_setname("new")
+        assert "new" in [one["name"] for one in client.client_list(_type="normal")]
+        assert other.client_info()["name"] == "new"
 
 
 def test_what_is_forbidden(start):
@@ -252,6 +292,169 @@ def test_djangos_cache(ours, backend):
     assert cache.get_or_set("made", lambda: 7) == 7
     cache.clear()
     assert cache.get("k") is None
+
+
+def in_threads(count, work):
+    """What each of so many threads makes of its number."""
+    made = [None] * count
+
+    def run(number):
+        made[number] = work(number)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert None not in made, "a thread failed"
+    return made
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_djangos_counters_add_up(ours, backend):
+    from django.conf import settings
+    from django.core.cache import CacheHandler
+
+    if not settings.configured:
+        settings.configure()
+
+    def cache():
+        return CacheHandler({"default": {"BACKEND": backend, "LOCATION": f"redis://127.0.0.1:{ours.redis_port}/0"}})["default"]
+
+    def count(_):
+        mine = cache()
+        return [mine.incr("n") for _ in range(250)]
+
+    cache().clear()
+    cache().set("n", 0, 1000)
+    counts = in_threads(4, count)
+    assert sorted(sum(counts, [])) == list(range(1, 1001)) and cache().get("n") == 1000
+    with pytest.raises(ValueError):
+        cache().incr("none")
+    assert cache().decr("n", 10) == 990
+
+
+def test_django_rediss_options_of_incr_and_its_lock(ours):
+    from django.conf import settings
+    from django.core.cache import CacheHandler
+
+    if not settings.configured:
+        settings.configure()
+    cache = CacheHandler({"default": {"BACKEND": BACKENDS[1], "LOCATION": f"redis://127.0.0.1:{ours.redis_port}/0"}})["default"]
+    cache.clear()
+    assert cache.incr("new", 7, ignore_key_check=True) == 7 and cache.incr("new", 3) == 10
+    cache.set("text", "abc")
+    with pytest.raises(TypeError):
+        cache.incr("text")
+    with cache.lock("lock", timeout=50) as lock:
+        assert lock.owned() and not cache.lock("lock", timeout=5).acquire(blocking=False)
+    assert cache.lock("lock", timeout=5).acquire(blocking=False)
+
+
+def test_redis_pys_lock(client):
+    from redis.exceptions import LockNotOwnedError
+
+    lock = client.lock("lock", timeout=10)
+    assert lock.acquire() and not client.lock("lock").acquire(blocking=False)
+    assert lock.extend(20) and 29_000 < client.pttl("lock") <= 30_100
+    assert lock.extend(50, replace_ttl=True) and 49_000 < client.pttl("lock") <= 50_100
+    assert lock.reacquire() and 9_000 < client.pttl("lock") <= 10_100
+    lock.release()
+    assert client.get("lock") is None
+    # Of another, or of nobody.
+    assert lock.acquire()
+    client.set("lock", "stolen", ex=100)
+    for late in (lambda: lock.extend(5), lock.reacquire, lock.release):
+        with pytest.raises(LockNotOwnedError):
+            late()
+    assert client.get("lock") == b"stolen" and client.ttl("lock") > 90
+    # Nothing is to be put off that has no end.
+    client.set("lock", "token")
+    lock.local.token = b"token"
+    with pytest.raises(LockNotOwnedError):
+        lock.extend(5)
+    assert lock.reacquire() and 9_000 < client.pttl("lock")
+
+
+def test_what_is_watched_is_not_written_over(ours):
+    """The textbook's counter, and a sum that two keys share: whoever was faster is noticed, or did not come in between."""
+
+    def count(client):
+        with client.pipeline() as pipeline:
+            pipeline.watch("n", "a", "b")
+            number, a, b = (int(pipeline.get(key)) for key in ("n", "a", "b"))
+            pipeline.multi()
+            pipeline.get("other").mset({"b": b - 1, "more": 1}).set("n", number + 1).set("a", a + 1)
+            try:
+                return pipeline.execute()[2]
+            except redis.WatchError:
+                return False
+
+    def work(number):
+        with redis.Redis(port=ours.redis_port) as client:
+            if number == 0:
+                # Nobody else watches what this one counts.
+                return sum(bool(client.incr("n")) for _ in range(500))
+            done = 0
+            while done < 300:
+                done += count(client)
+            return 0
+
+    with redis.Redis(port=ours.redis_port) as client:
+        client.flushall()
+        client.mset({"n": 0, "a": 0, "b": 0})
+        plain = sum(in_threads(5, work))
+        assert [int(value) for value in client.mget("n", "a", "b")] == [1200 + plain, 1200, -1200]
+
+
+def test_a_new_expiry_is_noticed_by_who_watches(client):
+    client.set("k", "v")
+    for change in (lambda: client.expire("k", 100), lambda: client.getex("k", ex=200), lambda: client.persist("k")):
+        with client.pipeline() as pipeline:
+            pipeline.watch("k")
+            change()
+            pipeline.multi()
+            with pytest.raises(redis.WatchError):
+                pipeline.set("k", "mine").execute()
+    assert client.get("k") == b"v"
+
+
+def test_a_long_transaction_of_what_is_watched(client):
+    """More than others are kept waiting for: it goes on behind them, and is whole."""
+    client.mset({f"k{n}": "x" * 20_000 for n in range(100)})
+    with client.pipeline() as pipeline:
+        pipeline.watch("k0")
+        pipeline.multi()
+        for number in range(3000):
+            pipeline.incr("n").get(f"k{number % 100}")
+        pipeline.set("k1", "y" * 900_000).mset({f"m{n}": n for n in range(3000)}).get("k1").keys("m*")
+        answers = pipeline.execute()
+    assert answers[0:6000:2] == list(range(1, 3001)) and set(answers[1:6000:2]) == {b"x" * 20_000}
+    assert answers[6000:6003] == [True, True, b"y" * 900_000] and len(answers[6003]) == 3000
+
+
+def test_one_at_a_time_holds_a_lock(ours):
+    held = []
+
+    def work(number):
+        with redis.Redis(port=ours.redis_port) as client:
+            for _ in range(20):
+                with client.lock("one", timeout=60, sleep=0.001):
+                    held.append(number)
+                    assert held == [number]
+                    held.clear()
+        return True
+
+    assert all(in_threads(4, work))
+
+
+def test_scripts_that_are_not_known_are_refused(client):
+    for ask in (lambda: client.eval("return 1", 0), lambda: client.script_load("return 1")):
+        with pytest.raises(redis.ResponseError, match="there is no Lua here"):
+            ask()
+    with pytest.raises(redis.exceptions.NoScriptError):
+        client.evalsha("0" * 40, 0)
+    assert client.script_flush() and client.script_exists("0" * 40) == [False]
 
 
 def test_a_transaction_of_some_megabytes(start):

@@ -12,6 +12,7 @@
 pub mod answering;
 pub mod batch;
 pub mod conversation;
+pub mod executing;
 pub mod output;
 pub mod protocols;
 pub mod slice;

@@ -16,6 +16,7 @@ use nuthatch_telemetry::watch::Call;
 
 use crate::config::Protocol;
 use crate::stream::Stream;
+use crate::turns::Turn;
 
 /// Where the acceptor leaves connections for one worker, and what the worker shows of itself.
 pub struct Inbox {
@@ -24,6 +25,8 @@ pub struct Inbox {
     calls: Mutex<Vec<usize>>,
     waker: Arc<Waker>,
     connections: AtomicUsize,
+    /// Its turn to have the engine carry something out.
+    pub turn: Turn,
     /// What the worker keeps for its next requests.
     pub idle: IdleMemory,
     /// Turns that the worker has made: it goes on as long as they rise when it is woken.
@@ -88,6 +91,7 @@ impl Inbox {
             calls: Mutex::default(),
             waker,
             connections: AtomicUsize::new(0),
+            turn: Turn::default(),
             idle: IdleMemory::default(),
             turns: Counter::default(),
             counters: WorkerCounters::new(sizes),

@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`config`] (what can be set), [`live`] (what of it can change while it runs), [`shared`], [`inbox`] (how
 //! a worker is reached), [`stream`] (a connection's socket), [`account`] (what buffers may hold), [`shutdown`] and
-//! [`pause`] (how all threads stop, for good or for a while).
+//! [`pause`] (how all threads stop, for good or for a while), [`turns`] (how one worker is alone for a moment).
 
 pub mod account;
 pub mod config;
@@ -16,3 +16,4 @@ pub mod shared;
 pub mod shutdown;
 pub mod stream;
 pub mod system;
+pub mod turns;

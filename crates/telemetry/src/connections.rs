@@ -61,6 +61,8 @@ pub struct Info {
     active: AtomicU32,
     /// Its output waits for the client.
     blocked: AtomicBool,
+    /// What its client calls itself.
+    name: Mutex<Arc<[u8]>>,
 }
 
 impl Info {
@@ -78,6 +80,7 @@ impl Info {
             listener,
             active: AtomicU32::new(now.seconds()),
             blocked: AtomicBool::new(false),
+            name: Mutex::default(),
         }
     }
 
@@ -100,12 +103,19 @@ impl Info {
         };
         // Relaxed: a statistic.
         let active = self.active.load(Ordering::Relaxed);
+        let name = Arc::clone(&self.name.lock());
         format!(
-            "id={} addr={address} age={} idle={} flags=N db=0",
+            "id={} addr={address} name={} age={} idle={} flags=N db=0",
             self.serial,
+            String::from_utf8_lossy(&name),
             since(self.since),
             since(active)
         )
+    }
+
+    /// Its client calls itself so. The caller keeps the name too, and answers for its memory.
+    pub fn set_name(&self, name: Arc<[u8]>) {
+        *self.name.lock() = name;
     }
 
     /// A command came.

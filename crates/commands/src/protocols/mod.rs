@@ -149,7 +149,9 @@ impl Phase {
     pub fn log_answers(&self, output: &Output<AnyValue>, from: usize, fd: RawFd) {
         match self {
             Self::Memcached(_) => memcached::log::answers(output, from, fd),
-            Self::Undecided { .. } | Self::Binary(_) | Self::CpServer(_) | Self::Resp(_) => {}
+            Self::Binary(_) => binary::log::answers(output, from, fd),
+            Self::Resp(_) => resp::log::answers(output, from, fd),
+            Self::Undecided { .. } | Self::CpServer(_) => {}
         }
     }
 }
@@ -207,10 +209,8 @@ fn decide(
         Some(&MAGIC) => Phase::begin(Protocol::Binary, login),
         Some(&resp::MARK) if redis => Phase::begin(Protocol::Redis, login),
         Some(&TLS_HANDSHAKE) => {
-            // It would wait for an answer of its own kind, and the text parser for the end of a line.
-            slice.output.text().extend_from_slice(NO_TLS);
+            refuse_tls(slice, memcached::NO_TLS);
             slice.position = input.len();
-            slice.closing = true;
             return Flow::Next;
         }
         Some(_) => Phase::begin(Protocol::Text, login),
@@ -221,7 +221,19 @@ fn decide(
 /// The first byte of a client that speaks TLS: no text command begins with it.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-const NO_TLS: &[u8] = b"CLIENT_ERROR this port does not speak TLS\r\n";
+/// True for what a client begins with that speaks TLS: a handshake, and the first byte of its version.
+#[cold]
+fn speaks_tls(front: &[u8]) -> bool {
+    front.starts_with(&[TLS_HANDSHAKE, 3])
+}
+
+/// Tells a client in these words that nobody here speaks TLS, and ends its connection: it would wait for an answer of its
+/// own kind, and a parser of text for the end of a line.
+#[cold]
+fn refuse_tls(slice: &mut Slice, words: &[u8]) {
+    slice.output.text().extend_from_slice(words);
+    slice.closing = true;
+}
 
 /// Drops input, `left` more bytes of it.
 fn swallow(slice: &mut Slice, left: &mut u64, input: &[u8]) -> Flow {

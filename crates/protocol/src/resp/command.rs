@@ -157,6 +157,15 @@ pub enum Command<'a> {
         /// By how much.
         by: i64,
     },
+    /// INCRBY of a number that is there: django-redis' incr.
+    IncrementPresent {
+        /// The key.
+        key: &'a [u8],
+        /// By how much.
+        by: i64,
+    },
+    /// What the owner of a lock does with it.
+    Owned(Owned<'a>),
     /// INCRBYFLOAT.
     IncrementDecimal {
         /// The key.
@@ -219,6 +228,13 @@ pub enum Command<'a> {
     Reset,
     /// CLIENT.
     Client(Client<'a>),
+    /// HELP of a command that has subcommands.
+    Help {
+        /// The command, in capitals.
+        command: &'static str,
+        /// What there is.
+        subcommands: &'static str,
+    },
     /// COMMAND.
     Commands(Commands<'a>),
     /// CONFIG.
@@ -229,6 +245,8 @@ pub enum Command<'a> {
     Memory(Memory<'a>),
     /// OBJECT.
     Object(Object<'a>),
+    /// SCRIPT.
+    Scripts(Scripts<'a>),
     /// TIME.
     Time,
     /// MULTI.
@@ -325,6 +343,31 @@ impl Which {
     }
 }
 
+/// What the owner of a lock does with it. Nothing is done where the key has another value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owned<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The value that tells the owner.
+    pub token: &'a [u8],
+    /// How long it is held.
+    pub then: Held,
+}
+
+/// How long a lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// It is released.
+    NoMore,
+    /// So many milliseconds longer, if its life has an end.
+    Longer {
+        /// How many.
+        millis: i64,
+    },
+    /// Until then.
+    Until(Moment),
+}
+
 /// How an expiry is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
@@ -380,12 +423,32 @@ pub enum Client<'a> {
     Noted,
     /// INFO.
     Info,
-    /// LIST.
-    List,
+    /// LIST of these.
+    List(Listed<'a>),
     /// GETREDIR: nobody's keys are tracked.
     Redirection,
-    /// HELP.
-    Help,
+}
+
+/// SCRIPT.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scripts<'a> {
+    /// EXISTS: which of these names are those of scripts.
+    Exist(Values<'a>),
+    /// LOAD: a script's name, as its text tells it.
+    Load(&'static str),
+    /// FLUSH.
+    Flush,
+}
+
+/// Which connections are listed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Listed<'a> {
+    /// All.
+    All,
+    /// Those of a kind that there is not.
+    None,
+    /// Those of these numbers.
+    Of(Values<'a>),
 }
 
 /// COMMAND.
@@ -395,8 +458,10 @@ pub enum Commands<'a> {
     All,
     /// COUNT.
     Count,
-    /// LIST.
-    List,
+    /// LIST, of those whose name is like this if it is said.
+    List(Option<&'a [u8]>),
+    /// LIST of those of a module: there is none.
+    Nothing,
     /// INFO of these.
     Info(Values<'a>),
     /// DOCS.

@@ -224,6 +224,21 @@ impl<'o> Writer<'o> {
                 self.say(&["ERR Unsupported option "]);
                 self.quote(word, usize::MAX);
             }
+            Error::ConfigUnknown(name) => {
+                self.say(&["ERR Unknown option or number of arguments for CONFIG SET - '"]);
+                self.quote(name, UNKNOWN_SHOWN);
+                self.say(&["'"]);
+            }
+            Error::Config { name, why } => {
+                self.say(&["ERR CONFIG SET failed (possibly related to argument '"]);
+                self.quote(name, UNKNOWN_SHOWN);
+                self.say(&["') - ", why]);
+            }
+            Error::ClientType(word) => {
+                self.say(&["ERR Unknown client type '"]);
+                self.quote(word, usize::MAX);
+                self.say(&["'"]);
+            }
             Error::HelloOption(word) => {
                 self.say(&["ERR Syntax error in HELLO option '"]);
                 self.quote(word, usize::MAX);

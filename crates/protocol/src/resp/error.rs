@@ -31,6 +31,17 @@ pub enum Error<'a> {
     NotHere(&'static str),
     /// An option that EXPIRE and its like do not have.
     Option(&'a [u8]),
+    /// CONFIG SET of what there is not.
+    ConfigUnknown(&'a [u8]),
+    /// CONFIG SET that cannot be.
+    Config {
+        /// Of what.
+        name: &'a [u8],
+        /// Why.
+        why: &'static str,
+    },
+    /// A kind of connections that there never is.
+    ClientType(&'a [u8]),
     /// An option that HELLO does not have.
     HelloOption(&'a [u8]),
 }
@@ -102,8 +113,8 @@ impl Error<'static> {
     pub const NO_AUTH: Self = Error::Words("NOAUTH Authentication required.");
     /// HELLO before AUTH.
     pub const NO_AUTH_HELLO: Self = Error::Words(
-        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> \
-         <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> \
+         option can be used to authenticate the client and select the RESP protocol version at the same time",
     );
     /// EXEC without MULTI.
     pub const EXEC_WITHOUT_MULTI: Self = Error::Words("ERR EXEC without MULTI");
@@ -120,6 +131,8 @@ impl Error<'static> {
     pub const TRANSACTION_TOO_LONG: Self = Error::Words("ERR transaction is too long");
     /// More keys than a connection may watch.
     pub const WATCHES_TOO_MANY: Self = Error::Words("ERR too many keys are watched");
+    /// The number of a connection that is none.
+    pub const CLIENT_ID: Self = Error::Words("ERR Invalid client ID");
     /// A name with spaces.
     pub const CLIENT_NAME: Self =
         Error::Words("ERR Client names cannot contain spaces, newlines or special characters.");
@@ -132,20 +145,30 @@ impl Error<'static> {
     pub const KEYS_TOO_MANY: Self = Error::Words("ERR too many keys for one answer, use SCAN");
     /// KEYS and the like where they are not allowed.
     pub const DUMP_FORBIDDEN: Self = Error::Words("ERR keys may not be listed here");
-    /// CONFIG SET of what there is not.
-    pub const CONFIG_UNKNOWN: Self = Error::Words("ERR Unknown option for CONFIG SET");
-    /// CONFIG SET of what does not change.
-    pub const CONFIG_FIXED: Self =
-        Error::Words("ERR CONFIG SET failed - only maxmemory can be changed here");
-    /// CONFIG SET of a limit that cannot be.
-    pub const CONFIG_MEMORY: Self = Error::Words(
-        "ERR CONFIG SET failed - maxmemory is not a size, or not one that is possible",
-    );
     /// OBJECT FREQ where nothing counts that.
     pub const NO_FREQUENCY: Self = Error::Words(
         "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when \
          switching between policies at runtime LRU and LFU data will take some time to adjust.",
     );
+    /// EVAL or SCRIPT LOAD of a script that is not one of the few.
+    pub const SCRIPT_UNKNOWN: Self = Error::Words(
+        "ERR this script is not known: there is no Lua here, only the scripts of django-redis (incr), redis-py (Lock) \
+         and Laravel (cache add, lock release)",
+    );
+    /// EVALSHA of a script that is not one of the few.
+    pub const NO_SCRIPT: Self = Error::Words("NOSCRIPT No matching script. Please use EVAL.");
+    /// EVAL of more keys than arguments.
+    pub const SCRIPT_KEYS_TOO_MANY: Self =
+        Error::Words("ERR Number of keys can't be greater than number of args");
+    /// EVAL of less than no keys.
+    pub const SCRIPT_KEYS_NEGATIVE: Self = Error::Words("ERR Number of keys can't be negative");
+    /// EVAL of a known script with what is not its own.
+    pub const SCRIPT_ARGUMENTS: Self =
+        Error::Words("ERR this script takes one key and its own arguments");
+    /// SCRIPT FLUSH of something.
+    pub const SCRIPT_FLUSH: Self = Error::Words("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
+    /// SCRIPT KILL: none runs for long.
+    pub const NOT_BUSY: Self = Error::Words("NOTBUSY No scripts in execution right now.");
     /// FLUSHALL where it is not allowed.
     pub const FLUSH_FORBIDDEN: Self = Error::Words("ERR FLUSHALL is not allowed here");
 }

@@ -1,11 +1,14 @@
 //! Commands that are not about one key.
 
 use super::arguments::{Arguments, Stop};
-use super::command::{Ask, Client, Command, Commands, Config, Hello, Login, Memory, Object, Scan};
+use super::command::{
+    Ask, Client, Command, Commands, Config, Hello, Listed, Login, Memory, Object, Scan, Scripts,
+};
 use super::error::Error;
 use super::glob::PATTERN_LEN_MAX;
 use super::names::{NAME_LEN_MAX, Verb, small};
 use super::number::integer;
+use super::scripts;
 
 /// Items that a SCAN looks at where no number is said.
 const SCAN_COUNT: u64 = 10;
@@ -31,17 +34,18 @@ pub(super) fn parse<'a>(
         Verb::Hello => Command::Hello(hello(arguments)?),
         Verb::Auth => Command::Auth(auth(arguments)?),
         Verb::Select => Command::Select(arguments.integer()?),
+        Verb::Script => script(arguments)?,
         Verb::Quit => {
             arguments.values()?;
             Command::Quit
         }
         Verb::Reset => Command::Reset,
-        Verb::Client => Command::Client(client(arguments)?),
-        Verb::Command => Command::Commands(commands(arguments)?),
-        Verb::Config => Command::Config(config(arguments)?),
+        Verb::Client => client(arguments)?,
+        Verb::Command => commands(arguments)?,
+        Verb::Config => config(arguments)?,
         Verb::Info => Command::Info(arguments.values()?),
-        Verb::Memory => Command::Memory(memory(arguments)?),
-        Verb::Object => Command::Object(object(arguments)?),
+        Verb::Memory => memory(arguments)?,
+        Verb::Object => object(arguments)?,
         Verb::Time => Command::Time,
         Verb::Multi => Command::Multi,
         Verb::Exec => Command::Exec,
@@ -96,15 +100,17 @@ fn scan<'a>(arguments: &mut Arguments<'a>) -> Result<Scan<'a>, Stop<'a>> {
 
 fn flush<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     let mut words = arguments.values()?;
-    let known = match words.next() {
-        None => true,
-        Some(word) => word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async"),
-    };
+    let known = words.next().is_none_or(is_sync);
     if known && words.next().is_none() {
         Ok(Command::Flush)
     } else {
         Err(Error::SYNTAX.into())
     }
+}
+
+/// True for the words that say whether a flush may be waited for.
+fn is_sync(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async")
 }
 
 fn ping<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
@@ -167,6 +173,30 @@ fn client_name(name: &[u8]) -> Result<&[u8], Error<'static>> {
     }
 }
 
+/// Subcommands, for who asks by HELP.
+const CLIENT: &str = "GETNAME, GETREDIR, ID, INFO, LIST [TYPE type | ID id ...], NO-EVICT, NO-TOUCH, REPLY ON, SETINFO, SETNAME name, \
+     UNPAUSE";
+const COMMAND: &str =
+    "COUNT, DOCS, INFO [name ...], LIST [FILTERBY PATTERN pattern | FILTERBY MODULE name]";
+const CONFIG: &str = "GET pattern ..., RESETSTAT, SET maxmemory size";
+const MEMORY: &str = "DOCTOR, PURGE, USAGE key [SAMPLES count]";
+const OBJECT: &str = "ENCODING key, FREQ key, IDLETIME key, REFCOUNT key";
+const SCRIPT: &str = "EXISTS sha1 ..., FLUSH [ASYNC | SYNC], KILL, LOAD script";
+
+/// HELP of a command with subcommands.
+fn help<'a>(
+    arguments: &Arguments<'a>,
+    command: &'static str,
+    name: &'static str,
+    subcommands: &'static str,
+) -> Result<Command<'a>, Stop<'a>> {
+    exactly(arguments, 0, name)?;
+    Ok(Command::Help {
+        command,
+        subcommands,
+    })
+}
+
 /// A subcommand's name.
 struct Sub<'a> {
     command: &'static str,
@@ -213,22 +243,20 @@ fn at_least<'a>(arguments: &Arguments<'a>, count: u32, name: &'static str) -> Re
     }
 }
 
-fn client<'a>(arguments: &mut Arguments<'a>) -> Result<Client<'a>, Stop<'a>> {
+fn client<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     let mut sub = Sub::take("CLIENT", arguments)?;
     let (count, name, client) = match sub.name() {
         b"id" => (0, "client|id", Client::Id),
         b"getname" => (0, "client|getname", Client::Name),
         b"info" => (0, "client|info", Client::Info),
         b"getredir" => (0, "client|getredir", Client::Redirection),
-        b"help" => (0, "client|help", Client::Help),
+        b"help" => return help(arguments, "CLIENT", "client|help", CLIENT),
         b"unpause" => (0, "client|unpause", Client::Noted),
-        b"list" => {
-            arguments.values()?;
-            return Ok(Client::List);
-        }
+        b"list" => return Ok(Command::Client(Client::List(listed(arguments)?))),
         b"setname" => {
             exactly(arguments, 1, "client|setname")?;
-            return Ok(Client::SetName(client_name(arguments.next()?)?));
+            let name = client_name(arguments.next()?)?;
+            return Ok(Command::Client(Client::SetName(name)));
         }
         b"setinfo" => (2, "client|setinfo", Client::Noted),
         b"no-evict" | b"no-touch" => {
@@ -246,45 +274,91 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<Client<'a>, Stop<'a>> {
     };
     exactly(arguments, count, name)?;
     arguments.values()?;
-    Ok(client)
+    Ok(Command::Client(client))
+}
+
+/// Whose connections CLIENT LIST tells: all of them are normal ones.
+fn listed<'a>(arguments: &mut Arguments<'a>) -> Result<Listed<'a>, Stop<'a>> {
+    if arguments.left == 0 {
+        return Ok(Listed::All);
+    }
+    let option = arguments.next()?;
+    let mut room = [0; NAME_LEN_MAX];
+    match (small(option, &mut room), arguments.left) {
+        (b"type", 1) => {
+            let kind = arguments.next()?;
+            match small(kind, &mut room) {
+                b"normal" => Ok(Listed::All),
+                b"master" | b"replica" | b"slave" | b"pubsub" => Ok(Listed::None),
+                _ => Err(Error::ClientType(kind).into()),
+            }
+        }
+        (b"id", 1..) => {
+            let ids = arguments.values()?;
+            match ids.into_iter().all(|id| integer(id).is_some()) {
+                true => Ok(Listed::Of(ids)),
+                false => Err(Error::CLIENT_ID.into()),
+            }
+        }
+        _ => Err(Error::SYNTAX.into()),
+    }
+}
+
+/// Which commands COMMAND LIST tells.
+fn listed_commands<'a>(arguments: &mut Arguments<'a>) -> Result<Commands<'a>, Stop<'a>> {
+    if arguments.left == 0 {
+        return Ok(Commands::List(None));
+    }
+    let filter = arguments.next()?;
+    if arguments.left != 2 || !filter.eq_ignore_ascii_case(b"filterby") {
+        return Err(Error::SYNTAX.into());
+    }
+    let mut room = [0; NAME_LEN_MAX];
+    match small(arguments.next()?, &mut room) {
+        b"pattern" => Ok(Commands::List(Some(pattern(arguments)?))),
+        b"module" => {
+            arguments.next()?;
+            Ok(Commands::Nothing)
+        }
+        b"aclcat" => Err(Error::NotHere("command list filterby aclcat").into()),
+        _ => Err(Error::SYNTAX.into()),
+    }
 }
 
 /// One of these words, which changes nothing here.
-fn switch<'a>(arguments: &mut Arguments<'a>, words: &[&[u8]]) -> Result<Client<'a>, Stop<'a>> {
+fn switch<'a>(arguments: &mut Arguments<'a>, words: &[&[u8]]) -> Result<Command<'a>, Stop<'a>> {
     let word = arguments.next()?;
     if words.iter().any(|known| word.eq_ignore_ascii_case(known)) {
-        Ok(Client::Noted)
+        Ok(Command::Client(Client::Noted))
     } else {
         Err(Error::SYNTAX.into())
     }
 }
 
-fn commands<'a>(arguments: &mut Arguments<'a>) -> Result<Commands<'a>, Stop<'a>> {
+fn commands<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     if arguments.left == 0 {
-        return Ok(Commands::All);
+        return Ok(Command::Commands(Commands::All));
     }
     let mut sub = Sub::take("COMMAND", arguments)?;
-    match sub.name() {
+    Ok(Command::Commands(match sub.name() {
         b"count" => {
             exactly(arguments, 0, "command|count")?;
-            Ok(Commands::Count)
+            Commands::Count
         }
-        b"list" => {
-            arguments.values()?;
-            Ok(Commands::List)
-        }
-        b"info" if arguments.left == 0 => Ok(Commands::All),
-        b"info" => Ok(Commands::Info(arguments.values()?)),
+        b"list" => listed_commands(arguments)?,
+        b"info" if arguments.left == 0 => Commands::All,
+        b"info" => Commands::Info(arguments.values()?),
         b"docs" => {
             arguments.values()?;
-            Ok(Commands::Docs)
+            Commands::Docs
         }
-        b"getkeys" | b"getkeysandflags" => Err(Error::NotHere("command getkeys").into()),
-        _ => Err(sub.unknown()),
-    }
+        b"help" => return help(arguments, "COMMAND", "command|help", COMMAND),
+        b"getkeys" | b"getkeysandflags" => return Err(Error::NotHere("command getkeys").into()),
+        _ => return Err(sub.unknown()),
+    }))
 }
 
-fn config<'a>(arguments: &mut Arguments<'a>) -> Result<Config<'a>, Stop<'a>> {
+fn config<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     let mut sub = Sub::take("CONFIG", arguments)?;
     match sub.name() {
         b"get" => {
@@ -296,7 +370,7 @@ fn config<'a>(arguments: &mut Arguments<'a>) -> Result<Config<'a>, Stop<'a>> {
             {
                 return Err(Error::PATTERN_TOO_LONG.into());
             }
-            Ok(Config::Get(patterns))
+            Ok(Command::Config(Config::Get(patterns)))
         }
         b"set" => {
             at_least(arguments, 2, "config|set")?;
@@ -304,18 +378,19 @@ fn config<'a>(arguments: &mut Arguments<'a>) -> Result<Config<'a>, Stop<'a>> {
             if pairs.len() % 2 != 0 {
                 return Err(Error::SYNTAX.into());
             }
-            Ok(Config::Set(pairs))
+            Ok(Command::Config(Config::Set(pairs)))
         }
         b"resetstat" => {
             exactly(arguments, 0, "config|resetstat")?;
-            Ok(Config::ResetStatistics)
+            Ok(Command::Config(Config::ResetStatistics))
         }
         b"rewrite" => Err(Error::NotHere("config rewrite").into()),
+        b"help" => help(arguments, "CONFIG", "config|help", CONFIG),
         _ => Err(sub.unknown()),
     }
 }
 
-fn memory<'a>(arguments: &mut Arguments<'a>) -> Result<Memory<'a>, Stop<'a>> {
+fn memory<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     let mut sub = Sub::take("MEMORY", arguments)?;
     match sub.name() {
         b"usage" => {
@@ -323,39 +398,72 @@ fn memory<'a>(arguments: &mut Arguments<'a>) -> Result<Memory<'a>, Stop<'a>> {
             let key = arguments.key()?;
             let mut options = arguments.values()?;
             match (options.next(), options.next(), options.next()) {
-                (None, ..) => Ok(Memory::Usage(key)),
+                (None, ..) => Ok(Command::Memory(Memory::Usage(key))),
                 (Some(word), Some(samples), None) if word.eq_ignore_ascii_case(b"samples") => {
                     integer(samples).ok_or(Error::NOT_INTEGER)?;
-                    Ok(Memory::Usage(key))
+                    Ok(Command::Memory(Memory::Usage(key)))
                 }
                 _ => Err(Error::SYNTAX.into()),
             }
         }
         b"doctor" => {
             exactly(arguments, 0, "memory|doctor")?;
-            Ok(Memory::Doctor)
+            Ok(Command::Memory(Memory::Doctor))
         }
         b"purge" => {
             exactly(arguments, 0, "memory|purge")?;
-            Ok(Memory::Purge)
+            Ok(Command::Memory(Memory::Purge))
         }
         b"stats" | b"malloc-stats" => Err(Error::NotHere("memory stats, malloc-stats").into()),
+        b"help" => help(arguments, "MEMORY", "memory|help", MEMORY),
         _ => Err(sub.unknown()),
     }
 }
 
-fn object<'a>(arguments: &mut Arguments<'a>) -> Result<Object<'a>, Stop<'a>> {
+fn object<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     let mut sub = Sub::take("OBJECT", arguments)?;
     let (name, ask) = match sub.name() {
         b"encoding" => ("object|encoding", Ask::Encoding),
         b"refcount" => ("object|refcount", Ask::References),
         b"idletime" => ("object|idletime", Ask::Idle),
         b"freq" => ("object|freq", Ask::Frequency),
+        b"help" => return help(arguments, "OBJECT", "object|help", OBJECT),
         _ => return Err(sub.unknown()),
     };
     exactly(arguments, 1, name)?;
     let key = arguments.key()?;
-    Ok(Object { key, ask })
+    Ok(Command::Object(Object { key, ask }))
+}
+
+fn script<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
+    let mut sub = Sub::take("SCRIPT", arguments)?;
+    match sub.name() {
+        b"exists" => {
+            at_least(arguments, 1, "script|exists")?;
+            Ok(Command::Scripts(Scripts::Exist(arguments.values()?)))
+        }
+        b"load" => {
+            exactly(arguments, 1, "script|load")?;
+            let loaded = scripts::load(arguments.next()?)?;
+            Ok(Command::Scripts(loaded))
+        }
+        b"flush" => {
+            let mut words = arguments.values()?;
+            let known = words.next().is_none_or(is_sync);
+            if known && words.next().is_none() {
+                Ok(Command::Scripts(Scripts::Flush))
+            } else {
+                Err(Error::SCRIPT_FLUSH.into())
+            }
+        }
+        b"kill" => {
+            exactly(arguments, 0, "script|kill")?;
+            Err(Error::NOT_BUSY.into())
+        }
+        b"debug" => Err(Error::NotHere("script debug").into()),
+        b"help" => help(arguments, "SCRIPT", "script|help", SCRIPT),
+        _ => Err(sub.unknown()),
+    }
 }
 
 #[cfg(test)]

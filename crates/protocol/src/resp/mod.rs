@@ -28,6 +28,8 @@ mod number;
 mod parse;
 mod queue;
 mod rest;
+mod scripts;
+mod sha1;
 mod strings;
 #[cfg(test)]
 mod testing;
@@ -41,6 +43,7 @@ pub use inline::{LINE_MAX, rewrite};
 pub use many::{Element, element, emptied};
 pub use names::{Described, described};
 pub use number::{Decimal, integer};
-pub use parse::parse;
+pub use parse::{parse, says_who};
 pub use queue::{Queued, parse_queued};
 pub use rest::Rest;
+pub use scripts::is_script;

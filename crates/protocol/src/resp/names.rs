@@ -15,6 +15,8 @@ pub(super) enum Verb {
     Del,
     Discard,
     Echo,
+    Eval,
+    EvalSha,
     Exec,
     Exists,
     Expire,
@@ -49,6 +51,7 @@ pub(super) enum Verb {
     RandomKey,
     Reset,
     Scan,
+    Script,
     Select,
     Set,
     SetEx,
@@ -153,6 +156,9 @@ commands! {
     "pexpiretime" PexpireTime 2 READ ONE;
     "persist" Persist 2 CHANGE ONE;
     "keys" Keys 2 READ NONE;
+    "eval" Eval -3 WRITE NONE;
+    "evalsha" EvalSha -3 WRITE NONE;
+    "script" Script -2 ADMIN NONE;
     "scan" Scan -2 READ NONE;
     "randomkey" RandomKey 1 READ NONE;
     "dbsize" DbSize 1 READ NONE;
@@ -199,9 +205,7 @@ const NOT_HERE: &[&str] = &[
     "cluster",
     "copy",
     "dump",
-    "eval",
     "eval_ro",
-    "evalsha",
     "evalsha_ro",
     "failover",
     "fcall",
@@ -272,7 +276,6 @@ const NOT_HERE: &[&str] = &[
     "sadd",
     "save",
     "scard",
-    "script",
     "sdiff",
     "sdiffstore",
     "setbit",

@@ -8,7 +8,7 @@ use super::command::{Body, Command, Many, Parsed, Refusal};
 use super::error::Error;
 use super::names::{Entry, Named, Verb, named};
 use super::rest::Rest;
-use super::{inline, management, many, strings};
+use super::{inline, management, many, scripts, strings};
 
 /// Bytes of an unknown command's name, and of its arguments, that its error tells.
 pub(super) const UNKNOWN_SHOWN: usize = 128;
@@ -64,6 +64,16 @@ pub(super) fn name<'a>(arguments: &mut Arguments<'a>) -> Result<Entry, Stop<'a>>
         Named::NotHere(name) => Err(Error::NotHere(name).into()),
         Named::Unknown => Err(unknown(name, arguments)),
     }
+}
+
+/// True for a request that says who its client is, AUTH or HELLO, however wrong the rest of it is.
+pub fn says_who(input: &[u8]) -> bool {
+    Arguments::of(input)
+        .and_then(|mut arguments| match arguments.left {
+            0 => Ok(false),
+            _ => name(&mut arguments).map(|entry| matches!(entry.verb, Verb::Auth | Verb::Hello)),
+        })
+        .unwrap_or(false)
 }
 
 /// `entry`, if it takes so many words.
@@ -124,6 +134,9 @@ fn command<'a>(
     }
     let command = match management::parse(verb, arguments)? {
         Some(command) => command,
+        None if matches!(verb, Verb::Eval | Verb::EvalSha) => {
+            scripts::parse(verb, key, arguments, limits)?
+        }
         None => {
             *key = arguments.key()?;
             strings::parse(entry, key, arguments, limits)?

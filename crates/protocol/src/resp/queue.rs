@@ -1,14 +1,15 @@
 //! Requests between MULTI and EXEC: they are kept as they came, and understood when they are carried out. Until
-//! then it counts that their commands exist and have as many arguments as they take.
+//! then it counts that their commands and subcommands exist and have as many arguments as they take.
 
 use crate::awaited::Awaited;
 
 use super::arguments::Arguments;
 use super::command::{Parsed, Refusal};
+use super::error::Error;
 use super::names::Verb;
 use super::parse::{counted, name, stopped};
 use super::rest::Rest;
-use super::{arguments::Stop, inline};
+use super::{arguments::Stop, inline, management};
 
 /// What is to be done with a request in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,11 +65,32 @@ pub fn parse_queued(input: &[u8]) -> Queued<'_> {
     let words = i64::from(arguments.left);
     match name(&mut arguments).and_then(|entry| counted(entry, words)) {
         Ok(entry) if is_at_once(entry.verb) => Queued::AtOnce,
-        Ok(_) => Queued::Queue {
-            head: arguments.at,
-            rest: arguments.rest(),
+        Ok(entry) => match subcommand(entry.verb, arguments) {
+            Ok(()) => Queued::Queue {
+                head: arguments.at,
+                rest: arguments.rest(),
+            },
+            Err((arguments, stop)) => refused(&arguments, stop),
         },
         Err(stop) => refused(&arguments, stop),
+    }
+}
+
+/// Refuses a subcommand that does not exist, or takes another number of arguments: these count as commands.
+fn subcommand(verb: Verb, mut arguments: Arguments<'_>) -> Result<(), (Arguments<'_>, Stop<'_>)> {
+    use Verb::{Client, Command, Config, Memory, Object, Script};
+    if !matches!(verb, Client | Command | Config | Memory | Object | Script) {
+        return Ok(());
+    }
+    match management::parse(verb, &mut arguments) {
+        Err(
+            stop @ (Stop::Refused(
+                Error::UnknownSubcommand { .. } | Error::Arity(_) | Error::NotHere(_),
+            )
+            | Stop::More(_)
+            | Stop::Broken(_)),
+        ) => Err((arguments, stop)),
+        _ => Ok(()),
     }
 }
 
@@ -115,6 +137,17 @@ mod tests {
         for (input, error) in [
             (&b"*1\r\n$3\r\nGET\r\n"[..], Error::Arity("get")),
             (b"*2\r\n$5\r\nLPUSH\r\n", Error::NotHere("lpush")),
+            (
+                b"*2\r\n$6\r\nOBJECT\r\n$8\r\nencoding\r\n",
+                Error::Arity("object|encoding"),
+            ),
+            (
+                b"*2\r\n$6\r\nCLIENT\r\n$3\r\nfoo\r\n",
+                Error::UnknownSubcommand {
+                    command: "CLIENT",
+                    name: b"foo",
+                },
+            ),
         ] {
             let Queued::Refused(refusal) = parse_queued(input) else {
                 panic!("{input:?}");

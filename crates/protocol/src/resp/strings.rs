@@ -93,7 +93,7 @@ pub(super) fn parse<'a>(
     })
 }
 
-fn plain<'a>(key: &'a [u8], value: &'a [u8]) -> Set<'a> {
+pub(super) fn plain<'a>(key: &'a [u8], value: &'a [u8]) -> Set<'a> {
     Set {
         key,
         value,
@@ -168,7 +168,7 @@ fn set_range<'a>(
 
 /// Of what a number of an expiry counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unit {
+pub(super) enum Unit {
     Seconds,
     Millis,
 }
@@ -184,7 +184,7 @@ impl Unit {
 
 /// The moment that an item's life ends at which a client stores or reads: it must lie ahead of 1970, and of now
 /// if it is counted from there.
-fn lifetime<'a>(
+pub(super) fn lifetime<'a>(
     name: &'static str,
     unit: Unit,
     absolute: bool,
@@ -196,6 +196,11 @@ fn lifetime<'a>(
         Some(millis @ 1..=SPAN_MAX) => Ok(Moment::In(millis)),
         _ => Err(Error::Expiry(name).into()),
     }
+}
+
+/// Milliseconds from now as EXPIRE takes them, if their moment has a number.
+pub(super) fn span(millis: i64) -> Option<i64> {
+    (millis <= SPAN_MAX).then_some(millis)
 }
 
 /// The options of SET and GETEX.

@@ -1,8 +1,9 @@
 //! What holds of Redis' protocol for every input, however bad: asked by the property tests and by the fuzzer.
 
 use nuthatch_protocol::resp::{
-    ARGUMENTS_LEN_MAX, Body, Command, Commands, Config, Element, Error, Many, Parsed, Rest, Set,
-    Version, Writer, element, emptied, matches, parse, parse_queued, rewrite,
+    ARGUMENTS_LEN_MAX, Body, Client, Command, Commands, Config, Element, Error, Listed, Many,
+    Parsed, Rest, Scripts, Set, Version, Writer, element, emptied, matches, parse, parse_queued,
+    rewrite,
 };
 use nuthatch_protocol::{Awaited, KEY_LEN_MAX, Limits};
 
@@ -302,6 +303,8 @@ fn without_value(command: Command<'_>) -> String {
             format!("{:?}", values.collect::<Vec<_>>())
         }
         Command::Commands(Commands::Info(values))
+        | Command::Scripts(Scripts::Exist(values))
+        | Command::Client(Client::List(Listed::Of(values)))
         | Command::Config(Config::Get(values) | Config::Set(values)) => {
             format!("{:?}", values.collect::<Vec<_>>())
         }

@@ -17,27 +17,22 @@
 //! Without pipelining that is one epoll_wait, one read and one write a request; a read that came
 //! back short is not repeated to see the socket empty, because new bytes make a new event.
 
-use std::cell::RefCell;
 use std::io::{ErrorKind, Read};
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Instant;
 
-use nuthatch_commands::answering::Answering;
-use nuthatch_commands::batch::Batch;
 use nuthatch_commands::conversation;
+use nuthatch_commands::executing::execute;
 use nuthatch_commands::output::Output;
 use nuthatch_commands::protocols::Phase;
 use nuthatch_commands::slice::{self, Slice, Source, Stop};
-use nuthatch_commands::stage::{Stage, Unheard};
+use nuthatch_commands::stage::Stage;
 use nuthatch_context::account::{AWAITED_MAX, Terms};
-use nuthatch_context::inbox::Inbox;
-use nuthatch_context::shared::Shared;
-use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
+use nuthatch_engine::{Engine, Time};
 use nuthatch_protocol::{Awaited, GET_LINE_MAX, LINE_MAX};
 use nuthatch_telemetry::connections::Info;
-use nuthatch_telemetry::watch::line::{Lines, Reason};
-use nuthatch_telemetry::watch::replies::Told;
+use nuthatch_telemetry::watch::line::Reason;
 use slab::Slab;
 
 use super::Worker;
@@ -488,58 +483,5 @@ impl Peers<'_> {
                 }
             }
         }
-    }
-}
-
-/// Has the engine carry out a batch, and answers it. With the sockets of all slices, watchers are told.
-#[inline]
-fn execute(
-    shared: &Shared,
-    inbox: &Inbox,
-    handle: &mut AnyHandle,
-    slices: &mut [Slice],
-    batch: &Batch<'_>,
-    now: Time,
-    sockets: &[RawFd],
-) {
-    let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
-    let hasher = shared.engine.hasher();
-    let prefixes = shared.prefixes.recorder(&inbox.prefixes, hasher);
-    let prefixes = prefixes.map(RefCell::new);
-    let count = |key: &[u8], event| {
-        if let Some(prefixes) = &prefixes {
-            prefixes.borrow_mut().record(key, event);
-        }
-    };
-    let mut answering = Answering::new(
-        slices,
-        batch,
-        &inbox.counters,
-        now,
-        prefixes.as_ref().map(|_| &count as _),
-        &footprint,
-    );
-    if sockets.is_empty() {
-        handle.execute(now, &batch.requests, &mut answering);
-    } else {
-        let mut told = Told {
-            inner: &mut answering,
-            lines: Lines::new(&shared.watch),
-            requests: &batch.requests,
-            socket: &|index| sockets[batch.tickets[index].slice as usize],
-            footprint: &footprint,
-            now,
-            value_len: None,
-        };
-        handle.execute(now, &batch.requests, &mut told);
-        shared.watch.tell(&told.lines);
-    }
-    // Readers must not take the old value for the one that could not be stored.
-    for index in answering.failed_sets {
-        let forget = Request {
-            key: batch.requests[index].key,
-            op: Op::Remove(Removal::default()),
-        };
-        handle.execute(now, &[forget], &mut Unheard);
     }
 }

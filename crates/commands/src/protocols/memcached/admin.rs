@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use nuthatch_protocol::{Words, encode};
 
 use super::Phase;
-use super::dump::{Classes, Dump, DumpStyle};
+use super::dump::{CLASSES_MAX, Classes, Dump, DumpStyle};
 use crate::slice::Slice;
 use crate::stage::Stage;
 
@@ -71,7 +71,7 @@ pub fn absent(line: &[u8]) -> Option<&'static [u8]> {
 pub fn slabs(text: Words<'_>) -> (&'static [u8], bool) {
     let arguments = Arguments::of(text);
     let words: &'static [u8] = match *arguments.words() {
-        [b"reassign", _, _] => b"CLIENT_ERROR slab reassignment disabled\r\n",
+        [b"reassign", from, to] => reassign(number(from), number(to)),
         [b"automove", b"ratio" | b"freeratio", ref rest @ ..] => {
             match rest.first().and_then(|ratio| number::<f64>(ratio)) {
                 Some(_) => encode::OK,
@@ -93,6 +93,19 @@ pub fn slabs(text: Words<'_>) -> (&'static [u8], bool) {
         _ => ERROR,
     };
     (words, arguments.noreply)
+}
+
+/// What slabs reassign says: its words are looked at, and then there is nothing that could be moved by hand.
+fn reassign(from: Option<i32>, to: Option<i32>) -> &'static [u8] {
+    let is_class = |class: i32| (0..CLASSES_MAX as i32).contains(&class);
+    match (from, to) {
+        (Some(from), Some(to)) if from == to => b"SAME src and dst class are identical\r\n",
+        (Some(from), Some(to)) if !is_class(from) || !is_class(to) => {
+            b"BADCLASS invalid src or dst class id\r\n"
+        }
+        (Some(_), Some(_)) => b"CLIENT_ERROR slab reassignment disabled\r\n",
+        _ => BAD_FORMAT,
+    }
 }
 
 /// lru: there is one CLOCK, and no segments whose shares could be set.
@@ -193,6 +206,14 @@ mod tests {
             slabs("reassign 1 2"),
             ("CLIENT_ERROR slab reassignment disabled", false)
         );
+        for (line, said) in [
+            ("reassign 1 1", "SAME src and dst class are identical"),
+            ("reassign 99 1", "BADCLASS invalid src or dst class id"),
+            ("reassign -1 1", "BADCLASS invalid src or dst class id"),
+            ("reassign a b", "CLIENT_ERROR bad command line format"),
+        ] {
+            assert_eq!(slabs(line), (said, false), "{line}");
+        }
         assert_eq!(slabs("automove 1"), ("OK", false));
         assert_eq!(slabs("automove 1 noreply"), ("OK", true));
         assert_eq!(slabs("automove 7"), ("ERROR", false));

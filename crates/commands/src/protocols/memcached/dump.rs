@@ -32,20 +32,21 @@ pub struct Classes(u64);
 impl Classes {
     pub const ALL: Self = Self(u64::MAX);
 
-    /// `all`, `hash`, or numbers of classes with commas between; `None` if it is none of these.
+    /// `all`, `hash`, or numbers of classes with commas between, before or behind; `None` if it is none of these.
     pub fn parse(word: &[u8]) -> Option<Self> {
         if word == b"all" || word == b"hash" {
             return Some(Self::ALL);
         }
         let mut classes = 0;
-        for class in word.split(|&byte| byte == b',') {
+        let written = word.split(|&byte| byte == b',');
+        for class in written.filter(|class| !class.is_empty()) {
             let class: usize = number(class)?;
             if class == 0 || class >= CLASSES_MAX {
                 return None;
             }
             classes |= 1 << class;
         }
-        Some(Self(classes))
+        (classes != 0).then_some(Self(classes))
     }
 
     /// One class; no item has number 0.
@@ -220,8 +221,11 @@ mod tests {
     fn classes_are_words_or_lists_of_numbers() {
         assert_eq!(Classes::parse(b"all"), Some(Classes::ALL));
         let some = Classes::parse(b"1,5").unwrap();
+        for same in [&b"1,5,"[..], b",1,5", b"1,,5"] {
+            assert_eq!(Classes::parse(same), Some(some));
+        }
         assert!(some.contains(1) && some.contains(5) && !some.contains(2));
-        for bad in [&b"x"[..], b"", b"0", b"64", b"1,", b"300"] {
+        for bad in [&b"x"[..], b"", b"0", b"64", b",", b"300"] {
             assert_eq!(Classes::parse(bad), None, "{bad:?}");
         }
     }

@@ -50,8 +50,8 @@ pub fn command(
                     false,
                 )
             }
-            // As memcached, which knows no such command without TLS.
-            None => (b"ERROR\r\n", false),
+            // memcached's words, whose case is its own.
+            None => (b"Error TLS not enabled\r\n", false),
         },
         Command::Shutdown(words) => return shutdown(stage, slice, words),
         Command::Quit => {

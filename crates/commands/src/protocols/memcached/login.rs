@@ -8,6 +8,7 @@ use nuthatch_security::guesses::Said;
 use nuthatch_security::login::Login;
 
 use super::Phase;
+use crate::protocols;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
@@ -26,6 +27,11 @@ pub fn step(
     input: &[u8],
 ) -> Flow {
     let front = &input[slice.position..];
+    if protocols::speaks_tls(front) {
+        protocols::refuse_tls(slice, super::NO_TLS);
+        slice.position = input.len();
+        return Flow::Next;
+    }
     let (consumed, swallow, error) = match parse(front, &LIMITS) {
         Parsed::Incomplete if front.len() <= LINE_MAX => {
             slice.awaited = Awaited::default();

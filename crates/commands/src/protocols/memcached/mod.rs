@@ -46,6 +46,9 @@ pub fn too_much(what: super::TooMuch) -> &'static [u8] {
 /// What a client is told whose connection holds too much.
 pub const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory reading request\r\n";
 
+/// What a client is told that speaks TLS.
+pub const NO_TLS: &[u8] = b"CLIENT_ERROR this port does not speak TLS\r\n";
+
 /// A slice of a dump looks at so many items that it counts as this many commands.
 const DUMP_SLICE_COST: u32 = 64;
 
@@ -167,6 +170,11 @@ fn command<'a>(
         return Flow::Starved;
     }
     match parse(front, &stage.limits) {
+        Parsed::Incomplete if slice.in_batch == 0 && super::speaks_tls(front) => {
+            super::refuse_tls(slice, NO_TLS);
+            slice.position = input.len();
+            Flow::Next
+        }
         Parsed::Incomplete => {
             slice.awaited = awaited(front);
             Flow::Starved
@@ -186,6 +194,11 @@ fn command<'a>(
             value_len,
         } => large::begin(stage, slice, phase, &front[..line], &store, value_len),
         Parsed::Refused(_) | Parsed::Binary(_) if slice.in_batch > 0 => Flow::Barrier,
+        Parsed::Refused(_) if super::speaks_tls(front) => {
+            super::refuse_tls(slice, NO_TLS);
+            slice.position = input.len();
+            Flow::Next
+        }
         Parsed::Refused(refusal) => {
             slice.commands_left -= 1;
             immediate::refuse(stage, slice, phase, front, &refusal);

@@ -1,8 +1,9 @@
 //! INFO: what programs and people who know Redis look for, and where more is.
 
-use std::fmt::{Display, Write};
+use std::fmt::{self, Display, Write};
 use std::process;
 
+use nuthatch_context::system;
 use nuthatch_engine::Engine;
 use nuthatch_protocol::resp::Values;
 
@@ -10,13 +11,14 @@ use super::manage::REDIS_VERSION;
 use crate::stage::Stage;
 
 /// The sections, in their order.
-const SECTIONS: [Section; 7] = [
+const SECTIONS: [Section; 8] = [
     ("Server", server),
     ("Clients", clients),
     ("Memory", memory),
     ("Persistence", persistence),
     ("Stats", stats),
     ("Replication", replication),
+    ("CPU", processor),
     ("Keyspace", keyspace),
 ];
 
@@ -31,6 +33,25 @@ impl Lines {
     fn line(&mut self, name: &str, value: impl Display) {
         // A String takes all that is written to it.
         let _ = write!(self.0, "{name}:{value}\r\n");
+    }
+}
+
+/// Bytes as Redis shows them to people: `1.50M`.
+struct Human(u64);
+
+impl Display for Human {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut number = self.0 as f64;
+        for unit in ["B", "K", "M", "G"] {
+            if number < 1024.0 {
+                return match unit {
+                    "B" => write!(out, "{}B", self.0),
+                    unit => write!(out, "{number:.2}{unit}"),
+                };
+            }
+            number /= 1024.0;
+        }
+        write!(out, "{number:.2}T")
     }
 }
 
@@ -81,8 +102,14 @@ fn memory(lines: &mut Lines, stage: &Stage<'_, '_>) {
         false => "noeviction",
     };
     lines.line("used_memory", stats.memory_used);
+    lines.line("used_memory_human", Human(stats.memory_used));
+    if let Some(resident) = system::resident_bytes() {
+        lines.line("used_memory_rss", resident);
+        lines.line("used_memory_rss_human", Human(resident));
+    }
     lines.line("used_memory_dataset", stats.item_bytes);
     lines.line("maxmemory", stats.memory_limit);
+    lines.line("maxmemory_human", Human(stats.memory_limit));
     lines.line("maxmemory_policy", policy);
 }
 
@@ -121,9 +148,36 @@ fn replication(lines: &mut Lines, _: &Stage<'_, '_>) {
     lines.line("connected_slaves", 0);
 }
 
+fn processor(lines: &mut Lines, _: &Stage<'_, '_>) {
+    if let Some((user, system)) = system::cpu_time() {
+        lines.line("used_cpu_sys", format_args!("{:.6}", system.as_secs_f64()));
+        lines.line("used_cpu_user", format_args!("{:.6}", user.as_secs_f64()));
+    }
+}
+
 fn keyspace(lines: &mut Lines, stage: &Stage<'_, '_>) {
     let items = stage.shared.engine.stats().items;
     if items > 0 {
-        lines.line("db0", format_args!("keys={items}"));
+        // Who reads this wants all three; nobody counts the other two.
+        lines.line("db0", format_args!("keys={items},expires=0,avg_ttl=0"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Human;
+
+    #[test]
+    fn sizes_are_shown_as_in_redis() {
+        for (bytes, shown) in [
+            (0, "0B"),
+            (1023, "1023B"),
+            (1024, "1.00K"),
+            (1_572_864, "1.50M"),
+            (1 << 30, "1.00G"),
+            (3 << 40, "3.00T"),
+        ] {
+            assert_eq!(Human(bytes).to_string(), shown);
+        }
     }
 }

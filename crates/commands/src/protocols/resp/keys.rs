@@ -20,6 +20,13 @@ const KEYS_LEN_MAX: usize = 16 << 20;
 /// Items that a SCAN looks at, at most.
 const SCAN_MAX: u64 = 1000;
 
+/// Places, most of them without an item, that it looks for them in: else who has few items would be answered with nothing
+/// again and again.
+const SCAN_PLACES: usize = 16 << 10;
+
+/// Places that it looks at in one go where there is nothing.
+const SCAN_STRIDE: usize = 1 << 10;
+
 /// Places that a step of a RANDOMKEY looks at.
 const RANDOM_BUDGET: usize = 64;
 
@@ -101,22 +108,36 @@ pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scan: &
     let mut found = 0;
     let mut keys = Vec::new();
     let budget = scan.count.min(SCAN_MAX) as usize;
-    let next = stage.handle.visit(stage.now, from, budget, &mut |visit| {
-        let wanted = scan
-            .pattern
-            .is_none_or(|pattern| matches(pattern, visit.key));
-        if wanted && scan.of_values {
-            Writer::new(&mut keys, phase.version).bulk(visit.key);
-            found += 1;
-        }
-    });
+    let (mut looked_at, mut places, mut stride) = (0, 0, budget);
+    let mut next = Some(from);
+    while let Some(cursor) = next
+        && looked_at < budget
+        && places < SCAN_PLACES
+    {
+        let before = looked_at;
+        next = stage.handle.visit(stage.now, cursor, stride, &mut |visit| {
+            looked_at += 1;
+            let wanted = scan
+                .pattern
+                .is_none_or(|pattern| matches(pattern, visit.key));
+            if wanted && scan.of_values {
+                Writer::new(&mut keys, phase.version).bulk(visit.key);
+                found += 1;
+            }
+        });
+        places += stride;
+        stride = match looked_at == before {
+            true => (2 * stride).min(SCAN_STRIDE.max(budget)),
+            false => budget,
+        };
+    }
     let number = next.map_or(0, |next| scans.keep(next));
     let mut writer = phase.writer(slice);
     writer.array(2);
     writer.bulk(number.to_string().as_bytes());
     writer.array(found);
     slice.output.text().extend_from_slice(&keys);
-    slice.commands_left = slice.commands_left.saturating_sub(budget as u32 / 4);
+    slice.commands_left = slice.commands_left.saturating_sub(places as u32 / 4);
 }
 
 /// RANDOMKEY: the key of some item, each time that of another, in no order that a client could know.

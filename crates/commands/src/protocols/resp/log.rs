@@ -1,8 +1,15 @@
-//! Requests in the log: their name, and what follows it if that is no data. Values and passwords are left out.
+//! Requests and answers in the log: a request's name, and what follows it if that is no data; an answer's lines. Values and
+//! passwords are left out.
 
 use std::os::fd::RawFd;
 
+use nuthatch_engine::Value;
+
 use crate::conversation::Shown;
+use crate::output::Output;
+
+/// Lines that are shown of what is answered in one go: there may be many keys in an answer.
+const LINES_MAX: usize = 32;
 
 /// Logs the request that `input` begins with: its name and its first argument, which is a key in most of them.
 pub fn request(input: &[u8], fd: RawFd) {
@@ -18,6 +25,42 @@ pub fn request(input: &[u8], fd: RawFd) {
     }
 }
 
+/// Logs the answers that an output holds from that byte of text on.
+pub fn answers<V: Value>(output: &Output<V>, from: usize, fd: RawFd) {
+    let end = output.end();
+    let mut at = from;
+    for _ in 0..LINES_MAX {
+        if at >= end {
+            return;
+        }
+        let text = output.since(at);
+        let (line, rest) = line(text);
+        at += text.len() - rest.len();
+        tracing::debug!(">{fd} {}", Shown(line));
+        if let Some(value_len) = announced(line) {
+            // A large value is not here: it is sent from where it lies.
+            let here = if output.is_pinned_at(at) {
+                0
+            } else {
+                value_len
+            };
+            at += here + b"\r\n".len();
+        }
+    }
+    if at < end {
+        tracing::debug!(">{fd} and {} bytes", end - at);
+    }
+}
+
+/// The bytes behind the line that tells how many they are.
+fn announced(line: &[u8]) -> Option<usize> {
+    match line {
+        [b'$' | b'=', b'-', ..] => None,
+        [b'$' | b'=', length @ ..] => Some(number(length)),
+        _ => None,
+    }
+}
+
 /// What is shown of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Words<'a> {
@@ -27,8 +70,8 @@ struct Words<'a> {
     others: usize,
 }
 
-/// Commands whose first argument is data, or a password.
-const WITHOUT_KEY: [&[u8]; 4] = [b"auth", b"hello", b"echo", b"ping"];
+/// Commands whose first argument is data, a password, or a program.
+const WITHOUT_KEY: [&[u8]; 6] = [b"auth", b"hello", b"echo", b"ping", b"eval", b"script"];
 
 fn front(input: &[u8]) -> Words<'_> {
     let words = match input.strip_prefix(b"*") {
@@ -104,6 +147,21 @@ fn number(text: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_tell_what_data_follows() {
+        for (line, follows) in [
+            (&b"$12"[..], Some(12)),
+            (b"=7", Some(7)),
+            (b"$0", Some(0)),
+            (b"$-1", None),
+            (b"+OK", None),
+            (b":5", None),
+            (b"*3", None),
+        ] {
+            assert_eq!(announced(line), follows);
+        }
+    }
 
     #[test]
     fn keys_are_shown_and_neither_values_nor_passwords() {

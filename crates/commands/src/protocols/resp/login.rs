@@ -2,9 +2,9 @@
 //! AUTH with a password alone is that of the user `default`, as in Redis.
 
 use nuthatch_protocol::Limits;
-use nuthatch_protocol::resp::{Command, Error, Login as Said, Parsed, Rest, parse};
+use nuthatch_protocol::resp::{Command, Error, Login as Said, Parsed, Rest, parse, says_who};
 
-use super::{Front, Phase, State, manage, request};
+use super::{Front, Phase, State, manage, refused_tls, request};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
@@ -25,7 +25,11 @@ pub fn take(
     if front.left().is_empty() {
         return Flow::Starved;
     }
+    if refused_tls(slice, front) {
+        return Flow::Next;
+    }
     slice.commands_left -= 1;
+    let mut error = Error::NO_AUTH;
     let (consumed, rest) = match parse(front.left(), &LIMITS) {
         Parsed::Incomplete(awaited) => {
             slice.awaited = awaited;
@@ -65,16 +69,27 @@ pub fn take(
         } => (consumed, Rest::of(arguments)),
         Parsed::Refused(refusal) => {
             slice.closing |= refusal.close;
+            if refusal.close || is_told(&refusal.error) || says_who(front.left()) {
+                error = refusal.error;
+            }
             (refusal.consumed, refusal.rest)
         }
     };
-    phase.writer(slice).error(&Error::NO_AUTH);
+    phase.writer(slice).error(&error);
     count_error(slice, phase);
     front.used += consumed;
     if !rest.is_over() {
         phase.state = State::Drop(rest);
     }
     Flow::Next
+}
+
+/// True for an error that anybody is told: there is no such command, or not with so many arguments.
+fn is_told(error: &Error<'_>) -> bool {
+    matches!(
+        error,
+        Error::Unknown { .. } | Error::UnknownSubcommand { .. } | Error::Arity(_)
+    )
 }
 
 /// Counts an error of a client that has not logged in, or tries others' passwords.

@@ -1,11 +1,12 @@
 //! Commands that are not about keys and values, and those that look at an item's inside.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nuthatch_engine::{Engine, Inspect};
 use nuthatch_protocol::resp::{
-    Ask, Client, Command, Commands, Config, Described, Error, Hello, Memory, Object, Values,
-    Version, Writer, described, integer, matches,
+    Ask, Client, Command, Commands, Config, Described, Error, Hello, Listed, Memory, Object,
+    Values, Version, Writer, described, integer, matches,
 };
 
 use super::login::authenticate;
@@ -57,11 +58,21 @@ pub fn command(
         }
         Command::Reset => {
             let errors = phase.errors;
+            stage.info.set_name(Arc::default());
             *phase = Phase::new(stage.shared.has_passwords());
             phase.errors = errors;
             phase.writer(slice).status("RESET");
         }
         Command::Client(client) => self::client(stage, slice, phase, client),
+        Command::Help {
+            command,
+            subcommands,
+        } => {
+            writer.array(2);
+            let words = "<subcommand> [<arg> [value] [opt] ...]. Subcommands are:";
+            writer.status(&format!("{command} {words}"));
+            writer.status(subcommands);
+        }
         Command::Commands(commands) => self::commands(&mut writer, commands),
         Command::Config(Config::Get(patterns)) => config_get(stage, &mut writer, patterns),
         Command::Config(Config::Set(pairs)) => config_set(stage, &mut writer, pairs),
@@ -72,6 +83,7 @@ pub fn command(
         Command::Info(sections) => writer.text(&info::info(stage, sections)),
         Command::Memory(memory) => self::memory(stage, slice, phase, memory),
         Command::Object(object) => self::object(stage, slice, phase, object),
+        Command::Scripts(scripts) => super::scripts::command(slice, phase, scripts),
         Command::Time => time(&mut writer),
         other => debug_assert!(false, "{other:?} is carried out elsewhere"),
     }
@@ -93,7 +105,7 @@ fn greet(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, hello: &He
         return phase.writer(slice).error(&error);
     }
     if let Some(name) = hello.name {
-        phase.session().name = name.into();
+        set_name(stage, phase, name);
     }
     match hello.version {
         Some(2) => phase.version = Version::Resp2,
@@ -125,12 +137,15 @@ fn greet(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, hello: &He
 fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: Client<'_>) {
     match client {
         Client::SetName(name) => {
-            phase.session().name = name.into();
+            set_name(stage, phase, name);
             phase.writer(slice).ok();
         }
         Client::Id => phase.writer(slice).integer(stage.info.serial() as i64),
         Client::Name => {
-            let name = phase.session.as_ref().map(|session| session.name.clone());
+            let name = phase
+                .session
+                .as_ref()
+                .map(|session| Arc::clone(&session.name));
             let mut writer = phase.writer(slice);
             match name {
                 Some(name) if !name.is_empty() => writer.bulk(&name),
@@ -139,35 +154,38 @@ fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: C
         }
         Client::Noted => phase.writer(slice).ok(),
         Client::Info => {
-            let name = phase.session.as_ref().map(|session| &*session.name);
-            let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
             let line = format!(
-                "{} name={name} resp={}\n",
+                "{} resp={}\n",
                 stage.info.line(stage.now),
                 phase.version.number()
             );
             phase.writer(slice).text(&line);
         }
-        Client::List => {
+        Client::List(which) => {
             let mut text = String::new();
             stage.shared.registry.each(|info| {
-                text += &info.line(stage.now);
-                text.push('\n');
+                if is_listed(which, info.serial()) {
+                    text += &info.line(stage.now);
+                    text.push('\n');
+                }
             });
             phase.writer(slice).text(&text);
         }
         Client::Redirection => phase.writer(slice).integer(-1),
-        Client::Help => {
-            let lines = [
-                "CLIENT <subcommand> [<arg> [value] ...]. Subcommands are:",
-                "GETNAME, GETREDIR, ID, INFO, LIST, NO-EVICT, NO-TOUCH, REPLY ON, SETINFO, SETNAME, UNPAUSE",
-            ];
-            let mut writer = phase.writer(slice);
-            writer.array(lines.len());
-            for line in lines {
-                writer.status(line);
-            }
-        }
+    }
+}
+
+fn set_name(stage: &Stage<'_, '_>, phase: &mut Phase, name: &[u8]) {
+    let name: Arc<[u8]> = name.into();
+    phase.session().name = Arc::clone(&name);
+    stage.info.set_name(name);
+}
+
+fn is_listed(which: Listed<'_>, serial: u64) -> bool {
+    match which {
+        Listed::All => true,
+        Listed::None => false,
+        Listed::Of(ids) => ids.into_iter().any(|id| integer(id) == Some(serial as i64)),
     }
 }
 
@@ -180,12 +198,17 @@ fn commands(writer: &mut Writer<'_>, commands: Commands<'_>) {
             }
         }
         Commands::Count => writer.integer(described().len() as i64),
-        Commands::List => {
-            writer.array(described().len());
-            for command in described() {
-                writer.bulk(command.name.as_bytes());
+        Commands::List(pattern) => {
+            let names = described().iter().map(|command| command.name.as_bytes());
+            let names: Vec<_> = names
+                .filter(|name| pattern.is_none_or(|pattern| matches(pattern, name)))
+                .collect();
+            writer.array(names.len());
+            for name in names {
+                writer.bulk(name);
             }
         }
+        Commands::Nothing => writer.array(0),
         Commands::Info(names) => {
             writer.array(names.len());
             for name in names {
@@ -260,26 +283,35 @@ fn config_get(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, patterns: Values<'
 /// The memory limit can be changed, and nothing else: the other settings may be said to be what they are.
 fn config_set(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, pairs: Values<'_>) {
     let words: Vec<&[u8]> = pairs.collect();
+    let pairs = words.as_chunks::<2>().0;
     let settings = settings(stage);
     let mut limit = None;
-    for [name, value] in words.as_chunks::<2>().0 {
-        let name = name.to_ascii_lowercase();
+    for (at, [word, value]) in pairs.iter().enumerate() {
+        let name = word.to_ascii_lowercase();
+        let why = |why| Error::Config { name: word, why };
         let Some((_, now)) = settings.iter().find(|(known, _)| known.as_bytes() == name) else {
-            return writer.error(&Error::CONFIG_UNKNOWN);
+            return writer.error(&Error::ConfigUnknown(word));
         };
+        if pairs[..at]
+            .iter()
+            .any(|[before, _]| before.eq_ignore_ascii_case(word))
+        {
+            return writer.error(&why("duplicate parameter"));
+        }
         if name == b"maxmemory" {
             match bytes(value) {
                 Some(bytes) => limit = Some(bytes),
-                None => return writer.error(&Error::CONFIG_MEMORY),
+                None => return writer.error(&why("argument must be a memory value")),
             }
         } else if now.as_bytes() != *value {
-            return writer.error(&Error::CONFIG_FIXED);
+            return writer.error(&why("only maxmemory can be changed here"));
         }
     }
     if let Some(bytes) = limit {
         if let Err(error) = stage.shared.engine.set_memory_limit(bytes) {
             tracing::warn!(%error, bytes, "CONFIG SET maxmemory");
-            return writer.error(&Error::CONFIG_MEMORY);
+            let (name, why) = (&b"maxmemory"[..], "this limit is not possible");
+            return writer.error(&Error::Config { name, why });
         }
         stage.shared.follow_memory_limit();
     }

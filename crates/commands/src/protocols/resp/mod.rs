@@ -4,8 +4,9 @@
 //! * [`many`]: MGET, MSET, DEL and the like, whose keys come one by one.
 //! * [`upload`]: values that arrive piece by piece.
 //! * [`values`]: commands that read, decide and write; they do it again if another client was faster.
-//! * [`transaction`]: MULTI, EXEC, WATCH.
+//! * [`transaction`]: MULTI, EXEC, WATCH; [`alone`]: nobody else's requests come in between.
 //! * [`keys`]: KEYS, SCAN, RANDOMKEY.
+//! * [`scripts`]: what the scripts do that are known.
 //! * [`login`]: how clients say who they are.
 //! * [`manage`], [`info`]: CLIENT, CONFIG, COMMAND, INFO...
 //! * [`spot`]: asking the engine outside of the batch.
@@ -14,6 +15,7 @@
 //!
 //! The flags of items that are stored here are 0. A store that fails leaves the old value, as in Redis.
 
+mod alone;
 mod answers;
 mod expiry;
 mod info;
@@ -23,6 +25,7 @@ mod login;
 mod manage;
 mod many;
 mod request;
+mod scripts;
 mod session;
 mod spot;
 mod transaction;
@@ -47,6 +50,9 @@ pub const MARK: u8 = b'*';
 
 /// What a client is told that is one too many.
 pub const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+
+/// What a client is told that speaks TLS.
+const NO_TLS: &[u8] = b"-ERR this port does not speak TLS\r\n";
 
 /// What a client is told whose connection holds too much.
 pub const OUT_OF_MEMORY: &[u8] = b"-ERR out of memory reading request\r\n";
@@ -220,6 +226,17 @@ fn advance<'a>(
         State::Collect(_) => transaction::collect(stage, slice, phase, front),
         State::Walk(_) => keys::go_on(stage, slice, phase),
     }
+}
+
+/// True if its client speaks TLS: it is told so, and its connection ends.
+#[cold]
+fn refused_tls(slice: &mut Slice, front: &mut Front<'_>) -> bool {
+    let speaks = super::speaks_tls(front.left());
+    if speaks {
+        super::refuse_tls(slice, NO_TLS);
+        front.used = front.input.len();
+    }
+    speaks
 }
 
 /// Drops what is left of a request that was refused.

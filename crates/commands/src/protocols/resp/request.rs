@@ -6,7 +6,7 @@ use nuthatch_protocol::resp::{
 };
 
 use super::answers::Verb;
-use super::{Front, Phase, State, expiry, manage, many, transaction, upload, values};
+use super::{Front, Phase, State, expiry, manage, many, refused_tls, transaction, upload, values};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
@@ -47,6 +47,9 @@ pub fn understand<'a>(
             stage.counters.redis_commands.bump();
             consumed
         }
+        Parsed::Incomplete(_) if slice.in_batch == 0 && refused_tls(slice, front) => {
+            return Flow::Next;
+        }
         Parsed::Incomplete(awaited) => {
             slice.awaited = awaited;
             return Flow::Starved;
@@ -70,6 +73,7 @@ pub fn understand<'a>(
             stage.counters.redis_commands.bump();
             upload::begin(stage, slice, phase, front.left(), &body)
         }
+        Parsed::Inline { .. } if refused_tls(slice, front) => return Flow::Next,
         Parsed::Inline { line, consumed } => {
             if !typed(slice, phase, line) {
                 front.used = front.input.len();
@@ -80,7 +84,7 @@ pub fn understand<'a>(
         Parsed::Refused(refusal) => refuse(slice, phase, &refusal),
     };
     front.used += consumed;
-    slice.commands_left -= 1;
+    slice.commands_left = slice.commands_left.saturating_sub(1);
     Flow::Next
 }
 

@@ -1,13 +1,15 @@
 //! What a connection keeps that uses more than single commands.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::transaction::{Transaction, Watched};
 
 /// The connection's name, its transaction, and requests that it kept.
 #[derive(Default)]
 pub struct Session {
-    pub name: Box<[u8]>,
+    /// As its line in CLIENT LIST has it too.
+    pub name: Arc<[u8]>,
     /// The requests since MULTI.
     pub transaction: Option<Transaction>,
     pub watched: Vec<Watched>,

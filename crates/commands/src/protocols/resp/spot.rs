@@ -182,10 +182,14 @@ pub fn change<'v, T>(
     Err(Error::BUSY)
 }
 
-/// Removes an item, and returns what it was.
-pub fn take(stage: &mut Stage<'_, '_>, key: &[u8]) -> Result<Option<Found>, Error<'static>> {
+/// Removes an item, if it `is_meant`, and returns what it was.
+pub fn take_if(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    is_meant: impl Fn(&Found) -> bool,
+) -> Result<Option<Found>, Error<'static>> {
     for _ in 0..ATTEMPTS {
-        let Some(found) = read(stage, key) else {
+        let Some(found) = read(stage, key).filter(&is_meant) else {
             return Ok(None);
         };
         let removal = nuthatch_engine::Removal {

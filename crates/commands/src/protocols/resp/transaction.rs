@@ -1,10 +1,13 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH. Requests are kept as they came; EXEC carries them out one behind the other,
-//! as a pipeline whose answers are one array. What other clients do may come in between, and nothing is taken back.
+//! as a pipeline whose answers are one array. What other clients do may come in between, unless keys are watched: then
+//! its worker is alone from the look at them on (see [`alone`](super::alone)). Nothing is taken back.
 
+use nuthatch_context::turns::Alone;
+use nuthatch_engine::Expiry;
 use nuthatch_protocol::resp::{Command, Error, Queued, Rest, Values, parse_queued};
 
 use super::spot::look;
-use super::{Front, Phase, State, request};
+use super::{Front, Phase, State, alone, request};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
@@ -31,10 +34,24 @@ impl Transaction {
     }
 }
 
-/// A key, and the cas of its item when it was looked at.
+/// A key, and what its item was when it was looked at.
 pub struct Watched {
     key: Box<[u8]>,
-    cas: Option<u64>,
+    seen: Option<Seen>,
+}
+
+/// What tells that an item is not as it was: its cas follows its value, and only that.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    cas: u64,
+    expiry: Expiry,
+}
+
+fn seen(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Seen> {
+    look(stage, key).map(|item| Seen {
+        cas: item.cas,
+        expiry: item.expiry,
+    })
 }
 
 impl Watched {
@@ -214,13 +231,13 @@ fn watch(
             1..=nuthatch_engine::request::KEY_LEN_MAX => {}
             _ => return Err(Error::KEY_TOO_LONG),
         }
-        let cas = look(stage, key).map(|item| item.cas);
+        let seen = seen(stage, key);
         let watched = &mut phase.session().watched;
         // What was seen first counts.
         if watched.iter().all(|watched| *watched.key != *key) {
             watched.push(Watched {
                 key: key.into(),
-                cas,
+                seen,
             });
         }
     }
@@ -235,9 +252,12 @@ fn exec(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
     if transaction.refused {
         return phase.writer(slice).error(&Error::ABORTED);
     }
+    // What is written was read before: between this look and the writing nobody else's may come.
+    let turns =
+        (!watched.is_empty()).then(|| Alone::wait(&stage.shared.inboxes, &stage.inbox.turn));
     let changed = watched
         .iter()
-        .any(|watched| look(stage, &watched.key).map(|item| item.cas) != watched.cas);
+        .any(|watched| seen(stage, &watched.key) != watched.seen);
     if changed {
         return phase.writer(slice).null_array();
     }
@@ -245,5 +265,8 @@ fn exec(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
     let session = phase.session();
     for request in transaction.requests {
         session.keep(request);
+    }
+    if turns.is_some() {
+        alone::carry_out(stage, slice, phase);
     }
 }

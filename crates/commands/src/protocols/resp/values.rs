@@ -8,8 +8,8 @@ use nuthatch_protocol::resp::{
 };
 use nuthatch_telemetry::sizes::Lens;
 
-use super::spot::{Change, Counted, Decision, Found, ask, change, look, read, take};
-use super::{Phase, expiry};
+use super::spot::{Change, Counted, Decision, Found, ask, change, look, read, take_if};
+use super::{Phase, expiry, scripts};
 use crate::slice::Slice;
 use crate::stage::Stage;
 
@@ -32,7 +32,7 @@ pub fn command(
             let outcome = set_all_absent(stage, pairs);
             flag(slice, phase, outcome);
         }
-        Command::GetRemove { key } => match take(stage, key) {
+        Command::GetRemove { key } => match take_if(stage, key, |_| true) {
             Ok(found) => {
                 count_get(stage, key, found.as_ref());
                 bulk(slice, phase, found);
@@ -49,8 +49,16 @@ pub fn command(
             set_range(stage, slice, phase, key, offset, value);
         }
         Command::Increment { key, by } => {
-            let outcome = increment(stage, key, by);
-            number(slice, phase, outcome);
+            let outcome = add(stage, key, by, true);
+            sum(slice, phase, outcome);
+        }
+        Command::IncrementPresent { key, by } => {
+            let outcome = scripts::increment_present(stage, key, by);
+            sum(slice, phase, outcome);
+        }
+        Command::Owned(owned) => {
+            let outcome = scripts::owned(stage, &owned);
+            flag(slice, phase, outcome);
         }
         Command::IncrementDecimal { key, by } => match increment_decimal(stage, key, by) {
             Ok(text) => phase.writer(slice).bulk(&text),
@@ -61,8 +69,8 @@ pub fn command(
             flag(slice, phase, outcome);
         }
         Command::Persist { key } => {
-            let outcome = rewrite(stage, key, |item| {
-                (item.expiry != Expiry::Never).then_some(Expiry::Never)
+            let outcome = rewrite(stage, key, |found| {
+                (found.item.expiry != Expiry::Never).then_some(Expiry::Never)
             });
             flag(slice, phase, outcome);
         }
@@ -96,6 +104,15 @@ fn number(slice: &mut Slice, phase: &Phase, outcome: Result<i64, Error<'static>>
     let mut writer = phase.writer(slice);
     match outcome {
         Ok(number) => writer.integer(number),
+        Err(error) => writer.error(&error),
+    }
+}
+
+fn sum(slice: &mut Slice, phase: &Phase, outcome: Result<Option<i64>, Error<'static>>) {
+    let mut writer = phase.writer(slice);
+    match outcome {
+        Ok(Some(sum)) => writer.integer(sum),
+        Ok(None) => writer.null(),
         Err(error) => writer.error(&error),
     }
 }
@@ -269,9 +286,18 @@ fn parts(found: Option<Found>) -> (Vec<u8>, Expiry, u32) {
     }
 }
 
-fn increment(stage: &mut Stage<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'static>> {
+/// Adds to a number; where there is none, to 0 if it `makes` one.
+pub fn add(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    by: i64,
+    makes: bool,
+) -> Result<Option<i64>, Error<'static>> {
     change(stage, key, Counted::Delta { down: by < 0 }, |found| {
         let absent = found.is_none();
+        if absent && !makes {
+            return Ok(Decision::Stay(None));
+        }
         let (value, expiry, flags) = parts(found);
         let number = match absent {
             true => 0,
@@ -282,7 +308,7 @@ fn increment(stage: &mut Stage<'_, '_>, key: &[u8], by: i64) -> Result<i64, Erro
             value: Cow::Owned(sum.to_string().into_bytes()),
             expiry,
             flags,
-            answer: sum,
+            answer: Some(sum),
         }))
     })
 }
@@ -316,13 +342,13 @@ fn increment_decimal(
 
 /// Gives an item another expiry, if `decide` has one for it: its value is stored again, so that nobody else's is
 /// touched. False if there is none, or it stays.
-fn rewrite(
+pub fn rewrite(
     stage: &mut Stage<'_, '_>,
     key: &[u8],
-    decide: impl Fn(&Item) -> Option<Expiry>,
+    decide: impl Fn(&Found) -> Option<Expiry>,
 ) -> Result<bool, Error<'static>> {
     change(stage, key, Counted::Touch, |found| {
-        let decided = found.and_then(|found| Some((decide(&found.item)?, found)));
+        let decided = found.and_then(|found| Some((decide(&found)?, found)));
         Ok(match decided {
             None => Decision::Stay(false),
             Some((expiry, Found { item, value })) => Decision::Become(Change {
@@ -347,8 +373,8 @@ fn expire(
     let new = expiry::expiry(moment, now, &clock);
     // Of two moments in the past none is later.
     let unix = expiry::unix_millis(new, &clock).unwrap_or(u64::MAX);
-    rewrite(stage, key, |item| {
-        let old = expiry::unix_millis(item.expiry, &clock);
+    rewrite(stage, key, |found| {
+        let old = expiry::unix_millis(found.item.expiry, &clock);
         which.changes(old, unix).then_some(new)
     })
 }

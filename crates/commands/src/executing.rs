@@ -1,0 +1,69 @@
+//! A batch on its way to the engine.
+
+use std::cell::RefCell;
+use std::os::fd::RawFd;
+
+use nuthatch_context::inbox::Inbox;
+use nuthatch_context::shared::Shared;
+use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
+use nuthatch_telemetry::watch::line::Lines;
+use nuthatch_telemetry::watch::replies::Told;
+
+use crate::answering::Answering;
+use crate::batch::Batch;
+use crate::slice::Slice;
+use crate::stage::Unheard;
+
+/// Has the engine carry out a batch, and answers it. With the sockets of all slices, watchers are told.
+#[inline]
+pub fn execute(
+    shared: &Shared,
+    inbox: &Inbox,
+    handle: &mut AnyHandle,
+    slices: &mut [Slice],
+    batch: &Batch<'_>,
+    now: Time,
+    sockets: &[RawFd],
+) {
+    let _turn = inbox.turn.take();
+    let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
+    let hasher = shared.engine.hasher();
+    let prefixes = shared.prefixes.recorder(&inbox.prefixes, hasher);
+    let prefixes = prefixes.map(RefCell::new);
+    let count = |key: &[u8], event| {
+        if let Some(prefixes) = &prefixes {
+            prefixes.borrow_mut().record(key, event);
+        }
+    };
+    let mut answering = Answering::new(
+        slices,
+        batch,
+        &inbox.counters,
+        now,
+        prefixes.as_ref().map(|_| &count as _),
+        &footprint,
+    );
+    if sockets.is_empty() {
+        handle.execute(now, &batch.requests, &mut answering);
+    } else {
+        let mut told = Told {
+            inner: &mut answering,
+            lines: Lines::new(&shared.watch),
+            requests: &batch.requests,
+            socket: &|index| sockets[batch.tickets[index].slice as usize],
+            footprint: &footprint,
+            now,
+            value_len: None,
+        };
+        handle.execute(now, &batch.requests, &mut told);
+        shared.watch.tell(&told.lines);
+    }
+    // Readers must not take the old value for the one that could not be stored.
+    for index in answering.failed_sets {
+        let forget = Request {
+            key: batch.requests[index].key,
+            op: Op::Remove(Removal::default()),
+        };
+        handle.execute(now, &[forget], &mut Unheard);
+    }
+}

@@ -1,0 +1,82 @@
+//! Requests that were kept, carried out at once, while nobody else has a turn: an EXEC whose keys were watched.
+
+use super::{Phase, replay};
+use crate::batch::BatchBuffers;
+use crate::executing::execute;
+use crate::slice::Slice;
+use crate::stage::Stage;
+
+/// Commands that are carried out before others have their turn again; a key of MSET and its like counts as one.
+const COMMANDS_MAX: u32 = 1000;
+
+/// Bytes of requests and answers, the same.
+const BYTES_MAX: usize = 1 << 20;
+
+/// Requests of a batch.
+const BATCH: usize = 64;
+
+/// Carries out what the connection kept, as much as may be at once. The rest is left, as what any connection keeps.
+pub fn carry_out(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
+    let mut batch = BatchBuffers::default().take(BATCH);
+    let limit = Limit::of(stage, slice);
+    let share = std::mem::replace(&mut slice.commands_left, u32::MAX);
+    while phase.session().has_replay() && !slice.closing && !limit.is_reached(stage, slice) {
+        // The iteration's batch holds requests of other slices: this one has its own.
+        let mut own = Stage {
+            shared: stage.shared,
+            handle: &mut *stage.handle,
+            batch: &mut batch,
+            slice: 0,
+            ..*stage
+        };
+        replay(&mut own, slice, phase);
+        finish(&mut own, slice);
+    }
+    let used = u32::MAX - slice.commands_left;
+    slice.commands_left = share.saturating_sub(used).max(1);
+}
+
+/// Has the engine carry out what is in the batch.
+fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice) {
+    if stage.batch.is_empty() {
+        return;
+    }
+    let sockets: &[_] = match stage.shared.watch.wanted().is_empty() {
+        true => &[],
+        false => &[stage.socket],
+    };
+    let slices = std::slice::from_mut(slice);
+    execute(
+        stage.shared,
+        stage.inbox,
+        stage.handle,
+        slices,
+        stage.batch,
+        stage.now,
+        sockets,
+    );
+    stage.inbox.hot.look(&stage.batch.requests, stage.hasher);
+    stage.batch.clear();
+    slice.in_batch = 0;
+}
+
+/// When others have waited long enough.
+struct Limit {
+    decoded: usize,
+    answered: usize,
+}
+
+impl Limit {
+    fn of(stage: &Stage<'_, '_>, slice: &Slice) -> Self {
+        Self {
+            decoded: stage.decoded.allocated_bytes() + BYTES_MAX,
+            answered: slice.output.len() + BYTES_MAX,
+        }
+    }
+
+    fn is_reached(&self, stage: &Stage<'_, '_>, slice: &Slice) -> bool {
+        u32::MAX - slice.commands_left >= COMMANDS_MAX
+            || slice.output.len() >= self.answered
+            || stage.decoded.allocated_bytes() >= self.decoded
+    }
+}

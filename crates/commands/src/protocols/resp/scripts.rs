@@ -1,0 +1,62 @@
+//! What the scripts do that are known, each as one operation on one key, and SCRIPT.
+
+use nuthatch_engine::{Expiry, Time};
+use nuthatch_protocol::resp::{Error, Held, Moment, Owned, Scripts, is_script};
+
+use super::Phase;
+use super::expiry::expiry;
+use super::spot::{Found, take_if};
+use super::values::{add, rewrite};
+use crate::slice::Slice;
+use crate::stage::Stage;
+
+/// Adds to a number that is there; none if there is none.
+pub fn increment_present(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    by: i64,
+) -> Result<Option<i64>, Error<'static>> {
+    add(stage, key, by, false)
+}
+
+/// What the owner of a lock does with it: false if it is none of his.
+pub fn owned(stage: &mut Stage<'_, '_>, owned: &Owned<'_>) -> Result<bool, Error<'static>> {
+    let Owned { key, token, then } = *owned;
+    let is_his = |found: &Found| found.value == token;
+    if then == Held::NoMore {
+        let released = take_if(stage, key, is_his)?.is_some();
+        stage.counters.count_delete(released);
+        return Ok(released);
+    }
+    let (now, clock) = (stage.now, stage.shared.clock);
+    rewrite(stage, key, |found| {
+        let until = match (then, found.item.expiry) {
+            (Held::Until(moment), _) => moment,
+            (Held::Longer { millis }, Expiry::At(end)) => later(end, millis, now),
+            // It has no end that could be put off.
+            _ => return None,
+        };
+        is_his(found).then(|| expiry(until, now, &clock))
+    })
+}
+
+/// So many milliseconds behind a moment that lies ahead.
+fn later(end: Time, millis: i64, now: Time) -> Moment {
+    let left = end.since(now).as_millis() as i64;
+    Moment::In(left.saturating_add(millis))
+}
+
+/// SCRIPT. What is known is always there: nothing is kept, and nothing goes.
+pub fn command(slice: &mut Slice, phase: &Phase, scripts: Scripts<'_>) {
+    let mut writer = phase.writer(slice);
+    match scripts {
+        Scripts::Exist(names) => {
+            writer.array(names.len());
+            for name in names {
+                writer.flag(is_script(name));
+            }
+        }
+        Scripts::Load(name) => writer.bulk(name.as_bytes()),
+        Scripts::Flush => writer.ok(),
+    }
+}

@@ -1,0 +1,295 @@
+//! Scripts. There is no Lua here: those of a few clients are known by the SHA-1 of their text, and each is carried out
+//! as the one operation on one key that it is. They are always there, loaded or not: who asks by a name gets what Redis
+//! would answer once anybody had loaded it, and no memory grows by what clients load.
+
+use crate::command::Limits;
+
+use super::arguments::{Arguments, Stop};
+use super::command::{Command, Held, Lifetime, Moment, Owned, Scripts, SetAnswer, When};
+use super::error::Error;
+use super::names::Verb;
+use super::number::integer;
+use super::sha1::{Digest, digest, sha1};
+use super::strings::{Unit, lifetime, plain, span};
+
+/// A script that is known.
+struct Known {
+    /// The SHA-1 of its text, as it is.
+    name: &'static str,
+    /// Bytes of its text.
+    len: usize,
+    does: Does,
+}
+
+/// What a script does with its key.
+#[derive(Clone, Copy)]
+enum Does {
+    /// Adds the 1st argument to a number, if there is one.
+    IncrementPresent,
+    /// Adds the 1st argument to a number.
+    Increment,
+    /// Stores the 1st argument for as many seconds as the 2nd says, if there is nothing.
+    Add,
+    /// Removes a value that is the 1st argument.
+    Release,
+    /// Lets a value that is the 1st argument live for as many milliseconds more as the 2nd says, or, unless the 3rd is
+    /// 0, from now.
+    Extend,
+    /// Lets a value that is the 1st argument live for as many milliseconds as the 2nd says.
+    Reacquire,
+}
+
+/// All of them. To add one, let it touch one key only.
+const KNOWN: [Known; 9] = [
+    // django-redis: incr and decr, without ignore_key_check and with it.
+    known(
+        "f4a7da3e5d8ea3b46642af08427151cae0190400",
+        240,
+        Does::IncrementPresent,
+    ),
+    known(
+        "4d15273b16b10c15e1d9202cbe93c959ab7d250b",
+        87,
+        Does::Increment,
+    ),
+    // redis-py: Lock's release, extend and reacquire.
+    known(
+        "c3f8721cbb97f72bc19e972846bd7aaf91901658",
+        185,
+        Does::Release,
+    ),
+    known(
+        "a4e8783852e6b949f9ef3a97212805108459a890",
+        503,
+        Does::Extend,
+    ),
+    known(
+        "1cac51482acf5858da00f6d685d68f886cd6b6b2",
+        198,
+        Does::Reacquire,
+    ),
+    // Laravel: the cache's add, and its locks' release.
+    known("a08c9c69b7c07ae2485190873b90d128a23e502d", 85, Does::Add),
+    known(
+        "647c65a442733a1aa440f99908d249d13b4d6c4a",
+        103,
+        Does::Release,
+    ),
+    // The same release in one line, with either kind of quotes, as many programs have it.
+    known(
+        "b70c2384248f88e6b75b9f89241a180f856ad852",
+        95,
+        Does::Release,
+    ),
+    known(
+        "e9f69f2beb755be68b5e456ee2ce9aadfbc4ebf4",
+        97,
+        Does::Release,
+    ),
+];
+
+const fn known(name: &'static str, len: usize, does: Does) -> Known {
+    Known { name, len, does }
+}
+
+fn of_digest(sought: Digest) -> Option<&'static Known> {
+    KNOWN
+        .iter()
+        .find(|known| digest(known.name.as_bytes()) == Some(sought))
+}
+
+fn of_text(text: &[u8]) -> Result<&'static Known, Error<'static>> {
+    // Whatever has another length is not read: nobody has a digest made of 64 KiB.
+    let is_candidate = KNOWN.iter().any(|known| known.len == text.len());
+    is_candidate
+        .then(|| of_digest(sha1(text)))
+        .flatten()
+        .ok_or(Error::SCRIPT_UNKNOWN)
+}
+
+fn of_name(name: &[u8]) -> Result<&'static Known, Error<'static>> {
+    digest(name).and_then(of_digest).ok_or(Error::NO_SCRIPT)
+}
+
+/// True if a script of this name can be run.
+pub fn is_script(name: &[u8]) -> bool {
+    of_name(name).is_ok()
+}
+
+/// EVAL and EVALSHA: the command that the script is.
+pub(super) fn parse<'a>(
+    verb: Verb,
+    key: &mut &'a [u8],
+    arguments: &mut Arguments<'a>,
+    limits: &Limits,
+) -> Result<Command<'a>, Stop<'a>> {
+    let script = arguments.next()?;
+    let script = match verb {
+        Verb::Eval => of_text(script)?,
+        _ => of_name(script)?,
+    };
+    let keys = arguments.integer()?;
+    if keys > i64::from(arguments.left) {
+        return Err(Error::SCRIPT_KEYS_TOO_MANY.into());
+    }
+    if keys < 0 {
+        return Err(Error::SCRIPT_KEYS_NEGATIVE.into());
+    }
+    if keys != 1 || arguments.left - 1 < least(script.does) {
+        return Err(Error::SCRIPT_ARGUMENTS.into());
+    }
+    *key = arguments.key()?;
+    let command = command(script.does, key, arguments, limits)?;
+    // As in Redis, nobody minds more.
+    arguments.values()?;
+    Ok(command)
+}
+
+/// Arguments behind the key without which a script fails.
+fn least(does: Does) -> u32 {
+    match does {
+        Does::IncrementPresent | Does::Increment | Does::Release => 1,
+        Does::Add | Does::Reacquire => 2,
+        Does::Extend => 3,
+    }
+}
+
+fn command<'a>(
+    does: Does,
+    key: &'a [u8],
+    arguments: &mut Arguments<'a>,
+    limits: &Limits,
+) -> Result<Command<'a>, Stop<'a>> {
+    match does {
+        Does::IncrementPresent => {
+            let by = arguments.integer()?;
+            return Ok(Command::IncrementPresent { key, by });
+        }
+        Does::Increment => {
+            let by = arguments.integer()?;
+            return Ok(Command::Increment { key, by });
+        }
+        Does::Add => {
+            let mut set = plain(key, arguments.value(limits.value_max)?);
+            let moment = lifetime("setex", Unit::Seconds, false, arguments.next()?)?;
+            (set.when, set.answer) = (When::Absent, SetAnswer::Status);
+            set.lifetime = Lifetime::Until(moment);
+            return Ok(Command::Set(set));
+        }
+        Does::Release | Does::Extend | Does::Reacquire => {}
+    }
+    let token = arguments.next()?;
+    let then = match does {
+        Does::Extend => {
+            let millis = millis(arguments)?;
+            match arguments.next()? {
+                b"0" => Held::Longer { millis },
+                _ => Held::Until(Moment::In(millis)),
+            }
+        }
+        Does::Reacquire => Held::Until(Moment::In(millis(arguments)?)),
+        _ => Held::NoMore,
+    };
+    Ok(Command::Owned(Owned { key, token, then }))
+}
+
+/// A time as PEXPIRE takes it.
+fn millis<'a>(arguments: &mut Arguments<'a>) -> Result<i64, Stop<'a>> {
+    let millis = integer(arguments.next()?).ok_or(Error::NOT_INTEGER)?;
+    Ok(span(millis).ok_or(Error::Expiry("pexpire"))?)
+}
+
+/// SCRIPT LOAD: its text's name, if it is known.
+pub(super) fn load(text: &[u8]) -> Result<Scripts<'_>, Error<'static>> {
+    Ok(Scripts::Load(of_text(text)?.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resp::testing::{accept, refused};
+
+    fn eval(does: &str, rest: &str) -> String {
+        let name = match does {
+            "incr" => KNOWN[0].name,
+            "extend" => KNOWN[3].name,
+            "add" => KNOWN[5].name,
+            _ => KNOWN[6].name,
+        };
+        format!("EVALSHA {name} {rest}")
+    }
+
+    #[test]
+    fn scripts_are_what_they_do() {
+        let (key, by) = (&b"k"[..], -3);
+        let expected = Command::IncrementPresent { key, by };
+        assert_eq!(accept(&eval("incr", "1 k -3")), expected);
+        assert_eq!(accept(&eval("incr", "1 k -3 more")), expected);
+        let added = Command::Set(super::super::command::Set {
+            when: When::Absent,
+            lifetime: Lifetime::Until(Moment::In(9000)),
+            ..plain(b"k", b"v")
+        });
+        assert_eq!(accept(&eval("add", "1 k v 9")), added);
+        let owned = |then| {
+            Command::Owned(Owned {
+                key,
+                token: b"me",
+                then,
+            })
+        };
+        assert_eq!(accept(&eval("release", "1 k me")), owned(Held::NoMore));
+        let millis = 50;
+        let longer = Held::Longer { millis };
+        assert_eq!(accept(&eval("extend", "1 k me 50 0")), owned(longer));
+        let until = Held::Until(Moment::In(50));
+        assert_eq!(accept(&eval("extend", "1 k me 50 1")), owned(until));
+    }
+
+    #[test]
+    fn what_is_no_script_is_refused() {
+        for (line, words) in [
+            (
+                eval("incr", "2 k"),
+                "ERR Number of keys can't be greater than number of args",
+            ),
+            (eval("incr", "-1 k"), "ERR Number of keys can't be negative"),
+            (
+                eval("incr", "x k"),
+                "ERR value is not an integer or out of range",
+            ),
+            (
+                eval("add", "1 k v 0"),
+                "ERR invalid expire time in 'setex' command",
+            ),
+            (
+                String::from("EVALSHA abc 1 k"),
+                "NOSCRIPT No matching script. Please use EVAL.",
+            ),
+        ] {
+            assert_eq!(refused(&line), format!("-{words}\r\n"), "{line}");
+        }
+        for line in [
+            eval("incr", "1 k"),
+            eval("incr", "0 k"),
+            eval("extend", "1 k me 5"),
+        ] {
+            let words = "-ERR this script takes one key and its own arguments\r\n";
+            assert_eq!(refused(&line), words, "{line}");
+        }
+        let words = refused("EVAL return 0");
+        assert!(
+            words.starts_with("-ERR this script is not known"),
+            "{words}"
+        );
+        assert!(refused("SCRIPT LOAD return").starts_with("-ERR this script is not known"));
+    }
+
+    #[test]
+    fn a_text_is_known_by_its_digest_alone() {
+        for known in &KNOWN {
+            assert!(is_script(known.name.as_bytes()) && known.name.len() == 40);
+            assert!(of_text(&vec![b' '; known.len]).is_err());
+        }
+    }
+}
