@@ -39,14 +39,47 @@ fn values_that_are_refused_end_with_2() {
         "bench fill --eviction random",
         "bench fill --memory 1k",
         "bench fill --value-size 0",
+        "bench fill --key-size 1",
+        "bench fill --key-size 2 --memory 2M",
+        "bench full --memory 0",
+        "bench full --memory 1k",
+        "bench full --engine cphash --partitions 3",
+        "bench full --value-size 0",
+        "bench scale --machines 0",
+        "bench scale --machines 1000000",
+        "bench scale --keys 0",
+        "bench scale --window 0",
+        "bench scale --card nan",
+        "bench scale --card 0",
+        "bench scale --gets 101",
         "bench server --target nobody",
         "bench server --seconds nan",
         "bench server --protocol cpserver --multiget 2",
         "bench server --protocol cpserver --get-ratio 0",
         "bench versus --rival true --rounds 0",
+        "bench versus --rival true --server-cores 100000",
+        "bench versus --rival true --load-cores 100000",
     ] {
         let output = run_lab(line);
         assert_eq!(output.status.code(), Some(2), "{line}: {output:?}");
+    }
+}
+
+/// Without a word about the largest item, it is what the memory allows.
+#[test]
+fn the_smallest_memory_is_enough_for_every_engine() {
+    for (engine, memory) in [
+        ("cuckoo", "1M"),
+        ("cuckoo-paper", "1M"),
+        ("chained", "1M"),
+        ("cphash", "1M"),
+        ("lockhash", "1M"),
+    ] {
+        for bench in ["fill", "full --requests 1000 --rounds 1"] {
+            lab(&format!(
+                "bench {bench} --engine {engine} --memory {memory}"
+            ));
+        }
     }
 }
 
