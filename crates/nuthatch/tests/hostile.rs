@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use nuthatch::{Cache, Error, Lifetime};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
@@ -190,6 +191,41 @@ fn destructors_of_a_thread_that_ends_may_use_the_cache() {
         assert!(told.load(Ordering::Relaxed) > 50, "{order}");
         cache.audit().unwrap();
     }
+}
+
+/// Class: work that ends only when others rest. Removals that return a value, and new lifetimes in a cache with a time
+/// to idle, take their turn beside a thread that never stops replacing what they are about.
+#[test]
+fn removals_and_touches_end_beside_a_writer_that_does_not() {
+    let cache = Cache::builder()
+        .memory_limit(64 * MIB)
+        .time_to_idle(Duration::from_secs(3600))
+        .build()
+        .unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let values = [vec![1; 100_000], vec![2; 99_000]];
+            for turn in 0.. {
+                cache.insert("hot", &values[turn % 2]).unwrap();
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let mut removed = 0;
+        while removed < 300 {
+            cache.touch("hot", Duration::from_secs(60)).unwrap();
+            if let Some(value) = cache.remove("hot") {
+                let whole = [(1, 100_000), (2, 99_000)];
+                assert!(whole.contains(&(value[0], value.len())));
+                assert!(value.iter().all(|byte| *byte == value[0]));
+                removed += 1;
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    cache.audit().unwrap();
 }
 
 /// A thread that keeps only the last answer without a value.

@@ -172,12 +172,7 @@ impl Cache {
         let mut last = LastReply(Reply::Miss);
         self.ask(now, key, op, &mut last);
         self.tell(FOLLOW_UP);
-        match last.0 {
-            Reply::TooLarge => Err(Error::TooLarge),
-            Reply::OutOfMemory => Err(Error::OutOfMemory),
-            Reply::NotNumeric => Err(Error::NotNumeric),
-            reply => Ok(reply),
-        }
+        Error::of(&last.0).map_or(Ok(last.0), Err)
     }
 
     #[inline(always)]

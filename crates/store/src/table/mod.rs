@@ -294,6 +294,7 @@ pub trait Table: Reclaim {
         if alone.total_bytes() > self.item_size_max() {
             return Reply::TooLarge;
         }
+        // Another turn takes two changes of others to this very key, one in each of the two steps, and waits for nobody.
         loop {
             let rewritten = self.rewrite(local, lookup, |header| {
                 permit(store.condition, header)?;
