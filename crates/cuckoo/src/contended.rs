@@ -17,7 +17,7 @@ use nuthatch_engine::request::{
     Expiry, Key, Leave, Op, Read, Removal, Request, Store as Put, StoreMode,
 };
 use nuthatch_engine::{Cursor, Handle, Value};
-use nuthatch_store::count::Counted;
+use nuthatch_store::count::ThreadCounters;
 use nuthatch_store::slab::watch::{Meddling, meddle};
 use nuthatch_store::table::{self, Table};
 
@@ -287,7 +287,7 @@ fn a_store_takes_the_place_of_an_item_under_the_lock() {
             key,
             index: 0,
         };
-        let counters = Counted::register(&engine.counters);
+        let counters = ThreadCounters::register(&engine.counters);
         let local = &mut Local::new(counters, 1);
         let shape = engine.shape(KEY.len(), 4, false);
         let put = Put::set(b"mine");

@@ -21,7 +21,7 @@ use super::local::Local;
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Expiry, Key, Op, Request, Store};
 use nuthatch_engine::{Cursor, Handle, Visit};
-use nuthatch_store::count::{Count, Counted};
+use nuthatch_store::count::{Count, ThreadCounters};
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::eviction::removals::FOLLOW_UP;
 #[cfg(not(loom))]
@@ -108,7 +108,7 @@ pub struct CuckooHandle<D: Variant = EightWay> {
 
 impl<D: Variant> CuckooHandle<D> {
     pub(super) fn new(engine: &Arc<Cuckoo<D>>) -> Self {
-        let counters = Counted::register(&engine.counters);
+        let counters = ThreadCounters::register(&engine.counters);
         // Any seed will do that differs between threads.
         let seed = std::ptr::from_ref(&*counters) as u64;
         Self {

@@ -56,9 +56,9 @@ pub struct Report {
     pub bytes_per_item: f64,
     /// Bytes of the index for each item held.
     pub index_bytes_per_item: f64,
-    /// Items by slots at the end.
+    /// Items / slots at the end.
     pub index_load: f64,
-    /// The least items by slots at which the index began to grow, if it grew.
+    /// The least items / slots at which the index began to grow, if it grew.
     pub load_before_growth: Option<f64>,
     /// The server that was filled as well.
     pub rival: Option<FilledServer>,

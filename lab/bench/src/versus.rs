@@ -69,9 +69,9 @@ pub struct Side {
 /// A rival's side, and how ours compares.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RivalSide {
-    /// Ours by the rival, round by round.
+    /// Ours / the rival, round by round.
     pub ratio_ops_per_s: Spread,
-    /// Ours by the rival, round by round: less than 1 is cheaper.
+    /// Ours / the rival, round by round: less than 1 is cheaper.
     pub ratio_server_cpu: Spread,
     /// What it did.
     #[serde(flatten)]
