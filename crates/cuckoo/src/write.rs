@@ -155,17 +155,16 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
-    /// Takes an item out that is removed on request, or is found dead by who would remove it: its memory comes back at
-    /// once.
-    fn unlink(&self, local: &Local, locked: LockedBuckets<'_, D>, found: Found, live: bool) {
+    /// Takes an item out that is removed on request, or is found dead by who would remove it.
+    fn unlink(
+        &self,
+        local: &Local,
+        locked: LockedBuckets<'_, D>,
+        found: Found,
+        live: bool,
+    ) -> Reply {
         let gone = locked.take_out(found.at, found.header);
-        local.counters.item_out(&self.store, gone.header());
-        if live {
-            local
-                .counters
-                .removed_on_request(&self.store, gone.header());
-        }
-        self.store.retire(gone);
+        self.taken_out(local, gone, live)
     }
 
     /// Finishes the header and stores the slot: the moment from which readers find the item.
@@ -302,11 +301,6 @@ impl<D: Variant> Table for Cuckoo<D> {
             locked.release_unmodified();
             return Reply::Exists;
         }
-        self.unlink(local, locked, found, live);
-        if live {
-            Reply::Removed
-        } else {
-            Reply::NotFound
-        }
+        self.unlink(local, locked, found, live)
     }
 }

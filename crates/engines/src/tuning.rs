@@ -20,9 +20,9 @@ const PARTITION_LEAST: usize = 64 << 10;
 pub enum EvictionName {
     /// Of cuckoo: two queues and ghosts, in a log without size classes
     S3Fifo,
-    /// Of cuckoo: one recency bit, in size classes, as MemC3 has it
+    /// Of cuckoo and chained: one recency bit, in size classes, as MemC3 has it
     Clock,
-    /// Of cphash and lockhash: the least recently used item, strictly
+    /// Of cphash, lockhash and chained: the least recently used item, strictly
     Lru,
     /// Of cphash and lockhash: the first one of a random bucket
     Random,
@@ -42,8 +42,10 @@ impl EvictionName {
     /// The engines that have it.
     fn engines(self) -> &'static str {
         match self {
-            Self::S3Fifo | Self::Clock => "cuckoo",
-            Self::Lru | Self::Random => "cphash and lockhash",
+            Self::S3Fifo => "cuckoo",
+            Self::Clock => "cuckoo and chained",
+            Self::Lru => "cphash, lockhash and chained",
+            Self::Random => "cphash and lockhash",
         }
     }
 }
@@ -107,7 +109,7 @@ pub struct Tuning {
     #[arg(long, value_name = "CORE")]
     pub pin: Option<usize>,
 
-    /// Which item leaves when memory is short [default: s3-fifo for cuckoo, lru for cphash and lockhash]
+    /// Which item leaves when memory is short [default: s3-fifo for cuckoo, lru for the others]
     #[arg(long, value_enum)]
     pub eviction: Option<EvictionName>,
 }
