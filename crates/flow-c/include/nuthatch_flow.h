@@ -748,8 +748,7 @@ int64_t nuthatch_flow_lookup_strided(struct nuthatch_flow_table *table,
  * # Safety
  * `table` is NULL or a table that no other thread uses.
  */
-int nuthatch_flow_prefetch(const struct nuthatch_flow_table *table,
-                           uint64_t hash);
+int nuthatch_flow_prefetch(const struct nuthatch_flow_table *table, uint64_t hash);
 
 /**
  * The same for many flows: as many as the processor can fetch at a time, some 10 to 40 lines.
