@@ -16,6 +16,28 @@ if echo "$found" | grep -q '^warning'; then
     exit 1
 fi
 
+# Each carries its licence, and says what it is found by.
+for manifest in $(grep -L '^publish = false' crates/*/Cargo.toml lab/*/Cargo.toml); do
+    folder=$(dirname "$manifest")
+    cmp -s LICENSE "$folder/LICENSE" || { echo "check-crates: $folder has no LICENSE" >&2; exit 1; }
+    for field in description documentation keywords categories rust-version; do
+        grep -q "^$field" "$manifest" || { echo "check-crates: $manifest has no $field" >&2; exit 1; }
+    done
+done
+
+# With the oldest compiler that each says it needs, as far as this machine has it.
+for manifest in $(grep -L '^publish = false' crates/*/Cargo.toml); do
+    package=$(sed -n 's/^name = "\(.*\)"/\1/p' "$manifest" | head -n 1)
+    oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$manifest")
+    toolchain=$(rustup toolchain list 2>/dev/null | grep -o "^$oldest[.0-9]*-[^ ]*" | head -n 1) || true
+    if [ -z "$toolchain" ]; then
+        echo "check-crates: $package is not built with Rust $oldest, which is not here"
+    else
+        CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/oldest \
+            cargo "+$toolchain" check --quiet --offline --all-features -p "$package"
+    fi
+done
+
 # Paths of the workspace's own crates stand in brackets behind their names.
 for package in nuthatch nuthatch-flow nuthatch-server nuthatch-cli nuthatch-pe; do
     if cargo tree --offline --edges normal,build --prefix none -p "$package" | grep "$PWD/lab/"; then

@@ -6,11 +6,12 @@ set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-10}
 cargo build --release --quiet --bin nuthatch --bin nuthatch-lab
+built=${CARGO_TARGET_DIR:-target}/release
 round=$(awk "BEGIN { print $seconds / 5 }")
 
 run() {
     echo "\$ nuthatch-lab $*"
-    target/release/nuthatch-lab "$@"
+    "$built/nuthatch-lab" "$@"
 }
 
 # In process: the paper's benchmark, first as it is, then with random eviction, then with a table that
@@ -39,10 +40,10 @@ for engine in cuckoo lockhash cphash chained; do
     done
 done
 
-# CPServer by LockServer, as in the paper's section 7, and by the default engine behind the same protocol.
+# CPServer beside LockServer, as in the paper's section 7, and beside the default engine behind the same protocol.
 cpserver='-l 127.0.0.1 -p 0 -t 1 -m 1024 --cpserver 127.0.0.1:{port} --engine'
 for engine in lockhash cuckoo; do
     run bench versus --protocol cpserver --ours "$cpserver cphash" \
-        --rival "target/release/nuthatch serve $cpserver $engine" \
+        --rival "$built/nuthatch serve $cpserver $engine" \
         --pipeline 100 --get-ratio 0.7 --value-size 8 --rounds 5 --seconds "$round"
 done

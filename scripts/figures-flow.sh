@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 rounds=${1:-5}
 if [ -z "${LAB:-}" ]; then
     cargo build --release --quiet --bin nuthatch-lab
-    LAB=target/release/nuthatch-lab
+    LAB=${CARGO_TARGET_DIR:-target}/release/nuthatch-lab
 fi
 mkdir -p docs/figures
 

@@ -4,4 +4,4 @@
 set -eu
 cd "$(dirname "$0")/.."
 cargo build --release --quiet --bin nuthatch-lab
-exec target/release/nuthatch-lab hash figures "$@"
+exec "${CARGO_TARGET_DIR:-target}/release/nuthatch-lab" hash figures "$@"

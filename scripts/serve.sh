@@ -3,4 +3,4 @@
 set -eu
 cd "$(dirname "$0")/.."
 cargo build --release --bin nuthatch
-exec target/release/nuthatch -l 127.0.0.1 -p 11211 "$@"
+exec "${CARGO_TARGET_DIR:-target}/release/nuthatch" -l 127.0.0.1 -p 11211 "$@"

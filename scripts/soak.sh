@@ -13,6 +13,7 @@ seconds=$((minutes * 60))
 engines="cuckoo cuckoo-paper cphash cphash-single lockhash chained"
 each=$((seconds / 6))
 cargo build --release --quiet --bin nuthatch --bin nuthatch-lab
+built=${CARGO_TARGET_DIR:-target}/release
 ports=$(mktemp)
 server=
 trap '[ -z "$server" ] || kill "$server"; rm -f "$ports"' EXIT
@@ -23,7 +24,7 @@ soak_server() {
     engine=$1
     limit=256
     : >"$ports"
-    MEMCACHED_PORT_FILENAME=$ports target/release/nuthatch --engine "$engine" \
+    MEMCACHED_PORT_FILENAME=$ports "$built/nuthatch" --engine "$engine" \
         -l 127.0.0.1 -p 0 -m $limit &
     server=$!
     until [ -s "$ports" ]; do
@@ -33,7 +34,7 @@ soak_server() {
     port=$(sed -n 's/^TCP INET: //p' "$ports")
     for round in 1 2 3 4; do
         echo "soak: $engine, round $round"
-        target/release/nuthatch-lab bench server --target "127.0.0.1:$port" --pid $server --overwrite \
+        "$built/nuthatch-lab" bench server --target "127.0.0.1:$port" --pid $server --overwrite \
             --keys 4000000 --conns $((25 * round)) --pipeline 10 --get-ratio 0.7 --dist zipf \
             --value-size $((50 * round)) --seconds $((each / 4 + 1))
         resident=$(awk '/VmRSS/ { print int($2 / 1024) }' /proc/$server/status)

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nuthatch_chained::{Chained, ChainedConfig, ChainedEviction, Locks};
+use nuthatch_chained::{Chained, ChainedConfig, Locks, clock, lru};
 use nuthatch_check::sequence::Room;
 use nuthatch_check::{AnyEngine, sequence};
 
@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
         memory_limit_max: room.bytes(),
         initial_items: Some(64),
         locks: [Locks::Global, Locks::Buckets][usize::from(design & 1)],
-        eviction: [ChainedEviction::Lru, ChainedEviction::Clock][usize::from(design >> 1 & 1)],
+        eviction: [&lru::KIND, &clock::KIND][usize::from(design >> 1 & 1)],
         ..ChainedConfig::default()
     };
     let engine = Chained::new(config).expect("there is address space");

@@ -12,7 +12,7 @@ use nuthatch_store::table::Table;
 
 /// What an audit has met so far.
 #[derive(Default)]
-struct Met {
+struct Census {
     /// All chunks of items, pieces included.
     chunks: HashSet<Chunk>,
     /// The bucket of each key.
@@ -24,7 +24,7 @@ struct Met {
 impl Chained {
     pub(super) fn audit_all(&self) -> Result<(), AuditError> {
         self.store.audit()?;
-        let mut met = Met::default();
+        let mut met = Census::default();
         let geometry = self.index.geometry();
         for bucket in 0..geometry.live_buckets() {
             self.audit_chain(bucket, &mut met)?;
@@ -38,7 +38,7 @@ impl Chained {
         self.audit_counts(&met)
     }
 
-    fn audit_chain(&self, bucket: u64, met: &mut Met) -> Result<(), AuditError> {
+    fn audit_chain(&self, bucket: u64, met: &mut Census) -> Result<(), AuditError> {
         let mut at = self.index.lock_bucket(bucket).first();
         while let Some(chunk) = at {
             self.audit_item(bucket, chunk, met)?;
@@ -47,7 +47,7 @@ impl Chained {
         Ok(())
     }
 
-    fn audit_item(&self, bucket: u64, chunk: Chunk, met: &mut Met) -> Result<(), AuditError> {
+    fn audit_item(&self, bucket: u64, chunk: Chunk, met: &mut Census) -> Result<(), AuditError> {
         let header = Header::load(&self.store.arena, chunk);
         let Some(key) = self.store.copy_key(chunk) else {
             return Err(format!("store 1: a chain leads to {chunk:?}, which holds no item").into());
@@ -80,7 +80,7 @@ impl Chained {
         }
     }
 
-    fn audit_counts(&self, met: &Met) -> Result<(), AuditError> {
+    fn audit_counts(&self, met: &Census) -> Result<(), AuditError> {
         let (items, counted) = (met.keys.len() as u64, count::items(&self.counters.sums()));
         if counted != items {
             return Err(

@@ -1,6 +1,7 @@
 //! What a chained engine is made from.
 
 use nuthatch_engine::{ConfigError, KeyHasher};
+use nuthatch_store::eviction::{PolicyKind, clock, lru};
 use nuthatch_store::slab::limits::Limits;
 use nuthatch_store::slab::sizes::PAGE;
 
@@ -12,18 +13,6 @@ pub enum Locks {
     /// A lock for every few buckets, as in memcached since 1.4.24 and in MemC3's better baseline.
     #[default]
     Buckets,
-}
-
-/// Which item leaves when memory is short.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum ChainedEviction {
-    /// The least recently used item of the size class, exactly: a list a class, under a lock of its
-    /// own, that every hit changes.
-    #[default]
-    Lru,
-    /// An item not used since the hand of the size class last came by (MemC3 section 4): a bit an
-    /// item, and no lock.
-    Clock,
 }
 
 /// What a chained engine is made from.
@@ -48,8 +37,8 @@ pub struct ChainedConfig {
     pub initial_items: Option<usize>,
     /// Which operations exclude each other.
     pub locks: Locks,
-    /// Which item leaves when there is no room.
-    pub eviction: ChainedEviction,
+    /// Which item leaves when there is no room: strict LRU by default, a list a class that every hit changes.
+    pub eviction: &'static PolicyKind,
     /// The hash function; a random seed by default.
     pub hasher: KeyHasher,
 }
@@ -69,31 +58,20 @@ impl Default for ChainedConfig {
             growth_factor: 1.25,
             initial_items: None,
             locks: Locks::default(),
-            eviction: ChainedEviction::default(),
+            eviction: &lru::KIND,
             hasher: KeyHasher::random(),
         }
     }
 }
 
 impl ChainedConfig {
-    /// The name that `--engine` takes for these locks and this eviction.
+    /// The name that `--engine` takes for these locks, and for this eviction if there is one.
     pub fn name(&self) -> &'static str {
-        match (self.locks, self.eviction) {
-            (Locks::Global, ChainedEviction::Lru) => "chained-global",
-            (Locks::Global, ChainedEviction::Clock) => "chained-global-clock",
-            (Locks::Buckets, ChainedEviction::Lru) => "chained",
-            (Locks::Buckets, ChainedEviction::Clock) => "chained-clock",
-        }
-    }
-
-    /// Locks and eviction of a name, the inverse of [`ChainedConfig::name`].
-    pub fn design(name: &str) -> Option<(Locks, ChainedEviction)> {
-        match name {
-            "chained-global" => Some((Locks::Global, ChainedEviction::Lru)),
-            "chained-global-clock" => Some((Locks::Global, ChainedEviction::Clock)),
-            "chained" => Some((Locks::Buckets, ChainedEviction::Lru)),
-            "chained-clock" => Some((Locks::Buckets, ChainedEviction::Clock)),
-            _ => None,
+        match (self.locks, *self.eviction == clock::KIND) {
+            (Locks::Global, false) => "chained-global",
+            (Locks::Global, true) => "chained-global-clock",
+            (Locks::Buckets, false) => "chained",
+            (Locks::Buckets, true) => "chained-clock",
         }
     }
 
@@ -106,28 +84,5 @@ impl ChainedConfig {
             growth_factor: self.growth_factor,
         };
         limits.check()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_and_designs_are_each_other() {
-        for locks in [Locks::Global, Locks::Buckets] {
-            for eviction in [ChainedEviction::Lru, ChainedEviction::Clock] {
-                let config = ChainedConfig {
-                    locks,
-                    eviction,
-                    ..ChainedConfig::default()
-                };
-                assert_eq!(
-                    ChainedConfig::design(config.name()),
-                    Some((locks, eviction))
-                );
-            }
-        }
-        assert_eq!(ChainedConfig::design("cuckoo"), None);
     }
 }

@@ -14,7 +14,7 @@ use super::local::Local;
 use nuthatch_engine::reply::{Replies, Reply};
 use nuthatch_engine::request::{Key, Op, Request, Store};
 use nuthatch_engine::{Cursor, Handle, Visit};
-use nuthatch_store::count::Counted;
+use nuthatch_store::count::ThreadCounters;
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::growth::Growing;
 use nuthatch_store::prefetch;
@@ -50,7 +50,7 @@ impl ChainedHandle {
     pub(super) fn new(engine: &Arc<Chained>) -> Self {
         Self {
             engine: Arc::clone(engine),
-            local: Local::new(Counted::register(&engine.counters)),
+            local: Local::new(ThreadCounters::register(&engine.counters)),
         }
     }
 

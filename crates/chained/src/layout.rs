@@ -28,6 +28,6 @@ pub const NEXT: Link = Link(1);
 pub const FRONT: usize = 1;
 
 const _: () = {
-    assert!((FRONT + lru::WORDS) * WORD + HEADER_WIDE == 56);
+    assert!((FRONT + lru::KIND.words) * WORD + HEADER_WIDE == 56);
     assert!(FRONT * WORD + HEADER_WIDE == 40);
 };

@@ -72,7 +72,7 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::mutex::Mutex;
 use nuthatch_sync::shim::AtomicU64;
 
-pub use config::{ChainedConfig, ChainedEviction, Locks};
+pub use config::{ChainedConfig, Locks};
 use handle::ChainedHandle;
 use index::Index;
 use nuthatch_engine::counters::Registry;
@@ -82,7 +82,8 @@ use nuthatch_engine::{
     Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
 };
 use nuthatch_store::count::{COUNTS, engine_stats};
-use nuthatch_store::eviction::{Policy, PolicyName};
+use nuthatch_store::eviction::Policy;
+pub use nuthatch_store::eviction::{POLICIES, PolicyKind, clock, lru};
 use nuthatch_store::item::Header;
 use nuthatch_store::slab::arena::Chunk;
 use nuthatch_store::slab::sizes::Sizes;
@@ -121,12 +122,8 @@ impl Chained {
         let limit_max = sizes
             .limit_max(config.memory_limit_max)
             .max(config.memory_limit);
-        let policy = match config.eviction {
-            ChainedEviction::Lru => PolicyName::Lru,
-            ChainedEviction::Clock => PolicyName::Clock,
-        };
-        let front = layout::FRONT + policy.words();
-        let policy = policy.build(sizes.count(), layout::FRONT);
+        let front = layout::FRONT + config.eviction.words;
+        let policy = (config.eviction.build)(sizes.count(), layout::FRONT);
         let store = Store::with_link_words(config.memory_limit, limit_max, sizes, front)?;
         let memory = config.memory_limit as u64;
         let items = config.initial_items.map(|items| items as u64);

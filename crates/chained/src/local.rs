@@ -2,7 +2,7 @@
 
 use nuthatch_sync::shim::{AtomicU64, Ordering};
 
-use nuthatch_store::count::Counted;
+use nuthatch_store::count::ThreadCounters;
 use nuthatch_store::eviction::reclaim::PerThread;
 use nuthatch_store::timestamps::SequenceBlock;
 
@@ -13,7 +13,7 @@ const UNPUBLISHED_MAX: u64 = if cfg!(loom) { 1 } else { 32 };
 /// A thread's own: counters, unused sequences, and the items it has not told of.
 pub struct Local {
     /// Its counters.
-    pub counters: Counted,
+    pub counters: ThreadCounters,
     /// Its unused sequences.
     pub sequences: SequenceBlock,
     /// Items taken in less items taken out, wrapping.
@@ -22,7 +22,7 @@ pub struct Local {
 
 impl Local {
     /// A new thread's.
-    pub fn new(counters: Counted) -> Self {
+    pub fn new(counters: ThreadCounters) -> Self {
         Self {
             counters,
             sequences: SequenceBlock::default(),
@@ -62,7 +62,7 @@ impl Local {
 }
 
 impl PerThread for Local {
-    fn counters(&self) -> &Counted {
+    fn counters(&self) -> &ThreadCounters {
         &self.counters
     }
 

@@ -145,22 +145,10 @@ impl Table for Chained {
         if live && permit(condition, &found.header).is_err() {
             return Reply::Exists;
         }
-        // A dead item is taken out as well: its memory comes back at once.
         let gone = self.leave(&locked, &found);
         drop(locked);
         local.went(&self.population);
-        local.counters.item_out(&self.store, gone.header());
-        if live {
-            local
-                .counters
-                .removed_on_request(&self.store, gone.header());
-        }
-        self.store.retire(gone);
-        if live {
-            Reply::Removed
-        } else {
-            Reply::NotFound
-        }
+        self.taken_out(local, gone, live)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use nuthatch_chained::{Chained, ChainedConfig, ChainedEviction, Locks};
+use nuthatch_chained::{Chained, ChainedConfig, Locks, POLICIES, PolicyKind, clock, lru};
 use nuthatch_engine::{
     Audit, Delta, Engine, Expiry, Handle, Inspect, Item, Key, KeyHasher, Op, Read, Removal,
     Replies, Reply, Request, Store, StoreMode, Time,
@@ -18,7 +18,7 @@ fn engine(config: ChainedConfig) -> Arc<Chained> {
     Arc::new(Chained::new(config).unwrap())
 }
 
-fn tight(locks: Locks, eviction: ChainedEviction) -> ChainedConfig {
+fn tight(locks: Locks, eviction: &'static PolicyKind) -> ChainedConfig {
     ChainedConfig {
         memory_limit: 4 * MIB,
         memory_limit_max: 4 * MIB,
@@ -176,7 +176,7 @@ fn the_evicted_are_those_used_longest_ago() {
             chunk_min: 4096,
             // And an index that is large enough: doubling it would take a page, and evict all items in it.
             initial_items: Some(4000),
-            ..tight(locks, ChainedEviction::Lru)
+            ..tight(locks, &lru::KIND)
         });
         let (mut order, mut random) = (Order::default(), Random(1));
         let mut evicted = 0;
@@ -225,7 +225,7 @@ fn capacity(config: ChainedConfig) -> (u64, usize) {
 /// instead of 120, for a quarter more (the paper: 27 %).
 #[test]
 fn an_item_costs_what_memcacheds_does() {
-    let designs = [ChainedEviction::Lru, ChainedEviction::Clock];
+    let designs = [&lru::KIND, &clock::KIND];
     let exact = designs.map(|eviction| {
         capacity(ChainedConfig {
             chunk_min: 32,
@@ -248,7 +248,7 @@ fn the_table_doubles_by_itself() {
     let mut client = Client::new(ChainedConfig {
         memory_limit: 64 * MIB,
         initial_items: Some(1),
-        ..tight(Locks::Buckets, ChainedEviction::Lru)
+        ..tight(Locks::Buckets, &lru::KIND)
     });
     let start = client.engine.stats().index_slots;
     for number in 0..100_000 {
@@ -274,7 +274,7 @@ fn the_table_doubles_by_itself() {
 fn searches_are_counted() {
     let mut client = Client::new(ChainedConfig {
         initial_items: Some(1),
-        ..tight(Locks::Buckets, ChainedEviction::Lru)
+        ..tight(Locks::Buckets, &lru::KIND)
     });
     for number in 0..60 {
         assert!(client.set(number, b"v"));
@@ -297,7 +297,7 @@ fn searches_are_counted() {
 /// still on their way; an item of that class gets a page of another one.
 #[test]
 fn a_class_of_values_on_their_way_gets_a_page() {
-    for eviction in [ChainedEviction::Lru, ChainedEviction::Clock] {
+    for eviction in POLICIES {
         let mut client = Client::new(tight(Locks::Buckets, eviction));
         for number in 0..20_000 {
             assert!(client.set(number, &[1; 40]));
@@ -324,7 +324,7 @@ fn a_class_of_values_on_their_way_gets_a_page() {
 /// Class: a strict order that dead items stand in. With nothing to evict, the dead still make room.
 #[test]
 fn the_dead_make_room_where_nothing_is_evicted() {
-    for eviction in [ChainedEviction::Lru, ChainedEviction::Clock] {
+    for eviction in POLICIES {
         let mut client = Client::new(ChainedConfig {
             evicts: false,
             ..tight(Locks::Buckets, eviction)
@@ -355,7 +355,7 @@ fn the_dead_make_room_where_nothing_is_evicted() {
 /// An add that finds its key stores nothing.
 #[test]
 fn an_add_that_is_refused_changes_nothing() {
-    let mut client = Client::new(tight(Locks::Global, ChainedEviction::Lru));
+    let mut client = Client::new(tight(Locks::Global, &lru::KIND));
     assert!(client.set(1, b"old"));
     let add = Store {
         mode: StoreMode::Add,
@@ -371,7 +371,7 @@ fn any_number_of_initial_items_is_cut_to_what_fits() {
     for items in [0, 1, usize::MAX / 2, usize::MAX] {
         let made = engine(ChainedConfig {
             initial_items: Some(items),
-            ..tight(Locks::Buckets, ChainedEviction::Lru)
+            ..tight(Locks::Buckets, &lru::KIND)
         });
         made.audit().unwrap();
     }

@@ -10,11 +10,16 @@ use super::get::ATTEMPTS;
 use super::handle::CuckooHandle;
 use super::index::Candidates;
 use super::layout::EightWay;
+use super::local::Local;
 use super::*;
 use nuthatch_engine::reply::{Item, Replies, Reply};
-use nuthatch_engine::request::{Key, Leave, Op, Read, Removal, Request, Store as Put, StoreMode};
+use nuthatch_engine::request::{
+    Expiry, Key, Leave, Op, Read, Removal, Request, Store as Put, StoreMode,
+};
 use nuthatch_engine::{Cursor, Handle, Value};
+use nuthatch_store::count::ThreadCounters;
 use nuthatch_store::slab::watch::{Meddling, meddle};
+use nuthatch_store::table::{self, Table};
 
 const NOW: Time = Time(16);
 const KEY: &[u8] = b"contended";
@@ -182,6 +187,134 @@ fn a_visit_that_is_spoiled_each_time_takes_the_lock() {
     let turns = turns.load(Ordering::Relaxed);
     assert_eq!(turns, ATTEMPTS);
     assert_eq!(met, [(100 + turns).to_string().into_bytes()]);
+}
+
+#[test]
+fn a_value_is_taken_in_one_step() {
+    for len in [500, 20_000, 900_000] {
+        let engine = engine();
+        let mut handle = engine.handle();
+        set(&mut handle, &value(0, len));
+        let (meddler, written) = writer(&engine, len, ENOUGH);
+        let mut one = One::new(meddler);
+        handle.take(NOW, Key::new(KEY, &engine.hasher.clone()), &mut one);
+        // The writer finds no moment between the look and the removal.
+        assert_eq!(written.load(Ordering::Relaxed), 0);
+        assert_eq!(one.answer, Answer::Value(value(0, len)));
+        let mut again = One::new(|| {});
+        handle.take(NOW, Key::new(KEY, &engine.hasher.clone()), &mut again);
+        assert_eq!(again.answer, Answer::Other);
+        assert_eq!(engine.stats().items, 0);
+        engine.audit().unwrap();
+    }
+}
+
+/// What is dead is no value, and its memory comes back.
+#[test]
+fn a_dead_value_is_taken_out_and_not_answered() {
+    let engine = engine();
+    let mut handle = engine.handle();
+    set(&mut handle, b"gone");
+    let mut one = One::new(|| {});
+    engine.flush(NOW, NOW);
+    handle.take(NOW, Key::new(KEY, &engine.hasher.clone()), &mut one);
+    assert_eq!((one.answer, engine.stats().items), (Answer::Other, 0));
+    engine.audit().unwrap();
+}
+
+#[test]
+fn an_item_is_renewed_whoever_replaces_it_each_time() {
+    const LEN: usize = 20_000;
+    let engine = engine();
+    let mut handle = engine.handle();
+    set(&mut handle, &value(0, LEN));
+    let (meddler, written) = writer(&engine, LEN, usize::MAX);
+    let meddling = meddle(meddler);
+    let (key, later) = (
+        Key::new(KEY, &engine.hasher.clone()),
+        Expiry::At(Time(1600)),
+    );
+    let renewed = handle.renew(NOW, key, later, 1 << 20).unwrap();
+    drop(meddling);
+    assert_eq!((renewed.expiry, renewed.flags), (later, 1 << 20));
+    let written = written.load(Ordering::Relaxed);
+    assert!(written > ENOUGH, "{written}");
+    assert_eq!(get(&engine), value(written, LEN));
+    drop(handle);
+    engine.audit().unwrap();
+}
+
+/// Fills the two buckets of the key with others'.
+fn crowd(engine: &Arc<Engine8>, handle: &mut CuckooHandle<EightWay>) {
+    let buckets = |hash| {
+        let (_, buckets) = engine.index.begin(&engine.index.place(hash));
+        [buckets[0].min(buckets[1]), buckets[0].max(buckets[1])]
+    };
+    let hasher = engine.hasher.clone();
+    let here = buckets(hasher.hash(KEY));
+    let keys = (0_u64..).map(u64::to_le_bytes);
+    for key in keys
+        .filter(|key| buckets(hasher.hash(key)) == here)
+        .take(16)
+    {
+        let request = Request {
+            key: Key::new(&key, &hasher),
+            op: Op::Store(Put::set(b"other")),
+        };
+        let mut one = One::new(|| {});
+        handle.execute(NOW, &[request], &mut one);
+        assert_eq!(one.answer, Answer::Stored);
+    }
+}
+
+/// The last resort of a store that found each slot taken that it had made free: no other turn is needed.
+#[test]
+fn a_store_takes_the_place_of_an_item_under_the_lock() {
+    for evicts in [true, false] {
+        let engine = Arc::new(
+            Cuckoo::new(CuckooConfig {
+                initial_items: Some(1),
+                evicts,
+                ..CuckooConfig::default()
+            })
+            .unwrap(),
+        );
+        crowd(&engine, &mut engine.handle());
+        let hasher = engine.hasher.clone();
+        let key = Key::new(KEY, &hasher);
+        let lookup = &table::Lookup {
+            now: NOW,
+            key,
+            index: 0,
+        };
+        let counters = ThreadCounters::register(&engine.counters);
+        let local = &mut Local::new(counters, 1);
+        let shape = engine.shape(KEY.len(), 4, false);
+        let put = Put::set(b"mine");
+        let mut filled = || {
+            let fresh = engine.allocate(local, NOW, &key, shape, false).unwrap();
+            engine.store.write_value(fresh.chunk, &shape, 0, put.value);
+            fresh
+        };
+        let (first, second) = (filled(), filled());
+        let Err(first) = engine.enter(local, lookup, first, &put, false) else {
+            panic!("a slot is free");
+        };
+        engine.store.discard(first);
+        match engine.enter(local, lookup, second, &put, true) {
+            Ok(reply) => {
+                assert!(evicts && matches!(reply, Reply::Stored(_)));
+                assert_eq!(get(&engine), b"mine");
+            }
+            Err(second) => {
+                assert!(!evicts);
+                engine.store.discard(second);
+            }
+        }
+        let stats = engine.stats();
+        assert_eq!((stats.items, stats.evictions), (16, u64::from(evicts)));
+        engine.audit().unwrap();
+    }
 }
 
 /// A rewrite that keeps a long value, and what comes of it.

@@ -13,7 +13,7 @@ use super::local::Local;
 use super::search::Searched;
 use nuthatch_store::count::Count;
 use nuthatch_store::eviction::Policy;
-use nuthatch_store::eviction::reclaim::{Left, Reclaim};
+use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::eviction::removals::Removals;
 use nuthatch_store::item::Header;
 use nuthatch_store::slab::arena::Chunk;
@@ -176,17 +176,14 @@ impl<D: Variant> Cuckoo<D> {
             locked.release_unmodified();
             return false;
         }
-        let item = locked.take_out(at, header);
-        if self.note_removal(local, now, &item) == Left::Live {
-            local.counters.one(Count::EvictedSlots);
-        }
-        self.store.retire(item);
+        let gone = locked.take_out(at, header);
+        self.slot_cleared(local, now, gone);
         true
     }
 
     /// The item of the two buckets that is missed least: a dead one, else one not used lately,
     /// else the first. `None` if a slot is free.
-    fn worst(&self, locked: &LockedBuckets<'_, D>, now: Time) -> Option<Position> {
+    pub(super) fn worst(&self, locked: &LockedBuckets<'_, D>, now: Time) -> Option<Position> {
         let mut worst = None;
         for at in locked.positions() {
             let slot = locked.load(at);

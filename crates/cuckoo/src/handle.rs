@@ -18,10 +18,10 @@ use super::Cuckoo;
 use super::get::{FastPath, Probe};
 use super::layout::{EightWay, Variant};
 use super::local::Local;
-use nuthatch_engine::reply::{Replies, Reply};
+use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Expiry, Key, Op, Request, Store};
 use nuthatch_engine::{Cursor, Handle, Visit};
-use nuthatch_store::count::{Count, Counted};
+use nuthatch_store::count::{Count, ThreadCounters};
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::eviction::removals::FOLLOW_UP;
 #[cfg(not(loom))]
@@ -108,7 +108,7 @@ pub struct CuckooHandle<D: Variant = EightWay> {
 
 impl<D: Variant> CuckooHandle<D> {
     pub(super) fn new(engine: &Arc<Cuckoo<D>>) -> Self {
-        let counters = Counted::register(&engine.counters);
+        let counters = ThreadCounters::register(&engine.counters);
         // Any seed will do that differs between threads.
         let seed = std::ptr::from_ref(&*counters) as u64;
         Self {
@@ -149,6 +149,37 @@ impl<D: Variant> CuckooHandle<D> {
         self.engine.timestamps.apply_flush(now);
         let _writer = self.engine.one_writer();
         self.engine.touch_if(&self.local, &lookup, cas, expiry)
+    }
+
+    /// Gives the key's item a new expiry and new flags, in one atomic step. The refusal is that of a store.
+    pub fn renew(
+        &mut self,
+        now: Time,
+        key: Key<'_>,
+        expiry: Expiry,
+        flags: u32,
+    ) -> Result<Item, Reply> {
+        let Self { engine, local, .. } = self;
+        let lookup = Lookup { now, key, index: 0 };
+        engine.timestamps.apply_flush(now);
+        let renewed = {
+            let _writer = engine.one_writer();
+            engine.renew(local, &lookup, expiry, flags)
+        };
+        self.tell_removals(FOLLOW_UP);
+        renewed
+    }
+
+    /// Removes the key's item and answers with its value, in one atomic step.
+    pub fn take(&mut self, now: Time, key: Key<'_>, replies: &mut dyn Replies<CuckooValue<D>>) {
+        let Self { engine, local, .. } = self;
+        let lookup = Lookup { now, key, index: 0 };
+        engine.timestamps.apply_flush(now);
+        {
+            let _writer = engine.one_writer();
+            engine.take(local, &lookup, replies);
+        }
+        self.tell_removals(FOLLOW_UP);
     }
 
     /// The engine behind the handle.

@@ -78,7 +78,7 @@ use nuthatch_engine::{
 };
 use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::eviction::removals::Removals;
-use nuthatch_store::eviction::{Policy, PolicyName};
+use nuthatch_store::eviction::{Policy, clock};
 use nuthatch_store::item::{Header, plain_item};
 use nuthatch_store::slab::arena::{Chunk, WORD};
 use nuthatch_store::slab::sizes::{PAGE, Sizes};
@@ -128,7 +128,7 @@ impl<D: Variant> Cuckoo<D> {
             .limit_max(config.memory_limit_max)
             .max(config.memory_limit);
         // Asked only if the items lie in classes.
-        let policy = PolicyName::Clock.build(sizes.count(), 0);
+        let policy = (clock::KIND.build)(sizes.count(), 0);
         let store = if logs { Store::log } else { Store::new };
         let store = store(config.memory_limit, limit_max, sizes)?;
         let memory = config.memory_limit as u64;

@@ -1,7 +1,7 @@
 //! What each thread has for itself.
 
 use super::search::Searcher;
-use nuthatch_store::count::{Count, Counted};
+use nuthatch_store::count::{Count, ThreadCounters};
 use nuthatch_store::eviction::reclaim::PerThread;
 use nuthatch_store::eviction::removals::Queue;
 use nuthatch_store::timestamps::SequenceBlock;
@@ -10,7 +10,7 @@ use std::cell::RefCell;
 /// A thread's own: counters, search buffers, unused sequences.
 pub struct Local {
     /// Its counters.
-    pub counters: Counted,
+    pub counters: ThreadCounters,
     /// Its search for cuckoo paths.
     pub searcher: Searcher,
     /// Its unused sequences.
@@ -21,7 +21,7 @@ pub struct Local {
 
 impl Local {
     /// A new thread's.
-    pub fn new(counters: Counted, seed: u64) -> Self {
+    pub fn new(counters: ThreadCounters, seed: u64) -> Self {
         Self {
             counters,
             searcher: Searcher::new(seed),
@@ -39,7 +39,7 @@ impl Local {
 }
 
 impl PerThread for Local {
-    fn counters(&self) -> &Counted {
+    fn counters(&self) -> &ThreadCounters {
         &self.counters
     }
 

@@ -12,7 +12,7 @@ use super::local::Local;
 use super::{Cuckoo, Found, plain_item};
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Expiry, Read};
-use nuthatch_engine::semantics::wins;
+use nuthatch_engine::semantics::{Rewrite, wins};
 use nuthatch_store::count::Count;
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::item::Header;
@@ -204,6 +204,25 @@ impl<D: Variant> Cuckoo<D> {
             locked.release_unmodified();
             replies.done(index, Reply::Found(item));
         }
+    }
+
+    /// Gives the key's item a new expiry and new flags. The refusal is that of a store.
+    pub(super) fn renew(
+        &self,
+        local: &mut Local,
+        lookup: &Lookup<'_>,
+        expiry: Expiry,
+        flags: u32,
+    ) -> Result<Item, Reply> {
+        let renewed = self.rewrite(local, lookup, |header| {
+            Ok(Rewrite {
+                expiry,
+                flags,
+                ..Rewrite::of(header, b"", true, b"")
+            })
+        });
+        self.help_growth();
+        renewed
     }
 
     /// Gives the key's item a new expiry if it still has this cas. True if it did.

@@ -4,6 +4,7 @@
 
 use super::index::{Candidates, Index, Position};
 use super::layout::{Geometry, Search, SlotWord, Variant};
+use nuthatch_hash::random::Xorshift;
 use nuthatch_store::prefetch;
 
 /// A path from one of a key's buckets to a free slot.
@@ -43,12 +44,11 @@ struct Node {
 const ROOT: usize = usize::MAX;
 
 /// Buffers of a thread, so that a search allocates nothing.
-#[derive(Default)]
 pub struct Searcher {
     nodes: Vec<Node>,
     /// Buckets that the last search looked at.
     visited: usize,
-    random: u64,
+    random: Xorshift,
     /// What was found.
     pub path: Path,
 }
@@ -57,8 +57,10 @@ impl Searcher {
     /// A searcher whose random walks start from `seed`.
     pub fn new(seed: u64) -> Self {
         Self {
-            random: seed | 1,
-            ..Self::default()
+            nodes: Vec::new(),
+            visited: 0,
+            random: Xorshift::new(seed),
+            path: Path::default(),
         }
     }
 
@@ -207,7 +209,7 @@ impl Searcher {
                 }
                 kicked += 1;
                 self.visited += 1;
-                let slot = self.next_random() as usize % D::SLOTS;
+                let slot = self.random.next() as usize % D::SLOTS;
                 let item = index.load(Position {
                     bucket: node.bucket,
                     slot,
@@ -223,13 +225,5 @@ impl Searcher {
                 }
             }
         }
-    }
-
-    fn next_random(&mut self) -> u64 {
-        // xorshift64: victims need no better.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random >> 11
     }
 }

@@ -4,23 +4,29 @@
 //! what is there and to swap one word. Stores that depend on what is there:
 //! see [`table`].
 
+use std::sync::Arc;
+
 use nuthatch_sync::clock::Time;
 
+use super::handle::{COPY_MAX, CuckooValue};
 use super::index::{LockedBuckets, Position};
 use super::layout::{SlotWord, Variant};
 use super::local::Local;
 use super::{Cuckoo, Found, plain_item};
-use nuthatch_engine::reply::Reply;
+use nuthatch_engine::reply::{Replies, Reply};
 use nuthatch_engine::request::{Condition, Store};
 use nuthatch_engine::semantics::{allows, permit};
 use nuthatch_store::count::Count;
-use nuthatch_store::eviction::reclaim::Reclaim;
+use nuthatch_store::eviction::reclaim::{Left, Reclaim};
 use nuthatch_store::item::{Fields, Header, Shape};
 use nuthatch_store::slab::arena::Chunk;
 use nuthatch_store::slab::fresh::Fresh;
 use nuthatch_store::slab::unlinked::Unlinked;
 use nuthatch_store::table;
 use nuthatch_store::table::{Lookup, Table};
+
+/// Slots that a store makes free and other writers take, before it takes the place of an item under the lock.
+const ROOMS_MAX: usize = 16;
 
 impl<D: Variant> Cuckoo<D> {
     /// Puts a filled item into the table: in the place of `found`, or into a free slot; gives it back
@@ -40,6 +46,125 @@ impl<D: Variant> Cuckoo<D> {
                 Err(fresh)
             }
         }
+    }
+
+    /// Puts a filled item into the place of one of those in its buckets, which is evicted; gives it back if nothing
+    /// may be evicted.
+    fn link_over(
+        &self,
+        local: &mut Local,
+        now: Time,
+        locked: LockedBuckets<'_, D>,
+        fresh: Fresh,
+        fields: &Fields,
+    ) -> Result<Header, Fresh> {
+        let Some(at) = self.worst(&locked, now) else {
+            return self.link(local, locked, None, fresh, fields);
+        };
+        let chunk = locked.load(at).chunk::<D>();
+        let gone = Unlinked::new(chunk, Header::load(&self.store.arena, chunk));
+        if !self.evicts && self.is_live(gone.header(), now) {
+            locked.release_unmodified();
+            return Err(fresh);
+        }
+        let header = self.link_at(at, local, locked, None, fresh, fields);
+        self.slot_cleared(local, now, gone);
+        Ok(header)
+    }
+
+    /// An item has left to make a slot free.
+    pub(super) fn slot_cleared(&self, local: &Local, now: Time, gone: Unlinked) {
+        if self.note_removal(local, now, &gone) == Left::Live {
+            local.counters.one(Count::EvictedSlots);
+        }
+        self.store.retire(gone);
+    }
+
+    /// Makes a complete item the key's item, if the store allows it; gives it back if there is no slot. `over`: a
+    /// slot is made free under the same lock, by an eviction.
+    pub(super) fn enter(
+        &self,
+        local: &mut Local,
+        lookup: &Lookup<'_>,
+        fresh: Fresh,
+        store: &Store<'_>,
+        over: bool,
+    ) -> Result<Reply, Fresh> {
+        let Lookup { now, ref key, .. } = *lookup;
+        let locked = self.index.lock(&self.index.place(key.hash()));
+        let found = self.find_locked(local, &locked, key);
+        let live = found.filter(|found| self.is_live(&found.header, now));
+        let stale = match allows(store, live.as_ref().map(|found| &found.header)) {
+            Ok(stale) => stale,
+            Err(refusal) => {
+                locked.release_unmodified();
+                self.store.discard(fresh);
+                return Ok(refusal);
+            }
+        };
+        let fields = self.stored(local, now, store, found.map(|found| found.header), stale);
+        self.store.start(&fresh);
+        if let (Some(log), Some(found)) = (&self.store.log, &live) {
+            self.store.note_overwrite(log, found.chunk, &fresh);
+        }
+        let full = found.is_none() && locked.free_slot().is_none();
+        let header = match over && full {
+            true => self.link_over(local, now, locked, fresh, &fields)?,
+            false => self.link(local, locked, found, fresh, &fields)?,
+        };
+        local.counters.one(Count::Stored);
+        Ok(Reply::Stored(plain_item(&header)))
+    }
+
+    /// Refuses a store for want of a slot.
+    fn no_slot(&self, local: &Local, fresh: Fresh) -> Reply {
+        self.store.discard(fresh);
+        local.counters.one(Count::OutOfMemory);
+        Reply::OutOfMemory
+    }
+
+    /// Takes the key's item out and answers with its value, in one step.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        local: &mut Local,
+        lookup: &Lookup<'_>,
+        replies: &mut dyn Replies<CuckooValue<D>>,
+    ) {
+        let index = lookup.index;
+        let locked = self.index.lock(&self.index.place(lookup.key.hash()));
+        let Some(found) = self.find_locked(local, &locked, &lookup.key) else {
+            locked.release_unmodified();
+            return replies.done(index, Reply::Miss);
+        };
+        let item = plain_item(&found.header);
+        if !self.is_live(&found.header, lookup.now) {
+            self.unlink(local, locked, found, false);
+            replies.done(index, Reply::Miss);
+        } else if item.value_len > COPY_MAX {
+            // What is pinned keeps its memory, wherever it is.
+            self.store.pins.pin(found.chunk);
+            self.unlink(local, locked, found, true);
+            let value = CuckooValue::new(Arc::clone(self), found.chunk, &found.header);
+            replies.large(index, &item, value);
+        } else {
+            let shape = found.header.shape(self.store.chunk_max());
+            let into = replies.begin(index, &item);
+            self.store.read_value(found.chunk, &shape, 0, into);
+            self.unlink(local, locked, found, true);
+            replies.commit(index);
+        }
+    }
+
+    /// Takes an item out that is removed on request, or is found dead by who would remove it.
+    fn unlink(
+        &self,
+        local: &Local,
+        locked: LockedBuckets<'_, D>,
+        found: Found,
+        live: bool,
+    ) -> Reply {
+        let gone = locked.take_out(found.at, found.header);
+        self.taken_out(local, gone, live)
     }
 
     /// Finishes the header and stores the slot: the moment from which readers find the item.
@@ -146,39 +271,20 @@ impl<D: Variant> Table for Cuckoo<D> {
         mut fresh: Fresh,
         store: &Store<'_>,
     ) -> Reply {
-        let Lookup { now, ref key, .. } = *lookup;
-        let place = &self.index.place(key.hash());
+        let place = &self.index.place(lookup.key.hash());
         self.timestamps.note_expiry(store.expiry);
-        // Ends when there is room: each turn either finds a slot or makes one.
-        loop {
-            let locked = self.index.lock(place);
-            let found = self.find_locked(local, &locked, key);
-            let live = found.filter(|found| self.is_live(&found.header, now));
-            let stale = match allows(store, live.as_ref().map(|found| &found.header)) {
-                Ok(stale) => stale,
-                Err(refusal) => {
-                    locked.release_unmodified();
-                    self.store.discard(fresh);
-                    return refusal;
-                }
-            };
-            let fields = self.stored(local, now, store, found.map(|found| found.header), stale);
-            self.store.start(&fresh);
-            if let (Some(log), Some(found)) = (&self.store.log, &live) {
-                self.store.note_overwrite(log, found.chunk, &fresh);
-            }
-            match self.link(local, locked, found, fresh, &fields) {
-                Ok(header) => {
-                    local.counters.one(Count::Stored);
-                    return Reply::Stored(plain_item(&header));
-                }
+        for _ in 0..ROOMS_MAX {
+            match self.enter(local, lookup, fresh, store, false) {
+                Ok(reply) => return reply,
                 Err(unlinked) => fresh = unlinked,
             }
-            if !self.make_room(local, now, place) {
-                self.store.discard(fresh);
-                local.counters.one(Count::OutOfMemory);
-                return Reply::OutOfMemory;
+            if !self.make_room(local, lookup.now, place) {
+                return self.no_slot(local, fresh);
             }
+        }
+        match self.enter(local, lookup, fresh, store, true) {
+            Ok(reply) => reply,
+            Err(unlinked) => self.no_slot(local, unlinked),
         }
     }
 
@@ -195,19 +301,6 @@ impl<D: Variant> Table for Cuckoo<D> {
             locked.release_unmodified();
             return Reply::Exists;
         }
-        // A dead item is taken out as well: its memory comes back at once.
-        let gone = locked.take_out(found.at, found.header);
-        local.counters.item_out(&self.store, gone.header());
-        if live {
-            local
-                .counters
-                .removed_on_request(&self.store, gone.header());
-        }
-        self.store.retire(gone);
-        if live {
-            Reply::Removed
-        } else {
-            Reply::NotFound
-        }
+        self.unlink(local, locked, found, live)
     }
 }

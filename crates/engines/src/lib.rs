@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use nuthatch_chained::{Chained, ChainedConfig, ChainedEviction, Locks};
+use nuthatch_chained::{Chained, ChainedConfig, Locks, PolicyKind};
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_cphash::{CpHash, Rings};
 use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
@@ -86,14 +86,30 @@ impl EngineName {
         settings.name.choose(Erased(settings))
     }
 
+    /// What is true of it whatever its settings are.
+    const fn kind(self) -> Kind {
+        use EvictionName::{Clock, Lru, Random, S3Fifo};
+        match self {
+            Self::Cuckoo => Kind::whole(&[S3Fifo, Clock]),
+            Self::CuckooPaper => Kind::whole(&[Clock]),
+            Self::Cphash | Self::CphashSingle => Kind {
+                server_threads: true,
+                ..Kind::divided(&[Lru, Random])
+            },
+            Self::Lockhash => Kind::divided(&[Lru, Random]),
+            Self::Chained | Self::ChainedGlobal => Kind::whole(&[Lru, Clock]),
+            Self::ChainedClock | Self::ChainedGlobalClock => Kind::whole(&[Clock]),
+        }
+    }
+
     /// True if it divides its keys among partitions, each with an eviction of its own.
     pub fn has_partitions(self) -> bool {
-        matches!(self, Self::Cphash | Self::CphashSingle | Self::Lockhash)
+        self.kind().partitions
     }
 
     /// True if it has threads of its own that carry requests out.
     pub fn has_server_threads(self) -> bool {
-        matches!(self, Self::Cphash | Self::CphashSingle)
+        self.kind().server_threads
     }
 
     /// Bytes of the largest item by default: memcached's, or what a small limit allows. With server threads
@@ -106,16 +122,7 @@ impl EngineName {
 
     /// The evictions that it has; the first is its own choice.
     pub fn evictions(self) -> &'static [EvictionName] {
-        match self {
-            Self::Cuckoo => &[EvictionName::S3Fifo, EvictionName::Clock],
-            Self::CuckooPaper | Self::ChainedClock | Self::ChainedGlobalClock => {
-                &[EvictionName::Clock]
-            }
-            Self::Chained | Self::ChainedGlobal => &[EvictionName::Lru],
-            Self::Cphash | Self::CphashSingle | Self::Lockhash => {
-                &[EvictionName::Lru, EvictionName::Random]
-            }
-        }
+        self.kind().evictions
     }
 
     /// True if it has this one.
@@ -126,6 +133,33 @@ impl EngineName {
     /// True if its items are counted by size classes.
     pub fn has_size_classes(self) -> bool {
         !self.has_partitions()
+    }
+}
+
+/// What is true of an engine whatever its settings are.
+struct Kind {
+    /// The first is its own choice.
+    evictions: &'static [EvictionName],
+    /// It divides its keys among partitions; else its items are counted by size classes.
+    partitions: bool,
+    /// It has threads of its own that carry requests out.
+    server_threads: bool,
+}
+
+impl Kind {
+    const fn whole(evictions: &'static [EvictionName]) -> Self {
+        Self {
+            evictions,
+            partitions: false,
+            server_threads: false,
+        }
+    }
+
+    const fn divided(evictions: &'static [EvictionName]) -> Self {
+        Self {
+            partitions: true,
+            ..Self::whole(evictions)
+        }
     }
 }
 
@@ -158,11 +192,9 @@ fn lockhash(settings: &EngineSettings) -> io::Result<Arc<LockHash>> {
 
 fn chained(settings: &EngineSettings) -> io::Result<Arc<Chained>> {
     let default = ChainedConfig::default();
-    let (locks, eviction) = match settings.name {
-        EngineName::ChainedGlobal => (Locks::Global, ChainedEviction::Lru),
-        EngineName::ChainedClock => (Locks::Buckets, ChainedEviction::Clock),
-        EngineName::ChainedGlobalClock => (Locks::Global, ChainedEviction::Clock),
-        _ => (Locks::Buckets, ChainedEviction::Lru),
+    let locks = match settings.name {
+        EngineName::ChainedGlobal | EngineName::ChainedGlobalClock => Locks::Global,
+        _ => Locks::Buckets,
     };
     let config = ChainedConfig {
         memory_limit: settings.memory_limit,
@@ -173,7 +205,7 @@ fn chained(settings: &EngineSettings) -> io::Result<Arc<Chained>> {
         growth_factor: settings.growth_factor,
         initial_items: settings.initial_items,
         locks,
-        eviction,
+        eviction: PolicyKind::named(settings.eviction().name()).unwrap_or(default.eviction),
         ..default
     };
     Chained::new(config).map(Arc::new)
@@ -319,6 +351,52 @@ impl EngineSettings {
         match self.name {
             EngineName::Lockhash => self.lockhash().partition_count() as usize,
             _ => self.cphash().partition_count(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nuthatch_chained::POLICIES;
+
+    use super::*;
+
+    fn built(name: EngineName, eviction: Option<EvictionName>) -> Arc<AnyEngine> {
+        let settings = EngineSettings {
+            name,
+            memory_limit: 8 << 20,
+            tuning: Tuning {
+                eviction,
+                ..Tuning::default()
+            },
+            ..EngineSettings::default()
+        };
+        EngineName::build(&settings).unwrap()
+    }
+
+    /// Each engine is what its name says, with whatever eviction it has.
+    #[test]
+    fn engines_are_known_by_the_names_that_they_are_typed_with() {
+        for &name in EngineName::value_variants() {
+            let typed = name.to_possible_value().unwrap();
+            assert_eq!(built(name, None).name(), typed.get_name());
+            for &eviction in name.evictions() {
+                built(name, Some(eviction));
+            }
+        }
+        for (eviction, name) in [
+            (EvictionName::Clock, "chained-clock"),
+            (EvictionName::Lru, "chained"),
+        ] {
+            assert_eq!(built(EngineName::Chained, Some(eviction)).name(), name);
+        }
+    }
+
+    #[test]
+    fn every_policy_of_the_slab_store_can_be_typed() {
+        for kind in POLICIES {
+            let chained = EngineName::Chained.evictions();
+            assert!(chained.iter().any(|typed| typed.name() == kind.name));
         }
     }
 }

@@ -20,7 +20,7 @@ const PARTITION_LEAST: usize = 64 << 10;
 pub enum EvictionName {
     /// Of cuckoo: two queues and ghosts, in a log without size classes
     S3Fifo,
-    /// Of cuckoo, cuckoo-paper and the chained-clock engines: one recency bit, in size classes, as MemC3 has it
+    /// Of cuckoo and chained: one recency bit, in size classes, as MemC3 has it
     Clock,
     /// Of cphash, lockhash and chained: the least recently used item, strictly
     Lru,

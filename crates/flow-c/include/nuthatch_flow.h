@@ -740,15 +740,15 @@ int64_t nuthatch_flow_lookup_strided(struct nuthatch_flow_table *table,
 
 /**
  * Prefetches the cache lines that a lookup or an insert of this flow will read. Call it as soon as
- * the hash is known, some hundred nanoseconds before the lookup. It changes and counts nothing. nuthatch_flow_lookup_many() does this by itself for all but the first flows.
+ * the hash is known, some hundred nanoseconds before the lookup. It changes and counts nothing.
+ * nuthatch_flow_lookup_many() does this by itself for all but the first flows.
  *
  * Returns 0 or a negative status.
  *
  * # Safety
  * `table` is NULL or a table that no other thread uses.
  */
-int nuthatch_flow_prefetch(const struct nuthatch_flow_table *table,
-                           uint64_t hash);
+int nuthatch_flow_prefetch(const struct nuthatch_flow_table *table, uint64_t hash);
 
 /**
  * The same for many flows: as many as the processor can fetch at a time, some 10 to 40 lines.

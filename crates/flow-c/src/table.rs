@@ -256,7 +256,8 @@ pub unsafe extern "C" fn nuthatch_flow_lookup_strided(
 }
 
 /// Prefetches the cache lines that a lookup or an insert of this flow will read. Call it as soon as
-/// the hash is known, some hundred nanoseconds before the lookup. It changes and counts nothing. nuthatch_flow_lookup_many() does this by itself for all but the first flows.
+/// the hash is known, some hundred nanoseconds before the lookup. It changes and counts nothing.
+/// nuthatch_flow_lookup_many() does this by itself for all but the first flows.
 ///
 /// Returns 0 or a negative status.
 ///

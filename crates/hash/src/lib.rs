@@ -2,12 +2,13 @@
 //!
 //! [`KeyHasher`] turns a key into 64 bits; [`split`] is the only place that cuts those bits into a
 //! bucket, a tag and a partition, so that no two parts of a table are ever taken from the same
-//! bits by accident; [`sizing`] tells how many buckets a table should have. This crate knows no
-//! table.
+//! bits by accident; [`sizing`] tells how many buckets a table should have; [`random`] has numbers for tables
+//! that need any. This crate knows no table.
 
 #![forbid(unsafe_code)]
 
 mod function;
+pub mod random;
 pub mod sizing;
 pub mod split;
 

@@ -12,6 +12,9 @@ pub unsafe trait Zeroed: Default + 'static {}
 // SAFETY: an atomic integer; 0 is one of its values.
 unsafe impl Zeroed for nuthatch_sync::shim::AtomicU64 {}
 
+// SAFETY: an integer; 0 is one of its values.
+unsafe impl Zeroed for u8 {}
+
 /// A zeroed array that is never moved. What is never touched costs address space only.
 pub struct Mapped<T> {
     storage: storage::Storage<T>,

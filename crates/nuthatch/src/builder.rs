@@ -104,7 +104,7 @@ impl Builder {
     /// It runs on the thread whose operation made the removal, after that operation and before its call returns, or
     /// in between if an operation removes more than a MiB. It may use the cache as it likes. What it removes by that
     /// is told later, by this operation and later ones; up to a MiB waits for that, and what is beyond is counted
-    /// ([`Stats::unheard`](crate::Stats::unheard)) and not told. If it panics, the caller of the operation sees the
+    /// ([`Stats::untold`](crate::Stats::untold)) and not told. If it panics, the caller of the operation sees the
     /// panic; the cache is whole.
     ///
     /// A listener that owns a clone of its cache keeps the cache alive for ever.

@@ -3,6 +3,8 @@
 use std::fmt::{self, Display, Formatter};
 use std::{error, io};
 
+use nuthatch_engine::reply::Reply;
+
 /// Why an operation on a [`Cache`](crate::Cache) could not be carried out. The cache is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -20,6 +22,18 @@ pub enum Error {
     NotNumeric,
     /// The computation of a key's value asked the cache to compute the same key.
     Recursion,
+}
+
+impl Error {
+    /// What the engine's answer says went wrong.
+    pub(crate) fn of(reply: &Reply) -> Option<Self> {
+        match reply {
+            Reply::TooLarge => Some(Error::TooLarge),
+            Reply::OutOfMemory => Some(Error::OutOfMemory),
+            Reply::NotNumeric => Some(Error::NotNumeric),
+            _ => None,
+        }
+    }
 }
 
 impl Display for Error {

@@ -48,7 +48,8 @@
 //!
 //! A cache has a [time to live](Builder::time_to_live) (how long an item lives after it was stored) and a
 //! [time to idle](Builder::time_to_idle) (how long after it was last used), or neither. Each store can say another time
-//! to live by a [`Lifetime`], for which a [`Duration`](std::time::Duration) will do.
+//! to live by a [`Lifetime`], for which a [`Duration`](std::time::Duration) will do. Only [`Cache::insert`] takes none:
+//! it is the short form of [`Cache::insert_for`] with [`Lifetime::Default`], as nearly all stores are.
 //!
 //! ```
 //! use std::time::Duration;
@@ -188,7 +189,8 @@
 //!
 //! * It holds bytes, not Rust values: what you store is copied in, and what you read is copied out (or lent).
 //! * It keeps nothing on disk, and nothing after the process.
-//! * Eviction knows how lately items were used, not how often, what they weigh, or what they cost to compute.
+//! * Eviction goes by uses and bytes: it takes no weights of yours, and does not know what a value costs to compute.
+//! * The listener is told of what the cache removes by itself, not of what the program removes or replaces.
 //! * There is no order of keys and no search but by key.
 //! * It is for Linux on little-endian machines of 64 bits (x86-64, aarch64). Elsewhere it does not compile, and says so.
 //!   It needs Rust 1.88.

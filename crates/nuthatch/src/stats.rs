@@ -28,9 +28,9 @@ pub struct Stats {
     pub expirations: u64,
     /// Stores refused for want of memory.
     pub out_of_memory: u64,
-    /// Evicted and expired items that the listener was not told of, because too many waited; see
+    /// Notifications dropped: evicted and expired items that the listener was not told of, because too many waited; see
     /// [`Builder::eviction_listener`](crate::Builder::eviction_listener).
-    pub unheard: u64,
+    pub untold: u64,
 }
 
 impl Stats {
@@ -47,7 +47,7 @@ impl Stats {
             evictions: engine.evictions,
             expirations: engine.expired,
             out_of_memory: engine.out_of_memory,
-            unheard: engine.untold,
+            untold: engine.untold,
         }
     }
 }

@@ -1,14 +1,17 @@
 //! Each test here broke the engine once, or was written to.
 
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-use nuthatch::{Cache, Error};
+use nuthatch::{Cache, Error, Lifetime};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
     Audit, Engine, Handle, Item, Key, KeyHasher, Replies, Reply, Reservation, Store, Time,
 };
+use thread_local::ThreadLocal;
 
 const NOW: Time = Time(16);
 const MIB: usize = 1 << 20;
@@ -117,6 +120,112 @@ fn a_listener_that_panics_once_does_not_stop_the_cache() {
     }
     assert_eq!(panics, 1);
     assert!(cache.engine_stats().pages_moved >= 4);
+}
+
+/// Uses a cache by all that a session is needed for, when its thread ends.
+struct AtTheEnd(Cache);
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        let Self(cache) = self;
+        cache.insert("last", "words").unwrap();
+        assert_eq!(cache.get("last").unwrap(), b"words");
+        assert_eq!(
+            cache.get_many(&["last", "no"])[0].as_deref(),
+            Some(&b"words"[..])
+        );
+        let computed = cache.get_or_insert_with("computed", Lifetime::Default, || "late");
+        assert_eq!(computed.unwrap(), b"late");
+        for number in 0..100_u32 {
+            cache.insert(number.to_le_bytes(), [1; 30_000]).unwrap();
+        }
+        cache.maintain(1000);
+        cache.insert("done", "so").unwrap();
+    }
+}
+
+thread_local! {
+    static AT_THE_END: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
+}
+
+/// Class: a thread-local that is gone. What a thread leaves to its end may use a cache, whatever is destroyed first:
+/// the thread's session, what uses it, or what another user of thread-locals had.
+#[test]
+fn destructors_of_a_thread_that_ends_may_use_the_cache() {
+    let leave = |cache: &Cache| AT_THE_END.set(Some(AtTheEnd(cache.clone())));
+    let number = || *ThreadLocal::<()>::new().get_or_default();
+    let orders: [&(dyn Fn(&Cache) + Sync); 5] = [
+        &|cache| {
+            cache.insert("first", "1").unwrap();
+            leave(cache);
+        },
+        &|cache| {
+            leave(cache);
+            cache.insert("first", [1; 9000]).unwrap();
+            assert!(cache.get("first").is_some());
+        },
+        &leave,
+        &|cache| {
+            leave(cache);
+            number();
+        },
+        &|cache| {
+            number();
+            leave(cache);
+            cache.insert("first", "1").unwrap();
+        },
+    ];
+    for (order, run) in orders.into_iter().enumerate() {
+        let told = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&told);
+        let cache = Cache::builder()
+            .memory_limit(MIB)
+            .eviction_listener(move |_| _ = count.fetch_add(1, Ordering::Relaxed))
+            .build()
+            .unwrap();
+        std::thread::scope(|scope| {
+            // Its destructors have run when it is joined, which the end of a scope does not wait for.
+            scope.spawn(|| run(&cache)).join().unwrap();
+        });
+        assert_eq!(cache.get("done").as_deref(), Some(&b"so"[..]), "{order}");
+        assert!(told.load(Ordering::Relaxed) > 50, "{order}");
+        cache.audit().unwrap();
+    }
+}
+
+/// Class: work that ends only when others rest. Removals that return a value, and new lifetimes in a cache with a time
+/// to idle, take their turn beside a thread that never stops replacing what they are about.
+#[test]
+fn removals_and_touches_end_beside_a_writer_that_does_not() {
+    let cache = Cache::builder()
+        .memory_limit(64 * MIB)
+        .time_to_idle(Duration::from_secs(3600))
+        .build()
+        .unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let values = [vec![1; 100_000], vec![2; 99_000]];
+            for turn in 0.. {
+                cache.insert("hot", &values[turn % 2]).unwrap();
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let mut removed = 0;
+        while removed < 300 {
+            cache.touch("hot", Duration::from_secs(60)).unwrap();
+            if let Some(value) = cache.remove("hot") {
+                let whole = [(1, 100_000), (2, 99_000)];
+                assert!(whole.contains(&(value[0], value.len())));
+                assert!(value.iter().all(|byte| *byte == value[0]));
+                removed += 1;
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    cache.audit().unwrap();
 }
 
 /// A thread that keeps only the last answer without a value.

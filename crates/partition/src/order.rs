@@ -152,7 +152,7 @@ impl Partition {
     /// From a random bucket on, the first that nobody reads.
     fn random_unread(&mut self) -> Option<Element> {
         let buckets = self.index.buckets();
-        let start = (self.next_random() % u64::from(buckets.max(1))) as u32;
+        let start = (self.random.next() % u64::from(buckets.max(1))) as u32;
         let memory = self.memory();
         for step in 0..buckets {
             let bucket = (start + step) % buckets;
@@ -165,14 +165,6 @@ impl Partition {
             }
         }
         None
-    }
-
-    fn next_random(&mut self) -> u64 {
-        // Marsaglia's xorshift: never 0, good enough to pick a bucket.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random >> 11
     }
 
     /// The element that would be evicted next, were nothing read; a random one if there is no order.

@@ -13,6 +13,7 @@ use super::share::OwnDescriptor;
 use super::space::{Space, lines_for};
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::{Expiry, Key};
+use nuthatch_hash::random::Xorshift;
 
 /// Which item leaves when a partition is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub struct Partition {
     pub(super) config: PartitionConfig,
     pub(super) descriptor: Option<OwnDescriptor>,
     pub(super) space: Space,
-    pub(super) random: u64,
+    pub(super) random: Xorshift,
     sequence: u64,
     /// Elements with an expiry may be there, or flushed ones.
     pub(super) sweeping: bool,
@@ -121,7 +122,7 @@ impl Partition {
             newest: None,
             oldest: None,
             searches: Searches::default(),
-            random: config.seed | 1,
+            random: Xorshift::new(config.seed),
             sequence: 1,
             flush_before: 0,
             flush_at: None,

@@ -13,13 +13,13 @@ const STEP: usize = 64;
 
 /// An element as a visit met it: copied at its owner, and shown elsewhere, where the caller may use the
 /// engine.
-pub struct Met {
+pub struct ElementCopy {
     item: Item,
     key_len: usize,
     data: Vec<u8>,
 }
 
-impl Met {
+impl ElementCopy {
     /// Values longer than `copy_max` are left out.
     fn copy(memory: &BlockMemory, element: Element, item: Item, copy_max: usize) -> Self {
         let key_len = memory.key_len(element);
@@ -61,10 +61,10 @@ impl Partition {
         from: u32,
         budget: usize,
         copy_max: usize,
-    ) -> (Vec<Met>, Option<u32>) {
+    ) -> (Vec<ElementCopy>, Option<u32>) {
         let mut met = Vec::new();
         let mut copy = |memory: &BlockMemory, element, item| {
-            met.push(Met::copy(memory, element, item, copy_max));
+            met.push(ElementCopy::copy(memory, element, item, copy_max));
         };
         let next = self.visit(now, from, budget, &mut copy);
         (met, next)
@@ -77,7 +77,7 @@ pub fn visit_all(
     partitions: usize,
     from: Cursor,
     budget: usize,
-    mut copies: impl FnMut(usize, u32, usize) -> (Vec<Met>, Option<u32>),
+    mut copies: impl FnMut(usize, u32, usize) -> (Vec<ElementCopy>, Option<u32>),
     visit: &mut dyn FnMut(Visit<'_>),
 ) -> Option<Cursor> {
     let (mut partition, mut position) = ((from.place >> 32) as usize, from.place as u32);

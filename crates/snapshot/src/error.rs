@@ -1,3 +1,5 @@
+//! What can go wrong with a file of items.
+
 use std::path::PathBuf;
 use std::{fmt, io};
 

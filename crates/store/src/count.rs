@@ -158,14 +158,14 @@ impl EvictedAges {
 }
 
 /// A thread's counters. They stay in the sums when the thread has left.
-pub struct Counted(Arc<Counters<COUNTS>>);
+pub struct ThreadCounters(Arc<Counters<COUNTS>>);
 
 /// Where a class's counter stands.
 pub const fn class_count(class: usize, count: ClassCount) -> usize {
     CLASS_START + CLASS_COUNTS * class + count as usize
 }
 
-impl Deref for Counted {
+impl Deref for ThreadCounters {
     type Target = Counters<COUNTS>;
 
     #[inline(always)]
@@ -174,7 +174,7 @@ impl Deref for Counted {
     }
 }
 
-impl Counted {
+impl ThreadCounters {
     /// A new thread's.
     pub fn register(registry: &Registry<COUNTS>) -> Self {
         Self(registry.register())
@@ -502,7 +502,7 @@ mod tests {
     #[test]
     fn what_is_summed_too_late_is_nothing_and_not_everything() {
         let registry = Registry::<COUNTS>::default();
-        let counted = Counted::register(&registry);
+        let counted = ThreadCounters::register(&registry);
         counted.one(Count::Unlinked);
         counted.add(Count::Bytes as usize, 100_u64.wrapping_neg());
         counted.add(class_count(0, ClassCount::Bytes), 100_u64.wrapping_neg());

@@ -1,4 +1,4 @@
-//! Something that one server thread at a time owns for long, and hands over when asked to.
+//! Leases: what one server thread at a time owns for long, and hands over when asked to.
 //!
 //! A partition of a table has a lease. Its owner holds the lease's lock all the while, so it works on
 //! the partition without any synchronisation; what others see of it is who the owner is. A

@@ -56,9 +56,9 @@ pub struct Report {
     pub bytes_per_item: f64,
     /// Bytes of the index for each item held.
     pub index_bytes_per_item: f64,
-    /// Items by slots at the end.
+    /// Items / slots at the end.
     pub index_load: f64,
-    /// The least items by slots at which the index began to grow, if it grew.
+    /// The least items / slots at which the index began to grow, if it grew.
     pub load_before_growth: Option<f64>,
     /// The server that was filled as well.
     pub rival: Option<FilledServer>,
@@ -78,8 +78,9 @@ pub fn run<E: Engine>(
     let items = options.sizes.items(1)?;
     let mut worker = ours.worker();
 
-    let filled = fill(&*engine, &mut worker, &items)?;
+    let filled = fill(&*engine, &mut worker, &options.sizes)?;
     let stored = filled.stored * 2;
+    options.sizes.items(stored)?;
     set(&mut worker, &items, filled.stored..stored);
     let stats = engine.stats();
     let found = count(&mut worker, &items, stored)?;
@@ -102,7 +103,7 @@ pub fn run<E: Engine>(
         index_load: stats.items as f64 / stats.index_slots as f64,
         load_before_growth: filled.load_before_growth,
         rival: match &options.rival {
-            Some(command) => Some(fill_server::run(command, &items)?),
+            Some(command) => Some(fill_server::run(command, &options.sizes)?),
             None => None,
         },
     })
@@ -115,12 +116,18 @@ struct Filled {
     load_before_growth: Option<f64>,
 }
 
-fn fill<E: Engine, W: Worker>(engine: &E, worker: &mut W, items: &Items) -> Result<Filled, String> {
+fn fill<E: Engine, W: Worker>(
+    engine: &E,
+    worker: &mut W,
+    sizes: &Sizes,
+) -> Result<Filled, Failure> {
     let mut load_before_growth: Option<f64> = None;
     let mut before = engine.stats();
     let mut stored = 0;
     loop {
-        set(worker, items, stored..stored + PIECE);
+        // How many there will be, nobody knows before: keys that are too short are found out on the way.
+        let items = sizes.items(stored + PIECE)?;
+        set(worker, &items, stored..stored + PIECE);
         stored += PIECE;
         let after = engine.stats();
         let grows = after.index_slots > before.index_slots
@@ -137,10 +144,8 @@ fn fill<E: Engine, W: Worker>(engine: &E, worker: &mut W, items: &Items) -> Resu
             });
         }
         if after.items < stored {
-            return Err(format!(
-                "{} of {stored} items are lost",
-                stored - after.items
-            ));
+            let words = format!("{} of {stored} items are lost", stored - after.items);
+            return Err(words.into());
         }
         before = after;
     }

@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Items, Operations};
+use crate::engine::{Operations, Sizes};
 use crate::os;
 use crate::started::Started;
+use nuthatch_program::Failure;
 
 /// Items stored between two looks at the server's numbers.
 const PIECE: u64 = 64;
@@ -24,24 +25,22 @@ pub struct FilledServer {
 }
 
 /// Starts a server, stores items until it says that one was evicted or refuses one, and ends it.
-pub(crate) fn run(command: &str, items: &Items) -> Result<FilledServer, String> {
+pub(crate) fn run(command: &str, sizes: &Sizes) -> Result<FilledServer, Failure> {
     let server = Started::start(command, &os::cores(), &AtomicBool::new(false))?;
-    let fill = || -> io::Result<u64> {
-        let mut client = Client::new(server.connect()?);
-        let (mut from, mut held) = (0, 0);
-        loop {
-            let list = Operations::sets(items, from, from + PIECE);
-            let stored = client.store(&list)?;
-            let numbers = client.numbers()?;
-            if !stored || numbers.evictions > 0 {
-                return Ok(held);
-            }
-            (from, held) = (from + PIECE, numbers.items);
+    let named = |error: io::Error| format!("{}: {error}", server.command());
+    let mut client = Client::new(server.connect().map_err(named)?);
+    let (mut from, mut held) = (0, 0);
+    loop {
+        let items = sizes.items(from + PIECE)?;
+        let list = Operations::sets(&items, from, from + PIECE);
+        match client.held_after(&list).map_err(named)? {
+            Some(items) => (from, held) = (from + PIECE, items),
+            None => break,
         }
-    };
+    }
     Ok(FilledServer {
         version: server.version(false)?,
-        items_before_eviction: fill().map_err(|error| format!("{}: {error}", server.command()))?,
+        items_before_eviction: held,
     })
 }
 
@@ -66,6 +65,13 @@ impl Client {
             requests: Vec::new(),
             line: String::new(),
         }
+    }
+
+    /// Stores items: how many it holds then, or `None` if one was refused or has been evicted.
+    fn held_after(&mut self, list: &Operations) -> io::Result<Option<u64>> {
+        let stored = self.store(list)?;
+        let numbers = self.numbers()?;
+        Ok((stored && numbers.evictions == 0).then_some(numbers.items))
     }
 
     /// Stores items. False if the server refused one.

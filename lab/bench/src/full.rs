@@ -67,7 +67,7 @@ pub struct Side {
     pub p999_us: Spread,
     /// The longest.
     pub max_us: Spread,
-    /// Its p99.9 by that of the first side, round by round.
+    /// Its p99.9 / that of the first side, round by round.
     pub p999_by_first: Spread,
     /// Gets that hit, of all.
     pub hit_ratio: f64,

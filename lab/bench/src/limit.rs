@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use memmap2::MmapMut;
+use nuthatch_memory::Mapped;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -161,17 +161,14 @@ impl Limits {
 
 /// A buffer to read from, as large as the table that it is compared with.
 pub(crate) struct ReadBuffer {
-    map: MmapMut,
+    map: Mapped<u8>,
 }
 
 impl ReadBuffer {
     /// `bytes` of memory, touched, in huge pages where the system has them.
     pub fn new(bytes: usize) -> Result<Self, String> {
-        let mut map = MmapMut::map_anon(bytes.max(LINE))
+        let mut map = Mapped::<u8>::reserve(bytes.max(LINE))
             .map_err(|error| format!("cannot map {bytes} bytes: {error}"))?;
-        // Without huge pages the limit is lower, which the tables would feel likewise.
-        #[cfg(target_os = "linux")]
-        let _ = map.advise(memmap2::Advice::HugePage);
         let mut random = SmallRng::seed_from_u64(1);
         let (lines, _) = map.as_chunks_mut::<LINE>();
         for line in lines {

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use memmap2::MmapMut;
+use nuthatch_memory::Mapped;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::on_cores;
@@ -61,11 +61,9 @@ pub(crate) fn measure(time: Duration, bytes: usize) -> Result<Machine, String> {
 
 /// Touches `bytes` of new memory in about `time`, and reads the clock in between.
 fn touch(time: Duration, bytes: usize) -> Result<(Timings, Timings), String> {
-    let mut new = MmapMut::map_anon(bytes.max(PAGE))
+    // As the engines have it.
+    let mut new = Mapped::<u8>::reserve(bytes.max(PAGE))
         .map_err(|error| format!("cannot map {bytes} bytes: {error}"))?;
-    // As the engines' memory; without huge pages both take longer.
-    #[cfg(target_os = "linux")]
-    let _ = new.advise(memmap2::Advice::HugePage);
     let (mut clock, mut touching) = (Timings::new(), Timings::new());
     let started = Instant::now();
     let pages = new.chunks_mut(PAGE);

@@ -11,6 +11,7 @@ use std::fmt::{self, Display};
 
 use clap::Args;
 use nuthatch_hash::KeyHasher;
+use nuthatch_program::Failure;
 use serde::{Deserialize, Serialize};
 
 /// Options of the model.
@@ -98,7 +99,42 @@ pub struct Report {
 /// Keys whose shares are counted one by one; the others are many and small, and alike to all servers.
 const COUNTED: u64 = 200_000;
 
+/// Machines, at most: more than anybody has in one store, and still few enough to be asked one by one.
+const MACHINES_MAX: usize = 1 << 16;
+
 impl Options {
+    /// An error if the model cannot be asked so.
+    fn check(&self) -> Result<(), Failure> {
+        let (more_than_none, none) = (f64::MIN_POSITIVE, 0.0);
+        for (name, value, least, most) in [
+            ("--get", self.get, more_than_none, f64::MAX),
+            ("--put", self.put, more_than_none, f64::MAX),
+            ("--cas", self.cas, more_than_none, f64::MAX),
+            ("--message", self.message, more_than_none, f64::MAX),
+            ("--card", self.card, more_than_none, f64::MAX),
+            ("--bandwidth", self.bandwidth, more_than_none, f64::MAX),
+            ("--client", self.client, none, f64::MAX),
+            ("--server", self.server, none, f64::MAX),
+            ("--gets", self.gets, none, 100.0),
+            ("--directory", self.directory, none, 1.0),
+            ("--active", self.active, none, 1.0),
+            ("--theta", self.theta, none, 10.0),
+            ("--keys", self.keys as f64, 1.0, f64::MAX),
+            ("--window", self.window as f64, 1.0, f64::MAX),
+            ("--machines", self.machines as f64, 1.0, MACHINES_MAX as f64),
+        ] {
+            if !(least..=most).contains(&value) {
+                let bound = match most {
+                    f64::MAX if least < 1.0 && least > none => "more than 0".to_owned(),
+                    f64::MAX => format!("at least {least}"),
+                    most => format!("{least} to {most}"),
+                };
+                return Err(Failure::Usage(format!("{name}: {bound}")));
+            }
+        }
+        Ok(())
+    }
+
     /// One-sided operations of a request at its server, on average.
     fn operations(&self) -> f64 {
         let gets = self.gets / 100.0;
@@ -190,16 +226,17 @@ impl Options {
 }
 
 /// Asks the model.
-pub fn run(options: &Options) -> Report {
+pub fn run(options: &Options) -> Result<Report, Failure> {
+    options.check()?;
     let machines = (0..).map(|power| 1 << power);
     let rows = machines
         .take_while(|&machines| machines <= options.machines)
         .map(|machines| options.row(machines))
         .collect();
-    Report {
+    Ok(Report {
         options: options.clone(),
         rows,
-    }
+    })
 }
 
 impl Display for Report {
@@ -265,7 +302,7 @@ mod tests {
 
     fn report(words: &[&str]) -> Report {
         let line = Line::parse_from(["scale"].iter().chain(words));
-        run(&line.options)
+        run(&line.options).unwrap()
     }
 
     #[test]

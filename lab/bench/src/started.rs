@@ -1,6 +1,6 @@
 //! Servers that a bench starts, on free ports and chosen cores, and ends.
 
-use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::io::{BufRead, BufReader, Lines};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -9,19 +9,13 @@ use std::thread;
 use std::time::Duration;
 
 use crate::os;
-use crate::server::ask_within_tls;
+use crate::server::{Answer, ask, connect_patiently};
 
 /// How often a starting server is tried, and an ending one looked after.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// So often an ending server is looked after before it is killed.
 const LOOKS_BEFORE_KILL: usize = 500;
-
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// So many bytes of an answer are read at most.
-const ANSWER_MAX: u64 = 1 << 10;
 
 /// A server.
 pub struct Started {
@@ -70,10 +64,7 @@ impl Started {
 
     /// A connection to it, for requests that are answered soon.
     pub fn connect(&self) -> std::io::Result<TcpStream> {
-        let stream = TcpStream::connect(self.address)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(stream)
+        connect_patiently(self.address)
     }
 
     /// What it says of its version, in memcached's protocol.
@@ -104,16 +95,8 @@ impl Started {
     }
 
     /// The lines of an answer.
-    fn ask(&self, request: &[u8], tls: bool) -> std::io::Result<Lines<BufReader<Box<dyn Read>>>> {
-        let mut stream = self.connect()?;
-        let answer: Box<dyn Read> = match tls {
-            true => Box::new(ask_within_tls(stream, request)?.take(ANSWER_MAX)),
-            false => {
-                stream.write_all(request)?;
-                Box::new(stream.take(ANSWER_MAX))
-            }
-        };
-        Ok(BufReader::new(answer).lines())
+    fn ask(&self, request: &[u8], tls: bool) -> std::io::Result<Lines<BufReader<Answer>>> {
+        Ok(BufReader::new(ask(self.address, request, tls)?).lines())
     }
 }
 
@@ -169,6 +152,8 @@ fn spawn(command: &str, cores: &[usize]) -> Result<Child, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+
     use super::*;
 
     #[test]

@@ -69,9 +69,9 @@ pub struct Side {
 /// A rival's side, and how ours compares.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RivalSide {
-    /// Ours by the rival, round by round.
+    /// Ours / the rival, round by round.
     pub ratio_ops_per_s: Spread,
-    /// Ours by the rival, round by round: less than 1 is cheaper.
+    /// Ours / the rival, round by round: less than 1 is cheaper.
     pub ratio_server_cpu: Spread,
     /// What it did.
     #[serde(flatten)]
@@ -113,7 +113,7 @@ pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
         return Err(Failure::usage("--rounds: at least 1"));
     }
     let load = Load::new(&options.load)?;
-    let cores = Cores::choose(options);
+    let cores = Cores::choose(options)?;
     let stop = stop_on_signals()?;
 
     let ours = format!("{} serve {}", program.display(), options.ours);
@@ -215,8 +215,17 @@ struct Cores {
 }
 
 impl Cores {
-    fn choose(options: &Options) -> Self {
+    fn choose(options: &Options) -> Result<Self, Failure> {
         let all = os::cores();
+        for (flag, cores) in [
+            ("--server-cores", &options.server_cores),
+            ("--load-cores", &options.load_cores),
+        ] {
+            if let Some(core) = cores.iter().find(|core| !all.contains(core)) {
+                let words = format!("{flag}: {core} is none of this machine's cores: {all:?}");
+                return Err(Failure::Usage(words));
+            }
+        }
         let servers = if options.server_cores.is_empty() {
             vec![all[0]]
         } else {
@@ -233,7 +242,7 @@ impl Cores {
             // One core for everything.
             (true, true) => servers.clone(),
         };
-        Self { servers, load }
+        Ok(Self { servers, load })
     }
 }
 

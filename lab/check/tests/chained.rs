@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use nuthatch_chained::{Chained, ChainedConfig, ChainedEviction, Locks};
+use nuthatch_chained::{self as chained, Chained, ChainedConfig, Locks, PolicyKind};
 use nuthatch_check::conformance::Setup;
 use nuthatch_check::suite;
 use nuthatch_check::suite::Extent;
 
-fn make(setup: Setup, locks: Locks, eviction: ChainedEviction) -> Arc<Chained> {
+fn make(setup: Setup, locks: Locks, eviction: &'static PolicyKind) -> Arc<Chained> {
     let config = ChainedConfig {
         memory_limit: setup.memory_limit,
         item_size_max: setup.item_size_max,
@@ -23,17 +23,17 @@ fn make(setup: Setup, locks: Locks, eviction: ChainedEviction) -> Arc<Chained> {
 
 /// memcached 1.4: one lock, strict LRU.
 fn classic(setup: Setup) -> Arc<Chained> {
-    make(setup, Locks::Global, ChainedEviction::Lru)
+    make(setup, Locks::Global, &chained::lru::KIND)
 }
 
 /// Bucket locks, strict LRU.
 fn buckets(setup: Setup) -> Arc<Chained> {
-    make(setup, Locks::Buckets, ChainedEviction::Lru)
+    make(setup, Locks::Buckets, &chained::lru::KIND)
 }
 
 /// Bucket locks, CLOCK.
 fn clock(setup: Setup) -> Arc<Chained> {
-    make(setup, Locks::Buckets, ChainedEviction::Clock)
+    make(setup, Locks::Buckets, &chained::clock::KIND)
 }
 
 /// A third of the sequences, which are the slow ones; what threads do to each other depends on the

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nuthatch_chained::{Chained, ChainedConfig, ChainedEviction, Locks};
+use nuthatch_chained::{Chained, ChainedConfig, Locks, PolicyKind, clock, lru};
 use nuthatch_check::AnyEngine;
 use nuthatch_check::conformance::Client;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
@@ -28,7 +28,7 @@ fn cuckoo(kib: usize, eviction: CuckooEviction) -> Client {
     Client::new(AnyEngine::new(Arc::new(engine)))
 }
 
-fn chained(kib: usize, eviction: ChainedEviction) -> Client {
+fn chained(kib: usize, eviction: &'static PolicyKind) -> Client {
     let config = ChainedConfig {
         memory_limit: kib * KIB,
         item_size_max: kib * KIB / 4,
@@ -46,8 +46,8 @@ fn all(kib: usize) -> [Client; 4] {
     [
         cuckoo(kib, CuckooEviction::S3Fifo),
         cuckoo(kib, CuckooEviction::Clock),
-        chained(kib, ChainedEviction::Lru),
-        chained(kib, ChainedEviction::Clock),
+        chained(kib, &lru::KIND),
+        chained(kib, &clock::KIND),
     ]
 }
 

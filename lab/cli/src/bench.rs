@@ -83,7 +83,7 @@ impl Bench {
                 }
                 print("versus", &report, options.json)
             }
-            Bench::Scale(options) => print("scale", &scale::run(&options), options.json),
+            Bench::Scale(options) => print("scale", &scale::run(&options)?, options.json),
             Bench::Figures(options) => Ok(figures::run(&options)?),
         }
     }
@@ -111,8 +111,7 @@ impl OnEngines<full::Options> {
                     memory: options.memory,
                     items: None,
                 };
-                let built = EngineName::build(&for_bench(engine, &one, room));
-                let built = built.map_err(|error| Failure::run(error.to_string()))?;
+                let built = EngineName::build(&for_bench(engine, &one, room))?;
                 contenders.push(full::Contender {
                     name: format!("{} {}", built.name(), eviction.name()),
                     engine: built,
@@ -221,6 +220,7 @@ fn for_bench(name: EngineName, tuning: &Tuning, room: Room) -> EngineSettings {
     EngineSettings {
         name,
         memory_limit: room.memory,
+        item_size_max: name.item_size_max(room.memory),
         initial_items: room.items,
         tuning: tuning.clone(),
         ..EngineSettings::default()

@@ -1,6 +1,7 @@
 //! `nuthatch-lab bench` from outside: what it prints, what it refuses, and what it leaves alone.
 
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -39,14 +40,49 @@ fn values_that_are_refused_end_with_2() {
         "bench fill --eviction random",
         "bench fill --memory 1k",
         "bench fill --value-size 0",
+        "bench fill --key-size 1",
+        "bench fill --key-size 2 --memory 2M",
+        "bench full --memory 0",
+        "bench full --memory 1k",
+        "bench full --engine cphash --partitions 3",
+        "bench full --value-size 0",
+        "bench scale --machines 0",
+        "bench scale --machines 1000000",
+        "bench scale --keys 0",
+        "bench scale --window 0",
+        "bench scale --card nan",
+        "bench scale --card 0",
+        "bench scale --gets 101",
         "bench server --target nobody",
         "bench server --seconds nan",
         "bench server --protocol cpserver --multiget 2",
         "bench server --protocol cpserver --get-ratio 0",
+        "bench server --protocol cpserver",
+        "bench server --protocol cpserver-extended",
         "bench versus --rival true --rounds 0",
+        "bench versus --rival true --server-cores 100000",
+        "bench versus --rival true --load-cores 100000",
     ] {
         let output = run_lab(line);
         assert_eq!(output.status.code(), Some(2), "{line}: {output:?}");
+    }
+}
+
+/// Without a word about the largest item, it is what the memory allows.
+#[test]
+fn the_smallest_memory_is_enough_for_every_engine() {
+    for (engine, memory) in [
+        ("cuckoo", "1M"),
+        ("cuckoo-paper", "1M"),
+        ("chained", "1M"),
+        ("cphash", "1M"),
+        ("lockhash", "1M"),
+    ] {
+        for bench in ["fill", "full --requests 1000 --rounds 1"] {
+            lab(&format!(
+                "bench {bench} --engine {engine} --memory {memory}"
+            ));
+        }
     }
 }
 
@@ -96,7 +132,7 @@ fn cpservers_clients_are_measured() {
     ] {
         let report = lab(&format!(
             "bench server --target {} --protocol {protocol} {load} --conns 4 --keys 1000 \
-             --value-size 8 --seconds 0.1 --json",
+             --value-size 8 --seconds 0.1 --overwrite --json",
             running.cpserver_address()
         ));
         assert!(report.contains("\"misses\":0,"), "{report}");
@@ -209,7 +245,19 @@ fn versus_speaks_other_protocols() {
 #[test]
 fn versus_speaks_tls() {
     let folder = tempfile::tempdir().unwrap();
-    let [key, cert] = ["key", "cert"].map(|name| folder.path().join(name));
+    let Some(files) = certificate(folder.path()) else {
+        return;
+    };
+    let flags = format!("-l 127.0.0.1 -p {{port}} -t 1 -Z -o {files}");
+    // Values of several records each, and blocks of sets that no socket takes at once.
+    let report = versus_itself(&flags, &["--tls", "--value-size", "40000"]);
+    assert_eq!(report.matches("\"misses\":0").count(), 2, "{report}");
+    assert!(report.contains("\"tls\":true"), "{report}");
+}
+
+/// Makes a key and a certificate, and the option that names them; `None` if there is no openssl to make them with.
+fn certificate(folder: &Path) -> Option<String> {
+    let [key, cert] = ["key", "cert"].map(|name| folder.join(name));
     let made = Command::new("openssl")
         .args([
             "req",
@@ -224,16 +272,9 @@ fn versus_speaks_tls() {
         .arg("-out")
         .arg(&cert)
         .output();
-    if !made.is_ok_and(|made| made.status.success()) {
-        // There is no openssl to make a certificate with.
-        return;
-    }
     let (key, cert) = (key.display(), cert.display());
-    let flags = format!("-l 127.0.0.1 -p {{port}} -t 1 -Z -o ssl_chain_cert={cert},ssl_key={key}");
-    // Values of several records each, and blocks of sets that no socket takes at once.
-    let report = versus_itself(&flags, &["--tls", "--value-size", "40000"]);
-    assert_eq!(report.matches("\"misses\":0").count(), 2, "{report}");
-    assert!(report.contains("\"tls\":true"), "{report}");
+    let is_made = made.is_ok_and(|made| made.status.success());
+    is_made.then(|| format!("ssl_chain_cert={cert},ssl_key={key}"))
 }
 
 #[test]
@@ -366,4 +407,32 @@ fn the_bench_leaves_a_foreign_servers_items_alone() {
     let report = lab(&format!("{load} --overwrite --json"));
     assert!(report.contains("\"misses\":0,"), "{report}");
     assert_ne!(running.stat("", "curr_items"), "1");
+}
+
+/// In whichever protocol the load speaks, and within TLS.
+#[test]
+fn the_bench_asks_in_every_protocol_whether_there_are_items() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = certificate(folder.path());
+    let plain = Running::start("-l 127.0.0.1 -p 0 -t 1 --redis-port 0");
+    let within =
+        files.map(|files| Running::start(&format!("-l 127.0.0.1 -p 0 -t 1 -Z -o {files}")));
+    let mut targets = vec![
+        ("--protocol binary", plain.address()),
+        ("--protocol redis", plain.redis_address()),
+    ];
+    if let Some(within) = &within {
+        targets.push(("--tls", within.address()));
+        targets.push(("--tls --protocol binary", within.address()));
+    }
+    for (flags, target) in targets {
+        let load =
+            format!("bench server {flags} --target {target} --conns 1 --keys 100 --seconds 0.05");
+        // An empty server is loaded; then it holds what the load left.
+        lab(&format!("{load} --overwrite"));
+        let output = run_lab(&load);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{flags}: {said}");
+        assert!(said.contains("holds 100 items"), "{flags}: {said}");
+    }
 }

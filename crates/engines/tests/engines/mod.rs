@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use nuthatch_chained::{Chained, ChainedConfig, ChainedEviction};
+use nuthatch_chained::{Chained, ChainedConfig, POLICIES};
 use nuthatch_cphash::CpHash;
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_cuckoo::layout::{EightWay, Paper};
@@ -28,7 +28,7 @@ pub fn every_engine(check: &impl Check) {
     check.of("cuckoo-paper", &|| {
         any(Cuckoo::<Paper>::new(CuckooConfig::default()).unwrap())
     });
-    for eviction in [ChainedEviction::Lru, ChainedEviction::Clock] {
+    for eviction in POLICIES {
         let config = ChainedConfig {
             eviction,
             ..ChainedConfig::default()

@@ -4,13 +4,12 @@ mod copy;
 mod iter;
 mod load;
 mod read;
+mod thread;
 mod write;
 
 use std::cell::{RefCell, RefMut};
 use std::fmt;
 use std::sync::{Arc, Weak};
-
-use thread_local::ThreadLocal;
 
 use nuthatch_cuckoo::Cuckoo;
 use nuthatch_cuckoo::handle::CuckooHandle;
@@ -27,6 +26,8 @@ use crate::error::{BuildError, Error};
 use crate::flight::Flights;
 use crate::lifetime::{Defaults, Idle};
 use crate::stats::Stats;
+
+use thread::Sessions;
 
 pub use iter::Iter;
 pub use read::Item;
@@ -63,7 +64,7 @@ pub struct Cache {
 pub(crate) struct Shared {
     engine: Arc<Cuckoo<EightWay>>,
     clock: Clock,
-    sessions: ThreadLocal<RefCell<Session>>,
+    sessions: Sessions,
     flights: Flights,
     defaults: Defaults,
 }
@@ -93,7 +94,7 @@ impl Cache {
         let shared = Shared {
             engine: Arc::new(engine),
             clock: Clock::start(),
-            sessions: ThreadLocal::new(),
+            sessions: Sessions::default(),
             flights: Flights::default(),
             defaults,
         };
@@ -171,12 +172,7 @@ impl Cache {
         let mut last = LastReply(Reply::Miss);
         self.ask(now, key, op, &mut last);
         self.tell(FOLLOW_UP);
-        match last.0 {
-            Reply::TooLarge => Err(Error::TooLarge),
-            Reply::OutOfMemory => Err(Error::OutOfMemory),
-            Reply::NotNumeric => Err(Error::NotNumeric),
-            reply => Ok(reply),
-        }
+        Error::of(&last.0).map_or(Ok(last.0), Err)
     }
 
     #[inline(always)]
@@ -212,14 +208,14 @@ impl Cache {
     }
 
     /// The thread's session, or one in `spare` if that is in use: a closure of the caller's calls the cache while it is
-    /// lent a value of a batch.
+    /// lent a value of a batch. So too if the thread is ending and has none any more.
     #[inline(always)]
     fn session<'s>(&'s self, spare: &'s mut Option<RefCell<Session>>) -> RefMut<'s, Session> {
         let engine = &self.shared.engine;
-        let new = || RefCell::new(Session::deferring(engine));
-        match self.shared.sessions.get_or(new).try_borrow_mut() {
-            Ok(session) => session,
-            Err(_) => spare.insert(RefCell::new(engine.handle())).borrow_mut(),
+        let own = self.shared.sessions.of_this_thread(engine);
+        match own.and_then(|own| own.try_borrow_mut().ok()) {
+            Some(session) => session,
+            None => spare.insert(RefCell::new(engine.handle())).borrow_mut(),
         }
     }
 

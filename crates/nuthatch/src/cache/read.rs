@@ -1,4 +1,4 @@
-//! Reads.
+//! The methods of a cache that read it.
 
 use std::time::Duration;
 

@@ -1,10 +1,12 @@
-//! Stores, changes and removals.
+//! The methods of a cache that change it.
 
-use nuthatch_engine::Engine;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::{Condition, Delta, Key, Op, Read, Removal, Store, StoreMode};
+use nuthatch_engine::{Engine, Time};
+use nuthatch_store::eviction::removals::FOLLOW_UP;
 
 use super::Cache;
+use super::copy::CopyOut;
 use crate::error::Error;
 use crate::lifetime::{Lifetime, Terms};
 
@@ -130,10 +132,10 @@ impl Cache {
             return Ok(false);
         };
         let lifetime = lifetime.into();
-        if self.shared.defaults.idle.is_some() {
-            return self.store_again(key, lifetime);
-        }
         let now = self.now();
+        if self.shared.defaults.idle.is_some() {
+            return self.renew(now, key, lifetime);
+        }
         let read = Read {
             value: false,
             touch: Some(self.shared.defaults.terms(lifetime, now).expiry),
@@ -148,21 +150,20 @@ impl Cache {
     /// Removes the key's item, and returns its value.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
         let key = self.key(key.as_ref()).ok()?;
-        // Ends when no other thread changes the item between the two steps.
-        loop {
-            let (value, item) = self.peek(key.bytes())?;
-            match self.take_out(key, Condition::Cas(item.cas)) {
-                Reply::Removed => return Some(value),
-                Reply::Exists => {}
-                _ => return None,
-            }
-        }
+        let mut value = Vec::new();
+        let mut copy = CopyOut::new(&mut value);
+        self.session(&mut None).take(self.now(), key, &mut copy);
+        let found = copy.item;
+        self.tell(FOLLOW_UP);
+        found.map(|_| value)
     }
 
     /// Removes the key's item without reading its value. True if there was one.
     pub fn invalidate(&self, key: impl AsRef<[u8]>) -> bool {
         let key = self.key(key.as_ref());
-        key.is_ok_and(|key| self.take_out(key, Condition::None) == Reply::Removed)
+        let removal = Op::Remove(Removal::default());
+        // A removal takes no memory, so it is never refused.
+        key.is_ok_and(|key| self.change(self.now(), key, removal) == Ok(Reply::Removed))
     }
 
     /// Removes everything that was stored before this call. It takes no time; the memory comes back as its room is
@@ -219,16 +220,15 @@ impl Cache {
     }
 
     /// Stores the key's item as it is, for another lifetime.
-    fn store_again(&self, key: Key<'_>, lifetime: Lifetime) -> Result<bool, Error> {
-        // Ends when no other thread changes the item between the two steps.
-        while let Some((value, item)) = self.peek(key.bytes()) {
-            match self.swap(key, item.cas, &value, lifetime)? {
-                CasOutcome::Stored => return Ok(true),
-                CasOutcome::Changed => {}
-                CasOutcome::Missing => return Ok(false),
-            }
+    fn renew(&self, now: Time, key: Key<'_>, lifetime: Lifetime) -> Result<bool, Error> {
+        let Terms { expiry, flags } = self.shared.defaults.terms(lifetime, now);
+        let renewed = self.session(&mut None).renew(now, key, expiry, flags);
+        self.tell(FOLLOW_UP);
+        match renewed {
+            Ok(_) => Ok(true),
+            // There is none, or it is refused as a store is.
+            Err(refusal) => Error::of(&refusal).map_or(Ok(false), Err),
         }
-        Ok(false)
     }
 
     fn extend(&self, key: &[u8], bytes: &[u8], mode: StoreMode) -> Result<bool, Error> {
@@ -254,15 +254,5 @@ impl Cache {
         };
         self.used(now, key, &Some(item));
         Ok(Some(number))
-    }
-
-    fn take_out(&self, key: Key<'_>, condition: Condition) -> Reply {
-        let removal = Removal {
-            condition,
-            ..Removal::default()
-        };
-        let reply = self.change(self.now(), key, Op::Remove(removal));
-        // A removal takes no memory, so it is never refused.
-        reply.unwrap_or(Reply::NotFound)
     }
 }

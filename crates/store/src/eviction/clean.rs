@@ -79,14 +79,14 @@ enum Step {
 
 /// A record met in a page.
 #[derive(Clone, Copy)]
-pub(super) struct Met {
+pub(super) struct PageRecord {
     pub(super) chunk: Chunk,
     pub(super) header: Header,
     /// Of its key; of a segment, nothing.
     pub(super) hash: u64,
 }
 
-impl Met {
+impl PageRecord {
     /// What the policy is told of the item. The lot is the same for a large value's head and for all its segments, until
     /// the head is moved.
     fn judged(&self, store: &Store) -> Judged {
@@ -260,7 +260,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             } else {
                 Rigour::AllLeave
             };
-            let due = swept < dead::PAGES_MAX && self.sweep_words(self.log.page_words());
+            let due = swept < dead::SWEPT_PAGES_MAX && self.sweep_words(self.log.page_words());
             swept += usize::from(due);
             self.spare_the_living(due);
             match self.clean(self.log.page_words()) {
@@ -359,7 +359,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                     };
                     if let Some(hash) = hash {
                         self.engine.prefetch_hash(hash);
-                        run[met] = Some(Met {
+                        run[met] = Some(PageRecord {
                             chunk,
                             header: *header,
                             hash,
@@ -387,7 +387,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
 
     /// Keeps a record or lets it leave.
     #[inline]
-    fn clean_record(&mut self, cleaning: &Cleaning, met: &Met) {
+    fn clean_record(&mut self, cleaning: &Cleaning, met: &PageRecord) {
         if !met.header.is_item() {
             return self.clean_segment(cleaning, met);
         }
@@ -415,7 +415,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     }
 
     /// Takes an item out that has to leave its queue.
-    fn evict_met(&mut self, queue: Queue, met: &Met) {
+    fn evict_met(&mut self, queue: Queue, met: &PageRecord) {
         if self.remove_met(met, |_| true) != Some(Left::Live) {
             return;
         }
@@ -436,19 +436,19 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     }
 
     /// Counts what becomes of an item.
-    fn count(&self, met: &Met, count: ClassCount) {
+    fn count(&self, met: &PageRecord, count: ClassCount) {
         let store = self.engine.store();
         self.local.counters().one_of(store, &met.header, count);
     }
 
     /// Takes an item out that has expired or was flushed, unless that has changed.
-    pub(super) fn remove_dead(&mut self, met: &Met) {
+    pub(super) fn remove_dead(&mut self, met: &PageRecord) {
         let (engine, now) = (self.engine, self.now);
         self.remove_met(met, |header| !engine.is_live(header, now));
     }
 
     /// Takes an item out of the index, and frees its memory. `None` if it was not there.
-    fn remove_met(&mut self, met: &Met, doomed: impl Fn(&Header) -> bool) -> Option<Left> {
+    fn remove_met(&mut self, met: &PageRecord, doomed: impl Fn(&Header) -> bool) -> Option<Left> {
         let item = self.engine.remove_hashed(met.hash, met.chunk, doomed)?;
         let left = self.engine.note_removal(self.local, self.now, &item);
         self.engine.store().retire(item);
@@ -457,7 +457,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
 
     /// Moves an item to where those are that stay. True if it is moved, or has left meanwhile, or is being read in
     /// place; false if there is no room for it.
-    fn keep(&self, cleaning: &Cleaning, met: &Met, uses: u8) -> bool {
+    fn keep(&self, cleaning: &Cleaning, met: &PageRecord, uses: u8) -> bool {
         let store = self.engine.store();
         let shape = met.header.shape(store.chunk_max());
         let Some(to) = self.room_for_kept(cleaning, shape.head_bytes(), Some(&shape)) else {
@@ -512,7 +512,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
 
     /// A segment goes where its item goes: behind its head, if that was moved before, or as is decided of the head.
     #[cold]
-    fn clean_segment(&mut self, cleaning: &Cleaning, met: &Met) {
+    fn clean_segment(&mut self, cleaning: &Cleaning, met: &PageRecord) {
         let store = self.engine.store();
         let Some(head) = self.head_of(met) else {
             return;
@@ -549,14 +549,14 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     }
 
     /// The head of a segment's item, as far as can be told without its lock.
-    fn head_of(&self, segment: &Met) -> Option<Met> {
+    fn head_of(&self, segment: &PageRecord) -> Option<PageRecord> {
         let store = self.engine.store();
         // Again: since the run was read, the head may have been moved.
         let chunk = Header::load(&store.arena, segment.chunk).segment_of()?;
         let header = Header::load(&store.arena, chunk);
         let is_head = store.arena.contains(chunk) && header.is_item() && header.is_large();
         let key = store.copy_key(chunk).filter(|_| is_head)?;
-        Some(Met {
+        Some(PageRecord {
             chunk,
             header,
             hash: self.engine.hasher().hash(key.bytes()),

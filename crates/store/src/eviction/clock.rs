@@ -4,8 +4,15 @@
 //! passes and stops at the first clear one. Where *not* to use it: one-pass scans of more items
 //! than fit push everything else out.
 
-use super::{Policy, Victim};
+use super::{Policy, PolicyKind, Victim};
 use crate::slab::Store;
+
+/// CLOCK, as it is chosen.
+pub static KIND: PolicyKind = PolicyKind {
+    name: "clock",
+    words: 0,
+    build: |_, _| Box::new(Clock),
+};
 
 /// CLOCK as a policy: all that it knows are the store's recency bits and the classes' hands.
 #[derive(Clone, Copy, Debug)]

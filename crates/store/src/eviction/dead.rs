@@ -5,22 +5,22 @@
 //! as a cleaning for gaps does not pay for: a quarter of a page. How long one store sweeps is bounded; what is not swept
 //! by then makes room like anything else.
 
-use super::clean::{Cleaner, Met, RUN};
+use super::clean::{Cleaner, PageRecord, RUN};
 use super::reclaim::{PerThread, Reclaim};
 use super::s3_fifo::Need;
 use crate::count::Count;
 use crate::log::due::{Dead, Swept};
 
 /// Words swept for each word appended.
-const PACE: usize = 8;
+const SWEEP_PACE: usize = 8;
 
 /// Pages that are swept for one piece of memory, at most, before what is alive leaves for it.
-pub(super) const PAGES_MAX: usize = 8;
+pub(super) const SWEPT_PAGES_MAX: usize = 8;
 
 impl<E: Reclaim> Cleaner<'_, E> {
     /// Sweeps in proportion to what was appended, and says what pages are cleaned for meanwhile.
     pub(super) fn sweep_for(&mut self, appended: usize) {
-        let due = self.sweep_words(PACE * appended);
+        let due = self.sweep_words(SWEEP_PACE * appended);
         self.spare_the_living(due);
     }
 
@@ -65,7 +65,7 @@ impl<E: Reclaim> Cleaner<'_, E> {
             if let Some(key) = store.copy_key(chunk) {
                 let hash = engine.hasher().hash(key.bytes());
                 engine.prefetch_hash(hash);
-                run[met] = Some(Met {
+                run[met] = Some(PageRecord {
                     chunk,
                     header: *header,
                     hash,

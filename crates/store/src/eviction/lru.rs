@@ -9,15 +9,20 @@ use std::collections::HashMap;
 use nuthatch_engine::AuditError;
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
-use super::{Policy, Victim};
+use super::{Policy, PolicyKind, Victim};
 use crate::item::Header;
 use crate::links::Link;
 use crate::slab::Store;
 use crate::slab::arena::{Arena, Chunk};
 use crate::slab::unlinked::Unlinked;
 
-/// Words in front of an item that its links take.
-pub const WORDS: usize = 2;
+/// Strict LRU, as it is chosen.
+pub static KIND: PolicyKind = PolicyKind {
+    name: "lru",
+    // An item's links to its neighbours.
+    words: 2,
+    build: |classes, front| Box::new(Lru::new(classes, front)),
+};
 
 /// A list's ends.
 #[derive(Debug, Default)]

@@ -9,8 +9,8 @@
 //! * [`reclaim`]: making room by evicting, by moving pages between classes, and by taking expired items back
 //! * [`removals`]: listeners that are told of what left
 //!
-//! A policy of the slab store is a file here that implements [`Policy`], and one line of [`PolicyName::build`]. In the log
-//! items leave by the page: there [`s3_fifo`] decides, and nothing else fits.
+//! A policy of the slab store is a file here that implements [`Policy`], and one line of [`POLICIES`]. In the log items
+//! leave by the page: there [`s3_fifo`] decides, and nothing else fits.
 
 pub mod clean;
 pub mod clock;
@@ -24,6 +24,7 @@ pub mod removals;
 pub mod s3_fifo;
 
 use std::collections::HashMap;
+use std::fmt;
 
 use nuthatch_engine::AuditError;
 
@@ -32,31 +33,35 @@ use crate::slab::Store;
 use crate::slab::arena::Chunk;
 use crate::slab::unlinked::Unlinked;
 
-/// The policies there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PolicyName {
-    /// CLOCK, by the store's recency bits.
-    Clock,
-    /// Strict LRU.
-    Lru,
+/// A policy of the slab store, as it is chosen before a store is made.
+pub struct PolicyKind {
+    /// As it is typed.
+    pub name: &'static str,
+    /// Words in front of each item that the policy has for itself.
+    pub words: usize,
+    /// The policy for so many classes, whose items have so many words of the engine's in front of their headers.
+    pub build: fn(classes: usize, front: usize) -> Box<dyn Policy>,
 }
 
-impl PolicyName {
-    /// The policy of this name for so many classes, whose items have `front` words of the engine's in front of
-    /// their headers.
-    pub fn build(self, classes: usize, front: usize) -> Box<dyn Policy> {
-        match self {
-            Self::Clock => Box::new(clock::Clock),
-            Self::Lru => Box::new(lru::Lru::new(classes, front)),
-        }
-    }
+/// The policies there are.
+pub static POLICIES: [&PolicyKind; 2] = [&clock::KIND, &lru::KIND];
 
-    /// Words in front of each item that the policy has for itself.
-    pub fn words(self) -> usize {
-        match self {
-            Self::Clock => 0,
-            Self::Lru => lru::WORDS,
-        }
+impl PolicyKind {
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        POLICIES.into_iter().find(|kind| kind.name == name)
+    }
+}
+
+impl PartialEq for PolicyKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl fmt::Debug for PolicyKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name)
     }
 }
 

@@ -15,7 +15,7 @@ use nuthatch_sync::clock::Time;
 use super::Policy;
 use super::clean::Cleans;
 use super::removals::{Queue, RemovalCause, Removals, Removed};
-use crate::count::{Count, Counted};
+use crate::count::{Count, ThreadCounters};
 use crate::item::{Header, plain_item};
 use crate::slab::HasStore;
 #[cfg(doc)]
@@ -48,7 +48,7 @@ pub enum Left {
 /// What each thread has for itself in every engine.
 pub trait PerThread {
     /// Its counters.
-    fn counters(&self) -> &Counted;
+    fn counters(&self) -> &ThreadCounters;
 
     /// Its unused sequences.
     fn sequences(&mut self) -> &mut SequenceBlock;

@@ -160,7 +160,7 @@ impl Removals {
         if own.is_empty() && self.waiting.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let mut own = Rest {
+        let mut own = OwnQueue {
             removals: self,
             queue: own,
         };
@@ -221,12 +221,12 @@ impl Removals {
 }
 
 /// A queue whose rest goes to the backlog, also if the listener panics.
-struct Rest<'a> {
+struct OwnQueue<'a> {
     removals: &'a Removals,
     queue: Queue,
 }
 
-impl Drop for Rest<'_> {
+impl Drop for OwnQueue<'_> {
     fn drop(&mut self) {
         self.removals.defer(std::mem::take(&mut self.queue));
     }

@@ -27,7 +27,9 @@ impl Drop for Meddling {
 
 /// A value is about to be read.
 pub fn reading() {
-    if let Some(mut meddler) = MEDDLER.take() {
+    // Gone in a thread that is ending.
+    let meddler = MEDDLER.try_with(RefCell::take).ok().flatten();
+    if let Some(mut meddler) = meddler {
         meddler();
         MEDDLER.set(Some(meddler));
     }

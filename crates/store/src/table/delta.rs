@@ -23,6 +23,7 @@ pub fn delta<T: Table>(
     lookup: &Lookup<'_>,
     delta: &Delta,
 ) -> Reply {
+    // Another turn takes two changes of others to this very key, one in each of the two steps, and waits for nobody.
     loop {
         let reply = delta_existing(table, local, lookup, delta);
         let (Reply::NotFound, Some((initial, expiry))) = (reply, delta.vivify) else {

@@ -17,6 +17,7 @@ use crate::item::{Fields, Header, Shape, plain_item};
 use crate::slab::arena::Chunk;
 use crate::slab::fresh::{Fresh, Reserved};
 use crate::slab::pinned::Kept;
+use crate::slab::unlinked::Unlinked;
 pub use delta::delta;
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Condition, Expiry, Key, Leave, Read, Removal, Store, StoreMode};
@@ -294,6 +295,7 @@ pub trait Table: Reclaim {
         if alone.total_bytes() > self.item_size_max() {
             return Reply::TooLarge;
         }
+        // Another turn takes two changes of others to this very key, one in each of the two steps, and waits for nobody.
         loop {
             let rewritten = self.rewrite(local, lookup, |header| {
                 permit(store.condition, header)?;
@@ -419,6 +421,21 @@ pub trait Table: Reclaim {
         self.timestamps().note_expiry(rewrite.expiry);
         self.store().carry(held.chunk(), &old, &fresh);
         plain_item(&self.replace(local, now, held, fresh, &fields))
+    }
+
+    /// Frees an item that was taken out to be removed, or was found dead then: its memory comes back at once.
+    fn taken_out(&self, local: &Self::Local, gone: Unlinked, live: bool) -> Reply {
+        local.counters().item_out(self.store(), gone.header());
+        if live {
+            local
+                .counters()
+                .removed_on_request(self.store(), gone.header());
+        }
+        self.store().retire(gone);
+        match live {
+            true => Reply::Removed,
+            false => Reply::NotFound,
+        }
     }
 
     /// A removal of any kind.

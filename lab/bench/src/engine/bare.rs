@@ -4,8 +4,8 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use memmap2::MmapMut;
 use nuthatch_engine::KeyHasher;
+use nuthatch_memory::Mapped;
 
 use crate::engine::operations::Operations;
 use crate::engine::subject::{Subject, Tally, Worker};
@@ -26,8 +26,8 @@ pub struct Bare<const K: usize, const V: usize> {
 }
 
 struct Table<const K: usize, const V: usize> {
-    buckets: MmapMut,
-    items: MmapMut,
+    buckets: Mapped<u8>,
+    items: Mapped<u8>,
     /// The next item's number.
     next: usize,
     mask: u64,
@@ -56,12 +56,9 @@ impl<const K: usize, const V: usize> Bare<K, V> {
     }
 }
 
-fn map(bytes: usize) -> Result<MmapMut, String> {
-    let map = MmapMut::map_anon(bytes).map_err(|error| format!("cannot map memory: {error}"))?;
-    // As the engines' memory: without huge pages it is slower, and so are they.
-    #[cfg(target_os = "linux")]
-    let _ = map.advise(memmap2::Advice::HugePage);
-    Ok(map)
+/// Memory as the engines have it.
+fn map(bytes: usize) -> Result<Mapped<u8>, String> {
+    Mapped::reserve(bytes).map_err(|error| format!("cannot map memory: {error}"))
 }
 
 impl<const K: usize, const V: usize> Table<K, V> {

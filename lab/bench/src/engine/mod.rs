@@ -227,11 +227,11 @@ pub struct Report {
     pub limit_mops: f64,
     /// The same with its spread.
     pub limit_spread: Spread,
-    /// Engine by limit, round by round.
+    /// Engine / limit, round by round.
     pub ratio_limit: Spread,
     /// The ways in which the limit was measured, the best first.
     pub limit_ways: Vec<WayReport>,
-    /// All threads by one alone, round by round, if there are several.
+    /// All threads / one thread alone, round by round, if there are several.
     pub ratio_one_thread: Option<Spread>,
     /// How rivals hold keys and values, if they were measured.
     pub form: Option<RivalForm>,
@@ -250,7 +250,7 @@ pub struct RivalReport {
     pub mops_spread: Spread,
     /// Hits among gets.
     pub hit_ratio: f64,
-    /// Engine by rival, round by round.
+    /// Engine / rival, round by round.
     pub ratio: Spread,
 }
 

@@ -23,7 +23,7 @@ pub fn tables(found: &Found, commit: &str) -> String {
     text
 }
 
-/// Engines by rivals in process.
+/// Engines / rivals, in process.
 fn engines(found: &Found) -> Option<Table> {
     found.beside_rivals().next()?;
     let rivals = found.rivals();
@@ -73,7 +73,7 @@ fn library_row(
     row
 }
 
-/// The server's CPU time by that of others.
+/// The server's CPU time / that of others.
 fn servers(found: &Found) -> Option<Table> {
     found.versus.first()?;
     let servers = found.servers();

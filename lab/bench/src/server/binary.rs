@@ -4,6 +4,8 @@
 //! As clients do, a block asks quietly, and loudly at last: a quiet get that misses has no answer, which the answer to the
 //! next request tells.
 
+use std::io::Read;
+
 use crate::proof::vouches;
 use crate::server::scan::{Counts, Scan};
 use crate::server::script::{Request, Script};
@@ -18,6 +20,18 @@ const ANSWER: u8 = 0x81;
 const GET: u8 = 0x00;
 const SET: u8 = 0x01;
 const QUIET_GET: u8 = 0x09;
+const STAT: u8 = 0x10;
+
+/// Asks for the statistics.
+pub const STATS: [u8; HEADER] = {
+    let mut request = [0; HEADER];
+    request[0] = 0x80;
+    request[1] = STAT;
+    request
+};
+
+/// Bytes of one statistic, at most.
+const STATISTIC_MAX: usize = 1 << 16;
 
 /// The mark of a set's answer; that of a get's is where its key stands.
 const SET_OPAQUE: u32 = u32::MAX;
@@ -46,6 +60,34 @@ pub fn make_loud(text: &mut [u8], keys_at: usize) {
 pub fn set(text: &mut Vec<u8>, key_size: usize, value_size: usize) {
     header(text, SET, key_size, 8, value_size, SET_OPAQUE);
     text.extend_from_slice(&[0; 8]);
+}
+
+/// The next statistic of an answer to [`STATS`], its name and its value; `None` behind the last.
+pub fn statistic(answer: &mut impl Read) -> Result<Option<(String, String)>, String> {
+    let told = |error: std::io::Error| error.to_string();
+    let mut head = [0; HEADER];
+    answer.read_exact(&mut head).map_err(told)?;
+    let [
+        magic,
+        opcode,
+        name_0,
+        name_1,
+        extras,
+        _,
+        status_0,
+        status_1,
+        body @ ..,
+    ] = head;
+    let name = usize::from(u16::from_be_bytes([name_0, name_1]));
+    let body = u32::from_be_bytes([body[0], body[1], body[2], body[3]]) as usize;
+    let lawful = extras == 0 && name <= body && body <= STATISTIC_MAX;
+    if (magic, opcode, status_0, status_1) != (ANSWER, STAT, 0, 0) || !lawful {
+        return Err(format!("it answers {head:?} to STAT"));
+    }
+    let mut text = vec![0; body];
+    answer.read_exact(&mut text).map_err(told)?;
+    let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((name > 0).then(|| (words(&text[..name]), words(&text[name..]))))
 }
 
 /// How replies to values of one size look.

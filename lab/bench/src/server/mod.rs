@@ -34,7 +34,7 @@ use connection::Advance;
 pub use scan::Protocol;
 use scan::{Counts, Scanner};
 use script::{Script, Shape};
-pub(crate) use stream::ask_within_tls;
+pub(crate) use stream::{Answer, ask, connect_patiently};
 
 /// The share of a run's time that is spent before it, uncounted.
 const WARM_UP: f64 = 0.1;
@@ -89,8 +89,8 @@ pub struct Options {
     /// The server's process: its CPU time is measured too
     #[arg(long)]
     pub pid: Option<u32>,
-    /// Go on if the server holds items already, which the load replaces or evicts. (Only memcached's text protocol
-    /// is asked, and not with TLS: elsewhere it goes on in any case)
+    /// Go on if the server holds items already, which the load replaces or evicts, or does not say whether it does,
+    /// as CPServer's protocol cannot
     #[arg(long)]
     pub overwrite: bool,
     /// The load.
@@ -131,9 +131,8 @@ pub fn run(options: &Options) -> Result<Report, Failure> {
         .and_then(|mut addresses| addresses.next())
         .ok_or_else(|| Failure::Usage(format!("--target {}: not a HOST:PORT", options.target)))?;
     let load = Load::new(&options.load)?;
-    let asked = options.load.protocol == Protocol::Memcached && !options.load.tls;
-    if !options.overwrite && asked {
-        occupied::refuse(target)?;
+    if !options.overwrite {
+        occupied::refuse(target, options.load.protocol, options.load.tls)?;
     }
     let stop = AtomicBool::new(false);
     load.preload(target, &stop)?;

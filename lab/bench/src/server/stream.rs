@@ -3,12 +3,19 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mio::net::TcpStream;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes of an answer that are read, at most.
+const ANSWER_MAX: u64 = 1 << 20;
 
 /// A socket that does not block, and a session of TLS if there is one.
 pub struct Stream {
@@ -87,14 +94,26 @@ impl Stream {
     }
 }
 
-/// Asks within TLS, on a socket that blocks; the answer is to be read.
-pub fn ask_within_tls(
-    stream: std::net::TcpStream,
-    request: &[u8],
-) -> io::Result<impl Read + use<>> {
-    let session = session(stream.peer_addr()?)?;
-    let mut stream = rustls::StreamOwned::new(session, stream);
+/// What a server answers to one request: [`ANSWER_MAX`] bytes of it at most.
+pub type Answer = Box<dyn Read>;
+
+/// Sends one request, on a connection of its own that blocks; the answer is to be read.
+pub fn ask(target: SocketAddr, request: &[u8], tls: bool) -> io::Result<Answer> {
+    let mut stream = connect_patiently(target)?;
+    if tls {
+        let mut stream = rustls::StreamOwned::new(session(target)?, stream);
+        stream.write_all(request)?;
+        return Ok(Box::new(stream.take(ANSWER_MAX)));
+    }
     stream.write_all(request)?;
+    Ok(Box::new(stream.take(ANSWER_MAX)))
+}
+
+/// A connection that blocks, for requests that are answered soon.
+pub fn connect_patiently(target: SocketAddr) -> io::Result<std::net::TcpStream> {
+    let stream = std::net::TcpStream::connect(target)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     Ok(stream)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loom::thread;
 use nuthatch_chained::index::Index;
-use nuthatch_chained::{Chained, ChainedConfig, ChainedEviction, Locks};
+use nuthatch_chained::{Chained, ChainedConfig, Locks, PolicyKind, clock, lru};
 use nuthatch_engine::{Engine, Handle, Op, Reply, Store, StoreMode};
 use nuthatch_store::slab::arena::Chunk;
 
@@ -14,7 +14,7 @@ use crate::world::{
 };
 
 /// Two buckets, each with a lock of its own; 6 pages for items.
-pub fn engine(eviction: ChainedEviction) -> Arc<Chained> {
+pub fn engine(eviction: &'static PolicyKind) -> Arc<Chained> {
     let config = ChainedConfig {
         memory_limit: 2048,
         memory_limit_max: 2048,
@@ -55,7 +55,7 @@ fn a_doubling_hides_nothing() {
     for sought in [keys[0], keys[2]] {
         let keys = keys.clone();
         model(3, move || {
-            let engine = engine(ChainedEviction::Clock);
+            let engine = engine(&clock::KIND);
             let mut handle = engine.handle();
             for &key in &keys[..3] {
                 set(&mut handle, key, key);
@@ -79,7 +79,7 @@ fn a_doubling_hides_nothing() {
 fn stores_beside_a_doubling_are_found() {
     let keys: Vec<_> = keys_in(0, 4).take(3).chain(keys_in(2, 4).take(2)).collect();
     model(3, move || {
-        let engine = engine(ChainedEviction::Clock);
+        let engine = engine(&clock::KIND);
         let mut handle = engine.handle();
         for &key in &keys[..3] {
             set(&mut handle, key, key);
@@ -148,7 +148,7 @@ fn fill(engine: &Arc<Chained>, handle: &mut OurHandle) -> Vec<u64> {
 #[test]
 fn a_hit_saves_the_oldest_or_misses_it() {
     model(3, || {
-        let engine = engine(ChainedEviction::Lru);
+        let engine = engine(&lru::KIND);
         let mut handle = engine.handle();
         let stored = fill(&engine, &mut handle);
         let (oldest, second, new) = (stored[0], stored[1], stored.len() as u64);
@@ -173,7 +173,7 @@ fn a_hit_saves_the_oldest_or_misses_it() {
 /// its own.
 #[test]
 fn two_evictions_take_two_items() {
-    for eviction in [ChainedEviction::Lru, ChainedEviction::Clock] {
+    for eviction in [&lru::KIND, &clock::KIND] {
         model(2, move || {
             let engine = engine(eviction);
             let mut handle = engine.handle();
@@ -195,7 +195,7 @@ fn two_evictions_take_two_items() {
 fn a_reader_of_a_deleted_key_sees_its_value_or_nothing() {
     let keys: Vec<_> = keys_in(0, 2).take(2).collect();
     model(3, move || {
-        let engine = engine(ChainedEviction::Lru);
+        let engine = engine(&lru::KIND);
         let mut handle = engine.handle();
         let (key, other) = (keys[0], keys[1]);
         set(&mut handle, key, 1);
@@ -212,7 +212,7 @@ fn a_reader_of_a_deleted_key_sees_its_value_or_nothing() {
 #[test]
 fn a_key_is_added_once() {
     model(3, || {
-        let engine = engine(ChainedEviction::Lru);
+        let engine = engine(&lru::KIND);
         let add = |handle: &mut OurHandle| {
             let bytes = value(1);
             let store = Store {
@@ -235,7 +235,7 @@ fn a_key_is_added_once() {
 #[test]
 fn no_increment_is_lost() {
     model(3, || {
-        let engine = engine(ChainedEviction::Lru);
+        let engine = engine(&lru::KIND);
         let mut handle = engine.handle();
         set_bytes(&mut handle, 7, b"8");
         let writer = spawn(&engine, |handle| increment(handle, 7));

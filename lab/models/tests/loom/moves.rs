@@ -449,6 +449,42 @@ fn beside_eviction<T: 'static>(
     });
 }
 
+/// Store 1 and 2, log 5: a cleaning passes over what is pinned, but a reader may pin a value between that look and the
+/// eviction. Its bytes stay, and none of its pages is used again, before it is let go; then all of it is freed once, by the
+/// reader or by who evicts.
+#[test]
+fn a_value_that_is_read_in_place_is_evicted() {
+    model(3, || {
+        let engine = engine(4, true);
+        let mut handle = engine.handle();
+        set_bytes(&mut handle, subject(), &LARGE);
+        let [first, second, third, ..] = fillers();
+        set_bytes(&mut handle, first, &[1; HALF]);
+        assert_eq!(engine.stats().evictions, 0);
+        let mut beside = engine.handle();
+        let reader = thread::spawn(move || {
+            // No use, or it would stay.
+            let read = Read {
+                bump: false,
+                touch: Some(Expiry::Never),
+                ..Read::default()
+            };
+            match &run(&mut beside, &[(subject(), Op::Read(read))])[0] {
+                Answer::Large(value) => assert_eq!(bytes_of(value), LARGE),
+                Answer::Done(Reply::Miss) => {}
+                _ => panic!("a get is answered by a value or a miss"),
+            }
+        });
+        let stored = try_set(&mut handle, second, &[2; HALF]);
+        reader.join().unwrap();
+        // Nobody holds it any more, so its pages can be used.
+        assert!(stored || try_set(&mut handle, second, &[2; HALF]));
+        set_bytes(&mut handle, third, &[3; HALF]);
+        assert_eq!(read_large(&mut handle), None);
+        audit(&engine);
+    });
+}
+
 /// MemC3 section 4, store 2: what leaves is removed by a client at the same time, and freed once.
 #[test]
 fn a_victim_is_removed_or_evicted() {

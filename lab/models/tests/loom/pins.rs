@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
-use nuthatch_chained::ChainedEviction;
+use nuthatch_chained::{clock, lru};
 use nuthatch_engine::{Engine, Op, Reply, Value};
 use nuthatch_store::slab::arena::Chunk;
 use nuthatch_store::slab::pins::Pins;
@@ -136,8 +136,8 @@ fn an_evicted_value_goes_to_one_cuckoo() {
 
 #[test]
 fn an_evicted_value_goes_to_one_chained() {
-    an_evicted_value_goes_to_one(1, || chained::engine(ChainedEviction::Lru));
-    an_evicted_value_goes_to_one(CLOCK, || chained::engine(ChainedEviction::Clock));
+    an_evicted_value_goes_to_one(1, || chained::engine(&lru::KIND));
+    an_evicted_value_goes_to_one(CLOCK, || chained::engine(&clock::KIND));
 }
 
 /// Store 1: a value that is replaced while it is pinned keeps its chunk and its bytes until it is
