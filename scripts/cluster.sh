@@ -47,8 +47,8 @@ await() {
 }
 
 # Backslashes are for who types it.
-printf '%s\n' "cluster: once gateways say where they are, try: printf 'set seed 0 0 5\r\nacorn\r\nget seed\r\nquit\r\n' \
-| nc 127.0.0.1 11211   (Ctrl-C ends the job)"
+printf '%s\n' "cluster: once gateways say where they are, try: bash -c 'exec 3<>/dev/tcp/127.0.0.1/11211; \
+printf \"set seed 0 0 5\r\nacorn\r\nget seed\r\nquit\r\n\" >&3; cat <&3'   (Ctrl-C ends the job)"
 
 pause=1
 while [ -z "$stopped" ]; do

@@ -66,6 +66,8 @@ ends="cases and . checks passed"
         --checks growth --part 300
     expect "shared memory, 4 PEs, the rest" "$ends" $job 4 "$check" --servers 2 --cases $rest --part 0
     if [ -n "${NUTHATCH_SOAK:-}" ]; then
+        expect "TCP, 4 PEs, all" "cases and .* checks passed" env UCX_TLS=tcp,self $job 4 "$check" --servers 2 \
+            --part $((20 / NUTHATCH_SOAK + 1))
         for how in chosen direct active; do
             expect "shared memory, 4 PEs, all, $how" "cases and .* checks passed" $job 4 "$check" --servers 2 \
                 --operations $how --part $((20 / NUTHATCH_SOAK + 1))
@@ -95,6 +97,10 @@ if scripts/hosts.sh up 3 >"$log" 2>&1; then
     expect "three hosts" "$ends" scripts/hosts.sh run 3 "$check" --servers 2 --cases flush --part 0
     COUNT=2 expect "histories on three hosts" "clients at once.*Seen" scripts/hosts.sh run 3 "$check" --operations direct \
         --histories 30
+    if [ -n "${NUTHATCH_SOAK:-}" ]; then
+        expect "three hosts, all" "cases and .* checks passed" scripts/hosts.sh run 3 "$check" --servers 2 \
+            --part $((20 / NUTHATCH_SOAK + 1))
+    fi
     # The link of a server, and of the PE that asks: all wait, and go on until it is mended; nothing is wrong.
     for host in 2 3; do
         end=$out/mended-$host
@@ -127,6 +133,9 @@ export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
     # The same sum on every PE that solves.
     COUNT=2 expect "a C program, serving beside itself" "sum 277182223," $job 2 "$out/solver"
     COUNT=3 expect "a C program, one PE serves" "sum 277182223," $job 4 "$out/solver" 1
+    # The program says what its status means, and ends all PEs.
+    COUNT=any expect "a heap that is too small" "no symmetric memory" \
+        sh -c "! SHMEM_SYMMETRIC_HEAP_SIZE=4M $job 2 $out/solver"
     oshcc -std=c11 -g -O2 -Wall -Wextra -Werror crates/shmem-c/tests/operations.c \
         $(pkg-config --cflags --libs nuthatch-shmem) -o "$out/operations"
     COUNT=2 expect "every operation in C" "operations: PE . is right" $job 2 "$out/operations"

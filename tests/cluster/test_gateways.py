@@ -16,6 +16,7 @@ NUTHATCH_PE = os.environ["NUTHATCH_PE"]
 JOBS = {
     "dedicated": ("4", "--servers", "2"),
     "co-located": ("2", "--co-located"),
+    "three gateways": ("4", "--servers", "1"),
 }
 
 
@@ -28,13 +29,13 @@ def children(pid):
 class Job:
     """A running job, on any free ports; what it says is kept."""
 
-    def __init__(self, kind, *flags):
+    def __init__(self, kind, *flags, gateways=2):
         pes, *places = JOBS[kind]
         command = ["oshrun", "--oversubscribe", "-n", pes, NUTHATCH_PE, *places]
         command += ["-l", "127.0.0.1", "-p", "0", "-m", "64", "-t", "2", *flags]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.ports, self.said = [], []
-        while len(self.ports) < 2:
+        while len(self.ports) < gateways:
             line = self.process.stderr.readline()
             assert line, self.said
             self.said.append(line)
@@ -55,7 +56,7 @@ class Job:
         return self.process.wait()
 
 
-@pytest.fixture(scope="module", params=JOBS)
+@pytest.fixture(scope="module", params=["dedicated", "co-located"])
 def job(request):
     running = Job(request.param, "-I", "2m")
     yield running
@@ -197,3 +198,44 @@ def test_the_supervisor_starts_a_killed_job_again_and_leaves_nothing():
     supervisor.terminate()
     assert supervisor.wait() == 0
     assert set(pathlib.Path("/dev/shm").glob("nuthatch-cluster.*")) <= kept
+
+
+def test_over_tcp_a_gateway_that_stands_still_stops_nobody_else(monkeypatch):
+    """Neither the server nor another gateway waits for it, but a flush, which all must have heard of."""
+    monkeypatch.setenv("UCX_TLS", "tcp,self")
+    job = Job("three gateways", "-I", "2m", gateways=3)
+    # Which port is whose is said with it.
+    of_pe = {}
+    for line in job.said:
+        of_pe |= {int(pe): int(port) for pe, port in re.findall(r"nuthatch-pe (\d+): gateway at \S+:(\d+)", line)}
+    one, other, third = [Client(("127.0.0.1", of_pe[pe]), default_noreply=False) for pe in (1, 2, 3)]
+    still = sorted(job.pes())[3]
+    stop = threading.Event()
+
+    def load():
+        number = 0
+        while not stop.is_set():
+            third.add(f"load{number}", b"x")
+            number += 1
+
+    # Words to it are under way when it stops.
+    loading = threading.Thread(target=load)
+    loading.start()
+    for number in range(300):
+        one.set(f"key{number % 10}", b"before")
+    os.kill(still, signal.SIGSTOP)
+    for number in range(1000):
+        assert one.set(f"key{number % 10}", str(number).encode())
+        assert one.get(f"key{number % 10}") == str(number).encode()
+    flushing = threading.Thread(target=other.flush_all)
+    flushing.start()
+    for number in range(1000):
+        assert one.set(f"key{number % 10}", str(number).encode())
+        assert one.get(f"key{number % 10}") == str(number).encode()
+    assert flushing.is_alive(), "not all have heard of it"
+    os.kill(still, signal.SIGCONT)
+    flushing.join()
+    assert one.get("key1") is None
+    stop.set()
+    loading.join()
+    assert job.end() == 0

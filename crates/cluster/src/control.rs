@@ -5,6 +5,7 @@
 //!       1  63..48 generation  33 set: a flush is under way  32 set: another generation begins  31..0 at this tick
 //!       2  when the epoch began, in ticks
 //!       3  the tick of the server's clock, if it has one
+//!       4  mark: the number of the news that these words, or younger ones, are of (`server::news`)
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nuthatch_engine::Time;
 use nuthatch_sync::clock::TICKS_PER_SECOND;
 
-/// Words of it.
+/// Words of it, and the one behind them that says that they have arrived.
 pub const WORDS: usize = 4;
+pub const MARK: usize = WORDS;
 
 const CLOCK: usize = 3;
 

@@ -4,12 +4,14 @@
 //!  on a server                                    on a client
 //!    requests of each session   <----- Puts -----   requests staged, a copy for each server
 //!    replies staged             ------ Puts ---->   replies of each server
-//!                               ------ Puts ---->   control of each server, generations of its pages
+//!    what it tells each PE      ------ Puts ---->   control of each server, generations of its pages
+//!    looks: at marks, at words  <----- Gets -----   the mark behind its control, busy words
 //!    buckets, pages             <--- Gets, CAS --   busy words, landing zones
 //! ```
 //!
 //! A ring's area is a line and its words. The line's first word is, where messages arrive, how far they reach, and
-//! where they are staged, how far they were taken.
+//! where they are staged, how far they were taken. Where they are staged, as many words follow out of which the peer is
+//! told how far they reach; where they arrive, the line's last words are those out of which the sender is told.
 
 use nuthatch_fabric::{Address, Fabric};
 
@@ -24,6 +26,10 @@ pub const LINE: usize = 8;
 pub const RING: usize = 2048;
 
 const AREA: usize = LINE + RING;
+const STAGED: usize = AREA + RING;
+
+/// Watches that a server has: each looks at all sessions' busy words.
+pub const WATCHES: usize = 2;
 
 /// Words of a landing zone: 128 KiB to 1 MiB.
 const LANDING_MIN: usize = 1 << 14;
@@ -51,6 +57,9 @@ pub struct Layout {
     control: Address,
     generations: Address,
     busy: Address,
+    news: Address,
+    marks: Address,
+    looks: Address,
     requests: Address,
     requests_staged: Address,
     replies: Address,
@@ -94,10 +103,13 @@ impl Layout {
             control: cursor.take(servers * LINE),
             generations: cursor.take(servers * pages),
             busy: cursor.take(sessions * LINE),
+            news: cursor.take(pes * LINE),
+            marks: cursor.take(pes),
+            looks: cursor.take(WATCHES * all_sessions),
             requests: cursor.take(all_sessions * AREA),
-            requests_staged: cursor.take(sessions * servers * AREA),
+            requests_staged: cursor.take(sessions * servers * STAGED),
             replies: cursor.take(sessions * servers * AREA),
-            replies_staged: cursor.take(all_sessions * AREA),
+            replies_staged: cursor.take(all_sessions * STAGED),
             table: cursor.take(config.bucket_count() * bucket::WORDS),
             landing: cursor.take(sessions * landing_words),
             blocks: cursor.take(pages * page_words),
@@ -112,6 +124,9 @@ impl Layout {
             &mut self.control,
             &mut self.generations,
             &mut self.busy,
+            &mut self.news,
+            &mut self.marks,
+            &mut self.looks,
             &mut self.requests,
             &mut self.requests_staged,
             &mut self.replies,
@@ -162,6 +177,21 @@ impl Layout {
         self.busy.plus(session % self.sessions * LINE)
     }
 
+    /// On a server: the words that it tells a PE, as they lie at the PE from [`Layout::control`] on.
+    pub fn news(&self, pe: usize) -> Address {
+        self.news.plus(pe * LINE)
+    }
+
+    /// On a server: the mark that it has seen at a PE.
+    pub fn mark(&self, pe: usize) -> Address {
+        self.marks.plus(pe)
+    }
+
+    /// On a server: the busy word of a session, as a watch has seen it.
+    pub fn look(&self, watch: usize, session: usize) -> Address {
+        self.looks.plus(watch * self.all_sessions + session)
+    }
+
     /// On a server: the area of a session's requests.
     pub fn requests(&self, session: usize) -> Address {
         self.requests.plus(session * AREA)
@@ -169,21 +199,22 @@ impl Layout {
 
     /// On a session's PE: the area where it stages what it sends to a server.
     pub fn requests_staged(&self, session: usize, server: usize) -> Address {
-        self.requests_staged.plus(self.own_area(session, server))
+        let area = self.own_area(session, server);
+        self.requests_staged.plus(area * STAGED)
     }
 
     /// On a session's PE: the area of a server's replies.
     pub fn replies(&self, session: usize, server: usize) -> Address {
-        self.replies.plus(self.own_area(session, server))
+        self.replies.plus(self.own_area(session, server) * AREA)
     }
 
     fn own_area(&self, session: usize, server: usize) -> usize {
-        (session % self.sessions * self.servers + server) * AREA
+        session % self.sessions * self.servers + server
     }
 
     /// On a server: the area where it stages its replies to a session.
     pub fn replies_staged(&self, session: usize) -> Address {
-        self.replies_staged.plus(session * AREA)
+        self.replies_staged.plus(session * STAGED)
     }
 
     /// On a server: a bucket.
@@ -254,17 +285,22 @@ mod tests {
             areas.push((layout.control(server).0, LINE));
             areas.push((layout.generations(server).0, layout.pages));
             for session in 3..6 {
-                areas.push((layout.requests_staged(session, server).0, AREA));
+                areas.push((layout.requests_staged(session, server).0, STAGED));
                 areas.push((layout.replies(session, server).0, AREA));
             }
         }
         for session in 0..12 {
             areas.push((layout.requests(session).0, AREA));
-            areas.push((layout.replies_staged(session).0, AREA));
+            areas.push((layout.replies_staged(session).0, STAGED));
         }
         for session in 3..6 {
             areas.push((layout.busy(session).0, LINE));
             areas.push((layout.landing(session).0, layout.landing_words));
+        }
+        areas.extend((0..4).map(|pe| (layout.news(pe).0, LINE)));
+        areas.extend((0..4).map(|pe| (layout.mark(pe).0, 1)));
+        for watch in 0..WATCHES {
+            areas.extend((0..12).map(|session| (layout.look(watch, session).0, 1)));
         }
         areas.push((layout.bucket(0).0, layout.buckets * bucket::WORDS));
         let all = layout.pages * layout.page_words;

@@ -2,10 +2,14 @@
 //!
 //! ```text
 //!  sender's PE                                   receiver's PE
-//!    taken  <---------------------- set ---------  (how far it has read)
+//!    taken  <----------- fence, signal ---------   (how far it has read)
 //!    staged words  ===== one Put of many ======>   words
-//!                  ----- fence, set ----------->   sent
+//!                  ----- fence, signal -------->   sent
 //! ```
+//!
+//! None of these waits for the peer: a server sends to those who stand still, too, and serves the others meanwhile. So
+//! what is sent may still lie in the sender's memory, to be read when it goes out, and nothing is written over before it
+//! has arrived. That is so of the words and of the positions that are told.
 //!
 //! As in CPHash's rings, many messages travel in one transfer, and each side keeps its own position. There is one
 //! shared word a direction instead of a mark in each line: the words of a Put arrive in any order, so a mark in a
@@ -13,14 +17,24 @@
 //!
 //! Positions count words and never wrap. Invariants:
 //! 1. `taken <= sent <= staged <= taken + RING`: what is on its way is not staged over.
-//! 2. `sent` is set behind a fence after its words were put: who reads it reads them.
+//! 2. `sent` is signalled behind a fence after its words were put: who reads it reads them.
 //! 3. A message's first word has its length in its upper half.
+//! 4. A position that is told goes out of a word that no other on its way goes out of. `sent = S` has the word S modulo
+//!    RING, which the position S + RING uses next; that is staged when S is taken, by which time S has arrived, because
+//!    fences keep positions in order. Of `taken`, every one is a quarter of the ring above the one before it: with
+//!    [`TOLD`] words in turn, who tells T has read beyond what could be sent before the one TOLD before it had arrived.
 
 use std::sync::atomic::Ordering;
 
 use nuthatch_fabric::{Address, Fabric, Gone};
 
 use crate::layout::{LINE, RING};
+
+/// Words out of which a receiver tells how far it has read: the last ones of its line.
+const TOLD: usize = 4;
+
+/// How far is read between two times that it is told.
+const STRIDE: u64 = (RING / TOLD) as u64;
 
 /// The longest message, in words. So there is room for another while one is acknowledged late.
 pub const MESSAGE_MAX: usize = RING / 4;
@@ -56,7 +70,7 @@ impl Sender {
     /// True if a message of so many words can be staged.
     #[inline]
     pub fn has_room(&self, fabric: &impl Fabric, words: usize) -> bool {
-        // Acquire: pairs with the peer's `set`, which comes behind its reads of the words.
+        // Acquire: pairs with the peer's `signal`, which comes behind its reads of the words.
         let taken = fabric.local(self.ours, 1)[0].load(Ordering::Acquire);
         self.staged + words as u64 <= taken + RING as u64
     }
@@ -85,8 +99,11 @@ impl Sender {
             fabric.put_nbi(self.peer, to, from, words)?;
             self.sent += words as u64;
         }
+        let told = self.ours.plus(LINE + RING + self.sent as usize % RING);
+        // Relaxed: the fabric reads it when it is called. It is free (invariant 4).
+        fabric.local(told, 1)[0].store(self.sent, Ordering::Relaxed);
         fabric.fence();
-        fabric.set(self.peer, self.theirs, self.sent)
+        fabric.signal(self.peer, self.theirs, told)
     }
 }
 
@@ -98,6 +115,8 @@ pub struct Receiver {
     theirs: Address,
     taken: u64,
     told: u64,
+    /// How often it was told.
+    times: usize,
 }
 
 impl Receiver {
@@ -109,13 +128,14 @@ impl Receiver {
             theirs,
             taken: 0,
             told: 0,
+            times: 0,
         }
     }
 
     /// True if a message has arrived.
     #[inline]
     pub fn has_message(&self, fabric: &impl Fabric) -> bool {
-        // Acquire: pairs with the `set` in `flush`, which comes behind the words (invariant 2).
+        // Acquire: pairs with the `signal` in `flush`, which comes behind the words (invariant 2).
         fabric.local(self.ours, 1)[0].load(Ordering::Acquire) != self.taken
     }
 
@@ -143,13 +163,17 @@ impl Receiver {
 
     /// Tells the sender how far messages were taken, if that is far enough to be worth it.
     pub fn acknowledge(&mut self, fabric: &impl Fabric) -> Result<(), Gone> {
-        if self.taken - self.told < RING as u64 / 4 {
+        if self.taken - self.told < STRIDE {
             return Ok(());
         }
         self.told = self.taken;
+        let told = self.ours.plus(LINE - TOLD + self.times % TOLD);
+        self.times += 1;
+        // Relaxed: as in `flush`; it is free (invariant 4).
+        fabric.local(told, 1)[0].store(self.taken, Ordering::Relaxed);
         // The words were read before: their loads gave what the caller has acted on.
         fabric.fence();
-        fabric.set(self.peer, self.theirs, self.taken)
+        fabric.signal(self.peer, self.theirs, told)
     }
 }
 
@@ -163,9 +187,9 @@ mod tests {
     #[test]
     fn messages_arrive_whole_and_in_order() {
         for seed in 0..10 {
-            let network = Network::seeded(2, 2 * (LINE + RING), 2, seed);
+            let network = Network::seeded(2, 2 * LINE + 3 * RING, 2, seed);
             let ends = network.ends();
-            let (send, receive) = (Address(0), Address((LINE + RING) as u64));
+            let (send, receive) = (Address(0), Address((LINE + 2 * RING) as u64));
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     let _entered = ends[0].enter(0);

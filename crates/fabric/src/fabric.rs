@@ -69,6 +69,10 @@ pub const WHOLE: usize = 64;
 ///   put before them.
 /// * The non-blocking operations work on this PE's own symmetric memory, so that no borrowed buffer is
 ///   written behind its owner's back: what they read and write there is complete after `quiet`.
+///   One word that is read so may be looked for before that: it is as it was, or what was read, whole.
+/// * `put_nbi`, `get_nbi`, `signal` and `fence` wait for no PE. All others may, for as long as a PE, or the way to it,
+///   stands still: OpenSHMEM's atomic operations are answered by the PE, also `set` (Open MPI's is a swap), and a Put
+///   waits for room where the network takes no more.
 ///
 /// A PE loads and stores words of its own memory through [`local`](Fabric::local), and those of others that it can
 /// reach through [`direct`](Fabric::direct).
@@ -115,13 +119,25 @@ pub trait Fabric: Send + Sync + 'static {
     /// Stores a word, atomically. As a Put, it is only on its way when the call returns.
     fn set(&self, pe: usize, at: Address, word: u64) -> Result<(), Gone>;
 
+    /// Stores a word that lies in this PE's own memory at a PE, whole, and never waits for that PE: a [`put_nbi`] of one
+    /// word, of which the PE is told if it sleeps. Nobody changes that word by atomic operations, and it has one writer at
+    /// a time. Where it lies here it must stay as it is until it has arrived: a word that is read later would pass by a
+    /// [`fence`].
+    ///
+    /// [`put_nbi`]: Fabric::put_nbi
+    /// [`fence`]: Fabric::fence
+    fn signal(&self, pe: usize, to: Address, from: Address) -> Result<(), Gone>;
+
     /// Orders what this PE has sent before what it is going to send, PE by PE.
     fn fence(&self);
 
     /// Returns when all that this PE has sent has arrived, and what it asked for is there. An error: something was
     /// lost with a PE, or with several, of which it names one. It is said at every call from then on, so that every thread
-    /// of this PE hears of it; [`fetch`](Fabric::fetch) tells of each PE whether it is gone.
+    /// of this PE hears of it; [`is_gone`](Fabric::is_gone) tells of each PE whether it is.
     fn quiet(&self) -> Result<(), Gone>;
+
+    /// True if a PE is known to be gone. Never waits; false says nothing.
+    fn is_gone(&self, pe: usize) -> bool;
 
     /// Returns when every PE has called it. Collective.
     fn barrier(&self);

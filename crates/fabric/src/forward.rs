@@ -94,6 +94,17 @@ macro_rules! forward_fabric {
             self.below().set(pe, at, word)
         }
     };
+    (@ signal) => {
+        fn signal(
+            &self,
+            pe: usize,
+            to: $crate::Address,
+            from: $crate::Address,
+        ) -> Result<(), $crate::Gone> {
+            self.below().signal(pe, to, from)
+        }
+    };
+    (@ is_gone) => { fn is_gone(&self, pe: usize) -> bool { self.below().is_gone(pe) } };
     (@ fence) => { fn fence(&self) { self.below().fence(); } };
     (@ quiet) => { fn quiet(&self) -> Result<(), $crate::Gone> { self.below().quiet() } };
     (@ barrier) => { fn barrier(&self) { self.below().barrier(); } };

@@ -23,9 +23,12 @@ impl<F: Fabric> Ending<F> {
 
     /// Tells all PEs that the job is to end.
     pub fn request(&self) {
-        for pe in 0..self.fabric.pes() {
-            // Who is gone has ended.
-            let _ = self.fabric.set(pe, self.word, 1);
+        let own = self.fabric.pe();
+        // Release: what led to it lies before.
+        self.fabric.local(self.word, 1)[0].store(1, Ordering::Release);
+        for pe in (0..self.fabric.pes()).filter(|&pe| pe != own) {
+            // Who is gone has ended. Who stands still keeps nobody from being told.
+            let _ = self.fabric.signal(pe, self.word, self.word);
         }
         // Who goes off to wait must have sent what it told.
         let _: Result<(), Gone> = self.fabric.quiet();

@@ -10,12 +10,13 @@
 //!
 //! * [`Options`]: what is typed; [`Plan`]: what this PE does of it
 //! * [`run`]: a PE's life, on any fabric
-//! * [`Ending`]: how all PEs come to end together
+//! * [`Ending`], [`Bound`]: how all PEs come to end together, and in what time
 
 mod ending;
 mod life;
 mod options;
+mod pulse;
 
 pub use ending::Ending;
-pub use life::{Abort, run};
+pub use life::{Abort, Bound, own_words, run};
 pub use options::{Options, Plan};

@@ -5,11 +5,15 @@
 //! 2. Gateways answer what they have read and close. Servers go on: gateways may be waiting for them.
 //! 3. All PEs meet at a barrier: nobody asks any more.
 //! 4. Servers stop.
+//!
+//! All of it is bounded ([`Bound`]): a PE that does not come, because it stands still or is cut off, has the job end with
+//! an error instead of never.
 
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nuthatch_cluster::{Member, Serving};
 use nuthatch_engine::AnyEngine;
@@ -19,6 +23,7 @@ use nuthatch_server::{Address, Server, ServerHandle, Shutdown};
 
 use crate::ending::Ending;
 use crate::options::Plan;
+use crate::pulse::{Event, Pulse};
 
 /// How often a PE that is no server looks after the fabric: one that makes no calls lets nobody get on over TCP, not
 /// even what a server tells all clients.
@@ -27,8 +32,43 @@ const BEAT: Duration = Duration::from_millis(1);
 /// How often a server's main thread looks whether the job is to end. Its serving thread calls the fabric all the time.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How long the end may take.
+const END: Duration = Duration::from_secs(60);
+
 /// Ends the whole job at once: for what the others would wait for in vain.
 pub type Abort = Arc<dyn Fn() + Send + Sync>;
+
+/// Words of symmetric memory that a job takes beside its store.
+pub const fn own_words<F: Fabric>(pes: usize) -> usize {
+    Ending::<F>::WORDS + Pulse::<F>::words(pes)
+}
+
+/// Ends the job at once if this lives for too long.
+pub struct Bound(#[allow(dead_code)] Sender<()>);
+
+impl Bound {
+    /// From now on.
+    pub fn start(pe: usize, abort: &Abort) -> Self {
+        Self::of(END, pe, abort)
+    }
+
+    fn of(most: Duration, pe: usize, abort: &Abort) -> Self {
+        let (bound, over) = channel::<()>();
+        let abort = Arc::clone(abort);
+        let watch = move || {
+            if over.recv_timeout(most) == Err(RecvTimeoutError::Timeout) {
+                say(
+                    pe,
+                    &format!("the job has not ended in {most:?}, and is aborted"),
+                );
+                abort();
+            }
+        };
+        // Without a thread more the end is not bounded; there is one.
+        let _ = thread::Builder::new().name("bound".to_owned()).spawn(watch);
+        Self(bound)
+    }
+}
 
 /// Lives a PE's life until `stop` is requested on any PE, or something fails on one.
 ///
@@ -52,14 +92,22 @@ pub fn run<F: Fabric>(
             say(0, &format!("warning: {advice}"));
         }
     }
+    let pulse = Pulse::new(Arc::clone(fabric)).map_err(|none| Failure::run(none.to_string()))?;
+    let mut waiting = Waiting {
+        fabric: &**fabric,
+        ending: &ending,
+        pulse,
+        abort,
+    };
     let lived = match plan.gateway {
         Some(config) => gateway(&**fabric, &member, config)
-            .and_then(|gateway| live(fabric, &ending, stop, gateway)),
+            .and_then(|gateway| live(&mut waiting, stop, gateway)),
         None => {
-            wait(&**fabric, &ending, || stop.is_requested(), LOOK);
+            drop(waiting.until(|| stop.is_requested(), LOOK));
             Ok(())
         }
     };
+    let _bound = Bound::start(fabric.pe(), abort);
     // For those who have not heard of it: every way to here brings the end.
     ending.request();
     fabric.barrier();
@@ -86,33 +134,65 @@ fn gateway<F: Fabric>(
 
 /// Waits for the end, and closes the gateway.
 fn live<F: Fabric>(
-    fabric: &Arc<F>,
-    ending: &Ending<F>,
+    waiting: &mut Waiting<'_, F>,
     stop: &Shutdown,
     gateway: ServerHandle,
 ) -> Result<(), Failure> {
     // Its own ends it too: the command `shutdown`, or a thread that failed.
     let own = gateway.stopper();
-    wait(
-        &**fabric,
-        ending,
-        || stop.is_requested() || own.is_requested(),
-        BEAT,
-    );
+    let _bound = waiting.until(|| stop.is_requested() || own.is_requested(), BEAT);
     gateway.shutdown();
     gateway
         .join()
         .map_err(|error| Failure::run(error.to_string()))
 }
 
-/// Waits until this PE is told to stop, or another was.
-fn wait<F: Fabric>(fabric: &F, ending: &Ending<F>, is_stopped: impl Fn() -> bool, pause: Duration) {
-    while !ending.is_requested() {
-        if is_stopped() {
-            ending.request();
+/// What a PE's main thread does while it lives.
+struct Waiting<'a, F: Fabric> {
+    fabric: &'a F,
+    ending: &'a Ending<F>,
+    pulse: Pulse<F>,
+    abort: &'a Abort,
+}
+
+impl<F: Fabric> Waiting<'_, F> {
+    /// Waits until this PE is told to stop, or another was, and has all PEs know it: from then on the end is bounded.
+    fn until(&mut self, is_stopped: impl Fn() -> bool, pause: Duration) -> Bound {
+        while !self.ending.is_requested() && !is_stopped() {
+            for event in self.pulse.beat(Instant::now()) {
+                self.note(event);
+            }
+            self.fabric.pause(0);
+            thread::sleep(pause);
         }
-        fabric.pause(0);
-        thread::sleep(pause);
+        let bound = Bound::start(self.fabric.pe(), self.abort);
+        self.ending.request();
+        bound
+    }
+
+    fn note(&self, event: Event) {
+        let own = self.fabric.pe();
+        match event {
+            Event::Silent(pe) => say(
+                own,
+                &format!(
+                    "PE {pe} has not been heard for a while: it stands still, or is cut off, and what needs it waits"
+                ),
+            ),
+            Event::Heard(pe, silent) => {
+                say(
+                    own,
+                    &format!("PE {pe} is heard again, after {} s", silent.as_secs()),
+                );
+            }
+            Event::Lost(pe) => {
+                say(
+                    own,
+                    &format!("PE {pe} is not heard any more: the job is aborted"),
+                );
+                (self.abort)();
+            }
+        }
     }
 }
 
@@ -140,4 +220,24 @@ fn place(address: &Address) -> String {
 fn say(pe: usize, words: &str) {
     // There is no other place for the message. In one call, so that lines of PEs do not mix.
     let _ = io::stderr().write_all(format!("nuthatch-pe {pe}: {words}\n").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_takes_too_long_is_aborted() {
+        let (aborted, has_aborted) = channel();
+        let abort: Abort = Arc::new(move || {
+            // Nobody may be left to hear it.
+            let _ = aborted.send(());
+        });
+        drop(Bound::of(END, 0, &abort));
+        let bound = Bound::of(Duration::ZERO, 0, &abort);
+        assert_eq!(has_aborted.recv(), Ok(()));
+        drop((bound, abort));
+        // By the other one it was not: all who could are gone.
+        assert!(has_aborted.recv().is_err());
+    }
 }

@@ -10,7 +10,7 @@ use clap::Parser;
 use command::CommandLine;
 use nuthatch_fabric::Fabric;
 use nuthatch_fabric::openshmem::{self, CannotOpen, OpenShmem};
-use nuthatch_pe::{Abort, Ending, Options, Plan, run};
+use nuthatch_pe::{Abort, Bound, Options, Plan, own_words, run};
 use nuthatch_program::Failure;
 use nuthatch_server::{OnVerbosity, Shutdown, Signals};
 use tracing_subscriber::filter::LevelFilter;
@@ -44,7 +44,7 @@ fn live(options: &Options) -> Result<(), Failure> {
     let store = options.check(pes)?;
     let words = store.symmetric_words(pes).map_err(Failure::usage)?;
     // SAFETY: the only thread there is, and the only place that starts OpenSHMEM.
-    let opened = unsafe { OpenShmem::open(words + Ending::<OpenShmem>::WORDS) };
+    let opened = unsafe { OpenShmem::open(words + own_words::<OpenShmem>(pes)) };
     let fabric = opened.map_err(|error| match error {
         CannotOpen::Memory(_) | CannotOpen::Library => Failure::run(error.to_string()),
     })?;
@@ -60,8 +60,12 @@ fn live(options: &Options) -> Result<(), Failure> {
         Some(fabric) => fabric.abort(ABORTED),
         None => std::process::exit(ABORTED.into()),
     });
-    run(&fabric, plan, &stop, &abort)
+    let lived = run(&fabric, plan, &stop, &abort);
+    // OpenSHMEM's end waits for all PEs, too.
+    let _bound = Bound::start(fabric.pe(), &abort);
     // The last holder of the fabric drops here, and OpenSHMEM ends on all PEs.
+    drop(fabric);
+    lived
 }
 
 /// What this PE is to do, with signals that request its stop.

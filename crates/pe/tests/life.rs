@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use nuthatch_fabric::Fabric;
-use nuthatch_fabric::threads::Network;
-use nuthatch_pe::{Abort, Ending, Options, Plan, run};
+use nuthatch_fabric::threads::{Network, ThreadsFabric};
+use nuthatch_pe::{Abort, Options, Plan, own_words, run};
 use nuthatch_program::Failure;
 use nuthatch_server::Shutdown;
 
@@ -32,8 +32,7 @@ fn job(
     let files = tempfile::tempdir().unwrap();
     let file = |pe: usize| files.path().join(pe.to_string());
     let store = options.store(pes).unwrap();
-    let words = store.symmetric_words(pes).unwrap() + 64;
-    let words = words + Ending::<nuthatch_fabric::threads::ThreadsFabric>::WORDS;
+    let words = store.symmetric_words(pes).unwrap() + own_words::<ThreadsFabric>(pes);
     let stops: Vec<_> = (0..pes).map(|_| Shutdown::default()).collect();
     let abort: Abort = Arc::new(|| unreachable!("no server panics"));
     thread::scope(|scope| {

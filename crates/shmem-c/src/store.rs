@@ -1,12 +1,13 @@
 //! Stores, as C has them.
 
 use std::ffi::c_int;
+use std::io::Write;
 use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nuthatch_fabric::openshmem::{CannotOpen, OpenShmem, Threads, launched, prepare};
-use nuthatch_shmem::{Options, Swapped};
+use nuthatch_shmem::{ConfigError, Options, Swapped};
 
 use crate::status::{Status, catch};
 
@@ -122,8 +123,18 @@ fn options(config: &Config) -> Options {
 
 /// Says why on standard error.
 fn explained(status: Status, why: &dyn std::fmt::Display) -> Status {
-    eprintln!("nuthatch_shmem: {why}");
+    // In one write: several PEs may say it. There is no other place for it.
+    let _ = std::io::stderr().write_all(format!("nuthatch_shmem: {why}\n").as_bytes());
     status
+}
+
+/// Why a store cannot be: by its settings, or for want of memory.
+fn refused(error: &ConfigError) -> Status {
+    let status = match error {
+        ConfigError::Setting(_) => Status::Settings,
+        ConfigError::Memory(_) => Status::NoMemory,
+    };
+    explained(status, error)
 }
 
 /// A reference to what C points to.
@@ -247,7 +258,7 @@ pub unsafe extern "C" fn nuthatch_shmem_prepare(config: *const Config, more: usi
         let options = options(unsafe { borrow(config) }?);
         let words = options
             .symmetric_words(launched().unwrap_or(1))
-            .map_err(|error| explained(Status::Settings, &error))?;
+            .map_err(|error| refused(&error))?;
         // SAFETY: the caller's promise.
         unsafe { prepare(words + more.div_ceil(8)) }
             .map_err(|error| explained(Status::NoMemory, &error))?;
@@ -286,7 +297,7 @@ pub unsafe extern "C" fn nuthatch_shmem_open(
             return Err(Status::Threads);
         }
         let opened = nuthatch_shmem::Store::open(Arc::new(fabric), &options)
-            .map_err(|error| explained(Status::Settings, &error))?;
+            .map_err(|error| refused(&error))?;
         // SAFETY: the caller's promise.
         unsafe { store.write(Box::into_raw(Box::new(Store(opened)))) };
         Ok(0)

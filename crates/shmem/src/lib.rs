@@ -26,5 +26,6 @@ mod answers;
 mod options;
 mod store;
 
+pub use nuthatch_cluster::ConfigError;
 pub use options::Options;
 pub use store::{Error, Statistics, Store, Swapped};

@@ -248,6 +248,52 @@ fn ends_or_is_stopped(work: impl FnOnce()) {
     }
 }
 
+/// Somebody flushes, another misses by that, and then a third one sets the pair whose block it knows: it is to stay, also
+/// if nobody has told the third one yet that the flush is over.
+#[test]
+fn what_is_set_after_somebody_missed_by_a_flush_stays() {
+    for seed in seeds(400) {
+        let config = Config {
+            operations: Operations::Direct,
+            directory: 64,
+            ..config(seed, Fault::None)
+        };
+        let job = Job::open(&config, 3, seed);
+        let [knows, missed] = [AtomicBool::new(false), AtomicBool::new(false)];
+        run_clients(&job, |engine, number| {
+            let wait = |flag: &AtomicBool| {
+                while !flag.load(Ordering::Relaxed) {
+                    job.members[config.servers + number].0.pause(0);
+                }
+            };
+            let mut handle = engine.handle();
+            let mut ask = |op| ask_one(&mut handle, engine.hasher(), NOW, b"key", op);
+            match number {
+                0 => {
+                    wait(&knows);
+                    engine.flush(NOW, NOW);
+                }
+                1 => {
+                    wait(&knows);
+                    while matches!(ask(Op::Get), Answer::Value(..)) {}
+                    missed.store(true, Ordering::Relaxed);
+                }
+                _ => {
+                    ask(Op::Store(Store::set(b"before")));
+                    ask(Op::Get);
+                    knows.store(true, Ordering::Relaxed);
+                    wait(&missed);
+                    ask(Op::Store(Store::set(b"behind")));
+                    let Answer::Value(_, value) = ask(Op::Get) else {
+                        panic!("seed {seed}: what was set behind the flush is gone");
+                    };
+                    assert_eq!(value, b"behind");
+                }
+            }
+        });
+    }
+}
+
 #[test]
 fn what_a_dead_writer_holds_is_recovered() {
     let mut recovered = 0;

@@ -54,5 +54,6 @@ impl<F: Fabric> Fabric for Arena<F> {
     }
 
     forward_fabric!(pe pes local direct put get put_nbi get_nbi compare_swap fetch_add swap fetch set);
+    forward_fabric!(signal is_gone);
     forward_fabric!(fence quiet barrier broadcast pause doze nanos);
 }

@@ -77,10 +77,10 @@ impl<F: Fabric> Client<F> {
 
     pub(super) fn pause(&mut self, server: usize, attempt: u32) -> Result<(), Gone> {
         self.fabric.pause(attempt);
-        if attempt % ATTEMPTS == ATTEMPTS - 1 {
-            self.fabric.fetch(server, self.busy_at())?;
+        match attempt % ATTEMPTS == ATTEMPTS - 1 && self.fabric.is_gone(server) {
+            true => Err(Gone { pe: server }),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn take_replies(
@@ -116,7 +116,7 @@ impl<F: Fabric> Client<F> {
     #[cold]
     pub(super) fn lose_those_gone(&mut self) {
         for server in 0..self.channels.len() {
-            if self.fabric.fetch(server, self.layout.bucket(0)).is_err() {
+            if self.fabric.is_gone(server) {
                 self.lose(server);
             }
         }

@@ -46,6 +46,8 @@ pub struct Wave {
     landed: usize,
     /// Recencies that are changed once all is read.
     pub used: Vec<Used>,
+    /// Servers to whose blocks was written.
+    wrote: Vec<usize>,
     /// One request is left, so long blocks are read, too.
     alone: bool,
     /// Costs are measured.
@@ -256,9 +258,7 @@ impl<F: Fabric> Client<F> {
         self.read_until_done(now, wave);
         self.mark_the_only_one();
         let started = self.wave.timed.then(|| self.fabric.nanos());
-        if wrote > 0 && self.fabric.quiet().is_err() {
-            self.lose_those_gone();
-        }
+        self.settle_writes();
         self.exit();
         if let (Some(written), Some(started)) = (written, started)
             && wrote > 0
@@ -266,6 +266,33 @@ impl<F: Fabric> Client<F> {
             let nanos = written + self.fabric.nanos() - started;
             self.note_direct(Kind::KnownSet, nanos as f64 / wrote as f64);
         }
+    }
+
+    /// Waits until what was written has arrived. Where all memory can be loaded and stored, [`Fabric::quiet`] does it at no
+    /// cost. Elsewhere that waits for every PE that this one has sent anything to, and one that stands still may be none
+    /// of those that were written to: an atomic operation behind a fence waits for one PE.
+    fn settle_writes(&mut self) {
+        let mut wrote = std::mem::take(&mut self.wave.wrote);
+        if wrote.is_empty() {
+            return;
+        }
+        if self.channels.iter().all(|channel| channel.reachable) {
+            if self.fabric.quiet().is_err() {
+                self.lose_those_gone();
+            }
+        } else {
+            self.fabric.fence();
+            wrote.sort_unstable();
+            wrote.dedup();
+            for &server in &wrote {
+                let at = self.layout.requests(self.session);
+                if self.fabric.fetch(server, at).is_err() {
+                    self.lose(server);
+                }
+            }
+        }
+        wrote.clear();
+        self.wave.wrote = wrote;
     }
 
     /// Finds out what can be carried out directly, and counts it.
@@ -296,10 +323,13 @@ impl<F: Fabric> Client<F> {
 
     /// What a session would do for a request itself, if it can.
     fn direct_step(&mut self, now: Time, server: usize, request: &Request<'_>) -> Option<Step> {
-        if !self.may_go_directly(server, &self.control(server), now) {
+        let control = self.control(server);
+        if !self.may_go_directly(server, &control, now) {
             return None;
         }
         match &request.op {
+            // Which generation it would be of, the server knows: this one may have ended, and others may have missed.
+            Op::Store(_) if control.flushes.under_way => None,
             Op::Store(store) if is_plain_set(store) => {
                 self.block_to_set(server, &request.key, store)
             }
@@ -365,6 +395,7 @@ impl<F: Fabric> Client<F> {
             self.wave.steps[index] = match set {
                 Ok(Some(reply)) => {
                     wrote += 1;
+                    self.wave.wrote.push(server);
                     Step::Answered(Answer::Done(reply))
                 }
                 Ok(None) => Step::Ask,

@@ -390,7 +390,7 @@ impl<F: Fabric> Client<F> {
         // Invariant 2: the head lies behind the content and the unlock. It is the last word: of a block whose head has
         // arrived nothing is under way, also if this PE is gone then.
         self.fabric.fence();
-        self.fabric.set(server, first.plus(HEAD), version)?;
+        self.fabric.put(server, first.plus(HEAD), &[version])?;
         let unlocked = Tail::new(version, self.session, false);
         self.directory.set_tail(at, unlocked.0);
         self.count(Count::DirectSets);

@@ -2,6 +2,7 @@
 //!
 //! * [`shard`]: the shard, and how blocks are changed beside clients
 //! * [`pages`], [`evict`], [`retire`]: memory, who goes, and how a page changes its class
+//! * [`news`], [`watch`]: what all PEs are told, and waiting until they act on it
 //! * [`rest`]: how it waits for messages
 //! * [`index`]: the table; [`operate`]: the operations; [`audit`]: the invariants
 
@@ -9,6 +10,7 @@ mod audit;
 mod copies;
 mod evict;
 mod index;
+mod news;
 mod operate;
 mod pages;
 #[cfg(test)]
@@ -16,6 +18,9 @@ mod quiescence;
 mod rest;
 mod retire;
 mod shard;
+#[cfg(test)]
+mod standstill;
+mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +38,7 @@ use crate::ring::{Receiver, Sender};
 use operate::Outcome;
 use rest::{Activity, Rest};
 use shard::{Shard, Wait};
+use watch::Watch;
 
 /// Messages of a session that an iteration of the event loop takes.
 const MESSAGES_MAX: usize = 64;
@@ -55,6 +61,8 @@ struct Session {
     /// How often its first message found no memory, and when it first did, by the fabric's clock.
     tries: u32,
     since: u64,
+    /// Its flush is done, and is to be heard up to this number of the news.
+    flushed: Option<u64>,
     gone: bool,
 }
 
@@ -68,8 +76,8 @@ pub struct Server<F: Fabric> {
     now: Time,
     /// The epoch in which holders of blocks were last looked for.
     looked: u32,
-    /// Sessions that a flush waits for, and their busy words.
-    flush_waits: Option<Vec<(usize, u64)>>,
+    /// Sessions that a flush waits for.
+    flush_watch: Watch,
 }
 
 impl<F: Fabric> Server<F> {
@@ -91,6 +99,7 @@ impl<F: Fabric> Server<F> {
                 ),
                 tries: 0,
                 since: 0,
+                flushed: None,
                 gone: false,
             }
         };
@@ -101,7 +110,7 @@ impl<F: Fabric> Server<F> {
             reply: Vec::new(),
             now: Time::default(),
             looked: 0,
-            flush_waits: None,
+            flush_watch: Watch::new(1),
         }
     }
 
@@ -249,7 +258,7 @@ impl<F: Fabric> Server<F> {
                 return Ok(());
             }
             Ask::Flush(at) => {
-                self.flush(now, at)?;
+                self.flush(session, now, at)?;
                 Told::Done(false).encode(&mut self.reply);
                 return Ok(());
             }
@@ -312,13 +321,26 @@ impl<F: Fabric> Server<F> {
         Told::Done(more).encode(&mut self.reply);
     }
 
-    /// Begins another generation, and returns when every client knows it. At once in two steps: first every session is
-    /// told to leave pairs of the present generation to the server, and those who may not have seen it are waited for;
+    /// Begins another generation, and is done when every client knows it. At once in two steps: first every session is
+    /// told to leave pairs of the present generation to the server, and those who may not have heard it are waited for;
     /// then the generation changes. So once one PE misses a pair by the flush, no other hits it.
-    fn flush(&mut self, now: Time, at: Time) -> Result<(), Wait> {
-        if at <= now {
-            self.wait_for_sessions()?;
+    fn flush(&mut self, session: usize, now: Time, at: Time) -> Result<(), Wait> {
+        if self.sessions[session].flushed.is_none() {
+            if at <= now {
+                self.wait_for_sessions()?;
+            }
+            self.begin_generation(now, at);
+            self.sessions[session].flushed = Some(self.shard.news.latest());
         }
+        let is_heard = |number| self.shard.news.is_spread(number);
+        if !self.sessions[session].flushed.is_none_or(is_heard) {
+            return Err(Wait::Block);
+        }
+        self.sessions[session].flushed = None;
+        Ok(())
+    }
+
+    fn begin_generation(&mut self, now: Time, at: Time) {
         let shard = &mut self.shard;
         shard.flushes.flush(now, at);
         shard.flushes_unswept += 1;
@@ -326,27 +348,32 @@ impl<F: Fabric> Server<F> {
             while !shard.sweep(now, shard.layout.buckets) {}
         }
         self.tell();
-        // Something lost with a PE that is gone is no loss.
-        let _ = self.shard.fabric.quiet();
-        Ok(())
     }
 
     /// Waits until no session reads a pair that it took for one of a generation that lasts.
     fn wait_for_sessions(&mut self) -> Result<(), Wait> {
-        let waiting = match self.flush_waits.take() {
-            Some(waiting) => self.shard.still_there(waiting),
-            None => {
-                self.shard.flushes.under_way = true;
-                self.tell();
-                let _ = self.shard.fabric.quiet();
-                self.shard.busy_sessions()
-            }
-        };
-        if waiting.is_empty() {
-            return Ok(());
+        // One that was given up comes to its end first.
+        if !self.shard.flushes.under_way && self.advance_flush() {
+            self.shard.flushes.under_way = true;
+            self.tell();
+            let news = self.shard.news.latest();
+            self.flush_watch.begin(news, self.shard.layout.all_sessions);
         }
-        self.flush_waits = Some(waiting);
-        Err(Wait::Block)
+        match self.shard.flushes.under_way && self.advance_flush() {
+            true => Ok(()),
+            false => Err(Wait::Block),
+        }
+    }
+
+    /// Looks which sessions a flush still waits for. True if there are none.
+    fn advance_flush(&mut self) -> bool {
+        let Shard {
+            fabric,
+            layout,
+            news,
+            ..
+        } = &self.shard;
+        self.flush_watch.advance(&**fabric, layout, news)
     }
 
     /// Tells all clients what has changed.
@@ -356,19 +383,10 @@ impl<F: Fabric> Server<F> {
             shard.flushes_unswept += 1;
         }
         let control = shard.control();
-        if control == shard.told {
-            return;
-        }
-        shard.told = control;
-        let words: [u64; control::WORDS] = control.words();
-        // Behind what was told before.
-        shard.fabric.fence();
-        for pe in 0..shard.fabric.pes() {
-            // A PE that is gone need not know.
-            let _ = shard
-                .fabric
-                .put(pe, shard.layout.control(shard.server), &words);
-        }
+        shard.news.say(control);
+        shard
+            .news
+            .spread(&*shard.fabric, &shard.layout, shard.server);
     }
 
     /// A session's PE is gone.
@@ -376,7 +394,7 @@ impl<F: Fabric> Server<F> {
         self.sessions[session].gone = true;
         self.shard.forsake(session);
         // It may have asked for the flush that is under way; if another did, that begins again.
-        self.flush_waits = None;
+        self.flush_watch.give_up();
         self.shard.flushes.under_way = false;
     }
 
@@ -387,16 +405,14 @@ impl<F: Fabric> Server<F> {
         }
         self.looked = self.shard.epoch;
         for session in self.shard.long_holders() {
-            let layout = &self.shard.layout;
-            let (pe, at) = (layout.pe(session), layout.busy(session));
-            if self.shard.fabric.fetch(pe, at).is_err() {
+            if self.shard.fabric.is_gone(self.shard.layout.pe(session)) {
                 self.lose(session);
             }
         }
     }
 }
 
-const _: () = assert!(control::WORDS <= LINE);
+const _: () = assert!(control::MARK < LINE);
 
 // A pair may be older by as many flushes as there are in two sweeps.
 const _: () = assert!(2 * (FLUSHES_MAX + 1) < (1 << 16) - block::YOUNGER_MAX as u32);
@@ -488,6 +504,7 @@ mod tests {
         assert!(!ask(&mut server, 1 << 20, 1000));
         while server.shard.retirement.is_some() {
             server.shard.advance_retirement(NOW);
+            server.tell();
         }
         // Another class wants the page as well, and asks first.
         ask(&mut server, 1 << 21, 3000);

@@ -5,13 +5,11 @@
 //! every client is told, and clients in the middle of direct operations are waited for:
 //!
 //! 1. The page's pairs move or go, so that the table leads nobody there.
-//! 2. The page's count of changes is put to each client. A client compares it with that of its pointer once its busy
+//! 2. The page's count of changes is told to each PE (`news`). A client compares it with that of its pointer once its busy
 //!    word is odd, and before it goes there.
-//! 3. Each session's busy word is read. If it is even, the session will see the count before it goes anywhere; if it
-//!    is odd, the page waits until the word is another.
-//!
-//! The client stores its busy word and loads the count, the server puts the count and fetches the busy word, each in
-//! that order (quiet and a sequentially consistent fence in between): so one of them sees the other.
+//! 3. Each session is watched until it is out of what it had begun before (`watch`).
+
+use std::sync::atomic::Ordering;
 
 use nuthatch_engine::Time;
 use nuthatch_fabric::Fabric;
@@ -24,8 +22,8 @@ pub struct Retirement {
     page: usize,
     /// The class that waits for it: no other may have it. `None`: a limit was lowered.
     heir: Option<usize>,
-    /// Sessions that may still be there, and their busy words. `None` while it has pairs.
-    waiting: Option<Vec<(usize, u64)>>,
+    /// It has no pairs, and sessions that may still be there are watched.
+    empty: bool,
 }
 
 impl<F: Fabric> Shard<F> {
@@ -37,7 +35,7 @@ impl<F: Fabric> Shard<F> {
         self.retirement = Some(Retirement {
             page,
             heir,
-            waiting: None,
+            empty: false,
         });
         true
     }
@@ -50,44 +48,42 @@ impl<F: Fabric> Shard<F> {
 
     /// Takes the next step.
     pub fn advance_retirement(&mut self, now: Time) {
-        let Some(Retirement {
-            page,
-            heir,
-            waiting,
-        }) = self.retirement.take()
-        else {
+        let Some(Retirement { page, heir, empty }) = self.retirement.take() else {
             if self.pages.used > self.pages.limit {
                 self.shrink();
             }
             return;
         };
-        let waiting = match waiting {
-            None => {
-                self.empty_page(page, now);
-                if self.must_stay(page) {
-                    return self.pages.keep(page);
-                }
-                match self.pages.is_empty(page) {
-                    true => Some(self.expel(page)),
-                    false => None,
-                }
+        if !empty {
+            self.empty_page(page, now);
+            if self.must_stay(page) {
+                return self.pages.keep(page);
             }
-            Some(waiting) => Some(self.still_there(waiting)),
-        };
-        if waiting.as_ref().is_some_and(Vec::is_empty) {
-            self.pages.release(page);
-            self.counts.pages_moved += 1;
-            if let Some(page) = heir.and_then(|class| self.pages.add(class)) {
-                self.make_blocks(page);
-                self.promised = Some((page, self.epoch));
-            }
-            return;
+        }
+        let mut is_left = empty;
+        if !empty && self.pages.is_empty(page) {
+            self.expel(page);
+            is_left = true;
+        }
+        let watch = &mut self.page_watch;
+        if is_left && watch.advance(&*self.fabric, &self.layout, &self.news) {
+            return self.pass_on(page, heir);
         }
         self.retirement = Some(Retirement {
             page,
             heir,
-            waiting,
+            empty: is_left,
         });
+    }
+
+    /// Nobody is at a page any more: it goes to who waits for it.
+    fn pass_on(&mut self, page: usize, heir: Option<usize>) {
+        self.pages.release(page);
+        self.counts.pages_moved += 1;
+        if let Some(page) = heir.and_then(|class| self.pages.add(class)) {
+            self.make_blocks(page);
+            self.promised = Some((page, self.epoch));
+        }
     }
 
     /// True if a retiring page cannot be emptied: blocks of it are lost, or nothing may be evicted and others have taken
@@ -96,40 +92,17 @@ impl<F: Fabric> Shard<F> {
         self.pages.has_lost(page) || (!self.config.evicts && self.pages.pairs(page) > 0)
     }
 
-    /// Tells all clients that pointers to a page are stale; returns the sessions that may not have seen it.
-    fn expel(&mut self, page: usize) -> Vec<(usize, u64)> {
+    /// Tells all clients that pointers to a page are stale, and watches those who may not have heard it.
+    fn expel(&mut self, page: usize) {
         let changes = self.pages.leave(page);
         let at = self.layout.generations(self.server).plus(page);
-        for pe in 0..self.fabric.pes() {
-            // A PE that is gone has no pointers.
-            let _ = self.fabric.put(pe, at, &[changes]);
+        // Release: for clients of this PE. All have heard of the count before this one, so none of it is on its way.
+        self.fabric.local(at, 1)[0].store(changes, Ordering::Release);
+        self.news.say_page(page);
+        if self.config.fault != Fault::NoQuiescence {
+            self.page_watch
+                .begin(self.news.latest(), self.layout.all_sessions);
         }
-        // Something lost with a PE that is gone is no loss.
-        let _ = self.fabric.quiet();
-        match self.config.fault {
-            Fault::NoQuiescence => Vec::new(),
-            _ => self.busy_sessions(),
-        }
-    }
-
-    /// Sessions in the middle of direct operations, and their busy words.
-    pub fn busy_sessions(&self) -> Vec<(usize, u64)> {
-        let sessions = 0..self.layout.all_sessions;
-        let words = sessions.filter_map(|session| Some((session, self.busy_word(session)?)));
-        words.filter(|(_, word)| word % 2 == 1).collect()
-    }
-
-    /// Those of them that still are.
-    pub fn still_there(&self, waiting: Vec<(usize, u64)>) -> Vec<(usize, u64)> {
-        let mut waiting = waiting;
-        waiting.retain(|&(session, word)| self.busy_word(session) == Some(word));
-        waiting
-    }
-
-    /// A session's busy word; `None` if its PE is gone.
-    fn busy_word(&self, session: usize) -> Option<u64> {
-        let at = self.layout.busy(session);
-        self.fabric.fetch(self.layout.pe(session), at).ok()
     }
 
     /// There are more pages than a lowered limit allows: one goes.

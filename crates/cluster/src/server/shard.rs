@@ -15,8 +15,10 @@ use nuthatch_engine::{Clock, Item, Key, KeyHasher, Time};
 use nuthatch_fabric::Fabric;
 
 use super::copies::Copies;
+use super::news::News;
 use super::pages::{Block, Pages};
 use super::retire::Retirement;
+use super::watch::Watch;
 use crate::block::{
     self, CHECK, Found, HEAD, Header, META, RECENCY, Recency, SESSIONS_MAX, Tail, VERSION_MAX,
 };
@@ -107,7 +109,9 @@ pub struct Shard<F> {
     epochs: VecDeque<Time>,
     /// Bytes of the blocks of pairs made in this epoch.
     made: u64,
-    pub told: Control,
+    pub news: News,
+    /// Sessions that may be at a page that retires.
+    pub page_watch: Watch,
     /// Of the server whose clock decides.
     clock: Option<Clock>,
     pub retirement: Option<Retirement>,
@@ -144,7 +148,8 @@ impl<F: Fabric> Shard<F> {
             epoch: 1,
             epochs: VecDeque::from([Time(0)]),
             made: 0,
-            told: Control::default(),
+            news: News::new(fabric.pes()),
+            page_watch: Watch::new(0),
             retirement: None,
             promised: None,
             pins: HashMap::new(),
@@ -506,8 +511,7 @@ impl<F: Fabric> Shard<F> {
             return;
         }
         self.stuck.remove(&pointer);
-        let (pe, at) = (self.layout.pe(session), self.layout.busy(session));
-        if self.fabric.fetch(pe, at).is_err() {
+        if self.fabric.is_gone(self.layout.pe(session)) {
             self.recover(pointer, tail);
         }
     }

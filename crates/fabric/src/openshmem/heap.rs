@@ -62,8 +62,14 @@ pub fn advice() -> String {
     )
 }
 
-/// Bytes that the system says are to be had without swapping.
+/// Bytes that are to be had: as the system says, without swapping, and in the control groups that this process is in.
 fn available() -> Option<u64> {
+    let both = [of_machine(), super::group::available()];
+    both.into_iter().flatten().min()
+}
+
+/// Bytes that the machine has without swapping.
+fn of_machine() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text
         .lines()

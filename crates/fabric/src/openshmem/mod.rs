@@ -13,6 +13,7 @@
 //! * Failure: none is survived. When a PE dies the launcher ends the job, so [`Gone`] is never returned.
 
 mod calls;
+mod group;
 mod heap;
 mod segments;
 
@@ -176,7 +177,18 @@ impl OpenShmem {
             idle: own.plus(ROUNDS),
             board: own.plus(ROUNDS + 8),
         };
+        fabric.connect();
         Ok(fabric)
+    }
+
+    /// Connects this PE with all others while all are there to answer. UCX does it when something is first sent, or at
+    /// the first `quiet` behind anything, with all PEs: one that stood still just then would have a PE wait that wants
+    /// nothing of it (seen over TCP).
+    fn connect(&self) {
+        for pe in 0..self.pes {
+            let _ = self.put_nbi(pe, self.internals.idle.plus(2), self.internals.idle, 1);
+        }
+        self.barrier();
     }
 
     /// What the library gives.
@@ -375,6 +387,17 @@ impl Fabric for OpenShmem {
         Ok(())
     }
 
+    /// A non-blocking Put of eight aligned bytes. UCX stores them by a copy of eight bytes, also where the other PE's
+    /// library stores what came by TCP; the C library's copy of eight aligned bytes is one store (x86-64 and aarch64).
+    fn signal(&self, pe: usize, to: Address, from: Address) -> Result<(), Gone> {
+        self.put_nbi(pe, to, from, 1)
+    }
+
+    /// Nobody is ever known to be: the job ends.
+    fn is_gone(&self, _: usize) -> bool {
+        false
+    }
+
     fn fence(&self) {
         let _alone = self.serialize();
         calls::nuthatch_fabric_fence();
@@ -482,6 +505,9 @@ pub unsafe fn prepare(words: usize) -> Result<(), NoMemory> {
         ("OMPI_MCA_memory", "^patcher"),
         // A non-blocking Put carries out what others ask of this PE: see `pause`.
         ("OMPI_MCA_spml_ucx_nb_put_progress_thresh", "1"),
+        // UCX gives a TCP connection up that nothing has come through for 16 seconds, and what is sent then is lost
+        // without a word. The system gives one up when what was sent has had no answer for some fifteen minutes.
+        ("UCX_TCP_KEEPIDLE", "inf"),
     ];
     for (name, value) in defaults {
         let [name, value] = [name, value].map(|text| CString::new(text).expect("no zero inside"));

@@ -336,6 +336,16 @@ impl Fabric for ThreadsFabric {
         Ok(())
     }
 
+    fn signal(&self, pe: usize, to: Address, from: Address) -> Result<(), Gone> {
+        self.put_nbi(pe, to, from, 1)?;
+        self.network.waiting[pe].tell();
+        Ok(())
+    }
+
+    fn is_gone(&self, pe: usize) -> bool {
+        self.network.is_gone(pe)
+    }
+
     fn fence(&self) {
         let seeded = self.network.seeded.as_ref();
         if let Some(seeded) = seeded.filter(|seeded| seeded.is_inside()) {

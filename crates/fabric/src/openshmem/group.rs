@@ -1,0 +1,119 @@
+//! How much memory the control groups of this process leave it: in a container that may be less than the machine has, and
+//! who takes more is killed without a word.
+
+/// Where groups of the second version are; those of the first have a tree for memory alone.
+const TREE: &str = "/sys/fs/cgroup";
+
+/// The names of a group's files: its limit, what is used of that, and what of it are files' pages that could go.
+struct Names {
+    limit: &'static str,
+    used: &'static str,
+    files: &'static str,
+}
+
+const FIRST: Names = Names {
+    limit: "memory.limit_in_bytes",
+    used: "memory.usage_in_bytes",
+    files: "total_inactive_file ",
+};
+
+const SECOND: Names = Names {
+    limit: "memory.max",
+    used: "memory.current",
+    files: "inactive_file ",
+};
+
+/// Bytes that the groups of this process leave it; `None` if no group has a limit.
+pub fn available() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    least(&groups, |path| std::fs::read_to_string(path).ok())
+}
+
+/// The least that any of the groups leaves, or any around them: of `/proc/self/cgroup`, and files by their names.
+fn least(groups: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    let of_group = |line: &str| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, group) = (fields.next()?, fields.next()?);
+        let (tree, names) = match controllers {
+            "" => (TREE.to_owned(), &SECOND),
+            _ if controllers.split(',').any(|one| one == "memory") => {
+                (format!("{TREE}/memory"), &FIRST)
+            }
+            _ => return None,
+        };
+        let around = group.match_indices('/').map(|(at, _)| &group[..at]);
+        around
+            .chain([group.trim_end_matches('/')])
+            .filter_map(|group| left(&format!("{tree}{group}"), names, &read))
+            .min()
+    };
+    groups.lines().filter_map(of_group).min()
+}
+
+/// What one group leaves. A limit that is no number is none.
+fn left(group: &str, names: &Names, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    let number =
+        |file: &str| -> Option<u64> { read(&format!("{group}/{file}"))?.trim().parse().ok() };
+    let (limit, used) = (number(names.limit)?, number(names.used)?);
+    let stat = read(&format!("{group}/memory.stat")).unwrap_or_default();
+    let mut files = stat
+        .lines()
+        .filter_map(|line| line.strip_prefix(names.files));
+    let files: u64 = files
+        .next()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(0);
+    Some(limit.saturating_sub(used.saturating_sub(files)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files<'a>(all: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        |path| {
+            let found = all.iter().find(|(name, _)| *name == path);
+            found.map(|(_, text)| (*text).to_owned())
+        }
+    }
+
+    #[test]
+    fn the_tightest_group_around_decides() {
+        let read = files(&[
+            ("/sys/fs/cgroup/memory.max", "max\n"),
+            ("/sys/fs/cgroup/a/memory.max", "1000\n"),
+            ("/sys/fs/cgroup/a/memory.current", "700\n"),
+            (
+                "/sys/fs/cgroup/a/memory.stat",
+                "anon 5\ninactive_file 100\n",
+            ),
+            ("/sys/fs/cgroup/a/b/memory.max", "5000\n"),
+            ("/sys/fs/cgroup/a/b/memory.current", "600\n"),
+        ]);
+        assert_eq!(least("0::/a/b\n", &read), Some(400));
+        assert_eq!(least("0::/\n", &read), None);
+    }
+
+    #[test]
+    fn a_container_sees_its_own_group_as_the_root() {
+        let read = files(&[
+            ("/sys/fs/cgroup/memory.max", "1000\n"),
+            ("/sys/fs/cgroup/memory.current", "100\n"),
+        ]);
+        assert_eq!(least("0::/\n", &read), Some(900));
+    }
+
+    #[test]
+    fn groups_of_the_first_version_have_a_tree_for_memory() {
+        let read = files(&[
+            ("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1000\n"),
+            ("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1100\n"),
+            (
+                "/sys/fs/cgroup/memory/job/memory.stat",
+                "total_inactive_file 150\n",
+            ),
+        ]);
+        let groups = "5:cpu,cpuacct:/job\n4:memory:/job\n0::/\n";
+        assert_eq!(least(groups, &read), Some(50));
+    }
+}

@@ -1,0 +1,161 @@
+//! Whether the PEs of a job hear each other: the first PE hears all, all hear the first.
+//!
+//! No OpenSHMEM says that a PE does not answer. Requests to it wait, and if the system has given a connection up, what was
+//! sent is lost without a word and they wait for ever. So each PE counts up once a second where the others look: who is
+//! silent is told of, and a job in which somebody stays silent is ended, so that its supervisor can start another one.
+//!
+//! A beat is a non-blocking Put: it waits for nobody, and while a PE stands still, or a link is cut, there come few.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use nuthatch_fabric::{Address, Fabric, NoMemory};
+
+/// How often a PE is to be heard.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// After how long a silence is told of.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// After how long it ends the job. Systems give a connection up that has had no answer for some fifteen minutes.
+const END: Duration = Duration::from_secs(300);
+
+/// What has come up with a PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It has not been heard for a while.
+    Silent(usize),
+    /// It is heard again, after so long.
+    Heard(usize, Duration),
+    /// It is not to be waited for any longer.
+    Lost(usize),
+}
+
+/// A PE that is listened to.
+struct Peer {
+    pe: usize,
+    beats: u64,
+    heard: Instant,
+    told: bool,
+}
+
+/// This PE's part.
+pub struct Pulse<F: Fabric> {
+    fabric: Arc<F>,
+    words: Address,
+    peers: Vec<Peer>,
+    beats: u64,
+    last: Instant,
+}
+
+impl<F: Fabric> Pulse<F> {
+    /// Words of symmetric memory that it takes in a job of so many PEs: what each tells, and out of which word.
+    pub const fn words(pes: usize) -> usize {
+        (pes + 1).next_multiple_of(8)
+    }
+
+    /// Collective.
+    pub fn new(fabric: Arc<F>) -> Result<Self, NoMemory> {
+        let (pe, pes) = (fabric.pe(), fabric.pes());
+        let words = fabric.allocate(Self::words(pes))?;
+        let now = Instant::now();
+        let peer = |pe| Peer {
+            pe,
+            beats: 0,
+            heard: now,
+            told: false,
+        };
+        Ok(Self {
+            peers: others(pe, pes).map(peer).collect(),
+            words,
+            beats: 0,
+            last: now,
+            fabric,
+        })
+    }
+
+    /// Is heard, and listens: to be called often.
+    pub fn beat(&mut self, now: Instant) -> Vec<Event> {
+        if now.duration_since(self.last) < BEAT {
+            return Vec::new();
+        }
+        self.last = now;
+        self.beats += 1;
+        let (pe, pes) = (self.fabric.pe(), self.fabric.pes());
+        let own = self.words.plus(pes);
+        // Relaxed: a count. A beat on its way may take a later one's number, which is as good.
+        self.fabric.local(own, 1)[0].store(self.beats, Ordering::Relaxed);
+        for other in others(pe, pes) {
+            // Who is gone need not hear.
+            let _ = self.fabric.signal(other, self.words.plus(pe), own);
+        }
+        let heard = self.fabric.local(self.words, pes);
+        let peers = self.peers.iter_mut();
+        peers
+            .filter_map(|peer| peer.listen(heard[peer.pe].load(Ordering::Relaxed), now))
+            .collect()
+    }
+}
+
+/// Who hears a PE, and whom it hears.
+fn others(pe: usize, pes: usize) -> std::ops::Range<usize> {
+    match pe {
+        0 => 1..pes,
+        _ => 0..1,
+    }
+}
+
+impl Peer {
+    fn listen(&mut self, beats: u64, now: Instant) -> Option<Event> {
+        let silent = now.duration_since(self.heard);
+        if beats != self.beats {
+            (self.beats, self.heard) = (beats, now);
+            return std::mem::take(&mut self.told).then_some(Event::Heard(self.pe, silent));
+        }
+        if silent >= END {
+            return Some(Event::Lost(self.pe));
+        }
+        (silent >= SILENCE && !std::mem::replace(&mut self.told, true))
+            .then_some(Event::Silent(self.pe))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nuthatch_fabric::threads::Network;
+
+    use super::*;
+
+    #[test]
+    fn who_is_silent_is_told_of_once_and_lost_in_the_end() {
+        let ends = Network::free(3, 64).ends();
+        let mut pulses: Vec<_> = ends
+            .into_iter()
+            .map(|end| Pulse::new(end).unwrap())
+            .collect();
+        let start = Instant::now();
+        let mut events = Vec::new();
+        for second in 1..=400 {
+            let now = start + Duration::from_secs(second);
+            for (pe, pulse) in pulses.iter_mut().enumerate() {
+                // Each is heard a turn later. The second PE stands still for a minute, the third from then on.
+                let stands = (pe == 1 && second <= 60) || (pe == 2 && second > 60);
+                if !stands {
+                    let said = pulse.beat(now).into_iter();
+                    events.extend(said.map(|event| (pe, second, event)));
+                }
+            }
+        }
+        let firsts: Vec<_> = events.iter().map(|&(pe, _, event)| (pe, event)).collect();
+        assert_eq!(firsts[0], (0, Event::Silent(1)));
+        // The pulses are a little older than the start.
+        assert!(
+            matches!(firsts[1], (0, Event::Heard(1, silent)) if silent.as_secs() == 62),
+            "{firsts:?}"
+        );
+        assert_eq!(firsts[2], (0, Event::Silent(2)));
+        assert_eq!(firsts[3], (0, Event::Lost(2)));
+        assert_eq!(events[3].1, 361);
+    }
+}
