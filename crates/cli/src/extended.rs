@@ -58,7 +58,7 @@ impl SslOptions {
 }
 
 /// What there is, as the help and the manual page tell it.
-const OPTIONS: [(&str, &str); 16] = [
+const OPTIONS: [(&str, &str); 17] = [
     (
         "idle_timeout=SECONDS",
         "close TCP connections that were silent for so long; 0: never",
@@ -72,6 +72,7 @@ const OPTIONS: [(&str, &str); 16] = [
         "with -Z: the server's certificate with those behind it, in PEM",
     ),
     ("ssl_key=FILE", "its key, in PEM"),
+    ("ssl_keyformat=PEM", "the only form there is"),
     (
         "ssl_ca_cert=FILE",
         "who signs clients' certificates, in PEM",

@@ -87,7 +87,8 @@ impl Running {
     pub fn address(&self) -> &str {
         let memcached = self.says.split(", CPServer at ").next().unwrap();
         let memcached = memcached.split(", Redis at ").next().unwrap();
-        memcached.trim_end().rsplit(' ').next().unwrap()
+        let memcached = memcached.trim_end().trim_end_matches(" (TLS)");
+        memcached.rsplit(' ').next().unwrap()
     }
 
     /// The same for CPServer's clients.
@@ -101,7 +102,8 @@ impl Running {
 
     /// The same for Redis' clients.
     pub fn redis_address(&self) -> &str {
-        self.says.trim_end().rsplit_once(", Redis at ").unwrap().1
+        let says = self.says.trim_end().trim_end_matches(" (TLS)");
+        says.rsplit_once(", Redis at ").unwrap().1
     }
 
     pub fn ask(&self, request: &str) -> String {
