@@ -9,9 +9,10 @@ import json
 import os
 import pathlib
 import random
+import re
 
 import pytest
-from conftest import Server
+from conftest import ENGINE, Server
 from judge import answers_to, needs_right
 from test_memcached import odd_commands
 
@@ -29,11 +30,16 @@ def said(server, text):
     return answers_to(server, text).decode("latin-1")
 
 
+def alike(answers):
+    """Where items of several partitions may have the same cas, no cas is compared with another's."""
+    return re.sub(r"#\d+", "#", answers) if ENGINE in ("cphash", "lockhash") else answers
+
+
 def says_what_is_recorded(server, number):
     text, answers = recorded(number)
     # Twice: a second may have begun in between.
-    if said(server, text) != answers:
-        assert said(server, text) == answers
+    if alike(said(server, text)) != alike(answers):
+        assert alike(said(server, text)) == alike(answers)
 
 
 @pytest.fixture(scope="module")

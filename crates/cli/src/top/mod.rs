@@ -27,7 +27,7 @@ use self::view::{History, Order, View};
 /// What to look at.
 #[derive(Args, Clone, Debug)]
 pub struct Top {
-    /// The server: HOST, HOST:PORT, an address (::1, [::1]:11211) or the path of a unix socket
+    /// The server: HOST, HOST:PORT, an address (`::1`, `[::1]:11211`) or the path of a unix socket
     #[arg(default_value = "127.0.0.1:11211")]
     pub server: String,
     /// Seconds between two looks
