@@ -1,6 +1,6 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH. Requests are kept as they came; EXEC carries them out one behind the other,
 //! as a pipeline whose answers are one array. What other clients do may come in between, unless keys are watched: then
-//! its worker is alone from the look at them on (see [`alone`](super::alone)). Nothing is taken back.
+//! its worker is alone from the look at them on (see [`super::alone`]). Nothing is taken back.
 
 use nuthatch_context::turns::Alone;
 use nuthatch_engine::Expiry;
