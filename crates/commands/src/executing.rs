@@ -25,7 +25,7 @@ pub fn execute(
     now: Time,
     sockets: &[RawFd],
 ) {
-    let _turn = inbox.turn.take();
+    let _lock = inbox.lock.take();
     let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
     let hasher = shared.engine.hasher();
     let prefixes = shared.prefixes.recorder(&inbox.prefixes, hasher);

@@ -153,14 +153,14 @@ impl<'a> Stage<'_, 'a> {
             key: self.key(key),
             op: Op::Remove(Removal::default()),
         };
-        let _turn = self.inbox.turn.take();
+        let _lock = self.inbox.lock.take();
         self.handle.execute(self.now, &[request], &mut Unheard);
     }
 
     /// Has the engine carry out requests of the running slice at once. Watchers are told.
     pub fn execute<R: Replies<AnyValue>>(&mut self, requests: &[Request<'_>], replies: &mut R) {
         self.inbox.hot.look(requests, self.hasher);
-        let _turn = self.inbox.turn.take();
+        let _lock = self.inbox.lock.take();
         if self.shared.watch.wanted().is_empty() {
             return self.handle.execute(self.now, requests, replies);
         }
@@ -181,9 +181,9 @@ impl<'a> Stage<'_, 'a> {
 
     /// Commits a reservation that was made for `key`. Watchers are told.
     pub fn commit(&mut self, key: &[u8], reservation: AnyReservation, store: &Store<'_>) -> Reply {
-        let turn = self.inbox.turn.take();
+        let lock = self.inbox.lock.take();
         let reply = self.handle.commit(self.now, reservation, store);
-        drop(turn);
+        drop(lock);
         let request = Request {
             key: self.key(key),
             op: Op::Store(*store),

@@ -15,8 +15,8 @@ use nuthatch_telemetry::sizes::SizeClasses;
 use nuthatch_telemetry::watch::Call;
 
 use crate::config::Protocol;
+use crate::isolation::WorkerLock;
 use crate::stream::Stream;
-use crate::turns::Turn;
 
 /// Where the acceptor leaves connections for one worker, and what the worker shows of itself.
 pub struct Inbox {
@@ -25,12 +25,12 @@ pub struct Inbox {
     calls: Mutex<Vec<usize>>,
     waker: Arc<Waker>,
     connections: AtomicUsize,
-    /// Its turn to have the engine carry something out.
-    pub turn: Turn,
+    /// Held while the engine carries something out for the worker.
+    pub lock: WorkerLock,
     /// What the worker keeps for its next requests.
     pub idle: IdleMemory,
-    /// Turns that the worker has made: it goes on as long as they rise when it is woken.
-    pub turns: Counter,
+    /// Iterations of the worker: it goes on as long as they rise when it is woken.
+    pub iterations: Counter,
     /// What the worker counts.
     pub counters: WorkerCounters,
     /// How long its requests took.
@@ -91,9 +91,9 @@ impl Inbox {
             calls: Mutex::default(),
             waker,
             connections: AtomicUsize::new(0),
-            turn: Turn::default(),
+            lock: WorkerLock::default(),
             idle: IdleMemory::default(),
-            turns: Counter::default(),
+            iterations: Counter::default(),
             counters: WorkerCounters::new(sizes),
             latencies: Latencies::default(),
             hot: Hot::default(),

@@ -3,11 +3,13 @@
 //!
 //! Reading order: [`config`] (what can be set), [`live`] (what of it can change while it runs), [`shared`], [`inbox`] (how
 //! a worker is reached), [`stream`] (a connection's socket), [`account`] (what buffers may hold), [`shutdown`] and
-//! [`pause`] (how all threads stop, for good or for a while), [`turns`] (how one worker is alone for a moment).
+//! [`pause`] (how all threads stop, for good or for a while), [`isolation`] (how one worker has the engine to itself for a
+//! moment).
 
 pub mod account;
 pub mod config;
 pub mod inbox;
+pub mod isolation;
 pub mod keeping;
 pub mod live;
 pub mod pause;
@@ -16,4 +18,3 @@ pub mod shared;
 pub mod shutdown;
 pub mod stream;
 pub mod system;
-pub mod turns;

@@ -29,7 +29,6 @@ mod parse;
 mod queue;
 mod rest;
 mod scripts;
-mod sha1;
 mod strings;
 #[cfg(test)]
 mod testing;

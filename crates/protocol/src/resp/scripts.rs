@@ -2,6 +2,8 @@
 //! as the one operation on one key that it is. They are always there, loaded or not: who asks by a name gets what Redis
 //! would answer once anybody had loaded it, and no memory grows by what clients load.
 
+use sha1::{Digest, Sha1};
+
 use crate::command::Limits;
 
 use super::arguments::{Arguments, Stop};
@@ -9,7 +11,6 @@ use super::command::{Command, Held, Lifetime, Moment, Owned, Scripts, SetAnswer,
 use super::error::Error;
 use super::names::Verb;
 use super::number::integer;
-use super::sha1::{Digest, digest, sha1};
 use super::strings::{Unit, lifetime, plain, span};
 
 /// A script that is known.
@@ -92,23 +93,29 @@ const fn known(name: &'static str, len: usize, does: Does) -> Known {
     Known { name, len, does }
 }
 
-fn of_digest(sought: Digest) -> Option<&'static Known> {
-    KNOWN
-        .iter()
-        .find(|known| digest(known.name.as_bytes()) == Some(sought))
-}
-
 fn of_text(text: &[u8]) -> Result<&'static Known, Error<'static>> {
     // Whatever has another length is not read: nobody has a digest made of 64 KiB.
     let is_candidate = KNOWN.iter().any(|known| known.len == text.len());
     is_candidate
-        .then(|| of_digest(sha1(text)))
+        .then(|| named(sha1(text).as_bytes()))
         .flatten()
         .ok_or(Error::SCRIPT_UNKNOWN)
 }
 
 fn of_name(name: &[u8]) -> Result<&'static Known, Error<'static>> {
-    digest(name).and_then(of_digest).ok_or(Error::NO_SCRIPT)
+    named(name).ok_or(Error::NO_SCRIPT)
+}
+
+/// The script of this name, its digits in either case.
+fn named(name: &[u8]) -> Option<&'static Known> {
+    let mut known = KNOWN.iter();
+    known.find(|known| known.name.as_bytes().eq_ignore_ascii_case(name))
+}
+
+/// The SHA-1 of a text, as Redis names scripts.
+fn sha1(text: &[u8]) -> String {
+    let digest = Sha1::digest(text);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// True if a script of this name can be run.
@@ -287,6 +294,9 @@ mod tests {
 
     #[test]
     fn a_text_is_known_by_its_digest_alone() {
+        assert_eq!(sha1(b"abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
+        assert!(is_script(KNOWN[0].name.to_uppercase().as_bytes()));
+        assert!(!is_script(b"") && !is_script(&[b'g'; 40]) && !is_script(&[b'0'; 42]));
         for known in &KNOWN {
             assert!(is_script(known.name.as_bytes()) && known.name.len() == 40);
             assert!(of_text(&vec![b' '; known.len]).is_err());

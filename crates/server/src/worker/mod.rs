@@ -136,7 +136,7 @@ impl Worker {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 polled => polled?,
             }
-            self.inbox.turns.bump();
+            self.inbox.iterations.bump();
             let now = self.shared.clock.now();
             self.now = now;
             let mut woken = false;

@@ -28,9 +28,11 @@ use crate::slab::arena::{Chunk, WORD};
 use nuthatch_engine::number::DIGITS_MAX;
 use nuthatch_engine::request::KEY_LEN_MAX;
 
-/// Words cleaned for each word appended, while a page is free besides the reserve, and while none is.
-const PACE: usize = 3;
-const PACE_HURRIED: usize = 8;
+/// Words cleaned for each word appended while no page is free besides the reserve.
+const PACE: usize = 8;
+
+/// The same while memory is not short, so that what stays is moved together.
+const PACE_AT_EASE: usize = 3;
 
 /// Pages that a thread which needs one cleans in the usual way, at least, before it lets all of the next ones leave; and
 /// so many times the largest item, whose pages are all moved if it stays.
@@ -220,20 +222,15 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     #[cold]
     fn close_gaps(&mut self, appended: usize) {
         self.plan = self.log.policy.plan(Need::Order);
-        self.clean(PACE * appended);
+        self.clean(PACE_AT_EASE * appended);
         self.engine.tell_if_many(self.local);
     }
 
     /// Cleans in proportion to what was appended.
     #[cold]
     fn keep_pace(&mut self, appended: usize) {
-        let pace = if self.log.is_out() {
-            PACE_HURRIED
-        } else {
-            PACE
-        };
         self.sweep_for(appended);
-        self.clean(pace * appended);
+        self.clean(PACE * appended);
         self.engine.tell_if_many(self.local);
     }
 

@@ -239,11 +239,6 @@ impl Log {
         self.gappy.store(usize::from(gappy), Ordering::Relaxed);
     }
 
-    /// True if nothing can be appended before a page was cleaned.
-    pub fn is_out(&self) -> bool {
-        self.free.load(Ordering::Relaxed) <= RESERVE
-    }
-
     /// Takes note of how many pages are free.
     pub fn note_free(&self, pool: &Pool) {
         self.free.store(pool.free_pages(), Ordering::Relaxed);

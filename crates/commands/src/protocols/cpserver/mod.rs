@@ -177,9 +177,9 @@ fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, input:
             lens,
         } = *incoming;
         let store = Store::set(&[]);
-        let turn = stage.inbox.turn.take();
+        let lock = stage.inbox.lock.take();
         let reply = stage.handle.commit(stage.now, reservation, &store);
-        drop(turn);
+        drop(lock);
         stage.counters.count_set(lens);
         let status = insert_status(stage.counters, &reply);
         cpserver::stored(slice.output.text(), dialect, status);

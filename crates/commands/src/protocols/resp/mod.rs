@@ -4,7 +4,7 @@
 //! * [`many`]: MGET, MSET, DEL and the like, whose keys come one by one.
 //! * [`upload`]: values that arrive piece by piece.
 //! * [`values`]: commands that read, decide and write; they do it again if another client was faster.
-//! * [`transaction`]: MULTI, EXEC, WATCH; [`alone`]: nobody else's requests come in between.
+//! * [`transaction`]: MULTI, EXEC, WATCH; [`isolated`]: nobody else's requests come in between.
 //! * [`keys`]: KEYS, SCAN, RANDOMKEY.
 //! * [`scripts`]: what the scripts do that are known.
 //! * [`login`]: how clients say who they are.
@@ -15,10 +15,10 @@
 //!
 //! The flags of items that are stored here are 0. A store that fails leaves the old value, as in Redis.
 
-mod alone;
 mod answers;
 mod expiry;
 mod info;
+mod isolated;
 mod keys;
 pub mod log;
 mod login;

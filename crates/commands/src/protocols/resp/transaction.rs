@@ -1,13 +1,13 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH. Requests are kept as they came; EXEC carries them out one behind the other,
 //! as a pipeline whose answers are one array. What other clients do may come in between, unless keys are watched: then
-//! its worker is alone from the look at them on (see [`super::alone`]). Nothing is taken back.
+//! its worker has the engine to itself from the look at them on (see [`super::isolated`]). Nothing is taken back.
 
-use nuthatch_context::turns::Alone;
+use nuthatch_context::isolation::Isolation;
 use nuthatch_engine::Expiry;
 use nuthatch_protocol::resp::{Command, Error, Queued, Rest, Values, parse_queued};
 
 use super::spot::look;
-use super::{Front, Phase, State, alone, request};
+use super::{Front, Phase, State, isolated, request};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
@@ -253,8 +253,8 @@ fn exec(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
         return phase.writer(slice).error(&Error::ABORTED);
     }
     // What is written was read before: between this look and the writing nobody else's may come.
-    let turns =
-        (!watched.is_empty()).then(|| Alone::wait(&stage.shared.inboxes, &stage.inbox.turn));
+    let isolation =
+        (!watched.is_empty()).then(|| Isolation::wait(&stage.shared.inboxes, &stage.inbox.lock));
     let changed = watched
         .iter()
         .any(|watched| seen(stage, &watched.key) != watched.seen);
@@ -266,7 +266,7 @@ fn exec(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
     for request in transaction.requests {
         session.keep(request);
     }
-    if turns.is_some() {
-        alone::carry_out(stage, slice, phase);
+    if isolation.is_some() {
+        isolated::carry_out(stage, slice, phase);
     }
 }

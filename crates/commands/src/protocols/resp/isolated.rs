@@ -1,4 +1,4 @@
-//! Requests that were kept, carried out at once, while nobody else has a turn: an EXEC whose keys were watched.
+//! Requests that were kept, carried out at once, while the engine does nothing for anybody else: an EXEC whose keys were watched.
 
 use super::{Phase, replay};
 use crate::batch::BatchBuffers;
@@ -6,7 +6,7 @@ use crate::executing::execute;
 use crate::slice::Slice;
 use crate::stage::Stage;
 
-/// Commands that are carried out before others have their turn again; a key of MSET and its like counts as one.
+/// Commands that are carried out before others are served again; a key of MSET and its like counts as one.
 const COMMANDS_MAX: u32 = 1000;
 
 /// Bytes of requests and answers, the same.
