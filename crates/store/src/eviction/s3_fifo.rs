@@ -171,11 +171,21 @@ impl S3Fifo {
         self.refused.load(Ordering::Relaxed) > REFUSED * page_bytes
     }
 
-    /// A page of a queue is cleaned. The queues' lock is held.
-    pub fn note_cleaning(&self, queue: Queue) {
-        if queue == Queue::Main {
-            self.refused.store(0, Ordering::Relaxed);
-        }
+    /// A page of so many bytes is cleaned in a queue. The queues' lock is held.
+    pub fn note_cleaning(&self, queue: Queue, page_bytes: usize) {
+        let refused = self.refused.load(Ordering::Relaxed);
+        let left = match queue {
+            // Less than a page's worth is forgotten: carried on, it would empty the main queue faster than what comes to it
+            // is worth (docs/notebook.md).
+            Queue::Main => match refused.saturating_sub(page_bytes) {
+                left if left > page_bytes => left,
+                _ => 0,
+            },
+            // The main queue has no page that could be cleaned: what comes to it is not to pay for that.
+            Queue::Probation if self.main_is_due(page_bytes) => 0,
+            Queue::Probation => refused,
+        };
+        self.refused.store(left, Ordering::Relaxed);
     }
 
     /// Uses that take an item of so many bytes out of the probation queue.
@@ -329,9 +339,18 @@ mod tests {
         assert!(!policy.main_is_due(1000));
         policy.note_uncounted(1);
         assert!(policy.main_is_due(1000));
-        policy.note_cleaning(Queue::Probation);
+        policy.note_cleaning(Queue::Main, 1000);
+        assert!(!policy.main_is_due(1000));
+        // Whole pages are carried on, and what is left of one is forgotten.
+        policy.note_uncounted(25);
+        policy.note_cleaning(Queue::Main, 1000);
         assert!(policy.main_is_due(1000));
-        policy.note_cleaning(Queue::Main);
+        policy.note_cleaning(Queue::Main, 1000);
+        policy.note_uncounted(9);
+        assert!(!policy.main_is_due(1000));
+        // Where the main queue has nothing to clean, nothing is carried on.
+        policy.note_uncounted(100);
+        policy.note_cleaning(Queue::Probation, 1000);
         assert!(!policy.main_is_due(1000));
     }
 

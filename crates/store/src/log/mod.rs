@@ -440,7 +440,7 @@ impl Log {
         let mut tries = tries.flat_map(|stuck| first.map(|queue| (queue, stuck)));
         let cleaning =
             tries.find_map(|(queue, stuck)| self.take_oldest(queues, queue, stuck, |_| true))?;
-        self.policy.note_cleaning(cleaning.queue);
+        self.policy.note_cleaning(cleaning.queue, self.page_bytes());
         Some(cleaning)
     }
 
