@@ -117,7 +117,7 @@ pub trait Cleans: Reclaim {
         if !self.evicts() {
             return (Stream::Kept, 0);
         }
-        let missed = log.policy.ghosts.take(hash);
+        let missed = log.policy.take_ghost(hash);
         if missed {
             local.counters().one(Count::GhostHits);
         }
@@ -413,6 +413,11 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
 
     /// Takes an item out that has to leave its queue.
     fn evict_met(&mut self, queue: Queue, met: &PageRecord) {
+        let store = self.engine.store();
+        let (fetched, bytes) = (
+            store.recency.was_fetched(met.chunk),
+            met.header.shape(store.chunk_max()).total_bytes(),
+        );
         if self.remove_met(met, |_| true) != Some(Left::Live) {
             return;
         }
@@ -423,12 +428,16 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         self.local.counters().one(reason);
         let policy = &self.log.policy;
         match queue {
-            Queue::Probation => policy.ghosts.insert(met.hash),
+            Queue::Probation => {
+                policy.ghosts.insert(met.hash);
+                if fetched {
+                    policy.note_refused(bytes);
+                }
+            }
             Queue::Main => self.count(met, ClassCount::EvictedMain),
         }
         if policy.depths.follows(met.hash) {
-            let shape = met.header.shape(self.engine.store().chunk_max());
-            policy.depths.leave(met.hash, shape.total_bytes());
+            policy.depths.leave(met.hash, bytes);
         }
     }
 

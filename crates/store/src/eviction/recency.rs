@@ -13,14 +13,15 @@ use crate::slab::words::Words;
 /// Words of the arena that one bit stands for: no chunk is smaller.
 const GRANULE: u64 = (CHUNK_MIN / WORD) as u64;
 
-/// How many uses are told apart in an arena whose uses are counted: none, one, and more.
-pub const USES_MAX: u8 = 2;
+/// How many uses are told apart in an arena whose uses are counted: none, one, two, and more.
+pub const USES_MAX: u8 = 3;
 
 /// Recency of all chunks of an arena, and whether they were ever fetched.
 ///
 /// ```text
 ///  64 granules:   | recent | (again) | fetched |     a bit each; `again` only where uses are counted
 /// ```
+/// Where they are counted, `again` and `recent` are a number of two bits, the uses.
 pub struct Recency {
     words: Words,
     /// Words for 64 granules: 2, or 3 where uses are counted. So a hit finds all of them in one line.
@@ -114,19 +115,22 @@ impl Recency {
         set(self.fetched(place), bit);
     }
 
-    /// The item was used since it came or was passed last, and now again.
+    /// The item's second use since it came or was passed last.
     #[cold]
     fn mark_again(&self, chunk: Chunk) {
         let (place, bit) = place(chunk);
         set(self.word(place, AGAIN), bit);
+        clear(self.word(place, RECENT), bit);
+        // The first may have been granted.
+        set(self.fetched(place), bit);
     }
 
-    /// Uses since the item came or was passed last: 0, 1, or [`USES_MAX`] for more, where they are counted.
+    /// Uses since the item came or was passed last, where they are counted: [`USES_MAX`] for more than two.
     #[inline]
     pub fn uses(&self, chunk: Chunk) -> u8 {
         let (place, bit) = place(chunk);
         let is_set = |kind| (self.word(place, kind).load(Ordering::Relaxed) >> bit & 1) as u8;
-        is_set(RECENT) + if self.counts() { is_set(AGAIN) } else { 0 }
+        is_set(RECENT) + if self.counts() { 2 * is_set(AGAIN) } else { 0 }
     }
 
     /// The item moves to another chunk, and so many uses are left to it.
@@ -139,16 +143,18 @@ impl Recency {
         self.grant(to, uses);
     }
 
-    /// So many uses count for an item as if there had been hits; one at most, if it was never fetched.
-    ///
-    /// The first of them sets the second bit: the next hit, which finds the other one clear, then marks the item as
-    /// fetched too.
+    /// So many uses count for an item without any as if there had been hits: not all that there may be for one that was
+    /// never fetched, so that its next hit marks it as fetched.
     pub fn grant(&self, chunk: Chunk, uses: u8) {
         let (place, bit) = place(chunk);
-        if uses > 0 && self.counts() {
+        let uses = match self.was_fetched(chunk) {
+            true => uses,
+            false => uses.min(USES_MAX - 1),
+        };
+        if self.counts() && uses & 2 != 0 {
             set(self.word(place, AGAIN), bit);
         }
-        if uses > 1 && self.was_fetched(chunk) {
+        if self.counts() && uses & 1 != 0 {
             set(self.word(place, RECENT), bit);
         }
     }
@@ -207,23 +213,17 @@ impl Recency {
         }
     }
 
-    /// Forgets the uses of all items of a page, but not those that were granted to an item that was not used since. Returns
-    /// how many items were used.
-    pub fn forget_uses(&self, page: u32, page_words: usize) -> usize {
-        let mut used = 0;
+    /// Forgets the uses of all items of a page, but not those that were granted to an item that was never fetched.
+    pub fn forget_uses(&self, page: u32, page_words: usize) {
         for (place, mask) in of_page(page, page_words) {
-            let recent = self.word(place, RECENT).load(Ordering::Relaxed) & mask;
-            if recent != 0 {
-                self.word(place, RECENT)
-                    .fetch_and(!recent, Ordering::Relaxed);
-                if self.counts() {
-                    self.word(place, AGAIN)
-                        .fetch_and(!recent, Ordering::Relaxed);
+            let fetched = self.fetched(place).load(Ordering::Relaxed) & mask;
+            for kind in [RECENT, AGAIN].into_iter().take(self.stride - 1) {
+                let word = self.word(place, kind);
+                if word.load(Ordering::Relaxed) & fetched != 0 {
+                    word.fetch_and(!fetched, Ordering::Relaxed);
                 }
-                used += recent.count_ones() as usize;
             }
         }
-        used
     }
 
     /// True if a get has hit the chunk's item.
@@ -249,6 +249,13 @@ impl Recency {
 fn set(word: &AtomicU64, bit: u64) {
     let bits = word.load(Ordering::Relaxed);
     word.store(bits | 1 << bit, Ordering::Relaxed);
+}
+
+/// Clears a bit, as [`set`] sets one.
+#[inline]
+fn clear(word: &AtomicU64, bit: u64) {
+    let bits = word.load(Ordering::Relaxed);
+    word.store(bits & !(1 << bit), Ordering::Relaxed);
 }
 
 /// The words that have a page's bits, and a mask of these bits. (Models have small pages, which share a word.)
@@ -287,26 +294,31 @@ mod tests {
     }
 
     #[test]
-    fn two_uses_are_told_from_one() {
+    fn three_uses_are_told_apart() {
         let recency = Recency::reserve(1 << 16, true).unwrap();
         let (one, other) = (Chunk(400), Chunk(404));
-        for uses in [1, 2, 2] {
+        for uses in [1, 2, USES_MAX, USES_MAX] {
             recency.hit(one);
             assert_eq!((recency.uses(one), recency.uses(other)), (uses, 0));
         }
-        recency.relocate(one, other, 1);
-        assert_eq!(recency.uses(other), 1);
-        assert!(recency.was_fetched(other));
-        recency.start(one);
-        recency.grant(one, USES_MAX);
-        assert_eq!((recency.uses(one), recency.was_fetched(one)), (1, false));
-        recency.hit(one);
-        assert_eq!(
-            (recency.uses(one), recency.was_fetched(one)),
-            (USES_MAX, true)
-        );
-        recency.relocate(one, other, USES_MAX);
-        assert_eq!(recency.uses(other), USES_MAX);
+        for uses in 0..=USES_MAX {
+            recency.relocate(one, other, uses);
+            assert_eq!(recency.uses(other), uses);
+            assert!(recency.was_fetched(other));
+        }
+        for (granted, counts) in [(0, 0), (1, 1), (2, 2), (USES_MAX, 2)] {
+            recency.start(one);
+            recency.grant(one, granted);
+            assert_eq!(
+                (recency.uses(one), recency.was_fetched(one)),
+                (counts, false)
+            );
+            recency.hit(one);
+            assert_eq!(
+                (recency.uses(one), recency.was_fetched(one)),
+                (counts + 1, true)
+            );
+        }
     }
 
     #[test]
@@ -318,7 +330,7 @@ mod tests {
             recency.hit(chunk);
         }
         recency.grant(granted, 1);
-        assert_eq!(recency.forget_uses(0, WORDS), 2);
+        recency.forget_uses(0, WORDS);
         let uses = [once, twice, granted, other].map(|chunk| recency.uses(chunk));
         assert_eq!(uses, [0, 0, 1, 1]);
         assert!(recency.was_fetched(once) && recency.was_fetched(twice));

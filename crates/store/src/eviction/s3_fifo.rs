@@ -1,13 +1,20 @@
 //! Two queues and ghosts, on pages (S3-FIFO, SOSP 2023; on segments as Segcache, NSDI 2021, has them).
 //!
-//! What is new goes through a probation queue, a sixth of the memory. What was used in the older half of it goes to the
-//! main queue, the rest become ghosts; a ghost that comes back goes to the main queue at once. At the end of the main
+//! What is new goes through a probation queue, an eighth of the memory. What was used in the older half of it goes to the
+//! main queue, the rest become ghosts; a ghost that comes back soon goes to the main queue at once. At the end of the main
 //! queue an item stays for each use since it came or was passed last. So a scan goes by without pushing out what is used.
+//!
+//! *Soon* is judged as LIRS does it (SIGMETRICS 2002), which compares how long ago an item was used last with how long ago
+//! the one was that it would push out. Here: in a lap of the main queue an item goes from its end to its beginning. A ghost
+//! that was away for longer than that would not be met there before it leaves, and only push out others; it goes through
+//! the probation queue again. Time is counted in ghosts. If nothing comes to the main queue, nothing leaves it, and a lap
+//! gets longer and longer: so a loop that is longer than the memory keeps a part of itself there, and what has gone out
+//! of use makes way.
 //!
 //! Uses in the newer half of the probation queue do not count (Clock2Q+, VLDB 2026): what is asked for often within a
 //! short time, and then no more, is not worth more than what is asked for once. But where much is used there and nothing
-//! later, the main queue would keep for ever what was used long ago: so each page's worth of items whose uses did not
-//! count has a page of the main queue cleaned. What is not used at all, as in a scan or in a loop that is longer than the
+//! later, the main queue would keep for ever what was used long ago: so each page's worth of items that leave although
+//! they were used there has a page of the main queue cleaned. What is not used at all, as in a scan or in a loop that is longer than the
 //! memory, leaves the main queue as it is.
 //!
 //! What an item pays for staying goes by its size, as with GDSF (greedy dual by size and frequency): in the place of a
@@ -22,11 +29,10 @@
 
 use std::io;
 
-use nuthatch_sync::shim::{AtomicUsize, Ordering};
+use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
 use super::depths::Depths;
 use super::ghosts::Ghosts;
-use super::recency::USES_MAX;
 use crate::log::Queue;
 use crate::slab::Store;
 
@@ -35,7 +41,7 @@ const UNIT: usize = 64;
 
 /// The probation queue's part of all pages. This and the two below were chosen on all traces of docs/hits.md, at four
 /// sizes each; what others gave stands in docs/notebook.md.
-const PROBATION: usize = 10;
+const PROBATION: usize = 8;
 
 /// The newest part of the probation queue, in which uses do not count.
 const UNCOUNTED: usize = 32;
@@ -46,8 +52,8 @@ const PROMOTE_AT: u8 = 1;
 /// An item that takes less than one part in so many of the mean needs none.
 const SMALL: usize = 4;
 
-/// A page of the main queue is cleaned when so many pages' worth of items were used in the newest part of the probation
-/// queue since the last one was.
+/// A page of the main queue is cleaned when so many pages' worth of items have left the probation queue, although they were
+/// used in its newest part, since the last one was.
 const REFUSED: usize = 1;
 
 /// A page is cleaned for its gaps if no more than this part of it is in use.
@@ -57,11 +63,21 @@ const COMPACT_AT: usize = 48;
 /// written over and over does not spread over all the memory there is.
 const COMPACT_AT_EASE: usize = 32;
 
+/// Ghosts for each item that the memory holds.
+const GHOSTS: usize = 3;
+
+/// A ghost comes back soon if that takes less than this part of a lap. Less than all of it: of a loop each item comes back
+/// after as long, and those that are let in would push out as many.
+const SOON: u64 = 48;
+
 /// One part in so many of the memory is for ghosts, at most.
 const GHOSTS_SHARE: usize = 64;
 
 /// An item of more than so many times the mean must have been used twice.
 const HEAVY: usize = 2;
+
+/// The uses that it pays.
+const HEAVY_PAYS: u8 = 2;
 
 /// The mean is that of about so many of the runs in which records are cleaned. Where sizes differ much more of them are
 /// steadier: that of 64 had 0.7 % fewer misses than that of eight. But where sizes grow by and by, the mean of 64 comes so
@@ -122,8 +138,23 @@ pub struct S3Fifo {
     pub depths: Depths,
     /// Bytes of [`MEAN_OF`] items in the pages cleaned lately.
     lately: AtomicUsize,
-    /// Bytes of items whose uses did not count, since a page of the main queue was cleaned.
+    /// Bytes of items that left the probation queue although they were used, since a page of the main queue was cleaned.
     refused: AtomicUsize,
+    /// Ghosts to which fewer were added since they left come back soon.
+    soon: AtomicU64,
+}
+
+/// The queues, as they are when a page is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Lengths {
+    /// Ghosts inserted since the oldest page of the main queue was opened.
+    pub lap: u64,
+    /// Pages of the main queue.
+    pub main: usize,
+    /// Pages of the probation queue.
+    pub probation: usize,
+    /// Bytes of a page.
+    pub page_bytes: usize,
 }
 
 impl S3Fifo {
@@ -136,7 +167,33 @@ impl S3Fifo {
             depths,
             lately: AtomicUsize::new(0),
             refused: AtomicUsize::new(0),
+            soon: AtomicU64::new(u64::MAX),
         })
+    }
+
+    /// A page is opened, and the queues are so long. Their lock is held.
+    pub fn note_lengths(&self, lengths: &Lengths) {
+        let soon = match lengths.main as u64 {
+            0 => u64::MAX,
+            main => {
+                // As long as a lap is when the main queue has its part.
+                let pages = lengths.main + lengths.probation;
+                let wanted = pages - pages * PROBATION / UNIT;
+                let lap = lengths.lap * wanted as u64 / main;
+                // Before it left, it was on probation since its last use: for half of that time, say.
+                let bytes = lengths.probation * lengths.page_bytes;
+                let probation = bytes / self.mean_bytes().max(1);
+                (lap * SOON / UNIT as u64).saturating_sub(probation as u64 / 2)
+            }
+        };
+        // Relaxed, here and below: a page earlier or later makes no difference.
+        self.soon.store(soon, Ordering::Relaxed);
+    }
+
+    /// True if an item with this hash is a ghost that comes back soon. It is no ghost from then on.
+    pub fn take_ghost(&self, hash: u64) -> bool {
+        let age = self.ghosts.take(hash);
+        age.is_some_and(|age| age <= self.soon.load(Ordering::Relaxed))
     }
 
     /// How the queues are to be.
@@ -158,29 +215,24 @@ impl S3Fifo {
         probation * UNCOUNTED / UNIT
     }
 
-    /// So many items were used in the newest part of the probation queue, which does not count. The queues' lock is held.
-    pub fn note_uncounted(&self, items: usize) {
-        // Relaxed, here and below: written under a lock.
-        let refused = self.refused.load(Ordering::Relaxed) + items * self.mean_bytes();
-        self.refused.store(refused, Ordering::Relaxed);
+    /// An item of so many bytes leaves the probation queue, although it was used there.
+    pub fn note_refused(&self, bytes: usize) {
+        // Relaxed, here and below: a hint for the choice of a page.
+        self.refused.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// True if a page of so many bytes is to be cleaned in the main queue, although the probation queue has more than its
-    /// part. The queues' lock is held.
+    /// part.
     pub fn main_is_due(&self, page_bytes: usize) -> bool {
         self.refused.load(Ordering::Relaxed) > REFUSED * page_bytes
     }
 
-    /// A page of so many bytes is cleaned in a queue. The queues' lock is held.
+    /// A page of so many bytes is cleaned in a queue.
     pub fn note_cleaning(&self, queue: Queue, page_bytes: usize) {
         let refused = self.refused.load(Ordering::Relaxed);
         let left = match queue {
-            // Less than a page's worth is forgotten: carried on, it would empty the main queue faster than what comes to it
-            // is worth (docs/notebook.md).
-            Queue::Main => match refused.saturating_sub(page_bytes) {
-                left if left > page_bytes => left,
-                _ => 0,
-            },
+            // No more than a page's worth is carried on: all that comes in one burst is worth one page.
+            Queue::Main => refused.saturating_sub(page_bytes).min(page_bytes),
             // The main queue has no page that could be cleaned: what comes to it is not to pay for that.
             Queue::Probation if self.main_is_due(page_bytes) => 0,
             Queue::Probation => refused,
@@ -200,7 +252,9 @@ impl S3Fifo {
     fn make_room(&self, store: &Store) {
         let mut pool = store.pool();
         let items = pool.limit() / self.mean_bytes().max(1);
-        let bytes = self.ghosts.bytes_for(items, pool.limit() / GHOSTS_SHARE);
+        let bytes = self
+            .ghosts
+            .bytes_for(GHOSTS * items, pool.limit() / GHOSTS_SHARE);
         let more = bytes.saturating_sub(self.ghosts.bytes());
         // Asked again under the lock: another thread may have done it.
         if more < self.ghosts.bytes().max(1) {
@@ -226,7 +280,7 @@ impl S3Fifo {
         let mean = self.mean_bytes() as u64;
         let bytes = bytes as u64;
         if bytes > HEAVY as u64 * mean {
-            USES_MAX
+            HEAVY_PAYS
         } else {
             u8::from(bytes > (u64::from(lot) * mean) >> u32::BITS)
         }
@@ -255,9 +309,10 @@ impl S3Fifo {
         };
         self.lately.store(lately, Ordering::Relaxed);
         let limit = self.depths.limit();
-        let wanted = self
-            .ghosts
-            .bytes_for(limit / self.mean_bytes().max(1), limit / GHOSTS_SHARE);
+        let wanted = self.ghosts.bytes_for(
+            GHOSTS * (limit / self.mean_bytes().max(1)),
+            limit / GHOSTS_SHARE,
+        );
         if wanted >= 2 * self.ghosts.bytes().max(1) {
             self.make_room(store);
         }
@@ -335,23 +390,55 @@ mod tests {
     #[test]
     fn the_main_queue_is_due_when_a_page_of_used_items_was_refused() {
         let policy = policy(&store());
-        policy.note_uncounted(10);
+        policy.note_refused(1000);
         assert!(!policy.main_is_due(1000));
-        policy.note_uncounted(1);
-        assert!(policy.main_is_due(1000));
-        policy.note_cleaning(Queue::Main, 1000);
-        assert!(!policy.main_is_due(1000));
-        // Whole pages are carried on, and what is left of one is forgotten.
-        policy.note_uncounted(25);
-        policy.note_cleaning(Queue::Main, 1000);
-        assert!(policy.main_is_due(1000));
-        policy.note_cleaning(Queue::Main, 1000);
-        policy.note_uncounted(9);
-        assert!(!policy.main_is_due(1000));
-        // Where the main queue has nothing to clean, nothing is carried on.
-        policy.note_uncounted(100);
         policy.note_cleaning(Queue::Probation, 1000);
+        policy.note_refused(1);
+        assert!(policy.main_is_due(1000));
+        policy.note_cleaning(Queue::Main, 1000);
         assert!(!policy.main_is_due(1000));
+        // A page's worth is carried on, and no more.
+        policy.note_refused(10_000);
+        policy.note_cleaning(Queue::Main, 1000);
+        assert!(!policy.main_is_due(1000));
+        policy.note_refused(1);
+        assert!(policy.main_is_due(1000));
+        // Where the main queue has nothing to clean, nothing is.
+        policy.note_refused(10_000);
+        policy.note_cleaning(Queue::Probation, 1000);
+        policy.note_refused(1000);
+        assert!(!policy.main_is_due(1000));
+    }
+
+    #[test]
+    fn a_ghost_comes_back_soon_if_it_would_have_been_met() {
+        // Items of 100 bytes; 8 of 64 pages are the probation queue's part.
+        let policy = policy(&store());
+        policy.ghosts.begin(1 << 14);
+        let soon = |lap, main, probation, ghosts: std::ops::Range<u64>| {
+            let page_bytes = 1000;
+            policy.note_lengths(&Lengths {
+                lap,
+                main,
+                probation,
+                page_bytes,
+            });
+            // The one in the upper half of the hash chooses the bucket, the other is the fingerprint.
+            let hash = |number: u64| (number + 1) << 56 | 77;
+            policy.ghosts.insert(hash(0));
+            ghosts.for_each(|number| policy.ghosts.insert(hash(1 + number % 200)));
+            policy.take_ghost(hash(0))
+        };
+        // The lap is 2400 of 1024 to an epoch; three quarters less 40 are 1760.
+        assert!(soon(2400, 56, 8, 0..1000));
+        assert!(!soon(2400, 56, 8, 0..3200));
+        // Of half a main queue, a lap is half as long as it will be.
+        assert!(!soon(1200, 56, 8, 0..1700));
+        assert!(soon(1800, 28, 36, 0..1700));
+        // Without a main queue, there is nothing that it would push out.
+        assert!(soon(0, 0, 64, 0..3200));
+        let hash = 9 << 56 | 78;
+        assert!(!policy.take_ghost(hash), "it is no ghost");
     }
 
     #[test]
@@ -361,7 +448,7 @@ mod tests {
         let used = store.pool().used();
         policy.note_sizes(&store, 1, 20_000);
         let before = policy.ghosts.bytes();
-        assert!(before < 2000, "{before}");
+        assert!(before < 6000, "{before}");
         (0..200).for_each(|_| policy.note_sizes(&store, 10, 1000));
         assert_eq!(policy.ghosts.bytes(), (1 << 20) / GHOSTS_SHARE);
         assert_eq!(store.pool().used() - used, policy.ghosts.bytes());

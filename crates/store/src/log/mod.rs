@@ -42,7 +42,7 @@ use std::io;
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::eviction::s3_fifo::{Need, Plan, S3Fifo};
+use crate::eviction::s3_fifo::{Lengths, Need, Plan, S3Fifo};
 use crate::item::{Header, Shape, record_words};
 use crate::slab::Store;
 use crate::slab::arena::{Arena, Chunk, WORD};
@@ -319,12 +319,14 @@ impl Log {
         {
             let mut queues = self.queues();
             queues.sequence += 1;
-            self.pages.open(page, queues.sequence, queue);
+            let ghosts = self.policy.ghosts.inserted();
+            self.pages.open(page, queues.sequence, queue, ghosts);
             queues.pages[queue as usize].push_back(page);
             if queue == Queue::Probation && queues.divided {
                 self.count_uses(store, &queues);
             }
             self.note_gaps(&queues);
+            self.note_lengths(&queues);
         }
         let fresh = Some(OpenPage { page, end: 0 });
         let [newer, older] = std::mem::replace(&mut open.pages, [fresh, None]);
@@ -340,6 +342,22 @@ impl Log {
         Ok(())
     }
 
+    /// Tells the policy how long the queues are.
+    fn note_lengths(&self, queues: &Queues) {
+        let [probation, main] = &queues.pages;
+        let ghosts = self.policy.ghosts.inserted();
+        // An open page may be older than all that can be cleaned.
+        let oldest = main.iter().find(|&&page| self.pages.is_closed(page));
+        let since = oldest.map_or(ghosts, |&page| self.pages.ghosts(page));
+        self.policy.note_lengths(&Lengths {
+            // Another thread may have counted a ghost less.
+            lap: ghosts.saturating_sub(since),
+            main: main.len(),
+            probation: probation.len(),
+            page_bytes: self.page_bytes(),
+        });
+    }
+
     /// Has the uses of items count from now on in those pages of the probation queue that are not among its newest any
     /// more.
     fn count_uses(&self, store: &Store, queues: &Queues) {
@@ -347,8 +365,7 @@ impl Log {
         let newest = self.policy.uncounted(probation.len());
         let older = probation.iter().rev().skip(newest);
         for &page in older.take_while(|&&page| self.pages.start_counting(page)) {
-            let used = store.recency.forget_uses(page, self.page_words);
-            self.policy.note_uncounted(used);
+            store.recency.forget_uses(page, self.page_words);
         }
     }
 

@@ -22,7 +22,9 @@ const STATE: usize = 3;
 const STUCK: usize = 4;
 /// The tick at which it is to be swept, or [`NEVER`]: see [`due`](super::due).
 const DUE: usize = 5;
-const FIELDS: usize = 6;
+/// Ghosts that had been inserted when it was opened.
+const GHOSTS: usize = 6;
+const FIELDS: usize = 7;
 
 /// [`DUE`] of a page in which nothing dies.
 pub const NEVER: u64 = u64::MAX;
@@ -61,14 +63,15 @@ impl Pages {
         Ok(Self(Words::reserve(count * FIELDS)?))
     }
 
-    /// A page comes into the log, empty.
-    pub fn open(&self, page: u32, sequence: u64, queue: Queue) {
+    /// A page comes into the log, empty. So many ghosts have been inserted.
+    pub fn open(&self, page: u32, sequence: u64, queue: Queue, ghosts: u64) {
         let state = self.of(page);
         state[END].store(0, Ordering::Relaxed);
         state[HELD].store(0, Ordering::Relaxed);
         state[STATE].store(queue as u64, Ordering::Relaxed);
         state[STUCK].store(0, Ordering::Relaxed);
         state[DUE].store(NEVER, Ordering::Relaxed);
+        state[GHOSTS].store(ghosts, Ordering::Relaxed);
         // Release: pairs with the Acquire in `sequence`: who sees it sees the empty page, or a later one.
         state[SEQUENCE].store(sequence, Ordering::Release);
     }
@@ -183,6 +186,12 @@ impl Pages {
             0 => Queue::Probation,
             _ => Queue::Main,
         }
+    }
+
+    /// How many ghosts had been inserted when the page was opened. The queues' lock is held.
+    pub fn ghosts(&self, page: u32) -> u64 {
+        // Relaxed: written under the lock.
+        self.of(page)[GHOSTS].load(Ordering::Relaxed)
     }
 
     /// The page goes from the probation queue to the main one.
