@@ -104,6 +104,7 @@ impl Table for Chained {
         held: LockedItem<'_>,
         fresh: Fresh,
         fields: &Fields,
+        _same_value: bool,
     ) -> Header {
         let LockedItem { locked, found } = held;
         self.link(local, now, locked, Some(found), fresh, fields)
@@ -148,7 +149,7 @@ impl Table for Chained {
         let gone = self.leave(&locked, &found);
         drop(locked);
         local.went(&self.population);
-        self.taken_out(local, gone, live)
+        self.taken_out(local, lookup.now, gone, live)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a cuckoo engine is made from.
 
 use nuthatch_engine::{ConfigError, KeyHasher};
-pub use nuthatch_store::eviction::removals::{Listener, RemovalCause};
+pub use nuthatch_store::eviction::removals::{Callback, Listener, RemovalCause};
 use nuthatch_store::slab::limits::Limits;
 pub use nuthatch_store::slab::limits::{ITEM_SIZE_LIMIT, MEMORY_MIN};
 use nuthatch_store::slab::sizes::{CHUNK_MIN, PAGE};
@@ -30,7 +30,7 @@ pub struct CuckooConfig {
     pub initial_items: Option<usize>,
     /// The hash function; a random seed by default.
     pub hasher: KeyHasher,
-    /// Told of evictions.
+    /// Told of what leaves.
     pub listener: Option<Listener>,
 }
 

@@ -296,7 +296,7 @@ impl<D: Variant> CuckooHandle<D> {
         replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
         let Self { engine, local, .. } = self;
-        let _writer = engine.one_writer();
+        let writer = engine.one_writer();
         let reply = match op {
             Op::Get => return engine.get_slow(local, *lookup, replies),
             Op::Read(read) => return engine.read(local, lookup, read, replies),
@@ -309,6 +309,9 @@ impl<D: Variant> CuckooHandle<D> {
             Op::Delta(delta) => table::delta(&**engine, local, lookup, delta),
         };
         replies.done(lookup.index, reply);
+        drop(writer);
+        // A batch may replace much before its end.
+        engine.tell_if_many(local);
     }
 }
 

@@ -9,6 +9,7 @@ use super::handle::{COPY_MAX, CuckooValue};
 use super::index::LockedBuckets;
 use super::layout::Variant;
 use super::local::Local;
+use super::write::Replaced;
 use super::{Cuckoo, Found, plain_item};
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Expiry, Read};
@@ -161,7 +162,8 @@ impl<D: Variant> Cuckoo<D> {
             let above = found.map_or(0, |found| found.header.sequence());
             let fields = self.vivified(local, now, above, expiry, read);
             self.store.start(&fresh);
-            match self.link(local, locked, found, fresh, &fields) {
+            let replaced = found.map(|found| Replaced::by_another(found, now));
+            match self.link(local, locked, replaced, fresh, &fields) {
                 Ok(header) => answer_vivified(&header, read, index, replies),
                 Err(unlinked) => {
                     *spare = Some(unlinked);

@@ -18,6 +18,7 @@ use nuthatch_engine::request::{Condition, Store};
 use nuthatch_engine::semantics::{allows, permit};
 use nuthatch_store::count::Count;
 use nuthatch_store::eviction::reclaim::{Left, Reclaim};
+use nuthatch_store::eviction::removals::RemovalCause;
 use nuthatch_store::item::{Fields, Header, Shape};
 use nuthatch_store::slab::arena::Chunk;
 use nuthatch_store::slab::fresh::Fresh;
@@ -28,19 +29,40 @@ use nuthatch_store::table::{Lookup, Table};
 /// Slots that a store makes free and other writers take, before it takes the place of an item under the lock.
 const ROOMS_MAX: usize = 16;
 
+/// An item, dead or alive, whose place another takes.
+pub(super) struct Replaced {
+    pub found: Found,
+    /// The moment at which it leaves.
+    pub now: Time,
+    /// Its value is that of the new item.
+    pub same_value: bool,
+}
+
+impl Replaced {
+    /// By an item with another value.
+    pub fn by_another(found: Found, now: Time) -> Self {
+        Self {
+            found,
+            now,
+            same_value: false,
+        }
+    }
+}
+
 impl<D: Variant> Cuckoo<D> {
-    /// Puts a filled item into the table: in the place of `found`, or into a free slot; gives it back
+    /// Puts a filled item into the table: in the place of another, or into a free slot; gives it back
     /// if there is none.
     pub(super) fn link(
         &self,
         local: &mut Local,
         locked: LockedBuckets<'_, D>,
-        found: Option<Found>,
+        replaced: Option<Replaced>,
         fresh: Fresh,
         fields: &Fields,
     ) -> Result<Header, Fresh> {
-        match found.map(|found| found.at).or_else(|| locked.free_slot()) {
-            Some(at) => Ok(self.link_at(at, local, locked, found, fresh, fields)),
+        let place = replaced.as_ref().map(|replaced| replaced.found.at);
+        match place.or_else(|| locked.free_slot()) {
+            Some(at) => Ok(self.link_at(at, local, locked, replaced, fresh, fields)),
             None => {
                 locked.release_unmodified();
                 Err(fresh)
@@ -110,7 +132,10 @@ impl<D: Variant> Cuckoo<D> {
         let full = found.is_none() && locked.free_slot().is_none();
         let header = match over && full {
             true => self.link_over(local, now, locked, fresh, &fields)?,
-            false => self.link(local, locked, found, fresh, &fields)?,
+            false => {
+                let replaced = found.map(|found| Replaced::by_another(found, now));
+                self.link(local, locked, replaced, fresh, &fields)?
+            }
         };
         local.counters.one(Count::Stored);
         Ok(Reply::Stored(plain_item(&header)))
@@ -138,19 +163,19 @@ impl<D: Variant> Cuckoo<D> {
         };
         let item = plain_item(&found.header);
         if !self.is_live(&found.header, lookup.now) {
-            self.unlink(local, locked, found, false);
+            self.unlink(local, lookup.now, locked, found, false);
             replies.done(index, Reply::Miss);
         } else if item.value_len > COPY_MAX {
             // What is pinned keeps its memory, wherever it is.
             self.store.pins.pin(found.chunk);
-            self.unlink(local, locked, found, true);
+            self.unlink(local, lookup.now, locked, found, true);
             let value = CuckooValue::new(Arc::clone(self), found.chunk, &found.header);
             replies.large(index, &item, value);
         } else {
             let shape = found.header.shape(self.store.chunk_max());
             let into = replies.begin(index, &item);
             self.store.read_value(found.chunk, &shape, 0, into);
-            self.unlink(local, locked, found, true);
+            self.unlink(local, lookup.now, locked, found, true);
             replies.commit(index);
         }
     }
@@ -159,12 +184,13 @@ impl<D: Variant> Cuckoo<D> {
     fn unlink(
         &self,
         local: &Local,
+        now: Time,
         locked: LockedBuckets<'_, D>,
         found: Found,
         live: bool,
     ) -> Reply {
         let gone = locked.take_out(found.at, found.header);
-        self.taken_out(local, gone, live)
+        self.taken_out(local, now, gone, live)
     }
 
     /// Finishes the header and stores the slot: the moment from which readers find the item.
@@ -173,7 +199,7 @@ impl<D: Variant> Cuckoo<D> {
         at: Position,
         local: &mut Local,
         locked: LockedBuckets<'_, D>,
-        found: Option<Found>,
+        replaced: Option<Replaced>,
         fresh: Fresh,
         fields: &Fields,
     ) -> Header {
@@ -182,13 +208,21 @@ impl<D: Variant> Cuckoo<D> {
         locked.store(at, SlotWord::new::<D>(locked.place.tag, fresh.chunk));
         drop(locked);
         self.store.note_linked(&fresh, fields.expiry);
-        match found {
-            Some(found) => {
+        match replaced {
+            Some(Replaced {
+                found,
+                now,
+                same_value,
+            }) => {
                 local
                     .counters
                     .item_swapped(&self.store, &found.header, &header);
                 // The slot refers to another item now.
-                self.store.retire(Unlinked::new(found.chunk, found.header));
+                let gone = Unlinked::new(found.chunk, found.header);
+                if !same_value {
+                    self.note_left(local, now, RemovalCause::Replaced, &gone);
+                }
+                self.store.retire(gone);
             }
             None => local.counters.item_in(&self.store, &header),
         }
@@ -255,13 +289,20 @@ impl<D: Variant> Table for Cuckoo<D> {
     fn replace(
         &self,
         local: &mut Local,
-        _now: Time,
+        now: Time,
         held: LockedItem<'_, D>,
         fresh: Fresh,
         fields: &Fields,
+        same_value: bool,
     ) -> Header {
         let LockedItem { locked, found } = held;
-        self.link_at(found.at, local, locked, Some(found), fresh, fields)
+        let at = found.at;
+        let replaced = Replaced {
+            found,
+            now,
+            same_value,
+        };
+        self.link_at(at, local, locked, Some(replaced), fresh, fields)
     }
 
     fn publish(
@@ -301,6 +342,6 @@ impl<D: Variant> Table for Cuckoo<D> {
             locked.release_unmodified();
             return Reply::Exists;
         }
-        self.unlink(local, locked, found, live)
+        self.unlink(local, now, locked, found, live)
     }
 }

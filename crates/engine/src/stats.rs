@@ -48,7 +48,7 @@ pub struct EngineStats {
     pub flushed: Option<u64>,
     /// Those of them that no get had hit.
     pub expired_unfetched: u64,
-    /// Evicted and expired items that the listener, if there is one, was not told of.
+    /// Values that left and of which the listener, if there is one, was not told.
     pub untold: u64,
     /// Stores refused for want of memory.
     pub out_of_memory: u64,

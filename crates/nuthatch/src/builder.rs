@@ -98,21 +98,42 @@ impl Builder {
         self
     }
 
-    /// Called with each item that the cache removes by itself: evicted to make room, or expired. What the program
-    /// removes or replaces is not told.
+    /// Called with each value that leaves the cache, once, with the [cause](crate::RemovalCause): evicted to make room,
+    /// expired, removed, or replaced.
     ///
-    /// It runs on the thread whose operation made the removal, after that operation and before its call returns, or
-    /// in between if an operation removes more than a MiB. It may use the cache as it likes. What it removes by that
+    /// * *Replaced* is told by every store over a live item ([`Cache::insert`], [`Cache::replace`],
+    ///   [`Cache::compare_and_swap`]), also of an equal value, and by [`Cache::append`], [`Cache::prepend`],
+    ///   [`Cache::incr`] and [`Cache::decr`], with the value that was there before. Not by [`Cache::touch`] and an append
+    ///   of no bytes: the value stays. A store over an item that has expired tells *expired*.
+    /// * *Explicit* is told by [`Cache::remove`] and [`Cache::invalidate`]; of [`Cache::invalidate_all`] when the memory of
+    ///   each item is taken back.
+    /// * Of what is there when the cache is dropped nothing is told.
+    ///
+    /// It runs on the thread whose operation made the value leave, after that operation and before its call returns, or
+    /// in between if an operation removes more than a MiB. So of two values of a key that two threads replace, the later
+    /// may be told first. It may use the cache as it likes. What leaves by that
     /// is told later, by this operation and later ones; up to a MiB waits for that, and what is beyond is counted
     /// ([`Stats::untold`](crate::Stats::untold)) and not told. If it panics, the caller of the operation sees the
     /// panic; the cache is whole.
     ///
-    /// A listener that owns a clone of its cache keeps the cache alive for ever.
+    /// Each value is copied on its way out. A cache has one listener: the last one that its builder was given, of this
+    /// kind or the [other](Builder::eviction_listener). One that owns a clone of its cache keeps the cache alive for
+    /// ever.
+    pub fn removal_listener(
+        mut self,
+        listener: impl Fn(&Removed<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.config.listener = Some(listener::adapt(listener, true));
+        self
+    }
+
+    /// As [`Builder::removal_listener`], for the values alone that the cache removes by itself, evicted or expired. What
+    /// the program removes or replaces is not told, nor copied.
     pub fn eviction_listener(
         mut self,
         listener: impl Fn(&Removed<'_>) + Send + Sync + 'static,
     ) -> Self {
-        self.config.listener = Some(listener::adapt(listener));
+        self.config.listener = Some(listener::adapt(listener, false));
         self
     }
 
@@ -161,7 +182,7 @@ impl fmt::Debug for Builder {
             .field("initial_capacity", &self.config.initial_items)
             .field("time_to_live", &self.defaults.time_to_live)
             .field("time_to_idle", &self.defaults.idle.map(|idle| idle.time()))
-            .field("eviction_listener", &self.config.listener.is_some())
+            .field("listener", &self.config.listener.is_some())
             .field("maintenance_thread", &self.maintenance_thread)
             .finish_non_exhaustive()
     }

@@ -127,26 +127,27 @@
 //!
 //! # Listeners
 //!
-//! [`Builder::eviction_listener`] is called with each item that the cache removes by itself, with the [`RemovalCause`].
+//! [`Builder::removal_listener`] is called with each value that leaves the cache, once, with the [`RemovalCause`]:
+//! evicted, expired, removed or replaced. [`Builder::eviction_listener`] is called for the first two alone, and costs
+//! nothing when a value is removed or replaced.
 //!
 //! ```
-//! use std::sync::atomic::{AtomicUsize, Ordering};
+//! use std::sync::mpsc;
 //! use nuthatch::{Cache, RemovalCause};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! static EVICTED: AtomicUsize = AtomicUsize::new(0);
+//! let (sender, left) = mpsc::channel();
 //! let cache = Cache::builder()
-//!     .memory_limit(1 << 20)
-//!     .eviction_listener(|removed| {
-//!         if removed.cause == RemovalCause::Size {
-//!             EVICTED.fetch_add(1, Ordering::Relaxed);
-//!         }
+//!     .removal_listener(move |removed| {
+//!         let value = removed.value.map(<[u8]>::to_vec);
+//!         let _ = sender.send((removed.cause, value));
 //!     })
 //!     .build()?;
-//! for number in 0..5000_u32 {
-//!     cache.insert(number.to_le_bytes(), [0; 1000])?;
-//! }
-//! assert_eq!(EVICTED.load(Ordering::Relaxed) as u64, cache.stats().evictions);
+//! cache.insert("user:1", "Ada")?;
+//! cache.insert("user:1", "Grace")?;
+//! cache.invalidate("user:1");
+//! assert_eq!(left.try_recv(), Ok((RemovalCause::Replaced, Some(b"Ada".to_vec()))));
+//! assert_eq!(left.try_recv(), Ok((RemovalCause::Explicit, Some(b"Grace".to_vec()))));
 //! # Ok(())
 //! # }
 //! ```
@@ -190,7 +191,6 @@
 //! * It holds bytes, not Rust values: what you store is copied in, and what you read is copied out (or lent).
 //! * It keeps nothing on disk, and nothing after the process.
 //! * Eviction goes by uses and bytes: it takes no weights of yours, and does not know what a value costs to compute.
-//! * The listener is told of what the cache removes by itself, not of what the program removes or replaces.
 //! * There is no order of keys and no search but by key.
 //! * It is for Linux on little-endian machines of 64 bits (x86-64, aarch64). Elsewhere it does not compile, and says so.
 //!   It needs Rust 1.88.

@@ -28,8 +28,8 @@ pub struct Stats {
     pub expirations: u64,
     /// Stores refused for want of memory.
     pub out_of_memory: u64,
-    /// Notifications dropped: evicted and expired items that the listener was not told of, because too many waited; see
-    /// [`Builder::eviction_listener`](crate::Builder::eviction_listener).
+    /// Notifications dropped: values that the listener was not told of, because too many waited; see
+    /// [`Builder::removal_listener`](crate::Builder::removal_listener).
     pub untold: u64,
 }
 

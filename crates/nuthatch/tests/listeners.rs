@@ -5,8 +5,10 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
-use nuthatch::{Cache, RemovalCause};
+use nuthatch::{Cache, CasOutcome, Lifetime, RemovalCause};
+use nuthatch_cuckoo::config::Listener;
 use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
@@ -63,6 +65,7 @@ fn set<D: Variant>(engine: &Arc<Cuckoo<D>>, key: &[u8], value: &[u8]) -> bool {
 /// An engine of so many bytes whose listener is given the engine.
 fn engine<D: Variant>(
     memory_limit: usize,
+    hears_all: bool,
     listener: impl Fn(&Arc<Cuckoo<D>>, &[u8], &[u8]) + Send + Sync + 'static,
 ) -> Arc<Cuckoo<D>> {
     let behind: Arc<OnceLock<std::sync::Weak<Cuckoo<D>>>> = Arc::default();
@@ -70,11 +73,14 @@ fn engine<D: Variant>(
     let config = CuckooConfig {
         memory_limit,
         hasher: KeyHasher::seeded(1),
-        listener: Some(Arc::new(move |_, key: &[u8], _: &Item, value: &[u8]| {
-            if let Some(engine) = seen.get().and_then(|engine| engine.upgrade()) {
-                listener(&engine, key, value);
-            }
-        })),
+        listener: Some(Listener {
+            callback: Arc::new(move |_, key: &[u8], _: &Item, value: &[u8]| {
+                if let Some(engine) = seen.get().and_then(|engine| engine.upgrade()) {
+                    listener(&engine, key, value);
+                }
+            }),
+            hears_all,
+        }),
         ..CuckooConfig::default()
     };
     let engine = Arc::new(Cuckoo::<D>::new(config).unwrap());
@@ -86,7 +92,7 @@ fn engine<D: Variant>(
 fn storm<D: Variant>() {
     let (told, depth) = (Arc::new(AtomicUsize::new(0)), Arc::new(Depth::default()));
     let (count, within) = (Arc::clone(&told), Arc::clone(&depth));
-    let engine = engine::<D>(4 * MIB, move |engine, _, value| {
+    let engine = engine::<D>(4 * MIB, false, move |engine, _, value| {
         within.within(|| {
             let number = count.fetch_add(1, Ordering::Relaxed);
             assert!(set(engine, format!("again {number}").as_bytes(), value));
@@ -160,7 +166,7 @@ fn what_a_listener_removes_is_told_as_well() {
     fn check<D: Variant>() {
         let told = Arc::new(Mutex::new(std::collections::HashSet::new()));
         let heard = Arc::clone(&told);
-        let engine = engine::<D>(4 * MIB, move |engine, key, value| {
+        let engine = engine::<D>(4 * MIB, false, move |engine, key, value| {
             assert!(heard.lock().unwrap().insert(key.to_vec()), "told twice");
             if key.len() == 4 {
                 assert!(set(engine, &[key, b" again"].concat(), value));
@@ -189,7 +195,7 @@ fn a_listener_that_panics_loses_nothing() {
     fn check<D: Variant>() {
         let told = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&told);
-        let engine = engine::<D>(8 * MIB, move |_, _, _| {
+        let engine = engine::<D>(8 * MIB, false, move |_, _, _| {
             assert!(
                 !count.fetch_add(1, Ordering::Relaxed).is_multiple_of(7),
                 "as planned"
@@ -265,7 +271,7 @@ fn a_listener_does_what_it_likes() {
     fn check<D: Variant>() {
         let told = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&told);
-        let engine = engine::<D>(4 * MIB, move |engine, key, value| {
+        let engine = engine::<D>(4 * MIB, true, move |engine, key, value| {
             match count.fetch_add(1, Ordering::Relaxed) % 6 {
                 0 => assert!(set(engine, key, value)),
                 1 => engine.flush(NOW, NOW),
@@ -285,7 +291,7 @@ fn a_listener_does_what_it_likes() {
             }
         });
         for number in 0..20_000_u32 {
-            assert!(set(&engine, &number.to_le_bytes(), &[7; 1000]));
+            assert!(set(&engine, &(number % 10_000).to_le_bytes(), &[7; 1000]));
         }
         assert!(told.load(Ordering::Relaxed) > 1000);
         engine.handle().maintain(NOW, 1000);
@@ -293,4 +299,75 @@ fn a_listener_does_what_it_likes() {
     }
     check::<EightWay>();
     check::<Paper>();
+}
+
+/// What each method of the cache tells: the cause and the value that left.
+#[test]
+fn each_method_tells_what_left() {
+    type Told = Vec<(RemovalCause, String)>;
+    let heard: Arc<Mutex<Told>> = Arc::default();
+    let told = Arc::clone(&heard);
+    let cache = Cache::builder()
+        .memory_limit(4 * MIB)
+        // So that touching stores the item anew.
+        .time_to_idle(Duration::from_secs(3600))
+        .removal_listener(move |removed| {
+            assert_eq!(removed.key, b"key");
+            let value = String::from_utf8(removed.value.unwrap().to_vec()).unwrap();
+            told.lock().unwrap().push((removed.cause, value));
+        })
+        .build()
+        .unwrap();
+    let left = || std::mem::take(&mut *heard.lock().unwrap());
+    let one = |cause, value: &str| vec![(cause, value.to_owned())];
+
+    cache.insert("key", "1").unwrap();
+    assert!(cache.touch("key", Lifetime::Unlimited).unwrap());
+    assert!(!cache.add("key", "refused", Lifetime::Default).unwrap());
+    assert!(cache.append("key", "").unwrap());
+    assert_eq!(left(), []);
+    cache.insert("key", "2").unwrap();
+    assert_eq!(left(), one(RemovalCause::Replaced, "1"));
+    assert_eq!(cache.incr("key", 40).unwrap(), Some(42));
+    assert_eq!(left(), one(RemovalCause::Replaced, "2"));
+    assert!(cache.append("key", "0").unwrap());
+    assert_eq!(left(), one(RemovalCause::Replaced, "42"));
+    assert!(cache.replace("key", "new", Lifetime::Default).unwrap());
+    assert_eq!(left(), one(RemovalCause::Replaced, "420"));
+    let version = cache.get_item("key").unwrap().version;
+    let swapped = cache.compare_and_swap("key", version, "newer", Lifetime::Default);
+    assert_eq!(swapped, Ok(CasOutcome::Stored));
+    assert_eq!(left(), one(RemovalCause::Replaced, "new"));
+    assert_eq!(cache.remove("key"), Some(b"newer".to_vec()));
+    assert_eq!(left(), one(RemovalCause::Explicit, "newer"));
+    cache.insert("key", "again").unwrap();
+    assert!(cache.invalidate("key"));
+    assert_eq!(left(), one(RemovalCause::Explicit, "again"));
+    cache.insert_for("key", "dead", Duration::ZERO).unwrap();
+    cache.insert("key", "alive").unwrap();
+    assert_eq!(left(), one(RemovalCause::Expired, "dead"));
+    cache.invalidate_all();
+    assert_eq!(left(), []);
+    while cache.maintain(10_000) {}
+    assert_eq!(left(), one(RemovalCause::Explicit, "alive"));
+}
+
+/// A long value is told whole, wherever its pieces lie.
+#[test]
+fn a_value_of_a_mebibyte_is_told() {
+    let heard = Arc::new(AtomicUsize::new(0));
+    let told = Arc::clone(&heard);
+    let cache = Cache::builder()
+        .removal_listener(move |removed| {
+            let value = removed.value.unwrap();
+            assert!(value.iter().all(|byte| *byte == 7) && value.len() == removed.value_len);
+            told.fetch_add(value.len(), Ordering::Relaxed);
+        })
+        .build()
+        .unwrap();
+    let long = vec![7; MIB - 100];
+    cache.insert("long", &long).unwrap();
+    cache.insert("long", "\x07").unwrap();
+    cache.invalidate("long");
+    assert_eq!(heard.load(Ordering::Relaxed), long.len() + 1);
 }

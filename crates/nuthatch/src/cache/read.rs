@@ -34,8 +34,8 @@ impl Cache {
     /// What `read` makes of the key's value, which it is lent. It is not called if there is none.
     ///
     /// Nothing is allocated. A value up to 8 KiB is copied to the stack; a larger one is read where it lies, and is
-    /// not evicted meanwhile (over half a MiB, or less with a memory limit below 64 MiB, it lies in pieces and is
-    /// copied). `read` may use the cache, and what it is lent does not change by that.
+    /// not evicted meanwhile (over about a 4096th of the memory limit, and over 64 KiB in any case, it lies in pieces and
+    /// is copied). `read` may use the cache, and what it is lent does not change by that.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -167,7 +167,7 @@ impl Cache {
     }
 
     /// Removes everything that was stored before this call. It takes no time; the memory comes back as its room is
-    /// needed, and by [`Cache::maintain`], which the listener is told of as expired items.
+    /// needed, and by [`Cache::maintain`]; then a [listener](crate::Builder::removal_listener) is told.
     pub fn invalidate_all(&self) {
         let now = self.now();
         self.shared.engine.flush(now, now);

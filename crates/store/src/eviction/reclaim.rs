@@ -14,7 +14,7 @@ use nuthatch_sync::clock::Time;
 
 use super::Policy;
 use super::clean::Cleans;
-use super::removals::{Queue, RemovalCause, Removals, Removed};
+use super::removals::{COPY_MAX, Queue, RemovalCause, Removals, Removed};
 use crate::count::{Count, ThreadCounters};
 use crate::item::{Header, plain_item};
 use crate::slab::HasStore;
@@ -293,29 +293,75 @@ pub trait Reclaim: Engine + HasStore {
     fn note_removal(&self, local: &Self::Local, now: Time, item: &Unlinked) -> Left {
         let (store, header, counters) = (self.store(), item.header(), local.counters());
         counters.item_out(store, header);
-        let left = if self.is_live(header, now) {
+        let left = self.left(header, now);
+        if left == Left::Live {
             let age = self.timestamps().age(header, now);
             counters.evicted_at(store, header, age);
             self.tell_eviction(item, now, age);
+        }
+        counters.removed(store, item.chunk(), header, left);
+        self.note_left(local, now, RemovalCause::Size, item);
+        left
+    }
+
+    /// What an item is that leaves now.
+    fn left(&self, header: &Header, now: Time) -> Left {
+        if self.is_live(header, now) {
             Left::Live
         } else if header.is_expired(now) {
             Left::Expired
         } else {
             Left::Flushed
-        };
-        counters.removed(store, item.chunk(), header, left);
-        if let (Some(removals), Some(queue)) = (self.removals(), local.removed()) {
-            let cause = match left {
-                Left::Live => RemovalCause::Size,
-                Left::Expired | Left::Flushed => RemovalCause::Expired,
-            };
-            if let Some(removed) = self.copy_removed(cause, item, now)
-                && !queue.borrow_mut().push(removed)
-            {
-                removals.count_untold(1);
-            }
         }
-        left
+    }
+
+    /// Keeps a copy for the listener of an item that has left the index, for this cause if it was alive. No lock is
+    /// held, and the item's chunks are still the caller's.
+    #[inline]
+    fn note_left(&self, local: &Self::Local, now: Time, live: RemovalCause, gone: &Unlinked) {
+        if self.removals().is_some() {
+            self.note_left_to_listener(local, now, live, gone);
+        }
+    }
+
+    /// [`Reclaim::note_left`] where there is a listener.
+    #[cold]
+    fn note_left_to_listener(
+        &self,
+        local: &Self::Local,
+        now: Time,
+        live: RemovalCause,
+        gone: &Unlinked,
+    ) {
+        let cause = match self.left(gone.header(), now) {
+            Left::Live => live,
+            Left::Expired => RemovalCause::Expired,
+            Left::Flushed => RemovalCause::Explicit,
+        };
+        let removals = self.removals();
+        if removals.is_none_or(|removals| !removals.wants(cause)) {
+            return;
+        }
+        let (chunk, header) = (gone.chunk(), gone.header());
+        if let Some(removed) = self.copy_removed(cause, chunk, header, now, Vec::new()) {
+            self.keep_removed(local, removed);
+        }
+    }
+
+    /// True if there is a listener, and it is told of values that others replace.
+    #[inline]
+    fn hears_of_replaced(&self) -> bool {
+        let removals = self.removals();
+        removals.is_some_and(|removals| removals.wants(RemovalCause::Replaced))
+    }
+
+    /// Keeps a copy for the listener. No lock is held.
+    fn keep_removed(&self, local: &Self::Local, removed: Removed) {
+        if let (Some(removals), Some(queue)) = (self.removals(), local.removed())
+            && !queue.borrow_mut().push(removed)
+        {
+            removals.count_untold(1);
+        }
     }
 
     /// Tells of a live item that was thrown out, if somebody listens.
@@ -339,16 +385,26 @@ pub trait Reclaim: Engine + HasStore {
         }
     }
 
-    /// Copies an item that has left the index, and whose chunks are still the caller's.
+    /// Copies an item into `data`, which is empty: one that has left the index, and whose chunks are still the caller's,
+    /// or one that is locked.
     #[cold]
-    fn copy_removed(&self, cause: RemovalCause, gone: &Unlinked, now: Time) -> Option<Removed> {
-        let (chunk, header) = (gone.chunk(), *gone.header());
+    fn copy_removed(
+        &self,
+        cause: RemovalCause,
+        chunk: Chunk,
+        header: &Header,
+        now: Time,
+        mut data: Vec<u8>,
+    ) -> Option<Removed> {
         let key = self.store().copy_key(chunk)?;
         let key = key.bytes();
-        let item = self.item(chunk, &header, Some(now));
+        let item = self.item(chunk, header, Some(now));
         let shape = header.shape(self.store().chunk_max());
-        let value_len = if header.is_large() { 0 } else { item.value_len };
-        let mut data = Vec::with_capacity(key.len() + value_len);
+        let value_len = match item.value_len {
+            long if long > COPY_MAX => 0,
+            len => len,
+        };
+        data.reserve_exact(key.len() + value_len);
         data.extend_from_slice(key);
         if value_len > 0 {
             self.store()
@@ -359,7 +415,16 @@ pub trait Reclaim: Engine + HasStore {
 
     /// Tells of what this thread's operation has removed, if that is much, before it goes on. No lock is held and
     /// no memory gathered that a panic of the listener would lose.
+    #[inline]
     fn tell_if_many(&self, local: &Self::Local) {
+        if self.removals().is_some() {
+            self.tell_if_queue_is_long(local);
+        }
+    }
+
+    /// [`Reclaim::tell_if_many`] where there is a listener.
+    #[cold]
+    fn tell_if_queue_is_long(&self, local: &Self::Local) {
         if let Some(queue) = local.removed()
             && self.may_tell_between()
             && queue.borrow().is_long()

@@ -1,4 +1,4 @@
-//! Items that leave without being asked to, and the listener who is told of them.
+//! Values that leave, and the listener who is told of them.
 //!
 //! An operation copies what it removes into a queue of its own, and tells it when it is over: then no lock is
 //! held, nothing is half done, and the listener may use the cache as it likes. What the listener's own calls
@@ -24,32 +24,55 @@ use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
 use nuthatch_engine::reply::Item;
 
-/// Why the cache removed an item by itself.
+/// Why a value left the cache. Each leaves once, for one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RemovalCause {
     /// Evicted: its room was needed.
     Size,
-    /// Its time was over, or a flush ended it, and its memory was taken back.
+    /// Its time was over, and its memory was taken back or went to a new value of the key.
     Expired,
+    /// It was removed on request. What is removed with everything else at once is told when its memory is taken back.
+    Explicit,
+    /// Another value took its place.
+    Replaced,
 }
 
-/// Told of every item that leaves without being asked to: the cause, key, metadata, value. Values in segments (over
-/// half a page) come as an empty slice; `item.value_len` tells their length.
+impl RemovalCause {
+    /// True if the cache removed the value by itself.
+    pub fn was_evicted(self) -> bool {
+        matches!(self, Self::Size | Self::Expired)
+    }
+}
+
+/// What is called with a value that has left: the cause, key, metadata, value. One of more than [`COPY_MAX`] bytes
+/// comes as an empty slice; `item.value_len` tells its length.
+pub type Callback = Arc<dyn Fn(RemovalCause, &[u8], &Item, &[u8]) + Send + Sync>;
+
+/// Told of the values that leave.
 ///
-/// It is called on the thread whose operation removed the item, once the operation has taken effect and before
-/// its call returns; of an operation that removes more than a mebibyte of items, also in between. No lock is
+/// It is called on the thread whose operation removed the value, once the operation has taken effect and before
+/// its call returns; of operations that remove more than a mebibyte, also in between. No lock is
 /// held (but see below), so it may read, store, remove and flush, in this cache too, through another handle; or
 /// panic: the caller of the operation sees the panic.
 ///
 /// What its own calls remove is told later: some of it by the same operation, the rest by later ones of any
 /// thread and by maintenance. Up to a mebibyte waits for that. Beyond, which takes a listener that stores about as
-/// much as it is told of, items are not told, but counted
+/// much as it is told of, values are not told, but counted
 /// ([`EngineStats::untold`](nuthatch_engine::stats::EngineStats::untold)).
 ///
 /// Of the paper's design (`Paper`), whose one writer holds its lock throughout, an operation tells only at its
 /// end, and not more than 8 MiB.
-pub type Listener = Arc<dyn Fn(RemovalCause, &[u8], &Item, &[u8]) + Send + Sync>;
+#[derive(Clone)]
+pub struct Listener {
+    /// What is called.
+    pub callback: Callback,
+    /// False: it is told of evicted values alone ([`RemovalCause::was_evicted`]), and no others are copied for it.
+    pub hears_all: bool,
+}
+
+/// The longest value that is copied on its way out, in bytes.
+pub const COPY_MAX: usize = 1 << 20;
 
 /// Bytes of removed items at which an operation tells of them before it goes on.
 pub const TELL_AT: usize = 1 << 20;
@@ -64,19 +87,18 @@ const BACKLOG_MAX: usize = 1 << 20;
 /// makes by that, and few enough that no operation takes long for it.
 pub const FOLLOW_UP: usize = 16;
 
-/// A copy of an item that has left.
+/// A copy of an item whose value has left.
 pub struct Removed {
     cause: RemovalCause,
     item: Item,
     key_len: usize,
     /// Key, then value.
-    data: Box<[u8]>,
+    data: Vec<u8>,
 }
 
 impl Removed {
     /// An item with this key and, if it is told, value.
     pub fn new(cause: RemovalCause, item: Item, key_len: usize, data: Vec<u8>) -> Self {
-        let data = data.into_boxed_slice();
         Self {
             cause,
             item,
@@ -86,7 +108,7 @@ impl Removed {
     }
 
     fn bytes(&self) -> usize {
-        size_of::<Self>() + self.data.len()
+        size_of::<Self>() + self.data.capacity()
     }
 }
 
@@ -153,6 +175,11 @@ impl Removals {
         }
     }
 
+    /// True if the listener is told of values that leave for this cause.
+    pub fn wants(&self, cause: RemovalCause) -> bool {
+        self.listener.hears_all || cause.was_evicted()
+    }
+
     /// Tells of what an operation of this thread removed, and of up to `follow_up` items of the backlog. No lock is
     /// held. What is left if the listener panics is told later.
     pub fn tell(&self, own: Queue, follow_up: usize) {
@@ -216,7 +243,7 @@ impl Removals {
 
     fn call(&self, removed: &Removed) {
         let (key, value) = removed.data.split_at(removed.key_len);
-        (self.listener)(removed.cause, key, &removed.item, value);
+        (self.listener.callback)(removed.cause, key, &removed.item, value);
     }
 }
 

@@ -46,11 +46,40 @@ pub fn delta<T: Table>(
 }
 
 /// Changes the number that is there, or refuses.
+#[inline]
 fn delta_existing<T: Table>(
     table: &T,
     local: &mut T::Local,
     lookup: &Lookup<'_>,
     delta: &Delta,
+) -> Reply {
+    match table.hears_of_replaced() {
+        false => change_and_tell(table, local, lookup, delta, None),
+        true => change_heard(table, local, lookup, delta),
+    }
+}
+
+/// The same where a listener is to be told: apart, for the common case has nothing of it on its way then.
+#[cold]
+#[inline(never)]
+fn change_heard<T: Table>(
+    table: &T,
+    local: &mut T::Local,
+    lookup: &Lookup<'_>,
+    delta: &Delta,
+) -> Reply {
+    let room = Vec::with_capacity(lookup.key.bytes().len() + number::DIGITS_MAX);
+    change_and_tell(table, local, lookup, delta, Some(room))
+}
+
+/// `room`: for a copy of the old number, if that is to be told; allocated before the lock is taken.
+#[inline(always)]
+fn change_and_tell<T: Table>(
+    table: &T,
+    local: &mut T::Local,
+    lookup: &Lookup<'_>,
+    delta: &Delta,
+    mut room: Option<Vec<u8>>,
 ) -> Reply {
     let attempt = |local: &mut T::Local, spare: &mut Option<Fresh>| {
         let Some(held) = table.hold(local, lookup) else {
@@ -68,15 +97,12 @@ fn delta_existing<T: Table>(
         let mut digits = number::Digits::default();
         let digits = digits.write(number);
         let shape = table.shape_of(&old);
-        let changed = Shape {
-            value_len: digits.len(),
-            ..shape
-        };
+        let changed = shape_with(&shape, digits);
         let fits = table
             .store()
             .is_same_room(changed.head_bytes(), shape.head_bytes());
         if fits && (shape.wide || delta.new_cas.is_none()) {
-            let header = overwrite(table, local, lookup.now, held, &changed, digits, delta);
+            let header = overwrite(table, local, lookup.now, held, digits, delta, room.take());
             return Step::Done(Reply::Number(number, plain_item(&header)));
         }
         let wide = Shape::needs_wide(old.flags(), delta.new_cas);
@@ -88,30 +114,44 @@ fn delta_existing<T: Table>(
         table.store().write_value(fresh.chunk, &wanted, 0, digits);
         table.store().carry(held.chunk(), &old, &fresh);
         let fields = fields_after(table, local, lookup.now, &old, delta);
-        let header = table.replace(local, lookup.now, held, fresh, &fields);
+        let header = table.replace(local, lookup.now, held, fresh, &fields, false);
         Step::Done(Reply::Number(number, plain_item(&header)))
     };
     let (Ok(reply) | Err(reply)) = table.with_memory(local, lookup, attempt);
     reply
 }
 
-/// Writes a number over the one in a locked item, and unlocks it.
+/// The shape of an item with another number.
+fn shape_with(shape: &Shape, digits: &[u8]) -> Shape {
+    Shape {
+        value_len: digits.len(),
+        ..*shape
+    }
+}
+
+/// Writes a number over the one in a locked item, and unlocks it. `room`: for a copy of the old one.
+#[inline(always)]
 fn overwrite<T: Table>(
     table: &T,
     local: &mut T::Local,
     now: Time,
     held: T::LockedItem<'_>,
-    shape: &Shape,
     digits: &[u8],
     delta: &Delta,
+    room: Option<Vec<u8>>,
 ) -> Header {
     let (store, old) = (table.store(), *held.header());
+    let shape = shape_with(&table.shape_of(&old), digits);
     let fields = fields_after(table, local, now, &old, delta);
-    store.write_value(held.chunk(), shape, 0, digits);
-    let header = Header::new(shape, &fields);
+    let replaced = room.and_then(|room| table.copy_replaced(now, &held, room));
+    store.write_value(held.chunk(), &shape, 0, digits);
+    let header = Header::new(&shape, &fields);
     header.store(&store.arena, held.chunk());
     table.used(&held);
     drop(held);
+    if let Some(replaced) = replaced {
+        table.keep_removed(local, replaced);
+    }
     local.counters().item_swapped(store, &old, &header);
     header
 }

@@ -13,6 +13,7 @@ use nuthatch_sync::clock::Time;
 use crate::count::{ClassCount, Count};
 use crate::eviction::clean::Cleans;
 use crate::eviction::reclaim::{PerThread, Reclaim};
+use crate::eviction::removals::{RemovalCause, Removed};
 use crate::item::{Fields, Header, Shape, plain_item};
 use crate::slab::arena::Chunk;
 use crate::slab::fresh::{Fresh, Reserved};
@@ -92,7 +93,8 @@ pub trait Table: Reclaim {
     /// Counts a use of a locked item for eviction.
     fn used(&self, held: &Self::LockedItem<'_>);
 
-    /// Puts a filled item in the place of a locked one, and unlocks. Returns its header.
+    /// Puts a filled item in the place of a locked one, and unlocks. Returns its header. `same_value`: the value is
+    /// that of the old item, so that none leaves of which the listener would be told.
     fn replace(
         &self,
         local: &mut Self::Local,
@@ -100,6 +102,7 @@ pub trait Table: Reclaim {
         held: Self::LockedItem<'_>,
         fresh: Fresh,
         fields: &Fields,
+        same_value: bool,
     ) -> Header;
 
     /// Makes a complete item the key's item, if the store's mode and condition allow it.
@@ -420,11 +423,24 @@ pub trait Table: Reclaim {
         };
         self.timestamps().note_expiry(rewrite.expiry);
         self.store().carry(held.chunk(), &old, &fresh);
-        plain_item(&self.replace(local, now, held, fresh, &fields))
+        let same_value = rewrite.keep && rewrite.before.is_empty() && rewrite.after.is_empty();
+        plain_item(&self.replace(local, now, held, fresh, &fields, same_value))
+    }
+
+    /// A copy for the listener of a locked item whose value is about to be written over, in the room for it.
+    fn copy_replaced(
+        &self,
+        now: Time,
+        held: &Self::LockedItem<'_>,
+        room: Vec<u8>,
+    ) -> Option<Removed> {
+        let cause = RemovalCause::Replaced;
+        self.copy_removed(cause, held.chunk(), held.header(), now, room)
     }
 
     /// Frees an item that was taken out to be removed, or was found dead then: its memory comes back at once.
-    fn taken_out(&self, local: &Self::Local, gone: Unlinked, live: bool) -> Reply {
+    fn taken_out(&self, local: &Self::Local, now: Time, gone: Unlinked, live: bool) -> Reply {
+        self.note_left(local, now, RemovalCause::Explicit, &gone);
         local.counters().item_out(self.store(), gone.header());
         if live {
             local

@@ -14,6 +14,7 @@ use nuthatch_sync::shim::{Ordering, fence};
 use super::{COPY_LOCKED_MAX, LockedItem, Lookup, PerThread, Table};
 use crate::count::Count;
 use crate::item::{Header, Shape, plain_item};
+use crate::slab::arena::WORD;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::Store;
 use nuthatch_engine::semantics::allows;
@@ -28,6 +29,35 @@ pub(super) fn overwrite<T: Table>(
     local: &mut T::Local,
     lookup: &Lookup<'_>,
     store: &Store<'_>,
+) -> Option<Reply> {
+    match table.hears_of_replaced() {
+        false => overwrite_and_tell(table, local, lookup, store, None),
+        true => overwrite_heard(table, local, lookup, store),
+    }
+}
+
+/// The same where a listener is to be told: apart, for the common case has nothing of it on its way then.
+#[cold]
+#[inline(never)]
+fn overwrite_heard<T: Table>(
+    table: &T,
+    local: &mut T::Local,
+    lookup: &Lookup<'_>,
+    store: &Store<'_>,
+) -> Option<Reply> {
+    // A value of the same room is longer by less than a word.
+    let room = Vec::with_capacity(lookup.key.bytes().len() + store.value.len() + WORD);
+    overwrite_and_tell(table, local, lookup, store, Some(room))
+}
+
+/// `room`: for a copy of the old value, if that is to be told; allocated before the lock is taken.
+#[inline(always)]
+fn overwrite_and_tell<T: Table>(
+    table: &T,
+    local: &mut T::Local,
+    lookup: &Lookup<'_>,
+    store: &Store<'_>,
+    room: Option<Vec<u8>>,
 ) -> Option<Reply> {
     let items = table.store();
     let log = items.log.as_ref()?;
@@ -57,6 +87,7 @@ pub(super) fn overwrite<T: Table>(
     };
     table.timestamps().note_expiry(store.expiry);
     let fields = table.stored(local, lookup.now, store, Some(old), stale);
+    let replaced = room.and_then(|room| table.copy_replaced(lookup.now, &held, room));
     items.write_value(chunk, &shape, 0, store.value);
     // Release fence: pairs with the Acquire fence in `copy_constant`. Who copies without the lock and has read the new
     // sequence copies no byte of the old value.
@@ -66,6 +97,9 @@ pub(super) fn overwrite<T: Table>(
     log.note_expiry(chunk, fields.expiry);
     items.note_overwritten(log, chunk);
     drop(held);
+    if let Some(replaced) = replaced {
+        table.keep_removed(local, replaced);
+    }
     local.counters().item_swapped(items, &old, &header);
     local.counters().one(Count::Stored);
     Some(Reply::Stored(plain_item(&header)))
