@@ -24,7 +24,7 @@ pub fn figure(title: &str, functions: &[(&str, &Histogram)]) -> Result<String, F
         Panel {
             name: (*name).to_owned(),
             layers: vec![
-                layer(Mark::Bars, Tone::Series(0), &shares),
+                layer(Mark::Bars, Tone::Subject, &shares),
                 layer(Mark::Outline, Tone::Reference, &outline),
             ],
         }

@@ -151,7 +151,7 @@ fn panels_over_factors(designs: &AllDesigns<'_>, title: String) -> Result<String
             .rows
             .iter()
             .map(|row| (row.oversubscription, row.hit_rate));
-        layers.push(layer(Mark::Dots, Tone::Series(0), measured.collect()));
+        layers.push(layer(Mark::Dots, Tone::Subject, measured.collect()));
         Panel {
             name: design.name.clone(),
             layers,

@@ -130,13 +130,24 @@ impl Ruler {
 
     /// Ticks of a horizontal axis, as many as stand side by side.
     pub fn ticks_across(&self) -> Vec<Tick> {
-        self.ticks(|ticks| {
-            let apart = |pair: &[Tick]| {
-                let widths = TICK.width(&pair[0].label) + TICK.width(&pair[1].label);
-                (pair[1].at - pair[0].at).abs() >= widths / 2.0 + BESIDE
-            };
-            ticks.windows(2).all(apart)
-        })
+        self.ticks(side_by_side)
+    }
+
+    /// Ticks of a horizontal axis at these values, to two digits, if they are few and stand side by side; otherwise at
+    /// round ones.
+    pub fn ticks_at(&self, values: impl Iterator<Item = f64>) -> Vec<Tick> {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let tick = |&value: &f64| Tick {
+            at: self.at(value),
+            label: two_digits(value),
+        };
+        let ticks: Vec<Tick> = values.iter().map(tick).collect();
+        match (2..=TICKS_MAX).contains(&ticks.len()) && side_by_side(&ticks) {
+            true => ticks,
+            false => self.ticks_across(),
+        }
     }
 
     /// Ticks of a vertical axis, as many as stand above one another.
@@ -164,6 +175,24 @@ impl Ruler {
             ((2..=TICKS_MAX).contains(&ticks.len()) && fits(&ticks)).then_some(ticks)
         });
         fitting.unwrap_or_default()
+    }
+}
+
+/// True if no two numbers of a horizontal axis come close.
+fn side_by_side(ticks: &[Tick]) -> bool {
+    ticks.windows(2).all(|pair| {
+        let widths = TICK.width(&pair[0].label) + TICK.width(&pair[1].label);
+        (pair[1].at - pair[0].at).abs() >= widths / 2.0 + BESIDE
+    })
+}
+
+/// A measured value: 0.75, 3, 9.7, 30.
+fn two_digits(value: f64) -> String {
+    let step = 10f64.powf(value.abs().log10().floor() - 1.0);
+    let text = number((value / step).round() * step, step);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
     }
 }
 
@@ -297,6 +326,21 @@ mod tests {
                 "{value}"
             );
         }
+    }
+
+    #[test]
+    fn few_measured_values_have_their_numbers() {
+        let at = |values: &[f64]| {
+            let ends = Scale::Logarithmic.tight(values.iter().copied());
+            let ruler = Ruler::new(Scale::Logarithmic, ends, (0.0, 400.0));
+            let ticks = ruler.ticks_at(values.iter().copied());
+            ticks.into_iter().map(|tick| tick.label).collect::<Vec<_>>()
+        };
+        let sizes = [0.749, 2.993, 9.72, 29.9, 0.749];
+        assert_eq!(at(&sizes), ["0.75", "3", "9.7", "30"]);
+        assert_eq!(at(&[1000.0, 2500.0, 123_456.0]), ["1000", "2500", "120k"]);
+        // Too near, or too many: round numbers.
+        assert_eq!(at(&[1.0, 1.01, 31.0]), ["1", "2", "5", "10", "20"]);
     }
 
     #[test]

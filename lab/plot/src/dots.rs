@@ -1,10 +1,13 @@
 //! Dots: which design is better, and whether the difference is more than noise.
 
+use plotters::style::RGBColor;
+
 use crate::axis::{Axis, Ruler, Tick};
 use crate::canvas::{Anchor, Canvas, HEADING, LABEL, MARGIN, TICK, WIDTH, picture};
 use crate::error::{PlotError, finite};
 use crate::frame::{Area, Header, Label, NUMBERS, foot, grid_across, numbers_across};
-use crate::theme::{GRID, INK, series};
+use crate::names::colours;
+use crate::theme::{GRID, INK};
 
 /// What was measured of one thing: a middle value, and how far the rounds lay apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,6 +64,16 @@ pub struct DotGroup {
     pub rows: Vec<DotRow>,
 }
 
+impl DotGroup {
+    /// What its colour goes by.
+    fn known_as(&self) -> &str {
+        match self.rows.first() {
+            Some(first) if self.name.is_empty() => &first.name,
+            _ => &self.name,
+        }
+    }
+}
+
 /// A dot with its spread for each row, on an axis that is zoomed to the values. The values stand beside, in figures.
 #[derive(Clone, Debug)]
 pub struct DotChart {
@@ -93,8 +106,8 @@ struct Line<'a> {
     label: Label,
     /// The middle, from above.
     at: f64,
-    /// The family's number, and the row; none for a heading.
-    row: Option<(usize, &'a DotRow)>,
+    /// The family's colour, and the row; none for a heading.
+    row: Option<(RGBColor, &'a DotRow)>,
 }
 
 /// One panel's area, and where its values stand.
@@ -196,6 +209,7 @@ impl DotChart {
             end += height;
             lines.push(Line { label, at, row });
         };
+        let colours = colours(self.groups.iter().map(DotGroup::known_as));
         for (family, group) in self.groups.iter().enumerate() {
             if !group.name.is_empty() {
                 let above = if family == 0 { 0.0 } else { 4.0 };
@@ -203,7 +217,7 @@ impl DotChart {
             }
             for row in &group.rows {
                 let label = Label::new(&row.name, LABEL, NAMES_MAX - INDENT);
-                place(label, 0.0, Some((family, row)));
+                place(label, 0.0, Some((colours[family], row)));
             }
         }
         (lines, end + AFTER_ROWS)
@@ -240,7 +254,7 @@ impl DotChart {
         line: &Line<'_>,
         columns: &[Column],
     ) -> Result<(), PlotError> {
-        let Some((family, row)) = line.row else {
+        let Some((colour, row)) = line.row else {
             return line.label.beside(canvas, (MARGIN, line.at), Anchor::Start);
         };
         let name = (MARGIN + INDENT, line.at);
@@ -257,8 +271,8 @@ impl DotChart {
                     2.0,
                 )?;
             }
-            canvas.path(&[at(estimate.low), at(estimate.high)], series(family), 2.0)?;
-            canvas.circle(at(estimate.middle), 4.0, series(family))?;
+            canvas.path(&[at(estimate.low), at(estimate.high)], colour, 2.0)?;
+            canvas.circle(at(estimate.middle), 4.0, colour)?;
             let value = (column.values, line.at);
             canvas.text(value, &self.value(estimate), TICK, Anchor::End)?;
         }

@@ -23,7 +23,7 @@
 //! ```
 //!
 //! Guarantees: a figure is 700 pixels wide and as high as its content needs; no text is cut, turned, or laid over
-//! another; a figure follows the reader's colour scheme by a style sheet inside the SVG; the colours of series show
+//! another; a name that many figures show has one colour in all of them; a figure follows the reader's colour scheme by a style sheet inside the SVG; the colours of series show
 //! on light and dark, and can be told apart by readers with any of the three colour deficiencies.
 
 #![forbid(unsafe_code)]
@@ -34,6 +34,7 @@ mod dots;
 mod error;
 mod frame;
 mod lines;
+mod names;
 mod panels;
 mod spacing;
 mod text;

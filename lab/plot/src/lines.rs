@@ -1,13 +1,15 @@
 //! Lines: how a value changes with another.
 
-use crate::axis::{Axis, Ruler};
+use plotters::style::RGBColor;
+
+use crate::axis::{Axis, Ruler, Scale};
 use crate::canvas::{Anchor, Canvas, LABEL, MARGIN, NOTE, WIDTH, picture};
 use crate::error::{PlotError, finite};
 use crate::frame::{
     Area, Header, Label, NUMBERS, foot, grid_up, numbers_across, numbers_up, numbers_width,
 };
+use crate::names::colours;
 use crate::spacing::apart;
-use crate::theme::series;
 
 /// One line through points.
 #[derive(Clone, Debug)]
@@ -25,7 +27,8 @@ pub struct LineChart {
     pub title: String,
     /// What a reader has to know besides; may be empty.
     pub note: String,
-    /// The horizontal axis: from the first point to the last.
+    /// The horizontal axis: from the first point to the last. A logarithmic one has its numbers at the points, if these
+    /// are few.
     pub x: Axis,
     /// The vertical axis: zoomed to the values.
     pub y: Axis,
@@ -77,6 +80,11 @@ impl LineChart {
         };
         let ends = self.x.scale.tight(points().map(|point| point.0));
         let x = Ruler::new(self.x.scale, ends, (area.left, area.right));
+        let ticks_across = match self.x.scale {
+            Scale::Logarithmic => x.ticks_at(points().map(|point| point.0)),
+            Scale::Linear | Scale::Binary => x.ticks_across(),
+        };
+        let colours = colours(curves.iter().map(|curve| &*curve.name));
 
         picture(
             area.bottom + NUMBERS + x_label.height() + MARGIN,
@@ -86,16 +94,17 @@ impl LineChart {
                 grid_up(canvas, area, &ticks_up)?;
                 numbers_up(canvas, area, &ticks_up)?;
                 foot(canvas, area)?;
-                numbers_across(canvas, area, &x.ticks_across())?;
+                numbers_across(canvas, area, &ticks_across)?;
                 x_label.centred(canvas, (area.middle(), area.bottom + NUMBERS))?;
                 let half = gap / 2.0;
                 let wanted: Vec<f64> = curves.iter().map(|curve| y.at(curve.end().1)).collect();
                 let places = apart(&wanted, gap, top + half - 8.0, area.bottom - half + 8.0);
                 for (number, curve) in curves.iter().enumerate() {
-                    curve.draw(canvas, number, &x, &y)?;
+                    let colour = colours[number];
+                    curve.draw(canvas, colour, &x, &y)?;
                     let end = (x.at(curve.end().0), y.at(curve.end().1));
                     let name = (area.right + LEADER, places[number]);
-                    leader(canvas, end, area.right, name, number)?;
+                    leader(canvas, end, area.right, name, colour)?;
                     names[number].beside(canvas, name, Anchor::Start)?;
                 }
                 Ok(())
@@ -132,16 +141,16 @@ impl Curve {
     fn draw(
         &self,
         canvas: &Canvas<'_>,
-        number: usize,
+        colour: RGBColor,
         x: &Ruler,
         y: &Ruler,
     ) -> Result<(), PlotError> {
         let at = |&(across, up): &(f64, f64)| (x.at(across), y.at(up));
         let points: Vec<(f64, f64)> = self.points.iter().map(at).collect();
-        canvas.path(&points, series(number), 2.0)?;
+        canvas.path(&points, colour, 2.0)?;
         if points.len() <= MARKED_MAX {
             for &point in &points {
-                canvas.circle(point, 3.0, series(number))?;
+                canvas.circle(point, 3.0, colour)?;
             }
         }
         Ok(())
@@ -154,7 +163,7 @@ fn leader(
     end: (f64, f64),
     edge: f64,
     name: (f64, f64),
-    number: usize,
+    colour: RGBColor,
 ) -> Result<(), PlotError> {
     let points = [
         end,
@@ -162,5 +171,5 @@ fn leader(
         (name.0 - 10.0, name.1),
         (name.0 - 4.0, name.1),
     ];
-    canvas.path(&points, series(number), 1.0)
+    canvas.path(&points, colour, 1.0)
 }

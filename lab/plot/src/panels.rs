@@ -6,7 +6,7 @@ use crate::error::{PlotError, finite};
 use crate::frame::{
     Area, FULL, Header, Label, NUMBERS, foot, grid_up, numbers_across, numbers_up, numbers_width,
 };
-use crate::theme::{CONTEXT, INK, series};
+use crate::theme::{CONTEXT, INK, SERIES};
 
 /// How values are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub enum Tone {
     Context,
     /// As text: a reference.
     Reference,
-    /// The colour of series number so and so.
-    Series(usize),
+    /// The colour of what is shown.
+    Subject,
 }
 
 /// Values of one kind in a panel.
@@ -304,7 +304,7 @@ fn draw_layer(canvas: &Canvas<'_>, layer: &Layer, x: &Ruler, y: &Ruler) -> Resul
     let colour = match layer.tone {
         Tone::Context => CONTEXT,
         Tone::Reference => INK,
-        Tone::Series(number) => series(number),
+        Tone::Subject => SERIES[0],
     };
     let at = |&(across, up): &(f64, f64)| (x.at(across), y.at(up));
     match layer.mark {

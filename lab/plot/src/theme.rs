@@ -28,7 +28,7 @@ const DARK: [(RGBColor, RGBColor); 5] = [
 /// The colours of series. Each has a contrast of at least 3 to 1 on both papers, which WCAG 2.1 asks of graphics.
 /// Any two differ to readers with normal sight, protanopia, deuteranopia and tritanopia: chosen by a search for the
 /// greatest least distance, which the tests compute anew.
-const SERIES: [RGBColor; 7] = [
+pub const SERIES: [RGBColor; 7] = [
     RGBColor(0x24, 0x68, 0xd3),
     RGBColor(0xaa, 0x8b, 0x18),
     RGBColor(0xba, 0x3c, 0x6a),
@@ -37,11 +37,6 @@ const SERIES: [RGBColor; 7] = [
     RGBColor(0x95, 0x40, 0x9e),
     RGBColor(0xe6, 0x64, 0x88),
 ];
-
-/// The colour of series number `index`.
-pub fn series(index: usize) -> RGBColor {
-    SERIES[index % SERIES.len()]
-}
 
 /// Puts a style sheet behind the `<svg …>` tag that gives paper and ink their dark colours in a dark scheme.
 pub fn follow_scheme(svg: &str) -> String {

@@ -149,7 +149,7 @@ fn panels(count: usize, title: &str, x: PanelX, layers: &[Layer]) -> PanelChart 
 fn layer(mark: Mark, points: &[(f64, f64)]) -> Layer {
     Layer {
         mark,
-        tone: Tone::Series(0),
+        tone: Tone::Subject,
         points: points.to_vec(),
     }
 }
