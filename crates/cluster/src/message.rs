@@ -77,7 +77,7 @@ pub enum Ask<'a> {
 
 /// A request as a server reads it.
 #[derive(Clone, Copy, Debug)]
-pub struct Message<'a> {
+pub struct TimedAsk<'a> {
     /// The moment at which it happens.
     pub now: Time,
     /// What is asked.
@@ -300,7 +300,7 @@ fn unpack_delta(packed: &mut Packed) -> Delta {
     }
 }
 
-impl<'a> Message<'a> {
+impl<'a> TimedAsk<'a> {
     /// Lays the message down.
     pub fn encode(&self, into: &mut Vec<u64>) {
         let mut packed = Packed::default();
@@ -444,7 +444,7 @@ pub struct Known {
 
 /// What a server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told<'a> {
+pub enum ServerReply<'a> {
     /// An answer without a value; where the pair is, if there is one.
     Reply(Reply, Option<Known>),
     /// A read hit, with its value.
@@ -497,12 +497,12 @@ fn idle_ticks(idle: Duration) -> u64 {
     ticks.min(u32::MAX.into()) as u64
 }
 
-impl<'a> Told<'a> {
+impl<'a> ServerReply<'a> {
     /// Lays the message down.
     pub fn encode(&self, into: &mut Vec<u64>) {
         let none = Item::default();
         let (kind, item, known, number, value): (_, _, _, _, &[u8]) = match self {
-            Told::Reply(reply, known) => {
+            ServerReply::Reply(reply, known) => {
                 let (kind, item, number) = match reply {
                     Reply::Miss => (MISS, &none, 0),
                     Reply::Found(item) => (FOUND, item, 0),
@@ -518,14 +518,14 @@ impl<'a> Told<'a> {
                 };
                 (kind, item, *known, number, b"")
             }
-            Told::Value(item, known, value) => (VALUE, item, Some(*known), 0, value),
-            Told::At(item, known) => (AT, item, Some(*known), 0, b""),
-            Told::Long => (LONG, &none, None, 0, b""),
-            Told::Copied(item, known) => (COPIED, item, Some(*known), 0, b""),
-            Told::Reserved(pointer) => (RESERVED, &none, None, pointer.word(), b""),
-            Told::Done(more) => (if *more { MORE } else { DONE }, &none, None, 0, b""),
-            Told::Text(text) => (TEXT, &none, None, text.len() as u64, text),
-            Told::Words(words) => (WORDS, &none, None, words.len() as u64, words),
+            ServerReply::Value(item, known, value) => (VALUE, item, Some(*known), 0, value),
+            ServerReply::At(item, known) => (AT, item, Some(*known), 0, b""),
+            ServerReply::Long => (LONG, &none, None, 0, b""),
+            ServerReply::Copied(item, known) => (COPIED, item, Some(*known), 0, b""),
+            ServerReply::Reserved(pointer) => (RESERVED, &none, None, pointer.word(), b""),
+            ServerReply::Done(more) => (if *more { MORE } else { DONE }, &none, None, 0, b""),
+            ServerReply::Text(text) => (TEXT, &none, None, text.len() as u64, text),
+            ServerReply::Words(words) => (WORDS, &none, None, words.len() as u64, words),
         };
         let marks = [
             (item.stale, MARK_STALE),
@@ -573,7 +573,7 @@ impl<'a> Told<'a> {
         };
         let known = (tail != 0).then_some(at);
         let bytes: &[u8] = bytemuck::cast_slice(&words[REPLY_VALUE_AT..]);
-        let reply = |reply| Told::Reply(reply, known);
+        let reply = |reply| ServerReply::Reply(reply, known);
         Some(match first as u32 & 0xff {
             MISS => reply(Reply::Miss),
             FOUND => reply(Reply::Found(item)),
@@ -586,15 +586,15 @@ impl<'a> Told<'a> {
             NOT_NUMERIC => reply(Reply::NotNumeric),
             TOO_LARGE => reply(Reply::TooLarge),
             OUT_OF_MEMORY => reply(Reply::OutOfMemory),
-            VALUE => Told::Value(item, at, bytes.get(..item.value_len)?),
-            AT => Told::At(item, at),
-            RESERVED => Told::Reserved(Pointer::of_word(number)),
-            DONE => Told::Done(false),
-            MORE => Told::Done(true),
-            TEXT => Told::Text(bytes.get(..number as usize)?),
-            LONG => Told::Long,
-            COPIED => Told::Copied(item, at),
-            WORDS => Told::Words(bytes.get(..number as usize)?),
+            VALUE => ServerReply::Value(item, at, bytes.get(..item.value_len)?),
+            AT => ServerReply::At(item, at),
+            RESERVED => ServerReply::Reserved(Pointer::of_word(number)),
+            DONE => ServerReply::Done(false),
+            MORE => ServerReply::Done(true),
+            TEXT => ServerReply::Text(bytes.get(..number as usize)?),
+            LONG => ServerReply::Long,
+            COPIED => ServerReply::Copied(item, at),
+            WORDS => ServerReply::Words(bytes.get(..number as usize)?),
             _ => return None,
         })
     }
@@ -611,11 +611,11 @@ mod tests {
     }
 
     fn there_and_back(ask: Ask<'_>) {
-        let asked = Message { now: Time(77), ask };
+        let asked = TimedAsk { now: Time(77), ask };
         let mut words = Vec::new();
         asked.encode(&mut words);
         assert_eq!(words.len() as u64, words[0] >> 32);
-        let back = Message::decode(&words).expect("it is a message");
+        let back = TimedAsk::decode(&words).expect("it is a message");
         assert_eq!(format!("{back:?}"), format!("{asked:?}"));
     }
 
@@ -725,43 +725,43 @@ mod tests {
             tail: 3 << 16,
         };
         let all = [
-            Told::Reply(Reply::Miss, None),
-            Told::Reply(Reply::Found(item), Some(known)),
-            Told::Reply(Reply::Stored(item), Some(known)),
-            Told::Reply(Reply::NotStored, None),
-            Told::Reply(Reply::Exists, None),
-            Told::Reply(Reply::NotFound, None),
-            Told::Reply(Reply::Removed, None),
-            Told::Reply(Reply::Number(u64::MAX, item), Some(known)),
-            Told::Reply(Reply::NotNumeric, None),
-            Told::Reply(Reply::TooLarge, None),
-            Told::Reply(Reply::OutOfMemory, None),
-            Told::Value(item, known, b"value"),
-            Told::At(item, known),
-            Told::Long,
-            Told::Copied(item, known),
-            Told::Reserved(known.pointer),
-            Told::Done(false),
-            Told::Done(true),
-            Told::Text(b"what is wrong"),
-            Told::Words(&[1; 16]),
+            ServerReply::Reply(Reply::Miss, None),
+            ServerReply::Reply(Reply::Found(item), Some(known)),
+            ServerReply::Reply(Reply::Stored(item), Some(known)),
+            ServerReply::Reply(Reply::NotStored, None),
+            ServerReply::Reply(Reply::Exists, None),
+            ServerReply::Reply(Reply::NotFound, None),
+            ServerReply::Reply(Reply::Removed, None),
+            ServerReply::Reply(Reply::Number(u64::MAX, item), Some(known)),
+            ServerReply::Reply(Reply::NotNumeric, None),
+            ServerReply::Reply(Reply::TooLarge, None),
+            ServerReply::Reply(Reply::OutOfMemory, None),
+            ServerReply::Value(item, known, b"value"),
+            ServerReply::At(item, known),
+            ServerReply::Long,
+            ServerReply::Copied(item, known),
+            ServerReply::Reserved(known.pointer),
+            ServerReply::Done(false),
+            ServerReply::Done(true),
+            ServerReply::Text(b"what is wrong"),
+            ServerReply::Words(&[1; 16]),
         ];
         for told in all {
             let mut words = Vec::new();
             told.encode(&mut words);
             assert_eq!(words.len() as u64, words[0] >> 32);
-            assert_eq!(Told::decode(&words), Some(told));
+            assert_eq!(ServerReply::decode(&words), Some(told));
         }
     }
 
     #[test]
     fn other_words_are_no_messages() {
-        assert!(Message::decode(&[first_word(3, GET), 0, 0]).is_none());
-        assert!(Message::decode(&[0; 12]).is_none());
-        assert!(Told::decode(&[0; 12]).is_none());
+        assert!(TimedAsk::decode(&[first_word(3, GET), 0, 0]).is_none());
+        assert!(TimedAsk::decode(&[0; 12]).is_none());
+        assert!(ServerReply::decode(&[0; 12]).is_none());
         let mut cut = Vec::new();
-        Told::Text(b"text").encode(&mut cut);
+        ServerReply::Text(b"text").encode(&mut cut);
         cut.truncate(REPLY_VALUE_AT);
-        assert!(Told::decode(&cut).is_none());
+        assert!(ServerReply::decode(&cut).is_none());
     }
 }

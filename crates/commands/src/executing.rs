@@ -7,7 +7,7 @@ use nuthatch_context::inbox::Inbox;
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
 use nuthatch_telemetry::watch::line::Lines;
-use nuthatch_telemetry::watch::replies::Told;
+use nuthatch_telemetry::watch::replies::WatchedReplies;
 
 use crate::answering::Answering;
 use crate::batch::Batch;
@@ -46,7 +46,7 @@ pub fn execute(
     if sockets.is_empty() {
         handle.execute(now, &batch.requests, &mut answering);
     } else {
-        let mut told = Told {
+        let mut told = WatchedReplies {
             inner: &mut answering,
             lines: Lines::new(&shared.watch),
             requests: &batch.requests,

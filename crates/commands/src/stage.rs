@@ -18,7 +18,7 @@ use nuthatch_telemetry::connections::Info;
 use nuthatch_telemetry::counters::WorkerCounters;
 use nuthatch_telemetry::prefixes::Event;
 use nuthatch_telemetry::watch::line::Lines;
-use nuthatch_telemetry::watch::replies::Told;
+use nuthatch_telemetry::watch::replies::WatchedReplies;
 
 use crate::batch::{Batch, Ticket};
 use crate::protocols::Style;
@@ -166,7 +166,7 @@ impl<'a> Stage<'_, 'a> {
         }
         let socket = self.socket;
         let engine = &self.shared.engine;
-        let mut told = Told {
+        let mut told = WatchedReplies {
             inner: replies,
             lines: Lines::new(&self.shared.watch),
             requests,
@@ -198,7 +198,7 @@ impl<'a> Stage<'_, 'a> {
     #[cold]
     fn tell_commit(&self, request: Request<'_>, reply: &Reply) {
         let engine = &self.shared.engine;
-        let mut told = Told {
+        let mut told = WatchedReplies {
             inner: &mut Unheard,
             lines: Lines::new(&self.shared.watch),
             requests: &[request],

@@ -31,7 +31,7 @@ use super::lane::{
     Awaited, Lane, Plan, ReplyState, Scratch, answered, may_want_memory, partition_of, prefetch,
     value_of,
 };
-use super::message::Message;
+use super::message::PartitionRequest;
 use super::room::Reclaimed;
 use super::value::CpValue;
 use nuthatch_engine::reply::{Replies, Reply};
@@ -213,7 +213,7 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
 
     fn allocate(&mut self, number: usize, index: usize) -> bool {
         let request = &self.requests[index];
-        let message = Message::Allocate {
+        let message = PartitionRequest::Allocate {
             hash: request.key.hash(),
             key_len: request.key.bytes().len(),
             value_len: value_of(request).len(),
@@ -222,7 +222,13 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
     }
 
     /// Stages a message whose answer is to `index`; false if there is no room for it.
-    fn send(&mut self, number: usize, index: usize, message: Message, awaited: Awaited) -> bool {
+    fn send(
+        &mut self,
+        number: usize,
+        index: usize,
+        message: PartitionRequest,
+        awaited: Awaited,
+    ) -> bool {
         let sent = self.client.channels[number].put(self.now, message).is_ok();
         if sent {
             let lane = &mut self.scratch.lanes[number];
@@ -247,7 +253,12 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         let hash = self.requests[index].key.hash();
         let plan = self.scratch.plans[index];
         let sent = match (plan, &self.scratch.slots[index]) {
-            (Plan::Get, _) => self.send(number, index, Message::Lookup { hash }, Awaited::Lookup),
+            (Plan::Get, _) => self.send(
+                number,
+                index,
+                PartitionRequest::Lookup { hash },
+                Awaited::Lookup,
+            ),
             (Plan::Execute(call), _) => self.send_call(number, index, call),
             (_, &ReplyState::Room(element)) => {
                 self.fill(index, element);
@@ -287,7 +298,12 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
 
     fn send_call(&mut self, number: usize, index: usize, call: u32) -> bool {
         let call = self.calls.address(call);
-        self.send(number, index, Message::Call { call }, Awaited::Call)
+        self.send(
+            number,
+            index,
+            PartitionRequest::Call { call },
+            Awaited::Call,
+        )
     }
 
     /// Lays key and value into a store's room.
@@ -308,7 +324,12 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
                 unsafe { self.calls.set_element(call, element) };
                 self.send_call(number, index, call)
             }
-            _ => self.send(number, index, Message::Ready { element }, Awaited::Ready),
+            _ => self.send(
+                number,
+                index,
+                PartitionRequest::Ready { element },
+                Awaited::Ready,
+            ),
         };
         if sent {
             self.scratch.slots[index] = ReplyState::Open;

@@ -10,7 +10,7 @@ use nuthatch_sync::wait::{Event, fence_before_wake};
 
 use super::call::{Address, Call, Task};
 use super::count::{COUNTS, Count};
-use super::message::Message;
+use super::message::PartitionRequest;
 use super::server;
 use super::shared::{ClientRing, Shared};
 use nuthatch_engine::counters::Counters;
@@ -40,9 +40,9 @@ pub(super) struct Channel<D: RingKind> {
 impl<D: RingKind> Channel<D> {
     /// Stages a message that takes effect at `now`.
     #[inline]
-    pub fn put(&mut self, now: Time, message: Message) -> Result<(), Full> {
+    pub fn put(&mut self, now: Time, message: PartitionRequest) -> Result<(), Full> {
         if self.told != Some(now) {
-            self.sender.put(Message::Now { now }.encode())?;
+            self.sender.put(PartitionRequest::Now { now }.encode())?;
             self.told = Some(now);
         }
         let message = message.encode();
@@ -106,7 +106,7 @@ impl<D: RingKind> Client<D> {
     }
 
     /// Stages a message, and waits for room if there is none. Answers that come meanwhile are kept.
-    pub fn put_waiting(&mut self, partition: usize, now: Time, message: Message) {
+    pub fn put_waiting(&mut self, partition: usize, now: Time, message: PartitionRequest) {
         while self.channels[partition].put(now, message).is_err() {
             self.wait_for_room(partition);
         }
@@ -217,7 +217,7 @@ impl<D: RingKind> Client<D> {
         };
         let call = UnsafeCell::new(Call::new(now, Task::Run(&mut task)));
         let address = Address::of(&call);
-        self.put_waiting(partition, now, Message::Call { call: address });
+        self.put_waiting(partition, now, PartitionRequest::Call { call: address });
         // Ours is the last answer.
         while self.channels[partition].missing > 0 {
             let channel = &mut self.channels[partition];
@@ -266,7 +266,7 @@ impl<D: RingKind> Drop for Client<D> {
             if self.shared.is_stopping() || self.shared.is_abandoned(partition) {
                 continue;
             }
-            self.put_waiting(partition, Time::default(), Message::Leave);
+            self.put_waiting(partition, Time::default(), PartitionRequest::Leave);
             while self.channels[partition].missing > 0 {
                 if self.receive_waiting(partition).is_none() {
                     break;

@@ -4,7 +4,7 @@ use nuthatch_sync::ring::RingKind;
 
 use super::batch::{Batch, COPY_MAX, Step};
 use super::lane::{Plan, ReplyState, answered, partition_of, value_of};
-use super::message::Message;
+use super::message::PartitionRequest;
 use super::value::CpValue;
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_partition::{Element, Outcome};
@@ -31,7 +31,7 @@ impl<D: RingKind, R: Replies<CpValue<D>>> Batch<'_, '_, D, R> {
 
     fn release(&mut self, index: usize, element: Element) {
         let number = partition_of(&self.requests[index], self.client.channels.len());
-        let message = Message::Release { element };
+        let message = PartitionRequest::Release { element };
         self.client.put_waiting(number, self.now, message);
     }
 

@@ -37,7 +37,7 @@ const LEAVE: u64 = 6 << KIND_SHIFT;
 
 /// What a client sends to a partition.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Message {
+pub(super) enum PartitionRequest {
     /// Find a READY element and refer to it.
     Lookup { hash: u64 },
     /// Make an element that nobody else can find, NOT READY, for the client to fill.
@@ -89,12 +89,14 @@ fn word(word: u64) -> Word {
     NonZeroU64::new(word).unwrap_or(NonZeroU64::MIN)
 }
 
-impl Message {
+impl PartitionRequest {
     /// The hash of what it wants, if it wants a bucket.
     #[inline]
     pub fn hash(self) -> Option<u64> {
         match self {
-            Message::Lookup { hash } | Message::Allocate { hash, .. } => Some(hash),
+            PartitionRequest::Lookup { hash } | PartitionRequest::Allocate { hash, .. } => {
+                Some(hash)
+            }
             _ => None,
         }
     }
@@ -103,8 +105,8 @@ impl Message {
     #[inline]
     pub fn encode(self) -> Sent {
         let (first, second, answered) = match self {
-            Message::Lookup { hash } => (hash | HASH, None, true),
-            Message::Allocate {
+            PartitionRequest::Lookup { hash } => (hash | HASH, None, true),
+            PartitionRequest::Allocate {
                 hash,
                 key_len,
                 value_len,
@@ -112,11 +114,13 @@ impl Message {
                 let lengths = (key_len as u64) << VALUE_LEN_BITS | value_len as u64;
                 (ALLOCATE | lengths, Some(word(hash | HASH)), true)
             }
-            Message::Ready { element } => (READY | u64::from(element.line()), None, true),
-            Message::Release { element } => (RELEASE | u64::from(element.line()), None, false),
-            Message::Call { call } => (CALL | call.number(), None, true),
-            Message::Now { now } => (NOW | u64::from(now.0), None, false),
-            Message::Leave => (LEAVE, None, true),
+            PartitionRequest::Ready { element } => (READY | u64::from(element.line()), None, true),
+            PartitionRequest::Release { element } => {
+                (RELEASE | u64::from(element.line()), None, false)
+            }
+            PartitionRequest::Call { call } => (CALL | call.number(), None, true),
+            PartitionRequest::Now { now } => (NOW | u64::from(now.0), None, false),
+            PartitionRequest::Leave => (LEAVE, None, true),
         };
         Sent {
             first: word(first),
@@ -158,33 +162,33 @@ impl<'l> Messages<'l> {
 }
 
 impl Iterator for Messages<'_> {
-    type Item = Message;
+    type Item = PartitionRequest;
 
     #[inline]
-    fn next(&mut self) -> Option<Message> {
+    fn next(&mut self) -> Option<PartitionRequest> {
         let word = self.word()?;
         if word & HASH != 0 {
             let hash = self.hash(word);
-            return Some(Message::Lookup { hash });
+            return Some(PartitionRequest::Lookup { hash });
         }
         let payload = word & PAYLOAD;
         let element = || Element::new(payload as u32);
         match word & !PAYLOAD {
             ALLOCATE => {
                 let second = self.word()?;
-                Some(Message::Allocate {
+                Some(PartitionRequest::Allocate {
                     hash: self.hash(second),
                     key_len: (payload >> VALUE_LEN_BITS) as usize,
                     value_len: (payload & ((1 << VALUE_LEN_BITS) - 1)) as usize,
                 })
             }
-            READY => element().map(|element| Message::Ready { element }),
-            RELEASE => element().map(|element| Message::Release { element }),
-            CALL => Address::of_number(payload).map(|call| Message::Call { call }),
-            NOW => Some(Message::Now {
+            READY => element().map(|element| PartitionRequest::Ready { element }),
+            RELEASE => element().map(|element| PartitionRequest::Release { element }),
+            CALL => Address::of_number(payload).map(|call| PartitionRequest::Call { call }),
+            NOW => Some(PartitionRequest::Now {
                 now: Time(payload as u32),
             }),
-            LEAVE => Some(Message::Leave),
+            LEAVE => Some(PartitionRequest::Leave),
             _ => None,
         }
     }
@@ -251,18 +255,18 @@ mod tests {
     fn messages_survive_the_ring() {
         let element = Element::new(77).expect("not zero");
         let sent = [
-            Message::Lookup { hash: u64::MAX - 5 },
-            Message::Allocate {
+            PartitionRequest::Lookup { hash: u64::MAX - 5 },
+            PartitionRequest::Allocate {
                 hash: HASH | 9,
                 key_len: 250,
                 value_len: 1 << 30,
             },
-            Message::Ready { element },
-            Message::Release { element },
-            Message::Now {
+            PartitionRequest::Ready { element },
+            PartitionRequest::Release { element },
+            PartitionRequest::Now {
                 now: Time(u32::MAX),
             },
-            Message::Leave,
+            PartitionRequest::Leave,
         ];
         let (mut sender, mut receiver) = Array::ring();
         for message in sent {
@@ -273,7 +277,9 @@ mod tests {
         let received: Vec<_> = Messages::new(&line, true).collect();
         assert_eq!(format!("{received:?}"), format!("{sent:?}"));
         let lower = Messages::new(&line, false).next();
-        assert!(matches!(lower, Some(Message::Lookup { hash }) if hash == u64::MAX >> 1 & !5 | 2));
+        assert!(
+            matches!(lower, Some(PartitionRequest::Lookup { hash }) if hash == u64::MAX >> 1 & !5 | 2)
+        );
     }
 
     #[test]

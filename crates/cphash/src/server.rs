@@ -15,7 +15,7 @@ use nuthatch_sync::wait::fence_before_wake;
 
 use super::count::{COUNTS, Count};
 use super::lane::prefetch;
-use super::message::{Answer, Message, Messages, encode_cas};
+use super::message::{Answer, Messages, PartitionRequest, encode_cas};
 use super::shared::{ClientRing, Served, Shared, SharedPartition};
 use nuthatch_engine::counters::Counters;
 use nuthatch_engine::reply::Reply;
@@ -220,8 +220,8 @@ fn serve_line<D: RingKind>(
     for message in Messages::new(line, upper) {
         messages += 1;
         let answer = match message {
-            Message::Lookup { hash } => lookup(partition, client_ring, hash),
-            Message::Allocate {
+            PartitionRequest::Lookup { hash } => lookup(partition, client_ring, hash),
+            PartitionRequest::Allocate {
                 hash,
                 key_len,
                 value_len,
@@ -230,7 +230,7 @@ fn serve_line<D: RingKind>(
                 Err(Reply::TooLarge) => Answer::TooLarge,
                 Err(_) => Answer::OutOfMemory,
             },
-            Message::Ready { element } => {
+            PartitionRequest::Ready { element } => {
                 let reply = partition.publish(client_ring.now, element, &Store::set(b""));
                 let cas = match reply {
                     Reply::Stored(item) => Some(item.cas),
@@ -239,21 +239,21 @@ fn serve_line<D: RingKind>(
                 client_ring.receiver.answer(encode_cas(cas));
                 continue;
             }
-            Message::Release { element } => {
+            PartitionRequest::Release { element } => {
                 partition.decref(element);
                 continue;
             }
-            Message::Call { call } => {
+            PartitionRequest::Call { call } => {
                 // SAFETY: it came in a message of a client that has no answer yet: the next line
                 // is.
                 unsafe { call.run(partition) };
                 Answer::Done
             }
-            Message::Now { now } => {
+            PartitionRequest::Now { now } => {
                 client_ring.now = now;
                 continue;
             }
-            Message::Leave => {
+            PartitionRequest::Leave => {
                 client_ring.left = true;
                 Answer::Done
             }
@@ -274,7 +274,7 @@ fn look_ahead(partition: &Partition, line: &Line, upper: bool) {
             partition.prefetch_bucket(hash);
             hashes[count] = hash;
             count += 1;
-        } else if let Message::Ready { element } = message {
+        } else if let PartitionRequest::Ready { element } = message {
             prefetch(partition.memory(), element);
         }
     }

@@ -304,8 +304,8 @@ fn a_listener_does_what_it_likes() {
 /// What each method of the cache tells: the cause and the value that left.
 #[test]
 fn each_method_tells_what_left() {
-    type Told = Vec<(RemovalCause, String)>;
-    let heard: Arc<Mutex<Told>> = Arc::default();
+    type Heard = Vec<(RemovalCause, String)>;
+    let heard: Arc<Mutex<Heard>> = Arc::default();
     let told = Arc::clone(&heard);
     let cache = Cache::builder()
         .memory_limit(4 * MIB)

@@ -284,13 +284,13 @@ impl Totals {
 
 /// A counter that is told since the last reset, which any thread may ask for.
 #[derive(Default)]
-pub struct Told {
+pub struct ResettableCounter {
     count: Counter,
     /// Where it stood then. Relaxed: of two resets at once either is right.
     base: AtomicU64,
 }
 
-impl Told {
+impl ResettableCounter {
     /// Adds; only for the one thread that writes.
     pub fn add(&self, amount: u64) {
         self.count.add(amount);
@@ -318,13 +318,13 @@ impl Told {
 #[derive(Default)]
 pub struct AcceptorCounters {
     /// Connections accepted since the start.
-    pub total_connections: Told,
+    pub total_connections: ResettableCounter,
     /// Connections refused for being one too many.
-    pub rejected_connections: Told,
+    pub rejected_connections: ResettableCounter,
     /// How often accepting was suspended for want of descriptors.
-    pub listen_disabled_num: Told,
+    pub listen_disabled_num: ResettableCounter,
     /// For how long in all.
-    pub listen_disabled_us: Told,
+    pub listen_disabled_us: ResettableCounter,
     /// 1 while it is suspended.
     pub suspended: Counter,
 }
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!((totals.cmd_get(), totals.classes[1].get_hits), (3, 2));
         two.reset();
         assert_eq!((sum().get_hits, sum().bytes_read), (1, 0));
-        let told = Told::default();
+        let told = ResettableCounter::default();
         told.add(3);
         told.reset();
         told.bump();

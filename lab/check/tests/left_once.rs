@@ -21,13 +21,13 @@ use rand::{Rng, SeedableRng};
 const MIB: usize = 1 << 20;
 
 /// What the listener was told.
-struct Told {
+struct Heard {
     cause: RemovalCause,
     key: Vec<u8>,
     value: Vec<u8>,
 }
 
-type Log = Arc<Mutex<Vec<Told>>>;
+type Log = Arc<Mutex<Vec<Heard>>>;
 
 fn engine<D: Variant>(
     eviction: CuckooEviction,
@@ -37,7 +37,7 @@ fn engine<D: Variant>(
     let log = Log::default();
     let told = Arc::clone(&log);
     let callback = move |cause, key: &[u8], _: &Item, value: &[u8]| {
-        told.lock().unwrap().push(Told {
+        told.lock().unwrap().push(Heard {
             cause,
             key: key.to_vec(),
             value: value.to_vec(),
@@ -109,7 +109,7 @@ impl<D: Variant> Model<D> {
     /// Takes what was told while `operation`, which is one of `key` or of none, ran.
     fn hear(&mut self, operation: &Operation, key: &[u8]) {
         let told = std::mem::take(&mut *self.log.lock().unwrap());
-        for Told {
+        for Heard {
             cause,
             key: of,
             value,

@@ -8,7 +8,7 @@ use super::batch::{Answer, Later, Step};
 use super::directory::Hint;
 use crate::block::{self, Found, HEAD, KEY, RECENCY, Recency};
 use crate::bucket::Pointer;
-use crate::message::{Ask, INLINE_MAX, Known, Message, Told};
+use crate::message::{Ask, INLINE_MAX, Known, ServerReply, TimedAsk};
 use crate::stats::Count;
 
 /// Attempts of a wait after which a server is looked for.
@@ -31,7 +31,7 @@ impl<F: Fabric> Client<F> {
     pub(super) fn send(
         &mut self,
         server: usize,
-        asked: &Message<'_>,
+        asked: &TimedAsk<'_>,
         request: usize,
         replied: &mut impl FnMut(&mut Self, usize, &[u64]),
     ) -> Result<(), Gone> {
@@ -126,7 +126,7 @@ impl<F: Fabric> Client<F> {
     pub(super) fn exchange(
         &mut self,
         server: usize,
-        asked: &Message<'_>,
+        asked: &TimedAsk<'_>,
     ) -> Result<Vec<u64>, Gone> {
         if self.channels[server].gone {
             return Err(Gone { pe: server });
@@ -154,31 +154,34 @@ impl<F: Fabric> Client<F> {
     ) -> Step {
         let hash = request.key.hash();
         let used = !matches!(request.op, Op::Read(Read { bump: false, .. }));
-        let told = Told::decode(words).expect("a server sent no message");
+        let told = ServerReply::decode(words).expect("a server sent no message");
         match told {
-            Told::Reply(reply, known) => {
+            ServerReply::Reply(reply, known) => {
                 match known {
                     Some(known) => self.learn(server, hash, known, used),
                     None => self.directory.forget_key(hash),
                 }
                 Step::Answered(Answer::Done(reply))
             }
-            Told::Value(item, known, value) => {
+            ServerReply::Value(item, known, value) => {
                 self.learn(server, hash, known, used);
                 let at = self.wave.words.len();
                 block::push_bytes(&mut self.wave.words, &[value]);
                 Step::Answered(Answer::Value { item, at })
             }
-            Told::At(item, known) => Step::Later(Later::At(item, known)),
-            Told::Long => Step::Later(Later::Copy),
-            Told::Copied(item, known) => {
+            ServerReply::At(item, known) => Step::Later(Later::At(item, known)),
+            ServerReply::Long => Step::Later(Later::Copy),
+            ServerReply::Copied(item, known) => {
                 self.learn(server, hash, known, used);
                 let at = self.wave.words.len();
                 let words = at + block::words_of(item.value_len);
                 self.wave.words.resize(words, 0);
                 Step::Answered(Answer::Value { item, at })
             }
-            Told::Reserved(_) | Told::Done(_) | Told::Text(_) | Told::Words(_) => {
+            ServerReply::Reserved(_)
+            | ServerReply::Done(_)
+            | ServerReply::Text(_)
+            | ServerReply::Words(_) => {
                 unreachable!("a server answers what it was asked")
             }
         }
@@ -253,11 +256,12 @@ impl<F: Fabric> Client<F> {
             _ => Read::default(),
         };
         let ask = Ask::Copy(request.key, read);
-        let words = self.exchange(server, &Message { now, ask })?;
+        let words = self.exchange(server, &TimedAsk { now, ask })?;
         let Step::Answered(answer) = self.judge_reply(server, request, &words) else {
             unreachable!("a copy is made at once")
         };
-        if let (Answer::Value { item, at }, Some(Told::Copied(..))) = (answer, Told::decode(&words))
+        if let (Answer::Value { item, at }, Some(ServerReply::Copied(..))) =
+            (answer, ServerReply::decode(&words))
         {
             self.take_pieces(now, server, at, item.value_len)?;
         }
@@ -267,7 +271,7 @@ impl<F: Fabric> Client<F> {
     /// Takes the pieces of a copied value, many messages at a time, to where its words are in the wave's.
     fn take_pieces(&mut self, now: Time, server: usize, at: usize, len: usize) -> Result<(), Gone> {
         let mut replied = |client: &mut Self, piece: usize, reply: &[u64]| {
-            let Some(Told::Words(bytes)) = Told::decode(reply) else {
+            let Some(ServerReply::Words(bytes)) = ServerReply::decode(reply) else {
                 unreachable!("a server answers what it was asked")
             };
             let value: &mut [u8] = bytemuck::cast_slice_mut(&mut client.wave.words[at..]);
@@ -275,7 +279,7 @@ impl<F: Fabric> Client<F> {
         };
         for piece in 0..len.div_ceil(INLINE_MAX) {
             let ask = Ask::Piece(piece);
-            self.send(server, &Message { now, ask }, piece, &mut replied)?;
+            self.send(server, &TimedAsk { now, ask }, piece, &mut replied)?;
         }
         self.collect(server, &mut replied)
     }
@@ -300,10 +304,10 @@ impl<F: Fabric> Client<F> {
         store: &Store<'_>,
     ) -> Result<Answer, Gone> {
         let ask = Ask::Reserve(*key, store.value.len());
-        let words = self.exchange(server, &Message { now, ask })?;
-        let pointer = match Told::decode(&words) {
-            Some(Told::Reserved(pointer)) => pointer,
-            Some(Told::Reply(refusal, _)) => return Ok(Answer::Done(refusal)),
+        let words = self.exchange(server, &TimedAsk { now, ask })?;
+        let pointer = match ServerReply::decode(&words) {
+            Some(ServerReply::Reserved(pointer)) => pointer,
+            Some(ServerReply::Reply(refusal, _)) => return Ok(Answer::Done(refusal)),
             _ => unreachable!("a server answers what it was asked"),
         };
         let mut content = std::mem::take(&mut self.block);
@@ -316,7 +320,7 @@ impl<F: Fabric> Client<F> {
         put?;
         // The message is sent behind a fence, so its reader finds the bytes.
         let ask = Ask::Commit(*key, *store, store.value.len(), pointer);
-        let words = self.exchange(server, &Message { now, ask })?;
+        let words = self.exchange(server, &TimedAsk { now, ask })?;
         let request = Request {
             key: *key,
             op: Op::Store(*store),

@@ -16,7 +16,7 @@ use crate::bucket::{self, Pointer};
 use crate::config::{Clocks, Operations};
 use crate::control::Control;
 use crate::engine::{COPY_MAX, LargeValue};
-use crate::message::{Ask, Known, Message};
+use crate::message::{Ask, Known, TimedAsk};
 use crate::placement;
 use crate::stats::Count;
 
@@ -425,7 +425,7 @@ impl<F: Fabric> Client<F> {
                 .flat_map(|used| [used.pointer.word(), used.before.0, used.new.0])
                 .collect();
             let ask = Ask::Used(bytemuck::cast_slice(&words));
-            let message = Message { now, ask };
+            let message = TimedAsk { now, ask };
             let sent = match self.channels[server].gone {
                 true => Ok(()),
                 false => self.send(server, &message, NO_REQUEST, &mut note_reply(wave)),
@@ -618,7 +618,7 @@ impl<F: Fabric> Client<F> {
             let mut replied = note_reply(wave);
             let ask = Ask::Op(wave[index]);
             if self
-                .send(server, &Message { now, ask }, index, &mut replied)
+                .send(server, &TimedAsk { now, ask }, index, &mut replied)
                 .is_err()
             {
                 self.lose(server);

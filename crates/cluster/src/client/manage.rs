@@ -8,7 +8,7 @@ use super::Client;
 use crate::block::{self, Header, RECENCY, Recency};
 use crate::bucket::{ENTRIES, Entry, OVERFLOW, Pointer, WORDS};
 use crate::engine::COPY_MAX;
-use crate::message::{Ask, Message, Told};
+use crate::message::{Ask, ServerReply, TimedAsk};
 use crate::stats::ServerStats;
 
 /// How often a visit reads a block at which somebody writes.
@@ -17,14 +17,15 @@ const READS: u32 = 1000;
 impl<F: Fabric> Client<F> {
     /// Asks a server; what it answers. A server that is gone answers nothing.
     fn ask(&mut self, server: usize, now: Time, ask: Ask<'_>) -> Option<Vec<u64>> {
-        self.exchange(server, &Message { now, ask }).ok()
+        self.exchange(server, &TimedAsk { now, ask }).ok()
     }
 
     fn ask_all(&mut self, now: Time, ask: Ask<'_>) -> bool {
         let mut more = false;
         for server in 0..self.channels.len() {
             let words = self.ask(server, now, ask);
-            more |= words.is_some_and(|words| Told::decode(&words) == Some(Told::Done(true)));
+            more |= words
+                .is_some_and(|words| ServerReply::decode(&words) == Some(ServerReply::Done(true)));
         }
         more
     }
@@ -52,8 +53,8 @@ impl<F: Fabric> Client<F> {
     /// What a server tells of itself.
     pub fn server_stats(&mut self, server: usize) -> Option<ServerStats> {
         let words = self.ask(server, Time(0), Ask::Stats)?;
-        match Told::decode(&words) {
-            Some(Told::Words(bytes)) => bytemuck::try_pod_read_unaligned(bytes).ok(),
+        match ServerReply::decode(&words) {
+            Some(ServerReply::Words(bytes)) => bytemuck::try_pod_read_unaligned(bytes).ok(),
             _ => None,
         }
     }
@@ -63,7 +64,7 @@ impl<F: Fabric> Client<F> {
         let Some(words) = self.ask(server, Time(0), Ask::Classes) else {
             return;
         };
-        let Some(Told::Words(bytes)) = Told::decode(&words) else {
+        let Some(ServerReply::Words(bytes)) = ServerReply::decode(&words) else {
             return;
         };
         let words: &[u64] = bytemuck::cast_slice(bytes);
@@ -87,9 +88,9 @@ impl<F: Fabric> Client<F> {
     pub fn audit(&mut self, server: usize) -> Result<(), AuditError> {
         let words = self.ask(server, Time(0), Ask::Audit);
         let Some(words) = words else { return Ok(()) };
-        match Told::decode(&words) {
-            Some(Told::Text(b"")) => Ok(()),
-            Some(Told::Text(text)) => Err(String::from_utf8_lossy(text).into_owned().into()),
+        match ServerReply::decode(&words) {
+            Some(ServerReply::Text(b"")) => Ok(()),
+            Some(ServerReply::Text(text)) => Err(String::from_utf8_lossy(text).into_owned().into()),
             _ => Err("a server gave no answer to an audit".into()),
         }
     }
@@ -145,7 +146,7 @@ impl<F: Fabric> Client<F> {
     fn add_overflow(&mut self, server: usize, bucket: usize, pointers: &mut Vec<Pointer>) {
         let mut from = 0;
         while let Some(words) = self.ask(server, Time(0), Ask::Overflow(bucket, from)) {
-            let Some(Told::Words(bytes)) = Told::decode(&words) else {
+            let Some(ServerReply::Words(bytes)) = ServerReply::decode(&words) else {
                 return;
             };
             let more = bytemuck::cast_slice::<u8, u64>(bytes).iter().copied();

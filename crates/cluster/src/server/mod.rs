@@ -33,7 +33,7 @@ use crate::block;
 use crate::config::Config;
 use crate::control;
 use crate::layout::{LINE, Layout};
-use crate::message::{Ask, Message, REPLY_MAX, Told};
+use crate::message::{Ask, REPLY_MAX, ServerReply, TimedAsk};
 use crate::ring::{Receiver, Sender};
 use operate::Outcome;
 use rest::{Activity, Rest};
@@ -210,7 +210,7 @@ impl<F: Fabric> Server<F> {
     /// Carries out a session's message and lays down the reply. False if it is to be tried again.
     fn answer(&mut self, session: usize) -> bool {
         let message = std::mem::take(&mut self.message);
-        let asked = Message::decode(&message).expect("a peer sent no message");
+        let asked = TimedAsk::decode(&message).expect("a peer sent no message");
         self.now = self.now.max(asked.now);
         self.shard.advance_epoch(self.now);
         let done = self.carry_out(session, asked);
@@ -221,7 +221,7 @@ impl<F: Fabric> Server<F> {
                 // As after any other refusal, the block is the session's no more.
                 self.shard.unpin(pointer, session);
             }
-            Told::Reply(Reply::OutOfMemory, None).encode(&mut self.reply);
+            ServerReply::Reply(Reply::OutOfMemory, None).encode(&mut self.reply);
             self.message = message;
             return true;
         }
@@ -241,7 +241,7 @@ impl<F: Fabric> Server<F> {
         session.tries > TRIES && waited() >= WAITED
     }
 
-    fn carry_out(&mut self, session: usize, asked: Message<'_>) -> Result<(), Wait> {
+    fn carry_out(&mut self, session: usize, asked: TimedAsk<'_>) -> Result<(), Wait> {
         let (now, shard) = (asked.now, &mut self.shard);
         let outcome = match asked.ask {
             Ask::Op(request) => shard.operate(now, &request)?,
@@ -251,15 +251,15 @@ impl<F: Fabric> Server<F> {
             }
             Ask::Reserve(key, value_len) => {
                 let told = match shard.reserve(now, &key, value_len, session)? {
-                    Ok(pointer) => Told::Reserved(pointer),
-                    Err(refusal) => Told::Reply(refusal, None),
+                    Ok(pointer) => ServerReply::Reserved(pointer),
+                    Err(refusal) => ServerReply::Reply(refusal, None),
                 };
                 told.encode(&mut self.reply);
                 return Ok(());
             }
             Ask::Flush(at) => {
                 self.flush(session, now, at)?;
-                Told::Done(false).encode(&mut self.reply);
+                ServerReply::Done(false).encode(&mut self.reply);
                 return Ok(());
             }
             ask => {
@@ -270,12 +270,12 @@ impl<F: Fabric> Server<F> {
         let told = match outcome {
             Outcome::Value(item, known, header) => {
                 let value = block::value_bytes(&shard.scratch, &header);
-                Told::Value(item, known, value)
+                ServerReply::Value(item, known, value)
             }
-            Outcome::Long => Told::Long,
-            Outcome::Copied(item, known) => Told::Copied(item, known),
-            Outcome::At(item, known) => Told::At(item, known),
-            Outcome::Done(done, known) => Told::Reply(done, known),
+            Outcome::Long => ServerReply::Long,
+            Outcome::Copied(item, known) => ServerReply::Copied(item, known),
+            Outcome::At(item, known) => ServerReply::At(item, known),
+            Outcome::Done(done, known) => ServerReply::Reply(done, known),
         };
         told.encode(&mut self.reply);
         Ok(())
@@ -287,7 +287,7 @@ impl<F: Fabric> Server<F> {
         let mut more = false;
         match ask {
             Ask::Piece(number) => {
-                Told::Words(shard.copies.piece(session, number)).encode(reply);
+                ServerReply::Words(shard.copies.piece(session, number)).encode(reply);
                 if shard.copies.is_last(session, number) {
                     shard.copies.drop_of(session);
                 }
@@ -300,25 +300,27 @@ impl<F: Fabric> Server<F> {
             }
             Ask::Limit(bytes) => shard.set_limit(bytes),
             Ask::Reset => shard.reset_counts(),
-            Ask::Stats => return Told::Words(bytemuck::bytes_of(&shard.stats())).encode(reply),
+            Ask::Stats => {
+                return ServerReply::Words(bytemuck::bytes_of(&shard.stats())).encode(reply);
+            }
             Ask::Classes => {
-                return Told::Words(bytemuck::cast_slice(&shard.classes())).encode(reply);
+                return ServerReply::Words(bytemuck::cast_slice(&shard.classes())).encode(reply);
             }
             Ask::Overflow(bucket, from) => {
                 let words = shard.overflow_of(bucket, from);
-                return Told::Words(bytemuck::cast_slice(&words)).encode(reply);
+                return ServerReply::Words(bytemuck::cast_slice(&words)).encode(reply);
             }
             Ask::Audit => {
                 let broken = shard.audit().err();
                 let text = broken.map_or_else(String::new, |broken| broken.to_string());
                 let text = &text.as_bytes()[..text.len().min(1000)];
-                return Told::Text(text).encode(reply);
+                return ServerReply::Text(text).encode(reply);
             }
             Ask::Op(_) | Ask::Copy(..) | Ask::Reserve(..) | Ask::Commit(..) | Ask::Flush(_) => {
                 unreachable!("it may have to wait")
             }
         }
-        Told::Done(more).encode(&mut self.reply);
+        ServerReply::Done(more).encode(&mut self.reply);
     }
 
     /// Begins another generation, and is done when every client knows it. At once in two steps: first every session is
@@ -446,12 +448,12 @@ mod tests {
 
     /// Has a session's message tried once.
     fn try_once(server: &mut Server<ThreadsFabric>, session: usize, ask: Ask<'_>) -> bool {
-        Message { now: NOW, ask }.encode(&mut server.message);
+        TimedAsk { now: NOW, ask }.encode(&mut server.message);
         server.answer(session)
     }
 
-    fn told(server: &Server<ThreadsFabric>) -> Told<'_> {
-        Told::decode(&server.reply).unwrap()
+    fn told(server: &Server<ThreadsFabric>) -> ServerReply<'_> {
+        ServerReply::decode(&server.reply).unwrap()
     }
 
     fn set(server: &mut Server<ThreadsFabric>, name: &[u8]) {
@@ -461,14 +463,17 @@ mod tests {
             // Memory is on its way.
             server.iterate();
         }
-        assert!(matches!(told(server), Told::Reply(Reply::Stored(_), _)));
+        assert!(matches!(
+            told(server),
+            ServerReply::Reply(Reply::Stored(_), _)
+        ));
     }
 
     fn delete(server: &mut Server<ThreadsFabric>, name: &[u8]) {
         let key = Key::new(name, &server.shard.hasher);
         let op = Op::Remove(Removal::default());
         assert!(try_once(server, 0, Ask::Op(Request { key, op })));
-        assert_eq!(told(server), Told::Reply(Reply::Removed, None));
+        assert_eq!(told(server), ServerReply::Reply(Reply::Removed, None));
     }
 
     fn iterate_often(server: &mut Server<ThreadsFabric>) {
@@ -509,7 +514,10 @@ mod tests {
         // Another class wants the page as well, and asks first.
         ask(&mut server, 1 << 21, 3000);
         assert!(ask(&mut server, 1 << 20, 1000));
-        assert!(matches!(told(&server), Told::Reply(Reply::Stored(_), _)));
+        assert!(matches!(
+            told(&server),
+            ServerReply::Reply(Reply::Stored(_), _)
+        ));
         assert_eq!(server.shard.audit(), Ok(()));
     }
 
@@ -536,7 +544,7 @@ mod tests {
         // All blocks of a page.
         for _ in 0..3 {
             assert!(try_once(&mut server, 1, Ask::Reserve(key, 10_000)));
-            let Told::Reserved(pointer) = told(&server) else {
+            let ServerReply::Reserved(pointer) = told(&server) else {
                 panic!("there is room");
             };
             reserved.push(pointer);
@@ -558,7 +566,7 @@ mod tests {
         let long = WAITED.as_nanos() as u64;
         server.sessions[1].since = server.shard.fabric.nanos().wrapping_sub(long);
         assert!(try_once(&mut server, 1, commit));
-        assert_eq!(told(&server), Told::Reply(Reply::OutOfMemory, None));
+        assert_eq!(told(&server), ServerReply::Reply(Reply::OutOfMemory, None));
         assert_eq!(server.shard.pins.len(), 2);
     }
 
@@ -658,7 +666,7 @@ mod tests {
         let key = Key::new(b"key", &server.shard.hasher);
         set_long(&mut server, b"key");
         assert!(try_once(&mut server, 1, Ask::Copy(key, Read::default())));
-        assert!(matches!(told(&server), Told::Copied(..)));
+        assert!(matches!(told(&server), ServerReply::Copied(..)));
         assert!(try_once(&mut server, 1, Ask::Reserve(key, 5000)));
         assert_eq!(server.shard.pins.len(), 1);
         network.stop(1);
@@ -685,7 +693,10 @@ mod tests {
         for store in [large, append] {
             let op = Op::Store(store);
             assert!(try_once(server, 0, Ask::Op(Request { key, op })));
-            assert!(matches!(told(server), Told::Reply(Reply::Stored(_), _)));
+            assert!(matches!(
+                told(server),
+                ServerReply::Reply(Reply::Stored(_), _)
+            ));
         }
     }
 
@@ -700,7 +711,7 @@ mod tests {
             let key = Key::new(&name, &server.shard.hasher);
             let op = Op::Store(Store::set(&[7; 3000]));
             assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
-            if told(&server) == Told::Reply(Reply::OutOfMemory, None) {
+            if told(&server) == ServerReply::Reply(Reply::OutOfMemory, None) {
                 break;
             }
             number += 1;
@@ -713,11 +724,11 @@ mod tests {
         let op = Op::Read(read);
         assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
         // Nothing has changed yet.
-        assert_eq!(told(&server), Told::Long);
+        assert_eq!(told(&server), ServerReply::Long);
         let pointer = find(&mut server, b"key");
         assert_eq!(server.shard.header(pointer).expiry, u32::MAX);
         assert!(try_once(&mut server, 0, Ask::Copy(key, read)));
-        let Told::Copied(item, _) = told(&server) else {
+        let ServerReply::Copied(item, _) = told(&server) else {
             panic!("it is there");
         };
         assert_eq!(
@@ -726,7 +737,7 @@ mod tests {
         );
         for piece in 0..2 {
             assert!(try_once(&mut server, 0, Ask::Piece(piece)));
-            let Told::Words(bytes) = told(&server) else {
+            let ServerReply::Words(bytes) = told(&server) else {
                 panic!("it is there");
             };
             assert!(!bytes.is_empty() && bytes.iter().all(|&byte| byte == 7));
@@ -741,7 +752,7 @@ mod tests {
         set(&mut server, b"key");
         server.shard.tears = true;
         get(&mut server, b"key");
-        assert!(matches!(told(&server), Told::Value(..)));
+        assert!(matches!(told(&server), ServerReply::Value(..)));
         assert_eq!(server.shard.audit(), Ok(()));
     }
 
@@ -768,7 +779,7 @@ mod tests {
             let key = Key::new(&name, &server.shard.hasher);
             let op = Op::Store(Store::set(b"a value"));
             assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
-            if told(&server) == Told::Reply(Reply::OutOfMemory, None) {
+            if told(&server) == ServerReply::Reply(Reply::OutOfMemory, None) {
                 break;
             }
             stored += 1;

@@ -11,7 +11,7 @@ use nuthatch_fabric::{Address, Fabric, Gone, forward_fabric};
 use nuthatch_sync::mutex::Mutex;
 
 use super::shard::Shard;
-use super::{Ask, Message, Server};
+use super::{Ask, Server, TimedAsk};
 use crate::client::Client;
 use crate::config::{Config, Fault, Operations};
 use crate::layout::Layout;
@@ -71,7 +71,7 @@ impl<V> Replies<V> for Nothing {
 /// Has a store of another session's carried out.
 fn store(server: &mut Server<ThreadsFabric>, key: Key<'_>, value: &[u8]) {
     let op = Op::Store(Store::set(value));
-    let asked = Message {
+    let asked = TimedAsk {
         now: NOW,
         ask: Ask::Op(Request { key, op }),
     };
@@ -195,7 +195,7 @@ fn a_flush_waits_for_who_does_not_know_of_it() {
         let mut server = served.lock();
         for _ in 0..10 {
             let ask = Ask::Flush(NOW);
-            Message { now: NOW, ask }.encode(&mut server.message);
+            TimedAsk { now: NOW, ask }.encode(&mut server.message);
             assert!(!server.answer(2), "somebody may hit the pair yet");
             server.iterate();
         }
@@ -210,7 +210,7 @@ fn a_flush_waits_for_who_does_not_know_of_it() {
     let mut server = server.lock();
     let flushed = (0..10).any(|_| {
         let ask = Ask::Flush(NOW);
-        Message { now: NOW, ask }.encode(&mut server.message);
+        TimedAsk { now: NOW, ask }.encode(&mut server.message);
         let done = server.answer(2);
         server.iterate();
         done

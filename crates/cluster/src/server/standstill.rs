@@ -8,7 +8,7 @@ use nuthatch_fabric::threads::{Network, ThreadsFabric};
 use nuthatch_fabric::{Address, Fabric, Gone, forward_fabric};
 use nuthatch_sync::mutex::Mutex;
 
-use super::{Ask, Message, Server, Told};
+use super::{Ask, Server, ServerReply, TimedAsk};
 use crate::config::Config;
 use crate::layout::{Layout, RING};
 use crate::ring::Sender;
@@ -133,7 +133,7 @@ fn server() -> (Server<Still>, Arc<Still>, Arc<ThreadsFabric>, Layout) {
 
 /// Has a message of the PE that goes on tried once.
 fn try_once(server: &mut Server<Still>, ask: Ask<'_>) -> bool {
-    Message { now: NOW, ask }.encode(&mut server.message);
+    TimedAsk { now: NOW, ask }.encode(&mut server.message);
     let done = server.answer(2);
     server.iterate();
     done
@@ -156,15 +156,18 @@ fn a_flush_waits_for_who_stands_still_and_nobody_else_does() {
             "it may hit the pair"
         );
         ask(&mut server, b"key", Op::Get);
-        assert!(matches!(Told::decode(&server.reply), Some(Told::Value(..))));
+        assert!(matches!(
+            ServerReply::decode(&server.reply),
+            Some(ServerReply::Value(..))
+        ));
     }
     still.go_on();
     let done = (0..10).any(|_| try_once(&mut server, Ask::Flush(NOW)));
     assert!(done, "nobody stands still");
     ask(&mut server, b"key", Op::Get);
     assert_eq!(
-        Told::decode(&server.reply),
-        Some(Told::Reply(Reply::Miss, None))
+        ServerReply::decode(&server.reply),
+        Some(ServerReply::Reply(Reply::Miss, None))
     );
 }
 
@@ -219,7 +222,7 @@ fn a_full_ring_of_who_stands_still_stops_nobody() {
     // More than there is room for replies.
     let mut message = Vec::new();
     let get = Ask::Op(Request { key, op: Op::Get });
-    Message { now: NOW, ask: get }.encode(&mut message);
+    TimedAsk { now: NOW, ask: get }.encode(&mut message);
     let mut sent = 0;
     while sender.has_room(&*end, message.len()) {
         sender.stage(&*end, &message);
@@ -244,7 +247,10 @@ fn a_full_ring_of_who_stands_still_stops_nobody() {
     while got < sent {
         server.iterate();
         while receiver.read(&*end, &mut reply) {
-            assert!(matches!(Told::decode(&reply), Some(Told::Value(..))));
+            assert!(matches!(
+                ServerReply::decode(&reply),
+                Some(ServerReply::Value(..))
+            ));
             receiver.take(reply.len());
             receiver.acknowledge(&*end).unwrap();
             got += 1;

@@ -192,7 +192,7 @@ pub enum Command<'a> {
         /// The key.
         key: &'a [u8],
         /// How its expiry is told.
-        told: Told,
+        told: ExpiryForm,
     },
     /// PERSIST.
     Persist {
@@ -370,7 +370,7 @@ pub enum Held {
 
 /// How an expiry is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ExpiryForm {
     /// As a moment since 1970, not as the time that is left.
     pub absolute: bool,
     /// In milliseconds, not in seconds.

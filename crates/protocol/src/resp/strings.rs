@@ -3,7 +3,7 @@
 use crate::command::Limits;
 
 use super::arguments::{Arguments, Stop};
-use super::command::{Command, Lifetime, Moment, Set, SetAnswer, Told, When, Which};
+use super::command::{Command, ExpiryForm, Lifetime, Moment, Set, SetAnswer, When, Which};
 use super::error::Error;
 use super::names::{Entry, NAME_LEN_MAX, Verb, small};
 use super::number::{Decimal, integer};
@@ -104,7 +104,7 @@ pub(super) fn plain<'a>(key: &'a [u8], value: &'a [u8]) -> Set<'a> {
 }
 
 fn told(key: &[u8], absolute: bool, millis: bool) -> Command<'_> {
-    let told = Told { absolute, millis };
+    let told = ExpiryForm { absolute, millis };
     Command::Expiry { key, told }
 }
 

@@ -11,7 +11,7 @@ use super::Kind;
 use super::line::{self, Lines};
 
 /// Passes answers on to `inner`, and makes a line of each that is watched.
-pub struct Told<'w, 'a, R> {
+pub struct WatchedReplies<'w, 'a, R> {
     /// Who hears the replies.
     pub inner: &'w mut R,
     /// What is told of them.
@@ -35,7 +35,7 @@ fn is_made(op: &Op<'_>, item: &Item) -> bool {
     makes && item.won && !item.stale && !item.fetched && item.value_len == 0
 }
 
-impl<R> Told<'_, '_, R> {
+impl<R> WatchedReplies<'_, '_, R> {
     /// A read's outcome: bytes of the value, if there was one.
     fn fetch(&mut self, index: usize, value_len: Option<usize>) {
         let status = if value_len.is_some() {
@@ -141,7 +141,7 @@ impl<R> Told<'_, '_, R> {
     }
 }
 
-impl<R: Replies<AnyValue>> Replies<AnyValue> for Told<'_, '_, R> {
+impl<R: Replies<AnyValue>> Replies<AnyValue> for WatchedReplies<'_, '_, R> {
     fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
         let is_made = is_made(&self.requests[index].op, item);
         self.value_len = (!is_made).then_some(item.value_len);

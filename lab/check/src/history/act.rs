@@ -46,7 +46,7 @@ pub enum Act {
 /// What was answered, as far as a history can be judged by it: every change has a new cas, which
 /// only the engine chooses, so the cas of a changed item is told and that of others is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Observed {
     /// A value, and its cas.
     Value(Vec<u8>, u64),
     /// An item without its value: length, cas, whether this request won it.
@@ -59,38 +59,38 @@ pub enum Told {
     Plain(Reply),
 }
 
-impl Told {
+impl Observed {
     /// The part of an answer that can be judged.
     pub fn of(answer: &Answer) -> Self {
         match answer {
-            Answer::Value(item, value) => Told::Value(value.clone(), item.cas),
+            Answer::Value(item, value) => Observed::Value(value.clone(), item.cas),
             Answer::Done(reply) => Self::of_reply(reply),
         }
     }
 
     fn of_reply(reply: &Reply) -> Self {
         match reply {
-            Reply::Found(item) => Told::Item(item.value_len, item.cas, item.won),
-            Reply::Stored(item) => Told::New(item.value_len, item.cas),
-            Reply::Number(number, item) => Told::Number(*number, item.cas),
-            reply => Told::Plain(*reply),
+            Reply::Found(item) => Observed::Item(item.value_len, item.cas, item.won),
+            Reply::Stored(item) => Observed::New(item.value_len, item.cas),
+            Reply::Number(number, item) => Observed::Number(*number, item.cas),
+            reply => Observed::Plain(*reply),
         }
     }
 
     /// True if no operation that is told this has changed anything.
     pub fn changed_nothing(&self) -> bool {
         match self {
-            Told::Value(..) => true,
-            Told::Item(_, _, won) => !won,
-            Told::Plain(reply) => *reply != Reply::Removed,
-            Told::New(..) | Told::Number(..) => false,
+            Observed::Value(..) => true,
+            Observed::Item(_, _, won) => !won,
+            Observed::Plain(reply) => *reply != Reply::Removed,
+            Observed::New(..) | Observed::Number(..) => false,
         }
     }
 
     /// The cas that the operation gave the item, if it changed it.
     fn new_cas(&self) -> u64 {
         match self {
-            Told::New(_, cas) | Told::Number(_, cas) | Told::Item(_, cas, true) => *cas,
+            Observed::New(_, cas) | Observed::Number(_, cas) | Observed::Item(_, cas, true) => *cas,
             _ => 0,
         }
     }
@@ -98,11 +98,11 @@ impl Told {
     /// In few words: a long value by its length and its first byte.
     pub fn brief(&self) -> String {
         match self {
-            Told::Value(value, cas) if value.len() > 24 => {
+            Observed::Value(value, cas) if value.len() > 24 => {
                 let (len, first) = (value.len(), char::from(value[0]));
                 format!("a value of {len} bytes from {first:?} on, cas {cas}")
             }
-            Told::Value(value, cas) => {
+            Observed::Value(value, cas) => {
                 format!("value {:?}, cas {cas}", String::from_utf8_lossy(value))
             }
             told => format!("{told:?}"),
@@ -211,7 +211,7 @@ pub(super) struct Register(Option<StoredItem>);
 
 impl Register {
     /// The item after an operation that was told this; `None` if it cannot be told this here.
-    pub(super) fn after(&self, act: &Act, told: &Told) -> Option<Self> {
+    pub(super) fn after(&self, act: &Act, told: &Observed) -> Option<Self> {
         let around = Circumstances {
             now: NOW,
             next_cas: told.new_cas(),
@@ -221,9 +221,9 @@ impl Register {
         let value = act.value();
         let agrees = match apply(&mut item, &act.op(&value), around) {
             Outcome::Value(item, value) => {
-                matches!(told, Told::Value(found, cas) if *cas == item.cas && **found == *value)
+                matches!(told, Observed::Value(found, cas) if *cas == item.cas && **found == *value)
             }
-            Outcome::Done(reply) => Told::of_reply(&reply) == *told,
+            Outcome::Done(reply) => Observed::of_reply(&reply) == *told,
         };
         if let Some(item) = &mut item {
             // No answer tells it.

@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 
-use super::act::{Act, Register, Told};
+use super::act::{Act, Observed, Register};
 use crate::sequence::Misses;
 
 /// An operation with its answer and its time.
@@ -25,7 +25,7 @@ pub struct Event {
     /// What was asked.
     pub act: Act,
     /// What was answered.
-    pub told: Told,
+    pub told: Observed,
     /// The clock's count before the batch.
     pub began: usize,
     /// And after it; [`PENDING`] if only the part of the history before that counts.

@@ -31,7 +31,7 @@ use crate::sequence::Misses;
 use crate::stress::on_threads;
 use crate::values::bytes;
 use act::NOW;
-pub use act::{Act, Text, Told};
+pub use act::{Act, Observed, Text};
 pub use judge::{Event, Order, PENDING, judge};
 pub use least::{least, listing};
 pub use wire::{from_words, to_words};
@@ -184,13 +184,13 @@ fn explain(histories: &Histories, misses: Misses, seen: &mut Seen) -> Result<(),
             Some(order) => seen.forgotten += order.forgotten,
             None => broken.push((key, history)),
         }
-        let told = |wanted: fn(&Told) -> bool| {
+        let told = |wanted: fn(&Observed) -> bool| {
             let events = history.iter().filter(|event| wanted(&event.told));
             events.count()
         };
         seen.operations += history.len();
-        seen.hits += told(|told| matches!(told, Told::Value(..)));
-        seen.misses += told(|told| matches!(told, Told::Plain(Reply::Miss)));
+        seen.hits += told(|told| matches!(told, Observed::Value(..)));
+        seen.misses += told(|told| matches!(told, Observed::Plain(Reply::Miss)));
     }
     broken.sort_by_key(|(_, history)| history.len());
     let parts = broken.iter().take(SHORTENED);
@@ -396,7 +396,7 @@ impl<'a> Recorder<'a> {
             thread: self.thread,
             batch: self.batches,
             act: deed.act,
-            told: Told::of(answer),
+            told: Observed::of(answer),
             began: time.0,
             ended: time.1,
         };
@@ -427,15 +427,16 @@ mod tests {
     use super::*;
 
     /// A history of two threads, written down by hand.
-    fn history(events: &[(usize, Act, Told, usize, usize)]) -> Vec<Event> {
-        let event = |(thread, act, told, began, ended): &(usize, Act, Told, usize, usize)| Event {
-            thread: *thread,
-            batch: 0,
-            act: *act,
-            told: told.clone(),
-            began: *began,
-            ended: *ended,
-        };
+    fn history(events: &[(usize, Act, Observed, usize, usize)]) -> Vec<Event> {
+        let event =
+            |(thread, act, told, began, ended): &(usize, Act, Observed, usize, usize)| Event {
+                thread: *thread,
+                batch: 0,
+                act: *act,
+                told: told.clone(),
+                began: *began,
+                ended: *ended,
+            };
         events.iter().map(event).collect()
     }
 
@@ -444,21 +445,21 @@ mod tests {
         Act::Store(StoreMode::Set, Text { digit, len: 1 })
     }
 
-    fn value(digit: u8, cas: u64) -> Told {
-        Told::Value(vec![b'0' + digit], cas)
+    fn value(digit: u8, cas: u64) -> Observed {
+        Observed::Value(vec![b'0' + digit], cas)
     }
 
-    const MISS: Told = Told::Plain(Reply::Miss);
+    const MISS: Observed = Observed::Plain(Reply::Miss);
 
-    fn explained(events: &[(usize, Act, Told, usize, usize)], misses: Misses) -> bool {
+    fn explained(events: &[(usize, Act, Observed, usize, usize)], misses: Misses) -> bool {
         judge(&history(events), misses).is_some()
     }
 
     #[test]
     fn a_stale_read_is_convicted_and_an_overlapping_one_is_not() {
         for misses in [Misses::Never, Misses::Lawful] {
-            let first = (0, set(1), Told::New(1, 8), 0, 1);
-            let second = (0, set(2), Told::New(1, 9), 2, 5);
+            let first = (0, set(1), Observed::New(1, 8), 0, 1);
+            let second = (0, set(2), Observed::New(1, 9), 2, 5);
             let get = |began, ended| (1, Act::Get, value(1, 8), began, ended);
             for (began, ended) in [(3, 4), (3, 7), (1, 3)] {
                 let events = [first.clone(), second.clone(), get(began, ended)];
@@ -470,7 +471,7 @@ mod tests {
 
     #[test]
     fn under_pressure_an_item_may_go_and_does_not_come_back() {
-        let stored = (0, set(1), Told::New(1, 8), 0, 1);
+        let stored = (0, set(1), Observed::New(1, 8), 0, 1);
         let get = |told, began| (1, Act::Get, told, began, began + 1);
         let gone = [stored.clone(), get(MISS, 2)];
         assert!(!explained(&gone, Misses::Never));
@@ -482,14 +483,14 @@ mod tests {
 
     #[test]
     fn requests_of_a_batch_keep_their_order() {
-        let batch = |acts: [(Act, Told); 2]| acts.map(|(act, told)| (0, act, told, 0, 9));
-        let right = batch([(set(1), Told::New(1, 8)), (Act::Get, value(1, 8))]);
-        let wrong = batch([(Act::Get, value(1, 8)), (set(1), Told::New(1, 8))]);
+        let batch = |acts: [(Act, Observed); 2]| acts.map(|(act, told)| (0, act, told, 0, 9));
+        let right = batch([(set(1), Observed::New(1, 8)), (Act::Get, value(1, 8))]);
+        let wrong = batch([(Act::Get, value(1, 8)), (set(1), Observed::New(1, 8))]);
         assert!(explained(&right, Misses::Never));
         assert!(!explained(&wrong, Misses::Lawful));
         // What others do may come between them.
-        let other = (1, Act::Delete, Told::Plain(Reply::Removed), 3, 4);
-        let between = batch([(set(1), Told::New(1, 8)), (Act::Get, MISS)]);
+        let other = (1, Act::Delete, Observed::Plain(Reply::Removed), 3, 4);
+        let between = batch([(set(1), Observed::New(1, 8)), (Act::Get, MISS)]);
         assert!(explained(&[&between[..], &[other]].concat(), Misses::Never));
         assert!(!explained(&between, Misses::Never));
     }
@@ -500,14 +501,14 @@ mod tests {
         for digit in 1..9 {
             let at = 10 * usize::from(digit);
             let cas = u64::from(digit);
-            events.push((0, set(digit), Told::New(1, cas), at, at + 1));
+            events.push((0, set(digit), Observed::New(1, cas), at, at + 1));
             events.push((1, Act::Get, value(digit, cas), at + 2, at + 3));
-            events.push((0, Act::Look, Told::Item(1, cas, false), at + 2, at + 3));
+            events.push((0, Act::Look, Observed::Item(1, cas, false), at + 2, at + 3));
         }
         let stale = (1, Act::Get, value(6, 6), 84, 85);
         let mut whole = events.clone();
         whole.push(stale.clone());
-        whole.push((0, Act::Delete, Told::Plain(Reply::Removed), 86, 87));
+        whole.push((0, Act::Delete, Observed::Plain(Reply::Removed), 86, 87));
         let part = least(&history(&whole), Misses::Lawful);
         let acts: Vec<_> = part.iter().map(|event| event.act).collect();
         // The last set, and a read of what it replaced; who wrote that does not matter.

@@ -2,7 +2,7 @@
 
 use nuthatch_engine::{Reply, StoreMode};
 
-use super::act::{Act, Text, Told};
+use super::act::{Act, Observed, Text};
 use super::{Event, Recorded};
 
 const MODES: [StoreMode; 5] = [
@@ -70,26 +70,26 @@ fn act_of([kind, one, other]: [u64; 3]) -> Act {
     }
 }
 
-fn of_told(told: &Told) -> ([u64; 4], &[u8]) {
+fn of_told(told: &Observed) -> ([u64; 4], &[u8]) {
     match told {
-        Told::Value(value, cas) => ([0, *cas, value.len() as u64, 0], value),
-        Told::Item(len, cas, won) => ([1, *cas, *len as u64, u64::from(*won)], b""),
-        Told::New(len, cas) => ([2, *cas, *len as u64, 0], b""),
-        Told::Number(number, cas) => ([3, *cas, *number, 0], b""),
-        Told::Plain(reply) => ([4, 0, place(&PLAIN, reply), 0], b""),
+        Observed::Value(value, cas) => ([0, *cas, value.len() as u64, 0], value),
+        Observed::Item(len, cas, won) => ([1, *cas, *len as u64, u64::from(*won)], b""),
+        Observed::New(len, cas) => ([2, *cas, *len as u64, 0], b""),
+        Observed::Number(number, cas) => ([3, *cas, *number, 0], b""),
+        Observed::Plain(reply) => ([4, 0, place(&PLAIN, reply), 0], b""),
     }
 }
 
-fn told_of([kind, cas, one, other]: [u64; 4], bytes: &[u64]) -> Told {
+fn told_of([kind, cas, one, other]: [u64; 4], bytes: &[u64]) -> Observed {
     match kind {
         0 => {
             let bytes = bytes.iter().flat_map(|word| word.to_le_bytes());
-            Told::Value(bytes.take(one as usize).collect(), cas)
+            Observed::Value(bytes.take(one as usize).collect(), cas)
         }
-        1 => Told::Item(one as usize, cas, other != 0),
-        2 => Told::New(one as usize, cas),
-        3 => Told::Number(one, cas),
-        _ => Told::Plain(PLAIN[one as usize]),
+        1 => Observed::Item(one as usize, cas, other != 0),
+        2 => Observed::New(one as usize, cas),
+        3 => Observed::Number(one, cas),
+        _ => Observed::Plain(PLAIN[one as usize]),
     }
 }
 
@@ -158,13 +158,13 @@ mod tests {
         ];
         let stores = MODES.map(|mode| Act::Store(mode, text));
         let mut tolds = vec![
-            Told::Value(text.bytes(), 4),
-            Told::Value(Vec::new(), 5),
-            Told::Item(6, 7, true),
-            Told::New(8, 9),
-            Told::Number(u64::MAX, 10),
+            Observed::Value(text.bytes(), 4),
+            Observed::Value(Vec::new(), 5),
+            Observed::Item(6, 7, true),
+            Observed::New(8, 9),
+            Observed::Number(u64::MAX, 10),
         ];
-        tolds.extend(PLAIN.map(Told::Plain));
+        tolds.extend(PLAIN.map(Observed::Plain));
         let all = acts.into_iter().chain(stores);
         let recorded: Vec<Recorded> = all
             .enumerate()

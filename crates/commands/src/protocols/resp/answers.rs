@@ -1,7 +1,7 @@
 //! Answers in Redis' words.
 
 use nuthatch_engine::{Item, Op, Reply};
-use nuthatch_protocol::resp::{Error, Told, Version, Writer};
+use nuthatch_protocol::resp::{Error, ExpiryForm, Version, Writer};
 
 use super::expiry::told;
 use crate::answering::{Answers, Asked, OldValue};
@@ -105,9 +105,12 @@ impl Answers for Style {
             Verb::Life { millis } => {
                 let absolute = false;
                 writer.integer(match reply {
-                    Reply::Found(item) => {
-                        told(item.expiry, Told { absolute, millis }, asked.now, None)
-                    }
+                    Reply::Found(item) => told(
+                        item.expiry,
+                        ExpiryForm { absolute, millis },
+                        asked.now,
+                        None,
+                    ),
                     _ => -2,
                 });
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nuthatch_engine::{Clock, Expiry, Time};
-use nuthatch_protocol::resp::{Moment, Told};
+use nuthatch_protocol::resp::{ExpiryForm, Moment};
 
 /// The expiry that is meant: a moment that has passed is dead on arrival. It is rounded up to the next of the
 /// engine's moments, a sixteenth of a second at most.
@@ -27,7 +27,7 @@ pub fn unix_millis(expiry: Expiry, clock: &Clock) -> Option<u64> {
 }
 
 /// The number that tells an item's expiry: -1 if it has none. Seconds are rounded to the nearest, as in Redis.
-pub fn told(expiry: Expiry, told: Told, now: Time, clock: Option<&Clock>) -> i64 {
+pub fn told(expiry: Expiry, told: ExpiryForm, now: Time, clock: Option<&Clock>) -> i64 {
     let millis = match (expiry, clock) {
         (Expiry::Never, _) => return -1,
         (Expiry::At(moment), Some(clock)) if told.absolute => clock.unix_millis(moment),
@@ -65,10 +65,10 @@ mod tests {
             let second = clock.unix_millis(now) / 1000 + ahead;
             let at = expiry(Moment::At(second as i64 * 1000), now, &clock);
             let (absolute, millis) = (true, false);
-            let seconds = Told { absolute, millis };
+            let seconds = ExpiryForm { absolute, millis };
             assert_eq!(told(at, seconds, now, Some(&clock)), second as i64);
         }
-        let left = Told {
+        let left = ExpiryForm {
             absolute: false,
             millis: false,
         };

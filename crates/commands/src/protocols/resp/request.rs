@@ -2,7 +2,8 @@
 
 use nuthatch_engine::{Op, Read, Store, StoreMode};
 use nuthatch_protocol::resp::{
-    Command, Error, Lifetime, Parsed, Refusal, Set, SetAnswer, Told, When, Which, parse, rewrite,
+    Command, Error, ExpiryForm, Lifetime, Parsed, Refusal, Set, SetAnswer, When, Which, parse,
+    rewrite,
 };
 
 use super::answers::Verb;
@@ -152,10 +153,11 @@ fn joins<'a>(
         Command::Type { key } => (key, look(false), Verb::Type),
         Command::Expiry {
             key,
-            told: Told {
-                absolute: false,
-                millis,
-            },
+            told:
+                ExpiryForm {
+                    absolute: false,
+                    millis,
+                },
         } => (key, look(false), Verb::Life { millis }),
         Command::Expire { key, moment, which } if which == Which::default() => {
             let expiry = expiry::expiry(moment, stage.now, &stage.shared.clock);

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use nuthatch_engine::{Expiry, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
-    Command, Decimal, Error, Lifetime, Moment, Set, SetAnswer, Told, Values, When, Which, integer,
+    Command, Decimal, Error, ExpiryForm, Lifetime, Moment, Set, SetAnswer, Values, When, Which,
+    integer,
 };
 use nuthatch_telemetry::sizes::Lens;
 
@@ -379,7 +380,7 @@ fn expire(
     })
 }
 
-fn told_of(stage: &Stage<'_, '_>, found: Option<Item>, told: Told) -> i64 {
+fn told_of(stage: &Stage<'_, '_>, found: Option<Item>, told: ExpiryForm) -> i64 {
     match found {
         Some(item) => expiry::told(item.expiry, told, stage.now, Some(&stage.shared.clock)),
         None => -2,
