@@ -60,6 +60,32 @@ pub enum LoadError<E> {
     Load(E),
 }
 
+impl<E: From<Error>> LoadError<E> {
+    /// The error within, as one of the computation's: for those that any error becomes but that are none themselves, such
+    /// as `Box<dyn Error>` and `anyhow::Error`.
+    ///
+    /// ```
+    /// use nuthatch::{Cache, Lifetime, LoadError};
+    /// use std::error::Error;
+    ///
+    /// fn port(cache: &Cache) -> Result<u16, Box<dyn Error>> {
+    ///     let load = || -> Result<String, Box<dyn Error>> { Ok(std::env::var("NO_SUCH_PORT")?) };
+    ///     let port = cache.try_get_or_insert_with("port", Lifetime::Default, load);
+    ///     Ok(String::from_utf8(port.map_err(LoadError::into_error)?)?.parse()?)
+    /// }
+    /// # fn main() -> Result<(), nuthatch::BuildError> {
+    /// assert!(port(&Cache::new(1 << 20)?).unwrap_err().is::<std::env::VarError>());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_error(self) -> E {
+        match self {
+            LoadError::Cache(error) => error.into(),
+            LoadError::Load(error) => error,
+        }
+    }
+}
+
 impl<E> From<Error> for LoadError<E> {
     fn from(error: Error) -> Self {
         LoadError::Cache(error)

@@ -58,7 +58,8 @@ impl Cache {
     }
 
     /// As [`Cache::get_or_insert_with`], for computations that may fail. An error is returned to the caller that
-    /// computed; one of those that waited computes next.
+    /// computed; one of those that waited computes next. So callers that wait for a computation that keeps failing fail
+    /// one after the other: one that asks another machine should give up soon.
     pub fn try_get_or_insert_with<V: Into<Vec<u8>>, E>(
         &self,
         key: impl AsRef<[u8]>,
@@ -103,7 +104,7 @@ impl Cache {
     }
 
     /// As [`Cache::get_or_insert_async`], for computations that may fail. An error is returned to the caller that
-    /// computed; one of those that waited computes next.
+    /// computed; one of those that waited computes next, as in [`Cache::try_get_or_insert_with`].
     #[cfg(feature = "async")]
     pub async fn try_get_or_insert_async<V: Into<Vec<u8>>, E>(
         &self,
