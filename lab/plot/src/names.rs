@@ -15,7 +15,7 @@ enum Tone {
 
 /// Names that keep their colour. One stands for itself and for what follows it behind a space, a comma or a colon
 /// ("blp-2-4" for "blp-2-4, random"), if no longer one does. Those that one figure shows together differ.
-const KNOWN: [(&str, Tone); 27] = [
+const KNOWN: [(&str, Tone); 34] = [
     // Engines and servers.
     ("nuthatch", Tone::Series(0)),
     ("cuckoo", Tone::Series(0)),
@@ -42,6 +42,14 @@ const KNOWN: [(&str, Tone); 27] = [
     ("window", Tone::Series(4)),
     ("blp-2-8", Tone::Series(5)),
     ("hashbrown", Tone::Series(6)),
+    // Sizes of hash tables.
+    ("2^8 buckets", Tone::Series(0)),
+    ("2^10 buckets", Tone::Series(0)),
+    ("2^11 buckets", Tone::Series(0)),
+    ("2^12 buckets", Tone::Series(1)),
+    ("2^13 buckets", Tone::Series(1)),
+    ("2^14 buckets", Tone::Series(2)),
+    ("2^15 buckets", Tone::Series(3)),
     // Operations of the distributed store.
     ("get, active", Tone::Series(2)),
     ("set, active", Tone::Series(2)),
