@@ -96,6 +96,7 @@ impl Table for Chained {
         self.hit(held.found.chunk, &held.found.header);
     }
 
+    // No value that leaves is told: there is no listener here.
     #[inline]
     fn replace(
         &self,

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use nuthatch_check::answer::{Answer, ask_one};
+use nuthatch_check::soak;
 use nuthatch_cuckoo::config::{Listener, RemovalCause};
 use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
@@ -397,7 +398,7 @@ fn every_value_leaves_once_with_its_cause() {
     struct Once;
     impl Check for Once {
         fn on<D: Variant>(&self, eviction: CuckooEviction) {
-            for seed in 0..4 {
+            for seed in 0..soak(4) as u64 {
                 let mut random = SmallRng::seed_from_u64(seed);
                 let mut model = Model::<D>::new(eviction);
                 for _ in 0..30_000 {
