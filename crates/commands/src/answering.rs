@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use nuthatch_engine::{AnyValue, Footprint, Item, Op, Replies, Reply, Request, Time};
 use nuthatch_telemetry::counters::WorkerCounters;
-use nuthatch_telemetry::prefixes::Event;
+use nuthatch_telemetry::prefixes::{Event, Recorder};
 use nuthatch_telemetry::sizes::Lens;
 
 use crate::batch::{Batch, Ticket};
@@ -18,13 +18,19 @@ pub trait Answers: Copy {
     fn value_begins(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, item: &Item);
 
     /// Writes what stands behind a value of so many bytes.
-    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize);
+    fn value_ends(
+        self,
+        out: &mut Vec<u8>,
+        asked: &mut Asked<'_, '_>,
+        index: usize,
+        value_len: usize,
+    );
 
     /// Writes the answer of a request that got no value.
     fn reply(
         self,
         out: &mut Vec<u8>,
-        asked: &Asked<'_, '_>,
+        asked: &mut Asked<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue;
@@ -40,9 +46,6 @@ pub enum OldValue {
     Goes,
 }
 
-/// Counts what was done to a key by its prefix.
-pub type CountByPrefix<'w> = dyn Fn(&[u8], Event) + 'w;
-
 /// What answers may depend on besides the engine's.
 pub struct Asked<'w, 'a> {
     pub(crate) requests: &'w [Request<'a>],
@@ -50,8 +53,8 @@ pub struct Asked<'w, 'a> {
     pub(crate) counters: &'w WorkerCounters,
     /// When.
     pub now: Time,
-    /// Where to count by prefix, if that was asked for.
-    prefixes: Option<&'w CountByPrefix<'w>>,
+    /// What counts by prefix, if that was asked for.
+    prefixes: Option<Recorder<'w>>,
     /// Of lengths of key and value: what me tells.
     pub footprint: &'w dyn Fn(usize, usize) -> Footprint,
 }
@@ -91,10 +94,10 @@ impl<'a> Asked<'_, 'a> {
     }
 
     /// Counts by prefix what a text command did.
-    #[inline]
-    pub fn record(&self, index: usize, event: Event) {
-        if let Some(count) = self.prefixes {
-            count(self.key(index), event);
+    #[inline(always)]
+    pub fn record(&mut self, index: usize, event: Event) {
+        if let Some(prefixes) = &mut self.prefixes {
+            prefixes.record(self.requests[index].key.bytes(), event);
         }
     }
 }
@@ -117,7 +120,7 @@ impl<'w, 'a> Answering<'w, 'a> {
         batch: &'w Batch<'a>,
         counters: &'w WorkerCounters,
         now: Time,
-        prefixes: Option<&'w CountByPrefix<'w>>,
+        prefixes: Option<Recorder<'w>>,
         footprint: &'w dyn Fn(usize, usize) -> Footprint,
     ) -> Self {
         Self {
@@ -147,7 +150,9 @@ impl<'w, 'a> Answering<'w, 'a> {
     fn value_ends(&mut self, index: usize, value_len: usize) {
         let ticket = self.tickets[index];
         let out = self.slices[ticket.slice as usize].output.text();
-        ticket.style.value_ends(out, &self.asked, index, value_len);
+        ticket
+            .style
+            .value_ends(out, &mut self.asked, index, value_len);
     }
 }
 
@@ -194,7 +199,7 @@ impl Replies<AnyValue> for Answering<'_, '_> {
     fn done(&mut self, index: usize, reply: Reply) {
         let ticket = self.tickets[index];
         let out = self.slices[ticket.slice as usize].output.text();
-        let old = ticket.style.reply(out, &self.asked, index, &reply);
+        let old = ticket.style.reply(out, &mut self.asked, index, &reply);
         if old == OldValue::Goes {
             self.failed_sets.push(index);
         }

@@ -1,6 +1,5 @@
 //! A batch on its way to the engine.
 
-use std::cell::RefCell;
 use std::os::fd::RawFd;
 
 use nuthatch_context::inbox::Inbox;
@@ -28,19 +27,12 @@ pub fn execute(
     let _lock = inbox.lock.take();
     let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
     let hasher = shared.engine.hasher();
-    let prefixes = shared.prefixes.recorder(&inbox.prefixes, hasher);
-    let prefixes = prefixes.map(RefCell::new);
-    let count = |key: &[u8], event| {
-        if let Some(prefixes) = &prefixes {
-            prefixes.borrow_mut().record(key, event);
-        }
-    };
     let mut answering = Answering::new(
         slices,
         batch,
         &inbox.counters,
         now,
-        prefixes.as_ref().map(|_| &count as _),
+        shared.prefixes.recorder(&inbox.prefixes, hasher),
         &footprint,
     );
     if sockets.is_empty() {

@@ -284,7 +284,13 @@ impl Answers for Style {
     }
 
     #[inline]
-    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
+    fn value_ends(
+        self,
+        out: &mut Vec<u8>,
+        asked: &mut Asked<'_, '_>,
+        index: usize,
+        value_len: usize,
+    ) {
         match self {
             Self::Memcached(style) => style.value_ends(out, asked, index, value_len),
             Self::Binary(style) => style.value_ends(out, asked, index, value_len),
@@ -296,7 +302,7 @@ impl Answers for Style {
     fn reply(
         self,
         out: &mut Vec<u8>,
-        asked: &Asked<'_, '_>,
+        asked: &mut Asked<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue {

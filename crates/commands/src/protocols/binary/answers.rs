@@ -26,7 +26,13 @@ impl Answers for Style {
     }
 
     #[inline]
-    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
+    fn value_ends(
+        self,
+        out: &mut Vec<u8>,
+        asked: &mut Asked<'_, '_>,
+        index: usize,
+        value_len: usize,
+    ) {
         self.count_read(asked, index, Some(asked.lens(index, value_len)));
         self.say_noop(out);
     }
@@ -34,7 +40,7 @@ impl Answers for Style {
     fn reply(
         self,
         out: &mut Vec<u8>,
-        asked: &Asked<'_, '_>,
+        asked: &mut Asked<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue {
@@ -76,7 +82,7 @@ impl Style {
     }
 
     #[inline]
-    fn count_read(self, asked: &Asked<'_, '_>, index: usize, hit: Option<Lens>) {
+    fn count_read(self, asked: &mut Asked<'_, '_>, index: usize, hit: Option<Lens>) {
         asked.record(index, hit.map_or(Event::Miss, |_| Event::Hit));
         match self.head.opcode.loud().0 {
             Opcode::GET | Opcode::GETK => asked.counters.count_get(hit),
@@ -85,7 +91,7 @@ impl Style {
     }
 
     /// Answers a read that got no value: a miss, or a touch.
-    fn read_done(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, reply: &Reply) {
+    fn read_done(self, out: &mut Vec<u8>, asked: &mut Asked<'_, '_>, index: usize, reply: &Reply) {
         let (head, (_, quiet)) = (self.head, self.head.opcode.loud());
         let Reply::Found(item) = reply else {
             self.count_read(asked, index, None);
@@ -111,7 +117,7 @@ impl Style {
         }
     }
 
-    fn delta_done(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, reply: &Reply) {
+    fn delta_done(self, out: &mut Vec<u8>, asked: &mut Asked<'_, '_>, index: usize, reply: &Reply) {
         let (loud, quiet) = self.head.opcode.loud();
         let key_len = asked.key(index).len();
         asked

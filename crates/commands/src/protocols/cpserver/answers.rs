@@ -23,14 +23,20 @@ impl Answers for Style {
     }
 
     #[inline]
-    fn value_ends(self, _: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
+    fn value_ends(
+        self,
+        _: &mut Vec<u8>,
+        asked: &mut Asked<'_, '_>,
+        index: usize,
+        value_len: usize,
+    ) {
         asked.counters.count_get(Some(asked.lens(index, value_len)));
     }
 
     fn reply(
         self,
         out: &mut Vec<u8>,
-        asked: &Asked<'_, '_>,
+        asked: &mut Asked<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue {

@@ -96,7 +96,13 @@ impl Answers for Style {
     }
 
     #[inline]
-    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
+    fn value_ends(
+        self,
+        out: &mut Vec<u8>,
+        asked: &mut Asked<'_, '_>,
+        index: usize,
+        value_len: usize,
+    ) {
         out.extend_from_slice(encode::CRLF);
         self.read_done(out, asked, index, Some(asked.lens(index, value_len)));
     }
@@ -104,7 +110,7 @@ impl Answers for Style {
     fn reply(
         self,
         out: &mut Vec<u8>,
-        asked: &Asked<'_, '_>,
+        asked: &mut Asked<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue {
@@ -116,7 +122,8 @@ impl Answers for Style {
                 return old;
             }
             Verb::Meta(meta) => {
-                return self.meta_done(out, asked, index, &asked.metas[meta as usize], reply);
+                let metas = asked.metas;
+                return self.meta_done(out, asked, index, &metas[meta as usize], reply);
             }
             Verb::Touch => {
                 let hit = asked.found(index, reply);
@@ -167,7 +174,13 @@ impl Answers for Style {
 impl Style {
     /// Counts a read's outcome and ends its answer.
     #[inline]
-    fn read_done(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, hit: Option<Lens>) {
+    fn read_done(
+        self,
+        out: &mut Vec<u8>,
+        asked: &mut Asked<'_, '_>,
+        index: usize,
+        hit: Option<Lens>,
+    ) {
         let counters = asked.counters;
         let touched = match self.verb {
             Verb::Value { touched, .. } => touched,
@@ -207,7 +220,7 @@ impl Style {
     fn meta_done(
         self,
         out: &mut Vec<u8>,
-        asked: &Asked<'_, '_>,
+        asked: &mut Asked<'_, '_>,
         index: usize,
         meta: &MetaTicket<'_>,
         reply: &Reply,

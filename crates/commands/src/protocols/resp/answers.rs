@@ -63,7 +63,13 @@ impl Answers for Style {
     }
 
     #[inline]
-    fn value_ends(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, value_len: usize) {
+    fn value_ends(
+        self,
+        out: &mut Vec<u8>,
+        asked: &mut Asked<'_, '_>,
+        index: usize,
+        value_len: usize,
+    ) {
         out.extend_from_slice(b"\r\n");
         asked.counters.count_get(Some(asked.lens(index, value_len)));
     }
@@ -71,7 +77,7 @@ impl Answers for Style {
     fn reply(
         self,
         out: &mut Vec<u8>,
-        asked: &Asked<'_, '_>,
+        asked: &mut Asked<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue {

@@ -6,6 +6,12 @@
 //!
 //! Each worker counts for itself, and no two wait for each other: all that they share is which prefixes there are, and that
 //! is asked once for each. A report adds up what all of them counted.
+//!
+//! * `delimiter`: where a key's prefix ends.
+//! * `table`: what one worker counted, and how it finds the counts of a key's prefix.
+
+mod delimiter;
+mod table;
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -14,8 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nuthatch_engine::KeyHasher;
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
-/// Ends a prefix; keys without one are not counted.
-const DELIMITER: u8 = b':';
+use self::table::{Counts, Table};
 
 /// The control character above the printable ones.
 const DELETE: u8 = 0x7f;
@@ -23,9 +28,6 @@ const DELETE: u8 = 0x7f;
 /// So many prefixes are told apart; later ones are not counted, so that clients who invent them
 /// cannot fill the memory, which is beside the engine's limit.
 const PREFIXES_MAX: usize = 1 << 12;
-
-/// Places of a worker's table: never more than half of them are taken.
-const PLACES: usize = 2 * PREFIXES_MAX;
 
 /// What is counted of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +40,6 @@ pub enum Event {
     Set,
     /// A delete.
     Delete,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    hit: u64,
-    miss: u64,
-    set: u64,
-    del: u64,
 }
 
 /// Whether prefixes are counted, and which there are. Off by default, and then they cost one load.
@@ -108,32 +102,21 @@ impl Prefixes {
     pub fn dump<'p>(&self, workers: impl Iterator<Item = &'p Counted>) -> Vec<u8> {
         let mut sums: HashMap<Box<[u8]>, Counts> = HashMap::new();
         for worker in workers {
-            for Entry { prefix, counts, .. } in &worker.0.lock().entries {
-                if !sums.contains_key(prefix) {
-                    sums.insert(prefix.clone(), Counts::default());
-                }
+            for (prefix, counts) in worker.0.lock().iter() {
                 if let Some(sum) = sums.get_mut(prefix) {
-                    sum.hit += counts.hit;
-                    sum.miss += counts.miss;
-                    sum.set += counts.set;
-                    sum.del += counts.del;
+                    sum.add(counts);
+                } else {
+                    sums.insert(prefix.into(), *counts);
                 }
             }
         }
         let mut out = Vec::new();
-        for (
-            prefix,
-            Counts {
-                hit,
-                miss,
-                set,
-                del,
-            },
-        ) in &sums
-        {
+        for (prefix, counts) in &sums {
             out.extend_from_slice(b"PREFIX ");
             out.extend_from_slice(prefix);
-            let get = hit + miss;
+            let of = |event| counts.of(event);
+            let (hit, set, del) = (of(Event::Hit), of(Event::Set), of(Event::Delete));
+            let get = hit + of(Event::Miss);
             // A Vec takes all that is written to it.
             let _ = write!(out, " get {get} hit {hit} set {set} del {del}\r\n");
         }
@@ -159,148 +142,35 @@ impl Prefixes {
 }
 
 impl Recorder<'_> {
-    /// Counts an event of a key. Cold, as it is by default: the code around it is made for counting being off.
+    /// Counts an event of a key.
+    #[inline(always)]
+    pub fn record(&mut self, key: &[u8], event: Event) {
+        if !self.table.count_near(key, event) {
+            self.record_elsewhere(key, event);
+        }
+    }
+
+    #[inline(never)]
+    fn record_elsewhere(&mut self, key: &[u8], event: Event) {
+        if !self.table.count(key, event) {
+            self.record_unusual(key, event);
+        }
+    }
+
+    /// The same for a key whose prefix is long, or new to this worker, or none.
     #[cold]
     #[inline(never)]
-    pub fn record(&mut self, key: &[u8], event: Event) {
-        let Some(end) = delimiter(key) else {
+    fn record_unusual(&mut self, key: &[u8], event: Event) {
+        let Some(end) = delimiter::position(key) else {
             return;
         };
-        let signature = match end <= WORD {
-            true => short(key, end),
-            false => self.hasher.hash(&key[..end]),
-        };
         let prefix = &key[..end];
-        let entry = match self.table.find(signature, prefix) {
-            Some(entry) => entry,
-            None => match self.begin(signature, prefix) {
-                Some(entry) => entry,
-                None => return,
-            },
-        };
-        let counts = &mut self.table.entries[entry].counts;
-        match event {
-            Event::Hit => counts.hit += 1,
-            Event::Miss => counts.miss += 1,
-            Event::Set => counts.set += 1,
-            Event::Delete => counts.del += 1,
+        let hash = self.hasher.hash(prefix);
+        if !self.table.count_prefix(prefix, hash, event) && self.prefixes.admits(prefix) {
+            // Nobody outside knows them: nobody can choose prefixes that are all looked for at one place.
+            let factors = [&b"first"[..], b"second"].map(|word| self.hasher.hash(word) | 1);
+            self.table.begin(prefix, hash, factors, event);
         }
-    }
-
-    /// The number of the entry of a prefix that this worker meets for the first time.
-    #[cold]
-    fn begin(&mut self, signature: u64, prefix: &[u8]) -> Option<usize> {
-        if !self.prefixes.admits(prefix) {
-            return None;
-        }
-        // Nobody outside knows it: nobody can choose prefixes that are all looked for at one place.
-        let factor = self.hasher.hash(b"prefixes") | 1;
-        self.table.insert(signature, prefix, factor)
-    }
-}
-
-/// Prefixes of so many bytes are told apart by a number that is these bytes; longer ones by their hash, and their bytes.
-const WORD: usize = 8;
-
-/// The first bytes of a key as a number, so many of them, up to eight.
-#[inline]
-fn short(key: &[u8], len: usize) -> u64 {
-    let word = match key.first_chunk::<WORD>() {
-        Some(word) => *word,
-        None => {
-            let mut word = [0; WORD];
-            word[..key.len()].copy_from_slice(key);
-            word
-        }
-    };
-    let mask = u64::MAX.checked_shr(64 - 8 * len as u32).unwrap_or(0);
-    u64::from_le_bytes(word) & mask
-}
-
-/// Where a key's prefix ends: eight bytes at a time, as every key of a busy server comes by here.
-#[inline]
-fn delimiter(key: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const TOPS: u64 = ONES << 7;
-    let mut words = key.chunks_exact(WORD);
-    for (number, word) in words.by_ref().enumerate() {
-        let Ok(word) = <[u8; WORD]>::try_from(word) else {
-            break;
-        };
-        // A byte that is the delimiter becomes 0; of the bits that are left then, the lowest is that of the first.
-        let differs = u64::from_le_bytes(word) ^ (ONES * u64::from(DELIMITER));
-        let zeros = differs.wrapping_sub(ONES) & !differs & TOPS;
-        if zeros != 0 {
-            return Some(number * WORD + zeros.trailing_zeros() as usize / 8);
-        }
-    }
-    let rest = words.remainder();
-    let end = rest.iter().position(|&byte| byte == DELIMITER)?;
-    Some(key.len() - rest.len() + end)
-}
-
-/// Counts by prefix, in the order of their coming, and where each is.
-#[derive(Default)]
-struct Table {
-    entries: Vec<Entry>,
-    /// With linear probing: 0, or the number of an entry and 1. Empty before the first one.
-    places: Vec<u16>,
-    /// What spreads signatures over the places.
-    factor: u64,
-}
-
-struct Entry {
-    /// See [`WORD`].
-    signature: u64,
-    prefix: Box<[u8]>,
-    counts: Counts,
-}
-
-impl Table {
-    #[inline]
-    fn find(&self, signature: u64, prefix: &[u8]) -> Option<usize> {
-        if self.places.is_empty() {
-            return None;
-        }
-        let mut place = self.place(signature);
-        loop {
-            // Half of the places are 0: this ends.
-            let number = usize::from(self.places[place]).checked_sub(1)?;
-            let entry = &self.entries[number];
-            let alike = entry.signature == signature && entry.prefix.len() == prefix.len();
-            if alike && (prefix.len() <= WORD || *entry.prefix == *prefix) {
-                return Some(number);
-            }
-            place = (place + 1) % PLACES;
-        }
-    }
-
-    #[inline]
-    fn place(&self, signature: u64) -> usize {
-        (signature.wrapping_mul(self.factor) >> (u64::BITS - PLACES.ilog2())) as usize % PLACES
-    }
-
-    /// Adds one that is not there. `None` if there is no place for it.
-    fn insert(&mut self, signature: u64, prefix: &[u8], factor: u64) -> Option<usize> {
-        if self.entries.len() == PREFIXES_MAX {
-            return None;
-        }
-        // The same for all that this table ever has.
-        self.factor = factor;
-        self.places.resize(PLACES, 0);
-        let mut place = self.place(signature);
-        while self.places[place] != 0 {
-            place = (place + 1) % PLACES;
-        }
-        let number = self.entries.len();
-        // At most PREFIXES_MAX.
-        self.places[place] = number as u16 + 1;
-        self.entries.push(Entry {
-            signature,
-            prefix: prefix.into(),
-            counts: Counts::default(),
-        });
-        Some(number)
     }
 }
 
@@ -389,16 +259,107 @@ mod tests {
     }
 
     #[test]
-    fn a_delimiter_is_found_wherever_it_is() {
-        for len in 0..30 {
-            assert_eq!(delimiter(&vec![b'k'; len]), None);
-            for at in 0..len {
-                let mut key = vec![b';'; len];
-                key[at] = DELIMITER;
-                // Another one behind it means nothing.
-                key[len - 1] = DELIMITER;
-                assert_eq!(delimiter(&key), Some(at), "{at} of {len}");
+    fn keys_without_a_delimiter_are_not_counted() {
+        let prefixes = Prefixes::default();
+        prefixes.enable(true);
+        let worker = Counted::default();
+        for len in 0..40 {
+            record(&prefixes, &worker, &vec![b'k'; len], Event::Set);
+        }
+        assert_eq!(prefixes.dump([&worker].into_iter()), b"END\r\n");
+    }
+
+    /// Each of them has a place of its own, whichever came before, and however the table has grown meanwhile.
+    #[test]
+    fn counts_are_exact_while_prefixes_take_turns() {
+        let prefixes = Prefixes::default();
+        prefixes.enable(true);
+        let worker = Counted::default();
+        let mut expected: HashMap<String, u64> = HashMap::new();
+        let mut random = 1_u64;
+        for round in 0..40_000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            // More and more of them: of one word, of two, of more, and of bytes beyond ASCII.
+            let number = (random >> 33) % (1 + round / 20);
+            let name = match number % 4 {
+                0 => format!("{number}"),
+                1 => format!("session-{number}"),
+                2 => format!("a-prefix-that-is-long-{number}"),
+                _ => format!("\u{e9}{number}"),
+            };
+            *expected.entry(name.clone()).or_default() += 1;
+            let key = format!("{name}:{round}");
+            record(&prefixes, &worker, key.as_bytes(), Event::Hit);
+        }
+        let dump = String::from_utf8(prefixes.dump([&worker].into_iter())).unwrap();
+        assert_eq!(dump.lines().count(), expected.len() + 1);
+        for (name, count) in expected {
+            let line = format!("PREFIX {name} get {count} hit {count} set 0 del 0\r\n");
+            assert!(dump.contains(&line), "{line}");
+        }
+    }
+
+    /// Class of bug: what is told by fewer steps is taken for a place that is free.
+    #[test]
+    fn bytes_beyond_ascii_are_counted_from_the_first_one_on() {
+        let prefixes = Prefixes::default();
+        prefixes.enable(true);
+        let worker = Counted::default();
+        for _ in 0..3 {
+            for byte in 0x80..=0xff {
+                record(
+                    &prefixes,
+                    &worker,
+                    &[byte, b'a', b':', b'1', b'2', b'3', b'4', b'5'],
+                    Event::Set,
+                );
+                record(
+                    &prefixes,
+                    &worker,
+                    &[byte, byte, byte, byte, byte, byte, byte, b':'],
+                    Event::Set,
+                );
             }
+        }
+        let dump = prefixes.dump([&worker].into_iter());
+        let text = String::from_utf8_lossy(&dump);
+        assert_eq!(
+            text.matches(" get 0 hit 0 set 3 del 0").count(),
+            256,
+            "{text}"
+        );
+    }
+
+    /// A prefix of two words is not one whose first word it has.
+    #[test]
+    fn prefixes_that_begin_alike_are_told_apart() {
+        let prefixes = Prefixes::default();
+        prefixes.enable(true);
+        let worker = Counted::default();
+        let names = [
+            "1234567",
+            "12345678",
+            "123456789",
+            "123456789012345",
+            "1234567890123456",
+            "12345678901234567",
+        ];
+        for (number, name) in names.iter().enumerate() {
+            for _ in 0..=number {
+                record(
+                    &prefixes,
+                    &worker,
+                    format!("{name}:").as_bytes(),
+                    Event::Delete,
+                );
+            }
+        }
+        let dump = String::from_utf8(prefixes.dump([&worker].into_iter())).unwrap();
+        for (number, name) in names.iter().enumerate() {
+            let line = format!("PREFIX {name} get 0 hit 0 set 0 del {}\r\n", number + 1);
+            assert!(dump.contains(&line), "{line}{dump}");
         }
     }
 }

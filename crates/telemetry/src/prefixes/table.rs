@@ -1,0 +1,266 @@
+//! Counts by prefix of one worker: a line of memory each, in a table without chains.
+//!
+//! Each event of a busy server finds its counts here, so what is usual is found without a hash and without a comparison
+//! of strings: a prefix of up to fifteen bytes is, with its delimiter, one word or two, and two such prefixes are the
+//! same if their words are.
+
+use std::mem;
+
+use super::Event;
+use super::delimiter::{self, WORD};
+
+/// Places for prefixes of one word.
+const NEAR: usize = 1 << 10;
+
+/// The first places for others. There are twice as many when half of them are taken.
+const FAR_MIN: usize = 64;
+
+/// Marks the second word of a prefix of more than two: that of a shorter one has a delimiter at its end, or is 0.
+const LONG: u64 = 0xff << 56;
+
+/// What was counted of a prefix.
+#[derive(Clone, Copy, Default)]
+pub struct Counts([u64; 4]);
+
+impl Counts {
+    /// How many of one kind.
+    pub fn of(&self, event: Event) -> u64 {
+        self.0[event as usize]
+    }
+
+    /// Adds what another counted.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, count) in self.0.iter_mut().zip(other.0) {
+            *sum += count;
+        }
+    }
+
+    #[inline]
+    fn bump(&mut self, event: Event) {
+        self.0[event as usize] += 1;
+    }
+}
+
+/// What tells a prefix from others.
+///
+/// The first word is the first eight bytes of the prefix and its delimiter, zeros behind the delimiter. The second is 0 if
+/// the first has the delimiter, the same of the next eight bytes if these have it, and of a longer prefix its hash.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Words(u64, u64);
+
+impl Words {
+    /// Of a prefix and its hash.
+    fn new(prefix: &[u8], hash: u64) -> Self {
+        let mut ended = [0; 2 * WORD];
+        let len = prefix.len().min(ended.len());
+        ended[..len].copy_from_slice(&prefix[..len]);
+        if let Some(end) = ended.get_mut(len) {
+            *end = delimiter::DELIMITER;
+        }
+        let (first, second) = ended.split_at(WORD);
+        let second = match len == ended.len() {
+            true => hash | LONG,
+            false => delimiter::padded(second),
+        };
+        Self(delimiter::padded(first), second)
+    }
+}
+
+/// The words of a free place, which are no prefix's, and the first of them no guess.
+const FREE: Words = Words(u64::MAX, 1);
+
+/// A prefix and its counts.
+#[repr(align(64))]
+struct Place {
+    words: Words,
+    counts: Counts,
+    prefix: Box<[u8]>,
+}
+
+const _: () = assert!(size_of::<Place>() == 64);
+
+impl Place {
+    #[inline]
+    fn is_free(&self) -> bool {
+        self.words == FREE
+    }
+}
+
+/// Counts by prefix.
+#[derive(Default)]
+pub struct Table {
+    /// A prefix of one word has its counts here, if no other had come to its place before: then it is found at once. Empty
+    /// before the first prefix.
+    near: Box<[Place]>,
+    /// All others. A power of two of them, or none. With linear probing.
+    far: Box<[Place]>,
+    /// How many of these are taken: never more than half.
+    far_taken: usize,
+    /// What spreads words over the places: odd.
+    factors: [u64; 2],
+}
+
+impl Table {
+    /// All prefixes.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Counts)> {
+        let places = self.near.iter().chain(&self.far);
+        let taken = places.filter(|place| !place.is_free());
+        taken.map(|place| (&*place.prefix, &place.counts))
+    }
+
+    /// Counts an event of a key, if its prefix has one word and is near. This is as short as can be: it stands in the way
+    /// of every answer.
+    #[inline(always)]
+    pub fn count_near(&mut self, key: &[u8], event: Event) -> bool {
+        let Some(word) = key.first_chunk::<WORD>() else {
+            return false;
+        };
+        let Some(first) = delimiter::guess(u64::from_le_bytes(*word)) else {
+            return false;
+        };
+        match self.near.get_mut(self.near_number(first)) {
+            Some(place) if place.words.0 == first => {
+                place.counts.bump(event);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Counts an event of a key wherever its prefix is, if it has one of up to two words. False if it is not there, or
+    /// longer.
+    pub fn count(&mut self, key: &[u8], event: Event) -> bool {
+        let Some((first, rest)) = key.split_first_chunk::<WORD>() else {
+            let first = delimiter::through(delimiter::padded(key));
+            return first.is_none_or(|first| self.count_words(Words(first, 0), event));
+        };
+        let word = u64::from_le_bytes(*first);
+        match delimiter::through(word) {
+            Some(first) => self.count_words(Words(first, 0), event),
+            None => self.count_two(word, rest, event),
+        }
+    }
+
+    /// The same for a key without delimiter in its first word.
+    fn count_two(&mut self, first: u64, rest: &[u8], event: Event) -> bool {
+        let second = match rest.first_chunk::<WORD>() {
+            Some(second) => u64::from_le_bytes(*second),
+            None => delimiter::padded(rest),
+        };
+        match delimiter::through(second) {
+            Some(second) => self.count_words(Words(first, second), event),
+            None => rest.len() < WORD,
+        }
+    }
+
+    /// Counts an event of a prefix. False if it is not there.
+    pub fn count_prefix(&mut self, prefix: &[u8], hash: u64, event: Event) -> bool {
+        let words = Words::new(prefix, hash);
+        let found = self.find(words, |place| words.1 < LONG || *place.prefix == *prefix);
+        found.map(|counts| counts.bump(event)).is_some()
+    }
+
+    fn count_words(&mut self, words: Words, event: Event) -> bool {
+        let found = self.find(words, |_| true);
+        found.map(|counts| counts.bump(event)).is_some()
+    }
+
+    /// The counts of a prefix by its words, and, where these are not all of it, by what else it must be.
+    #[inline]
+    fn find(&mut self, words: Words, is_it: impl Fn(&Place) -> bool) -> Option<&mut Counts> {
+        let near = self.near_number(words.0);
+        if self
+            .near
+            .get(near)
+            .is_some_and(|place| place.words == words)
+        {
+            return Some(&mut self.near[near].counts);
+        }
+        let mut number = self.far_number(words);
+        loop {
+            // Half of the places are free: this ends.
+            let place = self.far.get(number)?;
+            if place.words == words && is_it(place) {
+                return Some(&mut self.far[number].counts);
+            }
+            if place.is_free() {
+                return None;
+            }
+            number = self.behind(number);
+        }
+    }
+
+    /// Where a prefix of one word may be near.
+    #[inline(always)]
+    fn near_number(&self, first: u64) -> usize {
+        (first.wrapping_mul(self.factors[0]) >> (u64::BITS - NEAR.ilog2())) as usize
+    }
+
+    /// Where words are looked for first among all others.
+    #[inline]
+    fn far_number(&self, Words(first, second): Words) -> usize {
+        let [one, other] = self.factors;
+        let product = first
+            .wrapping_mul(one)
+            .wrapping_add(second.wrapping_mul(other));
+        // The upper bits, as many as there are places; none is read where there is none.
+        let bits = self.far.len().checked_ilog2().unwrap_or_default();
+        product.checked_shr(u64::BITS - bits).unwrap_or_default() as usize
+    }
+
+    #[inline]
+    fn behind(&self, number: usize) -> usize {
+        (number + 1) & (self.far.len() - 1)
+    }
+
+    /// Counts an event of a prefix that is not there. `factors` are odd, and the same each time.
+    pub fn begin(&mut self, prefix: &[u8], hash: u64, factors: [u64; 2], event: Event) {
+        if self.near.is_empty() {
+            self.factors = factors;
+            self.near = free(NEAR);
+        }
+        let mut place = Place {
+            words: Words::new(prefix, hash),
+            counts: Counts::default(),
+            prefix: prefix.into(),
+        };
+        place.counts.bump(event);
+        let near = self.near_number(place.words.0);
+        if place.words.1 == 0 && self.near[near].is_free() {
+            self.near[near] = place;
+            return;
+        }
+        if 2 * self.far_taken >= self.far.len() {
+            self.grow();
+        }
+        self.far_taken += 1;
+        self.put(place);
+    }
+
+    fn grow(&mut self) {
+        let grown = free((2 * self.far.len()).max(FAR_MIN));
+        for place in mem::replace(&mut self.far, grown) {
+            if !place.is_free() {
+                self.put(place);
+            }
+        }
+    }
+
+    /// Puts a prefix that is not there into the first free place.
+    fn put(&mut self, place: Place) {
+        let mut number = self.far_number(place.words);
+        while !self.far[number].is_free() {
+            number = self.behind(number);
+        }
+        self.far[number] = place;
+    }
+}
+
+fn free(count: usize) -> Box<[Place]> {
+    let free = || Place {
+        words: FREE,
+        counts: Counts::default(),
+        prefix: Box::default(),
+    };
+    (0..count).map(|_| free()).collect()
+}
