@@ -102,7 +102,8 @@ def differs(line):
 def block_of(line):
     """What follows a line, or None where nothing may."""
     verb, *words = line.split() or [""]
-    if verb not in STORES or line.startswith(" "):
+    # Several lines bring their own.
+    if verb not in STORES or line.startswith(" ") or line.count("\n") > 1:
         return b""
     length = length_of(verb, words)
     odd = verb == "ms" and any(not (word[0].isdigit() or "A" <= word[0] <= "z") for word in words[2:])
@@ -199,6 +200,29 @@ def expiries():
             yield line.format(number)
 
 
+def stored_numbers():
+    """Each command that counts, on each value that may be a number. What the value is then is looked at where memcached
+    puts no spaces behind it, as it does where the new number is shorter."""
+    values = [value for value in NUMBERS if value != "noreply"]
+    values += ["", "+", "+5", "+-5", "-5", "0005", f"{0:025}5", f"+{0:025}5", f"{0:0249}5", "-18446744073709551615"]
+    values += [" 5", "5 ", " 5 ", "\t5", "\n5", "\v5", "\f5", "\r5", "5\t", "5\n", "5\v", "5\f", "5\r", "\x1f5", "5\x1f"]
+    values += ["+ 5", "- 0", " +5 ", " -0 ", "\xa05", "5\xa0", "5e0", "5,", "5_0", "0b1", "\xb2", "5" + " " * 200]
+    for value in values:
+        stored = f"set k 7 1000 {len(value)}\r\n{value}\r\n"
+        for command in ["incr k 1", "decr k 1", "incr k 0", "ma k v", "ma k v MD"]:
+            yield f"{stored}{command}\r\nset k 7 1000 2\r\n50\r\n"
+        if len(value) <= 18:
+            yield f"{stored}incr k 10000000000000000000\r\n"
+
+
+def deltas():
+    """How much ma counts, and from what."""
+    for number in NUMBERS + ["+5", "", "0005", f"{0:025}5"]:
+        yield from (f"ma k v D{number}", f"ma new v N100 J{number}")
+        # Back to two digits, as above.
+        yield f"ma k v MD D{number}\r\nset k 7 1000 2\r\n50\r\n"
+
+
 def ends():
     """Lines that are short, and their ends."""
     for line in ["", "a", "ab", "mn", "mg", "mn x", "set k 0 0 2", "flush_all", "foo", "foo noreply"]:
@@ -210,7 +234,7 @@ def ends():
 
 def lines():
     """All lines, each once. Where none is there, \r\n is the end."""
-    made = [text_lines(), meta_lines(), other_lines(), expiries(), ends()]
+    made = [text_lines(), meta_lines(), other_lines(), expiries(), stored_numbers(), deltas(), ends()]
     return list(dict.fromkeys(line for some in made for line in some))
 
 

@@ -22,13 +22,40 @@ impl Digits {
     }
 }
 
-/// The number that `text` is: 1 to 20 bytes, digits and nothing else but white space around them, under
-/// 2^64. (White space because memcached pads a number that has become shorter, and reads what it pads.)
+/// A text that is longer is no number. Far from what has segments, and from what would keep a lock for long.
+pub const LEN_MAX: usize = 256;
+
+/// The number that `text` is, as memcached reads it: digits, under 2^64, with a sign before them or none, and nothing else
+/// but white space around both. (White space because memcached pads a number that has become shorter.) A number with `-` is
+/// what it wraps to in 64 bits, if that is under 2^63: `-0` is one, and `-1` is not.
+///
+/// Where something else follows (`5 x`), memcached reads what stands before it. Here it is no number, as counting it would
+/// lose what follows.
 pub fn parse(text: &[u8]) -> Option<u64> {
-    if text.len() > DIGITS_MAX {
+    if text.len() > LEN_MAX {
         return None;
     }
-    let text = text.trim_ascii();
+    match trimmed(text) {
+        [b'+', text @ ..] => digits(text),
+        [b'-', text @ ..] => digits(text)
+            .map(u64::wrapping_neg)
+            .filter(|&wrapped| i64::try_from(wrapped).is_ok()),
+        text => digits(text),
+    }
+}
+
+/// A text without what C takes for white space around it.
+fn trimmed(text: &[u8]) -> &[u8] {
+    let is_space = |byte: u8| byte == b' ' || (b'\t'..=b'\r').contains(&byte);
+    let start = text.iter().position(|&byte| !is_space(byte));
+    let end = text.iter().rposition(|&byte| !is_space(byte));
+    match (start, end) {
+        (Some(start), Some(end)) => &text[start..=end],
+        _ => &[],
+    }
+}
+
+fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
     }
@@ -55,21 +82,29 @@ mod tests {
         for text in [
             "",
             " ",
+            "-",
+            "+",
             "-1",
-            "+1",
+            "+-1",
+            "+ 1",
+            "-9223372036854775808",
+            "-18446744073709551616",
             "1a",
             "0x1",
             "18446744073709551616",
             "1 2",
             "1\0",
-            "                    1",
-            "000000000000000000000",
+            "1\x1f",
         ] {
             assert_eq!(parse(text.as_bytes()), None, "{text:?}");
         }
-        assert_eq!(parse(b"00000000000000000042"), Some(42));
-        for text in ["42 ", " 42", "\t42  \r\n"] {
+        for text in ["42 ", " 42", "\t42  \r\n", "\x0b42\x0c", "+42", " +042 "] {
             assert_eq!(parse(text.as_bytes()), Some(42), "{text:?}");
         }
+        assert_eq!(parse(b"-0"), Some(0));
+        assert_eq!(parse(b"-18446744073709551615"), Some(1));
+        assert_eq!(parse(b"-9223372036854775809"), Some(i64::MAX as u64));
+        assert_eq!(parse(&[b'0'; LEN_MAX]), Some(0));
+        assert_eq!(parse(&[b'0'; LEN_MAX + 1]), None);
     }
 }

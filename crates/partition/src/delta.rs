@@ -125,10 +125,16 @@ impl Partition {
 
     /// The number in an element.
     fn number_in(&self, element: Element, item: &Item) -> Option<u64> {
-        let mut buffer = [MaybeUninit::new(0); number::DIGITS_MAX];
-        let text = buffer.get_mut(..item.value_len)?;
         let memory = self.memory();
-        memory.read(element, memory.key_len(element), text);
+        let key_len = memory.key_len(element);
+        let mut buffer = [MaybeUninit::new(0); number::DIGITS_MAX];
+        let Some(text) = buffer.get_mut(..item.value_len) else {
+            let is_short = item.value_len <= number::LEN_MAX;
+            return is_short
+                .then(|| number::parse(&memory.to_vec(element, key_len, item.value_len)))
+                .flatten();
+        };
+        memory.read(element, key_len, text);
         // SAFETY: the buffer started initialised, and `read` only writes.
         number::parse(unsafe { text.assume_init_ref() })
     }

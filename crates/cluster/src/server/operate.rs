@@ -430,7 +430,7 @@ impl<F: Fabric> Shard<F> {
             return self.leave(&target, refusal);
         }
         let present = match &target.held {
-            Some((held, header)) if old.value_len <= number::DIGITS_MAX => {
+            Some((held, header)) if old.value_len <= number::LEN_MAX => {
                 let key_len = header.key_len.into();
                 number::parse(&self.bytes_of(held.pointer, key_len, old.value_len))
             }

@@ -177,11 +177,17 @@ fn fields_after<T: Table>(
 /// The number in an item, or why there is none.
 fn number_in<T: Table>(table: &T, held: &T::LockedItem<'_>) -> Result<u64, Reply> {
     let shape = table.shape_of(held.header());
-    let mut buffer = [MaybeUninit::new(0); number::DIGITS_MAX];
-    let Some(text) = buffer.get_mut(..shape.value_len) else {
-        return Err(Reply::NotNumeric);
+    let mut usual = [MaybeUninit::new(0); number::DIGITS_MAX];
+    let mut longer = Vec::new();
+    let text = match usual.get_mut(..shape.value_len) {
+        Some(text) => text,
+        None if shape.value_len > number::LEN_MAX => return Err(Reply::NotNumeric),
+        None => {
+            longer.resize(shape.value_len, MaybeUninit::new(0));
+            &mut longer
+        }
     };
     table.store().read_value(held.chunk(), &shape, 0, text);
-    // SAFETY: the buffer started initialised, and `read_value` only writes.
+    // SAFETY: both buffers started initialised, and `read_value` only writes.
     number::parse(unsafe { bytes::assume_init(text) }).ok_or(Reply::NotNumeric)
 }

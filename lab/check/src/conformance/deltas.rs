@@ -10,6 +10,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("delta_up_and_down", up_and_down),
         Case::new("delta_up_wraps_and_down_saturates", ends),
         Case::new("delta_of_what_is_no_number", not_numeric),
+        Case::new("delta_of_odd_numbers", odd_numbers),
         Case::new("delta_of_missing", missing),
         Case::new("delta_vivify", vivify),
         Case::new("delta_touch_and_new_cas", touch_and_new_cas),
@@ -50,12 +51,15 @@ fn ends(client: &mut Client) {
 }
 
 fn not_numeric(client: &mut Client) {
-    let values: [&[u8]; 9] = [
+    let values: [&[u8]; 12] = [
         b"",
+        b" ",
+        b"+",
         b"abc",
         b"1a",
+        b"1 2",
         b"-1",
-        b"+1",
+        b"+-1",
         b"1.5",
         b"0x1",
         b"18446744073709551616",
@@ -69,8 +73,39 @@ fn not_numeric(client: &mut Client) {
         assert_eq!(client.get(b"key").as_deref(), Some(value));
         assert_eq!(client.peek(b"key").cas, cas);
     }
-    client.set(b"key", &[b'1'; 10_000]);
-    assert_eq!(client.delta(b"key", Delta::up(1)), Reply::NotNumeric);
+    for long in [b'0', b'1'] {
+        client.set(b"key", &[long; 10_000]);
+        assert_eq!(client.delta(b"key", Delta::up(1)), Reply::NotNumeric);
+    }
+}
+
+/// Numbers that nobody writes who counts by these commands alone.
+fn odd_numbers(client: &mut Client) {
+    let zeros = [&[b'0'; 255][..], b"5"].concat();
+    let values: [&[u8]; 8] = [
+        b"5 ",
+        b" 5",
+        b"\t\x0b5\r\n",
+        b"+5",
+        b" +05 ",
+        b"0000000000000000000000005",
+        b"                              5                        ",
+        &zeros,
+    ];
+    for value in values {
+        for (delta, after) in [
+            (Delta::up(1), 6),
+            (Delta::down(1), 4),
+            (Delta::up(1 << 60), (1 << 60) + 5),
+        ] {
+            client.set(b"key", value);
+            assert_eq!(client.number(b"key", delta), after, "{value:?}");
+            let digits = after.to_string().into_bytes();
+            assert_eq!(client.get(b"key"), Some(digits), "{value:?}");
+        }
+    }
+    client.set(b"key", b"-0");
+    assert_eq!(client.number(b"key", Delta::up(1)), 1);
 }
 
 fn missing(client: &mut Client) {

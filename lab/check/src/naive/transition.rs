@@ -294,15 +294,20 @@ fn decimal(number: u64) -> Arc<[u8]> {
     number.to_string().into_bytes().into()
 }
 
-/// The number that decimal digits say, white space around them, if they have at most 20 bytes and it
-/// fits 64 bits.
+/// The number that decimal digits say, a sign before them or none, white space around both, if they have at most 256 bytes
+/// and it fits 64 bits. One below zero is what it wraps to, if that has no sign.
 fn number(value: &[u8]) -> Option<u64> {
-    let digits = value.trim_ascii();
-    if digits.is_empty() || value.len() > 20 {
+    let is_space = |c: char| c.is_ascii_whitespace() || c == '\u{b}';
+    let text = str::from_utf8(value).ok()?.trim_matches(is_space);
+    if value.len() > 256 || text.starts_with("-+") {
         return None;
     }
-    digits.iter().try_fold(0_u64, |number, &byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        number.checked_mul(10)?.checked_add(digit)
-    })
+    match text.strip_prefix('-') {
+        Some(digits) => {
+            let wrapped = digits.parse::<u64>().ok()?.wrapping_neg();
+            i64::try_from(wrapped).is_ok().then_some(wrapped)
+        }
+        // Takes one "+".
+        None => text.parse().ok(),
+    }
 }
