@@ -5,6 +5,7 @@ import socket
 
 import pytest
 from judge import converse, needs_right
+from test_binary import SET, store
 
 WORK = (
     b"set a 0 0 1\r\nx\r\nget a b\r\nadd a 0 0 1\r\nx\r\nmg a v\r\nms c 3\r\nabc\r\nappend a 0 0 2\r\nyz\r\n"
@@ -61,8 +62,8 @@ def test_lines(server):
         store % ("c", "stored", "set", 3),
         store % ("a", "stored", "append", 3),
         store % ("a", "exists", "cas", 1),
-        "type=deleted key=a cmd=delete clsid=N cfd=N size=0",
-        "type=deleted key=c cmd=delete clsid=N cfd=N size=0",
+        "type=deleted key=a cmd=delete clsid=N size=0",
+        "type=deleted key=c cmd=md clsid=N size=0",
         store % (long_key, "stored", "set", 2_000_000),
         get % ("end", "not_found", 0),
     ]
@@ -79,6 +80,63 @@ def test_gets_and_sets_as_memcached_tells_them(pair):
         told.append(plain(watcher.until("key=end ")))
     # What append makes is its value for memcached too; a meta set is a set.
     assert told[0] == told[1]
+
+
+# Each way to delete, of what is there and of what is not.
+DELETIONS = (
+    b"set a 0 0 2\r\nxy\r\ndelete a\r\ndelete a\r\nms m 3 T100\r\nabc\r\nmd m I\r\nmd m I T30\r\nmd m C1\r\nmd m q\r\n"
+    b"md m q\r\nms m 3\r\nabc\r\nmd m x T60\r\nmd m\r\nms m 3\r\nabc\r\nmd m x I\r\nmd bQ== b\r\nmd none\r\nmd none x\r\n"
+)
+
+
+@needs_right
+def test_deletions_as_memcached_tells_them(pair):
+    told = []
+    for server in pair:
+        watcher = Watcher(server, ["deletions", "mutations"])
+        converse(server.address, DELETIONS + b"set end 0 0 3\r\nend\r\n")
+        # Size and class are those of an item that is gone.
+        told.append([re.sub(r"(type=deleted .*) size=\d+$", r"\1 size=N", line) for line in plain(watcher.until("key=end "))])
+    assert told[0] == told[1]
+    deleted = [re.search(r"key=(\S+) cmd=(\S+)", line).groups() for line in told[1] if "type=deleted" in line]
+    assert deleted == [("a", "delete"), ("m", "md"), ("m", "md"), ("m", "md"), ("m", "md")]
+
+
+OVERSIZED = [
+    f"{verb} k%{number} 0 100 2000000{more}\r\n"
+    for number, (verb, more) in enumerate(
+        [("set", ""), ("set", " noreply"), ("add", ""), ("replace", ""), ("append", ""), ("prepend", ""), ("cas", " 1")]
+    )
+]
+
+
+@needs_right
+def test_a_value_over_the_limit_as_memcached_tells_it(pair):
+    told = []
+    for server in pair:
+        watcher = Watcher(server, ["mutations"])
+        text = b"".join(line.encode() + b"v" * 2_000_000 + b"\r\n" for line in OVERSIZED)
+        converse(server.address, text + b"set end 0 0 3\r\nend\r\n")
+        # memcached prints the connection as the class, and what lies behind its arguments as the connection.
+        told.append([re.sub("cfd=-", "cfd=", line) for line in watcher.until("key=end ")])
+    assert plain(told[0]) == plain(told[1])
+    assert len(told[1]) == len(OVERSIZED) + 1
+
+
+def test_a_value_over_the_limit_is_told_in_every_protocol_of_memcached(start):
+    """memcached of that version may crash at such an ms."""
+    server = start("-m", "64")
+    watcher = Watcher(server, ["mutations"])
+    value = b"v" * 2_000_000
+    for line in [b"ms m 2000000", b"ms bQ== 2000000 b MA", b"ms m 2000000 C1", b"ms m 2000000 MP N5", b"ms m 2000000 q MR"]:
+        converse(server.address, line + b"\r\n" + value + b"\r\n")
+    converse(server.address, store(SET, b"bin", value) + store(0x02, b"bin", value))
+    converse(server.address, b"set end 0 0 3\r\nend\r\n")
+    lines = watcher.until("key=end ")[:-1]
+    found = [re.search(r"key=(\S+) status=(\S+) cmd=(\S+) ttl=0 clsid=0 cfd=\d+ size=0$", line).groups() for line in lines]
+    assert found == [("m", "too_large", cmd) for cmd in ("set", "append", "cas", "prepend", "replace")] + [
+        ("bin", "too_large", cmd) for cmd in ("set", "add")
+    ]
 
 
 @needs_right

@@ -43,6 +43,7 @@ pub fn execute(
             lines: Lines::new(&shared.watch),
             requests: &batch.requests,
             socket: &|index| sockets[batch.tickets[index].slice as usize],
+            removal: &|index| batch.tickets[index].style.removal(),
             footprint: &footprint,
             now,
             value_len: None,

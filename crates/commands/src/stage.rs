@@ -21,7 +21,7 @@ use nuthatch_telemetry::watch::line::Lines;
 use nuthatch_telemetry::watch::replies::WatchedReplies;
 
 use crate::batch::{Batch, Ticket};
-use crate::protocols::Style;
+use crate::protocols::{self, Style};
 use crate::slice::Slice;
 
 /// What a request can reach. `'a` is how long the inputs of the iteration live.
@@ -171,6 +171,7 @@ impl<'a> Stage<'_, 'a> {
             lines: Lines::new(&self.shared.watch),
             requests,
             socket: &|_| socket,
+            removal: &|_| protocols::REMOVAL,
             footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
             now: self.now,
             value_len: None,
@@ -189,20 +190,31 @@ impl<'a> Stage<'_, 'a> {
             op: Op::Store(*store),
         };
         self.inbox.hot.look(&[request], self.hasher);
-        if !self.shared.watch.wanted().is_empty() {
-            self.tell_commit(request, &reply);
-        }
+        self.tell(request, &reply);
         reply
     }
 
-    #[cold]
-    fn tell_commit(&self, request: Request<'_>, reply: &Reply) {
+    /// Tells watchers of a store that was refused before its value was taken.
+    pub fn tell_refused(&self, key: &[u8], store: &Store<'_>, reply: &Reply) {
+        let request = Request {
+            key: self.key(key),
+            op: Op::Store(*store),
+        };
+        self.tell(request, reply);
+    }
+
+    /// Tells watchers, if there are any, of a request that is in no batch.
+    fn tell(&self, request: Request<'_>, reply: &Reply) {
+        if self.shared.watch.wanted().is_empty() {
+            return;
+        }
         let engine = &self.shared.engine;
         let mut told = WatchedReplies {
             inner: &mut Unheard,
             lines: Lines::new(&self.shared.watch),
             requests: &[request],
             socket: &|_| self.socket,
+            removal: &|_| protocols::REMOVAL,
             footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
             now: self.now,
             value_len: None,

@@ -269,6 +269,19 @@ pub enum Style {
     Resp(resp::Style),
 }
 
+/// What watchers are told that a removal is.
+pub const REMOVAL: &str = "delete";
+
+impl Style {
+    /// What watchers are told that a removal in this style is.
+    pub fn removal(self) -> &'static str {
+        match self {
+            Self::Memcached(style) if style.is_meta() => "md",
+            _ => REMOVAL,
+        }
+    }
+}
+
 /// Tickets are written and read once a request.
 const _: () = assert!(size_of::<Style>() <= 16);
 

@@ -4,7 +4,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 
 use nuthatch_engine::{
-    AnyValue, Condition, Expiry, Footprint, Item, Op, Replies, Reply, Request, StoreMode, Time,
+    AnyValue, Condition, Expiry, Footprint, Item, Leave, Op, Replies, Reply, Request, StoreMode,
+    Time,
 };
 
 use super::Kind;
@@ -20,6 +21,8 @@ pub struct WatchedReplies<'w, 'a, R> {
     pub requests: &'w [Request<'a>],
     /// The socket of who made a request.
     pub socket: &'w dyn Fn(usize) -> RawFd,
+    /// What a removal is called: `delete`, or `md`.
+    pub removal: &'w dyn Fn(usize) -> &'static str,
     /// Of lengths of key and value.
     pub footprint: &'w dyn Fn(usize, usize) -> Footprint,
     /// When.
@@ -49,19 +52,38 @@ impl<R> WatchedReplies<'_, '_, R> {
     }
 
     /// A change's outcome. `ttl` is 0 for one that never expires.
-    fn store(&mut self, index: usize, status: &str, command: &str, value_len: usize, ttl: u64) {
-        self.line(
-            index,
-            Kind::Mutations,
-            "item_store",
-            Some(value_len),
-            |out| {
-                line::write(
-                    out,
-                    format_args!(" status={status} cmd={command} ttl={ttl}"),
-                );
-            },
-        );
+    fn store(
+        &mut self,
+        index: usize,
+        status: &str,
+        command: &str,
+        value_len: Option<usize>,
+        ttl: u64,
+    ) {
+        self.line(index, Kind::Mutations, "item_store", value_len, |out| {
+            line::write(
+                out,
+                format_args!(" status={status} cmd={command} ttl={ttl}"),
+            );
+        });
+    }
+
+    /// A removal of an item that was there. What it leaves behind is a store; an item that it only marks is still there, and
+    /// not told of.
+    fn removed(&mut self, index: usize, leave: Leave) {
+        if let Leave::Empty { expiry, .. } = leave {
+            let ttl = expiry.map_or(0, |expiry| self.seconds_left(expiry));
+            self.store(index, "stored", "set", Some(0), ttl);
+        }
+        if let Leave::Nothing | Leave::Empty { stale: false, .. } = leave {
+            let command = (self.removal)(index);
+            let key = self.requests[index].key.bytes();
+            self.lines.add(Kind::Deletions, |out| {
+                line::write(out, format_args!("type=deleted key="));
+                line::key(out, key);
+                line::write(out, format_args!(" cmd={command} clsid=0 size=0"));
+            });
+        }
     }
 
     /// A line about a request's key; class and size are 0 if there is no item.
@@ -110,11 +132,7 @@ impl<R> WatchedReplies<'_, '_, R> {
                 let found = item.filter(|item| !is_made(&op, item));
                 self.fetch(index, found.map(|item| item.value_len));
             }
-            Op::Remove(_) if *reply == Reply::Removed => {
-                self.line(index, Kind::Deletions, "deleted", None, |out| {
-                    out.extend_from_slice(b" cmd=delete");
-                });
-            }
+            Op::Remove(removal) if *reply == Reply::Removed => self.removed(index, removal.leave),
             Op::Remove(_) => {}
             Op::Store(store) => {
                 let command = match (store.mode, store.condition) {
@@ -129,13 +147,16 @@ impl<R> WatchedReplies<'_, '_, R> {
                     (StoreMode::Append, _) => "append",
                     (StoreMode::Prepend, _) => "prepend",
                 };
-                let len = item.map_or(store.value.len(), |item| item.value_len);
+                let len = match reply {
+                    Reply::TooLarge | Reply::OutOfMemory => None,
+                    _ => Some(item.map_or(store.value.len(), |item| item.value_len)),
+                };
                 self.store(index, status, command, len, ttl);
             }
             Op::Delta(delta) => {
                 let command = if delta.down { "decr" } else { "incr" };
                 let len = item.map_or(0, |item| item.value_len);
-                self.store(index, status, command, len, ttl);
+                self.store(index, status, command, Some(len), ttl);
             }
         }
     }

@@ -32,6 +32,7 @@ pub fn begin(
             request: request.into(),
         })),
         Err(reply) => {
+            stage.tell_refused(store.key, &requests::store_op(stage, store), &reply);
             answer(stage, slice, head, store, value_len, &reply);
             Phase::Swallow(value_len as u64)
         }

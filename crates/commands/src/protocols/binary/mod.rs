@@ -12,7 +12,7 @@ pub mod log;
 mod login;
 mod requests;
 
-use nuthatch_engine::{AnyReservation, Reservation};
+use nuthatch_engine::{AnyReservation, Reply, Reservation};
 use nuthatch_protocol::binary::{self, Command, Head, Parsed, Refusal, Status, encode, parse};
 use nuthatch_protocol::{Awaited, Limits};
 use nuthatch_security::login::Login;
@@ -120,7 +120,7 @@ fn request<'a>(
             let request = &front[..start];
             large::begin(stage, slice, phase, head, &store, request, value_len)
         }
-        Parsed::Refused(refusal) => refuse(stage, slice, phase, &refusal),
+        Parsed::Refused(refusal) => refuse(stage, slice, phase, front, &refusal),
         Parsed::Foreign => {
             slice.position = input.len();
             slice.closing = true;
@@ -183,16 +183,21 @@ fn before_login(
     Flow::Next
 }
 
-/// Answers what cannot be carried out.
+/// Answers what cannot be carried out. `front` is the input from that request on.
 #[cold]
 fn refuse(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
     phase: &mut Phase,
+    front: &[u8],
     refusal: &Refusal<'_>,
 ) -> Flow {
     if refusal.status == Status::TooLarge {
         stage.counters.store_too_large.bump();
+        if let Parsed::Body { store, .. } = parse(&front[..refusal.consumed], &NO_LIMITS) {
+            let op = requests::store_op(stage, &store);
+            stage.tell_refused(store.key, &op, &Reply::TooLarge);
+        }
     }
     if let Some(key) = refusal.forget {
         stage.forget(key);

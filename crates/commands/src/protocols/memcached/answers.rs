@@ -172,6 +172,11 @@ impl Answers for Style {
 }
 
 impl Style {
+    /// True if a meta command was asked.
+    pub fn is_meta(self) -> bool {
+        matches!(self.verb, Verb::Meta(_))
+    }
+
     /// Counts a read's outcome and ends its answer.
     #[inline]
     fn read_done(

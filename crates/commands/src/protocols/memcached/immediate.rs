@@ -1,12 +1,15 @@
 //! Commands that are done on the spot, and lines that are refused. Everything their connection
 //! asked for before has been answered when they come here.
 
-use nuthatch_engine::Engine;
+use nuthatch_engine::{Engine, Reply};
 use nuthatch_protocol::binary::Foreign;
-use nuthatch_protocol::{Command, Exptime, KEY_ROOM, Refusal, Words, decode_key, encode};
+use nuthatch_protocol::{
+    Command, Exptime, KEY_ROOM, Limits, Parsed, Refusal, Words, decode_key, encode, parse,
+};
 use nuthatch_telemetry::watch::Kinds;
 
 use super::expiry::flush_time;
+use super::requests::store_op;
 use super::stats;
 use super::{Phase, admin};
 use crate::slice::Slice;
@@ -168,6 +171,19 @@ fn shutdown(stage: &Stage<'_, '_>, slice: &mut Slice, words: Words<'_>) {
     }
 }
 
+/// A value of any length has a line that can be understood.
+const NO_LIMITS: Limits = Limits {
+    value_max: usize::MAX,
+};
+
+/// The bytes of a key as it is written.
+fn decoded<'k>(written: &'k [u8], base64: bool, room: &'k mut [u8; KEY_ROOM]) -> Option<&'k [u8]> {
+    match base64 {
+        true => decode_key(written, room),
+        false => Some(written),
+    }
+}
+
 /// Answers what cannot be carried out. `front` is the input from that line on.
 #[cold]
 pub fn refuse(
@@ -179,14 +195,18 @@ pub fn refuse(
 ) {
     if refusal.error == nuthatch_protocol::Error::TOO_LARGE {
         stage.counters.store_too_large.bump();
+        // What is refused is the line, whatever is here of the block behind it.
+        if let Parsed::Body { store, .. } = parse(&front[..refusal.consumed], &NO_LIMITS) {
+            let base64 = store.meta.is_some_and(|flags| flags.base64);
+            if let Some(key) = decoded(store.key, base64, &mut [0; KEY_ROOM]) {
+                stage.tell_refused(key, &store_op(stage, &store), &Reply::TooLarge);
+            }
+        }
     }
     if let Some(at) = refusal.forget {
         let written = &front[at.start..][..at.len];
-        let mut room = [0; KEY_ROOM];
-        if !at.base64 {
-            stage.forget(written);
-        } else if let Some(bytes) = decode_key(written, &mut room) {
-            stage.forget(bytes);
+        if let Some(key) = decoded(written, at.base64, &mut [0; KEY_ROOM]) {
+            stage.forget(key);
         }
     }
     if !refusal.quiet {

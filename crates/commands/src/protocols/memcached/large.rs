@@ -44,6 +44,7 @@ pub fn begin<'a>(
         }
         Err(reply) => {
             stage.counters.count_failure(&reply);
+            stage.tell_refused(bytes, &store_op(stage, store), &reply);
             let error = match reply {
                 Reply::TooLarge => Error::TOO_LARGE,
                 _ => Error::OUT_OF_MEMORY,
