@@ -240,6 +240,69 @@ def test_certificates_are_read_again(start, certificates, tmp_path):
     assert subject() == "other"
 
 
+def test_certificates_of_other_files(start, certificates, tmp_path):
+    """A configuration file that names other files: refresh_certs and SIGHUP read those."""
+    config, log = tmp_path / "config", tmp_path / "log"
+    heard = 0
+
+    def names(cert, key=None):
+        config.write_text(f"enable-ssl = true\nextended = [\"ssl_chain_cert={certificates}/{cert}.pem\", "
+                          f"\"ssl_key={certificates}/{key or cert}.key\"]\n")
+
+    def hang_up():
+        """What the log says of it, which ends with what was applied, or with what was not."""
+        nonlocal heard
+        server.process.send_signal(signal.SIGHUP)
+        while True:
+            said = log.read_text()
+            news = said[heard:]
+            if "SIGHUP: applied" in news or "SIGHUP: nothing" in news:
+                heard = len(said)
+                return news
+
+    def in_use():
+        with socket.create_connection(server.address) as plain:
+            with context(certificates).wrap_socket(plain, server_hostname="localhost") as secured:
+                return secured.getpeercert()["subject"][0][0][1]
+
+    def told():
+        said = converse_tls(server, certificates, b"stats settings\r\nquit\r\n").decode()
+        found = {line.split()[1]: line.split()[2] for line in said.splitlines() if line.startswith("STAT ssl_")}
+        return [found[name].removeprefix(f"{certificates}/") for name in ("ssl_chain_cert", "ssl_key")]
+
+    names("server")
+    server = start("--config", str(config), "--log", str(log))
+    assert (in_use(), told()) == ("server", ["server.pem", "server.key"])
+    names("other")
+    assert converse_tls(server, certificates, b"refresh_certs\r\nquit\r\n") == b"OK\r\n"
+    assert (in_use(), told()) == ("other", ["other.pem", "other.key"])
+    # A key that is not the certificate's, and files that are not there.
+    for wrong in [("server", "client"), ("absent",)]:
+        names(*wrong)
+        assert converse_tls(server, certificates, b"refresh_certs\r\nquit\r\n").startswith(b"SERVER_ERROR")
+        news = hang_up()
+        assert "the certificates of before stay" in news and "ssl_key =" not in news, news
+        assert (in_use(), told()) == ("other", ["other.pem", "other.key"])
+    # A file of settings that cannot be meant so names no other certificates.
+    names("server")
+    config.write_text(config.read_text() + "no-such = 1\n")
+    assert converse_tls(server, certificates, b"refresh_certs\r\nquit\r\n") == b"OK\r\n"
+    assert "nothing was changed" in hang_up()
+    assert in_use() == "other"
+    names("client")
+    news = hang_up()
+    assert f'-o ssl_chain_cert = "{certificates}/client.pem", -o ssl_key = "{certificates}/client.key"' in news, news
+    assert "restart" not in news, news
+    assert (in_use(), told()) == ("client", ["client.pem", "client.key"])
+    # Without TLS the server would be another.
+    config.write_text("conn-limit = 99\n")
+    hang_up()
+    while "restart" not in log.read_text():
+        pass
+    assert "needs a restart: -o ssl_chain_cert, -o ssl_key, enable-ssl" in log.read_text()
+    assert (in_use(), told()) == ("client", ["client.pem", "client.key"])
+
+
 def test_one_listener_without_tls(start, certificates, tmp_path):
     server = start(*tls_flags(certificates), "-l", "notls:127.0.0.1:0")
     ports = [int(line.split()[-1]) for line in (tmp_path / "0" / "ports").read_text().splitlines()]

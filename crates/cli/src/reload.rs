@@ -1,6 +1,6 @@
 //! SIGHUP: the configuration file is read again, and what can change while the server runs does.
 
-use nuthatch_server::Controls;
+use nuthatch_server::{Controls, TlsSettings};
 use toml::{Table, Value};
 
 use crate::command::Serve;
@@ -24,6 +24,9 @@ const APPLIED: [&str; 11] = [
     "-o unix_peers",
 ];
 
+/// What [`Controls::refresh_certificates`] takes over.
+const FILES: [&str; 3] = ["-o ssl_ca_cert", "-o ssl_chain_cert", "-o ssl_key"];
+
 /// Reads settings again.
 pub struct Reload {
     source: Serve,
@@ -45,28 +48,54 @@ impl Reload {
     /// Opens the log again, reads the file again, and says in the log what came of it.
     pub fn run(&mut self, controls: &Controls) {
         self.log.reopen();
-        for (what, read) in [
-            ("certificates", controls.refresh_certificates()),
-            ("passwords", controls.read_passwords()),
+        let read = read(&self.source);
+        // A file that cannot be meant so names no other certificates: those of before may have changed in their place.
+        let files = read.as_ref().ok();
+        let files = files.and_then(|(settings, _)| settings.server.tls.as_ref());
+        let certificates = controls.refresh_certificates(files);
+        let passwords = controls.read_passwords();
+        for (what, error) in [
+            (
+                "certificates",
+                certificates.as_ref().and_then(|read| read.as_ref().err()),
+            ),
+            ("passwords", passwords.as_ref().err()),
         ] {
-            if let Err(error) = read {
+            if let Some(error) = error {
                 tracing::warn!("SIGHUP: the {what} of before stay: {error}");
             }
         }
-        if let Err(error) = self.apply(controls) {
-            tracing::warn!("SIGHUP: nothing was changed: {error}");
+        match &read {
+            Ok((settings, wanted)) => {
+                let are_read = match (files, certificates) {
+                    (Some(_), Some(read)) => Some(read.is_ok()),
+                    _ => None,
+                };
+                self.apply(controls, settings, wanted, are_read);
+            }
+            Err(error) => tracing::warn!("SIGHUP: nothing was changed: {error}"),
         }
     }
 
-    fn apply(&mut self, controls: &Controls) -> Result<(), String> {
-        let flags = self.source.clone().flags()?;
-        let settings = Settings::check(&flags, None)?;
-        let wanted = table(&flags)?;
-        let changed = changes(&self.running, &wanted);
+    /// Applies what has changed. `are_read` is true if certificates were read where the settings say, false if they could
+    /// not be, and `None` if a server with TLS would be one without, or the other way round.
+    fn apply(
+        &mut self,
+        controls: &Controls,
+        settings: &Settings,
+        wanted: &Table,
+        are_read: Option<bool>,
+    ) {
+        let changed = changes(&self.running, wanted);
         let (mut applied, mut waiting) = (Vec::new(), Vec::new());
         for key in changed {
             let done = match key.as_str() {
                 "memory-limit" => controls.set_memory_limit(settings.engine.memory_limit),
+                file if FILES.contains(&file) && are_read.is_some() => match are_read {
+                    Some(true) => Ok(()),
+                    // That was said.
+                    _ => continue,
+                },
                 "verbose" => {
                     controls.set_verbosity(settings.server.verbosity);
                     Ok(())
@@ -99,7 +128,23 @@ impl Reload {
         if !waiting.is_empty() {
             tracing::warn!("SIGHUP: needs a restart: {}", waiting.join(", "));
         }
-        Ok(())
+    }
+}
+
+/// What the sources of settings say now, and each of them under its key in the file.
+fn read(source: &Serve) -> Result<(Settings, Table), String> {
+    let flags = source.clone().flags()?;
+    Ok((Settings::check(&flags, None)?, table(&flags)?))
+}
+
+/// Where certificates are by now, for `refresh_certs`.
+pub fn newest_tls(source: &Serve) -> Option<TlsSettings> {
+    match read(source) {
+        Ok((settings, _)) => settings.server.tls,
+        Err(error) => {
+            tracing::warn!("refresh_certs: the files of before are read: {error}");
+            None
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_server::{OnVerbosity, Server, ServerHandle, Signals, Verify};
+use nuthatch_server::{NewestTls, OnVerbosity, Server, ServerHandle, Signals, Verify};
 
 use crate::check;
 use crate::command::Serve;
@@ -13,7 +13,7 @@ use crate::daemon::{self, Launch};
 use crate::greeting;
 use crate::log::{Log, LogTo};
 use crate::process::{self, PidFile};
-use crate::reload::Reload;
+use crate::reload::{self, Reload};
 use crate::settings::{PORT_FILE, ProcessSettings, Settings};
 use nuthatch_engines::EngineName;
 use nuthatch_program::{Failure, output};
@@ -50,6 +50,8 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     }
     let turned = log.clone();
     settings.server.on_verbosity = OnVerbosity::new(move |level| turned.set_verbosity(level));
+    let source = serve.clone();
+    settings.server.newest_tls = NewestTls::new(move || reload::newest_tls(&source));
     // Threads that are started from here on are confined with it.
     if settings.process.confined
         && let Some(warning) = confinement.files().map_err(Failure::Run)?

@@ -115,9 +115,21 @@ fn sighup_reads_the_file_again() {
     let news = hang_up("threads = 2\nmemory-limit = 1\n");
     assert!(news.contains("memory-limit stays: "), "{news}");
     assert!(news.contains("conn-limit as by default"), "{news}");
+    assert!(news.contains("-o idle_timeout as by default"), "{news}");
     assert!(news.contains("needs a restart: threads"), "{news}");
     assert_eq!(running.stat("settings", "flush_enabled"), "yes");
     assert_eq!(running.stat("settings", "maxconns"), "1024");
+    assert_eq!(running.stat("settings", "idle_timeout"), "0");
+    // What is empty is as by default too, where it can be empty.
+    hang_up("threads = 3\nextended = \"idle_timeout=100\"\n");
+    assert_eq!(running.stat("settings", "idle_timeout"), "100");
+    hang_up("threads = 3\nextended = \"\"\n");
+    assert_eq!(running.stat("settings", "idle_timeout"), "0");
+    let news = hang_up("threads = 3\nextended = \"idle_timeout=\"\n");
+    assert!(
+        news.contains("nothing was changed: -o idle_timeout"),
+        "{news}"
+    );
     assert_eq!(running.stat("settings", "maxbytes"), "83886080");
 }
 

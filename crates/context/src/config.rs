@@ -83,6 +83,37 @@ pub struct Config {
     pub verbosity: u32,
     /// Told when it does.
     pub on_verbosity: OnVerbosity,
+    /// Asked by `refresh_certs`.
+    pub newest_tls: NewestTls,
+}
+
+/// What knows which files certificates are in by now: who read the settings can read them again. By default they are where
+/// they were.
+#[derive(Clone)]
+pub struct NewestTls(Arc<dyn Fn() -> Option<TlsSettings> + Send + Sync>);
+
+impl NewestTls {
+    /// Calls `find` on the thread of the worker that got the command. It returns `None` if nothing is known to have changed.
+    pub fn new(find: impl Fn() -> Option<TlsSettings> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(find))
+    }
+
+    /// What it says.
+    pub fn find(&self) -> Option<TlsSettings> {
+        (self.0)()
+    }
+}
+
+impl Default for NewestTls {
+    fn default() -> Self {
+        Self::new(|| None)
+    }
+}
+
+impl fmt::Debug for NewestTls {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("NewestTls")
+    }
 }
 
 /// What hears of a new verbosity: who set the logging up can turn it up and down. Nobody by default.
@@ -149,6 +180,7 @@ impl Default for Config {
             version: VERSION.to_owned(),
             verbosity: 0,
             on_verbosity: OnVerbosity::default(),
+            newest_tls: NewestTls::default(),
         }
     }
 }

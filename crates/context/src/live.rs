@@ -9,7 +9,7 @@ use nuthatch_engine::{Engine, LimitError};
 use nuthatch_security::SettingsError;
 use nuthatch_sync::mutex::Mutex;
 
-use crate::config::Config;
+use crate::config::{Config, TlsSettings};
 use crate::shared::Shared;
 use crate::system;
 
@@ -152,7 +152,10 @@ trait Control: Send + Sync {
     fn apply(&self, config: &Config);
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
     fn set_verbosity(&self, level: u32);
-    fn refresh_certificates(&self) -> Result<(), SettingsError>;
+    fn refresh_certificates(
+        &self,
+        newer: Option<&TlsSettings>,
+    ) -> Option<Result<(), SettingsError>>;
     fn read_passwords(&self) -> Result<(), SettingsError>;
     fn save(&self) -> bool;
 }
@@ -176,9 +179,14 @@ impl Controls {
         self.0.set_memory_limit(bytes)
     }
 
-    /// Reads certificates and keys again, for connections that come from now on. Errors: those of before stay.
-    pub fn refresh_certificates(&self) -> Result<(), SettingsError> {
-        self.0.refresh_certificates()
+    /// Reads certificates and keys again, for connections that come from now on: from the files that `newer` names, whose
+    /// other settings are not looked at, or from those of before. Errors: what was read before stays. `None` if the server
+    /// has no TLS.
+    pub fn refresh_certificates(
+        &self,
+        newer: Option<&TlsSettings>,
+    ) -> Option<Result<(), SettingsError>> {
+        self.0.refresh_certificates(newer)
     }
 
     /// Reads the file of passwords again, for logins from now on. Errors: those of before stay.
@@ -214,8 +222,11 @@ impl Control for Arc<Shared> {
         Ok(())
     }
 
-    fn refresh_certificates(&self) -> Result<(), SettingsError> {
-        Shared::refresh_certificates(self).unwrap_or(Ok(()))
+    fn refresh_certificates(
+        &self,
+        newer: Option<&TlsSettings>,
+    ) -> Option<Result<(), SettingsError>> {
+        Shared::refresh_certificates(self, newer)
     }
 
     fn read_passwords(&self) -> Result<(), SettingsError> {

@@ -18,7 +18,7 @@ use nuthatch_telemetry::prefixes::Prefixes;
 use nuthatch_telemetry::watch::{Hub, line};
 
 use crate::account::{self, Account};
-use crate::config::{Config, Protocol};
+use crate::config::{Config, Protocol, TlsSettings};
 use crate::inbox::Inbox;
 use crate::keeping::Saves;
 use crate::live::Live;
@@ -135,9 +135,13 @@ impl Shared {
         line::system(&self.watch, event);
     }
 
-    /// Reads certificates and keys again, if there are any. Errors: those of before stay.
-    pub fn refresh_certificates(&self) -> Option<Result<(), SettingsError>> {
-        let refreshed = self.tls.as_ref()?.refresh();
+    /// Reads certificates and keys again, if there are any, from the files that `newer` names, or those of before. Errors:
+    /// what was read before stays.
+    pub fn refresh_certificates(
+        &self,
+        newer: Option<&TlsSettings>,
+    ) -> Option<Result<(), SettingsError>> {
+        let refreshed = self.tls.as_ref()?.refresh(newer);
         let state = if refreshed.is_ok() { "ok" } else { "failed" };
         self.tell_watchers(format_args!("type=certificates state={state}"));
         Some(refreshed)

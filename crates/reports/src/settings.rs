@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use nuthatch_context::config::{Config, Place, Protocol, TlsSettings};
+use nuthatch_context::config::{Config, Place, Protocol};
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::Engine;
+use nuthatch_security::tls::Tls;
 use nuthatch_telemetry::Address;
 use nuthatch_telemetry::Report;
 use nuthatch_telemetry::watch::QUEUE_BYTES;
@@ -107,7 +108,7 @@ pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("read_buf_mem_limit", shared.account.bound());
     // They need not be tracked to be told.
     report.line("track_sizes", "no");
-    tls(report, config);
+    tls(report, shared);
     let memory_file = config.keeping.restart.as_ref();
     report.line(
         "memory_file",
@@ -128,14 +129,13 @@ pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
     }
 }
 
-fn tls(report: &mut Report<'_, '_>, config: &Config) {
-    report.line("ssl_enabled", yes_no(config.tls.is_some()));
-    report.line(
-        "ssl_wbuf_size",
-        config.tls.as_ref().map_or(0, |_| TLS_BUFFER),
-    );
-    let none = TlsSettings::default();
-    let tls = config.tls.as_ref().unwrap_or(&none);
+fn tls(report: &mut Report<'_, '_>, shared: &Shared) {
+    report.line("ssl_enabled", yes_no(shared.tls.is_some()));
+    let buffer = shared.tls.as_ref().map_or(0, |_| TLS_BUFFER);
+    report.line("ssl_wbuf_size", buffer);
+    // Those of now: SIGHUP may have brought other files.
+    let tls = shared.tls.as_ref().map(Tls::settings);
+    let tls = tls.unwrap_or_default();
     report.line("ssl_chain_cert", or_null(&tls.chain_cert));
     report.line("ssl_key", or_null(&tls.key));
     report.line("ssl_verify_mode", tls.verify as u8);

@@ -45,6 +45,16 @@ impl TlsSettings {
             .into_iter()
             .chain(ca_cert)
     }
+
+    /// The same with another's files.
+    fn with_files_of(&self, other: &Self) -> Self {
+        Self {
+            chain_cert: other.chain_cert.clone(),
+            key: other.key.clone(),
+            ca_cert: other.ca_cert.clone(),
+            ..self.clone()
+        }
+    }
 }
 
 /// What is asked of clients, the least first.
@@ -61,7 +71,6 @@ pub enum Verify {
 
 /// The certificates of a running server.
 pub struct Tls {
-    settings: TlsSettings,
     /// What listeners ask of their clients.
     asked: Vec<Verify>,
     current: Mutex<Current>,
@@ -72,6 +81,7 @@ pub const NO_CA: &str = "-o ssl_verify_mode: needs ssl_ca_cert (so does -l mtls:
 
 /// The files as they were read last.
 struct Current {
+    settings: TlsSettings,
     /// For each that is asked. Each has sessions of its own: one that a client began without a certificate is not gone on
     /// with where one is demanded.
     configs: Vec<(Verify, Arc<ServerConfig>)>,
@@ -81,18 +91,19 @@ struct Current {
 }
 
 impl Current {
-    fn read(settings: &TlsSettings, asked: &[Verify]) -> Result<Self, SettingsError> {
+    fn read(settings: TlsSettings, asked: &[Verify]) -> Result<Self, SettingsError> {
         let chain = certificates(&settings.chain_cert)?;
         let end = chain.iter().filter_map(end).min();
         let key = PrivateKeyDer::from_pem_file(&settings.key)
             .map_err(|error| SettingsError::file(&settings.key, error))?;
         let configs = asked.iter().map(|&verify| {
-            let config = configure(settings, verify, chain.clone(), key.clone_key())?;
+            let config = configure(&settings, verify, chain.clone(), key.clone_key())?;
             Ok((verify, config))
         });
         let configs = configs.collect::<Result<_, SettingsError>>()?;
         warn_if_over(&settings.chain_cert, end);
         Ok(Self {
+            settings,
             configs,
             since: Instant::now(),
             end,
@@ -112,17 +123,27 @@ impl Tls {
         asked.sort();
         asked.dedup();
         Ok(Self {
-            settings: settings.clone(),
-            current: Mutex::new(Current::read(settings, &asked)?),
+            current: Mutex::new(Current::read(settings.clone(), &asked)?),
             asked,
         })
     }
 
-    /// Reads the files again, for connections that come from now on. Errors: what was read before stays.
-    pub fn refresh(&self) -> Result<(), SettingsError> {
-        let fresh = Current::read(&self.settings, &self.asked)?;
+    /// Reads the files again, or those that `newer` names, for connections that come from now on. Errors: what was read
+    /// before stays, and which files are read.
+    pub fn refresh(&self, newer: Option<&TlsSettings>) -> Result<(), SettingsError> {
+        let settings = self.settings();
+        let settings = match newer {
+            Some(newer) => settings.with_files_of(newer),
+            None => settings,
+        };
+        let fresh = Current::read(settings, &self.asked)?;
         *self.current.lock() = fresh;
         Ok(())
+    }
+
+    /// What is in use.
+    pub fn settings(&self) -> TlsSettings {
+        self.current.lock().settings.clone()
     }
 
     /// Seconds since the files were read.

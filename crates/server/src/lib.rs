@@ -68,7 +68,7 @@ mod waiting;
 mod worker;
 
 pub use nuthatch_context::config::{
-    self, Config, Keeping, Listen, OnVerbosity, Place, Protocol, TlsSettings, Verify,
+    self, Config, Keeping, Listen, NewestTls, OnVerbosity, Place, Protocol, TlsSettings, Verify,
 };
 pub use nuthatch_context::live::Controls;
 pub use nuthatch_context::shutdown::Shutdown;

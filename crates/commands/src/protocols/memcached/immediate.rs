@@ -43,19 +43,7 @@ pub fn command(
         Command::Lru(words) => admin::lru(words),
         Command::LruCrawler(words) => return admin::lru_crawler(stage, slice, phase, words),
         Command::Watch(words) => (watch(stage, slice.id, phase, words), false),
-        Command::RefreshCerts => match stage.shared.refresh_certificates() {
-            Some(Ok(())) => (encode::OK, false),
-            Some(Err(error)) => {
-                tracing::warn!(%error, "refresh_certs");
-                // Which file it is, is not for everybody who can connect.
-                (
-                    b"SERVER_ERROR the certificates cannot be read: see the log\r\n",
-                    false,
-                )
-            }
-            // memcached's words, whose case is its own.
-            None => (b"Error TLS not enabled\r\n", false),
-        },
+        Command::RefreshCerts => (refresh_certs(stage), false),
         Command::Shutdown(words) => return shutdown(stage, slice, words),
         Command::Quit => {
             slice.closing = true;
@@ -147,6 +135,20 @@ fn memory_limit(stage: &Stage<'_, '_>, megabytes: u64) -> &'static [u8] {
             tracing::warn!(%error, megabytes, "cache_memlimit");
             b"MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n"
         }
+    }
+}
+
+fn refresh_certs(stage: &Stage<'_, '_>) -> &'static [u8] {
+    let newest = stage.shared.config.newest_tls.find();
+    match stage.shared.refresh_certificates(newest.as_ref()) {
+        Some(Ok(())) => encode::OK,
+        Some(Err(error)) => {
+            tracing::warn!(%error, "refresh_certs");
+            // Which file it is, is not for everybody who can connect.
+            b"SERVER_ERROR the certificates cannot be read: see the log\r\n"
+        }
+        // memcached's words, whose case is its own.
+        None => b"Error TLS not enabled\r\n",
     }
 }
 
