@@ -1,5 +1,6 @@
 //! memcached's protocols (text and meta here, [`binary`] in a module of its own), in [`cpserver`] that of the CPHash
-//! paper, and in [`resp`] Redis': bytes in, commands out; replies in, bytes out. No I/O, no engine.
+//! paper, in [`resp`] Redis', and in [`datagram`] what a datagram has around them: bytes in, commands out; replies in,
+//! bytes out. No I/O, no engine.
 //!
 //! [`parse()`] looks at the front of a connection's input and says what stands there. It keeps no
 //! state: the connection does (what to swallow, which value is still arriving, and in an [`Awaited`]
@@ -31,6 +32,7 @@
 pub mod binary;
 pub mod command;
 pub mod cpserver;
+pub mod datagram;
 pub mod encode;
 pub mod resp;
 

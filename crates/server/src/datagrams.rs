@@ -1,13 +1,5 @@
-//! memcached's UDP: a request is one datagram, its answer one or more.
-//!
-//! ```text
-//!   0        2         4        6         8
-//!  | request | number  | of so  | 0       | text
-//!  | id      | (from 0)| many   |         |
-//! ```
-//!
-//! All numbers are big endian. A client matches answers to requests by the id, and puts an answer together by the
-//! numbers. Each worker has a socket of its own for each address; the system spreads clients over them.
+//! memcached's UDP: a request is one datagram, its answer one or more (`nuthatch_protocol::datagram`). Each worker has a
+//! socket of its own for each address; the system spreads clients over them.
 
 use std::io::{self, IoSlice, Write};
 use std::net::SocketAddr;
@@ -19,17 +11,12 @@ use mio::net::UdpSocket;
 use nuthatch_commands::protocols::Phase;
 use nuthatch_context::config::Protocol;
 use nuthatch_engine::Time;
+use nuthatch_protocol::datagram::Frames;
 use nuthatch_telemetry::connections::{Info, Peer};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::handover::Named;
 use crate::handover::taking::Newcomer;
-
-/// Bytes of the frame's header.
-const HEADER: usize = 8;
-
-/// Bytes of a datagram that is sent, its header included: it passes an Ethernet whole, as memcached's does.
-const FRAME: usize = 1400;
 
 /// Bytes of the longest datagram that can come.
 pub(crate) const DATAGRAM_MAX: usize = 65_507;
@@ -167,74 +154,37 @@ pub(crate) struct Datagram {
     pub(crate) phase: Phase,
 }
 
-/// The id of the request that a datagram is, and where its text begins. `None`: it is cut, empty, or a part of
-/// something longer, which is not taken.
-pub(crate) fn parse(datagram: &[u8]) -> Option<(u16, usize)> {
-    let (header, text) = datagram.split_at_checked(HEADER)?;
-    let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-    // What the last two bytes say is for later versions.
-    let is_whole = number(2) == 0 && number(4) == 1 && !text.is_empty();
-    is_whole.then_some((number(0), HEADER))
-}
-
-/// Sends an answer in frames: what is written to it, of which there are `len` bytes.
-pub(crate) struct Frames<'s> {
+/// Sends an answer in frames: what is written to it.
+pub(crate) struct Sender<'s> {
     socket: &'s UdpSocket,
     peer: SocketAddr,
-    request: u16,
-    number: u16,
-    of: u16,
-    frame: Vec<u8>,
+    frames: Frames,
 }
 
-impl<'s> Frames<'s> {
+impl<'s> Sender<'s> {
+    /// For an answer of so many bytes.
     pub(crate) fn new(socket: &'s UdpSocket, peer: SocketAddr, request: u16, len: usize) -> Self {
-        let count = len.div_ceil(FRAME - HEADER);
-        let mut frames = Self {
+        Self {
             socket,
             peer,
-            request,
-            number: 0,
-            // The limit on an answer is far below.
-            of: u16::try_from(count).unwrap_or(u16::MAX),
-            frame: Vec::with_capacity(FRAME),
-        };
-        frames.begin();
-        frames
-    }
-
-    fn begin(&mut self) {
-        self.frame.clear();
-        for number in [self.request, self.number, self.of, 0] {
-            self.frame.extend_from_slice(&number.to_be_bytes());
+            frames: Frames::new(request, len),
         }
-    }
-
-    /// Sends what was written since the last frame.
-    fn send(&mut self) -> io::Result<()> {
-        loop {
-            match self.socket.send_to(&self.frame, self.peer) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                sent => break sent.map(|_| ())?,
-            }
-        }
-        self.number = self.number.wrapping_add(1);
-        self.begin();
-        Ok(())
     }
 }
 
-impl Write for Frames<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let (here, later) = rest.split_at(rest.len().min(FRAME - self.frame.len()));
-            self.frame.extend_from_slice(here);
-            rest = later;
-            if self.frame.len() == FRAME {
-                self.send()?;
-            }
+fn send(socket: &UdpSocket, peer: SocketAddr, frame: &[u8]) -> io::Result<()> {
+    loop {
+        match socket.send_to(frame, peer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            sent => break sent.map(|_| ()),
         }
+    }
+}
+
+impl Write for Sender<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let send = |frame: &[u8]| send(self.socket, self.peer, frame);
+        self.frames.take(bytes, send)?;
         Ok(bytes.len())
     }
 
@@ -244,33 +194,15 @@ impl Write for Frames<'_> {
 
     /// Sends the last frame, which may be shorter.
     fn flush(&mut self) -> io::Result<()> {
-        match self.frame.len() > HEADER {
-            true => self.send(),
-            false => Ok(()),
-        }
+        self.frames.end(|frame| send(self.socket, self.peer, frame))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use nuthatch_protocol::datagram::{FRAME, HEADER};
 
-    #[test]
-    fn only_whole_requests_are_taken() {
-        assert_eq!(parse(b"\x12\x34\0\0\0\x01\0\0get a\r\n"), Some((0x1234, 8)));
-        assert_eq!(parse(b"\x12\x34\0\0\0\x01\0\x09x"), Some((0x1234, 8)));
-        for other in [
-            &b""[..],
-            b"\0\x01\0\0\0\x01\0",
-            b"\0\x01\0\0\0\x01\0\0",
-            b"\0\x01\0\x01\0\x01\0\0get a\r\n",
-            b"\0\x01\0\0\0\0\0\0get a\r\n",
-            b"\0\x01\0\0\0\x02\0\0get a\r\n",
-            b"get a\r\n",
-        ] {
-            assert_eq!(parse(other), None, "{other:?}");
-        }
-    }
+    use super::*;
 
     #[test]
     fn an_answer_is_cut_into_numbered_frames() {
@@ -282,7 +214,7 @@ mod tests {
         for len in [1, FRAME - HEADER, FRAME - HEADER + 1, 10_000] {
             let text: Vec<u8> = (0..len).map(|byte| byte as u8).collect();
             let peer = client.local_addr().unwrap();
-            let mut frames = Frames::new(&ours[0].socket, peer, 7, len);
+            let mut frames = Sender::new(&ours[0].socket, peer, 7, len);
             let (one, other) = text.split_at(len / 3);
             let pieces = [IoSlice::new(one), IoSlice::new(other)];
             assert_eq!(frames.write_vectored(&pieces).unwrap(), len);

@@ -9,10 +9,11 @@ use nuthatch_commands::protocols::{Phase, TooMuch};
 use nuthatch_commands::slice::{Slice, Source, Stop};
 use nuthatch_context::account::Terms;
 use nuthatch_engine::{AnyValue, Time};
+use nuthatch_protocol::datagram;
 
 use super::Worker;
 use super::iteration::BUFFER;
-use crate::datagrams::{self, DATAGRAM_MAX, Datagram, Frames};
+use crate::datagrams::{self, DATAGRAM_MAX, Datagram, Sender};
 
 /// Datagrams of an iteration: connections have their turn in between.
 const DATAGRAMS_MAX: usize = 64;
@@ -80,7 +81,7 @@ impl Worker {
             };
             self.inbox.counters.udp_datagrams.bump();
             self.inbox.counters.bytes_read.add(count as u64);
-            let Some((request, text)) = datagrams::parse(&room[..count]) else {
+            let Some((request, text)) = datagram::parse(&room[..count]) else {
                 self.inbox.counters.udp_dropped.bump();
                 continue;
             };
@@ -150,7 +151,7 @@ impl Worker {
         if !output.is_empty() {
             let datagram = &self.datagrams[slice.id];
             let socket = &self.datagram_sockets[datagram.socket].socket;
-            let mut frames = Frames::new(socket, datagram.peer, datagram.request, output.len());
+            let mut frames = Sender::new(socket, datagram.peer, datagram.request, output.len());
             let mut sent = 0;
             let written = output.write_to(&mut frames, &mut sent);
             if written.and_then(|_| frames.flush()).is_err() {

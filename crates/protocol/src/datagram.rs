@@ -1,0 +1,106 @@
+//! memcached's UDP: a request is one datagram, its answer one or more.
+//!
+//! ```text
+//!   0        2         4        6         8
+//!  | request | number  | of so  | 0       | text
+//!  | id      | (from 0)| many   |         |
+//! ```
+//!
+//! All numbers are big endian. A client matches answers to requests by the id, and puts an answer together by the
+//! numbers.
+
+/// Bytes of the frame's header.
+pub const HEADER: usize = 8;
+
+/// Bytes of a datagram that is sent, its header included: it passes an Ethernet whole, as memcached's does.
+pub const FRAME: usize = 1400;
+
+/// The id of the request that a datagram is, and where its text begins. `None`: it is cut, empty, or a part of
+/// something longer, which is not taken.
+pub fn parse(datagram: &[u8]) -> Option<(u16, usize)> {
+    let (header, text) = datagram.split_at_checked(HEADER)?;
+    let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    // What the last two bytes say is for later versions.
+    let is_whole = number(2) == 0 && number(4) == 1 && !text.is_empty();
+    is_whole.then_some((number(0), HEADER))
+}
+
+/// Cuts an answer into frames.
+pub struct Frames {
+    request: u16,
+    number: u16,
+    of: u16,
+    frame: Vec<u8>,
+}
+
+impl Frames {
+    /// For the answer to that request, of so many bytes: fewer than 65,535 frames have.
+    pub fn new(request: u16, len: usize) -> Self {
+        let count = len.div_ceil(FRAME - HEADER);
+        let mut frames = Self {
+            request,
+            number: 0,
+            of: u16::try_from(count).unwrap_or(u16::MAX),
+            frame: Vec::with_capacity(FRAME),
+        };
+        frames.begin();
+        frames
+    }
+
+    fn begin(&mut self) {
+        self.frame.clear();
+        for number in [self.request, self.number, self.of, 0] {
+            self.frame.extend_from_slice(&number.to_be_bytes());
+        }
+    }
+
+    /// Takes the next bytes of the answer, and sends each frame that is full.
+    pub fn take<E>(
+        &mut self,
+        mut bytes: &[u8],
+        mut send: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while !bytes.is_empty() {
+            let room = FRAME - self.frame.len();
+            let (here, later) = bytes.split_at(bytes.len().min(room));
+            self.frame.extend_from_slice(here);
+            bytes = later;
+            if self.frame.len() == FRAME {
+                self.end(&mut send)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what is left: the last frame, which may be shorter.
+    pub fn end<E>(&mut self, send: impl FnOnce(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        if self.frame.len() > HEADER {
+            send(&self.frame)?;
+            self.number = self.number.wrapping_add(1);
+            self.begin();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_requests_are_taken() {
+        assert_eq!(parse(b"\x12\x34\0\0\0\x01\0\0get a\r\n"), Some((0x1234, 8)));
+        assert_eq!(parse(b"\x12\x34\0\0\0\x01\0\x09x"), Some((0x1234, 8)));
+        for other in [
+            &b""[..],
+            b"\0\x01\0\0\0\x01\0",
+            b"\0\x01\0\0\0\x01\0\0",
+            b"\0\x01\0\x01\0\x01\0\0get a\r\n",
+            b"\0\x01\0\0\0\0\0\0get a\r\n",
+            b"\0\x01\0\0\0\x02\0\0get a\r\n",
+            b"get a\r\n",
+        ] {
+            assert_eq!(parse(other), None, "{other:?}");
+        }
+    }
+}
