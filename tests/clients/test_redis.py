@@ -183,6 +183,8 @@ ODD = [
     b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$-5\r\n",
     b"*4\r\n$3\r\nDEL\r\n$1\r\na\r\n$1\r\nb\r\n!",
     b"GET\r\nget a b\r\nfoo bar\r\n",
+    b"SET k v\r\nWATCH k\r\nMULTI\r\nGET k\r\nSET k w\r\nEXEC\r\nGET k\r\n",
+    b"WATCH k\nMULTI\nEXEC\nPING\nWATCH k\nSET k v\nMULTI\nGET k\nEXEC\nGET k\n",
     b"MULTI\r\nPING\r\nGET\r\nEXEC\r\n",
     b"QUIT\r\nPING\r\n",
     b"quit now\r\n",

@@ -64,6 +64,32 @@ fn a_conversation_may_be_cut_anywhere() {
     }
 }
 
+/// Class of bug: a request that is kept is carried out while it is still the first of those that are kept.
+#[test]
+fn a_transaction_may_be_typed_by_hand() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let said = b"SET k v\r\nWATCH k\r\nMULTI\r\nGET k\r\nSET k w\r\nEXEC\r\nGET k\r\n";
+    let answers = b"+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$1\r\nv\r\n+OK\r\n$1\r\nw\r\n";
+    ask(&mut client, said, answers);
+    // More than is carried out before others have their turn.
+    let many = 3000;
+    let said = [
+        &b"WATCH k\nMULTI\n"[..],
+        &b"GET k\n".repeat(many),
+        b"EXEC\n",
+    ]
+    .concat();
+    let answers = [
+        &b"+OK\r\n+OK\r\n"[..],
+        &b"+QUEUED\r\n".repeat(many),
+        format!("*{many}\r\n").as_bytes(),
+        &b"$1\r\nw\r\n".repeat(many),
+    ]
+    .concat();
+    ask(&mut client, &said, &answers);
+}
+
 #[test]
 fn what_is_refused_is_passed_over() {
     let server = Fixture::with(both(), Wants::default());

@@ -182,14 +182,14 @@ const REPLAYED: usize = AWAITED_MAX + (4 << 10);
 /// front lives as long as the batch that borrows from it.
 #[cold]
 fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
-    let mut shown = REPLAYED;
+    let Some(kept) = phase.session().take_kept() else {
+        return Flow::Next;
+    };
+    let (mut shown, left) = (REPLAYED, kept.left().len());
     loop {
-        let Some(kept) = phase.session().replayed() else {
-            return Flow::Next;
-        };
-        let left = kept.len();
+        let part = &kept.left()[..shown.min(left)];
         let mut front = Front {
-            input: stage.decoded.alloc_slice_copy(&kept[..shown.min(left)]),
+            input: stage.decoded.alloc_slice_copy(part),
             used: 0,
         };
         let flow = advance(stage, slice, phase, &mut front);
@@ -202,7 +202,9 @@ fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Fl
         // A request that was kept is whole, so it does not starve when all of it is shown; if it did, it would for ever.
         let stuck = is_starved && shown >= left && !over;
         debug_assert!(!stuck);
-        phase.session().has_replayed(front.used, over || stuck);
+        if !over && !stuck {
+            phase.session().put_back(kept, front.used);
+        }
         return match is_starved {
             true => Flow::Next,
             false => flow,

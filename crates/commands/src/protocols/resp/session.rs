@@ -14,15 +14,27 @@ pub struct Session {
     pub transaction: Option<Transaction>,
     pub watched: Vec<Watched>,
     /// Requests that are carried out before any input is looked at.
-    replay: VecDeque<Box<[u8]>>,
-    /// Bytes of the first that are used up.
-    replayed: usize,
+    replay: VecDeque<Kept>,
+}
+
+/// A request that is kept.
+pub struct Kept {
+    bytes: Box<[u8]>,
+    /// So many are used up.
+    used: usize,
+}
+
+impl Kept {
+    /// What is left of it.
+    pub fn left(&self) -> &[u8] {
+        &self.bytes[self.used..]
+    }
 }
 
 impl Session {
     pub fn memory(&self) -> usize {
         let transaction = self.transaction.as_ref().map_or(0, Transaction::memory);
-        let replay: usize = self.replay.iter().map(|kept| kept.len()).sum();
+        let replay: usize = self.replay.iter().map(|kept| kept.bytes.len()).sum();
         let watched: usize = self.watched.iter().map(Watched::memory).sum();
         self.name.len() + transaction + replay + watched
     }
@@ -34,20 +46,21 @@ impl Session {
 
     /// Keeps a request, to be carried out behind those that are kept.
     pub fn keep(&mut self, request: Box<[u8]>) {
-        self.replay.push_back(request);
+        self.replay.push_back(Kept {
+            bytes: request,
+            used: 0,
+        });
     }
 
-    /// What is left of the first.
-    pub fn replayed(&self) -> Option<&[u8]> {
-        self.replay.front().map(|kept| &kept[self.replayed..])
+    /// Takes the first out: while it is carried out it is none of those that are kept, as it may be an EXEC, which keeps
+    /// others and carries them out at once.
+    pub fn take_kept(&mut self) -> Option<Kept> {
+        self.replay.pop_front()
     }
 
-    /// Notes that so much more of the first is used up, or that it is over.
-    pub fn has_replayed(&mut self, used: usize, over: bool) {
-        self.replayed += used;
-        if over {
-            self.replay.pop_front();
-            self.replayed = 0;
-        }
+    /// Puts back the first, of which so many more bytes are used up.
+    pub fn put_back(&mut self, mut kept: Kept, used: usize) {
+        kept.used += used;
+        self.replay.push_front(kept);
     }
 }
