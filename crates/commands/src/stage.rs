@@ -147,6 +147,12 @@ impl<'a> Stage<'_, 'a> {
         }
     }
 
+    /// Has all items that are there at `at` die then: not while another worker has the engine to itself.
+    pub fn flush(&self, at: Time) {
+        let _lock = self.inbox.lock.take();
+        self.shared.flush(self.now, at);
+    }
+
     /// Removes a key's item: a set of it failed, and readers must not take its old value for the new.
     pub fn forget(&mut self, key: &[u8]) {
         let request = Request {

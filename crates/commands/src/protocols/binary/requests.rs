@@ -169,7 +169,7 @@ fn flush(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, delay: u32, q
     }
     stage.counters.cmd_flush.bump();
     let at = expiry::flush_time(delay.into(), stage.now, &stage.shared.clock);
-    stage.shared.flush(stage.now, at);
+    stage.flush(at);
     if !quiet {
         encode::done(out, head, 0);
     }

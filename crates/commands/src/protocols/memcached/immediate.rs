@@ -114,7 +114,7 @@ fn flush_all(stage: &Stage<'_, '_>, delay: Exptime) -> &'static [u8] {
         return b"CLIENT_ERROR flush_all not allowed\r\n";
     }
     let at = flush_time(delay.0.into(), stage.now, &stage.shared.clock);
-    stage.shared.flush(stage.now, at);
+    stage.flush(at);
     encode::OK
 }
 

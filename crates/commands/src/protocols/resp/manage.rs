@@ -94,7 +94,7 @@ fn flush(stage: &Stage<'_, '_>, writer: &mut Writer<'_>) {
     if !stage.shared.live.allow_flush() {
         return writer.error(&Error::FLUSH_FORBIDDEN);
     }
-    stage.shared.flush(stage.now, stage.now);
+    stage.flush(stage.now);
     writer.ok();
 }
 
