@@ -24,50 +24,42 @@ const CLOCK: usize = 3;
 pub struct Flushes {
     /// The generation of what is stored now.
     pub generation: u16,
-    /// When the next begins.
+    /// When the next begins, unless another flush says otherwise before.
     pub next: Option<Time>,
-    /// The present one is about to end: a session that meets a pair of it asks the server. So there is one moment, at
-    /// the server, from which on nobody hits what is flushed, and before which nobody misses it.
+    /// The present one is about to end.
     pub under_way: bool,
 }
 
 impl Flushes {
-    /// The generation at a moment.
+    /// True if another generation is to begin by a moment.
     #[inline(always)]
-    pub fn at(&self, now: Time) -> u16 {
-        let begun = self.next.is_some_and(|next| next <= now);
-        self.generation.wrapping_add(u16::from(begun))
+    pub fn are_due(&self, now: Time) -> bool {
+        self.next.is_some_and(|next| next <= now)
     }
 
-    /// True if a session may hit a live pair of this generation itself.
+    /// True if the present generation may be over: a session that meets a live pair asks the server, and sets none
+    /// itself. So there is one moment, at the server, from which on nobody hits what is flushed, and before which nobody
+    /// misses it.
     #[inline(always)]
-    pub fn are_over(&self, generation: u16, now: Time) -> bool {
-        !self.under_way || generation != self.at(now)
+    pub fn may_be_over(&self, now: Time) -> bool {
+        self.under_way || self.are_due(now)
     }
 
-    /// Everything stored before `at` is gone from then on.
-    pub fn flush(&mut self, now: Time, at: Time) {
-        self.begin_due(now);
-        *self = match at <= now {
-            true => Self {
-                generation: self.generation.wrapping_add(1),
-                next: None,
-                under_way: false,
-            },
-            false => Self {
-                next: Some(at),
-                ..*self
-            },
+    /// Another generation begins now.
+    pub fn begin(&mut self) {
+        *self = Self {
+            generation: self.generation.wrapping_add(1),
+            next: None,
+            under_way: false,
         };
     }
 
     /// A generation that has begun is the present one. True if one has.
     pub fn begin_due(&mut self, now: Time) -> bool {
-        let generation = self.at(now);
-        let begun = generation != self.generation;
+        let begun = self.are_due(now);
         if begun {
             *self = Self {
-                generation,
+                generation: self.generation.wrapping_add(1),
                 next: None,
                 ..*self
             };
@@ -152,15 +144,12 @@ mod tests {
     #[test]
     fn a_flush_begins_a_generation() {
         let mut flushes = Flushes::default();
-        flushes.flush(Time(10), Time(10));
-        assert_eq!(flushes.at(Time(10)), 1);
-        flushes.flush(Time(10), Time(20));
-        assert_eq!((flushes.at(Time(19)), flushes.at(Time(20))), (1, 2));
-        // A later call replaces a delayed one that has not begun, and adds to one that has.
-        flushes.flush(Time(15), Time(30));
-        assert_eq!((flushes.at(Time(29)), flushes.at(Time(30))), (1, 2));
-        flushes.flush(Time(31), Time(31));
-        assert_eq!(flushes.at(Time(31)), 3);
+        flushes.begin();
+        assert_eq!(flushes.generation, 1);
+        flushes.next = Some(Time(20));
+        assert!(!flushes.may_be_over(Time(19)) && flushes.may_be_over(Time(20)));
+        assert!(!flushes.begin_due(Time(19)) && flushes.begin_due(Time(20)));
+        assert_eq!((flushes.generation, flushes.next), (2, None));
         assert!(!flushes.begin_due(Time(40)));
     }
 

@@ -243,6 +243,26 @@ pub fn histories_are_linearizable_under_growth(
     );
 }
 
+/// [`history::linearizable`] while all keys are flushed again and again, with room for all and with room for few.
+pub fn histories_are_linearizable_under_flushes(
+    make: &dyn Fn(Setup) -> Arc<AnyEngine>,
+    extent: &Extent,
+) {
+    let plan = Plan {
+        rounds: soak(extent.histories).div_ceil(2),
+        ..Plan::FLUSHES
+    };
+    let seen = history::linearizable(&make(Setup::AMPLE), &plan);
+    assert!(seen.hits > 0 && seen.flushes > 0, "{seen:?}");
+    let tight = Plan {
+        rounds: plan.rounds,
+        flushes: 40,
+        ..Plan::EVICTION
+    };
+    let seen = history::linearizable(&make(Setup::SMALL), &tight);
+    assert!(seen.forgotten > 0 && seen.flushes > 0, "{seen:?}");
+}
+
 /// [`history::linearizable`] with room for few.
 pub fn histories_are_linearizable_under_eviction(
     make: &dyn Fn(Setup) -> Arc<AnyEngine>,

@@ -6,6 +6,7 @@ use nuthatch_check::conformance::Setup;
 use nuthatch_check::suite;
 use nuthatch_check::suite::Extent;
 use nuthatch_cluster::{Cluster, Config, Operations, in_process};
+use nuthatch_engine::AnyEngine;
 use nuthatch_fabric::threads::ThreadsFabric;
 
 type Engine = Arc<Cluster<ThreadsFabric>>;
@@ -89,3 +90,29 @@ const ACTIVE: Extent = Extent {
 suite!(one, one, ONE);
 suite!(direct, direct, DIRECT);
 suite!(active, active, ACTIVE);
+
+mod flushes {
+    use super::*;
+
+    fn judge<E: nuthatch_engine::Engine>(make: fn(Setup) -> Arc<E>, extent: &Extent) {
+        suite::histories_are_linearizable_under_flushes(
+            &|setup| AnyEngine::new(make(setup)),
+            extent,
+        );
+    }
+
+    #[test]
+    fn one_server() {
+        judge(one, &ONE);
+    }
+
+    #[test]
+    fn two_servers_and_direct_operations() {
+        judge(direct, &DIRECT);
+    }
+
+    #[test]
+    fn messages_only() {
+        judge(active, &ACTIVE);
+    }
+}

@@ -46,6 +46,7 @@ fn cells(extent: Extent) -> [(Config, Plan); 2] {
     };
     let ample = Plan {
         rounds: extent.rounds,
+        flushes: 40,
         seed: Seed(extent.seed),
         ..Plan::GROWTH
     };
@@ -53,6 +54,7 @@ fn cells(extent: Extent) -> [(Config, Plan); 2] {
         generations: 4,
         ballast_len: 0..30_000,
         misses: Misses::Lawful,
+        counts_in_tick: 16,
         ..ample.clone()
     };
     [(config(64 << 20), ample), (config(512 << 10), tight)]

@@ -224,8 +224,9 @@ impl<F: Fabric> Client<F> {
             let len = self.layout.block_words(known.pointer);
             let words = &self.wave.words[start..start + len];
             if let Found::Pair(header) = block::judge(words, key.bytes(), Some(&self.checksum))
-                && header.is_live(now, self.generation(server, now))
-                && (self.control(server).flushes).are_over(header.generation, now)
+                && let flushes = self.control(server).flushes
+                && header.is_live(now, flushes.generation)
+                && !flushes.may_be_over(now)
             {
                 let tail = words[len - 1];
                 let was_read = Recency(words[RECENCY]).was_read(words[HEAD]);

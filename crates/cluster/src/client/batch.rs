@@ -253,7 +253,7 @@ impl<F: Fabric> Client<F> {
         self.find_blocks(now, wave);
         self.choose(wave);
         let started = self.wave.timed.then(|| self.fabric.nanos());
-        let wrote = self.write_blocks(now, wave);
+        let wrote = self.write_blocks(wave);
         let written = started.map(|started| self.fabric.nanos() - started);
         self.read_until_done(now, wave);
         self.mark_the_only_one();
@@ -329,7 +329,7 @@ impl<F: Fabric> Client<F> {
         }
         match &request.op {
             // Which generation it would be of, the server knows: this one may have ended, and others may have missed.
-            Op::Store(_) if control.flushes.under_way => None,
+            Op::Store(_) if control.flushes.may_be_over(now) => None,
             Op::Store(store) if is_plain_set(store) => {
                 self.block_to_set(server, &request.key, store)
             }
@@ -383,7 +383,7 @@ impl<F: Fabric> Client<F> {
     }
 
     /// Carries out the sets. Returns how many blocks were written.
-    fn write_blocks(&mut self, now: Time, wave: &[Request<'_>]) -> usize {
+    fn write_blocks(&mut self, wave: &[Request<'_>]) -> usize {
         let mut wrote = 0;
         for (index, request) in wave.iter().enumerate() {
             let (Step::Write(at, hint), Op::Store(store)) = (self.wave.steps[index], &request.op)
@@ -391,7 +391,7 @@ impl<F: Fabric> Client<F> {
                 continue;
             };
             let server = self.wave.servers[index];
-            let set = self.direct_set(now, server, &request.key, store, at, hint);
+            let set = self.direct_set(server, &request.key, store, at, hint);
             self.wave.steps[index] = match set {
                 Ok(Some(reply)) => {
                     wrote += 1;

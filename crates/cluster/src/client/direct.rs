@@ -101,9 +101,7 @@ impl<F: Fabric> Client<F> {
         let Found::Pair(header) = block::judge(words, key.bytes(), checksum) else {
             return None;
         };
-        if !header.is_live(now, control.flushes.at(now))
-            || !control.flushes.are_over(header.generation, now)
-        {
+        if !header.is_live(now, control.flushes.generation) || control.flushes.may_be_over(now) {
             return None;
         }
         let (version, recency, tail) = (words[HEAD], Recency(words[RECENCY]), words[len - 1]);
@@ -221,10 +219,10 @@ impl<F: Fabric> Client<F> {
             tail,
         } = found;
         let control = self.control(server);
-        if !header.is_live(now, control.flushes.at(now)) {
+        if !header.is_live(now, control.flushes.generation) {
             return Step::Answered(Answer::Done(Reply::Miss));
         }
-        if !control.flushes.are_over(header.generation, now) {
+        if control.flushes.may_be_over(now) {
             return Step::Ask;
         }
         if read.may_win && header.marks & (STALE | WON) == STALE {
@@ -302,7 +300,6 @@ impl<F: Fabric> Client<F> {
     /// Sets a pair whose block is known and fits. `None`: the server is to be asked.
     pub(super) fn direct_set(
         &mut self,
-        now: Time,
         server: usize,
         key: &Key<'_>,
         store: &Store<'_>,
@@ -318,7 +315,7 @@ impl<F: Fabric> Client<F> {
                 return Ok(None);
             }
             // Before the lock, which is held for as short a time as can be.
-            let header = self.lay(now, server, key, store, pointer, version);
+            let header = self.lay(server, key, store, pointer, version);
             let locked = Tail::new(version, self.session, true);
             let tail_at = self.layout.block(pointer).plus(last);
             let found = self
@@ -339,7 +336,6 @@ impl<F: Fabric> Client<F> {
     /// Lays the content of a version, from its checksum to its tail, into the block's words.
     fn lay(
         &mut self,
-        now: Time,
         server: usize,
         key: &Key<'_>,
         store: &Store<'_>,
@@ -349,7 +345,7 @@ impl<F: Fabric> Client<F> {
         let header = Header {
             key_len: key.bytes().len() as u8,
             marks: 0,
-            generation: self.generation(server, now),
+            generation: self.generation(server),
             value_len: store.value.len() as u32,
             flags: store.flags,
             expiry: block::expiry_to_tick(store.expiry),

@@ -193,7 +193,10 @@ impl<F: Fabric> Client<F> {
         let key = block::key_bytes(&words, &header).to_vec();
         let hash = nuthatch_engine::KeyHasher::seeded(self.config.seed).hash(&key);
         let is_here = self.layout.bucket_of(hash) == bucket && !met.contains(&key);
-        if !is_here || !header.is_live(now, self.generation(server, now)) {
+        // A visit is of no one moment: it need not ask whether a generation that is due has begun.
+        let flushes = self.control(server).flushes;
+        let flushed = flushes.are_due(now) && header.generation == flushes.generation;
+        if !is_here || flushed || !header.is_live(now, flushes.generation) {
             return;
         }
         self.tell(&words, &header, pointer, visit);

@@ -117,9 +117,9 @@ impl<F: Fabric> Client<F> {
         Control::read(self.fabric.local(at, control::WORDS))
     }
 
-    /// The generation of what is stored at a server now.
-    fn generation(&self, server: usize, now: Time) -> u16 {
-        self.control(server).flushes.at(now)
+    /// The generation of what is stored at a server, as it told last.
+    fn generation(&self, server: usize) -> u16 {
+        self.control(server).flushes.generation
     }
 
     /// Brings the shift up to date with what the first server tells of its clock; waits until it has told anything.

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nuthatch_engine::{Reply, Time};
+use nuthatch_engine::{AuditError, Reply, Time};
 use nuthatch_fabric::{Fabric, Gone};
 
 use crate::block;
@@ -35,6 +35,7 @@ use crate::control;
 use crate::layout::{LINE, Layout};
 use crate::message::{Ask, REPLY_MAX, ServerReply, TimedAsk};
 use crate::ring::{Receiver, Sender};
+use crate::stats::ServerStats;
 use operate::Outcome;
 use rest::{Activity, Rest};
 use shard::{Shard, Wait};
@@ -130,6 +131,16 @@ impl<F: Fabric> Server<F> {
         }
     }
 
+    /// Checks every invariant. Nobody may be at its blocks.
+    pub fn audit(&mut self) -> Result<(), AuditError> {
+        self.shard.audit()
+    }
+
+    /// What it tells of itself.
+    pub fn stats(&self) -> ServerStats {
+        self.shard.stats()
+    }
+
     /// True if every PE loads and stores words of this one. It does if this one does words of every PE.
     fn is_reachable(&self) -> bool {
         let (fabric, at) = (&*self.shard.fabric, self.shard.layout.bucket(0));
@@ -213,6 +224,8 @@ impl<F: Fabric> Server<F> {
         let asked = TimedAsk::decode(&message).expect("a peer sent no message");
         self.now = self.now.max(asked.now);
         self.shard.advance_epoch(self.now);
+        // Before anything happens at that moment.
+        self.shard.begin_generation_if_due(self.now);
         let done = self.carry_out(session, asked);
         // A block is waited for as long as it takes: its writer ends, or is gone.
         if done == Err(Wait::Memory) && self.has_waited(session) {
@@ -334,7 +347,8 @@ impl<F: Fabric> Server<F> {
             self.begin_generation(now, at);
             self.sessions[session].flushed = Some(self.shard.news.latest());
         }
-        let is_heard = |number| self.shard.news.is_spread(number);
+        let shard = &self.shard;
+        let is_heard = |number| shard.news.is_spread(number) && shard.all_flushes_are_heard();
         if !self.sessions[session].flushed.is_none_or(is_heard) {
             return Err(Wait::Block);
         }
@@ -344,12 +358,16 @@ impl<F: Fabric> Server<F> {
 
     fn begin_generation(&mut self, now: Time, at: Time) {
         let shard = &mut self.shard;
-        shard.flushes.flush(now, at);
+        match at <= now {
+            true => shard.flushes.begin(),
+            false => shard.flush_later(at),
+        }
         shard.flushes_unswept += 1;
         if shard.flushes_unswept > FLUSHES_MAX {
             while !shard.sweep(now, shard.layout.buckets) {}
         }
         self.tell();
+        self.shard.flush_was_told();
     }
 
     /// Waits until no session reads a pair that it took for one of a generation that lasts.
@@ -381,9 +399,7 @@ impl<F: Fabric> Server<F> {
     /// Tells all clients what has changed.
     fn tell(&mut self) {
         let shard = &mut self.shard;
-        if shard.flushes.begin_due(self.now) {
-            shard.flushes_unswept += 1;
-        }
+        shard.begin_generation_if_due(self.now);
         let control = shard.control();
         shard.news.say(control);
         shard

@@ -506,7 +506,7 @@ impl<F: Fabric> Shard<F> {
                 Err(refusal) => return Ok(Err(refusal)),
             },
         };
-        let header = self.header_of(now, &target, &change, new.version, value_len);
+        let header = self.header_of(&target, &change, new.version, value_len);
         self.fill(&target, &change, new, &header);
         self.count_made(&target, new);
         self.finish(new);
@@ -546,7 +546,6 @@ impl<F: Fabric> Shard<F> {
 
     fn header_of(
         &self,
-        now: Time,
         target: &Target<'_>,
         change: &Change<'_>,
         version: u64,
@@ -556,7 +555,7 @@ impl<F: Fabric> Shard<F> {
         Header {
             key_len: target.key.bytes().len() as u8,
             marks: if rewrite.stale { STALE } else { 0 } | if rewrite.won { WON } else { 0 },
-            generation: self.flushes.at(now),
+            generation: self.flushes.generation,
             value_len: value_len as u32,
             flags: rewrite.flags,
             expiry: expiry_to_tick(rewrite.expiry),

@@ -102,6 +102,8 @@ pub struct Shard<F> {
     /// What is counted; what is measured is added by [`Shard::stats`].
     pub counts: ServerStats,
     pub flushes: Flushes,
+    /// When a generation is to begin of which not all have heard, and the number of the news that tell them.
+    coming: Option<(Time, u64)>,
     /// Flushes since the sweep last began at the first bucket.
     pub flushes_unswept: u32,
     pub epoch: u32,
@@ -144,6 +146,7 @@ impl<F: Fabric> Shard<F> {
             overflow: HashMap::new(),
             counts: ServerStats::default(),
             flushes: Flushes::default(),
+            coming: None,
             flushes_unswept: 0,
             epoch: 1,
             epochs: VecDeque::from([Time(0)]),
@@ -592,12 +595,54 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
+    /// Another generation is to begin at a later moment. That is so at once if sessions leave everything to the server
+    /// from then on, as they do from a moment on of which they have heard; else once all have heard of it.
+    pub fn flush_later(&mut self, at: Time) {
+        match self.flushes.next {
+            Some(heard) if heard <= at => self.flushes.next = Some(at),
+            // Nobody has heard of it yet.
+            _ => self.coming = Some((at, u64::MAX)),
+        }
+    }
+
+    /// What is to be known of flushes is among the news.
+    pub fn flush_was_told(&mut self) {
+        if let Some((_, number)) = &mut self.coming {
+            *number = self.news.latest();
+        }
+    }
+
+    /// True if it is so of every flush at a later moment.
+    pub fn all_flushes_are_heard(&self) -> bool {
+        self.coming.is_none()
+    }
+
+    /// Begins the generation that is due.
+    pub fn begin_generation_if_due(&mut self, now: Time) {
+        self.begin_due(now);
+        let coming = self
+            .coming
+            .filter(|&(_, number)| self.news.is_spread(number));
+        if let Some((at, _)) = coming {
+            (self.flushes.next, self.coming) = (Some(at), None);
+            self.begin_due(now);
+        }
+    }
+
+    fn begin_due(&mut self, now: Time) {
+        self.flushes_unswept += u32::from(self.flushes.begin_due(now));
+    }
+
     /// What clients are to know.
     pub fn control(&self) -> Control {
+        let coming = self.coming.map(|(at, _)| at);
         Control {
             epoch: self.epoch,
             bar: self.pages.bar().unwrap_or(self.epoch),
-            flushes: self.flushes,
+            flushes: Flushes {
+                next: self.flushes.next.into_iter().chain(coming).min(),
+                ..self.flushes
+            },
             since: self.epochs.back().copied().unwrap_or_default(),
             clock: self.clock.map_or(Time(0), |clock| clock.now()),
         }
@@ -629,7 +674,7 @@ impl<F: Fabric> Shard<F> {
 
     /// True if there is a pair of the present generation that has not expired.
     pub fn is_live(&self, header: &Header, now: Time) -> bool {
-        header.is_live(now, self.flushes.at(now))
+        header.is_live(now, self.flushes.generation)
     }
 
     /// The words of a key, as a block holds them.

@@ -2,16 +2,15 @@
 
 use std::fmt;
 
-use nuthatch_engine::{Condition, Delta, Op, Read, Removal, Reply, Store, StoreMode, Time};
+use nuthatch_engine::{
+    Condition, Delta, Expiry, Item, Leave, Op, Read, Removal, Reply, Store, StoreMode, Time,
+};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
 use crate::answer::Answer;
 use crate::naive::transition::{Circumstances, Outcome, StoredItem, apply};
 use crate::values::bytes;
-
-/// The moment at which all histories happen.
-pub(super) const NOW: Time = Time(1000);
 
 /// A value: a digit, or bytes that begin with it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,68 +28,109 @@ pub enum Act {
     Get,
     /// Look at the item without its value.
     Look,
+    /// Get the value, and win the right to refresh it if it is stale.
+    Win,
+    /// Give the item another end.
+    Touch(Expiry),
+    /// The same, and get the value.
+    GetAndTouch(Expiry),
+    /// Create an empty item, or look at the one that is there.
+    Vivify,
     /// Store in one of the modes.
-    Store(StoreMode, Text),
+    Store(StoreMode, Text, Expiry),
+    /// Append to the item, or store where there is none.
+    AppendOrStore(Text, Expiry),
     /// Store on the condition that the item has the cas that this thread saw last.
     Cas(Text, u64),
+    /// The same, but an item of a younger cas is replaced by a stale one.
+    CasOrStale(Text, u64),
     /// Delete.
     Delete,
     /// Delete on the condition of a cas.
     DeleteCas(u64),
+    /// Leave the item stale, with this cas.
+    Invalidate(u64),
+    /// Leave the item without its value, with this cas.
+    Empty(u64),
     /// Count up.
     Up(u8),
-    /// Create an empty item, or look at the one that is there.
-    Vivify,
+    /// Count up, or store the number where there is none.
+    UpOrStore(u8, Expiry),
+    /// Count down.
+    Down(u8),
+    /// Flush all keys at a moment.
+    Flush(Time),
+}
+
+/// What is told of an item, as far as a history can be judged by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// Its cas.
+    pub cas: u64,
+    /// Its end.
+    pub expiry: Expiry,
+    /// Somebody should refresh it.
+    pub stale: bool,
+    /// This request won the right to.
+    pub won: bool,
+    /// Another had.
+    pub won_before: bool,
 }
 
 /// What was answered, as far as a history can be judged by it: every change has a new cas, which
-/// only the engine chooses, so the cas of a changed item is told and that of others is checked.
+/// only the engine chooses, so the cas of a changed item is told and that of others is checked. (What tells no
+/// cas brings its own.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observed {
-    /// A value, and its cas.
-    Value(Vec<u8>, u64),
-    /// An item without its value: length, cas, whether this request won it.
-    Item(usize, u64, bool),
+    /// A value, and its item.
+    Value(Vec<u8>, Traits),
+    /// An item without its value, of this length.
+    Item(usize, Traits),
     /// The item is new, with this length and cas.
     New(usize, u64),
     /// A number, and the new cas.
     Number(u64, u64),
     /// Anything else.
     Plain(Reply),
+    /// Nothing: it is done.
+    Nothing,
+}
+
+impl Traits {
+    fn of(item: &Item) -> Self {
+        Self {
+            cas: item.cas,
+            expiry: item.expiry,
+            stale: item.stale,
+            won: item.won,
+            won_before: item.won_before,
+        }
+    }
 }
 
 impl Observed {
     /// The part of an answer that can be judged.
     pub fn of(answer: &Answer) -> Self {
         match answer {
-            Answer::Value(item, value) => Observed::Value(value.clone(), item.cas),
+            Answer::Value(item, value) => Observed::Value(value.clone(), Traits::of(item)),
             Answer::Done(reply) => Self::of_reply(reply),
         }
     }
 
     fn of_reply(reply: &Reply) -> Self {
         match reply {
-            Reply::Found(item) => Observed::Item(item.value_len, item.cas, item.won),
+            Reply::Found(item) => Observed::Item(item.value_len, Traits::of(item)),
             Reply::Stored(item) => Observed::New(item.value_len, item.cas),
             Reply::Number(number, item) => Observed::Number(*number, item.cas),
             reply => Observed::Plain(*reply),
         }
     }
 
-    /// True if no operation that is told this has changed anything.
-    pub fn changed_nothing(&self) -> bool {
-        match self {
-            Observed::Value(..) => true,
-            Observed::Item(_, _, won) => !won,
-            Observed::Plain(reply) => *reply != Reply::Removed,
-            Observed::New(..) | Observed::Number(..) => false,
-        }
-    }
-
     /// The cas that the operation gave the item, if it changed it.
     fn new_cas(&self) -> u64 {
         match self {
-            Observed::New(_, cas) | Observed::Number(_, cas) | Observed::Item(_, cas, true) => *cas,
+            Observed::New(_, cas) | Observed::Number(_, cas) => *cas,
+            Observed::Item(_, traits) if traits.won => traits.cas,
             _ => 0,
         }
     }
@@ -98,12 +138,12 @@ impl Observed {
     /// In few words: a long value by its length and its first byte.
     pub fn brief(&self) -> String {
         match self {
-            Observed::Value(value, cas) if value.len() > 24 => {
+            Observed::Value(value, traits) if value.len() > 24 => {
                 let (len, first) = (value.len(), char::from(value[0]));
-                format!("a value of {len} bytes from {first:?} on, cas {cas}")
+                format!("a value of {len} bytes from {first:?} on, {traits:?}")
             }
-            Observed::Value(value, cas) => {
-                format!("value {:?}, cas {cas}", String::from_utf8_lossy(value))
+            Observed::Value(value, traits) => {
+                format!("value {:?}, {traits:?}", String::from_utf8_lossy(value))
             }
             told => format!("{told:?}"),
         }
@@ -139,101 +179,227 @@ impl Text {
     }
 }
 
+/// Half of all items never end; the others do within two seconds.
+fn end(random: &mut SmallRng, now: Time) -> Expiry {
+    match random.random_range(0..64) {
+        ticks @ 1..33 => Expiry::At(Time(now.0 + ticks)),
+        _ => Expiry::Never,
+    }
+}
+
 impl Act {
-    /// A random act; what demands a cas demands `cas`.
-    pub(super) fn random(random: &mut SmallRng, cas: u64) -> Self {
+    /// A random act at a moment; what demands a cas demands `cas`, and what brings one brings `new_cas`.
+    pub(super) fn random(random: &mut SmallRng, now: Time, cas: u64, new_cas: u64) -> Self {
         let text = Text::random(random);
         let short = Text { len: 1, ..text };
-        match random.random_range(0..16) {
-            0..4 => Act::Get,
-            4 => Act::Look,
-            5..7 => Act::Store(StoreMode::Set, text),
-            7 => Act::Store(StoreMode::Add, text),
-            8 => Act::Store(StoreMode::Replace, text),
-            9 => Act::Store(StoreMode::Append, short),
-            10 => Act::Store(StoreMode::Prepend, short),
-            11 => Act::Cas(text, cas),
-            12 => Act::Delete,
-            13 => Act::DeleteCas(cas),
-            14 => Act::Up(text.digit - b'0'),
-            _ => Act::Vivify,
+        let number = text.digit - b'0';
+        let end = end(random, now);
+        match random.random_range(0..26) {
+            0..5 => Act::Get,
+            5 => Act::Look,
+            6 => Act::Win,
+            7 => Act::Touch(end),
+            8 => Act::GetAndTouch(end),
+            9 => Act::Vivify,
+            10..13 => Act::Store(StoreMode::Set, text, end),
+            13 => Act::Store(StoreMode::Add, text, end),
+            14 => Act::Store(StoreMode::Replace, text, end),
+            15 => Act::Store(StoreMode::Append, short, end),
+            16 => Act::Store(StoreMode::Prepend, short, end),
+            17 => Act::AppendOrStore(short, end),
+            18 => Act::Cas(text, cas),
+            19 => Act::CasOrStale(text, cas),
+            20 => Act::Delete,
+            21 => Act::DeleteCas(cas),
+            22 => Act::Invalidate(new_cas),
+            23 => match number {
+                0..5 => Act::Empty(new_cas),
+                _ => Act::UpOrStore(number, end),
+            },
+            24 => Act::Up(number),
+            _ => Act::Down(number),
         }
     }
 
     /// The value that it brings.
     pub(super) fn value(&self) -> Vec<u8> {
         match self {
-            Act::Store(_, text) | Act::Cas(text, _) => text.bytes(),
+            Act::Store(_, text, _)
+            | Act::AppendOrStore(text, _)
+            | Act::Cas(text, _)
+            | Act::CasOrStale(text, _) => text.bytes(),
             _ => Vec::new(),
         }
     }
 
-    /// The operation, with the value that it brings.
+    /// The operation, with the value that it brings. A flush is none.
     pub(super) fn op<'a>(&self, value: &'a [u8]) -> Op<'a> {
+        if let Some(read) = self.read() {
+            return Op::Read(read);
+        }
+        if let Some(removal) = self.removal() {
+            return Op::Remove(removal);
+        }
+        let set = Store::set(value);
+        let up = |by: u8| Delta::up(by.into());
+        match *self {
+            Act::Store(mode, _, expiry) => Op::Store(Store {
+                mode,
+                expiry,
+                ..set
+            }),
+            Act::AppendOrStore(_, expiry) => Op::Store(Store {
+                mode: StoreMode::Append,
+                vivify: Some(expiry),
+                ..set
+            }),
+            Act::Cas(_, cas) => Op::Store(Store {
+                condition: Condition::Cas(cas),
+                ..set
+            }),
+            Act::CasOrStale(_, cas) => Op::Store(Store {
+                condition: Condition::CasOrStale(cas),
+                ..set
+            }),
+            Act::Up(by) => Op::Delta(up(by)),
+            Act::UpOrStore(by, expiry) => Op::Delta(Delta {
+                vivify: Some((by.into(), expiry)),
+                ..up(by)
+            }),
+            Act::Down(by) => Op::Delta(Delta {
+                down: true,
+                ..up(by)
+            }),
+            _ => Op::Get,
+        }
+    }
+
+    fn read(&self) -> Option<Read> {
         let look = Read {
             value: false,
             ..Read::default()
         };
-        match *self {
-            Act::Get => Op::Get,
-            Act::Look => Op::Read(look),
-            Act::Store(mode, _) => Op::Store(Store {
-                mode,
-                ..Store::set(value)
-            }),
-            Act::Cas(_, cas) => Op::Store(Store {
-                condition: Condition::Cas(cas),
-                ..Store::set(value)
-            }),
-            Act::Delete => Op::Remove(Removal::default()),
-            Act::DeleteCas(cas) => Op::Remove(Removal {
-                condition: Condition::Cas(cas),
-                ..Removal::default()
-            }),
-            Act::Up(by) => Op::Delta(Delta::up(by.into())),
-            Act::Vivify => Op::Read(Read {
-                vivify: Some(nuthatch_engine::Expiry::Never),
+        Some(match *self {
+            Act::Look => look,
+            Act::Win => Read {
+                may_win: true,
+                ..Read::default()
+            },
+            Act::Touch(expiry) => Read {
+                touch: Some(expiry),
+                ..look
+            },
+            Act::GetAndTouch(expiry) => Read {
+                touch: Some(expiry),
+                ..Read::default()
+            },
+            Act::Vivify => Read {
+                vivify: Some(Expiry::Never),
                 may_win: true,
                 ..look
-            }),
-        }
+            },
+            _ => return None,
+        })
+    }
+
+    fn removal(&self) -> Option<Removal> {
+        let (condition, leave) = match *self {
+            Act::Delete => (Condition::None, Leave::Nothing),
+            Act::DeleteCas(cas) => (Condition::Cas(cas), Leave::Nothing),
+            Act::Invalidate(cas) => {
+                let (expiry, new_cas) = (None, Some(cas));
+                (Condition::None, Leave::Stale { expiry, new_cas })
+            }
+            Act::Empty(cas) => {
+                let leave = Leave::Empty {
+                    stale: false,
+                    expiry: None,
+                    new_cas: Some(cas),
+                };
+                (Condition::None, leave)
+            }
+            _ => return None,
+        };
+        Some(Removal { condition, leave })
     }
 
     /// True if it succeeds whatever it finds, and leaves the same whatever it found.
     pub(super) fn is_blind(&self) -> bool {
-        matches!(self, Act::Store(StoreMode::Set, _))
+        matches!(self, Act::Store(StoreMode::Set, ..))
+    }
+
+    /// True if it has changed nothing, being told this.
+    pub(super) fn changed_nothing(&self, told: &Observed) -> bool {
+        let touches = matches!(self, Act::Touch(_) | Act::GetAndTouch(_));
+        match told {
+            Observed::Value(_, traits) | Observed::Item(_, traits) => !touches && !traits.won,
+            Observed::Plain(reply) => *reply != Reply::Removed,
+            Observed::New(..) | Observed::Number(..) | Observed::Nothing => false,
+        }
     }
 }
 
-/// The sequential specification: one key's item.
+/// The sequential specification: one key's item, and when everything is to be flushed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Register(Option<StoredItem>);
+pub(super) struct Register {
+    item: Option<StoredItem>,
+    flush_at: Option<Time>,
+}
 
 impl Register {
-    /// The item after an operation that was told this; `None` if it cannot be told this here.
-    pub(super) fn after(&self, act: &Act, told: &Observed) -> Option<Self> {
+    /// The item after an operation at a moment that was told this; `None` if it cannot be told this here.
+    pub(super) fn after(&self, now: Time, act: &Act, told: &Observed) -> Option<Self> {
+        let mut after = self.flushed_by(now).unwrap_or_else(|| self.clone());
+        if let Act::Flush(at) = *act {
+            return Some(match at <= now {
+                true => Self::default(),
+                false => Self {
+                    flush_at: Some(at),
+                    ..after
+                },
+            });
+        }
         let around = Circumstances {
-            now: NOW,
+            now,
             next_cas: told.new_cas(),
             value_max: usize::MAX,
         };
-        let mut item = self.0.clone();
+        // An item ends for each by his own moment: who began before its end may hit it though another has missed it.
+        let ended = after.item.clone();
+        let ended = ended.filter(|item| item.expiry.is_past(now));
         let value = act.value();
-        let agrees = match apply(&mut item, &act.op(&value), around) {
+        let agrees = match apply(&mut after.item, &act.op(&value), around) {
             Outcome::Value(item, value) => {
-                matches!(told, Observed::Value(found, cas) if *cas == item.cas && **found == *value)
+                matches!(told, Observed::Value(found, traits) if *traits == Traits::of(&item) && **found == *value)
             }
             Outcome::Done(reply) => Observed::of_reply(&reply) == *told,
         };
-        if let Some(item) = &mut item {
-            // No answer tells it.
+        after.item = after.item.or(ended);
+        if let Some(item) = &mut after.item {
+            // No answer tells them.
             item.fetched = false;
+            (item.stored, item.accessed) = (Time(0), Time(0));
         }
-        agrees.then_some(Self(item))
+        agrees.then_some(after)
+    }
+
+    /// What is left if a flush begins, if one is to by a moment.
+    pub(super) fn flushed_by(&self, moment: Time) -> Option<Self> {
+        self.flush_at
+            .is_some_and(|at| at <= moment)
+            .then(Self::default)
+    }
+
+    /// The same without its item.
+    pub(super) fn forgotten(&self) -> Self {
+        Self {
+            item: None,
+            ..self.clone()
+        }
     }
 
     /// True if there is no item.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.item.is_none()
     }
 }

@@ -12,7 +12,9 @@
 
 use std::collections::HashMap;
 
-use super::act::{Act, Observed, Register};
+use nuthatch_engine::{Reply, Time};
+
+use super::act::{Act, Register, Observed};
 use crate::sequence::Misses;
 
 /// An operation with its answer and its time.
@@ -22,6 +24,10 @@ pub struct Event {
     pub thread: usize,
     /// Which batch of the thread's.
     pub batch: usize,
+    /// The moment at which it was asked.
+    pub now: Time,
+    /// The moment when it was answered: a flush that was to begin between the two may have come first.
+    pub until: Time,
     /// What was asked.
     pub act: Act,
     /// What was answered.
@@ -98,7 +104,13 @@ impl Configuration {
         next.retain(|(_, event)| event.began <= first_end);
         next.sort_by_key(|(_, event)| std::cmp::Reverse(event.ended));
         let mut push = |thread: usize, event: &Event, item: &Register, forgotten| {
-            if let Some(item) = item.after(&event.act, &event.told) {
+            // Under pressure what finds no memory is refused, and changes nothing.
+            let is_refused = event.told == Observed::Plain(Reply::OutOfMemory);
+            let after = match misses {
+                Misses::Lawful if is_refused => Some(item.clone()),
+                _ => item.after(event.now, &event.act, &event.told),
+            };
+            if let Some(item) = after {
                 let mut done = self.done.clone();
                 done[thread] += 1;
                 ahead.push(Self {
@@ -110,10 +122,13 @@ impl Configuration {
         };
         if misses == Misses::Lawful && !self.item.is_empty() {
             for &(thread, event) in &next {
-                push(thread, event, &Register::default(), self.forgotten + 1);
+                push(thread, event, &self.item.forgotten(), self.forgotten + 1);
             }
         }
         for &(thread, event) in &next {
+            if let Some(flushed) = self.item.flushed_by(event.until) {
+                push(thread, event, &flushed, self.forgotten);
+            }
             push(thread, event, &self.item, self.forgotten);
         }
     }

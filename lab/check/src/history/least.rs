@@ -30,6 +30,7 @@ pub fn listing(history: &[Event]) -> String {
             batch,
             act,
             began,
+            now,
             ..
         } = event;
         let ended = match event.ended {
@@ -37,7 +38,8 @@ pub fn listing(history: &[Event]) -> String {
             ended => ended.to_string(),
         };
         let told = event.told.brief();
-        format!("  {began}..{ended} thread {thread}, batch {batch}: {act:?} -> {told}\n")
+        let now = now.0;
+        format!("  {began}..{ended} at {now} thread {thread}, batch {batch}: {act:?} -> {told}\n")
     };
     events.iter().map(line).collect()
 }
@@ -86,7 +88,7 @@ fn last_part(history: Vec<Event>, convicts: &impl Fn(&[Event]) -> bool) -> Vec<E
 /// What changed nothing is not needed to explain anything else.
 fn without_idle(mut history: Vec<Event>, convicts: &impl Fn(&[Event]) -> bool) -> Vec<Event> {
     for index in (0..history.len()).rev() {
-        if history[index].told.changed_nothing() {
+        if history[index].act.changed_nothing(&history[index].told) {
             let event = history.remove(index);
             if !convicts(&history) {
                 history.insert(index, event);

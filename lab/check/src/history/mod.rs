@@ -7,7 +7,7 @@
 //! histories that cannot be explained, the least is printed ([`least()`]).
 //!
 //! Beside them, batches store ballast that nobody asks for: under it the index grows, or items are
-//! evicted.
+//! evicted. A flush is an operation on every key, and stands in the history of each.
 
 mod act;
 mod judge;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nuthatch_engine::{
-    AnyEngine, AnyHandle, Audit, Engine, Handle, Key, Op, Reply, Request, Reservation, Store,
+    AnyEngine, AnyHandle, Audit, Engine, Handle, Key, Op, Reply, Request, Reservation, Store, Time,
 };
 use nuthatch_workload::Seed;
 use rand::Rng;
@@ -30,8 +30,7 @@ use crate::answer::{Answer, ask};
 use crate::sequence::Misses;
 use crate::stress::on_threads;
 use crate::values::bytes;
-use act::NOW;
-pub use act::{Act, Observed, Text};
+pub use act::{Act, Text, Observed, Traits};
 pub use judge::{Event, Order, PENDING, judge};
 pub use least::{least, listing};
 pub use wire::{from_words, to_words};
@@ -57,6 +56,11 @@ pub struct Plan {
     pub ballast_len: Range<usize>,
     /// Whether items may be forgotten.
     pub misses: Misses,
+    /// One batch in so many is a flush in its place; 0: none is.
+    pub flushes: u32,
+    /// Counts of the clock in a tick, so that items end and flushes at a later moment begin; 0: time stands still, as it
+    /// must where nothing may be forgotten, because an item may end while it is asked for.
+    pub counts_in_tick: usize,
     /// What the choice of operations follows from.
     pub seed: Seed,
 }
@@ -73,7 +77,17 @@ impl Plan {
         ballast_max: 10,
         ballast_len: 0..20,
         misses: Misses::Never,
+        flushes: 0,
+        counts_in_tick: 0,
         seed: Seed(1),
+    };
+
+    /// Few keys, which are flushed again and again.
+    pub const FLUSHES: Self = Self {
+        rounds: 300,
+        ballast_max: 2,
+        flushes: 6,
+        ..Self::GROWTH
     };
 
     /// Keys that come again after the memory has been filled with others.
@@ -83,9 +97,19 @@ impl Plan {
         ballast_max: 4,
         ballast_len: 0..150_000,
         misses: Misses::Lawful,
+        counts_in_tick: 16,
         ..Self::GROWTH
     };
 }
+
+/// When histories begin.
+const START: Time = Time(1000);
+
+/// The furthest that a flush at a later moment is ahead, in ticks.
+const FLUSH_AHEAD: u32 = 4;
+
+/// In place of a key: all of them.
+const EVERY_KEY: (usize, usize) = (usize::MAX, usize::MAX);
 
 /// What was seen. A test may ask that there was something to see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +122,8 @@ pub struct Seen {
     pub misses: usize,
     /// Times that an item must have been forgotten.
     pub forgotten: usize,
+    /// Flushes, each counted once for each key that it met.
+    pub flushes: usize,
 }
 
 /// Rounds that are judged together: a soak's histories would take much memory.
@@ -162,17 +188,42 @@ pub fn judge_parts(
     recorded: impl IntoIterator<Item = Recorded>,
     misses: Misses,
 ) -> Result<Seen, String> {
-    let mut histories = Histories::new();
-    for (key, event) in recorded {
-        histories.entry(key).or_default().push(event);
-    }
     let mut seen = Seen::default();
-    explain(&histories, misses, &mut seen)?;
+    explain(&by_key(recorded), misses, &mut seen)?;
     Ok(seen)
 }
 
 /// The history of each key: its generation, and which key of the round it is.
 type Histories = HashMap<(usize, usize), Vec<Event>>;
+
+/// What each key met, flushes included.
+fn by_key(recorded: impl IntoIterator<Item = Recorded>) -> Histories {
+    let mut histories = Histories::new();
+    for (key, event) in recorded {
+        histories.entry(key).or_default().push(event);
+    }
+    let flushes = histories.remove(&EVERY_KEY).unwrap_or_default();
+    for history in histories.values_mut() {
+        let met = flushes.iter().filter(|flush| is_met(flush, history));
+        let met: Vec<_> = met.cloned().collect();
+        history.extend(met);
+        // Stable: operations of a batch keep their order.
+        history.sort_by_key(|event| event.began);
+    }
+    histories
+}
+
+/// True if a flush may change what a history is told: others came before the first of it, or behind the last, while
+/// time stood still.
+fn is_met(flush: &Event, history: &[Event]) -> bool {
+    let first = history.iter().min_by_key(|event| event.began);
+    let last = history.iter().max_by_key(|event| event.ended);
+    let (Some(first), Some(last)) = (first, last) else {
+        return false;
+    };
+    let stands = first.now == last.now && first.now == flush.now;
+    !stands || (flush.ended >= first.began && flush.began <= last.ended)
+}
 
 /// Of the histories that cannot be explained, so many are made as short as can be.
 const SHORTENED: usize = 30;
@@ -191,6 +242,7 @@ fn explain(histories: &Histories, misses: Misses, seen: &mut Seen) -> Result<(),
         seen.operations += history.len();
         seen.hits += told(|told| matches!(told, Observed::Value(..)));
         seen.misses += told(|told| matches!(told, Observed::Plain(Reply::Miss)));
+        seen.flushes += told(|told| *told == Observed::Nothing);
     }
     broken.sort_by_key(|(_, history)| history.len());
     let parts = broken.iter().take(SHORTENED);
@@ -222,11 +274,7 @@ fn record(engine: &Arc<AnyEngine>, plan: &Plan, first: usize) -> Histories {
         }
         recorder.events
     });
-    let mut histories = Histories::new();
-    for (key, event) in recorded.into_iter().flatten() {
-        histories.entry(key).or_default().push(event);
-    }
-    histories
+    by_key(recorded.into_iter().flatten())
 }
 
 /// Where threads meet before a round. Nobody waits for one that has panicked.
@@ -277,6 +325,8 @@ struct Recorder<'a> {
     random: SmallRng,
     /// The cas that was seen last of each key of the round.
     cas: Vec<u64>,
+    /// The clock's count when the batch began.
+    began: usize,
     batches: usize,
     ballast: usize,
     events: Vec<Recorded>,
@@ -305,6 +355,7 @@ impl<'a> Recorder<'a> {
             thread,
             random: plan.seed.thread(thread),
             cas: vec![0; plan.keys],
+            began: 0,
             batches: 0,
             ballast: 0,
             events: Vec::new(),
@@ -314,6 +365,11 @@ impl<'a> Recorder<'a> {
     fn round(&mut self, generation: usize) {
         self.cas.fill(0);
         for _ in 0..self.plan.batches {
+            self.began = (self.tick)();
+            if self.plan.flushes > 0 && self.random.random_ratio(1, self.plan.flushes) {
+                self.flush();
+                continue;
+            }
             let count = self.random.random_range(1..=self.plan.batch_max);
             let deeds: Vec<_> = (0..count).map(|_| self.deed(generation)).collect();
             match &deeds[..] {
@@ -323,13 +379,41 @@ impl<'a> Recorder<'a> {
             self.batches += 1;
         }
         if self.random.random_bool(0.2) {
-            self.handle.maintain(NOW, 64);
+            self.handle.maintain(self.now(), 64);
         }
+    }
+
+    /// The moment of the batch.
+    fn now(&self) -> Time {
+        self.moment(self.began)
+    }
+
+    /// The moment at a count of the clock. So of two batches of which one begins when the other has ended the later one
+    /// has no earlier moment.
+    fn moment(&self, count: usize) -> Time {
+        let ticks = count.checked_div(self.plan.counts_in_tick).unwrap_or(0);
+        Time(START.0 + ticks as u32)
+    }
+
+    fn flush(&mut self) {
+        let now = self.now();
+        let ahead = self.random.random_range(0..=2 * FLUSH_AHEAD);
+        // Most are at once.
+        let at = Time(now.0 + ahead.saturating_sub(FLUSH_AHEAD));
+        self.engine.flush(now, at);
+        let ended = (self.tick)();
+        let event = self.event(Act::Flush(at), Observed::Nothing, ended);
+        self.events.push((EVERY_KEY, event));
+        self.batches += 1;
     }
 
     fn deed(&mut self, generation: usize) -> Deed {
         let key = self.random.random_range(0..self.plan.keys);
-        let act = Act::random(&mut self.random, self.cas[key]);
+        // Another one than engines choose, and each another.
+        let new_cas = ((self.thread as u64 + 1) << 40) + self.events.len() as u64 * 8;
+        let new_cas = new_cas + self.random.random_range(0..8);
+        let now = self.now();
+        let act = Act::random(&mut self.random, now, self.cas[key], new_cas);
         Deed {
             key,
             name: format!("key {generation} {key}").into_bytes(),
@@ -359,52 +443,57 @@ impl<'a> Recorder<'a> {
                 .iter_mut()
                 .for_each(|place| *place += usize::from(*place >= at));
         }
-        let began = self.tick();
-        let answers = ask(&mut self.handle, NOW, &batch);
-        let ended = self.tick();
+        let now = self.now();
+        let answers = ask(&mut self.handle, now, &batch);
+        let ended = (self.tick)();
         for (deed, place) in deeds.iter().zip(places) {
-            self.note(generation, deed, &answers[place], (began, ended));
+            self.note(generation, deed, &answers[place], ended);
         }
     }
 
     /// A set alone, whose value arrives before it takes effect.
     fn in_pieces(&mut self, generation: usize, deed: &Deed) {
-        let key = Key::new(&deed.name, self.engine.hasher());
-        let reserved = self.handle.reserve(NOW, key, deed.value.len());
-        let mut reservation = match reserved {
-            Ok(reservation) => reservation,
-            Err(reply) => {
-                let time = (self.tick(), self.tick());
-                return self.note(generation, deed, &Answer::Done(reply), time);
-            }
+        let Act::Store(_, _, expiry) = deed.act else {
+            unreachable!("only sets arrive in pieces");
         };
-        for piece in deed.value.chunks(1500) {
-            reservation.write(piece);
-        }
-        let store = Store::set(b"");
-        let began = self.tick();
-        let reply = self.handle.commit(NOW, reservation, &store);
-        let ended = self.tick();
-        self.note(generation, deed, &Answer::Done(reply), (began, ended));
+        let (now, key) = (self.now(), Key::new(&deed.name, self.engine.hasher()));
+        let reserved = self.handle.reserve(now, key, deed.value.len());
+        let reply = match reserved {
+            Ok(mut reservation) => {
+                for piece in deed.value.chunks(1500) {
+                    reservation.write(piece);
+                }
+                let store = Store {
+                    expiry,
+                    ..Store::set(b"")
+                };
+                self.handle.commit(now, reservation, &store)
+            }
+            Err(refusal) => refusal,
+        };
+        let ended = (self.tick)();
+        self.note(generation, deed, &Answer::Done(reply), ended);
     }
 
-    fn note(&mut self, generation: usize, deed: &Deed, answer: &Answer, time: (usize, usize)) {
+    fn note(&mut self, generation: usize, deed: &Deed, answer: &Answer, ended: usize) {
         if let Some(item) = answer.item() {
             self.cas[deed.key] = item.cas;
         }
-        let event = Event {
-            thread: self.thread,
-            batch: self.batches,
-            act: deed.act,
-            told: Observed::of(answer),
-            began: time.0,
-            ended: time.1,
-        };
+        let event = self.event(deed.act, Observed::of(answer), ended);
         self.events.push(((generation, deed.key), event));
     }
 
-    fn tick(&self) -> usize {
-        (self.tick)()
+    fn event(&self, act: Act, told: Observed, ended: usize) -> Event {
+        Event {
+            thread: self.thread,
+            batch: self.batches,
+            now: self.now(),
+            until: self.moment(ended),
+            act,
+            told,
+            began: self.began,
+            ended,
+        }
     }
 
     /// Keys that nobody asks for, and their values.
@@ -422,31 +511,42 @@ impl<'a> Recorder<'a> {
 
 #[cfg(test)]
 mod tests {
-    use nuthatch_engine::StoreMode;
+    use nuthatch_engine::{Expiry, StoreMode};
 
     use super::*;
 
     /// A history of two threads, written down by hand.
     fn history(events: &[(usize, Act, Observed, usize, usize)]) -> Vec<Event> {
-        let event =
-            |(thread, act, told, began, ended): &(usize, Act, Observed, usize, usize)| Event {
-                thread: *thread,
-                batch: 0,
-                act: *act,
-                told: told.clone(),
-                began: *began,
-                ended: *ended,
-            };
+        let event = |(thread, act, told, began, ended): &(usize, Act, Observed, usize, usize)| Event {
+            thread: *thread,
+            batch: 0,
+            now: Time(*began as u32),
+            until: Time(*ended as u32),
+            act: *act,
+            told: told.clone(),
+            began: *began,
+            ended: *ended,
+        };
         events.iter().map(event).collect()
     }
 
     fn set(digit: u8) -> Act {
         let digit = b'0' + digit;
-        Act::Store(StoreMode::Set, Text { digit, len: 1 })
+        Act::Store(StoreMode::Set, Text { digit, len: 1 }, Expiry::Never)
+    }
+
+    fn plain(cas: u64) -> Traits {
+        Traits {
+            cas,
+            expiry: Expiry::Never,
+            stale: false,
+            won: false,
+            won_before: false,
+        }
     }
 
     fn value(digit: u8, cas: u64) -> Observed {
-        Observed::Value(vec![b'0' + digit], cas)
+        Observed::Value(vec![b'0' + digit], plain(cas))
     }
 
     const MISS: Observed = Observed::Plain(Reply::Miss);
@@ -482,6 +582,59 @@ mod tests {
     }
 
     #[test]
+    fn what_was_flushed_does_not_come_back() {
+        let stored = (0, set(1), Observed::New(1, 8), 0, 1);
+        let flush = |at, began| {
+            let act = Act::Flush(Time(at));
+            (0, act, Observed::Nothing, began, began + 3)
+        };
+        let get = |told, began| (1, Act::Get, told, began, began + 1);
+        for misses in [Misses::Never, Misses::Lawful] {
+            // While it is under way either may be, but not a hit behind a miss.
+            let during = [stored.clone(), flush(2, 2), get(value(1, 8), 3)];
+            assert!(explained(&during, misses));
+            let behind = [stored.clone(), flush(2, 2), get(value(1, 8), 6)];
+            assert!(!explained(&behind, misses));
+            let back = [
+                stored.clone(),
+                flush(2, 2),
+                get(MISS, 2),
+                get(value(1, 8), 4),
+            ];
+            assert!(!explained(&back, misses));
+            // At a later moment.
+            let before = [stored.clone(), flush(8, 2), get(value(1, 8), 7)];
+            assert!(explained(&before, misses));
+            let since = [stored.clone(), flush(8, 2), get(value(1, 8), 8)];
+            assert!(!explained(&since, misses));
+        }
+    }
+
+    #[test]
+    fn under_pressure_a_store_may_be_refused_and_changes_nothing_then() {
+        let refused = (0, set(1), Observed::Plain(Reply::OutOfMemory), 0, 1);
+        assert!(explained(&[refused.clone()], Misses::Lawful));
+        assert!(!explained(&[refused.clone()], Misses::Never));
+        let get = (1, Act::Get, value(1, 8), 2, 3);
+        assert!(!explained(&[refused, get], Misses::Lawful));
+    }
+
+    #[test]
+    fn a_touch_that_is_lost_is_convicted() {
+        let stored = (0, set(1), Observed::New(1, 8), 0, 1);
+        let end = Expiry::At(Time(99));
+        let touched = Traits {
+            expiry: end,
+            ..plain(8)
+        };
+        let touch = (0, Act::Touch(end), Observed::Item(1, touched), 2, 3);
+        let look = |traits| (1, Act::Look, Observed::Item(1, traits), 4, 5);
+        let told = [stored.clone(), touch.clone(), look(touched)];
+        assert!(explained(&told, Misses::Never));
+        assert!(!explained(&[stored, touch, look(plain(8))], Misses::Lawful));
+    }
+
+    #[test]
     fn requests_of_a_batch_keep_their_order() {
         let batch = |acts: [(Act, Observed); 2]| acts.map(|(act, told)| (0, act, told, 0, 9));
         let right = batch([(set(1), Observed::New(1, 8)), (Act::Get, value(1, 8))]);
@@ -503,7 +656,7 @@ mod tests {
             let cas = u64::from(digit);
             events.push((0, set(digit), Observed::New(1, cas), at, at + 1));
             events.push((1, Act::Get, value(digit, cas), at + 2, at + 3));
-            events.push((0, Act::Look, Observed::Item(1, cas, false), at + 2, at + 3));
+            events.push((0, Act::Look, Observed::Item(1, plain(cas)), at + 2, at + 3));
         }
         let stale = (1, Act::Get, value(6, 6), 84, 85);
         let mut whole = events.clone();
