@@ -1,7 +1,7 @@
 //! The store as an engine: a batch of requests goes to the servers of a job, and replies come back.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use nuthatch_engine::Op;
 use nuthatch_engine::counters::Registry;
@@ -17,6 +17,7 @@ use crate::block;
 use crate::client::Client;
 use crate::config::Config;
 use crate::layout::Layout;
+use crate::report::{Asked, Silent};
 use crate::shift::Moved;
 use crate::stats::{COUNTS, ClientStats, ServerStats};
 
@@ -28,12 +29,18 @@ const RESERVED_MAX: usize = 64 << 20;
 
 /// A client's side of the store: sessions that threads share.
 pub struct Cluster<F: Fabric> {
-    clients: Box<[Mutex<Client<F>>]>,
+    pub(crate) clients: Box<[Mutex<Client<F>>]>,
     next: AtomicUsize,
-    layout: Arc<Layout>,
-    config: Config,
+    /// The PE's of the first session.
+    pub(crate) fabric: Arc<F>,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) config: Config,
     hasher: KeyHasher,
     counts: Arc<Registry<COUNTS>>,
+    /// Of each session, and what of it is counted no more, of each server.
+    pub(crate) asked: Vec<Asked>,
+    pub(crate) asked_before: Box<[AtomicU64]>,
+    pub(crate) silent: Silent,
     reserved: Arc<AtomicUsize>,
     /// What ends when the engine does.
     _keeper: Option<Box<dyn Send + Sync>>,
@@ -49,6 +56,10 @@ impl<F: Fabric> Cluster<F> {
         keeper: Option<Box<dyn Send + Sync>>,
     ) -> Self {
         Self {
+            fabric: Arc::clone(clients[0].fabric()),
+            asked: clients.iter().map(Client::asked).collect(),
+            asked_before: (0..layout.servers).map(|_| AtomicU64::new(0)).collect(),
+            silent: Silent::default(),
             clients: clients.into_iter().map(Mutex::new).collect(),
             next: AtomicUsize::new(0),
             hasher: KeyHasher::seeded(config.seed),
@@ -171,6 +182,7 @@ impl<F: Fabric> Engine for Cluster<F> {
     fn reset_stats(&self) {
         self.clients[0].lock().reset_servers();
         self.counts.reset();
+        self.reset_requests();
     }
 
     fn flush(&self, now: Time, at: Time) {
@@ -208,6 +220,10 @@ impl<F: Fabric> Inspect for Cluster<F> {
             class: class + 1,
             size: classes.words(class) * 8,
         }
+    }
+
+    fn own_lines(&self) -> Vec<(String, String)> {
+        self.report()
     }
 }
 

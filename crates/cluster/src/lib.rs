@@ -40,6 +40,7 @@ mod engine;
 mod layout;
 mod message;
 mod placement;
+mod report;
 mod ring;
 mod server;
 mod serving;

@@ -39,6 +39,8 @@ pub struct ServerStats {
     pub overflowed: u64,
     /// Pairs taken out because their writer was gone.
     pub recovered: u64,
+    /// Times that a session's messages had to wait because there was no room for replies to it.
+    pub rings_full: u64,
     /// Blocks that nobody may have any more, because a PE that is gone was writing to them.
     pub blocks_lost: u64,
     /// The limit, in bytes.
@@ -85,6 +87,8 @@ pub(crate) enum Count {
     DirectSets,
     Active,
     Torn,
+    LocksLost,
+    RingsFull,
     RecencySwaps,
 }
 
@@ -110,6 +114,10 @@ pub struct ClientStats {
     pub active: u64,
     /// Blocks that had to be read again.
     pub torn: u64,
+    /// Blocks that another had locked, or changed, before a set could.
+    pub locks_lost: u64,
+    /// Messages that had to wait for room on their way to a server.
+    pub rings_full: u64,
     /// Compare-swaps of a recency.
     pub recency_swaps: u64,
 }
@@ -127,6 +135,8 @@ impl ClientStats {
             direct_sets: count(Count::DirectSets),
             active: count(Count::Active),
             torn: count(Count::Torn),
+            locks_lost: count(Count::LocksLost),
+            rings_full: count(Count::RingsFull),
             recency_swaps: count(Count::RecencySwaps),
         }
     }

@@ -140,6 +140,10 @@ impl Inspect for AnyEngine {
     fn message_stats(&self) -> Option<MessageStats> {
         self.0.message_stats()
     }
+
+    fn own_lines(&self) -> Vec<(String, String)> {
+        self.0.own_lines()
+    }
 }
 
 impl Audit for AnyEngine {

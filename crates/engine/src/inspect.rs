@@ -30,6 +30,12 @@ pub trait Inspect {
     fn message_stats(&self) -> Option<MessageStats> {
         None
     }
+
+    /// What no other engine has to tell, a name and a value a line: the topic of `stats` by its name. It waits for nobody
+    /// who is known not to answer.
+    fn own_lines(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
 }
 
 /// Who hears of items that are thrown out alive. It is called by the thread that needs room, which may hold locks of the

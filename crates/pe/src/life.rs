@@ -15,7 +15,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nuthatch_cluster::{Member, Serving};
+use nuthatch_cluster::{Cluster, Member, Serving};
 use nuthatch_engine::AnyEngine;
 use nuthatch_fabric::Fabric;
 use nuthatch_program::Failure;
@@ -92,16 +92,19 @@ pub fn run<F: Fabric>(
             say(0, &format!("warning: {advice}"));
         }
     }
+    let engine = plan.gateway.is_some().then(|| member.engine());
     let pulse = Pulse::new(Arc::clone(fabric)).map_err(|none| Failure::run(none.to_string()))?;
     let mut waiting = Waiting {
         fabric: &**fabric,
         ending: &ending,
         pulse,
         abort,
+        engine: engine.clone(),
     };
-    let lived = match plan.gateway {
-        Some(config) => gateway(&**fabric, &member, config)
-            .and_then(|gateway| live(&mut waiting, stop, gateway)),
+    let lived = match plan.gateway.zip(engine) {
+        Some((config, engine)) => {
+            gateway(&**fabric, engine, config).and_then(|gateway| live(&mut waiting, stop, gateway))
+        }
         None => {
             drop(waiting.until(|| stop.is_requested(), LOOK));
             Ok(())
@@ -118,10 +121,10 @@ pub fn run<F: Fabric>(
 /// Starts the gateway of this PE.
 fn gateway<F: Fabric>(
     fabric: &F,
-    member: &Member<F>,
+    engine: Arc<Cluster<F>>,
     config: nuthatch_server::Config,
 ) -> Result<ServerHandle, Failure> {
-    let gateway = Server::start(config, AnyEngine::new(member.engine()))
+    let gateway = Server::start(config, AnyEngine::new(engine))
         .map_err(|error| Failure::run(error.to_string()))?;
     let places: Vec<_> = gateway
         .addresses()
@@ -153,6 +156,8 @@ struct Waiting<'a, F: Fabric> {
     ending: &'a Ending<F>,
     pulse: Pulse<F>,
     abort: &'a Abort,
+    /// Whom its clients ask who is silent.
+    engine: Option<Arc<Cluster<F>>>,
 }
 
 impl<F: Fabric> Waiting<'_, F> {
@@ -172,6 +177,9 @@ impl<F: Fabric> Waiting<'_, F> {
 
     fn note(&self, event: Event) {
         let own = self.fabric.pe();
+        if let (Some(engine), Event::Silent(pe) | Event::Heard(pe, _)) = (&self.engine, event) {
+            engine.note_silence(pe, matches!(event, Event::Silent(_)));
+        }
         match event {
             Event::Silent(pe) => say(
                 own,

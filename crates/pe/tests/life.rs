@@ -106,6 +106,59 @@ fn what_one_gateway_stores_another_finds() {
 }
 
 #[test]
+fn a_gateway_tells_of_the_job() {
+    let line = format!("--servers 2 {ANY_PORT}");
+    let ended = job(
+        &line,
+        4,
+        |_, _| {},
+        |stops, at| {
+            let mut text = String::new();
+            for number in 0..60 {
+                text += &format!("set key{number} 0 0 1\r\nx\r\nget key{number}\r\n");
+            }
+            ask(at(3), &text);
+            let told = ask(at(3), "stats cluster\r\n");
+            let value = |name: &str| {
+                let line = told
+                    .lines()
+                    .find_map(|line| line.strip_prefix("STAT ")?.strip_prefix(name));
+                let value = line.and_then(|line| line.strip_prefix(' '));
+                value.unwrap_or_else(|| panic!("no {name}: {told}"))
+            };
+            let number = |name: &str| value(name).parse::<u64>().unwrap();
+            assert_eq!(
+                (value("pe"), value("pes"), value("servers")),
+                ("3", "4", "2")
+            );
+            assert_eq!(value("silent_pes"), "none");
+            let sum = |name: &str| {
+                (0..2)
+                    .map(|server| number(&format!("server:{server}:{name}")))
+                    .sum()
+            };
+            let (requests, items): (u64, u64) = (sum("requests"), sum("items"));
+            assert_eq!((requests, items), (120, 60));
+            let done = ["direct_gets", "direct_misses", "direct_sets", "messages"].map(number);
+            assert!(done.iter().sum::<u64>() >= 120, "{told}");
+            for server in 0..2 {
+                assert_eq!(value(&format!("server:{server}:state")), "answers");
+                assert_eq!(value(&format!("server:{server}:reached_by")), "loads");
+                assert!(value(&format!("server:{server}:known_gets")).starts_with("1:"));
+                assert!(number(&format!("server:{server}:epoch")) > 0);
+                assert!(number(&format!("server:{server}:memory_used")) > 0);
+            }
+            // Others' requests are theirs, and what is counted begins anew.
+            assert!(ask(at(2), "stats cluster\r\n").contains("STAT server:0:requests 0\r\n"));
+            assert_eq!(ask(at(3), "stats reset\r\n"), "RESET\r\n");
+            assert!(ask(at(3), "stats cluster\r\n").contains("STAT server:1:requests 0\r\n"));
+            stops[0].request();
+        },
+    );
+    assert!(ended.iter().all(Result::is_ok), "{ended:?}");
+}
+
+#[test]
 fn co_located_pes_serve_each_other_until_a_client_ends_them() {
     let line = format!("--co-located -A {ANY_PORT}");
     let ended = job(

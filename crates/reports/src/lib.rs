@@ -11,7 +11,7 @@ mod without_meaning;
 
 use nuthatch_context::account::Level;
 use nuthatch_context::shared::Shared;
-use nuthatch_engine::{Engine, Time};
+use nuthatch_engine::{Engine, Inspect, Time};
 use nuthatch_telemetry::connections::Info;
 use nuthatch_telemetry::{Hear, Report, hot, latency};
 
@@ -65,7 +65,20 @@ pub fn tell(
             now,
         ),
         b"extstore" => {}
+        name if name == shared.engine.name().as_bytes() => return own(report, shared),
         _ => return Outcome::Unknown,
+    }
+    Outcome::All
+}
+
+/// What only this engine has to tell, if it has anything.
+fn own(report: &mut Report<'_, '_>, shared: &Shared) -> Outcome {
+    let lines = shared.engine.own_lines();
+    if lines.is_empty() {
+        return Outcome::Unknown;
+    }
+    for (name, value) in lines {
+        report.line(&name, value);
     }
     Outcome::All
 }

@@ -42,6 +42,9 @@ impl<F: Fabric> Client<F> {
             .sender
             .has_room(&*self.fabric, message.len())
         {
+            if attempt == 0 {
+                self.count(Count::RingsFull);
+            }
             self.channels[server].sender.flush(&*self.fabric)?;
             self.take_replies(server, replied)?;
             self.pause(server, attempt)?;

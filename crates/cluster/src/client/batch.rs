@@ -186,6 +186,7 @@ impl<F: Fabric> Client<F> {
         let Some((item, header, len)) = found else {
             return false;
         };
+        self.note_asked(server);
         self.count(Count::DirectGets);
         self.count(Count::DirectoryHits);
         let value = block::value_bytes(&self.block[..len], &header);
@@ -214,6 +215,7 @@ impl<F: Fabric> Client<F> {
         self.wave.alone = wave.len() == 1;
         for request in wave {
             let server = placement::server(request.key.hash(), self.layout.servers);
+            self.note_asked(server);
             self.wave.servers.push(server);
             self.wave.steps.push(match self.channels[server].gone {
                 true => Step::Answered(Answer::Done(lost(&request.op))),

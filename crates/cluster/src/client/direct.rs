@@ -325,6 +325,7 @@ impl<F: Fabric> Client<F> {
                 self.write_locked(server, at, pointer, version)?;
                 return Ok(Some(Reply::Stored(header.item(false))));
             }
+            self.count(Count::LocksLost);
             match self.tail_seen(server, key, at, pointer)? {
                 Some(seen) => tail = seen,
                 None => return Ok(None),

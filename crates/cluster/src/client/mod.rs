@@ -14,7 +14,7 @@ mod selector;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use nuthatch_engine::Time;
 use nuthatch_engine::counters::Counters;
@@ -24,11 +24,13 @@ use crate::checksum::Checksum;
 use crate::config::{Clocks, Config};
 use crate::control::{self, Control};
 use crate::layout::Layout;
+use crate::report::Asked;
 use crate::ring::{Receiver, Sender};
 use crate::shift::Shift;
 use crate::stats::{COUNTS, Count};
 use batch::Wave;
 use directory::Directory;
+pub use selector::Kind;
 use selector::Selector;
 
 /// What a session has to do with one server.
@@ -57,6 +59,7 @@ pub struct Client<F: Fabric> {
     /// From the callers' clock to the store's.
     shift: Shift,
     counts: Arc<Counters<COUNTS>>,
+    asked: Asked,
     wave: Wave,
     /// Words of a message that is made.
     message: Vec<u64>,
@@ -101,6 +104,7 @@ impl<F: Fabric> Client<F> {
             busy: 0,
             shift: Shift::default(),
             counts,
+            asked: (0..layout.servers).map(|_| AtomicU64::new(0)).collect(),
             wave: Wave::default(),
             message: Vec::new(),
             reply: Vec::new(),
@@ -175,6 +179,39 @@ impl<F: Fabric> Client<F> {
         let at = self.layout.generations(server).plus(page);
         // Acquire: behind the fence in `enter`.
         self.fabric.local(at, 1)[0].load(Ordering::Acquire)
+    }
+
+    /// One more request is a server's to answer.
+    #[inline(always)]
+    fn note_asked(&self, server: usize) {
+        let asked = &self.asked[server];
+        // Relaxed: a count, and this session is the only one that writes it.
+        asked.store(asked.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// How many requests there were for each server: it counts on.
+    pub fn asked(&self) -> Asked {
+        Arc::clone(&self.asked)
+    }
+
+    /// This PE's end of the fabric.
+    pub fn fabric(&self) -> &Arc<F> {
+        &self.fabric
+    }
+
+    /// True if a server is known to be gone.
+    pub fn is_lost(&self, server: usize) -> bool {
+        self.channels[server].gone
+    }
+
+    /// True if a server's memory can be loaded.
+    pub fn reaches(&self, server: usize) -> bool {
+        self.channels[server].reachable
+    }
+
+    /// How the session would go about operations of a kind on a server now.
+    pub fn choice(&self, server: usize, kind: Kind) -> String {
+        self.channels[server].selector.choice(kind)
     }
 
     /// Counts one more.

@@ -41,6 +41,17 @@ impl Kind {
     pub const ALL: [Self; KINDS] = [Self::KnownGet, Self::UnknownGet, Self::KnownSet];
 }
 
+impl Kind {
+    /// As it is told.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::KnownGet => "known_gets",
+            Self::UnknownGet => "unknown_gets",
+            Self::KnownSet => "known_sets",
+        }
+    }
+}
+
 /// How many kinds there are.
 pub const KINDS: usize = 3;
 
@@ -199,6 +210,30 @@ impl Selector {
         }
     }
 
+    /// What is chosen for operations of a kind now, by how many of them a wave has: the way, and what an operation costs
+    /// directly and by a message, in nanoseconds.
+    pub fn choice(&self, kind: Kind) -> String {
+        match self.operations {
+            Operations::Direct => return "direct".to_owned(),
+            Operations::Active => return "message".to_owned(),
+            Operations::Chosen => {}
+        }
+        let least = [1, 2, 8, 32];
+        let words = least.map(|count| {
+            let size = size_of_wave(count);
+            let (direct, active) = (self.direct[kind as usize][size], self.active[size]);
+            if !direct.is_known() || !active.is_known() {
+                return format!("{count}:unknown");
+            }
+            let way = match self.judge(kind as usize, count, count).direct {
+                true => "direct",
+                false => "message",
+            };
+            format!("{count}:{way}({:.0},{:.0})", direct.median, active.median)
+        });
+        words.join(" ")
+    }
+
     /// One choice less before the next trial. True if costs are to be measured now.
     fn count_down(&mut self, kind: usize, count: usize, verdict: &Verdict) -> bool {
         let Some(ratio) = verdict.ratio else {
@@ -280,6 +315,21 @@ mod tests {
             selector.note_direct(kind, count, direct);
             selector.note_active(count, count, active);
         }
+    }
+
+    #[test]
+    fn what_is_chosen_is_told_by_how_many_there_are() {
+        let mut selector = measured(Kind::KnownSet, 1, 300.0, 900);
+        note(&mut selector, Kind::KnownSet, 10, 400.0, 1000);
+        let told = selector.choice(Kind::KnownSet);
+        assert_eq!(
+            told,
+            "1:direct(300,900) 2:unknown 8:message(400,100) 32:unknown"
+        );
+        assert_eq!(
+            Selector::new(Operations::Active).choice(Kind::KnownGet),
+            "message"
+        );
     }
 
     #[test]

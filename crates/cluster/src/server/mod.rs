@@ -189,7 +189,11 @@ impl<F: Fabric> Server<F> {
                 break;
             }
             activity = activity.max(Activity::Waiting);
-            if !replies.has_room(fabric, REPLY_MAX) || !requests.read(fabric, &mut self.message) {
+            if !replies.has_room(fabric, REPLY_MAX) {
+                self.shard.counts.rings_full += 1;
+                break;
+            }
+            if !requests.read(fabric, &mut self.message) {
                 break;
             }
             if !self.answer(session) {

@@ -1,0 +1,195 @@
+//! What a PE tells of the distributed store to who runs it: a name and a value a line.
+//!
+//! It is for the hour in which something does not answer. So it asks no server that is known not to answer, and has no
+//! session that a thread is busy with: what needs one is left out then. The number of lines is bounded.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nuthatch_fabric::Fabric;
+use nuthatch_sync::mutex::Mutex;
+
+use crate::client::{Client, Kind};
+use crate::control::{self, Control};
+use crate::engine::Cluster;
+use crate::stats::ServerStats;
+
+/// Servers of which each is told; of more the first ones are.
+const SERVERS_MAX: usize = 64;
+
+/// How many requests a session had for each server.
+pub type Asked = Arc<[AtomicU64]>;
+
+/// PEs of which nothing has been heard for a while.
+#[derive(Default)]
+pub struct Silent(Mutex<BTreeSet<usize>>);
+
+impl Silent {
+    fn has(&self, pe: usize) -> bool {
+        self.0.lock().contains(&pe)
+    }
+
+    fn list(&self) -> String {
+        let pes = self.0.lock();
+        let pes: Vec<_> = pes.iter().take(SERVERS_MAX).map(usize::to_string).collect();
+        match pes.is_empty() {
+            true => "none".to_owned(),
+            false => pes.join(","),
+        }
+    }
+}
+
+/// The lines.
+#[derive(Default)]
+struct Lines(Vec<(String, String)>);
+
+impl Lines {
+    fn add(&mut self, name: &str, value: impl Display) {
+        self.0.push((name.to_owned(), value.to_string()));
+    }
+
+    fn of_server(&mut self, server: usize, name: &str, value: impl Display) {
+        self.0
+            .push((format!("server:{server}:{name}"), value.to_string()));
+    }
+}
+
+impl<F: Fabric> Cluster<F> {
+    /// A PE is silent, or is heard again.
+    pub fn note_silence(&self, pe: usize, is_silent: bool) {
+        let mut silent = self.silent.0.lock();
+        match is_silent {
+            true => silent.insert(pe),
+            false => silent.remove(&pe),
+        };
+    }
+
+    /// All there is to tell.
+    pub(crate) fn report(&self) -> Vec<(String, String)> {
+        let mut lines = Lines::default();
+        self.tell_of_this_pe(&mut lines);
+        let servers = self.layout.servers;
+        for server in 0..servers.min(SERVERS_MAX) {
+            self.tell_of_server(&mut lines, server);
+        }
+        if servers > SERVERS_MAX {
+            lines.add("servers_left_out", servers - SERVERS_MAX);
+        }
+        lines.0
+    }
+
+    fn tell_of_this_pe(&self, lines: &mut Lines) {
+        let stats = self.client_stats();
+        let fabric = &self.fabric;
+        lines.add("pe", fabric.pe());
+        lines.add("pes", fabric.pes());
+        lines.add("servers", self.layout.servers);
+        lines.add("sessions", self.clients.len());
+        lines.add("silent_pes", self.silent.list());
+        lines.add("directory_entries", self.config.directory);
+        for (name, count) in [
+            ("directory_hits", stats.directory_hits),
+            ("directory_misses", stats.directory_misses),
+            ("stale_pointers", stats.stale_pointers),
+            ("direct_gets", stats.direct_gets),
+            ("direct_misses", stats.direct_misses),
+            ("direct_sets", stats.direct_sets),
+            ("messages", stats.active),
+            ("reads_again", stats.torn),
+            ("locks_lost", stats.locks_lost),
+            ("ring_full", stats.rings_full),
+            ("recency_swaps", stats.recency_swaps),
+        ] {
+            lines.add(name, count);
+        }
+    }
+
+    fn tell_of_server(&self, lines: &mut Lines, server: usize) {
+        let Control {
+            epoch,
+            bar,
+            flushes,
+            ..
+        } = Control::read(
+            self.fabric
+                .local(self.layout.control(server), control::WORDS),
+        );
+        let mut session = self.clients.iter().find_map(Mutex::try_lock);
+        let state = match &session {
+            _ if self.silent.has(server) => "silent",
+            None => "not asked",
+            Some(session) if session.is_lost(server) => "gone",
+            Some(_) => "answers",
+        };
+        lines.of_server(server, "state", state);
+        lines.of_server(server, "requests", self.requests(server));
+        lines.of_server(server, "epoch", epoch);
+        lines.of_server(server, "expiration_bar", bar);
+        let flush = match (flushes.under_way, flushes.next) {
+            (true, _) => "under way",
+            (false, Some(_)) => "later",
+            (false, None) => "none",
+        };
+        lines.of_server(server, "flush", flush);
+        let Some(session) = &mut session else { return };
+        tell_of_choices(lines, server, session);
+        if state == "answers"
+            && let Some(stats) = session.server_stats(server)
+        {
+            tell_of_stats(lines, server, &stats);
+        }
+    }
+
+    /// Requests of this PE that were a server's to answer, since they were last counted from zero.
+    fn requests(&self, server: usize) -> u64 {
+        self.requests_in_all(server) - self.asked_before[server].load(Ordering::Relaxed)
+    }
+
+    fn requests_in_all(&self, server: usize) -> u64 {
+        // Relaxed, here and above: counts.
+        let asked = |asked: &Asked| asked[server].load(Ordering::Relaxed);
+        self.asked.iter().map(asked).sum()
+    }
+
+    /// Counts requests from zero.
+    pub(crate) fn reset_requests(&self) {
+        for server in 0..self.layout.servers {
+            let sum = self.requests_in_all(server);
+            self.asked_before[server].store(sum, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How the session would go about operations now, by how many of a kind a batch has.
+fn tell_of_choices<F: Fabric>(lines: &mut Lines, server: usize, session: &Client<F>) {
+    let reached_by = match session.reaches(server) {
+        true => "loads",
+        false => "calls",
+    };
+    lines.of_server(server, "reached_by", reached_by);
+    for kind in Kind::ALL {
+        lines.of_server(server, kind.name(), session.choice(server, kind));
+    }
+}
+
+fn tell_of_stats(lines: &mut Lines, server: usize, stats: &ServerStats) {
+    for (name, count) in [
+        ("items", stats.items),
+        ("item_bytes", stats.item_bytes),
+        ("memory_limit", stats.memory_limit),
+        ("memory_used", stats.memory_used),
+        ("messages", stats.messages),
+        ("ring_full", stats.rings_full),
+        ("evictions", stats.evictions),
+        ("expired", stats.expired),
+        ("pages_moved", stats.pages_moved),
+        ("stores_without_memory", stats.out_of_memory),
+        ("overflowed", stats.overflowed),
+        ("recovered", stats.recovered),
+        ("blocks_lost", stats.blocks_lost),
+    ] {
+        lines.of_server(server, name, count);
+    }
+}
