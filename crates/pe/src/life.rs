@@ -93,7 +93,8 @@ pub fn run<F: Fabric>(
         }
     }
     let engine = plan.gateway.is_some().then(|| member.engine());
-    let pulse = Pulse::new(Arc::clone(fabric)).map_err(|none| Failure::run(none.to_string()))?;
+    let pulse = Pulse::new(Arc::clone(fabric), plan.store.servers)
+        .map_err(|none| Failure::run(none.to_string()))?;
     let mut waiting = Waiting {
         fabric: &**fabric,
         ending: &ending,

@@ -1,4 +1,6 @@
-//! Whether the PEs of a job hear each other: the first PE hears all, all hear the first.
+//! Whether the PEs of a job hear each other: the first PE hears all, all hear the servers. (If they heard the first one alone
+//! nobody would notice a cut between a server and a gateway. Gateways tell no other server, because who waits until gets of
+//! several servers have landed waits for all that his PE has sent.)
 //!
 //! No OpenSHMEM says that a PE does not answer. Requests to it wait, and if the system has given a connection up, what was
 //! sent is lost without a word and they wait for ever. So each PE counts up once a second where the others look: who is
@@ -45,6 +47,7 @@ pub struct Pulse<F: Fabric> {
     fabric: Arc<F>,
     words: Address,
     peers: Vec<Peer>,
+    servers: usize,
     beats: u64,
     last: Instant,
 }
@@ -55,8 +58,8 @@ impl<F: Fabric> Pulse<F> {
         (pes + 1).next_multiple_of(8)
     }
 
-    /// Collective.
-    pub fn new(fabric: Arc<F>) -> Result<Self, NoMemory> {
+    /// Of a job whose first so many PEs serve. Collective.
+    pub fn new(fabric: Arc<F>, servers: usize) -> Result<Self, NoMemory> {
         let (pe, pes) = (fabric.pe(), fabric.pes());
         let words = fabric.allocate(Self::words(pes))?;
         let now = Instant::now();
@@ -67,7 +70,8 @@ impl<F: Fabric> Pulse<F> {
             told: false,
         };
         Ok(Self {
-            peers: others(pe, pes).map(peer).collect(),
+            peers: heard_by(pe, pes, servers).map(peer).collect(),
+            servers,
             words,
             beats: 0,
             last: now,
@@ -86,9 +90,10 @@ impl<F: Fabric> Pulse<F> {
         let own = self.words.plus(pes);
         // Relaxed: a count. A beat on its way may take a later one's number, which is as good.
         self.fabric.local(own, 1)[0].store(self.beats, Ordering::Relaxed);
-        for other in others(pe, pes) {
+        let told = if pe < self.servers { pes } else { 1 };
+        for hearer in (0..told).filter(|&hearer| hearer != pe) {
             // Who is gone need not hear.
-            let _ = self.fabric.signal(other, self.words.plus(pe), own);
+            let _ = self.fabric.signal(hearer, self.words.plus(pe), own);
         }
         let heard = self.fabric.local(self.words, pes);
         let peers = self.peers.iter_mut();
@@ -98,12 +103,10 @@ impl<F: Fabric> Pulse<F> {
     }
 }
 
-/// Who hears a PE, and whom it hears.
-fn others(pe: usize, pes: usize) -> std::ops::Range<usize> {
-    match pe {
-        0 => 1..pes,
-        _ => 0..1,
-    }
+/// Whom a PE hears.
+fn heard_by(pe: usize, pes: usize, servers: usize) -> impl Iterator<Item = usize> {
+    let end = if pe == 0 { pes } else { servers };
+    (0..end).filter(move |&other| other != pe)
 }
 
 impl Peer {
@@ -123,7 +126,9 @@ impl Peer {
 
 #[cfg(test)]
 mod tests {
-    use nuthatch_fabric::threads::Network;
+
+    use nuthatch_fabric::threads::{Network, ThreadsFabric};
+    use nuthatch_fabric::{Gone, forward_fabric};
 
     use super::*;
 
@@ -132,7 +137,7 @@ mod tests {
         let ends = Network::free(3, 64).ends();
         let mut pulses: Vec<_> = ends
             .into_iter()
-            .map(|end| Pulse::new(end).unwrap())
+            .map(|end| Pulse::new(end, 1).unwrap())
             .collect();
         let start = Instant::now();
         let mut events = Vec::new();
@@ -157,5 +162,51 @@ mod tests {
         assert_eq!(firsts[2], (0, Event::Silent(2)));
         assert_eq!(firsts[3], (0, Event::Lost(2)));
         assert_eq!(events[3].1, 361);
+    }
+
+    #[test]
+    fn a_cut_between_a_server_and_a_gateway_is_noticed() {
+        let ends = Network::free(4, 64).ends();
+        let fabric = |end| {
+            let cut = Cut {
+                fabric: end,
+                from: [1, 3],
+            };
+            Pulse::new(Arc::new(cut), 2).unwrap()
+        };
+        let mut pulses: Vec<_> = ends.into_iter().map(fabric).collect();
+        let start = Instant::now();
+        let mut events = Vec::new();
+        for second in 1..=20 {
+            for (pe, pulse) in pulses.iter_mut().enumerate() {
+                let said = pulse.beat(start + Duration::from_secs(second)).into_iter();
+                events.extend(said.map(|event| (pe, event)));
+            }
+        }
+        assert_eq!(events, [(3, Event::Silent(1))]);
+    }
+
+    /// A fabric on which two PEs do not reach each other.
+    struct Cut {
+        fabric: Arc<ThreadsFabric>,
+        from: [usize; 2],
+    }
+
+    impl Cut {
+        fn below(&self) -> &ThreadsFabric {
+            &self.fabric
+        }
+    }
+
+    impl Fabric for Cut {
+        forward_fabric!(pe pes allocate local direct put get put_nbi get_nbi compare_swap fetch_add swap fetch set);
+        forward_fabric!(is_gone fence quiet barrier broadcast pause doze nanos);
+
+        fn signal(&self, pe: usize, to: Address, from: Address) -> Result<(), Gone> {
+            match self.from.contains(&pe) && self.from.contains(&self.pe()) {
+                true => Ok(()),
+                false => self.fabric.signal(pe, to, from),
+            }
+        }
     }
 }
