@@ -9,6 +9,8 @@ mod active;
 mod batch;
 mod direct;
 mod directory;
+#[cfg(test)]
+mod elsewhere;
 mod manage;
 mod selector;
 
@@ -42,6 +44,8 @@ struct Channel {
     selector: Selector,
     /// Its memory can be loaded and stored.
     reachable: bool,
+    /// Every PE's can, and so every writer stores into the server's memory itself.
+    in_order: bool,
     gone: bool,
 }
 
@@ -79,6 +83,8 @@ impl<F: Fabric> Client<F> {
         counts: Arc<Counters<COUNTS>>,
     ) -> Self {
         let session = fabric.pe() * layout.sessions + number;
+        let reaches = |pe| fabric.direct(pe, layout.bucket(0), 1).is_some();
+        let reaches_all = (0..fabric.pes()).all(reaches);
         let channel = |server| Channel {
             sender: Sender::new(
                 server,
@@ -92,7 +98,8 @@ impl<F: Fabric> Client<F> {
             ),
             waiting: VecDeque::new(),
             selector: Selector::new(config.operations),
-            reachable: fabric.direct(server, layout.bucket(0), 1).is_some(),
+            reachable: reaches(server),
+            in_order: reaches_all,
             gone: false,
         };
         Self {
