@@ -313,15 +313,16 @@ fn measure_throughput(
         println!("{text}");
         return Ok(all);
     }
-    println!("gets  batch  directory   clients   of one client/s   directory hits");
+    println!("gets  batch  directory   clients   of one client/s   of all/s   directory hits");
     for one in &all {
         println!(
-            "{:>3} %{:>7}{:>11}{:>10}{:>18.0}{:>15.1} %",
+            "{:>3} %{:>7}{:>11}{:>10}{:>18.0}{:>11.0}{:>15.1} %",
             one.gets,
             one.batch,
             one.directory,
             one.clients,
             one.per_second,
+            one.of_all_per_second,
             100.0 * one.directory_hits
         );
     }

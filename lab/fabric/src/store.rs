@@ -117,6 +117,8 @@ pub struct Throughput {
     pub directory: usize,
     /// Operations a second, of the calling PE.
     pub per_second: f64,
+    /// And of all clients.
+    pub of_all_per_second: f64,
     /// Share of gets that the directory led to their pair.
     pub directory_hits: f64,
 }
@@ -443,8 +445,44 @@ const KEYS: u64 = 100_000;
 /// Words of symmetric memory that a run of throughputs takes on each PE, for each of its cells.
 pub const THROUGHPUT_WORDS: usize = MEMORY / 8 + (2 << 20);
 
-/// Operations a second on values of 100 bytes, keys by Zipf's law with exponent 0.99 (YCSB). Collective; each client
-/// has its own share, in the result `per_second` is that of the calling PE.
+/// Where clients meet, at the first PE.
+struct Meeting<'f, F> {
+    fabric: &'f F,
+    clients: u64,
+    arrived: Address,
+    sum: Address,
+}
+
+impl<'f, F: Fabric> Meeting<'f, F> {
+    /// Collective.
+    fn new(fabric: &'f F) -> Result<Self, Failed> {
+        let words = fabric.allocate(2).map_err(ConfigError::from)?;
+        let (arrived, sum) = (words, words.plus(1));
+        word_store(fabric, arrived);
+        word_store(fabric, sum);
+        fabric.barrier();
+        Ok(Self {
+            fabric,
+            clients: fabric.pes() as u64 - 1,
+            arrived,
+            sum,
+        })
+    }
+
+    /// Waits until so many times all clients have come here.
+    fn wait(&self, times: u64) -> Result<(), Failed> {
+        self.fabric.fetch_add(0, self.arrived, 1)?;
+        let mut attempt = 0;
+        while self.fabric.fetch(0, self.arrived)? < times * self.clients {
+            self.fabric.pause(attempt);
+            attempt += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Operations a second on values of 100 bytes, keys by Zipf's law with exponent 0.99 (YCSB). Collective; clients begin
+/// together.
 pub fn throughput<F: Fabric>(
     fabric: &Arc<F>,
     gets: u32,
@@ -454,6 +492,7 @@ pub fn throughput<F: Fabric>(
     operations: Operations,
 ) -> Result<Option<Throughput>, Failed> {
     let clients = fabric.pes() - 1;
+    let meeting = Meeting::new(&**fabric)?;
     with_store(fabric, &config(operations, directory), |engine, pe| {
         let mut handle = engine.handle();
         let mut sink = Sink::new();
@@ -474,6 +513,7 @@ pub fn throughput<F: Fabric>(
         let popularity = Popularity::new(Distribution::YCSB, KEYS);
         let mut random = Seed(7).thread(pe);
         let before = engine.client_stats();
+        meeting.wait(1)?;
         let started = Instant::now();
         for _ in 0..rounds {
             let requests: Vec<_> = (0..batch)
@@ -492,6 +532,10 @@ pub fn throughput<F: Fabric>(
             handle.execute(NOW, &requests, &mut sink);
         }
         let seconds = started.elapsed().as_secs_f64();
+        let per_second = (rounds * batch as u64) as f64 / seconds;
+        fabric.fetch_add(0, meeting.sum, per_second as u64)?;
+        meeting.wait(2)?;
+        let of_all_per_second = fabric.fetch(0, meeting.sum)? as f64;
         let stats = engine.client_stats();
         let hits = stats.directory_hits - before.directory_hits;
         let misses = stats.directory_misses - before.directory_misses;
@@ -500,7 +544,8 @@ pub fn throughput<F: Fabric>(
             clients,
             batch,
             directory,
-            per_second: (rounds * batch as u64) as f64 / seconds,
+            per_second,
+            of_all_per_second,
             directory_hits: hits as f64 / (hits + misses).max(1) as f64,
         })
     })

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::thread;
 
+use nuthatch_cluster::Operations;
 use nuthatch_fabric::threads::{Network, ThreadsFabric};
 use nuthatch_fabric_lab::conformance::{self, Sizes};
-use nuthatch_fabric_lab::latency;
+use nuthatch_fabric_lab::{latency, store};
 
 /// Runs `work` on each PE of a network.
-fn run<T: Send>(network: &Arc<Network>, work: impl Fn(&ThreadsFabric) -> T + Sync) -> Vec<T> {
+fn run<T: Send>(network: &Arc<Network>, work: impl Fn(&Arc<ThreadsFabric>) -> T + Sync) -> Vec<T> {
     let work = &work;
     thread::scope(|scope| {
         let handles: Vec<_> = network
@@ -23,8 +24,8 @@ fn run<T: Send>(network: &Arc<Network>, work: impl Fn(&ThreadsFabric) -> T + Syn
 
 fn conforms(network: &Arc<Network>, seeded: bool, sizes: Sizes) {
     let reports = run(network, |end| {
-        let _entered = seeded.then(|| end.enter(nuthatch_fabric::Fabric::pe(end)));
-        conformance::check(end, sizes).expect("memory")
+        let _entered = seeded.then(|| end.enter(nuthatch_fabric::Fabric::pe(&**end)));
+        conformance::check(&**end, sizes).expect("memory")
     });
     for report in reports {
         assert_eq!(report.failures, Vec::<String>::new());
@@ -65,11 +66,28 @@ fn a_seeded_network_conforms() {
 #[test]
 fn operations_are_timed() {
     let found = run(&Network::free(2, latency::WORDS), |end| {
-        latency::measure(end, 50).expect("memory, and all PEs")
+        latency::measure(&**end, 50).expect("memory, and all PEs")
     });
     assert!(found[1].is_empty());
     assert!(found[0].len() > 4 * latency::BYTES.len());
     for latency in &found[0] {
         assert!(latency.p50_ns <= latency.p99_ns && latency.mean_ns > 0.0);
+    }
+}
+
+#[test]
+fn of_several_clients_each_tells_what_all_do() {
+    let found = run(&Network::free(4, store::THROUGHPUT_WORDS), |end| {
+        store::throughput(end, 95, 8, 1 << 10, 100, Operations::Chosen)
+            .expect("memory, and all PEs")
+    });
+    let [None, Some(one), Some(other), Some(last)] = &found[..] else {
+        panic!("the first PE serves");
+    };
+    let all = [one, other, last];
+    let sum: f64 = all.iter().map(|found| found.per_second).sum();
+    for found in all {
+        assert_eq!(found.clients, 3);
+        assert!((found.of_all_per_second - sum).abs() < 4.0, "{all:?}");
     }
 }
