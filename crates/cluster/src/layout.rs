@@ -5,6 +5,7 @@
 //!    requests of each session   <----- Puts -----   requests staged, a copy for each server
 //!    replies staged             ------ Puts ---->   replies of each server
 //!    what it tells each PE      ------ Puts ---->   control of each server, generations of its pages
+//!    its statistics             ------ Puts ---->   statistics of each server
 //!    looks: at marks, at words  <----- Gets -----   the mark behind its control, busy words
 //!    buckets, pages             <--- Gets, CAS --   busy words, landing zones
 //! ```
@@ -27,6 +28,9 @@ pub const RING: usize = 2048;
 
 const AREA: usize = LINE + RING;
 const STAGED: usize = AREA + RING;
+
+/// Words of a server's statistics.
+pub const TALLY: usize = 32;
 
 /// Watches that a server has: each looks at all sessions' busy words.
 pub const WATCHES: usize = 2;
@@ -58,6 +62,8 @@ pub struct Layout {
     generations: Address,
     busy: Address,
     news: Address,
+    tallies: Address,
+    own_tally: Address,
     marks: Address,
     looks: Address,
     requests: Address,
@@ -104,6 +110,8 @@ impl Layout {
             generations: cursor.take(servers * pages),
             busy: cursor.take(sessions * LINE),
             news: cursor.take(pes * LINE),
+            tallies: cursor.take(servers * TALLY),
+            own_tally: cursor.take(TALLY),
             marks: cursor.take(pes),
             looks: cursor.take(WATCHES * all_sessions),
             requests: cursor.take(all_sessions * AREA),
@@ -125,6 +133,8 @@ impl Layout {
             &mut self.generations,
             &mut self.busy,
             &mut self.news,
+            &mut self.tallies,
+            &mut self.own_tally,
             &mut self.marks,
             &mut self.looks,
             &mut self.requests,
@@ -180,6 +190,16 @@ impl Layout {
     /// On a server: the words that it tells a PE, as they lie at the PE from [`Layout::control`] on.
     pub fn news(&self, pe: usize) -> Address {
         self.news.plus(pe * LINE)
+    }
+
+    /// On a client: what a server has counted.
+    pub fn tally(&self, server: usize) -> Address {
+        self.tallies.plus(server * TALLY)
+    }
+
+    /// On a server: what it has counted, to be put to all.
+    pub fn own_tally(&self) -> Address {
+        self.own_tally
     }
 
     /// On a server: the mark that it has seen at a PE.
@@ -284,6 +304,7 @@ mod tests {
         for server in 0..2 {
             areas.push((layout.control(server).0, LINE));
             areas.push((layout.generations(server).0, layout.pages));
+            areas.push((layout.tally(server).0, TALLY));
             for session in 3..6 {
                 areas.push((layout.requests_staged(session, server).0, STAGED));
                 areas.push((layout.replies(session, server).0, AREA));
@@ -302,6 +323,7 @@ mod tests {
         for watch in 0..WATCHES {
             areas.extend((0..12).map(|session| (layout.look(watch, session).0, 1)));
         }
+        areas.push((layout.own_tally().0, TALLY));
         areas.push((layout.bucket(0).0, layout.buckets * bucket::WORDS));
         let all = layout.pages * layout.page_words;
         areas.push((layout.block(Pointer::default()).0, all));

@@ -1,7 +1,8 @@
 //! What a PE tells of the distributed store to who runs it: a name and a value a line.
 //!
-//! It is for the hour in which something does not answer. So it asks no server that is known not to answer, and has no
-//! session that a thread is busy with: what needs one is left out then. The number of lines is bounded.
+//! It is for the hour in which something does not answer. So it asks nobody: servers put what they count to every PE, with
+//! the control words. And it waits for no session that a thread is busy with: what only one knows is left out then. The
+//! number of lines is bounded.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -9,11 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nuthatch_fabric::Fabric;
+use nuthatch_sync::clock::TICKS_PER_SECOND;
 use nuthatch_sync::mutex::Mutex;
 
 use crate::client::{Client, Kind};
 use crate::control::{self, Control};
 use crate::engine::Cluster;
+use crate::layout::TALLY;
 use crate::stats::ServerStats;
 
 /// Servers of which each is told; of more the first ones are.
@@ -116,14 +119,16 @@ impl<F: Fabric> Cluster<F> {
             self.fabric
                 .local(self.layout.control(server), control::WORDS),
         );
-        let mut session = self.clients.iter().find_map(Mutex::try_lock);
-        let state = match &session {
-            _ if self.silent.has(server) => "silent",
-            None => "not asked",
-            Some(session) if session.is_lost(server) => "gone",
-            Some(_) => "answers",
+        let stats = self.told_by(server);
+        let state = match (self.silent.has(server), self.fabric.is_gone(server)) {
+            (true, _) => "silent",
+            (_, true) => "gone",
+            _ => "answers",
         };
         lines.of_server(server, "state", state);
+        let ticks = self.latest_tick().saturating_sub(stats.tick);
+        let seconds = ticks / u64::from(TICKS_PER_SECOND);
+        lines.of_server(server, "told_seconds_ago", seconds);
         lines.of_server(server, "requests", self.requests(server));
         lines.of_server(server, "epoch", epoch);
         lines.of_server(server, "expiration_bar", bar);
@@ -133,13 +138,21 @@ impl<F: Fabric> Cluster<F> {
             (false, None) => "none",
         };
         lines.of_server(server, "flush", flush);
-        let Some(session) = &mut session else { return };
-        tell_of_choices(lines, server, session);
-        if state == "answers"
-            && let Some(stats) = session.server_stats(server)
-        {
-            tell_of_stats(lines, server, &stats);
+        if let Some(session) = self.clients.iter().find_map(Mutex::try_lock) {
+            tell_of_choices(lines, server, &session);
         }
+        tell_of_stats(lines, server, &stats);
+    }
+
+    fn told_by(&self, server: usize) -> ServerStats {
+        let at = self.layout.tally(server);
+        ServerStats::read(self.fabric.local(at, TALLY))
+    }
+
+    /// The latest moment of which any server has told.
+    fn latest_tick(&self) -> u64 {
+        let ticks = (0..self.layout.servers).map(|server| self.told_by(server).tick);
+        ticks.max().unwrap_or(0)
     }
 
     /// Requests of this PE that were a server's to answer, since they were last counted from zero.

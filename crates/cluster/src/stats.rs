@@ -1,5 +1,7 @@
 //! What servers and sessions count, and how it is added up.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bytemuck::{Pod, Zeroable};
 use nuthatch_engine::stats::EngineStats;
 
@@ -51,9 +53,35 @@ pub struct ServerStats {
     pub index_bytes: u64,
     /// The present epoch.
     pub epoch: u64,
+    /// When it tells this: a tick of its clock.
+    pub tick: u64,
 }
 
+/// Words of them.
+pub(crate) const WORDS: usize = size_of::<ServerStats>() / 8;
+
+const _: () = assert!(WORDS <= crate::layout::TALLY);
+
 impl ServerStats {
+    /// As they were put to a PE. (Words are whole, but may be of two moments.)
+    pub(crate) fn read(words: &[AtomicU64]) -> Self {
+        let mut read = [0; WORDS];
+        for (into, word) in read.iter_mut().zip(words) {
+            // Relaxed: counts.
+            *into = word.load(Ordering::Relaxed);
+        }
+        bytemuck::cast(read)
+    }
+
+    /// Lays them down to be put.
+    pub(crate) fn lay(&self, words: &[AtomicU64]) {
+        let all: &[u64] = bytemuck::cast_slice(std::slice::from_ref(self));
+        for (into, word) in words.iter().zip(all) {
+            // Relaxed: the fabric reads them when it is called, or later: then they are younger.
+            into.store(*word, Ordering::Relaxed);
+        }
+    }
+
     /// Adds a server's to the engine's.
     pub fn add_to(&self, sum: &mut EngineStats) {
         sum.items += self.items;

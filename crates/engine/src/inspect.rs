@@ -31,8 +31,7 @@ pub trait Inspect {
         None
     }
 
-    /// What no other engine has to tell, a name and a value a line: the topic of `stats` by its name. It waits for nobody
-    /// who is known not to answer.
+    /// What no other engine has to tell, a name and a value a line: the topic of `stats` by its name. It waits for nobody.
     fn own_lines(&self) -> Vec<(String, String)> {
         Vec::new()
     }

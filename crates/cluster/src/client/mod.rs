@@ -206,11 +206,6 @@ impl<F: Fabric> Client<F> {
         &self.fabric
     }
 
-    /// True if a server is known to be gone.
-    pub fn is_lost(&self, server: usize) -> bool {
-        self.channels[server].gone
-    }
-
     /// True if a server's memory can be loaded.
     pub fn reaches(&self, server: usize) -> bool {
         self.channels[server].reachable

@@ -32,7 +32,7 @@ use nuthatch_fabric::{Fabric, Gone};
 use crate::block;
 use crate::config::Config;
 use crate::control;
-use crate::layout::{LINE, Layout};
+use crate::layout::{LINE, Layout, TALLY};
 use crate::message::{Ask, REPLY_MAX, ServerReply, TimedAsk};
 use crate::ring::{Receiver, Sender};
 use crate::stats::ServerStats;
@@ -404,8 +404,15 @@ impl<F: Fabric> Server<F> {
     fn tell(&mut self) {
         let shard = &mut self.shard;
         shard.begin_generation_if_due(self.now);
-        let control = shard.control();
+        let (control, latest) = (shard.control(), shard.news.latest());
         shard.news.say(control);
+        if shard.news.latest() != latest {
+            let stats = ServerStats {
+                tick: self.now.0.into(),
+                ..shard.stats()
+            };
+            stats.lay(shard.fabric.local(shard.layout.own_tally(), TALLY));
+        }
         shard
             .news
             .spread(&*shard.fabric, &shard.layout, shard.server);

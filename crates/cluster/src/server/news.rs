@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use nuthatch_fabric::{Address, Fabric, Gone};
 
 use crate::control::{Control, MARK, WORDS};
-use crate::layout::Layout;
+use crate::layout::{Layout, TALLY};
 
 /// In a word that is looked for: it has not landed. No mark and no busy word comes so far.
 pub const UNKNOWN: u64 = u64::MAX;
@@ -168,6 +168,9 @@ impl<F: Fabric> Teller<'_, F> {
         }
         words[MARK].store(number, Ordering::Relaxed);
         self.fabric.put_nbi(pe, to, from, WORDS)?;
+        // Nobody acts on what was counted: it may be laid down anew while it is on its way.
+        let counted = (self.layout.tally(self.server), self.layout.own_tally());
+        self.fabric.put_nbi(pe, counted.0, counted.1, TALLY)?;
         if let Some(page) = page {
             let at = self.layout.generations(self.server).plus(page);
             self.fabric.put_nbi(pe, at, at, 1)?;
