@@ -5,6 +5,7 @@
 #   scripts/hosts.sh up 3                   hosts 10.77.0.1 to 10.77.0.3
 #   scripts/hosts.sh run 3 PROGRAM WORDS... an OpenSHMEM job with one PE on each
 #   scripts/hosts.sh cut 2, mend 2          the link of the second
+#   scripts/hosts.sh cut 2 4, mend 2 4      the way between two, each of which reaches all others
 #   scripts/hosts.sh down                   away with all of it
 #
 # With real hosts it is `run` alone, less what is said there to be for namespaces.
@@ -42,6 +43,10 @@ down() {
     for space in $(ip netns list | sed -n 's/^\(nuthatch-host[0-9]*\).*/\1/p'); do
         ip netns del "$space"
     done
+    # A job that was killed may have left a process there, which keeps its namespace's end.
+    for end in $(ip -o link show type veth | sed -n 's/^[0-9]*: \(nuthatch-h[0-9]*\)@.*/\1/p'); do
+        ip link del "$end" 2>/dev/null || :
+    done
     ! ip link show $bridge >/dev/null 2>&1 || ip link del $bridge
 }
 
@@ -68,13 +73,32 @@ run() {
         --mca btl_tcp_if_include $net.0/24 -x UCX_TLS -x UCX_NET_DEVICES -n "$pes" "$@"
 }
 
+# Ports of a bridge that are isolated reach all others, but not each other.
+isolate() {
+    for host in "$1" "$2"; do
+        bridge link set dev "$(link "$host")" isolated "$3"
+    done
+}
+
+cut() {
+    case $# in
+        1) ip link set "$(link "$1")" down ;;
+        *) isolate "$1" "$2" on ;;
+    esac
+}
+
+mend() {
+    case $# in
+        1) ip link set "$(link "$1")" up ;;
+        *) isolate "$1" "$2" off ;;
+    esac
+}
+
 command=${1:-}
 [ $# = 0 ] || shift
 case $command in
-    up | run | agent) "$command" "$@" ;;
+    up | run | agent | cut | mend) "$command" "$@" ;;
     down) down ;;
-    cut) ip link set "$(link "$1")" down ;;
-    mend) ip link set "$(link "$1")" up ;;
     *)
         sed -n 's/^#   //p' "$0" >&2
         exit 64

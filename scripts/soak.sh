@@ -4,7 +4,8 @@
 #     clients come and go;
 #   - the random checks of the engines and the flow cache, repeated for as long;
 #   - the tests with several threads under ThreadSanitizer, their random checks repeated for as long;
-#   - the distributed store on OpenSHMEM, all cases and random checks, where it is;
+#   - the distributed store on OpenSHMEM, all cases and random checks, where it is, and its gateways under load, also
+#     while links are cut (soak-cluster.sh);
 #   - all fuzz targets together.
 set -eu
 cd "$(dirname "$0")/.."
@@ -57,6 +58,8 @@ NUTHATCH_SOAK=$((seconds / 90 + 1)) cargo test --quiet -p nuthatch-check -p nuth
 NUTHATCH_SOAK=$((seconds / 450 + 1))/4 scripts/tsan.sh
 
 NUTHATCH_SOAK=$((seconds / 1800 + 1)) scripts/test-cluster.sh
+
+scripts/soak-cluster.sh $seconds
 
 targets=$(cargo +nightly fuzz list 2>/dev/null | wc -l)
 scripts/fuzz.sh $((seconds / (targets > 0 ? targets : 1)))
