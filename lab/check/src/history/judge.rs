@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use nuthatch_engine::{Reply, Time};
 
-use super::act::{Act, Register, Observed};
+use super::act::{Act, Observed, Register};
 use crate::sequence::Misses;
 
 /// An operation with its answer and its time.

@@ -30,7 +30,7 @@ use crate::answer::{Answer, ask};
 use crate::sequence::Misses;
 use crate::stress::on_threads;
 use crate::values::bytes;
-pub use act::{Act, Text, Observed, Traits};
+pub use act::{Act, Observed, Text, Traits};
 pub use judge::{Event, Order, PENDING, judge};
 pub use least::{least, listing};
 pub use wire::{from_words, to_words};
@@ -517,16 +517,17 @@ mod tests {
 
     /// A history of two threads, written down by hand.
     fn history(events: &[(usize, Act, Observed, usize, usize)]) -> Vec<Event> {
-        let event = |(thread, act, told, began, ended): &(usize, Act, Observed, usize, usize)| Event {
-            thread: *thread,
-            batch: 0,
-            now: Time(*began as u32),
-            until: Time(*ended as u32),
-            act: *act,
-            told: told.clone(),
-            began: *began,
-            ended: *ended,
-        };
+        let event =
+            |(thread, act, told, began, ended): &(usize, Act, Observed, usize, usize)| Event {
+                thread: *thread,
+                batch: 0,
+                now: Time(*began as u32),
+                until: Time(*ended as u32),
+                act: *act,
+                told: told.clone(),
+                began: *began,
+                ended: *ended,
+            };
         events.iter().map(event).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use nuthatch_engine::{Expiry, Reply, StoreMode, Time};
 
-use super::act::{Act, Text, Observed, Traits};
+use super::act::{Act, Observed, Text, Traits};
 use super::{Event, Recorded};
 
 const MODES: [StoreMode; 5] = [
