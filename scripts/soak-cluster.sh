@@ -15,7 +15,7 @@ fi
 cargo build --release --quiet --bin nuthatch-lab
 cargo build --release --quiet -p nuthatch-pe --features openshmem
 built=$(realpath "${CARGO_TARGET_DIR:-target}")/release
-limit=128
+limit=128 keys=1000000
 # Of each server; the rest of a PE's memory is its own: buffers, directories, lists of blocks.
 own=128
 said=$(mktemp)
@@ -46,16 +46,16 @@ await() {
 # load PLACE SECONDS VALUE: gets and sets of more keys than fit.
 load() {
     echo "soak: gateway at $1, values of $3 bytes"
-    "$built/nuthatch-lab" bench server --target "$1" --overwrite --keys 1000000 --conns 10 --pipeline 10 \
+    "$built/nuthatch-lab" bench server --target "$1" --overwrite --keys $keys --conns 10 --pipeline 10 \
         --get-ratio 0.7 --dist zipf --value-size "$3" --seconds "$2" --json
 }
 
 # both PLACE PLACE SECONDS VALUE: at two gateways at once.
 both() {
     load "$1" "$3" "$4" &
-    other=$!
+    second=$!
     load "$2" "$3" "$4"
-    wait $other
+    wait $second
 }
 
 # The job's PEs: the launcher's children, or what runs on the hosts.
@@ -111,6 +111,10 @@ scripts/hosts.sh run 4 "$built/nuthatch-pe" --servers 2 -l 0.0.0.0 -p 11211 -m $
 job=$!
 await
 one=10.77.0.3:11211 other=10.77.0.4:11212
+# Where nothing is shared a server's memory is its own, too.
+own=$((own + limit))
+# Each load stores its keys first, and over TCP that takes long.
+keys=100000
 both $one $other $((seconds / 8 + 1)) 400
 echo "soak: the way between the second server and the second gateway is cut"
 scripts/hosts.sh cut 2 4
