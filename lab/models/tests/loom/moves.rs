@@ -33,7 +33,7 @@ const BUCKETS: u64 = 8;
 const INDEX: usize = BUCKETS as usize * 2 * 8 + BUCKETS as usize * 4 + 16;
 
 /// What a page takes: itself, its recency bits, and what the log knows of it.
-const PAGE: usize = 256 + 3 * 8 + 6 * 8;
+const PAGE: usize = 256 + 3 * 8 + 7 * 8;
 
 /// Of as many bytes as the longest record has beside a key and a narrow header: two fill a page.
 const HALF: usize = 104;
