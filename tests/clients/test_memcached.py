@@ -569,7 +569,9 @@ def test_counters(tmp_path_factory):
     assert ours == memcached
     memcached, ours = resets
     assert len(memcached.keys() & ours.keys()) > len(COUNTED) / 2
-    assert [name for name in memcached.keys() & ours.keys() if memcached[name] != ours[name]] == []
+    # Without what memcached's own thread goes on counting, and what its buffers happen to take at that moment.
+    compared = memcached.keys() & ours.keys() - {b"lru_maintainer_juggles", b"response_obj_bytes"}
+    assert [name for name in compared if memcached[name] != ours[name]] == []
 
 
 def test_prefixes(pair):

@@ -259,7 +259,9 @@ def test_what_finds_no_memory_is_told(start, tmp_path):
     second = start("--load", str(path), "-m", "2", "-I", "500k", "--log", str(log))
     left = count(second)
     told = re.search(r"(\d+) items, .* 1 left out \(1 larger than an item may be\); (\d+) evicted", log.read_text())
-    assert int(told[1]) == len(ITEMS) and int(told[2]) == len(ITEMS) - left > 100
+    assert int(told[1]) == len(ITEMS)
+    # Where partitions give capacity to each other, some leave later than that.
+    assert 100 < int(told[2]) <= len(ITEMS) - left
 
 
 @pytest.fixture
