@@ -614,8 +614,8 @@ mod tests {
     #[test]
     fn under_pressure_a_store_may_be_refused_and_changes_nothing_then() {
         let refused = (0, set(1), Observed::Plain(Reply::OutOfMemory), 0, 1);
-        assert!(explained(&[refused.clone()], Misses::Lawful));
-        assert!(!explained(&[refused.clone()], Misses::Never));
+        assert!(explained(std::slice::from_ref(&refused), Misses::Lawful));
+        assert!(!explained(std::slice::from_ref(&refused), Misses::Never));
         let get = (1, Act::Get, value(1, 8), 2, 3);
         assert!(!explained(&[refused, get], Misses::Lawful));
     }
