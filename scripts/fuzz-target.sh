@@ -10,20 +10,10 @@ dictionary=fuzz/dictionaries/$target.dict
 found=$work/corpus/$target known=fuzz/corpus/$target log=$work/$target.log
 mkdir -p "$found" "$known"
 rm -f "$work/$target.passed"
-run() {
-    if [ "$seconds" = 0 ]; then
-        # By itself, so that it is seen whether it is the same. A short run's mode is --dev.
-        host=$(rustc +nightly -vV | sed -n 's/^host: //p')
-        mkdir -p "fuzz/artifacts/$target"
-        scripts/test-once.sh target/passed "${CARGO_TARGET_DIR:-fuzz/target}/$host/debug/$target" "$known" -runs=0 \
-            -artifact_prefix="fuzz/artifacts/$target/" -verbosity=0 -print_final_stats=1
-    else
-        # New inputs go to the first folder.
-        cargo +nightly fuzz run "$@" "$target" "$found" "$known" -- -dict="$dictionary" \
-            -max_total_time="$seconds" -verbosity=0 -print_final_stats=1
-    fi
-}
-if run "$@" >"$log" 2>&1; then
+# New inputs go to the first folder.
+if cargo +nightly fuzz run "$@" "$target" "$found" "$known" -- -dict="$dictionary" \
+    -max_total_time="$seconds" -verbosity=0 -print_final_stats=1 >"$log" 2>&1
+then
     touch "$work/$target.passed"
 else
     cat "$log"

@@ -4,8 +4,7 @@
 #
 # Each begins with what is committed for it in fuzz/corpus. What a long run finds besides stays in
 # target/fuzz/corpus, from where the next one goes on and scripts/fuzz-corpus.sh takes it; a short run begins
-# with no more than what is committed, and leaves nothing. With 0 seconds that is all: nothing new is tried, and what has
-# passed and is unchanged since is not run again. An input that fails stays in fuzz/artifacts.
+# with no more than what is committed, and leaves nothing. An input that fails stays in fuzz/artifacts.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-5} jobs=${2:-1}

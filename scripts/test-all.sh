@@ -78,7 +78,7 @@ check setup scripts/setup.sh
 check format scripts/check-format.sh
 {
     run loom scripts/loom.sh >$logs/loom.log
-    run fuzz scripts/fuzz.sh 0 >$logs/fuzz.log
+    run fuzz scripts/fuzz.sh 1 >$logs/fuzz.log
     run lints scripts/check-lints.sh >$logs/lints.log
     run docs scripts/check-docs.sh >$logs/docs.log
     run crates scripts/check-crates.sh >$logs/crates.log

@@ -1,9 +1,9 @@
 #!/bin/sh
 # test-once.sh FOLDER PROGRAM WORD... runs a test program that says the same each time, because it looks at every
-# interleaving or draws from seeds that are its own. One that has passed and is the same file since, with the same words
-# and the same files in the folders among them, is not run again, and what it said comes from FOLDER.
+# interleaving or draws from seeds that are its own. One that has passed and is the same file since, with the same words,
+# is not run again, and what it said comes from FOLDER.
 #
-# Cargo's runner in scripts/loom.sh; scripts/test-later.sh and scripts/fuzz-target.sh say for which others it is.
+# Cargo's runner in scripts/loom.sh; scripts/test-later.sh says for which others it is.
 set -eu
 folder=$1
 shift
@@ -12,9 +12,6 @@ mkdir -p "$folder"
 inputs() {
     sha256sum <"$1"
     echo "$@" "${LOOM_MAX_PREEMPTIONS:-} ${NUTHATCH_SOAK:-} ${NUTHATCH_SEED:-}"
-    for word; do
-        [ ! -d "$word" ] || find "$word" -type f -exec sha256sum {} + | sort
-    done
 }
 same=$folder/$(inputs "$@" | sha256sum | cut -d ' ' -f 1)
 if [ -e "$same" ]; then
