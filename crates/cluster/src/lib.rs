@@ -16,6 +16,7 @@
 //! * `shift`: whose clock decides
 //! * `client`: a session: direct operations first, messages for what is left
 //! * `server`: a shard: the operations, memory, who goes, and how a page changes its class
+//! * `report`: what a PE tells of the store to who runs it
 //! * [`Member`], [`in_process`]: how a store comes to be; [`Cluster`]: the engine in front of it
 //!
 //! The invariants are numbered where they are kept: `block` (1 to 3, the read-friendly exclusive write), `bucket`, `ring`
@@ -37,6 +38,8 @@ mod client;
 mod config;
 mod control;
 mod engine;
+#[cfg(test)]
+mod interposed;
 mod layout;
 mod message;
 mod placement;

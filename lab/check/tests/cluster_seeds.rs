@@ -32,12 +32,12 @@ struct Job {
     members: Vec<(Arc<ThreadsFabric>, Member<ThreadsFabric>)>,
     servers: usize,
     /// What servers say when they have ended.
-    told: Mutex<Told>,
+    told: Mutex<Events>,
 }
 
 /// What happened at servers and sessions.
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct Events {
     evictions: u64,
     expired: u64,
     pages_moved: u64,
@@ -117,7 +117,7 @@ impl Job {
     }
 }
 
-impl Told {
+impl Events {
     fn note_server(&mut self, broken: Option<AuditError>, stats: &ServerStats) {
         self.broken = self.broken.take().or(broken);
         self.evictions += stats.evictions;
@@ -174,7 +174,7 @@ fn histories(
     ballast: Range<usize>,
     fault: Fault,
     calls: u64,
-) -> Result<(Seen, Told), String> {
+) -> Result<(Seen, Events), String> {
     let clients = 2 + seed as usize / 18 % 2;
     let job = Job::open_for(&config(seed, fault), clients, seed, calls);
     let sessions = job.engines();
@@ -220,7 +220,7 @@ fn seeds(count: usize) -> Vec<u64> {
 
 #[test]
 fn histories_are_linearizable_whatever_the_network_does() {
-    let (mut all, mut happened) = (Seen::default(), Told::default());
+    let (mut all, mut happened) = (Seen::default(), Events::default());
     for seed in seeds(80) {
         let ballast = if seed % 16 == 0 { 0..30_000 } else { 0..200 };
         let (seen, told) = histories(seed, ballast, Fault::None, CALLS_MAX)
@@ -236,7 +236,7 @@ fn histories_are_linearizable_whatever_the_network_does() {
     assert!(all.hits > 0 && all.misses > 0);
     // One seed alone need not meet everything.
     if std::env::var("NUTHATCH_SEED").is_err() {
-        let Told {
+        let Events {
             evictions,
             expired,
             pages_moved,

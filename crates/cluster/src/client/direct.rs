@@ -14,9 +14,9 @@ use nuthatch_engine::{Item, Key, Op, Read, Reply, Store, StoreMode, Time};
 use nuthatch_fabric::{Fabric, Gone};
 use nuthatch_sync::versioned::load_in_order;
 
+use super::Client;
 use super::batch::{Answer, Step, Used};
 use super::directory::{At, Hint};
-use super::{Channel, Client};
 use crate::block::{
     self, CHECK, Found, HEAD, Header, RECENCY, Recency, STALE, Tail, VERSION_MAX, WON,
 };
@@ -83,11 +83,7 @@ impl<F: Fabric> Client<F> {
         if self.block.len() < len {
             self.block.resize(len, 0);
         }
-        let Channel {
-            reachable,
-            in_order,
-            ..
-        } = self.channels[server];
+        let reachable = self.channels[server].reachable;
         let checksum = match reachable {
             true => {
                 let theirs = self.fabric.direct(server, first, len)?;
@@ -95,7 +91,7 @@ impl<F: Fabric> Client<F> {
                 // From the head to the tail equal versions suffice where every writer stores the words itself. What comes
                 // by the network from elsewhere the server's library stores, in an order of which OpenSHMEM says nothing to
                 // who loads it.
-                (!in_order).then_some(&self.checksum)
+                (!self.in_order).then_some(&self.checksum)
             }
             false => {
                 let words = &mut self.block[..len];

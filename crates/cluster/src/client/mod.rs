@@ -44,8 +44,6 @@ struct Channel {
     selector: Selector,
     /// Its memory can be loaded and stored.
     reachable: bool,
-    /// Every PE's can, and so every writer stores into the server's memory itself.
-    in_order: bool,
     gone: bool,
 }
 
@@ -58,6 +56,8 @@ pub struct Client<F: Fabric> {
     checksum: Checksum,
     directory: Directory,
     channels: Vec<Channel>,
+    /// Every PE's memory can be loaded and stored, and so every writer stores into a server's itself.
+    in_order: bool,
     /// Odd while it may be at blocks.
     busy: u64,
     /// From the callers' clock to the store's.
@@ -84,7 +84,6 @@ impl<F: Fabric> Client<F> {
     ) -> Self {
         let session = fabric.pe() * layout.sessions + number;
         let reaches = |pe| fabric.direct(pe, layout.bucket(0), 1).is_some();
-        let reaches_all = (0..fabric.pes()).all(reaches);
         let channel = |server| Channel {
             sender: Sender::new(
                 server,
@@ -99,11 +98,11 @@ impl<F: Fabric> Client<F> {
             waiting: VecDeque::new(),
             selector: Selector::new(config.operations),
             reachable: reaches(server),
-            in_order: reaches_all,
             gone: false,
         };
         Self {
             channels: (0..layout.servers).map(channel).collect(),
+            in_order: (0..fabric.pes()).all(reaches),
             checksum: Checksum::seeded(!config.seed),
             directory: Directory::new(config.directory),
             config: config.clone(),

@@ -2,71 +2,21 @@
 //! no tail any more.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use nuthatch_engine::counters::Registry;
-use nuthatch_engine::{AuditError, Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time};
+use nuthatch_engine::{AuditError, Key, KeyHasher, Op, Request, Store, Time};
 use nuthatch_fabric::threads::{Network, ThreadsFabric};
-use nuthatch_fabric::{Address, Fabric, Gone, forward_fabric};
 use nuthatch_sync::mutex::Mutex;
 
 use super::shard::Shard;
 use super::{Ask, Server, TimedAsk};
 use crate::client::Client;
 use crate::config::{Config, Fault, Operations};
+use crate::interposed::{Interposed, LastValue};
 use crate::layout::Layout;
 
 const NOW: Time = Time(1000);
-
-type Deed = Box<dyn FnOnce() + Send>;
-
-/// A fabric on which something happens before the next compare-swap.
-struct Interposed {
-    fabric: Arc<ThreadsFabric>,
-    before_swap: Mutex<Option<Deed>>,
-}
-
-impl Interposed {
-    fn below(&self) -> &ThreadsFabric {
-        &self.fabric
-    }
-}
-
-impl Fabric for Interposed {
-    forward_fabric!(pe pes allocate local put get put_nbi get_nbi fetch_add swap fetch set);
-    forward_fabric!(signal is_gone);
-    forward_fabric!(fence quiet barrier broadcast pause doze nanos);
-
-    fn direct(&self, _: usize, _: Address, _: usize) -> Option<&[AtomicU64]> {
-        None
-    }
-
-    fn compare_swap(&self, pe: usize, at: Address, expected: u64, new: u64) -> Result<u64, Gone> {
-        let deed = self.before_swap.lock().take();
-        deed.into_iter().for_each(|deed| deed());
-        self.fabric.compare_swap(pe, at, expected, new)
-    }
-}
-
-/// Takes replies and forgets them.
-#[derive(Default)]
-struct Nothing(Vec<std::mem::MaybeUninit<u8>>);
-
-impl<V> Replies<V> for Nothing {
-    fn begin(&mut self, _: usize, item: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
-        self.0
-            .resize(item.value_len, std::mem::MaybeUninit::uninit());
-        &mut self.0
-    }
-
-    fn commit(&mut self, _: usize) {}
-
-    fn retract(&mut self, _: usize) {}
-
-    fn large(&mut self, _: usize, _: &Item, _: V) {}
-
-    fn done(&mut self, _: usize, _: Reply) {}
-}
 
 /// Has a store of another session's carried out.
 fn store(server: &mut Server<ThreadsFabric>, key: Key<'_>, value: &[u8]) {
@@ -105,14 +55,11 @@ fn write_by_an_old_pointer(fault: Fault) -> Result<(), AuditError> {
     let ends = network.ends();
     let server = Server::new(Arc::clone(&ends[0]), layout.clone(), &config);
     let server = Arc::new(Mutex::new(server));
-    let fabric = Arc::new(Interposed {
-        fabric: Arc::clone(&ends[1]),
-        before_swap: Mutex::new(None),
-    });
+    let fabric = Interposed::new(Arc::clone(&ends[1]), 0);
     let counts = Registry::default().register();
     let mut client = Client::new(Arc::clone(&fabric), Arc::new(layout), &config, 0, counts);
     let key = Key::new(b"key", &KeyHasher::seeded(config.seed));
-    let mut ask = |op| client.execute(NOW, &[Request { key, op }], &mut Nothing::default());
+    let mut ask = |op| client.execute(NOW, &[Request { key, op }], &mut LastValue::default());
 
     store(&mut server.lock(), key, b"a value");
     // It learns where the pair is.
@@ -169,10 +116,7 @@ fn a_flush_waits_for_who_does_not_know_of_it() {
     let ends = network.ends();
     let server = Server::new(Arc::clone(&ends[0]), layout.clone(), &config);
     let server = Arc::new(Mutex::new(server));
-    let fabric = Arc::new(Interposed {
-        fabric: Arc::clone(&ends[1]),
-        before_swap: Mutex::new(None),
-    });
+    let fabric = Interposed::new(Arc::clone(&ends[1]), 0);
     let client = |end| {
         let counts = Registry::default().register();
         Client::new(end, Arc::new(layout.clone()), &config, 0, counts)
@@ -183,7 +127,7 @@ fn a_flush_waits_for_who_does_not_know_of_it() {
         one.execute(
             NOW,
             &[Request { key, op: Op::Get }],
-            &mut Nothing::default(),
+            &mut LastValue::default(),
         )
     };
     store(&mut server.lock(), key, b"a value");
@@ -235,10 +179,8 @@ fn blocks_that_a_wave_reads_first_are_marked_by_one_message() {
     let ends = network.ends();
     let server = Server::new(Arc::clone(&ends[0]), layout.clone(), &config);
     let server = Arc::new(Mutex::new(server));
-    let fabric = Arc::new(Interposed {
-        fabric: Arc::clone(&ends[1]),
-        before_swap: Mutex::new(Some(Box::new(|| {}))),
-    });
+    let fabric = Interposed::new(Arc::clone(&ends[1]), 0);
+    *fabric.before_swap.lock() = Some(Box::new(|| {}));
     let counts = Registry::default().register();
     let mut client = Client::new(Arc::clone(&fabric), Arc::new(layout), &config, 0, counts);
     let names: Vec<_> = (0..5_u32).map(u32::to_le_bytes).collect();
@@ -260,7 +202,7 @@ fn blocks_that_a_wave_reads_first_are_marked_by_one_message() {
                 std::thread::yield_now();
             }
         });
-        client.execute(NOW, &gets, &mut Nothing::default());
+        client.execute(NOW, &gets, &mut LastValue::default());
         stop.store(true, Ordering::Relaxed);
     });
     assert!(
