@@ -260,8 +260,10 @@ def test_what_finds_no_memory_is_told(start, tmp_path):
     left = count(second)
     told = re.search(r"(\d+) items, .* 1 left out \(1 larger than an item may be\); (\d+) evicted", log.read_text())
     assert int(told[1]) == len(ITEMS)
-    # Where partitions give capacity to each other, some leave later than that.
-    assert 100 < int(told[2]) <= len(ITEMS) - left
+    evicted, gone = int(told[2]), len(ITEMS) - left
+    # Partitions give capacity to each other, so of theirs some leave later than that.
+    assert evicted <= gone if conftest.ENGINE in ["cphash", "lockhash"] else evicted == gone
+    assert evicted > 100
 
 
 @pytest.fixture

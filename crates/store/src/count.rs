@@ -72,7 +72,7 @@ pub enum Count {
     EvictedMain,
     /// Items evicted because both of their key's buckets were full.
     EvictedSlots,
-    /// Items stored that were ghosts.
+    /// Items stored that were ghosts, and came back soon.
     GhostHits,
     /// Pages of a log emptied.
     PagesCleaned,

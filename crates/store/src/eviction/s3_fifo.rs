@@ -14,8 +14,8 @@
 //! Uses in the newer half of the probation queue do not count (Clock2Q+, VLDB 2026): what is asked for often within a
 //! short time, and then no more, is not worth more than what is asked for once. But where much is used there and nothing
 //! later, the main queue would keep for ever what was used long ago: so each page's worth of items that leave although
-//! they were used there has a page of the main queue cleaned. What is not used at all, as in a scan or in a loop that is longer than the
-//! memory, leaves the main queue as it is.
+//! they were used there has a page of the main queue cleaned. What is not used at all, as in a scan or in a loop that is
+//! longer than the memory, leaves the main queue as it is.
 //!
 //! What an item pays for staying goes by its size, as with GDSF (greedy dual by size and frequency): in the place of a
 //! large one several others would be kept. One that takes more than twice the mean pays two uses, one of the mean pays
