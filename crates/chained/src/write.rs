@@ -11,7 +11,7 @@ use super::index::LockedBucket;
 use super::local::Local;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::{Condition, Store};
-use nuthatch_engine::semantics::{allows, permit};
+use nuthatch_engine::semantics::permit;
 use nuthatch_store::count::Count;
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::item::{Fields, Header, Shape, plain_item};
@@ -122,16 +122,15 @@ impl Table for Chained {
         let now = lookup.now;
         let locked = self.index.lock(lookup.key.hash());
         let found = self.find(local, &locked, &lookup.key);
-        let live = found.filter(|found| self.is_live(&found.header, now));
-        let stale = match allows(store, live.as_ref().map(|found| &found.header)) {
-            Ok(stale) => stale,
+        let old = found.as_ref().map(|found| &found.header);
+        let fields = match self.admit(local, now, store, old) {
+            Ok(fields) => fields,
             Err(refusal) => {
                 drop(locked);
                 self.store.discard(fresh);
                 return refusal;
             }
         };
-        let fields = self.stored(local, now, store, found.map(|found| found.header), stale);
         self.store.start(&fresh);
         let header = self.link(local, now, locked, found, fresh, &fields);
         local.counters.one(Count::Stored);

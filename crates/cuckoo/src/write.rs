@@ -15,7 +15,7 @@ use super::local::Local;
 use super::{Cuckoo, Found, plain_item};
 use nuthatch_engine::reply::{Replies, Reply};
 use nuthatch_engine::request::{Condition, Store};
-use nuthatch_engine::semantics::{allows, permit};
+use nuthatch_engine::semantics::permit;
 use nuthatch_store::count::Count;
 use nuthatch_store::eviction::reclaim::{Left, Reclaim};
 use nuthatch_store::eviction::removals::RemovalCause;
@@ -115,18 +115,19 @@ impl<D: Variant> Cuckoo<D> {
         let Lookup { now, ref key, .. } = *lookup;
         let locked = self.index.lock(&self.index.place(key.hash()));
         let found = self.find_locked(local, &locked, key);
-        let live = found.filter(|found| self.is_live(&found.header, now));
-        let stale = match allows(store, live.as_ref().map(|found| &found.header)) {
-            Ok(stale) => stale,
+        let old = found.as_ref().map(|found| &found.header);
+        let fields = match self.admit(local, now, store, old) {
+            Ok(fields) => fields,
             Err(refusal) => {
                 locked.release_unmodified();
                 self.store.discard(fresh);
                 return Ok(refusal);
             }
         };
-        let fields = self.stored(local, now, store, found.map(|found| found.header), stale);
         self.store.start(&fresh);
-        if let (Some(log), Some(found)) = (&self.store.log, &live) {
+        if let (Some(log), Some(found)) = (&self.store.log, &found)
+            && self.is_live(&found.header, now)
+        {
             self.store.note_overwrite(log, found.chunk, &fresh);
         }
         let full = found.is_none() && locked.free_slot().is_none();

@@ -18,6 +18,10 @@
 //! 2. A thread that has seen a bar gets no sequence below it: the bar is a value that the counter had reached, and
 //!    a thread that sees the bar sees that value of the counter, or a later one.
 //! 3. The bar never goes back.
+//! 4. What is made of an item (an append, a number, a cas) does not outlive a flush that takes the item. A flush looks
+//!    at the counter and then raises the bar; a sequence that is taken between the two is above the bar, the item that
+//!    was read by then is below it. So a flush says first that it will raise the bar, and who has taken a sequence for
+//!    what was made waits for that, and looks again ([`Timestamps::was_flushed`]).
 //!
 //! There are [`SEQUENCE_MAX`] sequences: four million stores a second for as long as the clock runs (8.5 years). After
 //! the last one every store panics. To go on without would be worse: flushes could not tell new items from old
@@ -65,6 +69,8 @@ pub struct Timestamps {
     ages: Ages,
     /// Held during a flush.
     flushing: Mutex<()>,
+    /// 1 while a flush raises the bar (invariant 4).
+    raising: AtomicU32,
     /// Items with a lower sequence are dead (flush_all). Never goes back.
     flush_before: AtomicU64,
     /// The tick before the one at which a delayed flush takes effect; [`NO_FLUSH`] for none, which no moment
@@ -80,6 +86,7 @@ impl Default for Timestamps {
             sequence: Counter(AtomicU64::new(1)),
             ages: Ages::default(),
             flushing: Mutex::new(()),
+            raising: AtomicU32::new(0),
             flush_before: AtomicU64::new(0),
             flush_after: AtomicU32::new(NO_FLUSH),
             sweeping: AtomicU32::new(0),
@@ -125,15 +132,16 @@ impl Timestamps {
 
     /// Gives out sequences from there on, unless the counter is further already (invariant 1: it only rises).
     pub fn number_from(&self, least: u64) {
-        // Relaxed: as in `take`.
+        // Relaxed: nothing is read on the strength of it.
         let least = least.min(SEQUENCE_MAX);
         self.sequence.0.fetch_max(least, Ordering::Relaxed);
     }
 
     /// Takes so many sequences, and returns the first.
     fn take(&self, count: u64) -> u64 {
-        // Relaxed: the counter must be unique and must not go back, which any atomic addition ensures.
-        let first = self.sequence.0.fetch_add(count, Ordering::Relaxed);
+        // Acquire: pairs with the Release of the addition in `raise_bar`: who takes a sequence that a flush has not seen
+        // sees that the flush raises the bar (invariant 4).
+        let first = self.sequence.0.fetch_add(count, Ordering::Acquire);
         assert!(first + count <= SEQUENCE_MAX, "{SPENT}");
         first
     }
@@ -160,6 +168,25 @@ impl Timestamps {
         // Relaxed: a flush is visible to a reader that asks after it returned (it ends in a SeqCst
         // store); a request that runs beside it may take either side.
         !header.is_expired(now) && header.sequence() >= self.flush_before.load(Ordering::Relaxed)
+    }
+
+    /// True if a flush has taken the item, of which something is being made (invariant 4). To be asked under the item's
+    /// lock by who has taken the sequence for that, and before it is stored.
+    #[inline(always)]
+    pub fn was_flushed(&self, header: &Header) -> bool {
+        // Acquire: pairs with the Release that ends `raise_bar`: its bar is seen.
+        if self.raising.load(Ordering::Acquire) != 0 {
+            self.await_bar();
+        }
+        // Relaxed: what the caller has seen of a flush includes its bar, by one of the two ways above.
+        header.sequence() < self.flush_before.load(Ordering::Relaxed)
+    }
+
+    /// Comes back when the flush is through that was raising the bar.
+    #[cold]
+    #[inline(never)]
+    fn await_bar(&self) {
+        drop(self.lock());
     }
 
     /// See [`Engine::flush`](nuthatch_engine::Engine::flush).
@@ -201,12 +228,16 @@ impl Timestamps {
 
     /// Raises the bar above all sequences that were taken.
     fn raise_bar(&self, _: &MutexGuard<'_, ()>) {
+        // Relaxed: the next addition releases it.
+        self.raising.store(1, Ordering::Relaxed);
         // A read-modify-write, not a load, because it returns the last value: every sequence that was taken is below
-        // it.
+        // it. Release: pairs with the Acquire in `take`.
         let next = self.sequence.0.fetch_add(0, Ordering::AcqRel);
         // SeqCst: no later read of this thread passes it; pairs with the loads in `is_live`. It includes a Release,
         // which pairs with the Acquire in `next_sequence`.
         self.flush_before.fetch_max(next, Ordering::SeqCst);
+        // Release: pairs with the Acquire in `was_flushed`.
+        self.raising.store(0, Ordering::Release);
         self.sweeping.store(1, Ordering::Relaxed);
     }
 

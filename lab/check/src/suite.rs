@@ -33,6 +33,7 @@ macro_rules! suite {
             $crate::suite!(@test no_increment_is_lost, $make, $extent);
             $crate::suite!(@test no_append_to_a_long_value_is_lost, $make, $extent);
             $crate::suite!(@test histories_are_linearizable_under_growth, $make, $extent);
+            $crate::suite!(@test histories_are_linearizable_under_flushes, $make, $extent);
             $crate::suite!(@test histories_are_linearizable_under_eviction, $make, $extent);
         }
     };

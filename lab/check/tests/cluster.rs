@@ -90,29 +90,3 @@ const ACTIVE: Extent = Extent {
 suite!(one, one, ONE);
 suite!(direct, direct, DIRECT);
 suite!(active, active, ACTIVE);
-
-mod flushes {
-    use super::*;
-
-    fn judge<E: nuthatch_engine::Engine>(make: fn(Setup) -> Arc<E>, extent: &Extent) {
-        suite::histories_are_linearizable_under_flushes(
-            &|setup| AnyEngine::new(make(setup)),
-            extent,
-        );
-    }
-
-    #[test]
-    fn one_server() {
-        judge(one, &ONE);
-    }
-
-    #[test]
-    fn two_servers_and_direct_operations() {
-        judge(direct, &DIRECT);
-    }
-
-    #[test]
-    fn messages_only() {
-        judge(active, &ACTIVE);
-    }
-}

@@ -101,20 +101,32 @@ fn change_and_tell<T: Table>(
         let fits = table
             .store()
             .is_same_room(changed.head_bytes(), shape.head_bytes());
-        if fits && (shape.wide || delta.new_cas.is_none()) {
-            let header = overwrite(table, local, lookup.now, held, digits, delta, room.take());
-            return Step::Done(Reply::Number(number, plain_item(&header)));
+        let mut fresh = None;
+        if !fits || (!shape.wide && delta.new_cas.is_some()) {
+            let wide = Shape::needs_wide(old.flags(), delta.new_cas);
+            let wanted = table.shape(shape.key_len, digits.len(), wide);
+            fresh = spare.take_if(|fresh| fresh.shape == wanted);
+            if fresh.is_none() {
+                held.release();
+                return Step::Wants(wanted);
+            }
         }
-        let wide = Shape::needs_wide(old.flags(), delta.new_cas);
-        let wanted = table.shape(shape.key_len, digits.len(), wide);
-        let Some(fresh) = spare.take_if(|fresh| fresh.shape == wanted) else {
+        let Some(sequence) = table.sequence_from(local, lookup.now, &old) else {
             held.release();
-            return Step::Wants(wanted);
+            *spare = fresh;
+            return Step::Again;
         };
-        table.store().write_value(fresh.chunk, &wanted, 0, digits);
-        table.store().carry(held.chunk(), &old, &fresh);
-        let fields = fields_after(table, local, lookup.now, &old, delta);
-        let header = table.replace(local, lookup.now, held, fresh, &fields, false);
+        let fields = fields_after(table, &old, delta, sequence);
+        let header = match fresh {
+            None => overwrite(table, local, lookup.now, held, digits, &fields, room.take()),
+            Some(fresh) => {
+                table
+                    .store()
+                    .write_value(fresh.chunk, &fresh.shape, 0, digits);
+                table.store().carry(held.chunk(), &old, &fresh);
+                table.replace(local, lookup.now, held, fresh, &fields, false)
+            }
+        };
         Step::Done(Reply::Number(number, plain_item(&header)))
     };
     let (Ok(reply) | Err(reply)) = table.with_memory(local, lookup, attempt);
@@ -137,15 +149,14 @@ fn overwrite<T: Table>(
     now: Time,
     held: T::LockedItem<'_>,
     digits: &[u8],
-    delta: &Delta,
+    fields: &Fields,
     room: Option<Vec<u8>>,
 ) -> Header {
     let (store, old) = (table.store(), *held.header());
     let shape = shape_with(&table.shape_of(&old), digits);
-    let fields = fields_after(table, local, now, &old, delta);
     let replaced = room.and_then(|room| table.copy_replaced(now, &held, room));
     store.write_value(held.chunk(), &shape, 0, digits);
-    let header = Header::new(&shape, &fields);
+    let header = Header::new(&shape, fields);
     header.store(&store.arena, held.chunk());
     table.used(&held);
     drop(held);
@@ -157,18 +168,12 @@ fn overwrite<T: Table>(
 }
 
 /// The fields of a changed number: flags and marks stay.
-fn fields_after<T: Table>(
-    table: &T,
-    local: &mut T::Local,
-    now: Time,
-    old: &Header,
-    delta: &Delta,
-) -> Fields {
+fn fields_after<T: Table>(table: &T, old: &Header, delta: &Delta, sequence: u64) -> Fields {
     let expiry = delta.touch.unwrap_or(old.expiry());
     table.timestamps().note_expiry(expiry);
     Fields {
         expiry,
-        sequence: table.sequence_after(local, now, old.sequence()),
+        sequence,
         cas: delta.new_cas,
         ..old.fields()
     }

@@ -22,7 +22,7 @@ use crate::slab::unlinked::Unlinked;
 pub use delta::delta;
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Condition, Expiry, Key, Leave, Read, Removal, Store, StoreMode};
-use nuthatch_engine::semantics::{Concatenated, Rewrite, concatenated, left, permit, wins};
+use nuthatch_engine::semantics::{Concatenated, Rewrite, allows, concatenated, left, permit, wins};
 use nuthatch_engine::{Footprint, Value, assert_commits};
 
 /// Of the value of an item that is being changed, so many bytes at most are copied while its key's lock is held.
@@ -65,6 +65,8 @@ pub enum Step<T> {
     Done(T),
     /// It takes memory for an item of this shape to go on: what is there already, or new.
     Wants(Shape),
+    /// What it found is gone by now.
+    Again,
 }
 
 /// A table of items in a store, and all that it does in the same way as others.
@@ -133,14 +135,43 @@ pub trait Table: Reclaim {
             .next_sequence(local.sequences(), now, above)
     }
 
-    /// The fields of an item that a store puts in the place of `found`, dead or alive.
+    /// The sequence of what is made of a live item, which is locked. `None` if a flush has taken the item meanwhile.
+    #[inline(always)]
+    fn sequence_from(&self, local: &mut Self::Local, now: Time, old: &Header) -> Option<u64> {
+        let sequence = self.sequence_after(local, now, old.sequence());
+        (!self.timestamps().was_flushed(old)).then_some(sequence)
+    }
+
+    /// The fields of an item that a store puts in the place of `found`, dead or alive and locked, or the refusal.
+    #[inline(always)]
+    fn admit(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        store: &Store<'_>,
+        found: Option<&Header>,
+    ) -> Result<Fields, Reply> {
+        loop {
+            let live = found.filter(|found| self.is_live(found, now));
+            let stale = allows(store, live)?;
+            let fields = self.stored(local, now, store, found, stale);
+            // A plain set makes nothing of what is there. Where an item must not be there (add), none is live.
+            let plain = store.mode == StoreMode::Set && store.condition == Condition::None;
+            match live {
+                Some(live) if !plain && self.timestamps().was_flushed(live) => {}
+                _ => return Ok(fields),
+            }
+        }
+    }
+
+    /// The same, of a store that is admitted: `stale`, as a condition says.
     #[inline(always)]
     fn stored(
         &self,
         local: &mut Self::Local,
         now: Time,
         store: &Store<'_>,
-        found: Option<Header>,
+        found: Option<&Header>,
         stale: bool,
     ) -> Fields {
         // An older cas stores, but the item keeps its expiry, and whether it was won.
@@ -215,6 +246,7 @@ pub trait Table: Reclaim {
             let shape = match attempt(local, &mut spare) {
                 Step::Done(end) => break Ok(end),
                 Step::Wants(shape) => shape,
+                Step::Again => continue,
             };
             if let Some(unfit) = spare.take_if(|fresh| fresh.shape != shape) {
                 self.store().discard(unfit);
@@ -367,8 +399,15 @@ pub trait Table: Reclaim {
                     if !filled {
                         self.fill(&fresh, held.chunk(), held.header(), &rewrite);
                     }
+                    let Some(sequence) = self.sequence_from(local, lookup.now, held.header())
+                    else {
+                        held.release();
+                        *spare = Some(fresh);
+                        return Step::Again;
+                    };
+                    let now = lookup.now;
                     Step::Done(Ok(
-                        self.put_in_place(local, lookup.now, held, fresh, &rewrite)
+                        self.put_in_place(local, now, held, fresh, &rewrite, sequence)
                     ))
                 }
                 None if ahead => {
@@ -411,12 +450,13 @@ pub trait Table: Reclaim {
         held: Self::LockedItem<'_>,
         fresh: Fresh,
         rewrite: &Rewrite<'_>,
+        sequence: u64,
     ) -> Item {
         let old = *held.header();
         let fields = Fields {
             flags: rewrite.flags,
             expiry: rewrite.expiry,
-            sequence: self.sequence_after(local, now, old.sequence()),
+            sequence,
             cas: rewrite.new_cas,
             stale: rewrite.stale,
             won: rewrite.won,

@@ -17,7 +17,6 @@ use crate::item::{Header, Shape, plain_item};
 use crate::slab::arena::WORD;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::Store;
-use nuthatch_engine::semantics::allows;
 
 /// The longest value that is written under a lock: what a displaced item's readers wait for, too.
 const OVERWRITE_MAX: usize = COPY_LOCKED_MAX / 2;
@@ -78,15 +77,14 @@ fn overwrite_and_tell<T: Table>(
         held.release();
         return None;
     }
-    let stale = match allows(store, Some(&old)) {
-        Ok(stale) => stale,
+    let fields = match table.admit(local, lookup.now, store, Some(&old)) {
+        Ok(fields) => fields,
         Err(refusal) => {
             held.release();
             return Some(refusal);
         }
     };
     table.timestamps().note_expiry(store.expiry);
-    let fields = table.stored(local, lookup.now, store, Some(old), stale);
     let replaced = room.and_then(|room| table.copy_replaced(lookup.now, &held, room));
     items.write_value(chunk, &shape, 0, store.value);
     // Release fence: pairs with the Acquire fence in `copy_constant`. Who copies without the lock and has read the new

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loom::thread;
-use nuthatch_engine::{Engine, Time};
+use nuthatch_engine::{Delta, Engine, Op, Store, StoreMode, Time};
 use nuthatch_store::ages::Ages;
 use nuthatch_store::timestamps::{SequenceBlock, Timestamps};
 use nuthatch_sync::shim::{AtomicU64, Ordering};
@@ -92,6 +92,46 @@ fn a_flush_during_stores_divides_them() {
         assert_eq!(get(&mut handle, keys[1]), Some(5));
         audit(&engine);
     });
+}
+
+/// Order 4: what is made of an item while a flush takes that is gone with it, whichever comes first.
+fn is_not_outlived(op: Op<'static>) {
+    let key = key_in(8, [0, 1]);
+    model(3, move || {
+        let engine = engine(8);
+        let mut handle = engine.handle();
+        let mut other = engine.handle();
+        set_bytes(&mut handle, key, b"1");
+        let maker = thread::spawn(move || drop(run(&mut other, &[(key, op)])));
+        engine.flush(NOW, NOW);
+        maker.join().unwrap();
+        assert!(matches!(
+            run(&mut handle, &[(key, Op::Get)])[0],
+            Answer::Done(_)
+        ));
+        audit(&engine);
+    });
+}
+
+#[test]
+fn an_append_does_not_outlive_a_flush() {
+    is_not_outlived(Op::Store(Store {
+        mode: StoreMode::Append,
+        ..Store::set(b"+")
+    }));
+}
+
+#[test]
+fn a_number_does_not_outlive_a_flush() {
+    is_not_outlived(Op::Delta(Delta::up(1)));
+}
+
+#[test]
+fn a_store_over_what_must_be_there_does_not_outlive_a_flush() {
+    is_not_outlived(Op::Store(Store {
+        mode: StoreMode::Replace,
+        ..Store::set(b"2")
+    }));
 }
 
 /// Order 2: a thread that has seen the bar gets no sequence below it, neither from its block nor from a new one.
