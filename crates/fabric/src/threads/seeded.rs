@@ -162,10 +162,10 @@ impl Seeded {
         assert!(!state.inside[thread], "each thread enters once");
         state.inside[thread] = true;
         state.missing -= 1;
-        if state.missing == 0 {
-            self.pass_on(&mut state);
+        match state.missing {
+            0 => self.pass_on(state, Some(thread)),
+            _ => drop(self.wait(state, thread)),
         }
-        drop(self.wait(state, thread));
         Entered(self)
     }
 
@@ -174,7 +174,7 @@ impl Seeded {
         if let Some(thread) = state.turn.take() {
             state.inside[thread] = false;
         }
-        self.pass_on(&mut state);
+        self.pass_on(state, None);
     }
 
     fn wait<'a>(
@@ -188,8 +188,9 @@ impl Seeded {
         state
     }
 
-    /// Draws whose turn it is.
-    fn pass_on(&self, state: &mut State) {
+    /// Draws whose turn it is, and waits until it is `thread`'s own again. A wake is a call of the system even where
+    /// nobody sleeps, so nobody is woken who is awake, nor while the lock is held, for which it would sleep again.
+    fn pass_on(&self, mut state: MutexGuard<'_, State>, thread: Option<usize>) {
         let inside: Vec<usize> = (0..state.inside.len())
             .filter(|&thread| state.inside[thread])
             .collect();
@@ -199,7 +200,13 @@ impl Seeded {
         }
         let next = inside[state.draw.random_range(0..inside.len())];
         state.turn = Some(next);
-        self.turns[next].notify_all();
+        drop(state);
+        if thread != Some(next) {
+            self.turns[next].notify_one();
+            if let Some(thread) = thread {
+                drop(self.wait(self.state.lock(), thread));
+            }
+        }
     }
 
     /// A call of a PE's: words arrive, and others may have their turn.
@@ -215,8 +222,7 @@ impl Seeded {
             network.stop(pe);
         }
         if chance(&mut state.draw, self.switches) {
-            self.pass_on(&mut state);
-            drop(self.wait(state, thread));
+            self.pass_on(state, Some(thread));
         }
     }
 
