@@ -1,7 +1,4 @@
 //! A clock that has used up its ticks stands still, and its last moment is like any other.
-#![cfg(not(loom))]
-
-mod engines;
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -11,7 +8,7 @@ use nuthatch_engine::{
     AnyEngine, Audit, Engine, Expiry, Handle, Item, Key, Op, Replies, Reply, Request, Store, Time,
 };
 
-use engines::{Check, every_engine, get};
+use crate::engines::{Check, every_engine, get};
 
 /// Replies that nobody reads.
 struct Ignored;

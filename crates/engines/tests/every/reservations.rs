@@ -1,8 +1,5 @@
 //! Reservations: values that arrive piece by piece, of every engine. Safe code must not be able to make one that
 //! writes where it has no memory.
-#![cfg(not(loom))]
-
-mod engines;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,7 +8,7 @@ use nuthatch_engine::{
     AnyEngine, Audit, Engine, Handle, Key, Reply, Reservation, Store, StoreMode, Time,
 };
 
-use engines::{Check, every_engine, get};
+use crate::engines::{Check, every_engine, get};
 
 const NOW: Time = Time(16);
 
