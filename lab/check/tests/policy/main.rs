@@ -169,7 +169,7 @@ fn sequence(seed: u64, operations: usize) -> Told {
             .expect("one of three"),
         sets: random.random_range(0..30),
         deletes: random.random_range(0..6) * random.random_range(0..2),
-        expiring: random.random_range(0..50) * random.random_range(0..2),
+        expiring: random.random_range(0..100) * random.random_range(0..2),
     };
     let mut both = Both::new();
     let mut scan = 0;
@@ -186,7 +186,7 @@ fn sequence(seed: u64, operations: usize) -> Told {
         // Each key has a length, which a set may change.
         let mut len = (number * 7919) % mix.most;
         let seconds =
-            (random.random_range(0..100) < mix.expiring).then(|| random.random_range(1..200));
+            (random.random_range(0..100) < mix.expiring).then(|| random.random_range(1..60));
         let dice = random.random_range(0..100);
         if dice < mix.sets {
             if random.random_range(0..2) == 0 {
@@ -198,7 +198,7 @@ fn sequence(seed: u64, operations: usize) -> Told {
         } else if !both.get(number) {
             both.set(number, len, seconds);
         }
-        if random.random_range(0..200) == 0 {
+        if random.random_range(0..60) == 0 {
             both.wait(1);
         }
         both.compare();
