@@ -3,6 +3,9 @@
 //! For one thread, and for items that lie in one piece. Words, pages and bytes are the engine's, since what leaves depends
 //! on them; the index, locks and readers are not here. Its constants are said again, so that the engine's do not change
 //! unnoticed.
+//!
+//! Not here: values in several pieces, values that arrive in pieces, touches and numbers, flushes, a limit that changes, and
+//! what the background does.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -770,7 +773,7 @@ impl Model {
 /// The word behind so many records.
 fn run_end(page: &Page, at: usize, count: usize) -> usize {
     let from = page.records.partition_point(|record| record.at < at);
-    let last = page.records[from..].iter().take(count).last();
+    let last = page.records[from..].iter().take(count).next_back();
     last.map_or(at, |record| record.at + record.words)
 }
 
