@@ -55,6 +55,8 @@ check="$program check --rounds 30"
         env SHMEM_SYMMETRIC_SIZE=1000T $job 2 $check
     # Asked five times a second it has less than half of a core.
     expect "an idle server rests" '^ *200000 .* [1-4]\{0,1\}[0-9]\.[0-9] %$' 0 $job 2 "$program" idle --count 1000
+    # A store for each line, all in one job.
+    expect "throughput" '^100 % *1 *16384 ' 0 $job 2 "$program" throughput --rounds 64
     expect "latencies" '"operation": "compare_swap"' 0 $job 2 "$program" latency --count 100 --json
 }
 if scripts/hosts.sh up 3 >"$log" 2>&1; then

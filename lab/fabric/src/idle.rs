@@ -64,7 +64,7 @@ pub fn measure<F: Fabric>(
     most: u64,
 ) -> Result<Option<Idle>, Failed> {
     let began = (Instant::now(), cpu_time());
-    let found = with_store(fabric, &config(Operations::Active, 0), |engine, pe| {
+    let found = with_store(fabric, &config(Operations::Active, 0), |engine, pe, _| {
         let mut handle = engine.handle();
         let mut sink = Sink::new();
         let mut histogram = Histogram::<u64>::new(3).expect("three digits are lawful");

@@ -217,31 +217,34 @@ const RAW: usize = 4096;
 /// Words of symmetric memory that the latencies take on each PE.
 pub const WORDS: usize = 4 * (MEMORY / 8 + (2 << 20));
 
-/// A store on the fabric; the first PE serves while `work` runs on the others. Collective.
+/// Words beside a store: how many clients are through, and what they meet by ([`Meeting`]). One allocation holds all: a
+/// job has few, and some runs open many stores.
+const BESIDE: usize = 8;
+
+/// A store on the fabric; the first PE serves while `work` runs on the others, and is told where there are words for a
+/// [`Meeting`]. Collective.
 pub(crate) fn with_store<F: Fabric, T>(
     fabric: &Arc<F>,
     config: &Config,
-    work: impl FnOnce(&Arc<Cluster<F>>, usize) -> Result<T, Failed>,
+    work: impl FnOnce(&Arc<Cluster<F>>, usize, Address) -> Result<T, Failed>,
 ) -> Result<Option<T>, Failed> {
     let member = Member::open(Arc::clone(fabric), config)?;
-    let done = fabric.allocate(8).map_err(ConfigError::from)?;
+    let done = fabric.allocate(BESIDE).map_err(ConfigError::from)?;
     let word = |at: Address| fabric.local(at, 1)[0].load(std::sync::atomic::Ordering::Acquire);
-    word_store(&**fabric, done);
+    for word in fabric.local(done, BESIDE) {
+        word.store(0, std::sync::atomic::Ordering::Release);
+    }
     fabric.barrier();
     let mut result = Ok(None);
     if member.is_server() {
         let clients = fabric.pes() as u64 - 1;
         member.server().run_until(|| word(done) == clients);
     } else {
-        result = work(&member.engine(), fabric.pe()).map(Some);
+        result = work(&member.engine(), fabric.pe(), done.plus(1)).map(Some);
         fabric.fetch_add(0, done, 1)?;
     }
     fabric.barrier();
     result
-}
-
-fn word_store(fabric: &impl Fabric, at: Address) {
-    fabric.local(at, 1)[0].store(0, std::sync::atomic::Ordering::Release);
 }
 
 /// Times `work`: `count` calls together, and `count` one by one.
@@ -277,7 +280,7 @@ pub fn latencies<F: Fabric>(
     let mut found = Vec::new();
     let place = fabric.allocate(RAW).map_err(ConfigError::from)?;
     let direct = config(Operations::Direct, 1 << 10);
-    let part = with_store(fabric, &direct, |engine, pe| {
+    let part = with_store(fabric, &direct, |engine, pe, _| {
         only_second(pe, || {
             let mut found = raw(&**fabric, engine, place, count)?;
             found.extend(of_store(engine, count, Case::GetHit, Case::SetDirect));
@@ -286,7 +289,7 @@ pub fn latencies<F: Fabric>(
     })?;
     found.extend(part.into_iter().flatten());
     let blind = config(Operations::Direct, 0);
-    let part = with_store(fabric, &blind, |engine, pe| {
+    let part = with_store(fabric, &blind, |engine, pe, _| {
         only_second(pe, || {
             let all = of_store(engine, count, Case::GetMiss, Case::SetActive);
             Ok(all
@@ -297,7 +300,7 @@ pub fn latencies<F: Fabric>(
     })?;
     found.extend(part.into_iter().flatten());
     let active = config(Operations::Active, 0);
-    let part = with_store(fabric, &active, |engine, pe| {
+    let part = with_store(fabric, &active, |engine, pe, _| {
         only_second(pe, || {
             Ok(of_store(engine, count, Case::GetActive, Case::SetActive))
         })
@@ -454,19 +457,14 @@ struct Meeting<'f, F> {
 }
 
 impl<'f, F: Fabric> Meeting<'f, F> {
-    /// Collective.
-    fn new(fabric: &'f F) -> Result<Self, Failed> {
-        let words = fabric.allocate(2).map_err(ConfigError::from)?;
-        let (arrived, sum) = (words, words.plus(1));
-        word_store(fabric, arrived);
-        word_store(fabric, sum);
-        fabric.barrier();
-        Ok(Self {
+    /// By two words that are zero.
+    fn new(fabric: &'f F, words: Address) -> Self {
+        Self {
             fabric,
             clients: fabric.pes() as u64 - 1,
-            arrived,
-            sum,
-        })
+            arrived: words,
+            sum: words.plus(1),
+        }
     }
 
     /// Waits until so many times all clients have come here.
@@ -492,61 +490,65 @@ pub fn throughput<F: Fabric>(
     operations: Operations,
 ) -> Result<Option<Throughput>, Failed> {
     let clients = fabric.pes() - 1;
-    let meeting = Meeting::new(&**fabric)?;
-    with_store(fabric, &config(operations, directory), |engine, pe| {
-        let mut handle = engine.handle();
-        let mut sink = Sink::new();
-        let value = [b'v'; 100];
-        let names: Vec<_> = (0..KEYS).map(|key| format!("user{key:012}")).collect();
-        let key = |number: u64| Key::new(names[number as usize].as_bytes(), engine.hasher());
-        for number in (0..KEYS).filter(|number| number % clients as u64 == pe as u64 - 1) {
-            let op = Op::Store(Store::set(&value));
-            handle.execute(
-                NOW,
-                &[Request {
-                    key: key(number),
-                    op,
-                }],
-                &mut sink,
-            );
-        }
-        let popularity = Popularity::new(Distribution::YCSB, KEYS);
-        let mut random = Seed(7).thread(pe);
-        let before = engine.client_stats();
-        meeting.wait(1)?;
-        let started = Instant::now();
-        for _ in 0..rounds {
-            let requests: Vec<_> = (0..batch)
-                .map(|_| {
-                    let op = match random.random_range(0..100) < gets {
-                        true => Op::Get,
-                        false => Op::Store(Store::set(&value)),
-                    };
-                    let number = popularity.draw(&mut random);
-                    Request {
+    with_store(
+        fabric,
+        &config(operations, directory),
+        |engine, pe, words| {
+            let meeting = Meeting::new(&**fabric, words);
+            let mut handle = engine.handle();
+            let mut sink = Sink::new();
+            let value = [b'v'; 100];
+            let names: Vec<_> = (0..KEYS).map(|key| format!("user{key:012}")).collect();
+            let key = |number: u64| Key::new(names[number as usize].as_bytes(), engine.hasher());
+            for number in (0..KEYS).filter(|number| number % clients as u64 == pe as u64 - 1) {
+                let op = Op::Store(Store::set(&value));
+                handle.execute(
+                    NOW,
+                    &[Request {
                         key: key(number),
                         op,
-                    }
-                })
-                .collect();
-            handle.execute(NOW, &requests, &mut sink);
-        }
-        let seconds = started.elapsed().as_secs_f64();
-        let per_second = (rounds * batch as u64) as f64 / seconds;
-        fabric.fetch_add(0, meeting.sum, per_second as u64)?;
-        meeting.wait(2)?;
-        let of_all_per_second = fabric.fetch(0, meeting.sum)? as f64;
-        let stats = engine.client_stats();
-        let hits = stats.directory_hits - before.directory_hits;
-        let misses = stats.directory_misses - before.directory_misses;
-        Ok(Throughput {
-            gets,
-            clients,
-            batch,
-            directory,
-            per_second,
-            of_all_per_second,
-            directory_hits: hits as f64 / (hits + misses).max(1) as f64,
-        })
-    })
+                    }],
+                    &mut sink,
+                );
+            }
+            let popularity = Popularity::new(Distribution::YCSB, KEYS);
+            let mut random = Seed(7).thread(pe);
+            let before = engine.client_stats();
+            meeting.wait(1)?;
+            let started = Instant::now();
+            for _ in 0..rounds {
+                let requests: Vec<_> = (0..batch)
+                    .map(|_| {
+                        let op = match random.random_range(0..100) < gets {
+                            true => Op::Get,
+                            false => Op::Store(Store::set(&value)),
+                        };
+                        let number = popularity.draw(&mut random);
+                        Request {
+                            key: key(number),
+                            op,
+                        }
+                    })
+                    .collect();
+                handle.execute(NOW, &requests, &mut sink);
+            }
+            let seconds = started.elapsed().as_secs_f64();
+            let per_second = (rounds * batch as u64) as f64 / seconds;
+            fabric.fetch_add(0, meeting.sum, per_second as u64)?;
+            meeting.wait(2)?;
+            let of_all_per_second = fabric.fetch(0, meeting.sum)? as f64;
+            let stats = engine.client_stats();
+            let hits = stats.directory_hits - before.directory_hits;
+            let misses = stats.directory_misses - before.directory_misses;
+            Ok(Throughput {
+                gets,
+                clients,
+                batch,
+                directory,
+                per_second,
+                of_all_per_second,
+                directory_hits: hits as f64 / (hits + misses).max(1) as f64,
+            })
+        },
+    )
 }
