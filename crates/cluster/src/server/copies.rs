@@ -11,11 +11,13 @@ struct Copy {
     since: u32,
 }
 
+/// Epochs after which nobody waits for who has a copy: its PE may stand still.
+const LONG: u32 = 2;
+
 /// The values that are being taken.
 pub struct Copies {
     of: HashMap<usize, Copy>,
-    bytes: usize,
-    /// Bytes above which nobody gets another.
+    /// Bytes above which nobody gets another, those that were kept for long not counted.
     enough: usize,
 }
 
@@ -24,19 +26,18 @@ impl Copies {
     pub fn new(enough: usize) -> Self {
         Self {
             of: HashMap::new(),
-            bytes: 0,
             enough,
         }
     }
 
     /// True if another value may be kept.
-    pub fn has_room(&self) -> bool {
-        self.bytes <= self.enough
+    pub fn has_room(&self, epoch: u32) -> bool {
+        let young = (self.of.values()).filter(|copy| copy.since.saturating_add(LONG) > epoch);
+        young.map(|copy| copy.value.len()).sum::<usize>() <= self.enough
     }
 
     /// Keeps a value for a session, which has none.
     pub fn keep(&mut self, session: usize, value: Box<[u8]>, epoch: u32) {
-        self.bytes += value.len();
         let since = epoch;
         self.of.insert(session, Copy { value, since });
     }
@@ -55,9 +56,7 @@ impl Copies {
 
     /// A session needs its value no more.
     pub fn drop_of(&mut self, session: usize) {
-        if let Some(copy) = self.of.remove(&session) {
-            self.bytes -= copy.value.len();
-        }
+        self.of.remove(&session);
     }
 
     /// Sessions that have had theirs since an epoch, or longer.
@@ -76,7 +75,9 @@ mod tests {
         let mut copies = Copies::new(10);
         let value: Vec<u8> = (0..2 * INLINE_MAX + 5).map(|at| at as u8).collect();
         copies.keep(3, value.clone().into(), 7);
-        assert!(!copies.has_room());
+        assert!(!copies.has_room(7) && !copies.has_room(8));
+        // Who has had it for so long may stand still.
+        assert!(copies.has_room(9));
         let pieces: Vec<_> = (0..4).map(|piece| copies.piece(3, piece)).collect();
         assert_eq!(pieces.concat(), value);
         assert!(!copies.is_last(3, 1) && copies.is_last(3, 2));
@@ -84,6 +85,6 @@ mod tests {
         assert_eq!(copies.held_since(7).collect::<Vec<_>>(), [3]);
         assert_eq!(copies.held_since(6).count(), 0);
         copies.drop_of(3);
-        assert!(copies.has_room() && copies.bytes == 0);
+        assert!(copies.has_room(7));
     }
 }

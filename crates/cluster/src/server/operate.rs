@@ -88,7 +88,7 @@ impl<F: Fabric> Shard<F> {
         session: usize,
     ) -> Attempt<Outcome> {
         self.copies.drop_of(session);
-        if !self.copies.has_room() {
+        if !self.copies.has_room(self.epoch) {
             // Others are taking theirs.
             return Err(Wait::Block);
         }
