@@ -450,6 +450,7 @@ const _: () = assert!(2 * (FLUSHES_MAX + 1) < (1 << 16) - block::YOUNGER_MAX as 
 mod tests {
     use nuthatch_engine::{Expiry, Key, Op, Read, Removal, Request, Store, StoreMode};
     use nuthatch_fabric::threads::{Network, ThreadsFabric};
+    use nuthatch_sync::clock::TICKS_PER_SECOND;
 
     use super::*;
     use crate::block::{CHECK, Tail};
@@ -459,9 +460,13 @@ mod tests {
 
     /// A server of three PEs, whose sessions only their messages are there of.
     fn server() -> (Arc<Network>, Server<ThreadsFabric>) {
+        server_of(128 << 10)
+    }
+
+    fn server_of(memory: usize) -> (Arc<Network>, Server<ThreadsFabric>) {
         let config = Config {
-            memory: 128 << 10,
-            memory_max: 128 << 10,
+            memory,
+            memory_max: memory,
             item_size_max: 32 << 10,
             buckets: Some(8),
             ..Config::default()
@@ -771,6 +776,68 @@ mod tests {
         }
         assert_eq!(server.shard.copies.held_since(u32::MAX).count(), 0);
         assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    #[test]
+    fn who_stands_still_with_a_copy_is_not_waited_for() {
+        let (_network, mut server) = server();
+        set_long(&mut server, b"key");
+        let key = Key::new(b"key", &server.shard.hasher);
+        let copy = Ask::Copy(key, Read::default());
+        assert!(try_once(&mut server, 1, copy));
+        assert!(!try_once(&mut server, 2, copy), "it is full");
+        server.shard.epoch += 2;
+        for session in [2, 1] {
+            if session == 2 {
+                assert!(try_once(&mut server, 2, copy));
+                assert!(matches!(told(&server), ServerReply::Copied(..)));
+            }
+            // When it goes on, what it had is there.
+            assert!(try_once(&mut server, session, Ask::Piece(1)));
+            assert!(matches!(told(&server), ServerReply::Words(bytes) if !bytes.is_empty()));
+        }
+    }
+
+    #[test]
+    fn a_store_that_is_nearly_empty_begins_epochs_by_time() {
+        let (_network, mut server) = server_of(8 << 20);
+        let first = server.shard.epoch;
+        for _ in 0..1000 {
+            set(&mut server, b"lock");
+            delete(&mut server, b"lock");
+        }
+        assert!(server.shard.epoch <= first + 1);
+    }
+
+    #[test]
+    fn how_long_a_pair_was_idle_is_known_after_more_epochs_than_are_remembered() {
+        let (_network, mut server) = server();
+        let key = Key::new(b"key", &server.shard.hasher);
+        let ask = |server: &mut Server<ThreadsFabric>, at: u32| {
+            let read = Read {
+                idle: true,
+                bump: false,
+                ..Read::default()
+            };
+            let ask = Ask::Op(Request {
+                key,
+                op: Op::Read(read),
+            });
+            TimedAsk { now: Time(at), ask }.encode(&mut server.message);
+            assert!(server.answer(0));
+            match told(server) {
+                ServerReply::Value(item, ..) => item.idle.as_secs(),
+                other => panic!("{other:?}"),
+            }
+        };
+        set(&mut server, b"key");
+        for second in 1..100_000 {
+            server
+                .shard
+                .advance_epoch(Time(NOW.0 + TICKS_PER_SECOND * second));
+        }
+        let told = ask(&mut server, NOW.0 + TICKS_PER_SECOND * 100_000);
+        assert!((100_000..100_400).contains(&told), "{told}");
     }
 
     #[test]

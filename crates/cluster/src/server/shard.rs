@@ -57,8 +57,14 @@ const STUCK_MAX: usize = 1024;
 /// Bytes that are new in an epoch at least, in a store however small.
 const EPOCH_BYTES: u64 = 64 * 64;
 
-/// Epochs whose beginnings are remembered.
-const EPOCHS_KEPT: usize = 4096;
+/// And the part of the memory that they are: where pairs come and go in a store that is nearly empty, nobody is evicted,
+/// and numbers of epochs would come to their end.
+const EPOCH_PART: u64 = 64;
+
+/// Beginnings of epochs that are remembered; above that those that tell an age no more exactly than by a part of it go.
+/// What is left of four years is half as many.
+const EPOCHS_KEPT: usize = 1 << 14;
+const AGE_PART: u32 = 512;
 
 /// A locked block.
 #[derive(Clone, Copy)]
@@ -107,8 +113,8 @@ pub struct Shard<F> {
     /// Flushes since the sweep last began at the first bucket.
     pub flushes_unswept: u32,
     pub epoch: u32,
-    /// When the last epochs began: the present one's is the last.
-    epochs: VecDeque<Time>,
+    /// When epochs began, with the first one of each moment: the present one's is the last.
+    epochs: VecDeque<(u32, Time)>,
     /// Bytes of the blocks of pairs made in this epoch.
     made: u64,
     pub news: News,
@@ -149,7 +155,7 @@ impl<F: Fabric> Shard<F> {
             coming: None,
             flushes_unswept: 0,
             epoch: 1,
-            epochs: VecDeque::from([Time(0)]),
+            epochs: VecDeque::from([(1, Time(0))]),
             made: 0,
             news: News::new(fabric.pes()),
             page_watch: Watch::new(0),
@@ -578,21 +584,52 @@ impl<F: Fabric> Shard<F> {
 
     /// Begins another epoch if it is time to.
     pub fn advance_epoch(&mut self, now: Time) {
-        let since = self.epochs.back().copied().unwrap_or_default();
+        let since = self.epoch_began();
         let old = now.0
             >= since
                 .0
                 .saturating_add(nuthatch_sync::clock::TICKS_PER_SECOND);
         // In bytes: of large pairs few make all of the memory new.
-        let turned_over = self.made >= (self.counts.item_bytes / 16).max(EPOCH_BYTES);
+        let least = EPOCH_BYTES.max(self.config.memory as u64 / EPOCH_PART);
+        let turned_over = self.made >= (self.counts.item_bytes / 16).max(least);
         if (turned_over || old) && self.epoch < u32::MAX {
             self.epoch += 1;
             self.made = 0;
-            self.epochs.push_back(now);
+            if now != since {
+                self.epochs.push_back((self.epoch, now));
+            }
             if self.epochs.len() > EPOCHS_KEPT {
-                self.epochs.pop_front();
+                self.thin_epochs(now);
             }
         }
+    }
+
+    /// When the present epoch began.
+    fn epoch_began(&self) -> Time {
+        self.epochs.back().map_or(Time(0), |&(_, began)| began)
+    }
+
+    /// When an epoch began, or a little before.
+    fn began(&self, epoch: u32) -> Time {
+        let behind = self.epochs.partition_point(|&(first, _)| first <= epoch);
+        let at = self.epochs.get(behind.saturating_sub(1));
+        at.map_or(Time(0), |&(_, began)| began)
+    }
+
+    /// Forgets beginnings whose neighbours tell an age well enough. The first stays: all that came before the second
+    /// began with it, or later.
+    fn thin_epochs(&mut self, now: Time) {
+        let (first, mut later) = (self.epochs.pop_front(), now);
+        let mut kept = VecDeque::new();
+        for &(epoch, began) in self.epochs.iter().rev() {
+            let age = now.0.saturating_sub(began.0);
+            if kept.is_empty() || later.0.saturating_sub(began.0) > age / AGE_PART {
+                kept.push_front((epoch, began));
+                later = began;
+            }
+        }
+        first.into_iter().for_each(|first| kept.push_front(first));
+        self.epochs = kept;
     }
 
     /// Another generation is to begin at a later moment. That is so at once if sessions leave everything to the server
@@ -643,7 +680,7 @@ impl<F: Fabric> Shard<F> {
                 next: self.flushes.next.into_iter().chain(coming).min(),
                 ..self.flushes
             },
-            since: self.epochs.back().copied().unwrap_or_default(),
+            since: self.epoch_began(),
             clock: self.clock.map_or(Time(0), |clock| clock.now()),
         }
     }
@@ -663,11 +700,8 @@ impl<F: Fabric> Shard<F> {
     /// A pair as a reply tells it.
     pub fn describe(&self, pointer: Pointer, header: &Header, version: u64, now: Time) -> Item {
         let recency = self.recency(pointer);
-        let back = self.epoch.saturating_sub(recency.epoch()) as usize;
-        let at = self.epochs.len().saturating_sub(1 + back);
-        let since = self.epochs.get(at).copied().unwrap_or_default();
         Item {
-            idle: now.since(since),
+            idle: now.since(self.began(recency.epoch())),
             ..header.item(recency.was_read(version))
         }
     }
