@@ -106,6 +106,9 @@ const PAGES_GOOD: usize = 32;
 /// The most memory of a server: blocks of 64 bytes are numbered by 32 bits, of which one may be wasted.
 pub const MEMORY_MAX: usize = 128 << 30;
 
+/// The most entries of a session's directory: 8 GiB.
+const DIRECTORY_MAX: usize = 1 << 28;
+
 /// A store that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigError {
@@ -205,6 +208,11 @@ impl Config {
                 "an item has fewer than 4 GiB: blocks and messages have 32 bits for its length",
             );
         }
+        if self.directory > DIRECTORY_MAX {
+            return refuse(format!(
+                "a directory has at most {DIRECTORY_MAX} entries, of 32 bytes each"
+            ));
+        }
         if self.sessions == 0 || pes * self.sessions >= SESSIONS_MAX {
             return refuse(format!(
                 "at least 1 and fewer than {SESSIONS_MAX} sessions in all"
@@ -217,6 +225,21 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_that_no_memory_holds_is_refused() {
+        let with = |directory| {
+            let config = Config {
+                directory,
+                ..Config::default()
+            };
+            config.symmetric_words(2)
+        };
+        assert!(with(DIRECTORY_MAX).is_ok());
+        for directory in [DIRECTORY_MAX + 1, usize::MAX] {
+            assert!(matches!(with(directory), Err(ConfigError::Setting(_))));
+        }
+    }
 
     #[test]
     fn few_pages_are_warned_of() {

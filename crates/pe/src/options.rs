@@ -90,7 +90,7 @@ impl Options {
         }
         if self.max_item_size > self.memory_limit / 4 {
             return Err(Failure::usage(format!(
-                "-I: an item of {} bytes is more than a quarter of a server's memory (-m)",
+                "-I: an item of {} bytes is more than a quarter of a server's memory: raise -m, or lower -I",
                 self.max_item_size
             )));
         }

@@ -13,7 +13,8 @@ pub const OPEN_MPI: &str = "SHMEM_SYMMETRIC_HEAP_SIZE";
 
 /// Bytes of a heap for so many words: what the library's allocator takes besides is not told, and little.
 pub fn bytes_for(words: usize) -> u64 {
-    let bytes = words as u64 * 8;
+    // No machine has so much, and sums of it do not overflow.
+    let bytes = (words as u64).min(1 << 57) * 8;
     (bytes + bytes / 64 + (8 << 20)).next_multiple_of(1 << 20)
 }
 
@@ -90,6 +91,12 @@ mod tests {
         assert_eq!(parse(" 2TB "), Some(2 << 40));
         assert_eq!(parse("many"), None);
         assert_eq!(parse("1X"), None);
+    }
+
+    #[test]
+    fn more_words_than_bytes_have_numbers_are_many() {
+        assert!(bytes_for(usize::MAX / 8 + 1) >= 1 << 60);
+        assert!(check(bytes_for(usize::MAX)).is_err());
     }
 
     #[test]
