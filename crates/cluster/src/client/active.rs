@@ -1,12 +1,14 @@
 //! Active operations: messages to servers, and their replies.
 
+use nuthatch_engine::semantics::wants_value;
 use nuthatch_engine::{Key, Op, Read, Reply, Request, Store, Time};
 use nuthatch_fabric::{Fabric, Gone};
 
 use super::Client;
 use super::batch::{Answer, Later, Step};
+use super::direct::is_plain_read;
 use super::directory::Hint;
-use crate::block::{self, Found, HEAD, KEY, RECENCY, Recency};
+use crate::block::{self, Found, HEAD, Header, KEY, RECENCY, Recency, STALE, WON};
 use crate::bucket::Pointer;
 use crate::message::{Ask, INLINE_MAX, Known, ServerReply, TimedAsk};
 use crate::stats::Count;
@@ -24,6 +26,14 @@ pub fn lost(op: &Op<'_>) -> Reply {
         Op::Store(_) => Reply::OutOfMemory,
         Op::Remove(_) | Op::Delta(_) => Reply::NotFound,
     }
+}
+
+/// True if a pair's block is all that a read with a value needs.
+fn is_answered_by(op: &Op<'_>, header: &Header) -> bool {
+    is_plain_read(op).is_some_and(|read| {
+        let wins = read.may_win && header.marks & (STALE | WON) == STALE;
+        !wins && wants_value(&read, &header.item(false))
+    })
 }
 
 impl<F: Fabric> Client<F> {
@@ -234,10 +244,12 @@ impl<F: Fabric> Client<F> {
                 let tail = words[len - 1];
                 let was_read = Recency(words[RECENCY]).was_read(words[HEAD]);
                 self.learn(server, key.hash(), Known { tail, ..known }, false);
-                // What the server said of the pair is true of the version that it saw.
+                // What the server said of the pair is true of the version that it saw. Of another one it may have to say
+                // something else: that this read wins, how long the pair was idle.
                 let item = match tail == known.tail {
                     true => item,
-                    false => header.item(was_read),
+                    false if is_answered_by(&request.op, &header) => header.item(was_read),
+                    false => break,
                 };
                 return Ok(Answer::Value {
                     item,
@@ -338,5 +350,55 @@ impl<F: Fabric> Client<F> {
     /// True if a store's value does not go into a message.
     pub(super) fn is_large(op: &Op<'_>) -> bool {
         matches!(op, Op::Store(store) if store.value.len() > INLINE_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nuthatch_engine::{Engine, Leave, Removal};
+
+    use super::*;
+    use crate::config::{Config, Operations};
+    use crate::store::in_process;
+
+    #[test]
+    fn who_reads_a_long_value_that_was_marked_stale_meanwhile_wins() {
+        let config = Config {
+            operations: Operations::Active,
+            ..Config::default()
+        };
+        let engine = in_process(&config, 1).unwrap();
+        let key = Key::new(b"key", engine.hasher());
+        let now = Time(1000);
+        let mut client = engine.clients[0].lock();
+        let value = [7; 2 * INLINE_MAX];
+        let stored = client.store_large(now, 0, &key, &Store::set(&value));
+        assert!(matches!(stored, Ok(Answer::Done(Reply::Stored(_)))));
+        let op = Op::Read(Read {
+            may_win: true,
+            ..Read::default()
+        });
+        let request = Request { key, op };
+        let ask = |client: &mut Client<_>, op| {
+            let ask = Ask::Op(Request { key, op });
+            client.exchange(0, &TimedAsk { now, ask }).unwrap()
+        };
+        let words = ask(&mut client, op);
+        let Some(ServerReply::At(item, known)) = ServerReply::decode(&words) else {
+            panic!("it is long");
+        };
+        let leave = Leave::Stale {
+            expiry: None,
+            new_cas: None,
+        };
+        let removal = Removal {
+            leave,
+            ..Removal::default()
+        };
+        ask(&mut client, Op::Remove(removal));
+        match client.read_large(now, 0, &request, item, known) {
+            Ok(Answer::Value { item, .. }) => assert!(item.stale && item.won),
+            other => panic!("{other:?}"),
+        }
     }
 }
