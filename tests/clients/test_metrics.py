@@ -153,6 +153,20 @@ def test_silent_connections_turn_nobody_away(scraped):
         client.close()
 
 
+def test_clients_that_do_not_close_behind_their_answer_turn_nobody_away(scraped):
+    _, address = scraped
+    answered = [socket.create_connection(address) for _ in range(8)]
+    for client in answered:
+        client.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+        # To its end, so that each has its answer.
+        while client.recv(1000):
+            pass
+    for _ in range(20):
+        assert get(address, "/healthz")[::2] == (200, "ok\n")
+    for client in answered:
+        client.close()
+
+
 def exported(start, tmp_path, *flags):
     """The names of all families of a server with such flags, and of their labels."""
     log = tmp_path / f"log{len(flags)}"

@@ -21,8 +21,8 @@ const HEADERS_MAX: usize = 64;
 /// Reads of what a client sends behind its request.
 const READS: usize = 16;
 
-/// Scrapes at a time. One more takes the place of the one that has been silent for longest: who connects and says nothing
-/// keeps nobody out.
+/// Scrapes at a time. One more takes the place of the one that has been silent for longest: who connects and says nothing,
+/// or does not close when it has its answer, keeps nobody out.
 const SCRAPES_MAX: usize = 8;
 
 /// Threads at a time: those that lost their place end at once, but not before they have run. One more is turned away.
@@ -35,8 +35,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub(super) struct Scrapes {
     threads: Arc<AtomicUsize>,
-    /// Those that have not asked yet, the oldest first.
+    /// Those that nobody answers now: they have not asked yet, or have their answer. The oldest first.
     silent: Arc<Mutex<VecDeque<Arc<TcpStream>>>>,
+}
+
+/// Answers one client.
+fn serve(
+    stream: &Arc<TcpStream>,
+    silent: &Mutex<VecDeque<Arc<TcpStream>>>,
+    shared: &Shared,
+) -> io::Result<()> {
+    let leaves = || silent.lock().retain(|other| !Arc::ptr_eq(other, stream));
+    let asked = read(stream);
+    leaves();
+    answer(stream, shared, asked?)?;
+    silent.lock().push_back(Arc::clone(stream));
+    let closed = linger(stream);
+    leaves();
+    closed
 }
 
 impl Scrapes {
@@ -58,9 +74,7 @@ impl Scrapes {
         let shared = Arc::clone(shared);
         let (threads, silent) = (Arc::clone(&self.threads), Arc::clone(&self.silent));
         let scrape = move || {
-            let asked = read(&stream);
-            silent.lock().retain(|other| !Arc::ptr_eq(other, &stream));
-            if let Err(error) = asked.and_then(|asked| answer(&stream, &shared, asked)) {
+            if let Err(error) = serve(&stream, &silent, &shared) {
                 tracing::debug!(%error, "a scrape");
             }
             threads.fetch_sub(1, Ordering::Relaxed);
@@ -125,8 +139,11 @@ fn answer(mut stream: &TcpStream, shared: &Shared, asked: Asked) -> io::Result<(
     ) {
         stream.write_all(body.as_bytes())?;
     }
-    // With input unread the kernel would reset the connection before the answer is read.
-    stream.shutdown(Shutdown::Write)?;
+    stream.shutdown(Shutdown::Write)
+}
+
+/// Reads what comes behind a request: with input unread the kernel would reset the connection before the answer is read.
+fn linger(mut stream: &TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut room = [0; REQUEST_MAX];
     for _ in 0..READS {
