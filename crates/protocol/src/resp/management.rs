@@ -400,8 +400,10 @@ fn memory<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
             match (options.next(), options.next(), options.next()) {
                 (None, ..) => Ok(Command::Memory(Memory::Usage(key))),
                 (Some(word), Some(samples), None) if word.eq_ignore_ascii_case(b"samples") => {
-                    integer(samples).ok_or(Error::NOT_INTEGER)?;
-                    Ok(Command::Memory(Memory::Usage(key)))
+                    match integer(samples).ok_or(Error::NOT_INTEGER)? {
+                        0.. => Ok(Command::Memory(Memory::Usage(key))),
+                        _ => Err(Error::SYNTAX.into()),
+                    }
                 }
                 _ => Err(Error::SYNTAX.into()),
             }
