@@ -2,7 +2,7 @@
 
 mod resp_invariants;
 
-use nuthatch_protocol::resp::{Parsed, parse};
+use nuthatch_protocol::resp::{ARGUMENTS_LEN_MAX, Parsed, parse};
 use proptest::prelude::*;
 use resp_invariants::{LIMITS, check};
 
@@ -47,6 +47,32 @@ fn inline() -> impl Strategy<Value = Vec<u8>> {
 fn what_is_announced_is_not_awaited_whole() {
     check(b"*1000001\r\n$6\r\nMSETNX\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\n");
     check(b"*2147483647\r\n$4\r\nINFO\r\n$1\r\n");
+}
+
+/// Behind a value of this length the arguments are announced, or come, so long that 64 KiB are just reached, or not.
+#[test]
+fn arguments_behind_a_value_in_pieces_have_the_same_limit() {
+    let value = [b'x'; 40];
+    let front = [
+        &b"*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$40\r\n"[..],
+        &value,
+        b"\r\n$2\r\nEX\r\n",
+    ]
+    .concat();
+    let longest = ARGUMENTS_LEN_MAX - (front.len() - value.len()) - b"$65000\r\n".len();
+    for len in [longest - 1, longest, longest + 1, 400_000_000] {
+        let announced = [&front[..], format!("${len}\r\n").as_bytes()].concat();
+        check(&announced);
+        let fits = len <= longest;
+        assert_eq!(
+            matches!(parse(&announced, &LIMITS), Parsed::Incomplete(_)),
+            fits,
+            "{len}"
+        );
+        if len < 100_000 {
+            check(&[&announced[..], &vec![b'1'; len]].concat());
+        }
+    }
 }
 
 proptest! {

@@ -1,6 +1,6 @@
 //! The rest of a request: how to get to its end without keeping it.
 
-use super::arguments::{Arguments, Stop};
+use super::arguments::{ARGUMENTS_LEN_MAX, Arguments, END, Stop};
 use super::error::Error;
 
 /// What is still to come of a request, however long it is.
@@ -34,6 +34,12 @@ impl Rest {
     #[inline]
     pub fn is_over(&self) -> bool {
         self.arguments == 0 && self.bytes == 0
+    }
+
+    /// True if a request of which `passed` bytes have come, its value not counted, is longer than arguments may be with
+    /// what it has announced. One that comes at once is refused at the same byte.
+    pub fn is_too_long(&self, passed: usize) -> bool {
+        passed + self.bytes > ARGUMENTS_LEN_MAX + END
     }
 
     /// Goes on over what is here of the request, and returns how many bytes of `input` are behind it then: all

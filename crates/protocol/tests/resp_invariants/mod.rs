@@ -104,6 +104,8 @@ enum Phase {
     Value {
         missing: usize,
         emptied: Vec<u8>,
+        /// Bytes of the request that have come, but for the value.
+        passed: usize,
         rest: Rest,
     },
 }
@@ -178,8 +180,19 @@ impl Connection {
                 *missing -= here;
                 (here > 0).then_some(here)
             }
-            Phase::Value { emptied, rest, .. } => match rest.pass(input) {
+            Phase::Value {
+                emptied,
+                passed,
+                rest,
+                ..
+            } => match rest.pass(input) {
                 Ok(taken) => {
+                    *passed += taken;
+                    if rest.is_too_long(*passed) {
+                        self.outcomes.push(said(&Error::ARGUMENTS_TOO_LONG));
+                        self.phase = Phase::Drop(*rest);
+                        return Some(taken);
+                    }
                     emptied.extend_from_slice(&input[..taken]);
                     if !rest.is_over() {
                         return (taken > 0).then_some(taken);
@@ -264,6 +277,7 @@ impl Connection {
         self.phase = Phase::Value {
             missing: body.value_len,
             emptied: emptied(input, body),
+            passed: body.head,
             rest: body.rest,
         };
         Some(body.head)

@@ -124,6 +124,18 @@ fn what_is_refused_is_passed_over() {
 }
 
 #[test]
+fn arguments_behind_a_value_in_pieces_are_refused_when_they_are_announced() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let value = vec![b'x'; 100_000];
+    client.send([&b"*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\n"[..], &value].concat());
+    client.send(b"\r\n$2\r\nEX\r\n$70000\r\n");
+    client.expect(b"-ERR arguments are longer than 64 KiB\r\n");
+    client.send([&[b'1'; 70_000][..], b"\r\n", &line("EXISTS k")].concat());
+    client.expect(b":0\r\n");
+}
+
+#[test]
 fn a_request_of_very_many_keys_is_not_held() {
     let server = Fixture::with(both(), Wants::default());
     let mut client = server.redis_client();

@@ -5,8 +5,8 @@ use nuthatch_engine::{
     AnyReservation, Condition, Expiry, Handle, Reply, Reservation, Store, StoreMode,
 };
 use nuthatch_protocol::resp::{
-    ARGUMENTS_LEN_MAX, Body, Command, Element, Error, Lifetime, Many, Parsed, Rest, Set, SetAnswer,
-    When, element, emptied, parse,
+    Body, Command, Element, Error, Lifetime, Many, Parsed, Rest, Set, SetAnswer, When, element,
+    emptied, parse,
 };
 use nuthatch_telemetry::sizes::Lens;
 
@@ -21,6 +21,8 @@ pub struct Upload {
     target: Target,
     /// The request without the value: understood again when all of it is here.
     emptied: Vec<u8>,
+    /// Bytes of it that have come, but for the value.
+    passed: usize,
     /// Bytes of the value.
     value_len: usize,
     /// What comes behind the value.
@@ -94,6 +96,7 @@ fn reserve(
     Ok(Upload {
         target,
         emptied: emptied(input, body),
+        passed: body.head,
         value_len: body.value_len,
         rest: body.rest,
         run: None,
@@ -160,7 +163,8 @@ pub fn go_on(
         }
     };
     front.used += passed;
-    if upload.emptied.len() + passed > ARGUMENTS_LEN_MAX {
+    upload.passed += passed;
+    if upload.rest.is_too_long(upload.passed) {
         let rest = upload.rest;
         phase.writer(slice).error(&Error::ARGUMENTS_TOO_LONG);
         phase.state = State::Drop(rest);
