@@ -123,7 +123,8 @@ impl Table for Chained {
         let locked = self.index.lock(lookup.key.hash());
         let found = self.find(local, &locked, &lookup.key);
         let old = found.as_ref().map(|found| &found.header);
-        let fields = match self.admit(local, now, store, old) {
+        let live = old.filter(|old| self.is_live(old, now));
+        let fields = match self.admit(local, now, store, old, live) {
             Ok(fields) => fields,
             Err(refusal) => {
                 drop(locked);

@@ -223,7 +223,7 @@ fn a_dead_value_is_taken_out_and_not_answered() {
 }
 
 #[test]
-fn an_item_is_renewed_whoever_replaces_it_each_time() {
+fn an_item_that_is_replaced_each_time_is_renewed() {
     const LEN: usize = 20_000;
     let engine = engine();
     let mut handle = engine.handle();

@@ -108,15 +108,17 @@ impl<D: Variant> Cuckoo<D> {
         &self,
         local: &mut Local,
         lookup: &Lookup<'_>,
-        fresh: Fresh,
+        mut fresh: Fresh,
         store: &Store<'_>,
         over: bool,
     ) -> Result<Reply, Fresh> {
         let Lookup { now, ref key, .. } = *lookup;
         let locked = self.index.lock(&self.index.place(key.hash()));
         let found = self.find_locked(local, &locked, key);
+        let live = found.filter(|found| self.is_live(&found.header, now));
         let old = found.as_ref().map(|found| &found.header);
-        let fields = match self.admit(local, now, store, old) {
+        let old_live = live.as_ref().map(|found| &found.header);
+        let fields = match self.admit(local, now, store, old, old_live) {
             Ok(fields) => fields,
             Err(refusal) => {
                 locked.release_unmodified();
@@ -124,12 +126,10 @@ impl<D: Variant> Cuckoo<D> {
                 return Ok(refusal);
             }
         };
-        self.store.start(&fresh);
-        if let (Some(log), Some(found)) = (&self.store.log, &found)
-            && self.is_live(&found.header, now)
-        {
-            self.store.note_overwrite(log, found.chunk, &fresh);
+        if let (Some(log), Some(found)) = (&self.store.log, &live) {
+            self.store.note_overwrite(log, found.chunk, &mut fresh);
         }
+        self.store.start(&fresh);
         let full = found.is_none() && locked.free_slot().is_none();
         let header = match over && full {
             true => self.link_over(local, now, locked, fresh, &fields)?,

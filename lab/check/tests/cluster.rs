@@ -6,7 +6,6 @@ use nuthatch_check::conformance::Setup;
 use nuthatch_check::suite;
 use nuthatch_check::suite::Extent;
 use nuthatch_cluster::{Cluster, Config, Operations, in_process};
-use nuthatch_engine::AnyEngine;
 use nuthatch_fabric::threads::ThreadsFabric;
 
 type Engine = Arc<Cluster<ThreadsFabric>>;

@@ -418,7 +418,7 @@ fn every_value_leaves_once_with_its_cause() {
     on_each_engine(&Once);
 }
 
-/// Threads that replace and remove each other's values: each is told once, whoever made it leave.
+/// Threads that replace and remove each other's values: each is told once, by whichever of them it left.
 #[test]
 fn every_value_leaves_once_of_those_that_threads_replace() {
     struct Once;

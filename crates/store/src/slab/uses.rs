@@ -49,11 +49,11 @@ impl Store {
         }
     }
 
-    /// A store replaces an item of a log: to be overwritten counts as a use if the item has been used before.
-    pub fn note_overwrite(&self, log: &Log, old: Chunk, fresh: &Fresh) {
+    /// A store replaces an item of a log: to be overwritten counts as a use if the item has been used before. To be noted
+    /// before the new one starts.
+    pub fn note_overwrite(&self, log: &Log, old: Chunk, fresh: &mut Fresh) {
         let kept = u8::from(log.queue_of(old) == Queue::Main);
-        let uses = self.recency.uses(old).max(kept);
-        self.recency.grant(fresh.chunk, uses);
+        fresh.uses = fresh.uses.max(self.recency.uses(old)).max(kept);
     }
 
     /// The same where the new value is written over the old one. It stays in its place in the queue, where one that is

@@ -142,7 +142,17 @@ pub trait Table: Reclaim {
         (!self.timestamps().was_flushed(old)).then_some(sequence)
     }
 
-    /// The fields of an item that a store puts in the place of `found`, dead or alive and locked, or the refusal.
+    /// True if a store depends on a live item that a flush has taken meanwhile. To be asked once the store has its
+    /// sequence.
+    #[inline(always)]
+    fn is_made_of_flushed(&self, store: &Store<'_>, live: &Header) -> bool {
+        // A plain set makes nothing of what is there. Where an item must not be there (add), none is live.
+        let plain = store.mode == StoreMode::Set && store.condition == Condition::None;
+        !plain && self.timestamps().was_flushed(live)
+    }
+
+    /// The fields of an item that a store puts in the place of `found`, which is locked, or the refusal. `live`: the same,
+    /// unless it is dead.
     #[inline(always)]
     fn admit(
         &self,
@@ -150,18 +160,30 @@ pub trait Table: Reclaim {
         now: Time,
         store: &Store<'_>,
         found: Option<&Header>,
+        live: Option<&Header>,
     ) -> Result<Fields, Reply> {
-        loop {
-            let live = found.filter(|found| self.is_live(found, now));
-            let stale = allows(store, live)?;
-            let fields = self.stored(local, now, store, found, stale);
-            // A plain set makes nothing of what is there. Where an item must not be there (add), none is live.
-            let plain = store.mode == StoreMode::Set && store.condition == Condition::None;
-            match live {
-                Some(live) if !plain && self.timestamps().was_flushed(live) => {}
-                _ => return Ok(fields),
+        let stale = allows(store, live)?;
+        let fields = self.stored(local, now, store, found, stale);
+        match live {
+            Some(live) if self.is_made_of_flushed(store, live) => {
+                self.admit_over_flushed(local, now, store, live)
             }
+            _ => Ok(fields),
         }
+    }
+
+    /// The same where a flush has taken the item meanwhile.
+    #[cold]
+    #[inline(never)]
+    fn admit_over_flushed(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        store: &Store<'_>,
+        flushed: &Header,
+    ) -> Result<Fields, Reply> {
+        let stale = allows(store, None::<&Header>)?;
+        Ok(self.stored(local, now, store, Some(flushed), stale))
     }
 
     /// The same, of a store that is admitted: `stale`, as a condition says.

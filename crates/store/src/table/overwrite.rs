@@ -17,6 +17,7 @@ use crate::item::{Header, Shape, plain_item};
 use crate::slab::arena::WORD;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::Store;
+use nuthatch_engine::semantics::allows;
 
 /// The longest value that is written under a lock: what a displaced item's readers wait for, too.
 const OVERWRITE_MAX: usize = COPY_LOCKED_MAX / 2;
@@ -77,14 +78,20 @@ fn overwrite_and_tell<T: Table>(
         held.release();
         return None;
     }
-    let fields = match table.admit(local, lookup.now, store, Some(&old)) {
-        Ok(fields) => fields,
+    let stale = match allows(store, Some(&old)) {
+        Ok(stale) => stale,
         Err(refusal) => {
             held.release();
             return Some(refusal);
         }
     };
     table.timestamps().note_expiry(store.expiry);
+    let fields = table.stored(local, lookup.now, store, Some(&old), stale);
+    if table.is_made_of_flushed(store, &old) {
+        // What there is to say then is said where it is found dead.
+        held.release();
+        return None;
+    }
     let replaced = room.and_then(|room| table.copy_replaced(lookup.now, &held, room));
     items.write_value(chunk, &shape, 0, store.value);
     // Release fence: pairs with the Acquire fence in `copy_constant`. Who copies without the lock and has read the new
