@@ -1,10 +1,10 @@
 #!/bin/sh
 # Every check; ends with the sum of their counts. What a check printed stays in target/checks/NAME.log.
 #
-# Three lines of checks run side by side, and what the second and the third print comes when they are through. Cargo lets
-# one build at a time into a folder: while the first line builds the Rust tests, the second builds models and fuzz targets,
-# which have folders of their own. The third mostly waits: for items to expire, for links to be mended, for its turn on a
-# core.
+# Three lines of checks run side by side, as long as each other where nothing is built yet, and what the second and the third
+# print comes when they are through. Cargo lets one build at a time into a folder: while the first line builds the Rust tests,
+# the second builds models and fuzz targets, which have folders of their own. The third mostly waits: for items to expire, for
+# links to be mended, for its turn on a core.
 set -u
 cd "$(dirname "$0")/.."
 # Everything is built once: what would make a second build of it faster is not worth its time.
@@ -79,16 +79,16 @@ check format scripts/check-format.sh
 {
     run loom scripts/loom.sh >$logs/loom.log
     run fuzz scripts/fuzz.sh 1 >$logs/fuzz.log
-    run lints scripts/check-lints.sh >$logs/lints.log
+    run clients scripts/test-clients.sh >$logs/clients.log
     run docs scripts/check-docs.sh >$logs/docs.log
     run crates scripts/check-crates.sh >$logs/crates.log
 } &
 beside=$!
 {
-    run clients scripts/test-clients.sh >$logs/clients.log
     # These two have one set of hosts.
     run shmem scripts/test-shmem.sh >$logs/shmem.log
     run cluster scripts/test-cluster.sh >$logs/cluster.log
+    run lints scripts/check-lints.sh >$logs/lints.log
 } &
 waiting=$!
 trap 'kill $beside $waiting 2>/dev/null' EXIT
@@ -100,7 +100,7 @@ check c scripts/test-c.sh
 check dpdk scripts/test-dpdk.sh
 wait $beside $waiting
 trap - EXIT
-for name in loom fuzz lints docs crates clients shmem cluster; do
+for name in loom fuzz clients docs crates shmem cluster lints; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name
