@@ -75,6 +75,8 @@ const SINGLE: Extent = Extent {
 const CROWDED: Extent = Extent {
     cases: &["batch", "read", "delta", "expiry", "visit"],
     threads: 8,
+    // Of two it happens that neither asks for what it stored.
+    sequences_full: 6,
     batches: 350,
     histories: 700,
     ..ARRAY.part(10)
