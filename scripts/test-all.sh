@@ -80,6 +80,7 @@ check format scripts/check-format.sh
     run loom scripts/loom.sh >$logs/loom.log
     run fuzz scripts/fuzz.sh 1 >$logs/fuzz.log
     run clients scripts/test-clients.sh >$logs/clients.log
+    run lints scripts/check-lints.sh >$logs/lints.log
     run docs scripts/check-docs.sh >$logs/docs.log
     run crates scripts/check-crates.sh >$logs/crates.log
 } &
@@ -88,7 +89,6 @@ beside=$!
     # These two have one set of hosts.
     run shmem scripts/test-shmem.sh >$logs/shmem.log
     run cluster scripts/test-cluster.sh >$logs/cluster.log
-    run lints scripts/check-lints.sh >$logs/lints.log
 } &
 waiting=$!
 trap 'kill $beside $waiting 2>/dev/null' EXIT
@@ -100,7 +100,7 @@ check c scripts/test-c.sh
 check dpdk scripts/test-dpdk.sh
 wait $beside $waiting
 trap - EXIT
-for name in loom fuzz clients docs crates shmem cluster lints; do
+for name in loom fuzz clients lints docs crates shmem cluster; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name
