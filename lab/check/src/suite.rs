@@ -260,9 +260,12 @@ pub fn histories_are_linearizable_under_flushes(
         flushes: 40,
         ..Plan::EVICTION
     };
-    // What a flush takes makes room, so hardly anything has to be forgotten.
-    let seen = history::linearizable(&make(Setup::SMALL), &tight);
-    assert!(seen.hits > 0 && seen.flushes > 0, "{seen:?}");
+    // What a flush takes makes room, so it happens that nothing has to be forgotten.
+    let seen = (0..10)
+        .map(|_| history::linearizable(&make(Setup::SMALL), &tight))
+        .find(|seen| seen.forgotten > 0)
+        .expect("there was no pressure");
+    assert!(seen.flushes > 0, "{seen:?}");
 }
 
 /// [`history::linearizable`] with room for few.
