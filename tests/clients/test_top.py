@@ -66,6 +66,20 @@ class Terminal:
     def press(self, keys):
         os.write(self.file, keys)
 
+    def close(self):
+        """As who closes the window does."""
+        os.close(self.file)
+
+    def await_end(self):
+        """It must not stay behind, whatever its exit code: nobody can end it by a key any more."""
+        for _ in range(6000):
+            if os.waitpid(self.process, os.WNOHANG)[0]:
+                return
+            time.sleep(0.01)
+        os.kill(self.process, signal.SIGKILL)
+        os.waitpid(self.process, 0)
+        raise AssertionError("it goes on without a terminal")
+
     def ended(self):
         """Its exit code, and what it wrote last."""
         while True:
@@ -91,7 +105,7 @@ def counts_prefixes(server):
     return b"STAT detail_enabled yes\r\n" in converse(server.address, b"stats settings\r\n")
 
 
-@pytest.mark.parametrize("end", ["q", "d, then q", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("end", ["q", "d, then q", "SIGTERM", "SIGHUP", "the terminal is closed"])
 def test_the_server_counts_by_prefix_as_before_when_it_has_ended(start, end):
     server = start("-m", "16")
     for before in [False, True]:
@@ -103,6 +117,12 @@ def test_the_server_counts_by_prefix_as_before_when_it_has_ended(start, end):
             top.until(b"connections")
         converse(server.address, b"get user:1\r\n")
         top.until(b"prefix ", b"user ")
+        if end == "the terminal is closed":
+            top.close()
+            top.await_end()
+            while counts_prefixes(server) != before:
+                time.sleep(0.01)
+            continue
         if end.startswith("SIG"):
             os.kill(top.process, signal.Signals[end])
         else:
