@@ -77,6 +77,18 @@ def statistics(server):
     return {line.split()[1]: line.split()[2] for line in lines if line.startswith("STAT ") and len(line.split()) == 3}
 
 
+def test_an_answer_is_not_answered(ours, client):
+    """Else two servers would answer each other for ever, once somebody sends one a datagram with the other's address."""
+    before = int(statistics(ours)["udp_dropped"])
+    answers = [b"ERROR\r\n", b"END\r\n", b"CLIENT_ERROR bad\r\n", b"VALUE k 0 1\r\nx\r\nEND\r\n", b"HD\r\n", b"5\r\n",
+               b"STAT pid 1\r\nEND\r\n", b"\x81" + bytes(23)]
+    for text in answers:
+        send(client, ours, text)
+    # All of this client's come to one worker, in their order.
+    assert ask(client, ours, b"mn\r\n") == b"MN\r\n"
+    assert int(statistics(ours)["udp_dropped"]) == before + len(answers)
+
+
 REQUESTS = [
     b"set a 5 0 3\r\nabc\r\n",
     b"get a\r\n",

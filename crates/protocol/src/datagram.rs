@@ -9,20 +9,30 @@
 //! All numbers are big endian. A client matches answers to requests by the id, and puts an answer together by the
 //! numbers.
 
+use crate::binary;
+
 /// Bytes of the frame's header.
 pub const HEADER: usize = 8;
 
 /// Bytes of a datagram that is sent, its header included: it passes an Ethernet whole, as memcached's does.
 pub const FRAME: usize = 1400;
 
-/// The id of the request that a datagram is, and where its text begins. `None`: it is cut, empty, or a part of
-/// something longer, which is not taken.
+/// The id of the request that a datagram is, and where its text begins. `None`: it is cut, empty, an answer, or a part
+/// of something longer, which is not taken.
 pub fn parse(datagram: &[u8]) -> Option<(u16, usize)> {
     let (header, text) = datagram.split_at_checked(HEADER)?;
     let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     // What the last two bytes say is for later versions.
-    let is_whole = number(2) == 0 && number(4) == 1 && !text.is_empty();
+    let is_whole = number(2) == 0 && number(4) == 1 && may_ask(text);
     is_whole.then_some((number(0), HEADER))
+}
+
+/// False for every answer that a server of memcached's protocols sends: they begin with a capital, a digit, or the magic
+/// byte of the binary protocol's responses. An answer to an answer would be answered as well: two servers that once took
+/// each other for clients, by a datagram with the one's address on it, would never end.
+fn may_ask(text: &[u8]) -> bool {
+    text.first()
+        .is_some_and(|first| first.is_ascii_lowercase() || *first == binary::MAGIC)
 }
 
 /// Cuts an answer into frames.
@@ -99,6 +109,11 @@ mod tests {
             b"\0\x01\0\0\0\0\0\0get a\r\n",
             b"\0\x01\0\0\0\x02\0\0get a\r\n",
             b"get a\r\n",
+            // Answers.
+            b"\0\x01\0\0\0\x01\0\0ERROR\r\n",
+            b"\0\x01\0\0\0\x01\0\0VALUE a 0 5\r\nget b\r\nEND\r\n",
+            b"\0\x01\0\0\0\x01\0\x0012\r\n",
+            b"\0\x01\0\0\0\x01\0\0\x81\0",
         ] {
             assert_eq!(parse(other), None, "{other:?}");
         }
