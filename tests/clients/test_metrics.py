@@ -5,13 +5,17 @@ import http.client
 import json
 import re
 import socket
+import subprocess
+import sys
+import threading
 import time
 
 import pytest
-from conftest import ENGINE, ROOT
+from conftest import ENGINE, NUTHATCH, ROOT
 from judge import converse
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
+from test_restart import NAMED
 from test_security import certificates, tls_flags  # noqa: F401 (a fixture)
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0,text/plain;q=0.5"
@@ -99,13 +103,53 @@ def test_what_is_no_scrape(scraped):
     assert len(silent) == 5
 
 
+def test_who_does_not_read_keeps_nobody_from_scraping():
+    """A byte now and then keeps a client's time going, and the page is longer than what the kernel takes for it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = listening.getsockname()
+        # Its connections have that, too.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        words = ["metrics", str(listening.fileno()), NUTHATCH, "-l", "127.0.0.1", "-p", "0"]
+        server = subprocess.Popen([sys.executable, "-c", NAMED, *words], pass_fds=[listening.fileno()], stderr=subprocess.DEVNULL)
+        assert get_when_served(address, "/healthz")[0] == 200
+        slow, stop = [], threading.Event()
+        for _ in range(8):
+            client = socket.socket()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            client.connect(address)
+            client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+            # Its answer has begun.
+            assert client.recv(1) == b"H"
+            slow.append(client)
+
+        def trickle():
+            while not stop.wait(0.5):
+                for client in slow:
+                    with contextlib.suppress(OSError):
+                        client.recv(500, socket.MSG_DONTWAIT)
+
+        trickling = threading.Thread(target=trickle)
+        trickling.start()
+        try:
+            # The thread of the first one may not have ended yet: within ten looks it has.
+            answers = []
+            for _ in range(10):
+                with contextlib.suppress(OSError):
+                    answers.append(get(address, "/metrics")[0])
+                time.sleep(0.2)
+            assert 200 in answers
+        finally:
+            stop.set()
+            trickling.join()
+            for client in slow:
+                client.close()
+            server.terminate()
+            server.wait()
+
+
 def test_an_address_that_is_taken_is_told(scraped):
-    import subprocess
-
-    import conftest
-
     _, address = scraped
-    command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "--metrics", f"127.0.0.1:{address[1]}"]
+    command = [NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "--metrics", f"127.0.0.1:{address[1]}"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 1 and "--metrics: cannot listen" in ended.stderr
 

@@ -304,8 +304,15 @@ fn addresses(flag: &str, place: &str, port: u16) -> Result<Vec<Place>, String> {
 
 /// Where metrics are told.
 pub fn metrics(flags: &Flags) -> Result<Option<Place>, String> {
-    if let Some(place) = inherited_as(Some("metrics")).into_iter().next() {
-        return Ok(Some(place));
+    let mut inherited = inherited_as(Some("metrics")).into_iter();
+    if let Some(place) = inherited.next() {
+        // Who comes by another one would wait for ever.
+        return match inherited.next() {
+            None => Ok(Some(place)),
+            Some(_) => Err(
+                "--metrics: systemd has several sockets of that name, and one is served".to_owned(),
+            ),
+        };
     }
     let Some(place) = &flags.metrics else {
         return Ok(None);

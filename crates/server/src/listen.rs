@@ -218,6 +218,17 @@ pub(crate) fn inherit(fd: i32) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// Takes one that listens by TCP.
+pub(crate) fn inherit_tcp(fd: i32) -> io::Result<mio::net::TcpListener> {
+    match adopt(inherit(fd)?)? {
+        (ListenerSocket::Tcp(socket), _) => Ok(socket),
+        (ListenerSocket::Unix(_), _) => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a unix socket, and this is served by TCP",
+        )),
+    }
+}
+
 /// Listens by a socket that somebody else has bound.
 fn adopt(socket: Socket) -> io::Result<Bound> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why.to_owned());

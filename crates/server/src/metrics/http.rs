@@ -21,38 +21,39 @@ const HEADERS_MAX: usize = 64;
 /// Reads of what a client sends behind its request.
 const READS: usize = 16;
 
-/// Scrapes at a time. One more takes the place of the one that has been silent for longest: who connects and says nothing,
-/// or does not close when it has its answer, keeps nobody out.
+/// Scrapes at a time. One more takes the place of the one that has been waited for longest: who connects and says nothing,
+/// does not read its answer, or does not close when it has it, keeps nobody out.
 const SCRAPES_MAX: usize = 8;
 
 /// Threads at a time: those that lost their place end at once, but not before they have run. One more is turned away.
 const THREADS_MAX: usize = 2 * SCRAPES_MAX;
 
-/// How long a client may take to ask, in all, and to read a piece of the answer.
+/// How long a client may take to ask, and to close when it has its answer, in all.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long it may take to read the answer, in all: so long Prometheus waits for it by default.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Scrapes under way.
 #[derive(Default)]
 pub(super) struct Scrapes {
     threads: Arc<AtomicUsize>,
-    /// Those that nobody answers now: they have not asked yet, or have their answer. The oldest first.
-    silent: Arc<Mutex<VecDeque<Arc<TcpStream>>>>,
+    awaited: Arc<Awaited>,
 }
 
+/// Those whose client is waited for: to ask, to read its answer, or to close. The one that has been for longest is first.
+type Awaited = Mutex<VecDeque<Arc<TcpStream>>>;
+
 /// Answers one client.
-fn serve(
-    stream: &Arc<TcpStream>,
-    silent: &Mutex<VecDeque<Arc<TcpStream>>>,
-    shared: &Shared,
-) -> io::Result<()> {
-    let leaves = || silent.lock().retain(|other| !Arc::ptr_eq(other, stream));
+fn serve(stream: &Arc<TcpStream>, awaited: &Awaited, shared: &Shared) -> io::Result<()> {
+    let leaves = || awaited.lock().retain(|other| !Arc::ptr_eq(other, stream));
     let asked = read(stream);
     leaves();
-    answer(stream, shared, asked?)?;
-    silent.lock().push_back(Arc::clone(stream));
-    let closed = linger(stream);
+    let answer = answer(shared, asked?);
+    awaited.lock().push_back(Arc::clone(stream));
+    let served = send(stream, answer.as_bytes()).and_then(|()| linger(stream));
     leaves();
-    closed
+    served
 }
 
 impl Scrapes {
@@ -61,20 +62,20 @@ impl Scrapes {
         // Relaxed, here and below: a bound, and nothing is published by it. This thread alone adds.
         let threads = self.threads.load(Ordering::Relaxed);
         if threads >= SCRAPES_MAX {
-            let oldest = self.silent.lock().pop_front();
+            let oldest = self.awaited.lock().pop_front();
             let Some(oldest) = oldest.filter(|_| threads < THREADS_MAX) else {
                 return;
             };
-            // Its thread reads the end then; it may have read it already.
+            // Its thread finds the end then; it may have found it already.
             let _ = oldest.shutdown(Shutdown::Both);
         }
         self.threads.fetch_add(1, Ordering::Relaxed);
         let stream = Arc::new(stream);
-        self.silent.lock().push_back(Arc::clone(&stream));
+        self.awaited.lock().push_back(Arc::clone(&stream));
         let shared = Arc::clone(shared);
-        let (threads, silent) = (Arc::clone(&self.threads), Arc::clone(&self.silent));
+        let (threads, awaited) = (Arc::clone(&self.threads), Arc::clone(&self.awaited));
         let scrape = move || {
-            if let Err(error) = serve(&stream, &silent, &shared) {
+            if let Err(error) = serve(&stream, &awaited, &shared) {
                 tracing::debug!(%error, "a scrape");
             }
             threads.fetch_sub(1, Ordering::Relaxed);
@@ -82,27 +83,59 @@ impl Scrapes {
         let thread = thread::Builder::new().name("scrape".to_owned());
         if let Err(error) = thread.spawn(scrape) {
             tracing::warn!(%error, "a scrape finds no thread");
-            self.silent.lock().pop_back();
+            self.awaited.lock().pop_back();
             self.threads.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
+/// A client that is waited for until that moment, however it spreads its bytes: one now and then wins no time.
+struct Until<'s> {
+    stream: &'s TcpStream,
+    latest: Instant,
+}
+
+impl<'s> Until<'s> {
+    fn within(stream: &'s TcpStream, patience: Duration) -> Self {
+        let latest = Instant::now() + patience;
+        Self { stream, latest }
+    }
+
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.latest.saturating_duration_since(Instant::now());
+        match left.is_zero() {
+            true => Err(ErrorKind::TimedOut.into()),
+            false => Ok(left),
+        }
+    }
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(self.left()?))?;
+        self.stream.read(room)
+    }
+}
+
+impl Write for Until<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Reads a request.
-fn read(mut stream: &TcpStream) -> io::Result<Asked> {
+fn read(stream: &TcpStream) -> io::Result<Asked> {
     stream.set_nonblocking(false)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut client = Until::within(stream, PATIENCE);
     let mut room = [0; REQUEST_MAX];
     let mut len = 0;
-    let latest = Instant::now() + PATIENCE;
     loop {
-        // A byte now and then does not win time: the others would find no scrape free.
-        let left = latest.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        let count = stream.read(&mut room[len..])?;
+        let count = client.read(&mut room[len..])?;
         len += count;
         match Asked::parse(&room[..len]) {
             Some(asked) => return Ok(asked),
@@ -112,8 +145,8 @@ fn read(mut stream: &TcpStream) -> io::Result<Asked> {
     }
 }
 
-/// Answers a request.
-fn answer(mut stream: &TcpStream, shared: &Shared, asked: Asked) -> io::Result<()> {
+/// The answer to a request, with its head.
+fn answer(shared: &Shared, asked: Asked) -> String {
     let (status, content_type, body) = match asked {
         Asked::Page { format, .. } => (
             "200 OK",
@@ -129,25 +162,30 @@ fn answer(mut stream: &TcpStream, shared: &Shared, asked: Asked) -> io::Result<(
         Asked::Bad => ("400 Bad Request", TEXT, "not HTTP\n".to_owned()),
     };
     let length = body.len();
-    let head = format!(
+    let mut answer = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
     );
-    stream.write_all(head.as_bytes())?;
     if !matches!(
         asked,
         Asked::Page { head: true, .. } | Asked::Health { head: true }
     ) {
-        stream.write_all(body.as_bytes())?;
+        answer.push_str(&body);
     }
+    answer
+}
+
+/// Sends an answer.
+fn send(stream: &TcpStream, answer: &[u8]) -> io::Result<()> {
+    Until::within(stream, ANSWER_PATIENCE).write_all(answer)?;
     stream.shutdown(Shutdown::Write)
 }
 
 /// Reads what comes behind a request: with input unread the kernel would reset the connection before the answer is read.
-fn linger(mut stream: &TcpStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+fn linger(stream: &TcpStream) -> io::Result<()> {
+    let mut client = Until::within(stream, PATIENCE);
     let mut room = [0; REQUEST_MAX];
     for _ in 0..READS {
-        if stream.read(&mut room)? == 0 {
+        if client.read(&mut room)? == 0 {
             break;
         }
     }
@@ -203,7 +241,46 @@ impl Asked {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
+
+    /// A client whose socket takes little at a time, and the server's end.
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        for stream in [&client, &server] {
+            let socket = socket2::SockRef::from(stream);
+            socket.set_recv_buffer_size(4096).unwrap();
+            socket.set_send_buffer_size(4096).unwrap();
+        }
+        (client, server)
+    }
+
+    #[test]
+    fn who_reads_and_writes_a_little_at_a_time_wins_no_time() {
+        const PATIENCE: Duration = Duration::from_millis(500);
+        let (mut client, server) = pair();
+        let slow = thread::spawn(move || {
+            let mut room = [0; 512];
+            // Until the server has had enough of it.
+            while client.read(&mut room).is_ok_and(|count| count > 0)
+                && client.write_all(b"x").is_ok()
+            {
+                thread::sleep(PATIENCE / 100);
+            }
+        });
+        let sent = Until::within(&server, PATIENCE).write_all(&[0; 1 << 20]);
+        let mut came = Until::within(&server, PATIENCE);
+        let came = (0..).find_map(|_| came.read(&mut [0]).err());
+        let kinds = [sent.unwrap_err().kind(), came.unwrap().kind()];
+        // The first is the system's word for a time that is over.
+        let is_over = |kind| matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        assert!(kinds.into_iter().all(is_over), "{kinds:?}");
+        drop(server);
+        slow.join().unwrap();
+    }
 
     #[test]
     fn requests() {

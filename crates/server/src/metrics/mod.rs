@@ -41,10 +41,7 @@ impl Endpoint {
                     None => TcpListener::bind(*address),
                 }
             }
-            Place::Inherited(fd) => listen::inherit(*fd).and_then(|socket| {
-                socket.set_nonblocking(true)?;
-                Ok(TcpListener::from_std(socket.into()))
-            }),
+            Place::Inherited(fd) => listen::inherit_tcp(*fd),
             _ => Err(io::Error::other("metrics are served by TCP")),
         };
         let mut listener = bound.map_err(|error| {
