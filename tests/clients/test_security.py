@@ -1,5 +1,6 @@
 """Passwords and TLS: who is let in, who is not, and what is told to whom."""
 
+import contextlib
 import os
 import resource
 import signal
@@ -139,11 +140,16 @@ def test_passwords_change_with_sighup_and_a_bad_file_changes_nothing(start, pass
 def test_what_cannot_be_is_told_at_the_start(tmp_path, certificates):
     import conftest
 
-    empty = tmp_path / "empty"
+    empty, endless = tmp_path / "empty", tmp_path / "endless"
     empty.write_text("")
+    endless.write_text("\n" * 20_000_000)
     for flags, words in [
         (("-Y", "/nonexistent"), "/nonexistent"),
         (("-Y", str(empty)), "no user"),
+        (("-Y", str(endless)), "longer than"),
+        (("-Y", str(tmp_path)), "directory"),
+        (("-Z", "-o", f"ssl_chain_cert={endless},ssl_key={certificates}/server.key"), "endless: longer than"),
+        (("-Z", "-o", f"ssl_chain_cert={certificates}/server.pem,ssl_key={endless}"), "endless: longer than"),
         (("-S",), "-Y"),
         (("-Z",), "ssl_chain_cert"),
         (tls_flags(certificates, "none"), "none.pem"),
@@ -155,6 +161,22 @@ def test_what_cannot_be_is_told_at_the_start(tmp_path, certificates):
         command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", *flags]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert ended.returncode != 0 and words in ended.stderr, (flags, ended.stderr)
+
+
+def test_a_secret_that_everybody_can_read_is_told(start, certificates, passwords, tmp_path):
+    log, key = tmp_path / "log", tmp_path / "key"
+    key.write_bytes((certificates / "server.key").read_bytes())
+    for path in [key, passwords]:
+        path.chmod(0o644)
+    flags = ("-Z", "-o", f"ssl_chain_cert={certificates}/server.pem,ssl_key={key}", "-Y", str(passwords), "--log", str(log))
+    start(*flags)
+    said = log.read_text()
+    assert f"{key}: everybody can read the private key" in said and f"{passwords}: everybody can read the passwords" in said
+    log.write_text("")
+    for path in [key, passwords]:
+        path.chmod(0o640)
+    start(*flags)
+    assert "everybody" not in log.read_text()
 
 
 def test_clients_under_tls(start, certificates):
@@ -696,3 +718,34 @@ def test_a_certificate_that_cannot_be_read_is_an_error_at_the_start_and_changes_
     said = converse_tls(server, certificates, b"refresh_certs\r\nget k\r\nquit\r\n")
     assert said == b"SERVER_ERROR the certificates cannot be read: see the log\r\nEND\r\n"
     assert server.end() == 0
+
+
+def test_who_says_that_it_ends_hears_the_end(start, certificates):
+    """A client that ends its session waits for the server's end of it, which comes behind all answers, though its requests
+    and its end come in one packet."""
+    server = start(*tls_flags(certificates), "-I", "8m")
+    value = b"x" * 3_000_000
+    assert converse_tls(server, certificates, b"set k 0 0 3000000\r\n" + value + b"\r\nquit\r\n") == b"STORED\r\n"
+    for asked, count in [(b"", 0), (b"get a\r\n", 0), (b"get k\r\n" * 3, 3)]:
+        come, gone = ssl.MemoryBIO(), ssl.MemoryBIO()
+        session = context(certificates).wrap_bio(come, gone, server_hostname="localhost")
+        with socket.create_connection(server.address) as plain:
+            plain.settimeout(120)
+            for _ in range(10):
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    session.do_handshake()
+                    break
+                plain.sendall(gone.read())
+                come.write(plain.recv(1 << 20))
+            if asked:
+                session.write(asked)
+            with contextlib.suppress(ssl.SSLWantReadError):
+                session.unwrap()
+            plain.sendall(gone.read())
+            answers = b""
+            while True:
+                more = plain.recv(1 << 20)
+                if not more:
+                    break
+                answers += more
+        assert count * len(value) <= len(answers) <= count * 1.01 * len(value) + 1000

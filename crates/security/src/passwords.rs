@@ -1,62 +1,52 @@
 //! Names and passwords, from a file in memcached's form: a line `name:password` for each user.
 //!
-//! A comparison takes the same time wherever two texts begin to differ, and looks at every user.
+//! What a client says is looked up by its message authentication code, under a key that is drawn when the file is read and that
+//! nobody knows. How far one such code agrees with another tells nothing of a password, so the look-up may take what time it
+//! likes; and it takes the same for one user and for a thousand. A comparison in constant time would have to look at all of them,
+//! in each login of everybody who reaches the port.
 
+use std::collections::HashSet;
 use std::fmt;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use subtle::{Choice, ConstantTimeEq};
+use ring::hmac;
+use ring::rand::SystemRandom;
 
 use crate::error::SettingsError;
+use crate::files;
 
 /// The longest name, and the longest password, in bytes.
 const LENGTH_MAX: usize = 255;
 
-/// Users that a file has at most: each is looked at in each login.
+/// Users that a file has at most.
 const USERS_MAX: usize = 1024;
 
-/// A text in a room whose size does not tell its length.
-struct Padded {
-    room: [u8; LENGTH_MAX],
-    len: u8,
-}
+/// Bytes of a file at most: twice those of as many users as there may be.
+const FILE_MAX: usize = 2 * USERS_MAX * 2 * (LENGTH_MAX + 1);
 
-impl Padded {
-    /// `None` if it is too long.
-    fn new(text: &[u8]) -> Option<Self> {
-        let mut room = [0; LENGTH_MAX];
-        room.get_mut(..text.len())?.copy_from_slice(text);
-        Some(Self {
-            room,
-            len: text.len() as u8,
-        })
-    }
-
-    fn ct_eq(&self, other: &Self) -> Choice {
-        self.room.ct_eq(&other.room) & self.len.ct_eq(&other.len)
-    }
-}
+/// Bytes of a code: of HMAC-SHA-256.
+const CODE: usize = 32;
 
 /// Users and their passwords.
 pub struct Passwords {
-    users: Vec<(Padded, Padded)>,
+    key: hmac::Key,
+    /// Of each user's name and password.
+    codes: HashSet<[u8; CODE]>,
 }
 
 impl Passwords {
     /// Reads a file. Errors name the line, never a password.
     pub fn read(path: &Path) -> Result<Self, SettingsError> {
         let named = |error: std::io::Error| SettingsError::file(path, error);
-        let text = fs::read(path).map_err(named)?;
-        if fs::metadata(path).map_err(named)?.permissions().mode() & 0o007 != 0 {
-            tracing::warn!("{}: everybody can read the passwords", path.display());
-        }
+        let text = files::read_secret(path, FILE_MAX, "passwords").map_err(named)?;
         Self::parse(&text).map_err(|error| SettingsError::file(path, error))
     }
 
     fn parse(text: &[u8]) -> Result<Self, String> {
-        let mut users = Vec::new();
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
+        let key = key.map_err(|_| "the system has no random numbers".to_owned())?;
+        let mut codes = HashSet::new();
+        let mut users = 0;
         for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line.is_empty() {
@@ -68,41 +58,50 @@ impl Passwords {
                 Some(at) if at > 0 && at + 1 < line.len() => (&line[..at], &line[at + 1..]),
                 _ => return Err(wrong("not of the form name:password")),
             };
-            match (Padded::new(name), Padded::new(password)) {
-                (Some(name), Some(password)) => users.push((name, password)),
-                _ => return Err(wrong(&format!("longer than {LENGTH_MAX} bytes"))),
+            if name.len().max(password.len()) > LENGTH_MAX {
+                return Err(wrong(&format!("longer than {LENGTH_MAX} bytes")));
             }
-            if users.len() > USERS_MAX {
+            codes.insert(code(&key, name, password));
+            users += 1;
+            if users > USERS_MAX {
                 return Err(wrong(&format!("more than {USERS_MAX} users")));
             }
         }
-        match users.is_empty() {
-            true => Err("no user".to_owned()),
-            false => Ok(Self { users }),
+        match users {
+            0 => Err("no user".to_owned()),
+            _ => Ok(Self { key, codes }),
         }
     }
 
     /// True if this is a user's name and password.
     pub fn admits(&self, name: &[u8], password: &[u8]) -> bool {
-        let (Some(name), Some(password)) = (Padded::new(name), Padded::new(password)) else {
-            return false;
-        };
-        let mut admitted = Choice::from(0);
-        for user in &self.users {
-            admitted |= user.0.ct_eq(&name) & user.1.ct_eq(&password);
-        }
-        admitted.into()
+        name.len().max(password.len()) <= LENGTH_MAX
+            && self.codes.contains(&code(&self.key, name, password))
     }
+}
+
+/// The code of a name of up to 255 bytes and a password.
+fn code(key: &hmac::Key, name: &[u8], password: &[u8]) -> [u8; CODE] {
+    let mut context = hmac::Context::with_key(key);
+    // So that the border between the two counts.
+    context.update(&[name.len() as u8]);
+    context.update(name);
+    context.update(password);
+    let mut code = [0; CODE];
+    code.copy_from_slice(context.sign().as_ref());
+    code
 }
 
 impl fmt::Debug for Passwords {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Passwords of {} users", self.users.len())
+        write!(out, "Passwords of {} users", self.codes.len())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -121,6 +120,38 @@ mod tests {
             assert!(!passwords.admits(name, password));
         }
         assert_eq!(format!("{passwords:?}"), "Passwords of 2 users");
+    }
+
+    #[test]
+    fn the_border_between_name_and_password_counts() {
+        let passwords = Passwords::parse(b"ann:bob\n").unwrap();
+        assert!(passwords.admits(b"ann", b"bob"));
+        for (name, password) in [
+            (&b"an"[..], &b"nbob"[..]),
+            (b"annb", b"ob"),
+            (b"", b"annbob"),
+        ] {
+            assert!(!passwords.admits(name, password));
+        }
+    }
+
+    /// Who may log in may be one of many, and who may not still costs the server a look.
+    #[test]
+    fn a_login_takes_as_long_with_a_thousand_users_as_with_one() {
+        let text = |users| (0..users).map(|user| format!("user{user}:secret{user}\n"));
+        let [one, many] = [1, USERS_MAX].map(|users| {
+            let text: String = text(users).collect();
+            Passwords::parse(text.as_bytes()).unwrap()
+        });
+        let time = |passwords: &Passwords| {
+            let begun = Instant::now();
+            (0..100).for_each(|_| assert!(!passwords.admits(b"user0", b"other")));
+            begun.elapsed()
+        };
+        // The shortest of several: the machine may be busy.
+        let least = |passwords| (0..20).map(|_| time(passwords)).min().unwrap();
+        let (one, many) = (least(&one), least(&many));
+        assert!(many < one * 50, "{one:?} and {many:?}");
     }
 
     #[test]

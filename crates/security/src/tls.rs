@@ -17,6 +17,10 @@ use x509_cert::der::Decode;
 
 use crate::ciphers::Ciphers;
 use crate::error::SettingsError;
+use crate::files;
+
+/// Bytes of a file of certificates or a key at most: all authorities that browsers know are a hundredth of that.
+const FILE_MAX: usize = 16 << 20;
 
 /// What listeners with TLS need (`-o ssl_*`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,8 +98,7 @@ impl Current {
     fn read(settings: TlsSettings, asked: &[Verify]) -> Result<Self, SettingsError> {
         let chain = certificates(&settings.chain_cert)?;
         let end = chain.iter().filter_map(end).min();
-        let key = PrivateKeyDer::from_pem_file(&settings.key)
-            .map_err(|error| SettingsError::file(&settings.key, error))?;
+        let key = private_key(&settings.key)?;
         let configs = asked.iter().map(|&verify| {
             let config = configure(&settings, verify, chain.clone(), key.clone_key())?;
             Ok((verify, config))
@@ -164,6 +167,7 @@ impl Tls {
         Ok(Session {
             connection: Box::new(connection),
             is_dry: false,
+            has_ended: false,
         })
     }
 }
@@ -238,11 +242,18 @@ fn end(certificate: &CertificateDer<'_>) -> Option<u64> {
     Some(end.to_unix_duration().as_secs())
 }
 
+/// The first private key of a file.
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, SettingsError> {
+    let text = files::read_secret(path, FILE_MAX, "private key");
+    let text = text.map_err(|error| SettingsError::file(path, error))?;
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| SettingsError::file(path, error))
+}
+
 /// All certificates of a file; one at least.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError> {
-    let named = |error: rustls::pki_types::pem::Error| SettingsError::file(path, error);
-    let found = CertificateDer::pem_file_iter(path).map_err(named)?;
-    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(named)?;
+    let text = files::read(path, FILE_MAX).map_err(|error| SettingsError::file(path, error))?;
+    let found = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
+    let found = found.map_err(|error| SettingsError::file(path, error))?;
     match found.is_empty() {
         true => Err(SettingsError::file(path, "no certificate")),
         false => Ok(found),
@@ -255,6 +266,8 @@ pub struct Session {
     connection: Box<ServerConnection>,
     /// The last read left nothing, neither in the socket nor here.
     is_dry: bool,
+    /// The client has said that it says no more. A read that has returned all before that finds it.
+    has_ended: bool,
 }
 
 /// A socket that notes whether a read emptied it.
@@ -302,7 +315,8 @@ impl Session {
                 // A client that just goes, without a word of TLS, has ended all the same.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 done => {
-                    self.is_dry = emptied && matches!(done, Ok(count) if count < room.len());
+                    let is_short = matches!(done, Ok(count) if count < room.len());
+                    self.is_dry = emptied && is_short && !self.has_ended;
                     return done;
                 }
             }
@@ -315,12 +329,13 @@ impl Session {
             let processed = self.connection.process_new_packets();
             // Its answer, or the alert that says what is wrong.
             let sent = self.send(socket);
-            processed.map_err(|error| match error {
+            let state = processed.map_err(|error| match error {
                 rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
                     io::Error::new(ErrorKind::InvalidData, "the client does not speak TLS")
                 }
                 error => io::Error::new(ErrorKind::InvalidData, error),
             })?;
+            self.has_ended = state.peer_has_closed();
             sent?;
             if count == 0 && self.connection.is_handshaking() {
                 return Ok(0);
