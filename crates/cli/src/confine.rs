@@ -139,14 +139,38 @@ pub fn calls() -> Result<(), String> {
         .map_err(|error| format!("-o drop_privileges: calls: {error}"))
 }
 
-fn filters() -> Result<[BpfProgram; 2], BackendError> {
+fn filters() -> Result<Vec<BpfProgram>, BackendError> {
     // The flags of clone3 lie in memory, where no filter looks. The C library takes clone if it is told that there is
     // no such call.
     let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    Ok([
+    Ok(vec![
         filter(refused(), libc::EPERM)?,
         filter(absent, libc::ENOSYS)?,
+        #[cfg(target_arch = "x86_64")]
+        other_numbers(),
     ])
+}
+
+/// Refuses the calls of the x32 ABI, which a kernel may have beside its own: the same calls by numbers that no list has,
+/// from a machine that filters take for x86-64.
+#[cfg(target_arch = "x86_64")]
+fn other_numbers() -> BpfProgram {
+    /// The bit that their numbers have.
+    const X32: u32 = 0x4000_0000;
+    let instruction = |code: u32, jf, k| seccompiler::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf,
+        k,
+    };
+    let answer = |with| instruction(libc::BPF_RET | libc::BPF_K, 0, with);
+    vec![
+        // The number stands first in what a filter is shown.
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 1, X32),
+        answer(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        answer(libc::SECCOMP_RET_ALLOW),
+    ]
 }
 
 /// Lets all other calls through.
@@ -192,8 +216,17 @@ const ALWAYS_REFUSED: &[i64] = &[
     libc::SYS_setresgid,
     libc::SYS_setgroups,
     libc::SYS_capset,
+    libc::SYS_setfsuid,
+    libc::SYS_setfsgid,
     libc::SYS_mount,
     libc::SYS_umount2,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_mount_setattr,
     libc::SYS_pivot_root,
     libc::SYS_chroot,
     libc::SYS_setns,
@@ -222,11 +255,22 @@ const ALWAYS_REFUSED: &[i64] = &[
     libc::SYS_acct,
     libc::SYS_quotactl,
     libc::SYS_personality,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_fanotify_init,
     // Other machines have clone alone.
     #[cfg(target_arch = "x86_64")]
     libc::SYS_fork,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_vfork,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mknod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
 ];
 
 #[cfg(test)]
@@ -298,6 +342,21 @@ mod tests {
             });
             assert!(error.contains(words), "{error}");
         }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    #[allow(unsafe_code)]
+    fn calls_by_other_numbers_are_refused() {
+        // SAFETY: getpid takes no arguments and touches no memory, by either number.
+        let getpid = |bit| Errno::result(unsafe { libc::syscall(libc::SYS_getpid | bit) });
+        confined(|| {
+            for filter in filters().unwrap() {
+                seccompiler::apply_filter(&filter).unwrap();
+            }
+            assert_eq!(getpid(0x4000_0000), Err(Errno::EPERM));
+            assert_eq!(getpid(0), Ok(i64::from(std::process::id())));
+        });
     }
 
     #[test]
