@@ -69,7 +69,8 @@ pub fn executed(requests: usize, slices: usize) {
     tracing::trace!("a batch of {requests} requests from {slices} connections");
 }
 
-/// Bytes as text for a log line: control characters escaped, and cut to [`SHOWN_MAX`].
+/// Bytes as text for a log line, cut to [`SHOWN_MAX`]: what is no visible character is escaped, as that may move a
+/// terminal's cursor, turn the direction of a text, or end a line.
 pub struct Shown<'a>(pub &'a [u8]);
 
 impl Display for Shown<'_> {
@@ -77,10 +78,9 @@ impl Display for Shown<'_> {
         let shown = &self.0[..self.0.len().min(SHOWN_MAX)];
         for chunk in shown.utf8_chunks() {
             for char in chunk.valid().chars() {
-                if char.is_control() {
-                    write!(out, "{}", char.escape_default())?;
-                } else {
-                    out.write_char(char)?;
+                match is_visible(char) {
+                    true => out.write_char(char)?,
+                    false => write!(out, "{}", char.escape_default())?,
                 }
             }
             write!(out, "{}", chunk.invalid().escape_ascii())?;
@@ -90,6 +90,12 @@ impl Display for Shown<'_> {
             more => write!(out, "... and {more} bytes"),
         }
     }
+}
+
+/// True if the standard library, which knows Unicode's tables, shows it to a programmer as it is, or with a backslash in
+/// front of it.
+fn is_visible(char: char) -> bool {
+    char == ' ' || char.is_ascii_graphic() || char.escape_debug().eq([char])
 }
 
 #[cfg(test)]
@@ -102,6 +108,11 @@ mod tests {
             (&b"get k\xc3\xb6y"[..], "get k\u{f6}y"),
             (b"set \x1b[31m \xff\r", r"set \u{1b}[31m \xff\r"),
             (b"\0", r"\u{0}"),
+            (b"\"it's\" \\", "\"it's\" \\"),
+            // A line of its own; a terminal's commands in one character; a text that runs backwards.
+            ("a\u{2028}b\u{85}c".as_bytes(), r"a\u{2028}b\u{85}c"),
+            ("\u{9b}2J".as_bytes(), r"\u{9b}2J"),
+            ("\u{202e}txt".as_bytes(), r"\u{202e}txt"),
         ] {
             assert_eq!(Shown(line).to_string(), shown);
         }
