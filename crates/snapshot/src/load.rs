@@ -138,7 +138,7 @@ fn store<'a>(clock: &Clock, now: Time, record: &Record<'a>) -> Option<Store<'a>>
     let expiry = match record.expiry {
         None => Expiry::Never,
         Some(millis) => {
-            let left = millis.checked_sub(clock.unix(now) * 1000)?;
+            let left = millis.checked_sub(clock.unix_millis(now))?;
             Expiry::At(now.after(Duration::from_millis(left)))
         }
     };

@@ -68,7 +68,7 @@ impl<W: Write> Writer<'_, W> {
     fn all<E: Engine>(&mut self, engine: &Arc<E>, clock: &Clock) -> io::Result<()> {
         let mut handle = engine.handle();
         let now = clock.now();
-        let unix_millis = clock.unix(now) * 1000;
+        let unix_millis = clock.unix_millis(now);
         self.put(&format::header(unix_millis))?;
         let mut next = Some(Cursor::default());
         let mut large: Vec<Vec<u8>> = Vec::new();
@@ -164,7 +164,7 @@ fn record<'a>(clock: &Clock, now: Time, key: &'a [u8], item: &Item, value: &'a [
         Expiry::Never => None,
         Expiry::At(moment) => {
             let left = moment.since(now).as_millis() as u64;
-            Some(clock.unix(now) * 1000 + left)
+            Some(clock.unix_millis(now) + left)
         }
     };
     Record {

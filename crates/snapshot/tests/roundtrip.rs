@@ -256,6 +256,43 @@ fn empty() -> Arc<Naive> {
     Naive::new(Options::default())
 }
 
+/// When an item expires, in unix milliseconds.
+fn expiry<E: Engine>(engine: &Arc<E>, clock: &Clock, key: &[u8]) -> u64 {
+    let request = Request {
+        key: Key::new(key, engine.hasher()),
+        op: Op::Get,
+    };
+    let mut taken = Taken::default();
+    engine.handle().execute(clock.now(), &[request], &mut taken);
+    match taken.2.unwrap().expiry {
+        Expiry::At(moment) => clock.unix_millis(moment),
+        Expiry::Never => panic!("it has an end"),
+    }
+}
+
+/// Whatever part of a second the clocks began at.
+#[test]
+fn the_end_of_a_life_is_the_same_moment_by_another_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let later = Duration::from_secs(1000);
+    for _ in 0..12 {
+        let clock = Clock::start();
+        let engine = cuckoo();
+        std::thread::sleep(Duration::from_millis(170));
+        let end = Expiry::At(clock.now().after(later));
+        set(&engine, &clock, b"k", b"v", 0, end);
+        let meant = expiry(&engine, &clock, b"k");
+        save(&engine, &clock, &path).unwrap();
+        let (next_clock, next) = (Clock::start(), cuckoo());
+        std::thread::sleep(Duration::from_millis(90));
+        load(&next, &next_clock, &path).unwrap();
+        let found = expiry(&next, &next_clock, b"k");
+        // Each clock tells sixteenths of a second, by a kernel that tells hundredths.
+        assert!(found.abs_diff(meant) < 200, "{meant} became {found}");
+    }
+}
+
 #[test]
 fn a_folder_that_is_not_there_and_a_full_disk_leave_what_was() {
     let clock = Clock::start();
