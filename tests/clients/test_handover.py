@@ -334,6 +334,11 @@ def test_a_unix_socket_takes_the_users_it_was_told_of(start, tmp_path):
     other = said(12346)
     assert other.stdout.strip() in ("b''", "")
     server.until("a unix socket's client is refused: user 12346")
+    # Who comes again and again does not fill a disk.
+    again = program.replace("import socket; ", "import socket\nfor _ in range(100): ").replace("s.sendall(b'mn\\r\\n'); print(s.recv(10))", "s.close()")
+    subprocess.run(["/usr/bin/python3", "-c", again], user=12346, group=65534, capture_output=True, check=True)
+    assert said(0).stdout.strip() == r"b'MN\r\n'"
+    assert server.log.read_text().count("is refused: user") <= 20
     assert server.end() == 0
 
 

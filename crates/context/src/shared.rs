@@ -46,6 +46,8 @@ pub struct Shared {
     pub failed_handshakes: Failures,
     /// Peers that have guessed too often.
     pub limited_peers: Failures,
+    /// Users who may not connect by a unix socket, for the log.
+    pub refused_users: Failures,
     /// Certificates, where clients speak TLS.
     pub tls: Option<Tls>,
     /// What time it is.

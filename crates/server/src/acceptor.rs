@@ -11,6 +11,7 @@ use nuthatch_commands::protocols;
 use nuthatch_context::inbox::Arrival;
 use nuthatch_context::shared::Shared;
 use nuthatch_context::stream::{Socket, Stream};
+use nuthatch_security::failures::Failures;
 use nuthatch_security::tls::Tls;
 use nuthatch_telemetry::connections::Peer;
 
@@ -35,6 +36,8 @@ pub(crate) struct Acceptor {
     ready: Vec<bool>,
     /// Since when accepting rests, if it does.
     resting: Option<Instant>,
+    /// Rests, for the log.
+    rests: Failures,
     rejected: Rejected,
 }
 
@@ -52,6 +55,7 @@ impl Acceptor {
             ready: vec![false; listeners.len()],
             listeners,
             resting: None,
+            rests: Failures::default(),
             rejected: Rejected::default(),
         })
     }
@@ -131,7 +135,10 @@ impl Acceptor {
                     return;
                 }
                 Err(error) if is_exhaustion(&error) => {
-                    tracing::warn!(%error, "accepting rests");
+                    // Every REST as long as it lasts, which may be days.
+                    if let Some(untold) = self.rests.tell(self.shared.clock.now()) {
+                        tracing::warn!(%error, untold, "accepting rests");
+                    }
                     self.rejected.close_all();
                     self.shared.accepting.listen_disabled_num.bump();
                     self.shared.accepting.set_suspended(true);
@@ -148,7 +155,11 @@ impl Acceptor {
         let shared = &self.shared;
         if let Err(why) = self.may_connect(&socket) {
             shared.accepting.rejected_connections.bump();
-            return tracing::warn!("a unix socket's client is refused: {why}");
+            // Who comes again and again does not fill a disk.
+            if let Some(untold) = shared.refused_users.tell(shared.clock.now()) {
+                tracing::warn!(untold, "a unix socket's client is refused: {why}");
+            }
+            return;
         }
         let listener = &self.listeners[number];
         let protocol = listener.protocol();

@@ -79,6 +79,7 @@ impl Server {
             failed_logins: Default::default(),
             failed_handshakes: Default::default(),
             limited_peers: Default::default(),
+            refused_users: Default::default(),
             passwords: Mutex::new(passwords?.map(Arc::new)),
             engine,
             addresses: addresses.clone(),
