@@ -301,6 +301,62 @@ def test_a_newcomer_that_is_killed_in_between_takes_nothing(start, tmp_path, por
         assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 100000\r\n") == 1
 
 
+def test_a_newcomer_that_is_stopped_in_between_takes_nothing(start, tmp_path, port):
+    """Who presses Ctrl-C before it is up does not mean the items."""
+    flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(tmp_path / "control"), "-m", "512"]
+    server = start(*flags)
+    value = b"x" * 1000
+    text = b"".join(b"set k%d 0 0 1000 noreply\r\n%b\r\n" % (number, value) for number in range(100_000))
+    assert converse(At(port).address, text + b"mn\r\n") == b"MN\r\n"
+    while True:
+        other = start(*flags, ready=False)
+        server.until("nothing more is accepted")
+        server.process.send_signal(signal.SIGSTOP)
+        if "went to another process" not in server.log.read_text():
+            break
+        # It was quick, and all of it is done: once more with the other.
+        server.process.send_signal(signal.SIGCONT)
+        assert server.process.wait() == 0
+        server = other
+    other.process.terminate()
+    time.sleep(1)
+    server.process.send_signal(signal.SIGCONT)
+    assert other.process.wait() == 0
+    server.until("this server goes on")
+    assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 100000\r\n") == 1
+    assert "stopped before it was up" in other.log.read_text()
+
+
+def test_a_newcomer_whose_process_id_cannot_be_written_takes_nothing(start, tmp_path, port):
+    flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(tmp_path / "control")]
+    server = start(*flags)
+    fill(At(port))
+    refused = start(*flags, "-P", str(tmp_path / "none" / "pid"), ready=False)
+    assert refused.process.wait() == 1 and "-P" in refused.process.stderr.read()
+    assert held(At(port)).count(b"VA ") == len(ITEMS)
+    assert server.end() == 0
+
+
+def test_what_an_earlier_stop_left_is_not_taken_after_a_handover(start, tmp_path, port):
+    """A server that is killed leaves nothing, whatever file it had."""
+    items = tmp_path / "items"
+    flags = ["-l", "127.0.0.1", "-p", str(port)]
+    earlier = start(*flags, "-e", str(items))
+    assert converse(At(port).address, b"set a 0 0 3\r\nold\r\n") == b"STORED\r\n"
+    assert earlier.end() == 0 and items.exists()
+    control = ["--handover", str(tmp_path / "control")]
+    first = start(*flags, *control)
+    assert converse(At(port).address, b"set b 0 0 1\r\nx\r\n") == b"STORED\r\n"
+    second = start(*flags, *control, "-e", str(items))
+    assert first.process.wait() == 0
+    assert converse(At(port).address, b"get a b\r\n") == b"VALUE b 0 1\r\nx\r\nEND\r\n"
+    second.process.kill()
+    second.process.wait()
+    start(*flags, "-e", str(items))
+    assert converse(At(port).address, b"get a b\r\n") == b"END\r\n"
+    assert "older than what came by handover" in second.log.read_text() and (tmp_path / "items.refused").exists()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 def test_another_user_gets_nothing(start, tmp_path, port):
     control = tmp_path / "control"

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import resource
 import signal
 import socket
 import stat
@@ -150,6 +151,96 @@ def test_a_copy_is_not_taken_for_what_a_stop_left(tmp_path):
     path = str(tmp_path / "items")
     assert "--save" in refused("-e", path, "--save", path)
     assert "--load" in refused("-e", path, "--load", path)
+
+
+def test_what_a_stop_left_is_newer_than_a_copy(start, tmp_path):
+    """What the copy has and the file of the stop has not was deleted in between."""
+    items, copy, log = tmp_path / "items", tmp_path / "copy", tmp_path / "log"
+    first = start("--save", str(copy))
+    assert converse(first.address, b"set a 0 0 3\r\nold\r\nset gone 0 0 1\r\nx\r\n") == b"STORED\r\n" * 2
+    assert first.end() == 0
+    second = start("-e", str(items))
+    assert converse(second.address, b"set a 0 0 3\r\nnew\r\n") == b"STORED\r\n"
+    assert second.end() == 0
+    flags = ("-e", str(items), "--load", str(copy), "--log", str(log), "-v")
+    third = start(*flags)
+    assert converse(third.address, b"get a gone\r\n") == b"VALUE a 0 3\r\nnew\r\nEND\r\n"
+    assert "not read" in log.read_text()
+    third.process.kill()
+    third.process.wait()
+    # Nothing was left, so there is no newer one.
+    assert converse(start(*flags).address, b"get a gone\r\n") == b"VALUE a 0 3\r\nold\r\nVALUE gone 0 1\r\nx\r\nEND\r\n"
+
+
+def test_a_copy_that_could_never_be_written_is_told_at_the_start(tmp_path):
+    assert "--save" in refused("--save", "/nonexistent/copy")
+    (tmp_path / "file").write_text("")
+    assert "--save" in refused("--save", str(tmp_path / "file" / "copy"))
+    assert "--save" in refused("--save", "/proc/copy")
+
+
+@pytest.fixture
+def stranger(tmp_path):
+    """A user whose processes have a limit that root's have not."""
+    if os.geteuid() != 0:
+        pytest.skip("only root becomes somebody else")
+    for folder in [tmp_path, *tmp_path.parents][:3]:
+        folder.chmod(0o755)
+    folder = tmp_path / "stranger"
+    folder.mkdir()
+    user = 1_000_000 + os.getpid()
+    os.chown(folder, user, user)
+    return user, folder
+
+
+def start_as(user, folder, *flags, threads=None):
+    """Its exit code, or the process and its address once it is up."""
+    def limit():
+        if threads:
+            resource.setrlimit(resource.RLIMIT_NPROC, (threads, threads))
+    ports = folder / "ports"
+    ports.unlink(missing_ok=True)
+    process = subprocess.Popen([conftest.NUTHATCH, "--engine", conftest.ENGINE, "-l", "127.0.0.1", "-p", "-1", *flags], cwd=folder, user=user, group=user,
+                               extra_groups=[], preexec_fn=limit, env={"MEMCACHED_PORT_FILENAME": str(ports)}, stderr=subprocess.PIPE, text=True)
+    if threads:
+        return process.wait(), process.stderr.read()
+    while not ports.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    return process, ("127.0.0.1", int(ports.read_text().split()[-1]))
+
+
+def test_a_start_that_finds_no_thread_leaves_the_items(stranger):
+    user, folder = stranger
+    items = folder / "items"
+    process, address = start_as(user, folder, "-e", str(items))
+    assert converse(address, b"set a 0 0 1\r\nx\r\n") == b"STORED\r\n"
+    process.terminate()
+    assert process.wait() == 0
+    code, said = start_as(user, folder, "-e", str(items), "-t", "64", threads=20)
+    assert code == 1 and "a thread, worker-" in said, said
+    process, address = start_as(user, folder, "-e", str(items))
+    assert converse(address, b"get a\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n"
+    process.terminate()
+    process.wait()
+
+
+def test_a_flush_that_is_to_come_comes_after_a_restart_too(start, tmp_path):
+    """Who flushes servers one after the other, each a little later, must not have the items of one that was restarted back."""
+    path, copy = tmp_path / "items", tmp_path / "copy"
+    first = start("-e", str(path))
+    assert converse(first.address, b"set a 0 0 1\r\nx\r\nflush_all 3\r\n") == b"STORED\r\nOK\r\n"
+    assert first.end() == 0
+    second = start("-e", str(path), "--save", str(copy))
+    # It takes what is stored before it comes.
+    assert converse(second.address, b"set b 0 0 1\r\nx\r\n") == b"STORED\r\n"
+    while converse(second.address, b"get a b\r\n") != b"END\r\n":
+        time.sleep(0.1)
+    assert converse(second.address, b"set c 0 0 1\r\nx\r\nflush_all 1\r\n") == b"STORED\r\nOK\r\n"
+    assert second.end() == 0
+    # It would have come meanwhile.
+    time.sleep(2)
+    assert converse(start("--load", str(copy)).address, b"get c\r\n") == b"END\r\n"
 
 
 def test_one_server_a_file(start, tmp_path):
@@ -357,6 +448,33 @@ def test_sockets_of_systemds_have_names(tmp_path):
     assert process.wait() == 0 and waiting["cpserver"].recv(100) == b""
     for descriptor in high.values():
         os.close(descriptor)
+
+
+def test_sockets_of_systemds_that_cannot_be_are_told(tmp_path):
+    ear = socket.create_server(("127.0.0.1", 0))
+    other = socket.create_server(("127.0.0.1", 0))
+    deaf = socket.socket()
+    deaf.bind(("127.0.0.1", 0))
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    datagrams.bind(("127.0.0.1", 0))
+    path = socket.socket(socket.AF_UNIX)
+    path.bind(str(tmp_path / "socket"))
+    path.listen()
+    for names, sockets, words in [
+        ("memcached", [deaf], "not a listening socket"),
+        ("memcached", [datagrams], "not a listening socket"),
+        ("memcached:udp", [ear, other], "not a socket for datagrams"),
+        ("memcached:metrics", [ear, path], "--metrics: cannot listen at descriptor 4: a unix socket"),
+        ("memcached:metrics", [ear, deaf], "--metrics: cannot listen at descriptor 4: not a listening socket"),
+        ("memcached:metrics", [ear, datagrams], "--metrics: cannot listen at descriptor 4: not a listening socket"),
+        ("memcached:metrics:metrics", [ear, other, other], "several sockets"),
+    ]:
+        high = [fcntl.fcntl(one.fileno(), fcntl.F_DUPFD, 50) for one in sockets]
+        command = [sys.executable, "-c", NAMED, names, ":".join(map(str, high)), conftest.NUTHATCH, "-t", "1"]
+        ended = subprocess.run(command, pass_fds=high, capture_output=True, text=True, timeout=60, check=False)
+        assert ended.returncode != 0 and words in ended.stderr, (names, ended.stderr)
+        for descriptor in high:
+            os.close(descriptor)
 
 
 def test_the_sockets_of_units_have_names_that_the_server_knows():

@@ -121,8 +121,9 @@ def test_binary_clients_log_in_by_sasl(start, passwords):
         refused.set("k", "v")
 
 
-def test_passwords_change_with_sighup_and_a_bad_file_changes_nothing(start, passwords):
-    server = start("-Y", str(passwords))
+def test_passwords_change_with_sighup_and_a_bad_file_changes_nothing(start, passwords, tmp_path):
+    log = tmp_path / "log"
+    server = start("-Y", str(passwords), "--log", str(log))
     def admitted(name, password):
         return converse(server.address, login(name, password)) == b"STORED\r\n"
     def hup(until):
@@ -132,8 +133,11 @@ def test_passwords_change_with_sighup_and_a_bad_file_changes_nothing(start, pass
     passwords.write_text("ann:new\n")
     hup(lambda: admitted("ann", "new"))
     assert not admitted("ann", "secret")
+    assert "SIGHUP: the passwords were read again" in log.read_text()
     passwords.write_text("no password here\n")
     server.process.send_signal(1)
+    while "SIGHUP: the passwords of before stay" not in log.read_text():
+        pass
     assert admitted("ann", "new")
 
 

@@ -1,6 +1,7 @@
 //! The process around the server: limits, locked memory, user, process id.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::sys::mman::{MlockAllFlags, mlockall};
@@ -84,19 +85,30 @@ fn become_user(name: &str) -> Result<(), String> {
 pub struct PidFile(PathBuf);
 
 impl PidFile {
-    /// Writes it.
-    pub fn write(path: &Path) -> Result<Self, String> {
-        fs::write(path, format!("{}\n", std::process::id()))
-            .map_err(|error| format!("-P {}: {error}", path.display()))?;
-        Ok(Self(path.to_owned()))
+    /// Makes it, or looks whether it could be written: another process may have it until this one has taken its place.
+    pub fn reserve(path: &Path) -> Result<Self, String> {
+        let file = Self(path.to_owned());
+        let mut options = OpenOptions::new();
+        let opened = options.append(true).create(true).open(path);
+        opened.map(|_| file).map_err(|error| named(path, &error))
     }
+
+    /// Writes it.
+    pub fn write(&mut self) -> Result<(), String> {
+        let written = fs::write(&self.0, format!("{}\n", std::process::id()));
+        written.map_err(|error| named(&self.0, &error))
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> String {
+    format!("-P {}: {error}", path.display())
 }
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // The process that took this one's place has written its own.
-        let is_own = fs::read_to_string(&self.0)
-            .is_ok_and(|text| text.trim_end() == std::process::id().to_string());
+        // The process that took this one's place has written its own; nobody wrote into one that was just made.
+        let own = format!("{}\n", std::process::id());
+        let is_own = fs::read_to_string(&self.0).is_ok_and(|text| text.is_empty() || text == own);
         if is_own {
             // Its directory's owner does not let this user: nothing to do.
             let _ = fs::remove_file(&self.0);

@@ -45,6 +45,12 @@ impl Reload {
         })
     }
 
+    /// Opens the log again, which is all that a server does that is not up.
+    pub fn reopen_log(&self) {
+        self.log.reopen();
+        tracing::warn!("SIGHUP: the server is not up, so nothing but the log was opened again");
+    }
+
     /// Opens the log again, reads the file again, and says in the log what came of it.
     pub fn run(&mut self, controls: &Controls) {
         self.log.reopen();
@@ -54,15 +60,16 @@ impl Reload {
         let files = files.and_then(|(settings, _)| settings.server.tls.as_ref());
         let certificates = controls.refresh_certificates(files);
         let passwords = controls.read_passwords();
-        for (what, error) in [
-            (
-                "certificates",
-                certificates.as_ref().and_then(|read| read.as_ref().err()),
-            ),
-            ("passwords", passwords.as_ref().err()),
+        for (what, read) in [
+            ("certificates", certificates.as_ref()),
+            ("passwords", passwords.as_ref()),
         ] {
-            if let Some(error) = error {
-                tracing::warn!("SIGHUP: the {what} of before stay: {error}");
+            match read {
+                Some(Err(error)) => {
+                    tracing::warn!("SIGHUP: the {what} of before stay: {error}");
+                }
+                Some(Ok(())) => tracing::warn!("SIGHUP: the {what} were read again"),
+                None => {}
             }
         }
         match &read {

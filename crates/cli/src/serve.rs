@@ -1,10 +1,11 @@
 //! A server's life: from settings to the last connection's end.
 
 use std::io;
+use std::sync::{Arc, OnceLock};
 
 use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_server::{NewestTls, OnVerbosity, Server, ServerHandle, Signals, Verify};
+use nuthatch_server::{Controls, NewestTls, OnVerbosity, Server, Shutdown, Signals, Verify};
 
 use crate::check;
 use crate::command::Serve;
@@ -14,7 +15,7 @@ use crate::greeting;
 use crate::log::{Log, LogTo};
 use crate::process::{self, PidFile};
 use crate::reload::{self, Reload};
-use crate::settings::{PORT_FILE, ProcessSettings, Settings};
+use crate::settings::{PORT_FILE, Settings};
 use nuthatch_engines::EngineName;
 use nuthatch_program::{Failure, output};
 
@@ -83,11 +84,26 @@ fn live(
     let (threads, limit) = (settings.server.threads, settings.engine.memory_limit >> 20);
     let process = settings.process;
     let keeps_stderr = process.log == LogTo::Stderr && settings.server.verbosity > 0;
-    let signals = Signals::catch().map_err(|error| Failure::Run(format!("signals: {error}")))?;
+    // What may fail comes before the start: that may take all items of another process, which ends then.
+    let pid_file = process.pid_file.as_deref().map(PidFile::reserve);
+    let mut pid_file = pid_file.transpose().map_err(Failure::Run)?;
+    let controls = Arc::new(OnceLock::new());
+    let shutdown = Shutdown::default();
+    let signals = heed_signals(shutdown.clone(), &controls, reload);
+    signals.map_err(|error| Failure::Run(format!("signals: {error}")))?;
     let has_passwords = settings.server.auth_file.is_some();
-    let server =
-        Server::start(settings.server, engine).map_err(|error| Failure::Run(error.to_string()))?;
-    let begun = begin(&server, &process, signals, reload).and_then(|pid_file| {
+    let server = match Server::start_unless(settings.server, engine, shutdown) {
+        Ok(server) => server,
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            tracing::warn!("stopped before it was up: {error}");
+            return Ok(());
+        }
+        Err(error) => return Err(Failure::Run(error.to_string())),
+    };
+    // It is set here alone.
+    let _ = controls.set(server.controls());
+    let written = pid_file.as_mut().map_or(Ok(()), PidFile::write);
+    let begun = written.and_then(|()| {
         if process.confined {
             confine::calls()?;
         }
@@ -114,37 +130,34 @@ fn live(
         } else {
             greeting::say(&says, &server, has_passwords);
         }
-        Ok(pid_file)
+        Ok(())
     });
     // If the start failed, the server is stopped: that removes the sockets it has bound.
     if begun.is_err() {
         server.shutdown();
     }
     let ended = server.join().map_err(|error| error.to_string());
-    // The file is removed when this returns.
-    let _pid_file = begun.map_err(Failure::Run)?;
-    ended.map_err(Failure::Run)
+    begun.and(ended).map_err(Failure::Run)
 }
 
-/// Writes the process id and begins to serve signals.
-fn begin(
-    server: &ServerHandle,
-    process: &ProcessSettings,
-    signals: Signals,
+/// Heeds signals from here on: one that ends the server ends its start as well. What others change is there when `controls`
+/// is set.
+fn heed_signals(
+    shutdown: Shutdown,
+    controls: &Arc<OnceLock<Controls>>,
     mut reload: Reload,
-) -> Result<Option<PidFile>, String> {
-    let pid_file = process.pid_file.as_deref();
-    let pid_file = pid_file.map(PidFile::write).transpose()?;
-    let controls = server.controls();
-    let saves = server.controls();
-    let save = move || match saves.save() {
-        true => tracing::info!("SIGUSR2: a copy of all items"),
-        false => tracing::warn!("SIGUSR2: there is no file for a copy (--save)"),
+) -> io::Result<()> {
+    let (reloads, saves) = (Arc::clone(controls), Arc::clone(controls));
+    let hang_up = move || match reloads.get() {
+        Some(controls) => reload.run(controls),
+        None => reload.reopen_log(),
     };
-    signals
-        .serve(server.stopper(), move || reload.run(&controls), save)
-        .map_err(|error| format!("signals: {error}"))?;
-    Ok(pid_file)
+    let save = move || match saves.get().map(Controls::save) {
+        Some(true) => tracing::info!("SIGUSR2: a copy of all items"),
+        Some(false) => tracing::warn!("SIGUSR2: there is no file for a copy (--save)"),
+        None => tracing::warn!("SIGUSR2: not before the server is up"),
+    };
+    Signals::catch()?.serve(shutdown, hang_up, save)
 }
 
 /// The index's size and the rule that chose it; nothing for an engine without such a rule.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nuthatch_snapshot::{Error, Summary, check_replaceable};
+use nuthatch_snapshot::{Error, Summary, check_replaceable, verify_head};
 
 use crate::shared::Shared;
 
@@ -38,6 +38,23 @@ impl Keeping {
             })?;
         }
         Ok(())
+    }
+
+    /// Looks at the head of the file to begin with.
+    ///
+    /// Errors: it is none; there is none, and it is not the one that is saved to, which comes later.
+    pub fn check_copy(&self) -> io::Result<()> {
+        let Some(path) = &self.load else {
+            return Ok(());
+        };
+        match verify_head(path) {
+            Err(Error::Io(_, error))
+                if error.kind() == io::ErrorKind::NotFound && self.loads_what_it_saves() =>
+            {
+                Ok(())
+            }
+            looked => looked.map_err(|error| io::Error::other(format!("--load: {error}"))),
+        }
     }
 }
 

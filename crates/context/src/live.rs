@@ -156,7 +156,7 @@ trait Control: Send + Sync {
         &self,
         newer: Option<&TlsSettings>,
     ) -> Option<Result<(), SettingsError>>;
-    fn read_passwords(&self) -> Result<(), SettingsError>;
+    fn read_passwords(&self) -> Option<Result<(), SettingsError>>;
     fn save(&self) -> bool;
 }
 
@@ -189,8 +189,9 @@ impl Controls {
         self.0.refresh_certificates(newer)
     }
 
-    /// Reads the file of passwords again, for logins from now on. Errors: those of before stay.
-    pub fn read_passwords(&self) -> Result<(), SettingsError> {
+    /// Reads the file of passwords again, for logins from now on. Errors: those of before stay. `None` if the server has no
+    /// such file.
+    pub fn read_passwords(&self) -> Option<Result<(), SettingsError>> {
         self.0.read_passwords()
     }
 
@@ -229,7 +230,7 @@ impl Control for Arc<Shared> {
         Shared::refresh_certificates(self, newer)
     }
 
-    fn read_passwords(&self) -> Result<(), SettingsError> {
+    fn read_passwords(&self) -> Option<Result<(), SettingsError>> {
         Shared::read_passwords(self)
     }
 

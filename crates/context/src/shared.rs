@@ -76,7 +76,7 @@ pub struct Shared {
     pub dumps: AtomicU64,
     /// Runs of the thread that works behind the scenes, which alone counts them.
     pub maintained: Counter,
-    /// The second of the last flush_all.
+    /// The moment of the last flush_all, in ticks; 0 if there was none.
     pub flushed: AtomicU32,
     /// What became of copies that were to be taken (`--save`).
     pub saves: Mutex<Saves>,
@@ -112,12 +112,11 @@ impl Shared {
         passwords.is_some_and(|passwords| passwords.admits(name, password))
     }
 
-    /// Reads the file of passwords again. Errors: it is not read, and those of before hold.
-    pub fn read_passwords(&self) -> Result<(), SettingsError> {
-        if let Some(path) = &self.config.auth_file {
-            *self.passwords.lock() = Some(Arc::new(Passwords::read(path)?));
-        }
-        Ok(())
+    /// Reads the file of passwords again, if there is one. Errors: it is not read, and those of before hold.
+    pub fn read_passwords(&self) -> Option<Result<(), SettingsError>> {
+        let path = self.config.auth_file.as_deref()?;
+        let read = Passwords::read(path).map(|read| *self.passwords.lock() = Some(Arc::new(read)));
+        Some(read)
     }
 
     /// Open connections of all workers.
@@ -176,8 +175,8 @@ impl Shared {
 
     /// Has all items that are there at `at` die then.
     pub fn flush(&self, now: Time, at: Time) {
-        // Relaxed: a statistic.
-        self.flushed.store(at.seconds(), Ordering::Relaxed);
+        // Relaxed: a statistic, and for who saves the items, which may be a moment later.
+        self.flushed.store(at.0, Ordering::Relaxed);
         self.engine.flush(now, at);
         let delay = at.since(now).as_secs();
         self.tell_watchers(format_args!("type=flush_all delay={delay}"));
@@ -185,7 +184,13 @@ impl Shared {
 
     /// The second of the last flush; 0 if there was none.
     pub fn flushed(&self) -> u32 {
-        self.flushed.load(Ordering::Relaxed)
+        Time(self.flushed.load(Ordering::Relaxed)).seconds()
+    }
+
+    /// The moment at which all items are to die, if that was asked for and is to come.
+    pub fn flush_to_come(&self) -> Option<Time> {
+        let at = Time(self.flushed.load(Ordering::Relaxed));
+        (at > self.clock.now()).then_some(at)
     }
 
     /// The `verbosity` command.

@@ -7,6 +7,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use nuthatch_context::keeping::Keeping;
 use nuthatch_context::shared::Shared;
+use nuthatch_context::shutdown::Shutdown;
 use nuthatch_engine::{AnyEngine, Clock};
 use nuthatch_snapshot::{Error, Summary, load, load_file, save};
 
@@ -66,12 +68,17 @@ impl Claim {
         Ok((self.path.clone(), self.lock.try_clone()?))
     }
 
-    /// Takes the items of the server before, if it left any, and removes its file: another start would take items that
-    /// have changed since. So nothing that may fail comes between this and the first client. What cannot be taken is
-    /// told in the log, and put aside.
+    /// Takes the items of the server before, and removes its file: another start would take items that have changed
+    /// since. So nothing that may fail comes between this and the first client. What cannot be taken is told in the log,
+    /// and put aside. `None` if there was nothing to take.
     ///
-    /// Errors: it is no file; it cannot be removed.
-    pub(crate) fn take(&self, engine: &Arc<AnyEngine>, clock: &Clock) -> io::Result<()> {
+    /// Errors: it is no file; it cannot be removed; the server is to stop, and then the file stays.
+    pub(crate) fn take(
+        &self,
+        engine: &Arc<AnyEngine>,
+        clock: &Clock,
+        shutdown: &Shutdown,
+    ) -> io::Result<Option<Summary>> {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("-e {}: {error}", self.path.display()))
         };
@@ -85,32 +92,53 @@ impl Claim {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 tracing::info!("-e {}: no items of before", self.path.display());
-                return Ok(());
+                return Ok(None);
             }
             Err(error) => return Err(named(error)),
         };
         // What no server of this user left is not one's own to take, nor to put aside.
         own(&file).map_err(named)?;
         let begun = Instant::now();
-        match load_file(engine, clock, &file, &self.path, &mut patience()) {
+        match load_file(engine, clock, &file, &self.path, &mut until(shutdown)) {
             Ok(summary) => {
                 tell("taken from", &self.path, &summary, begun);
                 fs::remove_file(&self.path).map_err(named)?;
+                Ok(Some(summary))
             }
+            Err(error @ Error::Stopped(_)) => Err(error.into()),
             Err(error) => {
-                let mut aside = self.path.clone().into_os_string();
-                aside.push(".refused");
                 tracing::error!("started empty: {error}");
                 // Should this fail too, the next end replaces the file.
-                let _ = fs::rename(&self.path, aside);
+                let _ = self.put_aside();
+                Ok(None)
             }
         }
-        Ok(())
+    }
+
+    /// Puts a file aside whose items are older than those that another process gave: a start after this one was killed
+    /// would take them.
+    pub(crate) fn pass_over(&self) {
+        let path = self.path.display();
+        match self.put_aside() {
+            Ok(()) => {
+                tracing::warn!("-e {path}: put aside, for it is older than what came by handover")
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                tracing::error!("-e {path}: older than what came by handover, and stays: {error}");
+            }
+        }
+    }
+
+    fn put_aside(&self) -> io::Result<()> {
+        let mut aside = self.path.clone().into_os_string();
+        aside.push(".refused");
+        fs::rename(&self.path, aside)
     }
 
     /// Leaves all items for the next server.
-    pub(crate) fn leave(&self, engine: &Arc<AnyEngine>, clock: &Clock) -> io::Result<()> {
-        write(engine, clock, &self.path)
+    pub(crate) fn leave(&self, shared: &Shared) -> io::Result<()> {
+        write(shared, &self.path)
             .map(|_| ())
             .map_err(io::Error::other)
     }
@@ -135,6 +163,18 @@ fn own(file: &File) -> io::Result<()> {
 const PATIENCE: Duration = Duration::from_secs(300);
 const PATIENCE_EVERY: Duration = Duration::from_secs(5);
 
+/// The same, as long as the server is not to stop: a start may be given up at any moment.
+fn until(shutdown: &Shutdown) -> impl FnMut() -> ControlFlow<()> {
+    let mut more = patience();
+    move || {
+        more();
+        match shutdown.is_requested() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
 /// Asks systemd for more time whenever work has gone on: a start or a stop with many items takes longer than its timeouts.
 /// Without systemd nobody is asked.
 fn patience() -> impl FnMut() {
@@ -151,17 +191,18 @@ fn patience() -> impl FnMut() {
     }
 }
 
-/// Takes the items of the process that hands over, which ends then.
+/// Takes the items of the process that hands over, which ends then. Errors: it goes on, also if this server is to stop.
 pub(crate) fn take_over(
     newcomer: Newcomer,
     path: &Path,
     engine: &Arc<AnyEngine>,
     clock: &Clock,
-) -> io::Result<()> {
+    shutdown: &Shutdown,
+) -> io::Result<Summary> {
     let begun = Instant::now();
-    let summary = newcomer.take_over(engine, clock, &mut patience())?;
+    let summary = newcomer.take_over(engine, clock, &mut until(shutdown))?;
     tell("taken by handover from", path, &summary, begun);
-    Ok(())
+    Ok(summary)
 }
 
 /// Takes the items of a file that stays. If it is the one that copies are saved to, there is none before the first: then the
@@ -171,17 +212,36 @@ pub(crate) fn begin_with(
     keeping: &Keeping,
     engine: &Arc<AnyEngine>,
     clock: &Clock,
-) -> io::Result<()> {
+    shutdown: &Shutdown,
+) -> io::Result<Option<Summary>> {
     let begun = Instant::now();
     let is_missing = |error: &Error| matches!(error, Error::Io(_, error) if error.kind() == io::ErrorKind::NotFound);
-    match load(engine, clock, path, &mut patience()) {
-        Ok(summary) => tell("taken from", path, &summary, begun),
+    match load(engine, clock, path, &mut until(shutdown)) {
+        Ok(summary) => {
+            tell("taken from", path, &summary, begun);
+            Ok(Some(summary))
+        }
+        Err(error @ Error::Stopped(_)) => Err(error.into()),
         Err(error) if keeping.loads_what_it_saves() && is_missing(&error) => {
             tracing::warn!("started empty: no copy is at {} yet", path.display());
+            Ok(None)
         }
-        Err(error) => return Err(io::Error::other(format!("--load: {error}"))),
+        Err(error) => Err(io::Error::other(format!("--load: {error}"))),
     }
-    Ok(())
+}
+
+/// Begins a copy and leaves it: a server that could never write one is not to find out when it stops.
+pub(crate) fn try_save(keeping: &Keeping) -> io::Result<()> {
+    let Some((path, _)) = &keeping.save else {
+        return Ok(());
+    };
+    match nuthatch_snapshot::try_begin(path) {
+        // The server that hands over to this one.
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(()),
+        tried => tried.map_err(|error| {
+            io::Error::new(error.kind(), format!("--save {}: {error}", path.display()))
+        }),
+    }
 }
 
 /// Writes copies now and then, and when one is asked for, until the server stops.
@@ -202,7 +262,7 @@ pub(crate) fn save_at_the_end(shared: &Shared) -> io::Result<()> {
 
 fn save_and_note(shared: &Shared, path: &Path) -> Result<(), Error> {
     let begun = Instant::now();
-    let saved = write(&shared.engine, &shared.clock, path);
+    let saved = write(shared, path);
     if let Err(error) = &saved {
         tracing::error!("--save: {error}");
     }
@@ -210,9 +270,10 @@ fn save_and_note(shared: &Shared, path: &Path) -> Result<(), Error> {
     saved.map(|_| ())
 }
 
-fn write(engine: &Arc<AnyEngine>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
+fn write(shared: &Shared, path: &Path) -> Result<Summary, Error> {
     let begun = Instant::now();
-    let summary = save(engine, clock, path, &mut patience())?;
+    let flush = shared.flush_to_come();
+    let summary = save(&shared.engine, &shared.clock, flush, path, &mut patience())?;
     tell("saved to", path, &summary, begun);
     Ok(summary)
 }
@@ -224,6 +285,7 @@ fn tell(what: &str, path: &Path, summary: &Summary, begun: Instant) {
         bytes,
         left_out,
         evicted,
+        ..
     } = summary;
     let seconds = begun.elapsed().as_secs_f64();
     let path = path.display();

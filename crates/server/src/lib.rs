@@ -63,6 +63,7 @@ mod pool;
 mod rejected;
 mod server;
 mod signals;
+mod threads;
 mod unix_path;
 mod waiting;
 mod worker;

@@ -4,11 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use mio::{Poll, Waker};
 use nuthatch_context::account::{self, Account};
-use nuthatch_context::config::{Config, Keeping, Listen, Place, Protocol, Verify};
+use nuthatch_context::config::{Config, Listen, Place, Protocol, Verify};
 use nuthatch_context::inbox::Inbox;
 use nuthatch_context::live::{Controls, Live};
 use nuthatch_context::shared::Shared;
@@ -34,6 +34,7 @@ use crate::keeping::{self, Claim};
 use crate::listen::{self, Listener};
 use crate::maintenance;
 use crate::metrics::Endpoint;
+use crate::threads::Threads;
 use crate::worker::{WAKE, Worker};
 
 /// A memcached-compatible server.
@@ -42,8 +43,19 @@ pub struct Server;
 impl Server {
     /// Binds all listeners and starts the threads. When this returns, clients can connect.
     pub fn start(config: Config, engine: Arc<AnyEngine>) -> io::Result<ServerHandle> {
+        Self::start_unless(config, engine, Shutdown::default())
+    }
+
+    /// The same, unless `shutdown` is requested meanwhile, which ends the server afterwards too: many items take a while,
+    /// and a start that is given up takes none from anybody. It is an error of the kind [`io::ErrorKind::Interrupted`].
+    pub fn start_unless(
+        config: Config,
+        engine: Arc<AnyEngine>,
+        shutdown: Shutdown,
+    ) -> io::Result<ServerHandle> {
         config.check()?;
         config.keeping.check()?;
+        keeping::try_save(&config.keeping)?;
         system::make_room_for(config.connections_max);
         let newcomer = config.handover.as_deref().map(Newcomer::ask).transpose()?;
         let mut newcomer = newcomer.flatten();
@@ -61,7 +73,6 @@ impl Server {
 
         let mut polls = Vec::new();
         let mut inboxes = Vec::new();
-        let shutdown = Shutdown::default();
         for _ in 0..config.threads.get() {
             let poll = Poll::new()?;
             let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
@@ -133,32 +144,32 @@ impl Server {
                 |error| io::Error::new(error.kind(), format!("{}: {error}", path.display())),
             )?;
         }
-        // Last of what may fail: the items of before are nowhere else once they are taken.
-        let claim = take_items(&shared, newcomer)?;
+        let restart = shared.config.keeping.restart.as_deref();
+        let claim = restart.map(|path| Claim::of(path, newcomer.as_mut()));
+        let claim = claim.transpose()?;
         if let Some(control) = &mut control {
             control.offer(copies, claim.as_ref().map(Claim::copy).transpose()?);
         }
-        // From here on an error must end the threads that run already.
-        let guard = StopOnDrop(shutdown.clone());
-        let mut threads = spawn_all(&shared, acceptor, polls, datagrams)?;
+        let mut threads = Threads::new(shutdown.clone());
+        spawn_all(&mut threads, &shared, acceptor, polls, datagrams)?;
         if let Some(endpoint) = metrics {
             let told = Arc::clone(&shared);
-            let body = move || endpoint.run(&told);
-            threads.push(spawn("metrics".to_owned(), &shutdown, body)?);
+            threads.spawn("metrics".to_owned(), move || endpoint.run(&told))?;
         }
         if let Some(control) = control {
             let given = Arc::clone(&shared);
-            let body = move || control.run(&given);
-            threads.push(spawn("handover".to_owned(), &shutdown, body)?);
+            threads.spawn("handover".to_owned(), move || control.run(&given))?;
         }
         if let Some((path, every)) = shared.config.keeping.save.clone() {
             let saved = Arc::clone(&shared);
-            threads.push(spawn("save".to_owned(), &shutdown, move || {
+            threads.spawn("save".to_owned(), move || {
                 keeping::save_now_and_then(&saved, &path, every);
                 Ok(())
-            })?);
+            })?;
         }
-        std::mem::forget(guard);
+        // Last of what may fail: the items of before are nowhere else once they are taken.
+        take_items(&shared, claim.as_ref(), newcomer)?;
+        let threads = threads.begin();
         let items = Arc::clone(&shared);
         Ok(ServerHandle {
             addresses,
@@ -173,30 +184,47 @@ impl Server {
     }
 }
 
-/// Takes the items that the server begins with.
-fn take_items(shared: &Arc<Shared>, newcomer: Option<Newcomer>) -> io::Result<Option<Claim>> {
-    let keeping = &shared.config.keeping;
-    let Keeping { restart, load, .. } = keeping;
-    if let (Some(mut newcomer), Some(path)) = (newcomer, &shared.config.handover) {
-        // What a file has is older than what the other process has.
-        let claim = restart
-            .as_deref()
-            .map(|path| Claim::of(path, Some(&mut newcomer)));
-        let claim = claim.transpose()?;
-        keeping::take_over(newcomer, path, &shared.engine, &shared.clock)?;
-        return Ok(claim);
+/// Takes the items that the server begins with: those of another process, else those that a stop left, else a copy. Each is
+/// newer than what follows it, and in an older one is what has changed or gone since.
+fn take_items(
+    shared: &Shared,
+    claim: Option<&Claim>,
+    newcomer: Option<Newcomer>,
+) -> io::Result<()> {
+    let Shared {
+        engine,
+        clock,
+        shutdown,
+        config,
+        ..
+    } = shared;
+    let taken = match (newcomer, &config.handover) {
+        (Some(newcomer), Some(path)) => {
+            let taken = keeping::take_over(newcomer, path, engine, clock, shutdown)?;
+            if let Some(claim) = claim {
+                claim.pass_over();
+            }
+            Some(taken)
+        }
+        _ => {
+            let left = claim.map(|claim| claim.take(engine, clock, shutdown));
+            let left = left.transpose()?.flatten();
+            match &config.keeping.load {
+                Some(path) if left.is_some() => {
+                    let path = path.display();
+                    tracing::info!("--load {path}: not read, for what the last stop left is newer");
+                    left
+                }
+                Some(path) => keeping::begin_with(path, &config.keeping, engine, clock, shutdown)?,
+                None => left,
+            }
+        }
+    };
+    if let Some(left) = taken.and_then(|taken| taken.flush) {
+        let now = clock.now();
+        shared.flush(now, now.after(left));
     }
-    if let Some(path) = load {
-        keeping::begin_with(path, keeping, &shared.engine, &shared.clock)?;
-    }
-    let claim = restart
-        .as_deref()
-        .map(|path| Claim::of(path, None))
-        .transpose()?;
-    if let Some(claim) = &claim {
-        claim.take(&shared.engine, &shared.clock)?;
-    }
-    Ok(claim)
+    Ok(())
 }
 
 /// Binds every listener; only IPv6 may be missing where the machine has none.
@@ -257,53 +285,23 @@ fn bind_datagrams(
 }
 
 fn spawn_all(
+    threads: &mut Threads,
     shared: &Arc<Shared>,
     acceptor: Acceptor,
     polls: Vec<Poll>,
     datagrams: Vec<Vec<DatagramSocket>>,
-) -> io::Result<Vec<JoinHandle<io::Result<()>>>> {
-    let mut threads = Vec::new();
+) -> io::Result<()> {
     for (number, (poll, sockets)) in polls.into_iter().zip(datagrams).enumerate() {
         let inbox = Arc::clone(&shared.inboxes[number]);
         let worker = Worker::new(Arc::clone(shared), inbox, poll, sockets);
-        let name = format!("worker-{number}");
-        threads.push(spawn(name, &shared.shutdown, move || worker.run())?);
+        threads.spawn(format!("worker-{number}"), move || worker.run())?;
     }
     let maintained = Arc::clone(shared);
-    threads.push(spawn(
-        "maintenance".to_owned(),
-        &shared.shutdown,
-        move || {
-            maintenance::run(&maintained);
-            Ok(())
-        },
-    )?);
-    let name = "acceptor".to_owned();
-    threads.push(spawn(name, &shared.shutdown, move || acceptor.run())?);
-    Ok(threads)
-}
-
-/// Starts a thread without which the server cannot be: should it fail, the others stop too.
-fn spawn(
-    name: String,
-    shutdown: &Shutdown,
-    body: impl FnOnce() -> io::Result<()> + Send + 'static,
-) -> io::Result<JoinHandle<io::Result<()>>> {
-    let guard = StopOnDrop(shutdown.clone());
-    thread::Builder::new().name(name).spawn(move || {
-        // A thread ends because the server stops, or else it takes the server with it.
-        let _guard = guard;
-        body()
-    })
-}
-
-/// Requests the stop when dropped, by a return or a panic.
-struct StopOnDrop(Shutdown);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.request();
-    }
+    threads.spawn("maintenance".to_owned(), move || {
+        maintenance::run(&maintained);
+        Ok(())
+    })?;
+    threads.spawn("acceptor".to_owned(), move || acceptor.run())
 }
 
 /// A running server. Dropping this does not stop it.
@@ -378,7 +376,7 @@ impl ServerHandle {
         if outcome.is_err() || items.pause.is_handed_over() {
             return outcome;
         }
-        let leave = |claim: &Claim| claim.leave(&items.engine, &items.clock);
+        let leave = |claim: &Claim| claim.leave(items);
         let left = self.claim.as_ref().map_or(Ok(()), leave);
         // Also if the other file could not be written: this one may lie elsewhere.
         let saved = keeping::save_at_the_end(items);

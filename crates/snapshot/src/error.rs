@@ -15,6 +15,8 @@ pub enum Error {
     Version(PathBuf, u32),
     /// It has changed since it was written, or ends too early: near this byte.
     Damaged(PathBuf, u64),
+    /// Who was told of the progress wanted no more.
+    Stopped(PathBuf),
 }
 
 impl fmt::Display for Error {
@@ -32,7 +34,19 @@ impl fmt::Display for Error {
             Self::Damaged(path, at) => {
                 write!(out, "{}: damaged near byte {at}", path.display())
             }
+            Self::Stopped(path) => write!(out, "{}: stopped", path.display()),
         }
+    }
+}
+
+/// One that was stopped is an interrupted call.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::Stopped(_) => io::ErrorKind::Interrupted,
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The bytes of a file, all numbers little-endian:
 //!
 //! ```text
-//!  header   | NUTHATCH | version 4 | 0 4 | unix milliseconds 8 | checksum of these 8 |
+//!  header   | NUTHATCH | version 4 | flush 4 | unix milliseconds 8 | checksum of these 8 |
 //!  block    | bytes 4 | items 4 | checksum 8 | items |
 //!  ...
 //!  end      | 0 4 | 0 4 | checksum of the blocks' checksums 8 | items 8 |
@@ -9,7 +9,9 @@
 //!  item     | key length 1 | 1 if it expires 1 | flags 4 | cas 8 | expiry 8 | value length 4 | key | value |
 //! ```
 //!
-//! Checksums are XXH3 of 64 bits. An expiry is a moment in unix milliseconds, 0 for an item without one.
+//! Checksums are XXH3 of 64 bits. An expiry is a moment in unix milliseconds, 0 for an item without one. The flush is how many
+//! ticks (sixteenths of a second) behind the header's moment all items are to die, 0 if nobody has asked for that; a reader that
+//! does not know it passes over it.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -49,12 +51,22 @@ pub struct Record<'a> {
     pub value: &'a [u8],
 }
 
-/// The header of a file written at that moment.
-pub fn header(unix_millis: u64) -> [u8; HEADER] {
+/// What a header tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// When the file was begun, in unix milliseconds.
+    pub unix_millis: u64,
+    /// Ticks from there to a flush that was asked for; 0 is none.
+    pub flush: u32,
+}
+
+/// Its bytes.
+pub fn header(head: &Head) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..8].copy_from_slice(&MAGIC);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    header[16..24].copy_from_slice(&unix_millis.to_le_bytes());
+    header[12..16].copy_from_slice(&head.flush.to_le_bytes());
+    header[16..24].copy_from_slice(&head.unix_millis.to_le_bytes());
     let checksum = xxh3_64(&header[..24]);
     header[24..].copy_from_slice(&checksum.to_le_bytes());
     header
@@ -71,8 +83,8 @@ pub enum BadHeader {
     Checksum,
 }
 
-/// When a file was written, in unix milliseconds.
-pub fn parse_header(header: &[u8; HEADER]) -> Result<u64, BadHeader> {
+/// What stands in a header.
+pub fn parse_header(header: &[u8; HEADER]) -> Result<Head, BadHeader> {
     if header[..8] != MAGIC {
         return Err(BadHeader::Magic);
     }
@@ -81,7 +93,10 @@ pub fn parse_header(header: &[u8; HEADER]) -> Result<u64, BadHeader> {
         return Err(BadHeader::Version(version));
     }
     match number(&header[24..]) == xxh3_64(&header[..24]) {
-        true => Ok(number(&header[16..24])),
+        true => Ok(Head {
+            unix_millis: number(&header[16..24]),
+            flush: number(&header[12..16]) as u32,
+        }),
         false => Err(BadHeader::Checksum),
     }
 }
@@ -181,8 +196,12 @@ mod tests {
 
     #[test]
     fn headers_are_known() {
-        let good = header(99);
-        assert_eq!(parse_header(&good), Ok(99));
+        let head = Head {
+            unix_millis: 99,
+            flush: 7,
+        };
+        let good = header(&head);
+        assert_eq!(parse_header(&good), Ok(head));
         for at in 0..HEADER {
             let mut bad = good;
             bad[at] ^= 1;

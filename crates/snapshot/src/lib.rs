@@ -11,12 +11,14 @@
 //! * [`write()`] and [`receive()`] do the same by a stream: from one process to another.
 //!
 //! Each of them calls `progress` after every block, which has a megabyte or one item: who waits for it can tell that it
-//! goes on.
+//! goes on. Who reads is asked by that whether it shall.
 //!
-//! Items keep their flags, their cas and the end of their life. Items that are marked stale are left out: a file has no
+//! Items keep their flags, their cas and the end of their life, as far as a flush that is to come does not end it. Items that are marked stale are left out: a file has no
 //! word for the mark, and without it they would be taken for fresh.
 
 use std::fmt;
+use std::ops::ControlFlow;
+use std::time::Duration;
 
 mod error;
 pub mod format;
@@ -25,9 +27,12 @@ mod save;
 mod unfinished;
 
 pub use error::Error;
-pub use load::{load, load_file, receive, verify};
+pub use load::{load, load_file, receive, verify, verify_head};
 pub use save::{save, write};
-pub use unfinished::check_replaceable;
+pub use unfinished::{check_replaceable, try_begin};
+
+/// Told of each block that is taken, and says whether to go on.
+pub type Progress<'p> = dyn FnMut() -> ControlFlow<()> + 'p;
 
 /// What was saved or loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +45,8 @@ pub struct Summary {
     pub left_out: LeftOut,
     /// Items that left the engine while others were taken, for want of memory: mostly some of those.
     pub evicted: u64,
+    /// Of items that were taken: all of them are to die so long from now, for a flush had been asked for.
+    pub flush: Option<Duration>,
 }
 
 /// Items left out, by the reason.

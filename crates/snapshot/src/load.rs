@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +11,8 @@ use nuthatch_engine::{
     Clock, Engine, Expiry, Handle, Item, Key, Op, Replies, Reply, Request, Store, Time, Value,
 };
 
-use crate::format::{self, BLOCK_HEAD, BLOCK_MAX, BadHeader, HEADER, Record, Whole};
-use crate::{Error, Summary};
+use crate::format::{self, BLOCK_HEAD, BLOCK_MAX, BadHeader, HEADER, Head, Record, Whole};
+use crate::{Error, Progress, Summary};
 
 /// Stores that go to the engine at a time.
 const BATCH: usize = 64;
@@ -22,14 +23,22 @@ const NUMBERED_MAX: u64 = 1 << 47;
 /// Reads a whole file, and says whether it is as it was written. Nothing is stored.
 pub fn verify(path: &Path) -> Result<Summary, Error> {
     let file = open(path)?;
-    verify_file(&file, path, &mut || ())
+    verify_file(&file, path, &mut || ControlFlow::Continue(()))
 }
 
-fn verify_file(file: &File, path: &Path, progress: &mut dyn FnMut()) -> Result<Summary, Error> {
+/// Reads the head of a file. Errors: it is no file of items, or one of a later version. Whether it is whole, [`verify`] tells.
+pub fn verify_head(path: &Path) -> Result<(), Error> {
+    let file = open(path)?;
+    Snapshot::of_file(&file, path).map(|_| ())
+}
+
+fn verify_file(file: &File, path: &Path, progress: &mut Progress<'_>) -> Result<Summary, Error> {
     let mut items = 0;
     let mut file = Snapshot::of_file(file, path)?;
     while file.next_block()? {
-        progress();
+        if progress().is_break() {
+            return Err(Error::Stopped(file.path.to_owned()));
+        }
         let mut block = &file.block[..];
         while format::pop(&mut block).is_some() {
             items += 1;
@@ -50,11 +59,13 @@ fn verify_file(file: &File, path: &Path, progress: &mut dyn FnMut()) -> Result<S
 
 /// Verifies a file, and stores its items that have not expired. Keys that are in the engine keep what they have. Later
 /// stores are numbered behind the items' cas, so that a client that holds one of before does not meet it again.
+///
+/// Errors: what the file is, or that it was stopped; some of the items may be stored by then.
 pub fn load<E: Engine>(
     engine: &Arc<E>,
     clock: &Clock,
     path: &Path,
-    progress: &mut dyn FnMut(),
+    progress: &mut Progress<'_>,
 ) -> Result<Summary, Error> {
     let file = open(path)?;
     load_file(engine, clock, &file, path, progress)
@@ -66,7 +77,7 @@ pub fn load_file<E: Engine>(
     clock: &Clock,
     file: &File,
     path: &Path,
-    progress: &mut dyn FnMut(),
+    progress: &mut Progress<'_>,
 ) -> Result<Summary, Error> {
     verify_file(file, path, progress)?;
     take(engine, clock, Snapshot::of_file(file, path)?, progress)
@@ -79,7 +90,7 @@ pub fn receive<E: Engine>(
     clock: &Clock,
     input: impl Read,
     path: &Path,
-    progress: &mut dyn FnMut(),
+    progress: &mut Progress<'_>,
 ) -> Result<Summary, Error> {
     take(engine, clock, Snapshot::of(input, path, None)?, progress)
 }
@@ -93,14 +104,16 @@ fn take<E: Engine, R: Read>(
     engine: &Arc<E>,
     clock: &Clock,
     mut file: Snapshot<'_, R>,
-    progress: &mut dyn FnMut(),
+    progress: &mut Progress<'_>,
 ) -> Result<Summary, Error> {
     let mut handle = engine.handle();
     let mut summary = Summary::default();
     let evicted_before = engine.stats().evictions;
     let mut highest = 0;
     while file.next_block()? {
-        progress();
+        if progress().is_break() {
+            return Err(Error::Stopped(file.path.to_owned()));
+        }
         let now = clock.now();
         let mut block = &file.block[..];
         let mut requests = Vec::with_capacity(BATCH);
@@ -129,8 +142,17 @@ fn take<E: Engine, R: Read>(
     }
     summary.evicted = engine.stats().evictions.saturating_sub(evicted_before);
     engine.number_from(highest + 1);
+    summary.flush = flush(clock, &file.head);
     summary.bytes = file.position;
     Ok(summary)
+}
+
+/// How long it is until the flush that a file tells of: no time if the moment is over.
+fn flush(clock: &Clock, head: &Head) -> Option<Duration> {
+    let after = Time(head.flush).since(Time(0)).as_millis() as u64;
+    let now = clock.unix_millis(clock.now());
+    let left = (head.unix_millis + after).saturating_sub(now);
+    (head.flush > 0).then(|| Duration::from_millis(left))
 }
 
 /// How an item is stored; `None` if it has expired.
@@ -181,6 +203,7 @@ impl<V: Value> Replies<V> for Counted<'_> {
 /// Items that are read block by block.
 struct Snapshot<'p, R> {
     path: &'p Path,
+    head: Head,
     input: R,
     /// Bytes of the file when it was opened; none of a stream, behind whose end more may come.
     length: Option<u64>,
@@ -205,6 +228,7 @@ impl<'p, R: Read> Snapshot<'p, R> {
     fn of(input: R, path: &'p Path, length: Option<u64>) -> Result<Self, Error> {
         let mut snapshot = Self {
             path,
+            head: Head::default(),
             input,
             length,
             position: 0,
@@ -219,7 +243,7 @@ impl<'p, R: Read> Snapshot<'p, R> {
             });
         }
         match format::parse_header(&header) {
-            Ok(_) => Ok(snapshot),
+            Ok(head) => Ok(Self { head, ..snapshot }),
             Err(BadHeader::Magic) => Err(Error::NotASnapshot(path.to_owned())),
             Err(BadHeader::Version(version)) => Err(Error::Version(path.to_owned(), version)),
             Err(BadHeader::Checksum) => Err(snapshot.damaged()),

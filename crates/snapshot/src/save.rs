@@ -10,26 +10,29 @@ use nuthatch_engine::{
     Value,
 };
 
-use crate::format::{self, BLOCK, Record, Whole};
+use crate::format::{self, BLOCK, Head, Record, Whole};
 use crate::unfinished::Unfinished;
 use crate::{Error, Summary};
 
 /// Places looked at between two writes.
 const BUDGET: usize = 256;
 
-/// Writes all items into a file that appears when it is whole and on the disk. A file of that name is replaced then.
+/// Writes all items into a file that appears when it is whole and on the disk. A file of that name is replaced then. `flush` is
+/// the moment at which all of them are to die, if that was asked for and is to come.
 ///
 /// Errors: the file cannot be written, or another process is writing it, or what has its name is no file; what was there
 /// before is there still.
 pub fn save<E: Engine>(
     engine: &Arc<E>,
     clock: &Clock,
+    flush: Option<Time>,
     path: &Path,
     progress: &mut dyn FnMut(),
 ) -> Result<Summary, Error> {
     let io = |error| Error::Io(path.to_owned(), error);
     let mut file = Unfinished::of(path).map_err(io)?;
-    let summary = write(engine, clock, BufWriter::new(file.file()), progress).map_err(io)?;
+    let out = BufWriter::new(file.file());
+    let summary = write(engine, clock, flush, out, progress).map_err(io)?;
     file.finish(path).map_err(io)?;
     Ok(summary)
 }
@@ -38,6 +41,7 @@ pub fn save<E: Engine>(
 pub fn write<E: Engine>(
     engine: &Arc<E>,
     clock: &Clock,
+    flush: Option<Time>,
     out: impl Write,
     progress: &mut dyn FnMut(),
 ) -> io::Result<Summary> {
@@ -49,7 +53,7 @@ pub fn write<E: Engine>(
         whole: Whole::default(),
         summary: Summary::default(),
     };
-    writer.all(engine, clock)?;
+    writer.all(engine, clock, flush)?;
     writer.finish()
 }
 
@@ -65,11 +69,18 @@ struct Writer<'p, W: Write> {
 }
 
 impl<W: Write> Writer<'_, W> {
-    fn all<E: Engine>(&mut self, engine: &Arc<E>, clock: &Clock) -> io::Result<()> {
+    fn all<E: Engine>(
+        &mut self,
+        engine: &Arc<E>,
+        clock: &Clock,
+        flush: Option<Time>,
+    ) -> io::Result<()> {
         let mut handle = engine.handle();
         let now = clock.now();
-        let unix_millis = clock.unix_millis(now);
-        self.put(&format::header(unix_millis))?;
+        self.put(&format::header(&Head {
+            unix_millis: clock.unix_millis(now),
+            flush: flush.map_or(0, |at| at.0.saturating_sub(now.0)),
+        }))?;
         let mut next = Some(Cursor::default());
         let mut large: Vec<Vec<u8>> = Vec::new();
         while let Some(from) = next {

@@ -23,6 +23,11 @@ pub fn check_replaceable(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Begins a file that would be called `path`, and leaves it: whether it could be written.
+pub fn try_begin(path: &Path) -> io::Result<()> {
+    Unfinished::of(path).map(|_| ())
+}
+
 /// A file under way. Dropped before it is [`finished`](Self::finish) it is removed.
 pub(crate) struct Unfinished {
     file: File,

@@ -1,6 +1,7 @@
 //! Items into a file and back, and every way in which a file can be wrong.
 
 use std::fs;
+use std::ops::ControlFlow::{Break, Continue};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +14,11 @@ use nuthatch_engine::{
 use nuthatch_snapshot::{Error, Summary, receive, verify, write};
 
 fn save<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
-    nuthatch_snapshot::save(engine, clock, path, &mut || ())
+    nuthatch_snapshot::save(engine, clock, None, path, &mut || ())
 }
 
 fn load<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
-    nuthatch_snapshot::load(engine, clock, path, &mut || ())
+    nuthatch_snapshot::load(engine, clock, path, &mut || Continue(()))
 }
 
 fn cuckoo() -> Arc<Cuckoo> {
@@ -227,14 +228,18 @@ fn a_stream_has_the_same_items_and_is_refused_wherever_it_is_cut() {
     let clock = Clock::start();
     let (engine, keys) = filled(&clock);
     let (mut stream, mut written) = (Vec::new(), 0);
-    let sent = write(&engine, &clock, &mut stream, &mut || written += 1).unwrap();
+    let sent = write(&engine, &clock, None, &mut stream, &mut || written += 1).unwrap();
     assert!(sent.bytes == stream.len() as u64 && written > 1);
     let name = Path::new("a stream");
     let receive = |bytes: &[u8]| {
         let (fresh, mut read) = (cuckoo(), 0);
         // What comes behind its end belongs to somebody else.
         let mut input = bytes;
-        let outcome = receive(&fresh, &clock, &mut input, name, &mut || read += 1);
+        let mut progress = || {
+            read += 1;
+            Continue(())
+        };
+        let outcome = receive(&fresh, &clock, &mut input, name, &mut progress);
         assert!(outcome.is_err() || read == written);
         (fresh, outcome, input.len())
     };
@@ -291,6 +296,52 @@ fn the_end_of_a_life_is_the_same_moment_by_another_clock() {
         // Each clock tells sixteenths of a second, by a kernel that tells hundredths.
         assert!(found.abs_diff(meant) < 200, "{meant} became {found}");
     }
+}
+
+#[test]
+fn a_flush_that_is_to_come_is_told_by_the_time_that_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let (clock, engine) = (Clock::start(), cuckoo());
+    set(&engine, &clock, b"k", b"v", 0, Expiry::Never);
+    let left = |delay: Option<Duration>, pause: Duration| {
+        let flush = delay.map(|delay| clock.now().after(delay));
+        nuthatch_snapshot::save(&engine, &clock, flush, &path, &mut || ()).unwrap();
+        std::thread::sleep(pause);
+        load(&cuckoo(), &Clock::start(), &path).unwrap().flush
+    };
+    let (long, short) = (Duration::from_secs(1000), Duration::from_millis(500));
+    assert_eq!(left(None, Duration::ZERO), None);
+    assert_eq!(left(Some(short), short * 2), Some(Duration::ZERO));
+    let is_left = left(Some(long), short).unwrap();
+    assert!(is_left <= long && is_left > long / 2, "{is_left:?}");
+}
+
+#[test]
+fn who_wants_no_more_is_heeded_before_the_next_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let clock = Clock::start();
+    let (engine, _) = filled(&clock);
+    save(&engine, &clock, &path).unwrap();
+    let mut blocks = 0;
+    let mut all = || {
+        blocks += 1;
+        Continue(())
+    };
+    nuthatch_snapshot::load(&cuckoo(), &clock, &path, &mut all).unwrap();
+    // Each is read twice: it is verified, then taken.
+    assert!(blocks >= 4);
+    for wanted in [0, 1, blocks / 2, blocks - 1] {
+        let mut left = wanted;
+        let mut some = || {
+            left -= i32::from(left >= 0);
+            if left < 0 { Break(()) } else { Continue(()) }
+        };
+        let stopped = nuthatch_snapshot::load(&cuckoo(), &clock, &path, &mut some);
+        assert!(matches!(stopped, Err(Error::Stopped(_))), "{wanted}");
+    }
+    assert!(verify(&path).is_ok());
 }
 
 #[test]

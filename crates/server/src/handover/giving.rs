@@ -151,7 +151,9 @@ impl Control {
 /// Sends all items. Returns how many, when the newcomer has them and was told to serve.
 fn give(wire: &Wire, shared: &Shared) -> io::Result<u64> {
     let mut out = BufWriter::with_capacity(PIECE, wire.stream());
-    let given = nuthatch_snapshot::write(&shared.engine, &shared.clock, &mut out, &mut || ())?;
+    let Shared { engine, clock, .. } = shared;
+    let flush = shared.flush_to_come();
+    let given = nuthatch_snapshot::write(engine, clock, flush, &mut out, &mut || ())?;
     out.flush()?;
     wire.expect("taken")?;
     // From here on it is the other's: should this process end now, it leaves no file and removes none.

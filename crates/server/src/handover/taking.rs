@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nuthatch_engine::{AnyEngine, Clock};
-use nuthatch_snapshot::Summary;
+use nuthatch_snapshot::{Progress, Summary};
 use socket2::{Socket, Type};
 
 use super::HELLO;
@@ -116,13 +116,13 @@ impl Newcomer {
         self,
         engine: &Arc<AnyEngine>,
         clock: &Clock,
-        progress: &mut dyn FnMut(),
+        progress: &mut Progress<'_>,
     ) -> io::Result<Summary> {
         let named = |error: io::Error| named(&self.path, &error);
         self.wire.send("ready", None).map_err(named)?;
         let input = BufReader::with_capacity(PIECE, self.wire.stream());
         let taken = nuthatch_snapshot::receive(engine, clock, input, &self.path, progress);
-        let taken = taken.map_err(io::Error::other).map_err(named)?;
+        let taken = taken.map_err(io::Error::from).map_err(named)?;
         self.wire.send("taken", None).map_err(named)?;
         self.wire.expect("go").map_err(named)?;
         Ok(taken)

@@ -57,13 +57,14 @@ impl Wire {
             &rights
         };
         let pieces = [IoSlice::new(&message)];
-        let sent = sendmsg::<()>(
-            self.0.as_raw_fd(),
-            &pieces,
-            rights,
-            MsgFlags::MSG_NOSIGNAL,
-            None,
-        )?;
+        let flags = MsgFlags::MSG_NOSIGNAL;
+        let sent = loop {
+            match sendmsg::<()>(self.0.as_raw_fd(), &pieces, rights, flags, None) {
+                // With a timeout a signal ends the call, whatever its handler says.
+                Err(Errno::EINTR) => {}
+                sent => break sent?,
+            }
+        };
         // The descriptor went with the first bytes.
         (&self.0).write_all(&message[sent..])
     }
@@ -111,7 +112,14 @@ impl Wire {
         let mut space = cmsg_space!([RawFd; 4]);
         let mut pieces = [IoSliceMut::new(room)];
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-        let received = recvmsg::<()>(self.0.as_raw_fd(), &mut pieces, Some(&mut space), flags)?;
+        let socket = self.0.as_raw_fd();
+        let received = loop {
+            match recvmsg::<()>(socket, &mut pieces, Some(&mut space), flags) {
+                // As above.
+                Err(Errno::EINTR) => {}
+                received => break received?,
+            }
+        };
         let mut descriptors = Vec::new();
         for message in received.cmsgs()? {
             if let ControlMessageOwned::ScmRights(came) = message {
