@@ -1,8 +1,11 @@
 //! `--check`: what a start would stumble over besides the settings themselves.
 
+use std::net::SocketAddr as IpAddress;
+use std::os::unix::net::SocketAddr as UnixAddress;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access, geteuid};
+use nuthatch_server::Place;
 
 use crate::process;
 use crate::settings::Settings;
@@ -16,21 +19,44 @@ pub fn all(settings: &Settings) -> Result<(), String> {
     if let Some(name) = user {
         process::user(name).map_err(|error| format!("-u {error}"))?;
     }
+    settings.process.log.check()?;
+    each_address_once(settings)?;
     // Whether another user may write there, only that user can tell.
     let changes_user = user.is_some() && geteuid().is_root();
     for (flag, file) in written(settings) {
-        folder(&file, changes_user)
-            .map_err(|error| format!("{flag} {}: {error}", file.display()))?;
+        let named = |error: String| format!("{flag} {}: {error}", file.display());
+        folder(&file, changes_user).map_err(named)?;
+        if ["-s", "--handover"].contains(&flag) {
+            let address = UnixAddress::from_pathname(&file);
+            address.map_err(|error| named(error.to_string()))?;
+        }
     }
     let replaced = settings.server.keeping.check();
     replaced.map_err(|error| error.to_string())?;
-    let keeping = &settings.server.keeping;
-    match keeping.load.as_deref() {
-        // The first start of all: it is saved later.
-        Some(path) if keeping.loads_what_it_saves() && !path.exists() => Ok(()),
-        Some(path) if !path.is_file() => Err(format!("--load {}: no such file", path.display())),
-        _ => Ok(()),
+    let copy = settings.server.keeping.check_copy();
+    copy.map_err(|error| error.to_string())
+}
+
+/// Errors: two are to listen at the same address. Ports of the system's choice differ.
+fn each_address_once(settings: &Settings) -> Result<(), String> {
+    let server = &settings.server;
+    let listeners = server.listeners.iter().map(|listen| &listen.place);
+    let addresses = listeners
+        .chain(&server.metrics)
+        .filter_map(|place| match place {
+            Place::Tcp(address) if address.port() != 0 => Some(*address),
+            _ => None,
+        });
+    let mut seen: Vec<IpAddress> = Vec::new();
+    for address in addresses {
+        if seen.contains(&address) {
+            return Err(format!(
+                "{address}: twice, of -l, -p, --redis-port, --cpserver and --metrics"
+            ));
+        }
+        seen.push(address);
     }
+    Ok(())
 }
 
 /// The files that a server writes or makes, and the flags that name them.
@@ -94,6 +120,7 @@ mod tests {
             user: Some("root".into()),
             ..Flags::default()
         };
+        std::fs::write(folder.path().join("pid"), "1\n").unwrap();
         assert_eq!(check(good()), Ok(()));
         let first = Flags {
             load: good().save,
@@ -176,6 +203,36 @@ mod tests {
                 "-o unix_peers",
                 Flags {
                     extended: vec!["unix_peers=0:no such user".into()],
+                    ..good()
+                },
+            ),
+            (
+                "-s",
+                Flags {
+                    unix_socket: Some(folder.path().join("s".repeat(200))),
+                    ..good()
+                },
+            ),
+            (
+                "--load",
+                Flags {
+                    load: good().pidfile,
+                    ..good()
+                },
+            ),
+            (
+                "127.0.0.1:7",
+                Flags {
+                    listen: vec!["127.0.0.1:7".into()],
+                    metrics: Some("127.0.0.1:7".into()),
+                    ..good()
+                },
+            ),
+            (
+                "127.0.0.1:11211",
+                Flags {
+                    listen: vec!["127.0.0.1".into()],
+                    redis_port: Some(11211),
                     ..good()
                 },
             ),

@@ -398,7 +398,7 @@ fn octal(text: &str) -> Result<u32, String> {
 
 /// A number or a text in the file.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a number from 0, or a text like \"64m\"")]
 enum NumberOrText {
     Number(u64),
     Text(String),
@@ -439,7 +439,7 @@ fn level<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Verbosity>, D::Error
 
 /// `"a,b"` or `["a", "b"]` in the file.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a text, or a list of texts")]
 enum OneOrMany {
     One(String),
     Many(Vec<String>),

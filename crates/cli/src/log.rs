@@ -2,13 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
-use nix::libc::EPROTOTYPE;
+use nix::libc::{EPROTOTYPE, O_NONBLOCK};
 use nix::syslog::{Facility, LogFlags, Priority, Severity, openlog, syslog};
 use nuthatch_sync::mutex::Mutex;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,15 @@ impl LogTo {
         match self {
             Self::File(path) => Some(path),
             Self::Stderr | Self::Syslog | Self::Journald => None,
+        }
+    }
+
+    /// Errors: the system has no such log. Of a file, its folder tells.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Syslog => is_heard("syslog", SYSLOG),
+            Self::Journald => is_heard("journald", JOURNALD),
+            Self::Stderr | Self::File(_) => Ok(()),
         }
     }
 
@@ -226,8 +236,12 @@ impl LogFile {
     }
 }
 
+/// Without waiting: a pipe that nobody reads is an error at once, and one that is full loses lines. Else the thread that
+/// heeds signals would never end a server whose log became one.
 fn append_to(path: &Path) -> Result<File, String> {
-    let opened = OpenOptions::new().create(true).append(true).open(path);
+    let mut options = OpenOptions::new();
+    let options = options.create(true).append(true).custom_flags(O_NONBLOCK);
+    let opened = options.open(path);
     opened.map_err(|error| format!("--log {}: {error}", path.display()))
 }
 
@@ -246,21 +260,24 @@ impl Write for &LogFile {
     }
 }
 
+/// Errors: nobody listens there.
+fn is_heard(name: &str, path: &str) -> Result<(), String> {
+    match UnixDatagram::unbound().and_then(|socket| socket.connect(path)) {
+        // It listens for streams instead, which the C library tries too.
+        Err(error) if error.raw_os_error() == Some(EPROTOTYPE) => Ok(()),
+        listens => listens.map_err(|error| format!("--log {name}: {path}: {error}")),
+    }
+}
+
 /// Makes writers of lines to the system's log.
 struct Syslog;
 
 impl Syslog {
     fn open() -> Result<Self, String> {
-        let failed = |error: &dyn std::fmt::Display| format!("--log syslog: {SYSLOG}: {error}");
         // The C library would lose all lines without a word.
-        let listens = UnixDatagram::unbound().and_then(|socket| socket.connect(SYSLOG));
-        match listens {
-            // It listens for streams instead, which the C library tries too.
-            Err(error) if error.raw_os_error() == Some(EPROTOTYPE) => {}
-            listens => listens.map_err(|error| failed(&error))?,
-        }
+        is_heard("syslog", SYSLOG)?;
         openlog(Some(c"nuthatch"), LogFlags::LOG_PID, Facility::LOG_DAEMON)
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| format!("--log syslog: {SYSLOG}: {error}"))?;
         Ok(Self)
     }
 }

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
 use tempfile::TempDir;
 
 mod running;
@@ -262,6 +263,27 @@ fn datagram(socket: &UnixDatagram, text: &str) -> String {
             return datagram;
         }
     }
+}
+
+/// Nobody reads it, so who opens it would wait: the thread that heeds signals, and none would end the server.
+#[test]
+fn a_log_that_has_become_a_pipe_is_told_and_stops_nothing() {
+    let folder = TempDir::new().unwrap();
+    let [path, old] = ["log", "old"].map(|name| folder.path().join(name));
+    let line = format!("-l 127.0.0.1 -p 0 -t 1 --log {}", path.display());
+    let running = Running::start(&line);
+    fs::rename(&path, &old).unwrap();
+    mkfifo(&path, Mode::S_IRWXU).unwrap();
+    running.signal(Signal::SIGHUP);
+    wait_for(&old, "the old one is still written");
+    assert_eq!(running.end(Signal::SIGTERM).0, Some(0));
+    // Nor does a start wait.
+    let output = run(&line);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(1) && said.contains("--log"),
+        "{said}"
+    );
 }
 
 #[test]
