@@ -325,6 +325,32 @@ def test_a_newcomer_that_is_stopped_in_between_takes_nothing(start, tmp_path, po
     server.until("this server goes on")
     assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 100000\r\n") == 1
     assert "stopped before it was up" in other.log.read_text()
+    # It has left no trace: the next one finds the server.
+    third = start(*flags)
+    assert server.process.wait() == 0
+    assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 100000\r\n") == 1
+    assert third.end() == 0
+
+
+def test_a_newcomer_that_fails_leaves_the_paths_of_the_running_server(start, tmp_path):
+    path, control = tmp_path / "unix", tmp_path / "control"
+    flags = ["-s", str(path), "--handover", str(control)]
+
+    def serves():
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            client.sendall(b"mn\r\n")
+            return client.recv(100) == b"MN\r\n"
+
+    server = start(*flags)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        refused = start(*flags, "--metrics", f"127.0.0.1:{taken.getsockname()[1]}", ready=False)
+        assert refused.process.wait() == 1
+    server.until("this server goes on")
+    assert path.exists() and control.exists() and serves()
+    second = start(*flags)
+    assert server.process.wait() == 0 and serves()
+    assert second.end() == 0 and not path.exists() and not control.exists()
 
 
 def test_a_newcomer_whose_process_id_cannot_be_written_takes_nothing(start, tmp_path, port):

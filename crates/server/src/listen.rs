@@ -61,15 +61,18 @@ impl Listener {
         } = listen;
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
         let given = newcomer.and_then(|newcomer| match place {
-            Place::Tcp(address) => newcomer.tcp(protocol.name(), *address),
-            Place::Unix { path, .. } => newcomer.unix(path),
+            Place::Tcp(address) => {
+                let socket = newcomer.tcp(protocol.name(), *address)?;
+                Some((socket, None))
+            }
+            Place::Unix { path, .. } => {
+                let (socket, file) = newcomer.unix(path)?;
+                Some((socket, Some(file)))
+            }
             _ => None,
         });
         let bound = match (given, place) {
-            (Some(socket), Place::Unix { path, .. }) => {
-                take(socket, backlog).map(|bound| (bound, Some(UnixPath::of(path))))
-            }
-            (Some(socket), _) => without_file(take(socket, backlog)),
+            (Some((socket, file)), _) => take(socket, backlog).map(|bound| (bound, file)),
             (None, Place::Tcp(address)) => without_file(bind_tcp(*address, backlog)),
             (None, Place::Unix { path, mode }) => bind_unix(path, *mode, backlog),
             (None, Place::Inherited(fd)) => without_file(inherit(*fd).and_then(adopt)),

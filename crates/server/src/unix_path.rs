@@ -4,8 +4,13 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use socket2::{Domain, SockAddr, Socket, Type};
+
+/// What is in the way.
+const NO_SOCKET: &str = "something is there that is no socket";
 
 /// The file of a socket that this process listens at.
 #[derive(Debug)]
@@ -13,42 +18,54 @@ pub(crate) struct UnixPath {
     path: PathBuf,
     /// Device and inode: another server may have put a socket of its own there since.
     identity: Option<(u64, u64)>,
+    /// False while it is still the other process's, which goes on if this one fails.
+    is_ours: Arc<AtomicBool>,
 }
 
 impl UnixPath {
     /// Listens at `path`, with these permission bits. A socket that is there already is replaced, as memcached does: it is
-    /// a leftover of a server that was killed, or else its server is found by nobody any more, which the log says.
+    /// a leftover of a server that was killed, or else its server is found by nobody any more, which the log says. Errors: it
+    /// cannot be made; there is something that is no socket.
     pub(crate) fn listen(path: &Path, mode: u32, backlog: i32) -> io::Result<(Socket, Self)> {
-        if fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket()) {
-            if is_served(path) {
-                tracing::warn!(
-                    "{}: another server listens there; from now on this one does",
-                    path.display()
-                );
+        match fs::symlink_metadata(path) {
+            Ok(there) if there.file_type().is_socket() => {
+                if is_served(path) {
+                    tracing::warn!(
+                        "{}: another server listens there; from now on this one does",
+                        path.display()
+                    );
+                }
+                fs::remove_file(path)?;
             }
-            fs::remove_file(path)?;
+            // The system would say that the address is in use.
+            Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, NO_SOCKET)),
+            Err(_) => {}
         }
         let socket = unconnected()?;
         socket.bind(&SockAddr::unix(path)?)?;
-        let made = Self::of(path);
+        let made = Self::of(path, Arc::new(true.into()));
         // Before it listens nobody can connect, so there is no moment with looser permissions.
         fs::set_permissions(path, Permissions::from_mode(mode & 0o777))?;
         socket.listen(backlog)?;
         Ok((socket, made))
     }
 
-    /// Of a socket that another process made there and left to this one.
-    pub(crate) fn of(path: &Path) -> Self {
+    /// Of a socket that another process made there, and leaves to this one when `is_ours` becomes true.
+    pub(crate) fn of(path: &Path, is_ours: Arc<AtomicBool>) -> Self {
         let identity = identity(path);
         Self {
             path: path.to_owned(),
             identity,
+            is_ours,
         }
     }
 
-    /// Removes the file if it is still the same. The socket must be open: until it is closed its inode is not used again.
+    /// Removes the file if it is still the same, and this process's. The socket must be open: until it is closed its inode
+    /// is not used again.
     pub(crate) fn remove(&self) {
-        if self.identity.is_some() && identity(&self.path) == self.identity {
+        // Acquire: pairs with the Release of who took over — what the other process did with the file comes before.
+        let is_ours = self.is_ours.load(Ordering::Acquire);
+        if is_ours && self.identity.is_some() && identity(&self.path) == self.identity {
             // Nobody can connect to it any more; a leftover would only confuse.
             let _ = fs::remove_file(&self.path);
         }
@@ -100,6 +117,19 @@ mod tests {
     }
 
     #[test]
+    fn who_has_not_taken_over_leaves_the_path() {
+        let path = free("other");
+        let (_socket, _made) = UnixPath::listen(&path, 0o700, 4).unwrap();
+        let is_ours = Arc::new(AtomicBool::new(false));
+        let taken = UnixPath::of(&path, Arc::clone(&is_ours));
+        taken.remove();
+        assert!(path.exists());
+        is_ours.store(true, Ordering::Release);
+        taken.remove();
+        assert!(!path.exists());
+    }
+
+    #[test]
     fn what_a_killed_server_left_is_no_server() {
         let path = free("left");
         drop(UnixPath::listen(&path, 0o700, 4).unwrap());
@@ -109,7 +139,8 @@ mod tests {
         assert!(!path.exists());
         // A file that is no socket stays.
         fs::write(&path, "x").unwrap();
-        assert!(UnixPath::listen(&path, 0o700, 4).is_err());
+        let error = UnixPath::listen(&path, 0o700, 4).unwrap_err();
+        assert_eq!(error.to_string(), NO_SOCKET);
         assert_eq!(fs::read(&path).unwrap(), b"x");
         fs::remove_file(&path).unwrap();
     }

@@ -52,7 +52,7 @@ impl Control {
         };
         let taken = newcomer.and_then(|newcomer| newcomer.unix(path));
         let (socket, file) = match taken {
-            Some(socket) => (socket, UnixPath::of(path)),
+            Some(taken) => taken,
             None => UnixPath::listen(path, OWNER_ALONE, BACKLOG).map_err(named)?,
         };
         let mut listener = UnixListener::from_std(socket.into());

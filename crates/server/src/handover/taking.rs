@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nuthatch_engine::{AnyEngine, Clock};
 use nuthatch_snapshot::{Progress, Summary};
@@ -13,6 +14,7 @@ use socket2::{Socket, Type};
 
 use super::HELLO;
 use super::wire::Wire;
+use crate::unix_path::UnixPath;
 
 /// Descriptors that are taken at most: of workers' datagram sockets there may be many.
 const SOCKETS_MAX: usize = 8192;
@@ -26,6 +28,8 @@ pub(crate) struct Newcomer {
     path: PathBuf,
     sockets: Vec<(String, Socket)>,
     lock: Option<(PathBuf, File)>,
+    /// True when the other process has left all that it had to this one.
+    has_taken_over: Arc<AtomicBool>,
 }
 
 impl Newcomer {
@@ -54,6 +58,7 @@ impl Newcomer {
             path: path.to_owned(),
             sockets: Vec::new(),
             lock: None,
+            has_taken_over: Arc::default(),
         };
         for _ in 0..SOCKETS_MAX {
             let (text, descriptor) = newcomer.wire.receive()?;
@@ -86,12 +91,13 @@ impl Newcomer {
         })
     }
 
-    /// The socket that listens at this path.
-    pub(crate) fn unix(&mut self, path: &Path) -> Option<Socket> {
-        self.take("", false, |socket| {
+    /// The socket that listens at this path, and its file.
+    pub(crate) fn unix(&mut self, path: &Path) -> Option<(Socket, UnixPath)> {
+        let socket = self.take("", false, |socket| {
             let address = socket.local_addr();
             address.is_ok_and(|address| address.as_pathname() == Some(path))
-        })
+        })?;
+        Some((socket, UnixPath::of(path, Arc::clone(&self.has_taken_over))))
     }
 
     fn take(
@@ -125,6 +131,8 @@ impl Newcomer {
         let taken = taken.map_err(io::Error::from).map_err(named)?;
         self.wire.send("taken", None).map_err(named)?;
         self.wire.expect("go").map_err(named)?;
+        // Release: pairs with the Acquire of UnixPath::remove().
+        self.has_taken_over.store(true, Ordering::Release);
         Ok(taken)
     }
 }
