@@ -188,7 +188,7 @@ def stranger(tmp_path):
         folder.chmod(0o755)
     folder = tmp_path / "stranger"
     folder.mkdir()
-    user = 1_000_000 + os.getpid()
+    user = 20_000 + os.getpid() % 10_000
     os.chown(folder, user, user)
     return user, folder
 

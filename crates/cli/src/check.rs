@@ -1,6 +1,8 @@
 //! `--check`: what a start would stumble over besides the settings themselves.
 
+use std::fs;
 use std::net::SocketAddr as IpAddress;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::SocketAddr as UnixAddress;
 use std::path::{Path, PathBuf};
 
@@ -27,14 +29,24 @@ pub fn all(settings: &Settings) -> Result<(), String> {
         let named = |error: String| format!("{flag} {}: {error}", file.display());
         folder(&file, changes_user).map_err(named)?;
         if ["-s", "--handover"].contains(&flag) {
-            let address = UnixAddress::from_pathname(&file);
-            address.map_err(|error| named(error.to_string()))?;
+            socket(&file).map_err(named)?;
         }
     }
     let replaced = settings.server.keeping.check();
     replaced.map_err(|error| error.to_string())?;
     let copy = settings.server.keeping.check_copy();
     copy.map_err(|error| error.to_string())
+}
+
+/// Errors: no socket can be made there.
+fn socket(path: &Path) -> Result<(), String> {
+    UnixAddress::from_pathname(path).map_err(|error| error.to_string())?;
+    match fs::symlink_metadata(path) {
+        Ok(there) if !there.file_type().is_socket() => {
+            Err("something is there that is no socket".to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Errors: two are to listen at the same address. Ports of the system's choice differ.
@@ -210,6 +222,13 @@ mod tests {
                 "-s",
                 Flags {
                     unix_socket: Some(folder.path().join("s".repeat(200))),
+                    ..good()
+                },
+            ),
+            (
+                "--handover",
+                Flags {
+                    handover: good().pidfile,
                     ..good()
                 },
             ),
