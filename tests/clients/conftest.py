@@ -28,6 +28,8 @@ class Server:
             time.sleep(0.01)
         self.host = "127.0.0.1"
         told = [line.split(": ") for line in ports.read_text().splitlines()]
+        # By kind, the last one of each.
+        self.told = {kind: int(port) for kind, port in told}
         self.port = int([port for kind, port in told if kind.startswith("TCP")][-1])
         socket.create_connection((self.host, self.port)).close()
 

@@ -10,18 +10,16 @@ import re
 
 import pytest
 from conftest import Server
-from redis_judge import Redis, converse, is_up, judge, line, needs_redis, request
+from redis_judge import Redis, converse, judge, line, needs_redis, request
 
 pytestmark = needs_redis
 
 
 class Ours:
     def __init__(self, folder, *flags):
-        # Below those that the system picks from, so that nobody else is given it meanwhile.
-        self.port = random.randrange(20_000, 30_000)
-        self.server = Server(folder, "-m", "64", "-t", "2", "--redis-port", str(self.port), *flags)
+        self.server = Server(folder, "-m", "64", "-t", "2", "--redis-port", "0", *flags)
         self.process = self.server.process
-        is_up(self.process, self.port)
+        self.port = self.server.told["REDIS INET"]
 
     def end(self):
         return self.server.end()

@@ -10,7 +10,7 @@ import time
 import pytest
 import redis
 from conftest import ENGINE, Server
-from redis_judge import is_up, line, request
+from redis_judge import line, request
 from redis._parsers import _RESP2Parser, _RESP3Parser
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -20,10 +20,8 @@ needs_tools = pytest.mark.skipif(not shutil.which("redis-cli"), reason="redis-to
 
 class Ours(Server):
     def __init__(self, folder, *flags):
-        # Below those that the system picks from, so that nobody else is given it meanwhile.
-        self.redis_port = random.randrange(20_000, 30_000)
-        super().__init__(folder, "-m", "64", "-t", "2", "--redis-port", str(self.redis_port), *flags)
-        is_up(self.process, self.redis_port)
+        super().__init__(folder, "-m", "64", "-t", "2", "--redis-port", "0", *flags)
+        self.redis_port = self.told["REDIS INET"]
 
 
 @pytest.fixture(scope="module")

@@ -301,15 +301,16 @@ fn a_file_says_the_same_as_flags() {
 fn files_tell_the_port_and_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let (ports, pid) = (folder.path().join("ports"), folder.path().join("pid"));
-    let line = format!("-l 127.0.0.1 -p 0 -t 1 -P {}", pid.display());
+    let line = format!("-l 127.0.0.1 -p 0 --redis-port 0 -t 1 -P {}", pid.display());
     let running = Running::start_with(&line, |command| {
         command.env("MEMCACHED_PORT_FILENAME", &ports);
     });
     let port = running.address().rsplit(':').next().unwrap();
-    assert_eq!(
-        fs::read_to_string(&ports).unwrap(),
-        format!("TCP INET: {port}\n")
-    );
+    let told = fs::read_to_string(&ports).unwrap();
+    let (first, second) = told.split_once('\n').unwrap();
+    assert_eq!(first, format!("TCP INET: {port}"));
+    let port = second.trim_end().strip_prefix("REDIS INET: ").unwrap();
+    assert!(running.says.contains(&format!("Redis at 127.0.0.1:{port}")));
     assert_eq!(written_pid(&pid), running.child.id() as i32);
     let (code, _) = running.end(Signal::SIGTERM);
     assert_eq!(code, Some(0));

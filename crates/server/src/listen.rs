@@ -251,29 +251,26 @@ fn adopt(socket: Socket) -> io::Result<Bound> {
     Ok((ListenerSocket::Unix(socket), Address::Unix(path)))
 }
 
-/// Tells the bound ports by a file, as memcached does for MEMCACHED_PORT_FILENAME: it appears
-/// complete or not at all, and takes the place of nothing but a file.
-pub(crate) fn write_port_file<'a>(
-    path: &Path,
-    addresses: impl Iterator<Item = &'a Address>,
-) -> io::Result<()> {
+/// Tells the bound ports by a file, as memcached does for MEMCACHED_PORT_FILENAME, those of other protocols by the
+/// protocol's name: it appears complete or not at all, and takes the place of nothing but a file.
+pub(crate) fn write_port_file(path: &Path, addresses: &[(Address, Protocol)]) -> io::Result<()> {
     nuthatch_snapshot::check_replaceable(path)?;
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".lck");
     let unfinished = PathBuf::from(unfinished);
     let mut file = fs::File::create(&unfinished)?;
-    for address in addresses {
-        match address {
-            Address::Tcp(SocketAddr::V4(address)) => writeln!(file, "TCP INET: {}", address.port()),
-            Address::Tcp(SocketAddr::V6(address)) => {
-                writeln!(file, "TCP INET6: {}", address.port())
-            }
-            Address::Udp(SocketAddr::V4(address)) => writeln!(file, "UDP INET: {}", address.port()),
-            Address::Udp(SocketAddr::V6(address)) => {
-                writeln!(file, "UDP INET6: {}", address.port())
-            }
-            Address::Unix(_) => Ok(()),
-        }?;
+    for (address, protocol) in addresses {
+        let (kind, address) = match address {
+            Address::Tcp(address) => ("TCP", address),
+            Address::Udp(address) => ("UDP", address),
+            Address::Unix(_) => continue,
+        };
+        let kind = match protocol.is_memcached() {
+            true => kind.to_owned(),
+            false => protocol.name().to_uppercase(),
+        };
+        let family = if address.is_ipv6() { "INET6" } else { "INET" };
+        writeln!(file, "{kind} {family}: {}", address.port())?;
     }
     file.sync_all()?;
     fs::rename(&unfinished, path)

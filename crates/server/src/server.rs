@@ -140,9 +140,9 @@ impl Server {
         }
         let metrics_address = metrics.as_ref().map(Endpoint::address).transpose()?;
         if let Some(path) = &shared.config.port_file {
-            listen::write_port_file(path, shared.addresses_of(Protocol::is_memcached)).map_err(
-                |error| io::Error::new(error.kind(), format!("{}: {error}", path.display())),
-            )?;
+            listen::write_port_file(path, &shared.addresses).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            })?;
         }
         let restart = shared.config.keeping.restart.as_deref();
         let claim = restart.map(|path| Claim::of(path, newcomer.as_mut()));
