@@ -166,6 +166,16 @@ x
 ms none 1 MP q
 x
 mg none v
+ms none 2 MR s
+xy
+ms none 3 C5 s c
+xyz
+ms k 2 ME s
+xy
+ms k 2 C1 s
+xy
+ms k 2 MA s
+xy
 ---
 ms k 1 c
 a
@@ -376,7 +386,7 @@ OTHER = [
 ]
 # The flags of the meta commands, and what may stand behind a flag's letter. Without h: what mg itself made,
 # memcached takes for fetched. Without ma's T: of a number that gets another digit, memcached loses it.
-FLAGS = {"mg": "bcfklOqstuvNRT", "ms": "cCFIkOqTM", "md": "bCIkOqT", "ma": "bcDJkMNOqtv", "me": ""}
+FLAGS = {"mg": "bcfklOqstuvNRT", "ms": "cCFIkOqsTM", "md": "bCIkOqT", "ma": "bcDJkMNOqtv", "me": ""}
 TOKENS = {
     "C": ["{cas}", 1, 0],
     "D": [0, 1, 1000],

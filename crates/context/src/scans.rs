@@ -9,6 +9,18 @@ use nuthatch_sync::mutex::Mutex;
 /// Steps of SCANs whose cursors are remembered: a SCAN that is overtaken by so many is not.
 const SCANS: usize = 16 << 10;
 
+/// No number is as large: clients that count in floating point repeat what is below.
+const NUMBERS_MAX: u64 = 1 << 53;
+
+/// Where a SCAN goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// There.
+    At(Cursor),
+    /// At the end: a number that no server tells. Redis takes any; of -1 it has next to nothing to tell.
+    End,
+}
+
 /// Where SCANs go on. A client is told a number, and each step gets a new one: what an engine's cursor says does not
 /// fit the 53 bits that any client can repeat.
 #[derive(Default)]
@@ -37,14 +49,17 @@ impl Scans {
         places.first + places.steps.len() as u64 - 1
     }
 
-    /// The cursor of a number.
-    pub fn find(&self, number: u64) -> Option<Cursor> {
-        if number == 0 {
-            return Some(Cursor::default());
+    /// The place of a number; `None` if it is too old, or another server's.
+    pub fn find(&self, number: u64) -> Option<Place> {
+        match number {
+            0 => return Some(Place::At(Cursor::default())),
+            NUMBERS_MAX.. => return Some(Place::End),
+            _ => {}
         }
         let places = self.0.lock();
         let at = number.checked_sub(places.first)?;
-        places.steps.get(usize::try_from(at).ok()?).copied()
+        let cursor = places.steps.get(usize::try_from(at).ok()?)?;
+        Some(Place::At(*cursor))
     }
 }
 
@@ -55,19 +70,20 @@ mod tests {
     #[test]
     fn a_scan_goes_on_where_it_was() {
         let scans = Scans::default();
-        assert_eq!(scans.find(0), Some(Cursor::default()));
+        assert_eq!(scans.find(0), Some(Place::At(Cursor::default())));
         assert_eq!(scans.find(1), None);
+        assert_eq!(scans.find(u64::MAX), Some(Place::End));
         let numbers: Vec<u64> = (1..=SCANS as u64 + 1)
             .map(|place| scans.keep(Cursor::at(place)))
             .collect();
         // The oldest is forgotten.
         assert_eq!(scans.find(numbers[0]), None);
-        assert_eq!(scans.find(numbers[1]), Some(Cursor::at(2)));
+        assert_eq!(scans.find(numbers[1]), Some(Place::At(Cursor::at(2))));
         assert_eq!(
             scans.find(numbers[SCANS]),
-            Some(Cursor::at(SCANS as u64 + 1))
+            Some(Place::At(Cursor::at(SCANS as u64 + 1)))
         );
         assert_eq!(scans.find(numbers[SCANS] + 1), None);
-        assert!(numbers.iter().all(|&number| number < 1 << 53));
+        assert!(numbers.iter().all(|&number| number < NUMBERS_MAX));
     }
 }

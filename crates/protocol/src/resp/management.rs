@@ -64,15 +64,26 @@ fn pattern<'a>(arguments: &mut Arguments<'a>) -> Result<&'a [u8], Stop<'a>> {
     Ok(pattern)
 }
 
+/// A cursor as Redis reads it, by strtoul: nothing is 0, a sign may stand before it, and -1 is the largest number.
+fn cursor(text: &[u8]) -> Option<u64> {
+    let (negative, digits) = match text {
+        [] => return Some(0),
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    let digits = std::str::from_utf8(digits).ok();
+    // Rust's numbers may have a sign of their own.
+    let number: u64 = digits.filter(|it| !it.starts_with('+'))?.parse().ok()?;
+    Some(if negative {
+        number.wrapping_neg()
+    } else {
+        number
+    })
+}
+
 fn scan<'a>(arguments: &mut Arguments<'a>) -> Result<Scan<'a>, Stop<'a>> {
-    let cursor = arguments.next()?;
-    let cursor = std::str::from_utf8(cursor)
-        .ok()
-        .filter(|text| !text.starts_with('+'))
-        .and_then(|text| text.parse().ok())
-        .ok_or(Error::CURSOR)?;
     let mut scan = Scan {
-        cursor,
+        cursor: cursor(arguments.next()?).ok_or(Error::CURSOR)?,
         pattern: None,
         count: SCAN_COUNT,
         of_values: true,
@@ -486,7 +497,24 @@ mod tests {
         };
         assert_eq!(scan, expected);
         assert_eq!(refused("SCAN x"), "-ERR invalid cursor\r\n");
-        assert_eq!(refused("SCAN +1"), "-ERR invalid cursor\r\n");
+        for (written, read) in [
+            ("", Some(0)),
+            ("-0", Some(0)),
+            ("+17", Some(17)),
+            ("007", Some(7)),
+            ("-1", Some(u64::MAX)),
+            ("-18446744073709551615", Some(1)),
+            ("18446744073709551616", None),
+            ("-18446744073709551616", None),
+            ("-", None),
+            ("++1", None),
+            ("-+1", None),
+            (" 1", None),
+            ("1 ", None),
+            ("0x1", None),
+        ] {
+            assert_eq!(cursor(written.as_bytes()), read, "{written:?}");
+        }
         for line in ["SCAN 0 MATCH", "SCAN 0 foo bar", "SCAN 0 COUNT 0"] {
             assert_eq!(refused(line), "-ERR syntax error\r\n", "{line}");
         }

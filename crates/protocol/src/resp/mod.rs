@@ -37,7 +37,7 @@ pub use arguments::{ARGUMENTS_LEN_MAX, Values};
 pub use command::*;
 pub use encode::{Version, Writer};
 pub use error::Error;
-pub use glob::{PATTERN_LEN_MAX, matches};
+pub use glob::{Glob, PATTERN_LEN_MAX};
 pub use inline::{LINE_MAX, rewrite};
 pub use many::{Element, element, emptied};
 pub use names::{Described, described};

@@ -79,14 +79,22 @@ pub fn says_who(input: &[u8]) -> bool {
 /// `entry`, if it takes so many words.
 #[inline]
 pub(super) fn counted<'a>(entry: Entry, words: i64) -> Result<Entry, Stop<'a>> {
+    // Pairs, and nothing else.
+    let odd = matches!(entry.verb, Verb::Mset | Verb::MsetNx) && words % 2 == 0;
+    if odd {
+        return Err(Error::Arity(entry.name).into());
+    }
+    fitting(entry, words)
+}
+
+/// `entry`, if it may have so many words: all that is looked at before EXEC.
+pub(super) fn fitting<'a>(entry: Entry, words: i64) -> Result<Entry, Stop<'a>> {
     let fits = if entry.arity < 0 {
         words >= -entry.arity
     } else {
         words == entry.arity
     };
-    // Pairs, and nothing else.
-    let odd = matches!(entry.verb, Verb::Mset | Verb::MsetNx) && words % 2 == 0;
-    if fits && !odd {
+    if fits {
         Ok(entry)
     } else {
         Err(Error::Arity(entry.name).into())

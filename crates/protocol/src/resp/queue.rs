@@ -7,7 +7,7 @@ use super::arguments::Arguments;
 use super::command::{Parsed, Refusal};
 use super::error::Error;
 use super::names::Verb;
-use super::parse::{counted, name, stopped};
+use super::parse::{fitting, name, stopped};
 use super::rest::Rest;
 use super::{arguments::Stop, inline, management};
 
@@ -63,7 +63,7 @@ pub fn parse_queued(input: &[u8]) -> Queued<'_> {
         Err(stop) => return refused(&Arguments::at(input, 0, 0), stop),
     };
     let words = i64::from(arguments.left);
-    match name(&mut arguments).and_then(|entry| counted(entry, words)) {
+    match name(&mut arguments).and_then(|entry| fitting(entry, words)) {
         Ok(entry) if is_at_once(entry.verb) => Queued::AtOnce,
         Ok(entry) => match subcommand(entry.verb, arguments) {
             Ok(()) => Queued::Queue {
@@ -130,6 +130,17 @@ mod tests {
             let input = format!("*1\r\n${}\r\n{name}\r\n", name.len());
             assert_eq!(parse_queued(input.as_bytes()), Queued::AtOnce);
         }
+    }
+
+    #[test]
+    fn pairs_are_looked_at_when_they_are_carried_out() {
+        let odd = b"*4\r\n$4\r\nMSET\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\nb\r\n";
+        assert!(matches!(parse_queued(odd), Queued::Queue { .. }));
+        let none = b"*2\r\n$4\r\nMSET\r\n$1\r\na\r\n";
+        let Queued::Refused(refusal) = parse_queued(none) else {
+            panic!("MSET has two arguments at least");
+        };
+        assert_eq!(refusal.error, Error::Arity("mset"));
     }
 
     #[test]

@@ -380,7 +380,15 @@ pub fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply)
     }
     match (verb, reply) {
         (AnsweredVerb::Store { .. }, _) => {
-            // The numbers of an ms are those of the stored item, in its answer's order.
+            // The numbers of an ms are those of the stored item, in its answer's order; of one that is not stored
+            // the size is what was sent.
+            let item = match status {
+                MetaStatus::Done => item,
+                _ => MetaItem {
+                    value_len: answer.offered.value,
+                    ..item
+                },
+            };
             encode::meta_item(out, status, encode::Answers::STORE, key, flags, &item);
         }
         (AnsweredVerb::Other(MetaVerb::Arithmetic), Reply::Number(number, _)) => {

@@ -1,7 +1,8 @@
 //! KEYS, SCAN, RANDOMKEY: walks over the items.
 
+use nuthatch_context::scans::Place;
 use nuthatch_engine::{Cursor, Engine, Handle};
-use nuthatch_protocol::resp::{Error, Scan, Writer, matches};
+use nuthatch_protocol::resp::{Error, Glob, Scan, Writer};
 
 use super::{Phase, State};
 use crate::slice::Slice;
@@ -39,7 +40,7 @@ const RANDOM_STEPS: usize = 1 << 15;
 
 /// A KEYS on its way.
 pub struct Walk {
-    pattern: Box<[u8]>,
+    pattern: Glob,
     cursor: Cursor,
     found: usize,
     /// What was found, as it is answered.
@@ -48,14 +49,14 @@ pub struct Walk {
 
 impl Walk {
     pub fn memory(&self) -> usize {
-        self.answer.capacity() + self.pattern.len()
+        size_of::<Self>() + Glob::MEMORY + self.answer.capacity()
     }
 }
 
 /// Begins with a KEYS.
 pub fn begin(phase: &mut Phase, pattern: &[u8]) {
     phase.state = State::Walk(Box::new(Walk {
-        pattern: pattern.into(),
+        pattern: Glob::new(pattern),
         cursor: Cursor::default(),
         found: 0,
         answer: Vec::new(),
@@ -75,7 +76,7 @@ pub fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) ->
         answer,
     } = &mut **walk;
     let next = stage.handle.visit(stage.now, *cursor, SLICE, &mut |visit| {
-        if matches(pattern, visit.key) {
+        if pattern.matches(visit.key) {
             Writer::new(answer, version).bulk(visit.key);
             *found += 1;
         }
@@ -102,14 +103,16 @@ pub fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) ->
 /// SCAN.
 pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scan: &Scan<'_>) {
     let scans = &stage.shared.scans;
-    let Some(from) = scans.find(scan.cursor) else {
-        return phase.writer(slice).error(&Error::CURSOR_UNKNOWN);
+    let mut next = match scans.find(scan.cursor) {
+        Some(Place::At(cursor)) => Some(cursor),
+        Some(Place::End) => None,
+        None => return phase.writer(slice).error(&Error::CURSOR_UNKNOWN),
     };
+    let pattern = scan.pattern.map(Glob::new);
     let mut found = 0;
     let mut keys = Vec::new();
     let budget = scan.count.min(SCAN_MAX) as usize;
     let (mut looked_at, mut places, mut stride) = (0, 0, budget);
-    let mut next = Some(from);
     while let Some(cursor) = next
         && looked_at < budget
         && places < SCAN_PLACES
@@ -117,9 +120,9 @@ pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scan: &
         let before = looked_at;
         next = stage.handle.visit(stage.now, cursor, stride, &mut |visit| {
             looked_at += 1;
-            let wanted = scan
-                .pattern
-                .is_none_or(|pattern| matches(pattern, visit.key));
+            let wanted = pattern
+                .as_ref()
+                .is_none_or(|pattern| pattern.matches(visit.key));
             if wanted && scan.of_values {
                 Writer::new(&mut keys, phase.version).bulk(visit.key);
                 found += 1;

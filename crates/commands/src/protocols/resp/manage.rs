@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nuthatch_engine::{Engine, Inspect};
 use nuthatch_protocol::resp::{
-    Ask, Client, Command, Commands, Config, Described, Error, Hello, Listed, Memory, Object,
-    Values, Version, Writer, described, integer, matches,
+    Ask, Client, Command, Commands, Config, Described, Error, Glob, Hello, Listed, Memory, Object,
+    Values, Version, Writer, described, integer,
 };
 
 use super::login::authenticate;
@@ -199,10 +199,10 @@ fn commands(writer: &mut Writer<'_>, commands: Commands<'_>) {
         }
         Commands::Count => writer.integer(described().len() as i64),
         Commands::List(pattern) => {
+            let pattern = pattern.map(Glob::new);
+            let wanted = |name: &&[u8]| pattern.as_ref().is_none_or(|it| it.matches(name));
             let names = described().iter().map(|command| command.name.as_bytes());
-            let names: Vec<_> = names
-                .filter(|name| pattern.is_none_or(|pattern| matches(pattern, name)))
-                .collect();
+            let names: Vec<_> = names.filter(wanted).collect();
             writer.array(names.len());
             for name in names {
                 writer.bulk(name);
@@ -267,12 +267,16 @@ fn settings(stage: &Stage<'_, '_>) -> Vec<(&'static str, String)> {
 }
 
 fn config_get(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, patterns: Values<'_>) {
-    let mut found = settings(stage);
-    found.retain(|(name, _)| {
-        patterns
-            .into_iter()
-            .any(|pattern| matches(&pattern.to_ascii_lowercase(), name.as_bytes()))
-    });
+    let mut left = settings(stage);
+    let mut found = Vec::new();
+    for pattern in patterns {
+        let pattern = Glob::new(&pattern.to_ascii_lowercase());
+        found.extend(left.extract_if(.., |(name, _)| pattern.matches(name.as_bytes())));
+        if left.is_empty() {
+            break;
+        }
+    }
+    found.sort_unstable_by_key(|(name, _)| *name);
     writer.map(found.len());
     for (name, value) in found {
         writer.bulk(name.as_bytes());
