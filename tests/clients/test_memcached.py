@@ -166,16 +166,6 @@ x
 ms none 1 MP q
 x
 mg none v
-ms none 2 MR s
-xy
-ms none 3 C5 s c
-xyz
-ms k 2 ME s
-xy
-ms k 2 C1 s
-xy
-ms k 2 MA s
-xy
 ---
 ms k 1 c
 a
@@ -335,6 +325,13 @@ def test_conversations(pair, text):
     judge(pair, [text.replace("\n", "\r\n").encode() + b"\r\n"])
 
 
+@needs_right
+def test_the_size_of_what_is_not_stored_is_that_of_what_was_sent(pair):
+    judge(pair, [b"ms none 2 MR s\r\nxy\r\n", b"ms none 3 C5 s c\r\nxyz\r\n", b"ms k 1 s\r\nx\r\n", b"ms k 2 ME s k\r\nxy\r\n",
+                 b"ms k 2 C1 s O1\r\nxy\r\n", b"ms k 3 MA s\r\nxyz\r\n", b"ms k 2 ME s q\r\nxy\r\n", b"mg k s\r\n",
+                 b"ms k 300000 ME s\r\n" + b"v" * 300_000 + b"\r\n"])
+
+
 BYTES = {
     "line ends": b"set k 0 0 1\na\r\nget k\nmn x\n",
     "only a newline behind the value": b"set k 0 0 1\r\na\nxmn x\r\nmn\r\n",
@@ -386,7 +383,7 @@ OTHER = [
 ]
 # The flags of the meta commands, and what may stand behind a flag's letter. Without h: what mg itself made,
 # memcached takes for fetched. Without ma's T: of a number that gets another digit, memcached loses it.
-FLAGS = {"mg": "bcfklOqstuvNRT", "ms": "cCFIkOqsTM", "md": "bCIkOqT", "ma": "bcDJkMNOqtv", "me": ""}
+FLAGS = {"mg": "bcfklOqstuvNRT", "ms": "cCFIkOqTM", "md": "bCIkOqT", "ma": "bcDJkMNOqtv", "me": ""}
 TOKENS = {
     "C": ["{cas}", 1, 0],
     "D": [0, 1, 1000],
@@ -400,7 +397,8 @@ TOKENS = {
 }
 if VERSION >= RIGHT:
     # 1.6.18 has no x. Without a cas of the client's own, memcached's leaves the item its cas.
-    FLAGS = {**FLAGS, "md": FLAGS["md"] + "x"}
+    # Nor s, of ms.
+    FLAGS = {**FLAGS, "md": FLAGS["md"] + "x", "ms": FLAGS["ms"] + "s"}
     TOKENS["E"] = [7, 10**15]
 
 

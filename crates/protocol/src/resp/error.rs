@@ -73,6 +73,9 @@ impl Error<'static> {
     pub const SYNTAX: Self = Error::Words("ERR syntax error");
     /// Not a number, or too large a one.
     pub const NOT_INTEGER: Self = Error::Words("ERR value is not an integer or out of range");
+    /// A number that 32 bits do not hold.
+    pub const INT_RANGE: Self =
+        Error::Words("ERR value is out of range, value must between -2147483648 and 2147483647");
     /// Not a number with a fraction.
     pub const NOT_FLOAT: Self = Error::Words("ERR value is not a valid float");
     /// A number too large for INCRBYFLOAT.

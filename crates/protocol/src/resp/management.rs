@@ -33,7 +33,11 @@ pub(super) fn parse<'a>(
         Verb::Echo => Command::Echo(arguments.next()?),
         Verb::Hello => Command::Hello(hello(arguments)?),
         Verb::Auth => Command::Auth(auth(arguments)?),
-        Verb::Select => Command::Select(arguments.integer()?),
+        Verb::Select => match arguments.integer()? {
+            // Redis' numbers of databases have 32 bits.
+            number if i32::try_from(number).is_err() => return Err(Error::INT_RANGE.into()),
+            number => Command::Select(number),
+        },
         Verb::Script => script(arguments)?,
         Verb::Quit => {
             arguments.values()?;
@@ -520,6 +524,17 @@ mod tests {
         }
         let long = format!("KEYS {}", "*".repeat(PATTERN_LEN_MAX + 1));
         assert_eq!(refused(&long), "-ERR pattern is longer than 1024 bytes\r\n");
+    }
+
+    #[test]
+    fn a_database_has_a_number_of_32_bits() {
+        assert_eq!(accept("SELECT -2147483648"), Command::Select(-(1 << 31)));
+        let words = "-ERR value is out of range, value must between -2147483648 and 2147483647\r\n";
+        for line in ["SELECT 2147483648", "SELECT -2147483649"] {
+            assert_eq!(refused(line), words);
+        }
+        let words = "-ERR value is not an integer or out of range\r\n";
+        assert_eq!(refused("SELECT 9223372036854775808"), words);
     }
 
     #[test]
