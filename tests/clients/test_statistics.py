@@ -171,6 +171,26 @@ def test_commands_are_counted_by_class(start):
 
 
 @in_classes
+def test_what_was_counted_of_a_class_stays_when_its_items_have_left(start):
+    server = start("-m", "64")
+    text = b"".join(b"set k%d 0 0 %d\r\n%s\r\nget k%d\r\n" % (n, length, b"v" * length, n) for n, length in enumerate((10, 1000, 20_000)))
+    # One is deleted, one is stored again in another size, and nothing is left of the third but what was counted.
+    text += b"delete k1\r\nset k2 0 0 10\r\n" + b"v" * 10 + b"\r\ntouch k0 -1\r\nget k0\r\n"
+    before = {}
+    for more in [text, b"delete k2\r\n", b"get k2\r\n"]:
+        converse(server.address, more)
+        classes, stats = by_class(server, "slabs"), dict(lines(server, ""))
+        for name in ("get_hits", "cmd_set", "touch_hits", "delete_hits"):
+            assert sum(one[name] for one in classes.values()) == int(stats[name]), name
+        for number, one in before.items():
+            assert all(classes[number][name] >= one[name] for name in ("get_hits", "cmd_set", "touch_hits", "delete_hits"))
+        before = classes
+    assert len(before) == 3
+    assert b"RESET" in converse(server.address, b"stats reset\r\n")
+    assert all(one["used_chunks"] > 0 for one in by_class(server, "slabs").values())
+
+
+@in_classes
 def test_what_left_is_told_by_class(start):
     server = start("-m", "8", "-t", "1")
     for length in (100, 1000, 4000):

@@ -171,8 +171,7 @@ impl<F: Fabric> Engine for Cluster<F> {
         let mut client = self.clients[0].lock();
         (0..self.layout.servers).for_each(|server| client.add_classes(server, &mut classes));
         drop(client);
-        classes.retain(|class| class.pages > 0);
-        sum.classes = classes;
+        (sum.classes, sum.vacant_classes) = classes.into_iter().partition(|class| class.pages > 0);
         let client = self.client_stats();
         sum.total_items += client.direct_sets;
         sum.read_retries += client.torn;

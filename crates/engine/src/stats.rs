@@ -80,6 +80,8 @@ pub struct EngineStats {
     pub path_lengths: [u64; PATH_LENGTH_MAX + 1],
     /// Size classes that have or had memory, smallest first.
     pub classes: Vec<ClassStats>,
+    /// The other classes: none of them has memory, or has lost anything to others.
+    pub vacant_classes: Vec<ClassStats>,
     /// What the memory in use is used for, if the engine tells.
     pub memory_use: Option<MemoryUse>,
     /// The log, in an engine whose items lie in one.

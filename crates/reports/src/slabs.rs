@@ -82,10 +82,22 @@ fn removals(line: &mut impl FnMut(&str, u64), class: &ClassStats) {
     line("direct_reclaims", class.evictions);
 }
 
-/// Classes that have memory, and their sums.
+/// Classes that have memory, and those of which something is counted though their items have left: what only rises
+/// must not vanish. And their sums.
 pub fn slabs(report: &mut Report<'_, '_>, stats: &EngineStats, totals: &Totals) {
+    let counted = |class: &ClassStats| totals.classes.get(class.class).copied().unwrap_or_default();
+    let vacant = stats.vacant_classes.iter();
+    let counted_of =
+        |class: &&ClassStats| class.removed > 0 || counted(class) != ClassTotals::default();
+    let mut classes: Vec<_> = stats
+        .classes
+        .iter()
+        .chain(vacant.filter(counted_of))
+        .collect();
+    classes.sort_unstable_by_key(|class| class.class);
+    let is_one = stats.classes.len() == 1 && stats.vacant_classes.is_empty();
     let mut malloced = 0;
-    for class in &stats.classes {
+    for class in &classes {
         let mut line = |name: &str, value: u64| report.line_of(class.class, name, value);
         line("chunk_size", class.chunk_size as u64);
         line("chunks_per_page", class.chunks_per_page as u64);
@@ -94,16 +106,15 @@ pub fn slabs(report: &mut Report<'_, '_>, stats: &EngineStats, totals: &Totals) 
         line("used_chunks", class.used_chunks as u64);
         line("free_chunks", class.free_chunks as u64);
         line("free_chunks_end", 0);
-        let counted = totals.classes.get(class.class).copied().unwrap_or_default();
         // An engine of one class counts no removals by class.
-        let deleted = match &*stats.classes {
-            [_] => totals.delete_hits,
-            _ => class.removed,
+        let deleted = match is_one {
+            true => totals.delete_hits,
+            false => class.removed,
         };
-        commands(&mut line, &counted, deleted);
+        commands(&mut line, &counted(class), deleted);
         malloced += class.pages * class.chunks_per_page * class.chunk_size;
     }
-    report.line("active_slabs", stats.classes.len());
+    report.line("active_slabs", classes.len());
     report.line("total_malloced", malloced);
 }
 

@@ -347,6 +347,15 @@ pub fn engine_stats(
         let pool = store.pool();
         (pool.limit() as u64, pool.used() as u64)
     };
+    let all = (0..store.sizes.count()).map(|class| {
+        let oldest = policy.oldest(store, class);
+        ClassStats {
+            oldest: since(oldest.map(|chunk| Header::load(&store.arena, chunk).sequence())),
+            ..class_stats(&sums, &live, store, class)
+        }
+    });
+    let (classes, vacant_classes) =
+        all.partition(|class| class.pages > 0 || class.evictions > 0 || class.out_of_memory > 0);
     EngineStats {
         log: store.log.as_ref().map(|log| {
             let [probation_pages, main_pages] = log.queue_lengths();
@@ -394,16 +403,8 @@ pub fn engine_stats(
         false_tags: count(Count::FalseTags),
         displacements: count(Count::Displaced),
         path_lengths: std::array::from_fn(|length| sums[PATH_START + length]),
-        classes: (0..store.sizes.count())
-            .map(|class| {
-                let oldest = policy.oldest(store, class);
-                ClassStats {
-                    oldest: since(oldest.map(|chunk| Header::load(&store.arena, chunk).sequence())),
-                    ..class_stats(&sums, &live, store, class)
-                }
-            })
-            .filter(|class| class.pages > 0 || class.evictions > 0 || class.out_of_memory > 0)
-            .collect(),
+        classes,
+        vacant_classes,
         ..EngineStats::default()
     }
 }

@@ -59,7 +59,7 @@ macro_rules! counters {
         }
 
         /// The same of a size class.
-        #[derive(Clone, Copy, Debug, Default)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct ClassTotals {
             $(
                 #[doc = concat!("The sum of `", stringify!($class_name), "`.")]
