@@ -297,6 +297,19 @@ def test_a_long_value_in_a_transaction(pair):
     judge(pair, [line("MULTI"), request("SET", "k", value), line("STRLEN k"), line("GET k"), line("EXEC")])
 
 
+def test_many_keys_that_are_set_together_or_not_at_all(pair):
+    names = [f"{number:04x}" for number in range(1500)]
+    pairs = [word for name in names + names[:10] for word in (name, name * 2)]
+    pairs[-1] = "last"
+    judge(pair, [request("MSETNX", *pairs), request("MGET", *names), request("MSETNX", "new", "1", names[7], "2"), line("GET new")])
+    ids = [str(number) for number in range(1_000_000, 1_004_000)]
+    judge(pair, [request("CLIENT", "LIST", "ID", *ids)])
+    for one in pair:
+        said = converse(one.port, line("CLIENT ID"))
+        here = int(said[1:].split(b"\r\n")[0]) + 1
+        assert f"id={here} ".encode() in converse(one.port, request("CLIENT", "LIST", "ID", *ids, str(here), "-1"))
+
+
 def test_many_keys(pair):
     names = [f"key:{number}" for number in range(3000)]
     pairs = [word for name in names for word in (name, name * 10)]

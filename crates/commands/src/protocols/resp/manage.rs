@@ -1,5 +1,6 @@
 //! Commands that are not about keys and values, and those that look at an item's inside.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -162,9 +163,10 @@ fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: C
             phase.writer(slice).text(&line);
         }
         Client::List(which) => {
+            let is_listed = listed(which);
             let mut text = String::new();
             stage.shared.registry.each(|info| {
-                if is_listed(which, info.serial()) {
+                if is_listed(info.serial()) {
                     text += &info.line(stage.now);
                     text.push('\n');
                 }
@@ -181,12 +183,17 @@ fn set_name(stage: &Stage<'_, '_>, phase: &mut Phase, name: &[u8]) {
     stage.info.set_name(name);
 }
 
-fn is_listed(which: Listed<'_>, serial: u64) -> bool {
-    match which {
-        Listed::All => true,
-        Listed::None => false,
-        Listed::Of(ids) => ids.into_iter().any(|id| integer(id) == Some(serial as i64)),
-    }
+/// Which serials are meant. Thousands may be named, and there may be thousands of connections: each name is read once.
+fn listed(which: Listed<'_>) -> impl Fn(u64) -> bool {
+    let named: Option<HashSet<u64>> = match which {
+        Listed::All => None,
+        Listed::None => Some(HashSet::new()),
+        Listed::Of(ids) => {
+            let ids = ids.filter_map(|id| u64::try_from(integer(id)?).ok());
+            Some(ids.collect())
+        }
+    };
+    move |serial| named.as_ref().is_none_or(|named| named.contains(&serial))
 }
 
 fn commands(writer: &mut Writer<'_>, commands: Commands<'_>) {

@@ -1,6 +1,7 @@
 //! Commands about a value that read, decide and write.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use nuthatch_engine::{Expiry, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
@@ -184,11 +185,11 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
     if pairs.iter().any(|[key, _]| look(stage, key).is_some()) {
         return Ok(false);
     }
-    // The last of a key that is named twice counts.
-    let is_last = |at: usize| pairs[at + 1..].iter().all(|[key, _]| *key != pairs[at][0]);
+    // The last of a key that is named twice counts. A request has thousands of pairs: each is not compared with each.
+    let last: HashMap<&[u8], usize> = (0..).zip(pairs).map(|(at, [key, _])| (*key, at)).collect();
     let mut stored: Vec<(&[u8], u64)> = Vec::new();
     for (at, [key, value]) in pairs.iter().enumerate() {
-        if !is_last(at) {
+        if last[key] != at {
             continue;
         }
         let mut store = Store::set(value);
