@@ -301,7 +301,7 @@ def test_many_keys_that_are_set_together_or_not_at_all(pair):
     names = [f"{number:04x}" for number in range(1500)]
     pairs = [word for name in names + names[:10] for word in (name, name * 2)]
     pairs[-1] = "last"
-    judge(pair, [request("MSETNX", *pairs), request("MGET", *names), request("MSETNX", "new", "1", names[7], "2"), line("GET new")])
+    judge(pair, [request("MSETNX", *pairs), request("MGET", *names), request("MSETNX", "new", "1", names[7], "2"), line("GET new"), request("DEL", *names)])
     ids = [str(number) for number in range(1_000_000, 1_004_000)]
     judge(pair, [request("CLIENT", "LIST", "ID", *ids)])
     for one in pair:
