@@ -78,6 +78,11 @@ impl Glob {
         }
     }
 
+    /// Words of its sets: what a byte of a text costs.
+    pub fn words(&self) -> usize {
+        self.signs.map_or(1, |signs| signs / u64::BITS as usize + 1)
+    }
+
     /// True if all of `text` is what the pattern says.
     pub fn matches(&self, text: &[u8]) -> bool {
         let Some(signs) = self.signs else {
@@ -91,7 +96,7 @@ impl Glob {
             }
             let accepting = &self.accepting[usize::from(*byte)];
             let (mut carry, mut any) = (0, 0);
-            for word in 0..WORDS {
+            for word in 0..self.words() {
                 let passed = state[word] & accepting[word];
                 state[word] = state[word] & self.staying[word] | passed << 1 | carry;
                 carry = passed >> (u64::BITS - 1);

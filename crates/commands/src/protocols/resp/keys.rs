@@ -81,7 +81,8 @@ pub fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) ->
             *found += 1;
         }
     });
-    slice.commands_left = slice.commands_left.saturating_sub(SLICE_COST);
+    let cost = SLICE_COST * walk.pattern.words() as u32;
+    slice.commands_left = slice.commands_left.saturating_sub(cost);
     let too_long = walk.answer.len() > KEYS_LEN_MAX;
     match next {
         Some(next) if !too_long => walk.cursor = next,
@@ -140,7 +141,8 @@ pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scan: &
     writer.bulk(number.to_string().as_bytes());
     writer.array(found);
     slice.output.text().extend_from_slice(&keys);
-    slice.commands_left = slice.commands_left.saturating_sub(places as u32 / 4);
+    let cost = places * pattern.as_ref().map_or(1, Glob::words) / 4;
+    slice.commands_left = slice.commands_left.saturating_sub(cost as u32);
 }
 
 /// RANDOMKEY: the key of some item, each time that of another, in no order that a client could know.
