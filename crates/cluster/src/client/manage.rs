@@ -1,18 +1,27 @@
 //! What a session asks all servers for beside operations: maintenance, limits, statistics, visits.
 
+use std::mem::MaybeUninit;
+
 use nuthatch_engine::stats::ClassStats;
-use nuthatch_engine::{AuditError, Cursor, Footprint, Time, Visit};
-use nuthatch_fabric::Fabric;
+use nuthatch_engine::{
+    AuditError, Cursor, Footprint, Item, Key, KeyHasher, Op, Read, Replies, Reply, Request, Time,
+    Visit,
+};
+use nuthatch_fabric::{Fabric, Gone};
 
 use super::Client;
 use crate::block::{self, Header, RECENCY, Recency};
 use crate::bucket::{ENTRIES, Entry, OVERFLOW, Pointer, WORDS};
-use crate::engine::COPY_MAX;
+use crate::checksum::Checksum;
+use crate::engine::{COPY_MAX, LargeValue};
 use crate::message::{Ask, ServerReply, TimedAsk};
 use crate::stats::ServerStats;
 
-/// How often a visit reads a block at which somebody writes.
-const READS: u32 = 1000;
+/// How often a visit reads a block at which somebody writes, before the server is asked.
+const READS: u32 = 64;
+
+/// How often a bucket is read because pairs of it were elsewhere by then: they move with their pages, one at a time.
+const ROUNDS: usize = 16;
 
 impl<F: Fabric> Client<F> {
     /// Asks a server; what it answers. A server that is gone answers nothing.
@@ -95,7 +104,8 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Visits pairs, bucket by bucket, server by server. A pair keeps its bucket, so none is met twice or missed.
+    /// Visits pairs, bucket by bucket, server by server. A pair keeps its bucket, and one that was not where the bucket said
+    /// has it read again: so none is met twice or missed.
     pub fn visit(
         &mut self,
         now: Time,
@@ -124,10 +134,27 @@ impl<F: Fabric> Client<F> {
         bucket: usize,
         visit: &mut dyn FnMut(Visit<'_>),
     ) {
+        let mut met: Vec<Vec<u8>> = Vec::new();
+        for _ in 0..ROUNDS {
+            let pointers = self.pointers_of(server, bucket);
+            let mut all_were_there = true;
+            for pointer in pointers {
+                let place = (server, bucket, pointer);
+                all_were_there &= self.visit_block(now, place, &mut met, visit);
+            }
+            if all_were_there {
+                return;
+            }
+        }
+    }
+
+    /// Where the pairs of a bucket are; nowhere if its server is gone.
+    fn pointers_of(&mut self, server: usize, bucket: usize) -> Vec<Pointer> {
         let mut words = [0; WORDS];
         let at = self.layout.bucket(bucket);
         if self.fabric.get(server, at, &mut words).is_err() {
-            return self.lose(server);
+            self.lose(server);
+            return Vec::new();
         }
         let inside = words[..ENTRIES].iter().map(|&word| Entry(word));
         let mut pointers: Vec<Pointer> = inside
@@ -137,10 +164,7 @@ impl<F: Fabric> Client<F> {
         if words[OVERFLOW] != 0 {
             self.add_overflow(server, bucket, &mut pointers);
         }
-        let mut met: Vec<Vec<u8>> = Vec::new();
-        for pointer in pointers {
-            self.visit_block(now, server, bucket, pointer, &mut met, visit);
-        }
+        pointers
     }
 
     fn add_overflow(&mut self, server: usize, bucket: usize, pointers: &mut Vec<Pointer>) {
@@ -158,68 +182,150 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Visits the pair of a block, unless it has gone meanwhile.
+    /// Visits the pair of a block. False if it is there no more.
     fn visit_block(
         &mut self,
         now: Time,
-        server: usize,
-        bucket: usize,
-        pointer: Pointer,
+        (server, bucket, pointer): (usize, usize, Pointer),
         met: &mut Vec<Vec<u8>>,
         visit: &mut dyn FnMut(Visit<'_>),
-    ) {
-        let len = self.layout.block_words(pointer);
-        let mut words = vec![0; len];
+    ) -> bool {
+        let Ok(words) = self.read_for_visit(server, pointer) else {
+            self.lose(server);
+            return true;
+        };
+        let Some(key) = self.key_in(&words, bucket) else {
+            return false;
+        };
+        if met.contains(&key) {
+            return true;
+        }
+        let Some(header) = whole(&words, &self.checksum) else {
+            return self.visit_by_key(now, &key, met, visit);
+        };
+        // A visit is of no one moment: it need not ask whether a generation that is due has begun.
+        let flushes = self.control(server).flushes;
+        let flushed = flushes.are_due(now) && header.generation == flushes.generation;
+        if !flushed && header.is_live(now, flushes.generation) {
+            let was_read = Recency(words[RECENCY]).was_read(words[block::HEAD]);
+            let value = block::value_bytes(&words, &header);
+            self.tell(&key, header.item(was_read), value, visit);
+            met.push(key);
+        }
+        true
+    }
+
+    /// The words of a block, whole if nobody writes there for long.
+    fn read_for_visit(&mut self, server: usize, pointer: Pointer) -> Result<Vec<u64>, Gone> {
+        let mut words = vec![0; self.layout.block_words(pointer)];
         for attempt in 0..READS {
-            if self
-                .fabric
-                .get(server, self.layout.block(pointer), &mut words)
-                .is_err()
-            {
-                return self.lose(server);
-            }
-            let tail = block::Tail(words[len - 1]);
-            let whole = words[block::HEAD] == tail.version()
-                && !tail.is_locked()
-                && block::read_copy(&words, &self.checksum).is_some();
-            if whole || words[block::META] & 0xff == 0 {
+            self.fabric
+                .get(server, self.layout.block(pointer), &mut words)?;
+            let is_none = words[block::META] & 0xff == 0;
+            if is_none || whole(&words, &self.checksum).is_some() {
                 break;
             }
             self.fabric.pause(attempt);
         }
-        let Some(header) = block::read_copy(&words, &self.checksum) else {
-            return;
-        };
-        let key = block::key_bytes(&words, &header).to_vec();
-        let hash = nuthatch_engine::KeyHasher::seeded(self.config.seed).hash(&key);
-        let is_here = self.layout.bucket_of(hash) == bucket && !met.contains(&key);
-        // A visit is of no one moment: it need not ask whether a generation that is due has begun.
-        let flushes = self.control(server).flushes;
-        let flushed = flushes.are_due(now) && header.generation == flushes.generation;
-        if !is_here || flushed || !header.is_live(now, flushes.generation) {
-            return;
-        }
-        self.tell(&words, &header, pointer, visit);
-        met.push(key);
+        Ok(words)
     }
 
-    fn tell(
-        &self,
-        words: &[u64],
-        header: &Header,
-        pointer: Pointer,
+    /// The key in a block's words, if it is one of the bucket. Who writes to a pair leaves its key alone.
+    fn key_in(&self, words: &[u64], bucket: usize) -> Option<Vec<u8>> {
+        let header = Header::read(words);
+        let is_short = block::KEY + block::words_of(header.key_len.into()) < words.len();
+        if header.key_len == 0 || !is_short {
+            return None;
+        }
+        let key = block::key_bytes(words, &header).to_vec();
+        (self.layout.bucket_of(self.hasher().hash(&key)) == bucket).then_some(key)
+    }
+
+    fn hasher(&self) -> KeyHasher {
+        KeyHasher::seeded(self.config.seed)
+    }
+
+    /// Visits the pair of a key at whose block somebody writes all the time: as any get that finds it so, by its server,
+    /// which waits for the writer, or sees that it is gone. False if the key has no pair.
+    fn visit_by_key(
+        &mut self,
+        now: Time,
+        key: &[u8],
+        met: &mut Vec<Vec<u8>>,
         visit: &mut dyn FnMut(Visit<'_>),
-    ) {
-        let value = block::value_bytes(words, header);
-        let recency = Recency(words[RECENCY]);
+    ) -> bool {
+        let read = Read {
+            bump: false,
+            ..Read::default()
+        };
+        let request = Request {
+            key: Key::new(key, &self.hasher()),
+            op: Op::Read(read),
+        };
+        let mut got = Got::default();
+        self.execute(now, &[request], &mut got);
+        let Some(item) = got.item else {
+            return false;
+        };
+        self.tell(key, item, &got.value, visit);
+        met.push(key.to_vec());
+        true
+    }
+
+    fn tell(&self, key: &[u8], item: Item, value: &[u8], visit: &mut dyn FnMut(Visit<'_>)) {
+        let words = block::pair_words(key.len(), item.value_len);
+        let class = self.layout.classes.class_of(words);
+        let class = class.expect("a pair that is there has a class");
         visit(Visit {
-            key: block::key_bytes(words, header),
-            item: header.item(recency.was_read(words[block::HEAD])),
-            value: if value.len() > COPY_MAX { b"" } else { value },
+            key,
+            item,
+            value: if item.value_len > COPY_MAX {
+                b""
+            } else {
+                value
+            },
             footprint: Footprint {
-                class: pointer.class() + 1,
-                size: self.layout.block_words(pointer) * 8,
+                class: class + 1,
+                size: self.layout.classes.words(class) * 8,
             },
         });
     }
+}
+
+/// What words of a block say of its pair, if they are of one version and nobody writes there.
+fn whole(words: &[u64], checksum: &Checksum) -> Option<Header> {
+    let tail = block::Tail(words[words.len() - 1]);
+    let is_left = words[block::HEAD] == tail.version() && !tail.is_locked();
+    block::read_copy(words, checksum).filter(|header| is_left && header.key_len > 0)
+}
+
+/// What a get was answered.
+#[derive(Default)]
+struct Got {
+    item: Option<Item>,
+    value: Vec<u8>,
+    len: usize,
+}
+
+impl Replies<LargeValue> for Got {
+    fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        (self.item, self.len) = (Some(*item), item.value_len);
+        self.value = Vec::with_capacity(self.len);
+        &mut self.value.spare_capacity_mut()[..self.len]
+    }
+
+    fn commit(&mut self, _: usize) {
+        // SAFETY: there is room for so many bytes, and who commits has written all of them.
+        unsafe { self.value.set_len(self.len) };
+    }
+
+    fn retract(&mut self, _: usize) {
+        *self = Self::default();
+    }
+
+    fn large(&mut self, _: usize, item: &Item, _: LargeValue) {
+        self.item = Some(*item);
+    }
+
+    fn done(&mut self, _: usize, _: Reply) {}
 }

@@ -20,6 +20,8 @@ mod retire;
 mod shard;
 #[cfg(test)]
 mod standstill;
+#[cfg(test)]
+mod visits;
 mod watch;
 
 use std::sync::Arc;
