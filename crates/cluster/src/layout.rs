@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A ring's area is a line and its words. The line's first word is, where messages arrive, how far they reach, and
-//! where they are staged, how far they were taken. Where they are staged, as many words follow out of which the peer is
+//! where they are staged, how far they were taken. The word behind it is a mark that a session puts and gets. Where they are staged, as many words follow out of which the peer is
 //! told how far they reach; where they arrive, the line's last words are those out of which the sender is told.
 
 use nuthatch_fabric::{Address, Fabric};
@@ -215,6 +215,11 @@ impl Layout {
     /// On a server: the area of a session's requests.
     pub fn requests(&self, session: usize) -> Address {
         self.requests.plus(session * AREA)
+    }
+
+    /// On a server: a word of the session's alone, by which it sees that what it has sent is there.
+    pub fn arrived(&self, session: usize) -> Address {
+        self.requests(session).plus(1)
     }
 
     /// On a session's PE: the area where it stages what it sends to a server.

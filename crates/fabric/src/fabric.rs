@@ -65,8 +65,8 @@ pub const WHOLE: usize = 64;
 /// * The words of one Get are read in any order. A word is read whole, and arrives whole, in a copy of up to
 ///   [`WHOLE`] words; in a longer one it may be half of one and half of another.
 /// * The words that one atomic operation changes are changed by atomic operations only, or by somebody who has them
-///   to himself. `compare_swap`, `fetch_add`, `swap` and `fetch` are done when they return, behind what a fence had
-///   put before them.
+///   to himself. `compare_swap`, `fetch_add`, `swap` and `fetch` are done when they return. No fence puts them behind
+///   anything: OpenSHMEM 1.4 says so of all atomic operations, and 1.5 only of those that fetch nothing.
 /// * The non-blocking operations work on this PE's own symmetric memory, so that no borrowed buffer is
 ///   written behind its owner's back: what they read and write there is complete after `quiet`.
 ///   One word that is read so may be looked for before that: it is as it was, or what was read, whole.

@@ -272,7 +272,7 @@ impl<F: Fabric> Client<F> {
 
     /// Waits until what was written has arrived. Where all memory can be loaded and stored, [`Fabric::quiet`] does it at no
     /// cost. Elsewhere that waits for every PE that this one has sent anything to, and one that stands still may be none
-    /// of those that were written to: an atomic operation behind a fence waits for one PE.
+    /// of those that were written to.
     fn settle_writes(&mut self) {
         let mut wrote = std::mem::take(&mut self.wave.wrote);
         if wrote.is_empty() {
@@ -287,14 +287,32 @@ impl<F: Fabric> Client<F> {
             wrote.sort_unstable();
             wrote.dedup();
             for &server in &wrote {
-                let at = self.layout.requests(self.session);
-                if self.fabric.fetch(server, at).is_err() {
+                if self.await_arrival(server).is_err() {
                     self.lose(server);
                 }
             }
         }
         wrote.clear();
         self.wave.wrote = wrote;
+    }
+
+    /// Waits until what was sent to a server before the last fence is there: a word that is put behind it is. (An atomic
+    /// fetch would say so if a fence ordered it, which OpenSHMEM 1.4 says of all atomic operations, and 1.5 of those that
+    /// fetch nothing.)
+    fn await_arrival(&mut self, server: usize) -> Result<(), Gone> {
+        let at = self.layout.arrived(self.session);
+        self.arrivals += 1;
+        self.fabric.put(server, at, &[self.arrivals])?;
+        let mut attempt = 0;
+        loop {
+            let mut there = [0];
+            self.fabric.get(server, at, &mut there)?;
+            if there == [self.arrivals] {
+                return Ok(());
+            }
+            self.pause(server, attempt)?;
+            attempt = attempt.wrapping_add(1);
+        }
     }
 
     /// Finds out what can be carried out directly, and counts it.

@@ -60,6 +60,8 @@ pub struct Client<F: Fabric> {
     in_order: bool,
     /// Odd while it may be at blocks.
     busy: u64,
+    /// The last mark that it put to see what it had sent arrive.
+    arrivals: u64,
     /// From the callers' clock to the store's.
     shift: Shift,
     counts: Arc<Counters<COUNTS>>,
@@ -108,6 +110,7 @@ impl<F: Fabric> Client<F> {
             config: config.clone(),
             session,
             busy: 0,
+            arrivals: 0,
             shift: Shift::default(),
             counts,
             asked: (0..layout.servers).map(|_| AtomicU64::new(0)).collect(),
@@ -224,12 +227,18 @@ impl<F: Fabric> Client<F> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
     use nuthatch_engine::counters::Registry;
-    use nuthatch_engine::{Key, KeyHasher, Op, Request};
+    use nuthatch_engine::{Key, KeyHasher, Op, Request, Store};
     use nuthatch_fabric::threads::Network;
 
     use super::*;
+    use crate::block;
     use crate::config::Operations;
+    use crate::interposed::LastValue;
+    use crate::server::Server;
 
     #[test]
     fn of_several_servers_that_die_while_they_are_read_each_is_noticed() {
@@ -261,6 +270,54 @@ mod tests {
             client.end_reads();
             let gone: Vec<_> = client.channels.iter().map(|channel| channel.gone).collect();
             assert_eq!(gone, [true; 2], "seed {seed}");
+        }
+    }
+
+    /// Who leaves the blocks has written to them: else a page may change its class before the last word arrives.
+    #[test]
+    fn what_a_session_has_set_is_there_when_it_is_busy_no_more() {
+        let config = Config {
+            memory: 128 << 10,
+            memory_max: 128 << 10,
+            item_size_max: 32 << 10,
+            operations: Operations::Direct,
+            ..Config::default()
+        };
+        let layout = Arc::new(Layout::new(&config, 2).unwrap());
+        let key = Key::new(b"key", &KeyHasher::seeded(config.seed));
+        for seed in 0..50 {
+            let network = Network::seeded(2, layout.words(), 2, seed);
+            let ends = network.ends();
+            let server = Server::new(Arc::clone(&ends[0]), Layout::clone(&layout), &config);
+            let registry = Registry::default();
+            let counts = registry.register();
+            let own = (Arc::clone(&ends[1]), Arc::clone(&layout));
+            let mut client = Client::new(own.0, own.1, &config, 0, counts);
+            let stop = AtomicBool::new(false);
+            let mut late = 0;
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut server = server;
+                    let _entered = ends[0].enter(0);
+                    server.run(&stop);
+                });
+                let _entered = ends[1].enter(1);
+                // By a message; then it knows where.
+                for value in [b"value 0", b"value 1", b"value 2", b"value 3"] {
+                    let op = Op::Store(Store::set(value));
+                    let request = Request { key, op };
+                    client.execute(Time(1000), &[request], &mut LastValue::default());
+                    let (_, hint) = client.directory.find(key.hash()).unwrap();
+                    let block = layout.block(hint.pointer);
+                    let words = ends[0].local(block, layout.block_words(hint.pointer));
+                    let version = words[block::HEAD].load(Ordering::Relaxed);
+                    late += u64::from(version != block::Tail(hint.tail).version());
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+            let direct = registry.sums()[Count::DirectSets as usize];
+            assert_eq!(late, 0, "seed {seed}");
+            assert!(direct > 0);
         }
     }
 }

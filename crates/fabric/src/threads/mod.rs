@@ -184,11 +184,9 @@ impl ThreadsFabric {
         }
     }
 
-    /// An atomic operation's word, behind all that was fenced before it.
+    /// An atomic operation's word.
     fn atomic(&self, pe: usize, at: Address) -> Result<&AtomicU64, Gone> {
-        if let Some(seeded) = self.step(pe)? {
-            seeded.deliver_fenced(&self.network, self.pe, pe);
-        }
+        self.step(pe)?;
         Ok(self.network.word(pe, at))
     }
 

@@ -305,16 +305,6 @@ impl Seeded {
         self.state.lock().senders[pe].fences += 1;
     }
 
-    /// Delivers what `by` has sent to a PE before its last fence.
-    pub fn deliver_fenced(&self, network: &Network, by: usize, pe: usize) {
-        let mut state = self.state.lock();
-        let fences = state.senders[by].fences;
-        let due = |group: &Group| group.fences < fences;
-        while state.senders[by].writes[pe].front().is_some_and(due) {
-            state.deliver_write(network, by, pe);
-        }
-    }
-
     /// Delivers all of a PE's, others having their turns in between. Returns a PE with which something was lost.
     pub fn quiet(&self, network: &Network, pe: usize) -> Option<usize> {
         loop {
