@@ -13,11 +13,12 @@
 //!           8 ...  the value, in whole words
 //! ```
 //!
-//! Every request is answered, in order. A value over [`INLINE_MAX`] does not travel in a message: the session writes it
+//! Every request is answered, in order; what is none, with [`ServerReply::Refused`]. A value over [`INLINE_MAX`] does not travel in a message: the session writes it
 //! into a block that the server reserved, or reads it from where the reply points.
 
 use std::time::Duration;
 
+use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_engine::{
     Condition, Delta, Expiry, Item, Key, Leave, Op, Read, Removal, Reply, Request, Store,
     StoreMode, Time,
@@ -103,6 +104,9 @@ const STATS: u32 = 16;
 const CLASSES: u32 = 17;
 const USED: u32 = 18;
 
+/// Bytes of a block that was read, in [`Ask::Used`].
+const USED_BYTES: usize = 24;
+
 /// Options and parameters of a request, packed and unpacked in the same order.
 #[derive(Default)]
 struct Packed {
@@ -156,6 +160,13 @@ impl Packed {
     fn word(&mut self) -> u64 {
         self.parameter += 1;
         self.parameters[self.parameter - 1]
+    }
+
+    /// A word that says how long something is, or the how-manieth: values have 32 bits for that.
+    fn length(&mut self) -> Option<usize> {
+        u32::try_from(self.word())
+            .ok()
+            .map(|length| length as usize)
     }
 
     fn option(&mut self) -> Option<u64> {
@@ -399,24 +410,28 @@ impl<'a> TimedAsk<'a> {
         let (value_len, now) = ((words[1] >> 32) as usize, Time(words[1] as u32));
         let key_len = (words[3] >> 56) as usize;
         let bytes: &[u8] = bytemuck::cast_slice(words.get(KEY_AT..)?);
-        let key_bytes = bytes.get(..key_len)?;
-        let key = Key::hashed(key_bytes, words[2]);
+        let key = || {
+            let key = bytes.get(..key_len)?;
+            (1..=KEY_LEN_MAX)
+                .contains(&key_len)
+                .then(|| Key::hashed(key, words[2]))
+        };
         let value = || bytes.get(8 * words_of(key_len)..)?.get(..value_len);
-        let op = |op| Ask::Op(Request { key, op });
+        let op = |op| key().map(|key| Ask::Op(Request { key, op }));
         let ask = match words[0] as u32 & 0xff {
-            GET => op(Op::Get),
-            READ => op(Op::Read(unpack_read(&mut packed))),
-            STORE => op(Op::Store(unpack_store(&mut packed, value()?))),
-            REMOVE => op(Op::Remove(unpack_removal(&mut packed))),
-            DELTA => op(Op::Delta(unpack_delta(&mut packed))),
-            COPY => Ask::Copy(key, unpack_read(&mut packed)),
-            PIECE => Ask::Piece(packed.word() as usize),
-            RESERVE => Ask::Reserve(key, packed.word() as usize),
+            GET => op(Op::Get)?,
+            READ => op(Op::Read(unpack_read(&mut packed)))?,
+            STORE => op(Op::Store(unpack_store(&mut packed, value()?)))?,
+            REMOVE => op(Op::Remove(unpack_removal(&mut packed)))?,
+            DELTA => op(Op::Delta(unpack_delta(&mut packed)))?,
+            COPY => Ask::Copy(key()?, unpack_read(&mut packed)),
+            PIECE => Ask::Piece(packed.length()?),
+            RESERVE => Ask::Reserve(key()?, packed.length()?),
             COMMIT => {
                 let store = unpack_store(&mut packed, b"");
-                Ask::Commit(key, store, value_len, Pointer::of_word(packed.word()))
+                Ask::Commit(key()?, store, value_len, Pointer::of_word(packed.word()))
             }
-            USED => Ask::Used(value()?),
+            USED => Ask::Used(value().filter(|words| words.len().is_multiple_of(USED_BYTES))?),
             MAINTAIN => Ask::Maintain(packed.word() as usize),
             FLUSH => Ask::Flush(Time(packed.word() as u32)),
             LIMIT => Ask::Limit(packed.word() as usize),
@@ -464,6 +479,10 @@ pub enum ServerReply<'a> {
     Text(&'a [u8]),
     /// Words: pointers, or statistics.
     Words(&'a [u8]),
+    /// The message is none, and nothing was done: somebody has written over it.
+    Refused,
+    /// The same, and nobody knows where the next one begins: no more is read of this session.
+    Closed,
 }
 
 const MISS: u32 = 1;
@@ -486,6 +505,8 @@ const TEXT: u32 = 17;
 const WORDS: u32 = 18;
 const LONG: u32 = 19;
 const COPIED: u32 = 20;
+const REFUSED: u32 = 21;
+const CLOSED: u32 = 22;
 
 const MARK_STALE: u32 = 1;
 const MARK_WON: u32 = 2;
@@ -526,6 +547,8 @@ impl<'a> ServerReply<'a> {
             ServerReply::Done(more) => (if *more { MORE } else { DONE }, &none, None, 0, b""),
             ServerReply::Text(text) => (TEXT, &none, None, text.len() as u64, text),
             ServerReply::Words(words) => (WORDS, &none, None, words.len() as u64, words),
+            ServerReply::Refused => (REFUSED, &none, None, 0, b""),
+            ServerReply::Closed => (CLOSED, &none, None, 0, b""),
         };
         let marks = [
             (item.stale, MARK_STALE),
@@ -548,6 +571,13 @@ impl<'a> ServerReply<'a> {
         into.push(known.map_or(0, |known| known.tail));
         into.push(number);
         push_bytes(into, &[value]);
+    }
+
+    /// True if a message is [`ServerReply::Closed`].
+    pub fn is_closing(words: &[u64]) -> bool {
+        words
+            .first()
+            .is_some_and(|&first| first as u32 & 0xff == CLOSED)
     }
 
     /// Reads a message. `None` if it is none.
@@ -595,6 +625,8 @@ impl<'a> ServerReply<'a> {
             LONG => ServerReply::Long,
             COPIED => ServerReply::Copied(item, at),
             WORDS => ServerReply::Words(bytes.get(..number as usize)?),
+            REFUSED => ServerReply::Refused,
+            CLOSED => ServerReply::Closed,
             _ => return None,
         })
     }
@@ -745,12 +777,15 @@ mod tests {
             ServerReply::Done(true),
             ServerReply::Text(b"what is wrong"),
             ServerReply::Words(&[1; 16]),
+            ServerReply::Refused,
+            ServerReply::Closed,
         ];
         for told in all {
             let mut words = Vec::new();
             told.encode(&mut words);
             assert_eq!(words.len() as u64, words[0] >> 32);
             assert_eq!(ServerReply::decode(&words), Some(told));
+            assert_eq!(ServerReply::is_closing(&words), told == ServerReply::Closed);
         }
     }
 
@@ -763,5 +798,43 @@ mod tests {
         ServerReply::Text(b"text").encode(&mut cut);
         cut.truncate(REPLY_VALUE_AT);
         assert!(ServerReply::decode(&cut).is_none());
+    }
+
+    #[test]
+    fn messages_of_impossible_lengths_are_none() {
+        let change = |ask: Ask<'_>, at: usize, word: u64| {
+            let mut words = Vec::new();
+            TimedAsk { now: Time(77), ask }.encode(&mut words);
+            assert!(TimedAsk::decode(&words).is_some());
+            words[at] = word;
+            TimedAsk::decode(&words).is_none()
+        };
+        let get = Ask::Op(Request {
+            key: key(b"key"),
+            op: Op::Get,
+        });
+        let set = Ask::Op(Request {
+            key: key(b"key"),
+            op: Op::Store(Store::set(b"value")),
+        });
+        // No key, one that is longer than the message, and than keys are; a value that is longer; no kind.
+        for long in [0, 9, 251] {
+            assert!(change(get, 3, long << 56));
+        }
+        let long = [b'k'; 250];
+        let get_long = Ask::Op(Request {
+            key: key(&long),
+            op: Op::Get,
+        });
+        assert!(change(get_long, 3, 251 << 56));
+        assert!(change(set, 1, 9 << 32) && change(set, 1, u64::MAX));
+        assert!(change(get, 0, first_word(10, 0)) && change(get, 0, u64::MAX));
+        // A block and a half; a piece and a value of more bytes than there are.
+        assert!(
+            change(Ask::Used(&[7; 48]), 1, 47 << 32) && change(Ask::Used(&[7; 48]), 1, 32 << 32)
+        );
+        assert!(
+            change(Ask::Piece(1), 4, u64::MAX) && change(Ask::Reserve(key(b"k"), 9), 4, 1 << 61)
+        );
     }
 }

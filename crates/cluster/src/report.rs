@@ -202,6 +202,7 @@ fn tell_of_stats(lines: &mut Lines, server: usize, stats: &ServerStats) {
         ("overflowed", stats.overflowed),
         ("recovered", stats.recovered),
         ("blocks_lost", stats.blocks_lost),
+        ("refused", stats.refused),
     ] {
         lines.of_server(server, name, count);
     }

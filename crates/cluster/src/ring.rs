@@ -18,7 +18,8 @@
 //! Positions count words and never wrap. Invariants:
 //! 1. `taken <= sent <= staged <= taken + RING`: what is on its way is not staged over.
 //! 2. `sent` is signalled behind a fence after its words were put: who reads it reads them.
-//! 3. A message's first word has its length in its upper half.
+//! 3. A message's first word has its length in its upper half. Who reads words that cannot be a message, or a position
+//!    that cannot be, reads no further ([`Broken`]): nobody knows where the next message begins.
 //! 4. A position that is told goes out of a word that no other on its way goes out of. `sent = S` has the word S modulo
 //!    RING, which the position S + RING uses next; that is staged when S is taken, by which time S has arrived, because
 //!    fences keep positions in order. Of `taken`, every one is a quarter of the ring above the one before it: with
@@ -43,6 +44,10 @@ pub const MESSAGE_MAX: usize = RING / 4;
 pub fn first_word(words: usize, rest: u32) -> u64 {
     (words as u64) << 32 | u64::from(rest)
 }
+
+/// What is in a ring is not what a peer sends: somebody has written over it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken;
 
 /// The end that sends.
 pub struct Sender {
@@ -72,7 +77,8 @@ impl Sender {
     pub fn has_room(&self, fabric: &impl Fabric, words: usize) -> bool {
         // Acquire: pairs with the peer's `signal`, which comes behind its reads of the words.
         let taken = fabric.local(self.ours, 1)[0].load(Ordering::Acquire);
-        self.staged + words as u64 <= taken + RING as u64
+        // Saturating: it is the peer's word.
+        self.staged + words as u64 <= taken.saturating_add(RING as u64)
     }
 
     /// Stages a message, whose first word is [`first_word`]. There must be room.
@@ -135,24 +141,35 @@ impl Receiver {
     /// True if a message has arrived.
     #[inline]
     pub fn has_message(&self, fabric: &impl Fabric) -> bool {
+        self.arrived(fabric) != 0
+    }
+
+    /// How many words have arrived that were not taken; more than a ring has if the position is none.
+    #[inline]
+    fn arrived(&self, fabric: &impl Fabric) -> u64 {
         // Acquire: pairs with the `signal` in `flush`, which comes behind the words (invariant 2).
-        fabric.local(self.ours, 1)[0].load(Ordering::Acquire) != self.taken
+        let sent = fabric.local(self.ours, 1)[0].load(Ordering::Acquire);
+        sent.wrapping_sub(self.taken)
     }
 
     /// Copies the next message, if one has arrived. It stays until [`Receiver::take`].
     #[inline]
-    pub fn read(&self, fabric: &impl Fabric, into: &mut Vec<u64>) -> bool {
-        if !self.has_message(fabric) {
-            return false;
+    pub fn read(&self, fabric: &impl Fabric, into: &mut Vec<u64>) -> Result<bool, Broken> {
+        let arrived = self.arrived(fabric);
+        if arrived == 0 {
+            return Ok(false);
         }
         let ring = fabric.local(self.ours.plus(LINE), RING);
-        // Relaxed: ordered by the load in `has_message`.
+        // Relaxed: ordered by the load in `arrived`.
         let word = |at: u64| ring[at as usize % RING].load(Ordering::Relaxed);
-        let words = (word(self.taken) >> 32) as usize;
-        assert!((1..=MESSAGE_MAX).contains(&words), "a peer sent no message");
+        let words = word(self.taken) >> 32;
+        let most = arrived.min(MESSAGE_MAX as u64);
+        if arrived > RING as u64 || !(1..=most).contains(&words) {
+            return Err(Broken);
+        }
         into.clear();
-        into.extend((self.taken..self.taken + words as u64).map(word));
-        true
+        into.extend((self.taken..self.taken + words).map(word));
+        Ok(true)
     }
 
     /// Takes the message that was read, of so many words, out of the ring.
@@ -217,7 +234,7 @@ mod tests {
                     let mut message = Vec::new();
                     for number in 0..100_u64 {
                         let mut attempt = 0;
-                        while !receiver.read(&*ends[1], &mut message) {
+                        while !receiver.read(&*ends[1], &mut message).unwrap() {
                             ends[1].pause(attempt);
                             attempt += 1;
                         }
@@ -233,5 +250,42 @@ mod tests {
                 });
             });
         }
+    }
+
+    #[test]
+    fn what_is_no_message_is_not_read() {
+        let ends = Network::free(2, 2 * LINE + 3 * RING).ends();
+        let (send, receive) = (Address(0), Address((LINE + 2 * RING) as u64));
+        let receiver = Receiver::new(0, receive, send);
+        let mut message = Vec::new();
+        let mut read = |sent: u64, words: usize| {
+            let store = |at: Address, word| ends[1].local(at, 1)[0].store(word, Ordering::Relaxed);
+            store(receive, sent);
+            store(receive.plus(LINE), first_word(words, 0));
+            receiver.read(&*ends[1], &mut message)
+        };
+        assert_eq!(read(4, 4), Ok(true));
+        assert_eq!(read(RING as u64, MESSAGE_MAX), Ok(true));
+        assert_eq!(read(0, 4), Ok(false));
+        for (sent, words) in [
+            (4, 0),
+            // More than was sent, and than any message has.
+            (4, 5),
+            (RING as u64, MESSAGE_MAX + 1),
+            // Positions that cannot be.
+            (RING as u64 + 1, 4),
+            (u64::MAX, 4),
+        ] {
+            assert_eq!(read(sent, words), Err(Broken), "{sent} {words}");
+        }
+    }
+
+    #[test]
+    fn a_position_that_cannot_be_is_added_to_without_overflow() {
+        let ends = Network::free(2, 2 * LINE + 3 * RING).ends();
+        let (send, receive) = (Address(0), Address((LINE + 2 * RING) as u64));
+        let sender = Sender::new(1, receive, send);
+        ends[0].local(send, 1)[0].store(u64::MAX, Ordering::Relaxed);
+        assert!(sender.has_room(&*ends[0], 1));
     }
 }

@@ -45,6 +45,8 @@ pub struct ServerStats {
     pub rings_full: u64,
     /// Blocks that nobody may have any more, because a PE that is gone was writing to them.
     pub blocks_lost: u64,
+    /// Messages that were none: somebody had written over them.
+    pub refused: u64,
     /// The limit, in bytes.
     pub memory_limit: u64,
     /// Bytes taken of it.

@@ -1,5 +1,7 @@
 //! Active operations: messages to servers, and their replies.
 
+use std::io::Write;
+
 use nuthatch_engine::semantics::wants_value;
 use nuthatch_engine::{Key, Op, Read, Reply, Request, Store, Time};
 use nuthatch_fabric::{Fabric, Gone};
@@ -11,6 +13,7 @@ use super::directory::Hint;
 use crate::block::{self, Found, HEAD, Header, KEY, RECENCY, Recency, STALE, WON};
 use crate::bucket::Pointer;
 use crate::message::{Ask, INLINE_MAX, Known, ServerReply, TimedAsk};
+use crate::ring::Broken;
 use crate::stats::Count;
 
 /// Attempts of a wait after which a server is looked for.
@@ -58,7 +61,7 @@ impl<F: Fabric> Client<F> {
             self.channels[server].sender.flush(&*self.fabric)?;
             self.take_replies(server, replied)?;
             self.pause(server, attempt)?;
-            attempt += 1;
+            attempt = attempt.wrapping_add(1);
         }
         let channel = &mut self.channels[server];
         channel.sender.stage(&*self.fabric, &message);
@@ -81,7 +84,7 @@ impl<F: Fabric> Client<F> {
                 true => attempt = 0,
                 false => {
                     self.pause(server, attempt)?;
-                    attempt += 1;
+                    attempt = attempt.wrapping_add(1);
                 }
             }
         }
@@ -103,20 +106,42 @@ impl<F: Fabric> Client<F> {
     ) -> Result<bool, Gone> {
         let mut reply = std::mem::take(&mut self.reply);
         let mut some = false;
-        while self.channels[server]
-            .receiver
-            .read(&*self.fabric, &mut reply)
-        {
+        let lasts = loop {
             let channel = &mut self.channels[server];
-            channel.receiver.take(reply.len());
-            let request = channel.waiting.pop_front();
-            let request = request.expect("a server answers what it was asked");
-            replied(self, request, &reply);
+            match channel.receiver.read(&*self.fabric, &mut reply) {
+                Ok(true) => channel.receiver.take(reply.len()),
+                Ok(false) => break true,
+                Err(Broken) => break false,
+            }
+            let is_closed = ServerReply::is_closing(&reply);
+            match channel.waiting.pop_front() {
+                Some(request) if !is_closed => replied(self, request, &reply),
+                _ => break false,
+            }
             some = true;
-        }
+        };
         self.reply = reply;
+        if !lasts {
+            self.complain(server);
+            return Err(Gone { pe: server });
+        }
         self.channels[server].receiver.acknowledge(&*self.fabric)?;
         Ok(some)
+    }
+
+    /// What went to a server or came from it is no message. Not by a count alone: who asks is told of a miss or of a server
+    /// that is full, and it is neither.
+    #[cold]
+    fn complain(&mut self, server: usize) {
+        if std::mem::replace(&mut self.channels[server].complained, true) {
+            return;
+        }
+        let pe = self.fabric.pe();
+        let text = format!(
+            "nuthatch: PE {pe}: a message to server {server}, or from it, is none: somebody writes over the store's memory\n"
+        );
+        // In one call, so that lines of PEs do not mix. There is no other place for it.
+        let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
     /// A server is gone: nothing more comes.
@@ -167,7 +192,7 @@ impl<F: Fabric> Client<F> {
     ) -> Step {
         let hash = request.key.hash();
         let used = !matches!(request.op, Op::Read(Read { bump: false, .. }));
-        let told = ServerReply::decode(words).expect("a server sent no message");
+        let told = ServerReply::decode(words).unwrap_or(ServerReply::Refused);
         match told {
             ServerReply::Reply(reply, known) => {
                 match known {
@@ -194,8 +219,11 @@ impl<F: Fabric> Client<F> {
             ServerReply::Reserved(_)
             | ServerReply::Done(_)
             | ServerReply::Text(_)
-            | ServerReply::Words(_) => {
-                unreachable!("a server answers what it was asked")
+            | ServerReply::Words(_)
+            | ServerReply::Refused
+            | ServerReply::Closed => {
+                self.complain(server);
+                Step::Answered(Answer::Done(lost(&request.op)))
             }
         }
     }
@@ -278,26 +306,40 @@ impl<F: Fabric> Client<F> {
         };
         if let (Answer::Value { item, at }, Some(ServerReply::Copied(..))) =
             (answer, ServerReply::decode(&words))
+            && !self.take_pieces(now, server, at, item.value_len)?
         {
-            self.take_pieces(now, server, at, item.value_len)?;
+            self.complain(server);
+            return Ok(Answer::Done(lost(&request.op)));
         }
         Ok(answer)
     }
 
-    /// Takes the pieces of a copied value, many messages at a time, to where its words are in the wave's.
-    fn take_pieces(&mut self, now: Time, server: usize, at: usize, len: usize) -> Result<(), Gone> {
+    /// Takes the pieces of a copied value, many messages at a time, to where its words are in the wave's. False if one did
+    /// not come.
+    fn take_pieces(
+        &mut self,
+        now: Time,
+        server: usize,
+        at: usize,
+        len: usize,
+    ) -> Result<bool, Gone> {
+        let mut whole = true;
         let mut replied = |client: &mut Self, piece: usize, reply: &[u64]| {
-            let Some(ServerReply::Words(bytes)) = ServerReply::decode(reply) else {
-                unreachable!("a server answers what it was asked")
-            };
             let value: &mut [u8] = bytemuck::cast_slice_mut(&mut client.wave.words[at..]);
-            value[piece * INLINE_MAX..][..bytes.len()].copy_from_slice(bytes);
+            let place = value[..len].chunks_mut(INLINE_MAX).nth(piece);
+            match (ServerReply::decode(reply), place) {
+                (Some(ServerReply::Words(bytes)), Some(place)) if bytes.len() == place.len() => {
+                    place.copy_from_slice(bytes);
+                }
+                _ => whole = false,
+            }
         };
         for piece in 0..len.div_ceil(INLINE_MAX) {
             let ask = Ask::Piece(piece);
             self.send(server, &TimedAsk { now, ask }, piece, &mut replied)?;
         }
-        self.collect(server, &mut replied)
+        self.collect(server, &mut replied)?;
+        Ok(whole)
     }
 
     /// Reads a block into the wave's words; where it begins there.
@@ -324,7 +366,10 @@ impl<F: Fabric> Client<F> {
         let pointer = match ServerReply::decode(&words) {
             Some(ServerReply::Reserved(pointer)) => pointer,
             Some(ServerReply::Reply(refusal, _)) => return Ok(Answer::Done(refusal)),
-            _ => unreachable!("a server answers what it was asked"),
+            _ => {
+                self.complain(server);
+                return Ok(Answer::Done(lost(&Op::Store(*store))));
+            }
         };
         let mut content = std::mem::take(&mut self.block);
         content.clear();
@@ -355,6 +400,8 @@ impl<F: Fabric> Client<F> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use nuthatch_engine::{Engine, Leave, Removal};
 
     use super::*;
@@ -400,5 +447,54 @@ mod tests {
             Ok(Answer::Value { item, .. }) => assert!(item.stale && item.won),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn who_sends_what_is_no_message_is_told_so_and_the_server_goes_on() {
+        let engine = in_process(&Config::default(), 2).unwrap();
+        let key = Key::new(b"key", engine.hasher());
+        let now = Time(1000);
+        let op = Op::Store(Store::set(b"value"));
+        let request = Request { key, op };
+        let mut client = engine.clients[0].lock();
+        // Somebody writes over the first of two messages before they go out.
+        let mut told = Vec::new();
+        let mut judge = |client: &mut Client<_>, number: usize, words: &[u64]| {
+            told.push((number, client.judge_reply(0, &request, words)));
+        };
+        let ask = Ask::Op(request);
+        for (number, spoilt) in [(0, true), (1, false)] {
+            TimedAsk { now, ask }.encode(&mut client.message);
+            if spoilt {
+                client.message[2] ^= 1;
+            }
+            let message = std::mem::take(&mut client.message);
+            let fabric = Arc::clone(&client.fabric);
+            client.channels[0].sender.stage(&*fabric, &message);
+            client.channels[0].waiting.push_back(number);
+        }
+        client.collect(0, &mut judge).unwrap();
+        let [(0, Step::Answered(one)), (1, Step::Answered(other))] = told[..] else {
+            panic!("{told:?}");
+        };
+        assert!(matches!(one, Answer::Done(Reply::OutOfMemory)));
+        assert!(matches!(other, Answer::Done(Reply::Stored(_))));
+        assert!(client.channels[0].complained);
+        // Of a message without an end nobody knows where the next one begins.
+        let fabric = Arc::clone(&client.fabric);
+        client.channels[0].sender.stage(&*fabric, &[0; 9]);
+        client.channels[0].waiting.push_back(0);
+        let lost = client.collect(0, &mut |_: &mut Client<_>, _, _: &[u64]| {
+            panic!("it is none")
+        });
+        assert_eq!(lost, Err(Gone { pe: 0 }));
+        drop(client);
+        let mut other = engine.clients[1].lock();
+        let ask = Ask::Op(Request { key, op: Op::Get });
+        let words = other.exchange(0, &TimedAsk { now, ask }).unwrap();
+        assert!(matches!(
+            ServerReply::decode(&words),
+            Some(ServerReply::Value(_, _, b"value"))
+        ));
     }
 }

@@ -45,6 +45,8 @@ struct Channel {
     /// Its memory can be loaded and stored.
     reachable: bool,
     gone: bool,
+    /// It was said that what goes there, or comes from there, is no message.
+    complained: bool,
 }
 
 /// A session.
@@ -101,6 +103,7 @@ impl<F: Fabric> Client<F> {
             selector: Selector::new(config.operations),
             reachable: reaches(server),
             gone: false,
+            complained: false,
         };
         Self {
             channels: (0..layout.servers).map(channel).collect(),

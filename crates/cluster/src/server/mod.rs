@@ -4,6 +4,7 @@
 //! * [`pages`], [`evict`], [`retire`]: memory, who goes, and how a page changes its class
 //! * [`news`], [`watch`]: what all PEs are told, and waiting until they act on it
 //! * [`rest`]: how it waits for messages
+//! * [`sound`]: what is checked of a message before it is carried out
 //! * [`index`]: the table; [`operate`]: the operations; [`audit`]: the invariants
 
 mod audit;
@@ -18,6 +19,7 @@ mod quiescence;
 mod rest;
 mod retire;
 mod shard;
+mod sound;
 #[cfg(test)]
 mod standstill;
 #[cfg(test)]
@@ -36,7 +38,7 @@ use crate::config::Config;
 use crate::control;
 use crate::layout::{LINE, Layout, TALLY};
 use crate::message::{Ask, REPLY_MAX, ServerReply, TimedAsk};
-use crate::ring::{Receiver, Sender};
+use crate::ring::{Broken, Receiver, Sender};
 use crate::stats::ServerStats;
 use operate::Outcome;
 use rest::{Activity, Rest};
@@ -66,6 +68,7 @@ struct Session {
     since: u64,
     /// Its flush is done, and is to be heard up to this number of the news.
     flushed: Option<u64>,
+    /// Its PE is, or its ring is broken: nothing more of it is read.
     gone: bool,
 }
 
@@ -195,8 +198,10 @@ impl<F: Fabric> Server<F> {
                 self.shard.counts.rings_full += 1;
                 break;
             }
-            if !requests.read(fabric, &mut self.message) {
-                break;
+            match requests.read(fabric, &mut self.message) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(Broken) => return self.close(session),
             }
             if !self.answer(session) {
                 break;
@@ -227,7 +232,12 @@ impl<F: Fabric> Server<F> {
     /// Carries out a session's message and lays down the reply. False if it is to be tried again.
     fn answer(&mut self, session: usize) -> bool {
         let message = std::mem::take(&mut self.message);
-        let asked = TimedAsk::decode(&message).expect("a peer sent no message");
+        let asked = TimedAsk::decode(&message);
+        let Some(asked) = asked.filter(|asked| self.shard.is_sound(&asked.ask, session)) else {
+            self.refuse(session, &message);
+            self.message = message;
+            return true;
+        };
         self.now = self.now.max(asked.now);
         self.shard.advance_epoch(self.now);
         // Before anything happens at that moment.
@@ -420,7 +430,34 @@ impl<F: Fabric> Server<F> {
             .spread(&*shard.fabric, &shard.layout, shard.server);
     }
 
-    /// A session's PE is gone.
+    /// A message is none.
+    #[cold]
+    fn refuse(&mut self, session: usize, message: &[u64]) {
+        self.shard.counts.refused += 1;
+        if let Some(TimedAsk {
+            ask: Ask::Commit(_, _, _, pointer),
+            ..
+        }) = TimedAsk::decode(message)
+        {
+            // As after any other refusal, the block is the session's no more.
+            self.shard.unpin(pointer, session);
+        }
+        ServerReply::Refused.encode(&mut self.reply);
+    }
+
+    /// A session's ring is broken: it is told so, and nothing more of it is read.
+    #[cold]
+    fn close(&mut self, session: usize) -> Result<Activity, Gone> {
+        self.shard.counts.refused += 1;
+        self.lose(session);
+        ServerReply::Closed.encode(&mut self.reply);
+        let replies = &mut self.sessions[session].replies;
+        replies.stage(&*self.shard.fabric, &self.reply);
+        replies.flush(&*self.shard.fabric)?;
+        Ok(Activity::Served)
+    }
+
+    /// A session is no more: its PE is gone, or its ring is broken.
     fn lose(&mut self, session: usize) {
         self.sessions[session].gone = true;
         self.shard.forsake(session);
@@ -522,6 +559,153 @@ mod tests {
         server.shard.find(&key, &words).unwrap()
     }
 
+    /// Writes a key of up to eight bytes where a session writes that of a long value.
+    fn lay_key(server: &Server<ThreadsFabric>, pointer: Pointer, name: &[u8]) {
+        let mut bytes = [0; 8];
+        bytes[..name.len()].copy_from_slice(name);
+        let word = server.shard.word(pointer, block::KEY);
+        word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+    }
+
+    /// Has what is no message refused; then all is as it was.
+    fn is_refused(server: &mut Server<ThreadsFabric>, session: usize, words: &[u64]) {
+        let before = server.shard.counts;
+        server.message = words.to_vec();
+        assert!(server.answer(session));
+        assert_eq!(told(server), ServerReply::Refused);
+        let after = ServerStats {
+            refused: before.refused,
+            ..server.shard.counts
+        };
+        assert_eq!(
+            (server.shard.counts.refused, after),
+            (before.refused + 1, before)
+        );
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_and_changes_nothing() {
+        let (_network, mut server) = server();
+        set(&mut server, b"key");
+        let key = Key::new(b"key", &server.shard.hasher);
+        let encoded = |ask| {
+            let mut words = Vec::new();
+            TimedAsk { now: NOW, ask }.encode(&mut words);
+            words
+        };
+        is_refused(&mut server, 1, &[1 << 32]);
+        is_refused(&mut server, 1, &[u64::MAX; 40]);
+        // A key of another hash: its pair would be where nobody looks.
+        let other = Key::hashed(b"other", key.hash());
+        let op = Op::Store(Store::set(b"value"));
+        for ask in [
+            Ask::Op(Request { key: other, op }),
+            Ask::Op(Request {
+                key: other,
+                op: Op::Get,
+            }),
+            Ask::Copy(other, Read::default()),
+            Ask::Reserve(other, 5000),
+        ] {
+            is_refused(&mut server, 1, &encoded(ask));
+        }
+        // Bit by bit, a message is one or it is none; the server goes on.
+        for ask in [
+            Ask::Op(Request { key, op }),
+            Ask::Reserve(key, 5000),
+            Ask::Used(&[7; 48]),
+            Ask::Piece(3),
+            Ask::Overflow(1, 2),
+        ] {
+            let words = encoded(ask);
+            for bit in 0..64 * words.len() {
+                let mut changed = words.clone();
+                changed[bit / 64] ^= 1 << (bit % 64);
+                server.message = changed;
+                server.answer(1);
+                server.iterate();
+            }
+        }
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    #[test]
+    fn of_a_reserved_block_no_other_pair_comes_into_the_table() {
+        let (_network, mut server) = server();
+        let key = Key::new(b"key", &server.shard.hasher);
+        let store = Store::set(b"");
+        let lives = |server: &mut Server<ThreadsFabric>| {
+            assert!(try_once(server, 0, Ask::Reserve(key, 5000)));
+            match told(server) {
+                ServerReply::Reserved(pointer) => pointer,
+                other => panic!("{other:?}"),
+            }
+        };
+        // Longer than the block; of another key; another session's; no block's; one that is not reserved.
+        for (name, len, session, of) in [
+            (b"key", 1 << 20, 0, 0),
+            (b"kez", 5000, 0, 0),
+            (b"key", 5000, 1, 0),
+            (b"key", 5000, 0, 1 << 39),
+            (b"key", 5000, 0, 8),
+        ] {
+            let pointer = lives(&mut server);
+            lay_key(&server, pointer, name);
+            let other = Pointer::new(pointer.class(), pointer.place() + of);
+            assert!(try_once(
+                &mut server,
+                session,
+                Ask::Commit(key, store, len, other)
+            ));
+            assert_eq!(told(&server), ServerReply::Refused);
+            server.shard.unpin(pointer, 0);
+            assert_eq!((server.shard.counts.items, server.shard.pins.len()), (0, 0));
+            assert_eq!(server.shard.audit(), Ok(()));
+        }
+        let pointer = lives(&mut server);
+        lay_key(&server, pointer, b"key");
+        assert!(try_once(
+            &mut server,
+            0,
+            Ask::Commit(key, store, 5000, pointer)
+        ));
+        assert!(matches!(
+            told(&server),
+            ServerReply::Reply(Reply::Stored(_), _)
+        ));
+        assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    #[test]
+    fn a_session_whose_ring_is_broken_is_told_so_and_others_are_served() {
+        let (network, mut server) = server();
+        let ends = network.ends();
+        let layout = server.shard.layout.clone();
+        let key = Key::new(b"key", &server.shard.hasher);
+        // Somebody has written over how far the first client's messages reach.
+        let sent = layout.requests(1);
+        ends[0].local(sent, 1)[0].store(u64::MAX, Ordering::Relaxed);
+        let mut sender = Sender::new(0, layout.requests(2), layout.requests_staged(2, 0));
+        let mut words = Vec::new();
+        let ask = Ask::Op(Request { key, op: Op::Get });
+        TimedAsk { now: NOW, ask }.encode(&mut words);
+        sender.stage(&*ends[2], &words);
+        sender.flush(&*ends[2]).unwrap();
+        iterate_often(&mut server);
+        let replies = [1, 2].map(|pe| {
+            let (at, from) = (layout.replies(pe, 0), layout.replies_staged(pe));
+            let receiver = Receiver::new(0, at, from);
+            let mut reply = Vec::new();
+            assert_eq!(receiver.read(&*ends[pe], &mut reply), Ok(true));
+            reply
+        });
+        assert_eq!(ServerReply::decode(&replies[0]), Some(ServerReply::Closed));
+        let miss = ServerReply::Reply(Reply::Miss, None);
+        assert_eq!(ServerReply::decode(&replies[1]), Some(miss));
+        assert_eq!(server.shard.counts.refused, 1);
+    }
+
     #[test]
     fn a_page_goes_to_the_class_that_has_waited_for_it() {
         let (_network, mut server) = server();
@@ -581,6 +765,7 @@ mod tests {
             let ServerReply::Reserved(pointer) = told(&server) else {
                 panic!("there is room");
             };
+            lay_key(&server, pointer, b"key");
             reserved.push(pointer);
         }
         set(&mut server, b"key");
