@@ -357,6 +357,10 @@ impl<F: Fabric> Server<F> {
     /// then the generation changes. So once one PE misses a pair by the flush, no other hits it.
     fn flush(&mut self, session: usize, now: Time, at: Time) -> Result<(), Wait> {
         if self.sessions[session].flushed.is_none() {
+            // It would take the place of one whose moment has come, of which not all have heard yet.
+            if self.shard.is_a_flush_late(self.now) {
+                return Err(Wait::Block);
+            }
             if at <= now {
                 self.wait_for_sessions()?;
             }
@@ -704,6 +708,34 @@ mod tests {
         let miss = ServerReply::Reply(Reply::Miss, None);
         assert_eq!(ServerReply::decode(&replies[1]), Some(miss));
         assert_eq!(server.shard.counts.refused, 1);
+    }
+
+    #[test]
+    fn a_flush_whose_moment_has_come_is_not_replaced_before_all_have_heard_of_it() {
+        let (_network, mut server) = server();
+        let try_at = |server: &mut Server<ThreadsFabric>, session, now: u32, at: u32| {
+            let ask = Ask::Flush(Time(at));
+            TimedAsk {
+                now: Time(now),
+                ask,
+            }
+            .encode(&mut server.message);
+            server.answer(session)
+        };
+        assert!(
+            !try_at(&mut server, 0, 1000, 1010),
+            "nobody has heard of it"
+        );
+        // Another, when that one is due.
+        assert!(!try_at(&mut server, 1, 1010, 1020));
+        iterate_often(&mut server);
+        assert!(try_at(&mut server, 0, 1000, 1010));
+        assert_eq!(server.shard.control().flushes.generation, 1);
+        assert!(!try_at(&mut server, 1, 1010, 1020));
+        iterate_often(&mut server);
+        assert!(try_at(&mut server, 1, 1010, 1020));
+        let flushes = server.shard.control().flushes;
+        assert_eq!((flushes.generation, flushes.next), (1, Some(Time(1020))));
     }
 
     #[test]

@@ -649,6 +649,11 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
+    /// True if the moment of a flush has come of which not all have heard.
+    pub fn is_a_flush_late(&self, now: Time) -> bool {
+        self.coming.is_some_and(|(at, _)| at <= now)
+    }
+
     /// True if it is so of every flush at a later moment.
     pub fn all_flushes_are_heard(&self) -> bool {
         self.coming.is_none()
