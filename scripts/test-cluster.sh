@@ -83,15 +83,21 @@ ends="cases and . checks passed"
     expect "TCP, 2 PEs" "$ends" env UCX_TLS=tcp,self $job 2 "$check" --cases flush --part 0
     expect "TCP, 4 PEs" "$ends" env UCX_TLS=tcp,self $job 4 "$check" --servers 2 --cases flush --part 0
 }
-# cut HOST END: its link, for ten seconds, once others are at work; END is then there.
+# cut END HOST...: the link of each for ten seconds, one after the other, each time once others are at work: another case has its
+# store then. END is there when all is mended.
 cut() {
-    until grep -q "$ends" "$log"; do
-        sleep 0.1
+    end=$1
+    shift
+    for host in "$@"; do
+        made=$(grep -c "cluster: store" "$log") || :
+        until [ "$(grep -c "cluster: store" "$log")" -gt "$made" ]; do
+            sleep 0.1
+        done
+        scripts/hosts.sh cut "$host"
+        sleep 10
+        scripts/hosts.sh mend "$host"
     done
-    scripts/hosts.sh cut "$1"
-    sleep 10
-    scripts/hosts.sh mend "$1"
-    touch "$2"
+    touch "$end"
 }
 if scripts/hosts.sh up 3 >"$log" 2>&1; then
     expect "three hosts" "$ends" scripts/hosts.sh run 3 "$check" --servers 2 --cases flush --part 0
@@ -102,16 +108,16 @@ if scripts/hosts.sh up 3 >"$log" 2>&1; then
             --part $((20 / NUTHATCH_SOAK + 1))
     fi
     # The link of a server, and of the PE that asks: all wait, and go on until it is mended; nothing is wrong.
+    end=$out/mended
+    : >"$log"
+    cut "$end" 2 3 &
+    cutter=$!
+    COUNT=any expect "three hosts, links cut for ten seconds" "$ends" scripts/hosts.sh run 3 "$check" --servers 2 \
+        --cases store_,delta --part 0 --until "$end"
+    # A job that failed leaves it waiting, or a link down.
+    kill $cutter 2>/dev/null || :
+    wait $cutter || :
     for host in 2 3; do
-        end=$out/mended-$host
-        : >"$log"
-        cut $host "$end" &
-        cutter=$!
-        COUNT=any expect "three hosts, a link cut for ten seconds" "$ends" scripts/hosts.sh run 3 "$check" --servers 2 \
-            --cases store_,delta --part 0 --until "$end"
-        # A job that failed leaves it waiting, or the link down.
-        kill $cutter 2>/dev/null || :
-        wait $cutter || :
         scripts/hosts.sh mend $host
     done
     scripts/hosts.sh down

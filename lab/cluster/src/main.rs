@@ -1,5 +1,6 @@
 //! The program that a launcher starts on each PE: `oshrun -n 4 nuthatch-cluster --servers 2`.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ struct Options {
     /// The so-manieth part of what an engine gets of random checks; 0: none
     #[arg(long, default_value_t = 20)]
     part: usize,
-    /// All of it again and again until there is such a file, and once more then
+    /// All of it again and again until there is such a file, and once more then; says how many stores it has made
     #[arg(long, value_name = "FILE")]
     until: Option<PathBuf>,
     /// In place of all that: histories of all PEs that do not serve, at once, of so many rounds
@@ -154,12 +155,19 @@ fn check<F: Fabric>(rounds: &Rounds<F>, options: &Options) {
         return;
     }
     rounds.drive(|make| {
-        if let Some(end) = options.until.as_deref() {
-            while !is_there(end) {
-                once(make, options);
-            }
+        let Some(end) = options.until.as_deref() else {
+            return once(make, options);
+        };
+        let made = Cell::new(0);
+        let make = |setup: Setup| {
+            made.set(made.get() + 1);
+            println!("cluster: store {}", made.get());
+            make(setup)
+        };
+        while !is_there(end) {
+            once(&make, options);
         }
-        once(make, options);
+        once(&make, options);
     });
 }
 
