@@ -19,6 +19,10 @@ pub const MARK: usize = WORDS;
 
 const CLOCK: usize = 3;
 
+/// So many ticks before the next generation sessions leave to the server whatever a flush is about. A batch has the moment at
+/// which it began, and while it is carried out others come to a later one: what one missed by the flush another would hit.
+const EARLY: u32 = 2 * TICKS_PER_SECOND;
+
 /// Flushes: a pair is of a generation, and those of earlier ones are gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flushes {
@@ -37,12 +41,12 @@ impl Flushes {
         self.next.is_some_and(|next| next <= now)
     }
 
-    /// True if the present generation may be over: a session that meets a live pair asks the server, and sets none
+    /// True if the present generation may be over, or soon is: a session that meets a live pair asks the server, and sets none
     /// itself. So there is one moment, at the server, from which on nobody hits what is flushed, and before which nobody
     /// misses it.
     #[inline(always)]
     pub fn may_be_over(&self, now: Time) -> bool {
-        self.under_way || self.are_due(now)
+        self.under_way || self.are_due(Time(now.0.saturating_add(EARLY)))
     }
 
     /// Another generation begins now.
@@ -146,11 +150,13 @@ mod tests {
         let mut flushes = Flushes::default();
         flushes.begin();
         assert_eq!(flushes.generation, 1);
-        flushes.next = Some(Time(20));
-        assert!(!flushes.may_be_over(Time(19)) && flushes.may_be_over(Time(20)));
-        assert!(!flushes.begin_due(Time(19)) && flushes.begin_due(Time(20)));
+        flushes.next = Some(Time(120));
+        let early = 120 - EARLY;
+        assert!(!flushes.may_be_over(Time(early - 1)) && flushes.may_be_over(Time(early)));
+        assert!(flushes.may_be_over(Time(u32::MAX)));
+        assert!(!flushes.begin_due(Time(119)) && flushes.begin_due(Time(120)));
         assert_eq!((flushes.generation, flushes.next), (2, None));
-        assert!(!flushes.begin_due(Time(40)));
+        assert!(!flushes.begin_due(Time(140)));
     }
 
     #[test]
