@@ -276,7 +276,8 @@ int nuthatch_shmem_is_server(const struct nuthatch_shmem_store *store);
 int nuthatch_shmem_serve(const struct nuthatch_shmem_store *store);
 
 /**
- * Closes a store: collective, and what it held is gone. NULL is closed already.
+ * Closes a store: collective, and what it held is gone. NULL is closed already. A PE that ends without it leaves the
+ * others waiting, as at any barrier; shmem_global_exit() ends all of them.
  *
  * Returns 0 or a negative status.
  *

@@ -333,7 +333,8 @@ pub unsafe extern "C" fn nuthatch_shmem_serve(store: *const Store) -> c_int {
     })
 }
 
-/// Closes a store: collective, and what it held is gone. NULL is closed already.
+/// Closes a store: collective, and what it held is gone. NULL is closed already. A PE that ends without it leaves the
+/// others waiting, as at any barrier; shmem_global_exit() ends all of them.
 ///
 /// Returns 0 or a negative status.
 ///
