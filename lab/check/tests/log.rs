@@ -6,7 +6,9 @@ use std::sync::{Arc, LazyLock};
 use nuthatch_check::conformance::Client;
 use nuthatch_check::{AnyEngine, soak};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
-use nuthatch_engine::{Cursor, Engine, Expiry, Handle, KeyHasher, Op, Read, Removal, Reply, Store};
+use nuthatch_engine::{
+    Cursor, Delta, Engine, Expiry, Handle, KeyHasher, Op, Read, Removal, Reply, Store,
+};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -454,6 +456,32 @@ fn what_has_expired_makes_room_before_what_is_alive() {
             client.audit();
         }
     }
+}
+
+/// The same for numbers that got their lives when they were counted up.
+#[test]
+fn numbers_that_have_expired_make_room_before_what_is_alive() {
+    let fits = capacity(1, 8) * 9 / 10;
+    let mut client = client(1, true);
+    for number in 0..fits {
+        assert!(put(&mut client, number, Store::set(b"12345678")));
+    }
+    let touch = Delta {
+        touch: Some(client.in_seconds(10)),
+        ..Delta::up(1)
+    };
+    for number in 0..fits {
+        assert_eq!(client.number(&key(number), touch), 12_345_679);
+    }
+    assert_eq!(client.engine.stats().evictions, 0, "they fit");
+    client.wait(10);
+    // What is left of a page when a quarter of it is dead is not worth a move.
+    for number in fits..2 * fits - fits / 4 {
+        assert!(put(&mut client, number, Store::set(b"12345678")));
+    }
+    let stats = client.engine.stats();
+    assert_eq!(stats.evictions, 0, "{stats:?}");
+    client.audit();
 }
 
 /// The same all the time: a third of the memory lives for ever, and what else comes lives shortly. The cost is bounded:

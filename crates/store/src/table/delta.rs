@@ -158,6 +158,9 @@ fn overwrite<T: Table>(
     store.write_value(held.chunk(), &shape, 0, digits);
     let header = Header::new(&shape, fields);
     header.store(&store.arena, held.chunk());
+    if let Some(log) = store.log.as_ref().filter(|_| fields.expiry != old.expiry()) {
+        log.note_expiry(held.chunk(), fields.expiry);
+    }
     table.used(&held);
     drop(held);
     if let Some(replaced) = replaced {
