@@ -14,6 +14,7 @@ use std::io;
 
 use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
+use crate::slab::arena::WORD;
 use crate::slab::words::Words;
 
 /// Words of a bucket.
@@ -64,6 +65,19 @@ impl Ghosts {
         self.words.expect(buckets * WORDS);
         // Relaxed: a ghost that is looked for in another bucket than it lies in is a ghost less.
         self.buckets.store(buckets, Ordering::Relaxed);
+    }
+
+    /// Gives what is beyond so many bytes back to the system: how many there were. The ghosts that there are may be lost.
+    pub fn shrink(&self, bytes: usize) -> usize {
+        let (old, new) = (self.bytes(), bytes.min(self.bytes()));
+        self.begin(new);
+        let [start, end] = [new, old].map(|bytes| bytes / WORD);
+        // So that they are no ghosts if there is room for them again. Who writes to them at this moment leaves one behind.
+        for word in &self.words[start..end] {
+            word.store(0, Ordering::Relaxed);
+        }
+        self.words.release(start, end - start);
+        old - new
     }
 
     /// An item with this hash has left.
@@ -194,6 +208,25 @@ mod tests {
         assert_eq!(ghosts.bytes(), 992);
         ghosts.insert(u64::MAX);
         assert_eq!([u64::MAX; 2].map(|hash| ghosts.take(hash)), [Some(0), None]);
+    }
+
+    #[test]
+    fn a_smaller_table_keeps_what_it_has_room_for() {
+        let ghosts = Ghosts::reserve(1 << 16).unwrap();
+        ghosts.begin(1 << 16);
+        (0..10_000).for_each(|number| ghosts.insert(hash(number)));
+        assert_eq!(ghosts.shrink(1 << 20), 0);
+        assert_eq!((ghosts.shrink(1 << 14), ghosts.bytes()), (3 << 14, 1 << 14));
+        (10_000..11_000).for_each(|number| ghosts.insert(hash(number)));
+        let met = |range: std::ops::Range<u64>| {
+            range
+                .filter(|&number| ghosts.take(hash(number)).is_some())
+                .count()
+        };
+        assert!(met(10_900..11_000) > 90);
+        ghosts.begin(1 << 16);
+        let left = met(0..10_000);
+        assert!((1..3000).contains(&left), "{left}: what was beyond is gone");
     }
 
     #[test]

@@ -31,6 +31,9 @@ const VICTIMS_MAX: usize = 256;
 /// The index may take one part in so many of the memory if pages must be taken from items for it.
 const INDEX_SHARE: usize = 8;
 
+/// Pages whose memory one call gives back to the system, at most.
+const RELEASED_A_CALL: usize = 8;
+
 /// Chunks that a store empties for an index that waits for memory.
 const DRAINED_A_STORE: usize = 32;
 
@@ -250,13 +253,16 @@ pub trait Reclaim: Engine + HasStore {
         }
     }
 
-    /// Gives pages back while the limit is exceeded. True if there is more to do.
+    /// Gives pages back while the limit is exceeded, and memory to the system. True if there is more to do.
     fn shrink(&self, local: &mut Self::Local, now: Time, budget: usize) -> bool {
-        if let Some(log) = &self.store().log {
-            return self.shrink_log(log, local, now, budget);
-        }
-        self.store()
-            .shrink(budget, |chunk| self.drain_chunk(local, now, chunk))
+        let releasing = self.store().release(RELEASED_A_CALL);
+        let shrinking = match &self.store().log {
+            Some(log) => self.shrink_log(log, local, now, budget),
+            None => self
+                .store()
+                .shrink(budget, |chunk| self.drain_chunk(local, now, chunk)),
+        };
+        releasing || shrinking
     }
 
     /// Looks at about `budget` chunks for expired and flushed items. True if it is known that there are more of them.

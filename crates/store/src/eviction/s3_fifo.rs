@@ -268,6 +268,13 @@ impl S3Fifo {
         }
     }
 
+    /// The memory's limit is so many bytes now: how many of them ghosts no longer take.
+    pub fn note_limit(&self, limit: usize) -> usize {
+        self.depths.note_limit(limit);
+        let most = self.ghosts.bytes_for(usize::MAX, limit / GHOSTS_SHARE);
+        self.ghosts.shrink(most)
+    }
+
     /// Bytes of an item in the pages cleaned lately; 0 before the first.
     pub fn mean_bytes(&self) -> usize {
         // Relaxed, here and below: a statistic.

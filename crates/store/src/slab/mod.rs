@@ -368,14 +368,29 @@ impl Store {
         true
     }
 
+    /// Gives the memory of up to `budget` pages back to the system which came back to the pool, and which the limit does
+    /// not allow to anybody. True if there are more.
+    pub fn release(&self, budget: usize) -> bool {
+        for _ in 0..budget {
+            // Locked until it is released: nobody takes the page before.
+            let mut pool = self.pool();
+            let Some(page) = pool.next_to_release() else {
+                return false;
+            };
+            let words = self.sizes.page_words();
+            self.arena.release(page as usize * words, words);
+        }
+        true
+    }
+
     /// Changes the memory limit of an engine with items of up to so many bytes: it must hold two of them.
     pub fn set_limit(&self, bytes: usize, item_size_max: usize) -> Result<(), LimitError> {
         let mut pool = self.pool();
         pool.set_limit(bytes, 2 * item_size_max)?;
         self.recency.expect(bytes / WORD);
         if let Some(log) = &self.log {
+            pool.uncharge(log.policy.note_limit(bytes));
             log.note_free(&pool);
-            log.policy.depths.note_limit(bytes);
         }
         Ok(())
     }
@@ -482,5 +497,33 @@ impl Store {
             return Err(format!("store 1: {lost} chunks are neither free nor linked").into());
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lower_limit_gives_the_memory_of_free_pages_back() {
+        const LIMIT: usize = 16 << 20;
+        let sizes = Sizes::for_log(LIMIT, 64, 1.25);
+        let store = Store::log(LIMIT, LIMIT, sizes).unwrap();
+        let (bytes, words) = (store.sizes.page(), store.sizes.page_words() as u64);
+        let pages: Vec<u32> = (0..100).map(|_| store.pool().take().unwrap()).collect();
+        let word = |page: u32| store.arena.word(Chunk(u64::from(page) * words), 100);
+        for &page in &pages {
+            word(page).store(7, Ordering::Relaxed);
+        }
+        pages.iter().for_each(|&page| store.pool().give_back(page));
+        assert!(!store.release(pages.len()), "the limit allows all of them");
+        store.set_limit(LIMIT / 4, 1 << 10).unwrap();
+        while store.release(3) {}
+        // What is released reads as zero.
+        let kept = pages
+            .iter()
+            .filter(|&&page| word(page).load(Ordering::Relaxed) == 7);
+        let kept = kept.count() * bytes;
+        assert!((LIMIT / 8..=LIMIT / 4).contains(&kept), "{kept} bytes");
     }
 }

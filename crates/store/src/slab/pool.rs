@@ -20,8 +20,10 @@ pub struct Pool {
     shrinking_from: usize,
     /// Pages that classes have.
     used_pages: usize,
-    /// Pages that came back.
+    /// Pages that came back. The last is taken first.
     returned: Vec<u32>,
+    /// The first so many of them have no memory any more.
+    released: usize,
     /// The first page never used; the arena ends at `pages_max`.
     fresh: u32,
     /// Pages below this one have been backed with memory ahead of their use.
@@ -42,6 +44,7 @@ impl Pool {
             shrinking_from: 0,
             used_pages: 0,
             returned: Vec::new(),
+            released: 0,
             fresh: 0,
             warm: 0,
             pages_max,
@@ -87,8 +90,19 @@ impl Pool {
                 self.fresh - 1
             })
         })?;
+        self.released = self.released.min(self.returned.len());
         self.used_pages += 1;
         Some(page)
+    }
+
+    /// A page that came back, and whose memory nobody may use: the limit was lowered since, or others took what it left.
+    /// Whoever asks gives it back to the system before the pool's lock is released.
+    pub fn next_to_release(&mut self) -> Option<u32> {
+        let usable = self.limit.saturating_sub(self.used()) / self.page_cost;
+        let page = *self.returned.get(self.released)?;
+        let unusable = self.returned.len() - self.released > usable;
+        self.released += usize::from(unusable);
+        unusable.then_some(page)
     }
 
     /// Pages that could be taken now.
@@ -128,6 +142,12 @@ impl Pool {
             self.earmarked = 0;
         }
         fits
+    }
+
+    /// Gives bytes back that were charged.
+    pub fn uncharge(&mut self, bytes: usize) {
+        self.charged -= bytes;
+        self.shrinking &= self.used() > self.limit;
     }
 
     fn note_excess(&mut self) {
@@ -227,6 +247,23 @@ mod tests {
         (0..3).for_each(|page| pool.give_back(page));
         assert!(pool.keeps_limit());
         assert_eq!(pool.take_last(), None);
+    }
+
+    #[test]
+    fn pages_that_the_limit_allows_to_nobody_are_released_once() {
+        let mut pool = Pool::new(8 * PAGE, 10, PAGE);
+        (0..6).for_each(|page| assert_eq!(pool.take(), Some(page)));
+        (1..6).for_each(|page| pool.give_back(page));
+        assert_eq!(pool.next_to_release(), None);
+        assert!(pool.set_limit(4 * PAGE, 0).is_ok());
+        let released = std::array::from_fn(|_| pool.next_to_release());
+        assert_eq!(released, [Some(1), Some(2), None]);
+        // Those with memory are taken first.
+        assert!(pool.set_limit(9 * PAGE, 0).is_ok());
+        (0..4).for_each(|_| assert!(pool.take().is_some()));
+        pool.give_back(0);
+        assert!(pool.set_limit(3 * PAGE, 0).is_ok());
+        assert_eq!(pool.next_to_release(), Some(0), "page 1 has none");
     }
 
     #[test]
