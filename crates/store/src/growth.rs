@@ -61,7 +61,8 @@ pub trait Growing: Reclaim {
         // What is emptied may have a listener, which may store.
         drop(splitter);
         self.reclaim_for_index(local, now, added);
-        false
+        // Where nothing is evicted the store that asks would be refused.
+        !self.evicts() && self.store().pool().has_room_for(added) && self.begin_growth(local, now)
     }
 
     /// Splits up to `budget` buckets if the index is doubling. True if it still is afterwards.

@@ -316,6 +316,11 @@ impl Header {
         self.key_len() != 0
     }
 
+    /// True if a record of the log holds nothing.
+    pub fn is_gap(&self) -> bool {
+        !self.is_item() && self.word0 & LARGE == 0
+    }
+
     /// The head chunk, if the chunk is a segment.
     pub fn segment_of(&self) -> Option<Chunk> {
         (!self.is_item() && self.word0 & LARGE != 0).then_some(Chunk(self.word1))

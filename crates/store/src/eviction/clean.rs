@@ -22,7 +22,7 @@ use super::s3_fifo::{Judged, Need, Plan, Rigour};
 use crate::count::{ClassCount, Count};
 use crate::item::{HEADER_WIDE, Header, Shape};
 use crate::log::walk::PageWalk;
-use crate::log::{Appended, Cleaning, Full, Idle, Log, Queue, Stream};
+use crate::log::{Appended, Cleaning, Full, Idle, Log, Purpose, Queue, Stream};
 use crate::slab::Store;
 use crate::slab::arena::{Chunk, WORD};
 use nuthatch_engine::number::DIGITS_MAX;
@@ -41,6 +41,9 @@ const PATIENCE_ITEMS: usize = 2;
 
 /// Pages of which all may leave, at most, for one piece of memory.
 const PAGES_MAX: usize = 64;
+
+/// Where nothing may leave, so many pages' worth of gaps stay.
+const PAGES_UNUSED: usize = 2;
 
 /// A page of which something is being read in place costs one part in so many of one that is emptied: there may be many
 /// of them before the first that can be.
@@ -71,8 +74,8 @@ enum Step {
     Freed(usize),
     /// So many words were looked at.
     Looked(usize),
-    /// A page was cleaned to its end, and something in it could not be moved.
-    Stuck,
+    /// A page was cleaned to its end, and something in it could not be moved. `again`: nor could it before.
+    Stuck { again: bool },
     /// Other threads are at it.
     Elsewhere,
     /// There is no page to clean.
@@ -162,9 +165,16 @@ pub trait Cleans: Reclaim {
         bytes: usize,
         whole: Option<&Shape>,
     ) -> Option<Chunk> {
-        let appended = match log.append(self.store(), stream, bytes, whole, false) {
+        let purpose = match self.evicts() {
+            true => Purpose::New,
+            false => Purpose::Sparing,
+        };
+        let appended = match log.append(self.store(), stream, bytes, whole, purpose) {
             Ok(appended) => appended,
-            Err(Full) => Cleaner::new(self, log, local, now).append(stream, bytes, whole)?,
+            Err(Full) => {
+                let mut cleaner = Cleaner::new(self, log, local, now);
+                cleaner.append(stream, bytes, whole, purpose)?
+            }
         };
         if appended.due > 0 {
             if log.is_short() && self.evicts() {
@@ -181,6 +191,16 @@ pub trait Cleans: Reclaim {
         let more = Cleaner::new(self, log, local, now).sweep_words(budget * CHANGED_MAX);
         self.tell_if_many(local);
         more
+    }
+
+    /// Moves together what there is, until so many bytes are free for others than pages, as far as gaps and patience go.
+    fn compact_log(&self, log: &Log, local: &mut Self::Local, now: Time, bytes: usize) {
+        let pages = self.store().pool().used_pages();
+        let gaps = (pages * log.page_words()).saturating_sub(log.held_words());
+        // What is at the end of pages may be too short for what is moved.
+        if gaps * WORD > bytes + PAGES_UNUSED * log.page_bytes() {
+            Cleaner::new(self, log, local, now).compact(bytes);
+        }
     }
 
     /// Gives pages back while the limit is exceeded: cleans about `budget` records. True if there is more to do.
@@ -204,16 +224,16 @@ pub(super) struct Cleaner<'a, E: Reclaim> {
 
 impl<'a, E: Reclaim> Cleaner<'a, E> {
     fn new(engine: &'a E, log: &'a Log, local: &'a mut E::Local, now: Time) -> Self {
+        let need = match engine.evicts() {
+            true => Need::Room,
+            false => Need::EveryGap,
+        };
         Self {
             engine,
             log,
             local,
             now,
-            plan: log.policy.plan(if engine.evicts() {
-                Need::Room
-            } else {
-                Need::EveryGap
-            }),
+            plan: log.policy.plan(need, engine.evicts()),
             rigour: Rigour::Usual,
         }
     }
@@ -221,7 +241,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     /// Moves items together, in proportion to what was appended, while memory is not short.
     #[cold]
     fn close_gaps(&mut self, appended: usize) {
-        self.plan = self.log.policy.plan(Need::Order);
+        self.plan = self.log.policy.plan(Need::Order, self.engine.evicts());
         self.clean(PACE_AT_EASE * appended);
         self.engine.tell_if_many(self.local);
     }
@@ -236,19 +256,24 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
 
     /// A record of a log that has no page free.
     #[cold]
-    fn append(&mut self, stream: Stream, bytes: usize, whole: Option<&Shape>) -> Option<Appended> {
+    fn append(
+        &mut self,
+        stream: Stream,
+        bytes: usize,
+        whole: Option<&Shape>,
+        purpose: Purpose,
+    ) -> Option<Appended> {
         let mut words = 0;
         let mut swept = 0;
-        // Without eviction a page in which something is left is all that there is to clean.
         let mut in_vain = 0;
         let mut waited = 0;
         let largest = self.engine.item_size_max() / WORD;
         let patience = (PATIENCE * self.log.page_words()).max(PATIENCE_ITEMS * largest);
         while words < patience + PAGES_MAX * self.log.page_words() {
             self.engine.tell_if_many(self.local);
-            if let Ok(appended) = self
-                .log
-                .append(self.engine.store(), stream, bytes, whole, false)
+            if let Ok(appended) =
+                self.log
+                    .append(self.engine.store(), stream, bytes, whole, purpose)
             {
                 return Some(appended);
             }
@@ -269,14 +294,15 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                 // What is left of the page is looked at in the next step.
                 Step::Looked(_) => {}
                 Step::Freed(_) => words += self.log.page_words(),
-                Step::Stuck if self.engine.evicts() => {
+                // Without eviction a page in which something is left again is all that there is to clean.
+                Step::Stuck { again } if self.engine.evicts() || !again => {
                     words += self.log.page_words() / STUCK_COST;
                 }
                 Step::Elsewhere => {
                     spin(waited);
                     waited += 1;
                 }
-                Step::Stuck | Step::Nothing => {
+                Step::Stuck { .. } | Step::Nothing => {
                     in_vain += 1;
                     if in_vain > 2 {
                         return None;
@@ -302,7 +328,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
 
     /// Cleans about `budget` words.
     fn clean(&mut self, budget: usize) -> Step {
-        let mut work = match self.log.start_cleaning(&self.plan) {
+        let mut work = match self.log.start_cleaning(self.engine.store(), &self.plan) {
             Ok(work) => work,
             Err(Idle::Elsewhere) => return Step::Elsewhere,
             Err(Idle::Nothing) => return Step::Nothing,
@@ -311,7 +337,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             return Step::Nothing;
         };
         let from = cleaning.at;
-        let more = self.clean_page(cleaning, budget);
+        let more = self.may_clean(cleaning) && self.clean_page(cleaning, budget);
         let looked = cleaning.at - from;
         if more {
             return Step::Looked(looked);
@@ -322,8 +348,40 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             self.local.counters().one(Count::PagesCleaned);
             Step::Freed(looked)
         } else {
-            Step::Stuck
+            Step::Stuck {
+                again: cleaning.again,
+            }
         }
+    }
+
+    /// False if the page could not be emptied: where nothing may leave, something in it is being read in place. What is
+    /// moved then would only take room.
+    fn may_clean(&self, cleaning: &mut Cleaning) -> bool {
+        let store = self.engine.store();
+        if self.engine.evicts() || cleaning.at > 0 {
+            return true;
+        }
+        let mut pinned = false;
+        if !store.pins.is_idle() {
+            let sequence = self.log.pages.sequence(cleaning.page);
+            let records = self.log.page_words();
+            self.log.records(
+                store,
+                cleaning.page,
+                sequence,
+                0,
+                records,
+                |chunk, header| {
+                    let head = match header.is_item() {
+                        true => Some(chunk),
+                        false => header.segment_of(),
+                    };
+                    pinned |= head.is_some_and(|head| store.pins.is_pinned(head));
+                },
+            );
+        }
+        cleaning.begun |= !pinned;
+        !pinned
     }
 
     /// Cleans a page from where that stopped, about `budget` words of it. True if there is more to do.
@@ -466,7 +524,8 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     fn keep(&self, cleaning: &Cleaning, met: &PageRecord, uses: u8) -> bool {
         let store = self.engine.store();
         let shape = met.header.shape(store.chunk_max());
-        let Some(to) = self.room_for_kept(cleaning, shape.head_bytes(), Some(&shape)) else {
+        let Some(to) = self.room_for_kept(cleaning, met.chunk, shape.head_bytes(), Some(&shape))
+        else {
             return false;
         };
         let words = met.header.record_words(store.chunk_max());
@@ -504,6 +563,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     fn room_for_kept(
         &self,
         cleaning: &Cleaning,
+        from: Chunk,
         bytes: usize,
         whole: Option<&Shape>,
     ) -> Option<Chunk> {
@@ -512,7 +572,9 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             Queue::Probation if cleaning.compacts => Stream::New,
             _ => Stream::Kept,
         };
-        let appended = self.log.append(store, stream, bytes, whole, true);
+        let evicts = self.engine.evicts();
+        let moved = Purpose::Moved { from, evicts };
+        let appended = self.log.append(store, stream, bytes, whole, moved);
         appended.ok().map(|appended| appended.chunk)
     }
 
@@ -541,7 +603,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                 .judge(queue, &head.judged(store), self.rigour)
                 .is_some();
         let words = met.header.record_words(store.chunk_max());
-        if stays && let Some(to) = self.room_for_kept(cleaning, words * WORD, None) {
+        if stays && let Some(to) = self.room_for_kept(cleaning, met.chunk, words * WORD, None) {
             store.copy_constant(met.chunk, to, words);
             let moved = self
                 .engine
@@ -569,6 +631,20 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         })
     }
 
+    /// Cleans pages, but not very many, until so many bytes could be charged.
+    fn compact(&mut self, bytes: usize) {
+        let mut words = 0;
+        while words < PAGES_MAX * self.log.page_words()
+            && !self.engine.store().pool().has_room_for(bytes)
+        {
+            match self.clean(self.log.page_words()) {
+                Step::Freed(looked) | Step::Looked(looked) => words += looked.max(1),
+                Step::Stuck { again: false } => words += self.log.page_words(),
+                Step::Stuck { .. } | Step::Elsewhere | Step::Nothing => return,
+            }
+        }
+    }
+
     /// Cleans about `budget` records, as long as the limit is exceeded. False if nothing can be cleaned now.
     fn shrink(&mut self, budget: usize) -> bool {
         let mut left = budget * CHANGED_MAX;
@@ -589,7 +665,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                     self.log.close_open();
                     left = left.saturating_sub(self.log.page_words());
                 }
-                Step::Stuck | Step::Elsewhere | Step::Nothing => return false,
+                Step::Stuck { .. } | Step::Elsewhere | Step::Nothing => return false,
             }
             pages += 1;
             self.engine.tell_if_many(self.local);

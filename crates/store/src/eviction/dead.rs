@@ -28,7 +28,7 @@ impl<E: Reclaim> Cleaner<'_, E> {
     pub(super) fn spare_the_living(&mut self, due: bool) {
         if self.engine.evicts() {
             let need = if due { Need::Dead } else { Need::Room };
-            self.plan = self.log.policy.plan(need);
+            self.plan = self.log.policy.plan(need, true);
         }
     }
 

@@ -287,9 +287,14 @@ pub trait Reclaim: Engine + HasStore {
         local.counters().add(Count::Swept as usize, looked as u64);
     }
 
-    /// Empties pages for an index that waits for so many bytes, step by step, while it is small beside the items.
+    /// Empties pages for an index that waits for so many bytes, step by step, while it is small beside the items. Where
+    /// nothing may leave, gaps are closed for it.
     fn reclaim_for_index(&self, local: &mut Self::Local, now: Time, bytes: usize) {
-        if self.evicts() && 2 * bytes <= self.store().pool().limit() / INDEX_SHARE {
+        if !self.evicts() {
+            if let Some(log) = &self.store().log {
+                self.compact_log(log, local, now, bytes);
+            }
+        } else if 2 * bytes <= self.store().pool().limit() / INDEX_SHARE {
             self.store().pool().earmark(bytes);
             self.shrink(local, now, DRAINED_A_STORE);
         }

@@ -89,6 +89,8 @@ const MEAN_OF: usize = 16;
 pub struct Plan {
     /// What a page is cleaned for.
     pub need: Need,
+    /// False: nothing alive may leave, whatever the need.
+    pub evicts: bool,
     /// The whole, of which the others are parts.
     pub unit: usize,
     /// The probation queue's part of the pages.
@@ -197,9 +199,10 @@ impl S3Fifo {
     }
 
     /// How the queues are to be.
-    pub fn plan(&self, need: Need) -> Plan {
+    pub fn plan(&self, need: Need, evicts: bool) -> Plan {
         Plan {
             need,
+            evicts,
             unit: UNIT,
             probation: PROBATION,
             compact_at: match need {

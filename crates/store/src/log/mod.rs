@@ -27,6 +27,7 @@
 //! 4. A page is used again only when nothing in it is held. Before, its sequence is taken from it.
 //! 5. A record that is kept is in the index at every moment at which its stripes are even: the slot is changed from the
 //!    old place to the new one under the lock of its buckets, after the copy is complete. Pinned items do not move.
+//! 6. Where nothing may leave, there is [room] for what is still to be moved out of each page whose cleaning has begun.
 //!
 //! Order of locks: a stream's, then the pool's or the queues'. A cleaning's lock, or a sweep's, comes before all of them
 //! and before those of buckets. No listener is called under any.
@@ -34,6 +35,7 @@
 mod audit;
 pub mod due;
 pub mod pages;
+mod room;
 pub mod walk;
 
 use std::collections::VecDeque;
@@ -71,6 +73,22 @@ pub enum Stream {
 
 const STREAMS: usize = 3;
 
+/// What a record is appended for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A new item.
+    New,
+    /// A new item where nothing may leave: what is to be moved keeps its [room].
+    Sparing,
+    /// A record of a page that is being cleaned. It may take the last pages.
+    Moved {
+        /// Where the record is.
+        from: Chunk,
+        /// False: nothing may leave.
+        evicts: bool,
+    },
+}
+
 impl Stream {
     fn queue(self) -> Queue {
         match self {
@@ -102,7 +120,7 @@ const LONG: usize = 8;
 /// Records of a page by which its age is told.
 const FIRST: usize = 32;
 
-/// No page is free.
+/// No page is free. Or what was to be moved has left.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
 
@@ -128,6 +146,8 @@ pub struct Log {
     free: AtomicUsize,
     /// 1 if half of the words are gaps; as it was when the last page was opened.
     gappy: AtomicUsize,
+    /// Pages that are owed [room].
+    unfinished: AtomicUsize,
     /// When items die.
     pub(crate) due: due::Due,
     /// Who decides which items leave.
@@ -156,6 +176,8 @@ struct Queues {
     sequence: u64,
     /// False until memory was short for the first time: then the oldest pages become the main queue.
     divided: bool,
+    /// Pages that are owed [room].
+    unfinished: room::Unfinished,
 }
 
 /// Why a thread has no page to clean.
@@ -176,6 +198,10 @@ pub struct Cleaning {
     pub queue: Queue,
     /// True if all that is alive stays: the page is cleaned for the sake of its gaps.
     pub compacts: bool,
+    /// True if a cleaning has tried it before, and something could not be moved.
+    pub again: bool,
+    /// True if something was moved out of it then, or has been since.
+    pub begun: bool,
     /// Words up to which it was cleaned.
     pub at: usize,
 }
@@ -192,6 +218,7 @@ impl Log {
             walked: AtomicU64::new(0),
             free: AtomicUsize::new(usize::MAX),
             gappy: AtomicUsize::new(0),
+            unfinished: AtomicUsize::new(0),
             due: due::Due::default(),
             policy: S3Fifo::new(limit, pages * page_words * WORD)?,
         })
@@ -245,37 +272,48 @@ impl Log {
     }
 
     /// Appends a gap for an item, or a piece of one, of so many bytes, which is the caller's. `whole` is the item's shape
-    /// if its header comes into it. `moves`: for a record of a page that is being cleaned, which may take the last pages.
+    /// if its header comes into it.
     pub fn append(
         &self,
         store: &Store,
         stream: Stream,
         bytes: usize,
         whole: Option<&Shape>,
-        moves: bool,
+        purpose: Purpose,
     ) -> Result<Appended, Full> {
         let words = record_words(bytes);
         debug_assert!(words <= self.page_words);
         let mut open = self.streams[stream as usize].lock();
-        // Relaxed: a walk that begins at this moment may miss what is being moved, see `walk`.
-        let walked = self.walked.load(Ordering::Relaxed);
+        let met_from = match purpose {
+            // Any page will do.
+            Purpose::New | Purpose::Sparing => 0,
+            Purpose::Moved { from, evicts } => {
+                // Under the lock: who has counted it among the gaps may have given its room away.
+                if Header::load(&store.arena, from).is_gap() {
+                    return Err(Full);
+                }
+                self.met_from(from, evicts)
+            }
+        };
         let room = |open: &Option<OpenPage>| {
             open.is_some_and(|open| {
                 open.end + words <= self.page_words
-                    && (!moves || self.pages.sequence(open.page) > walked)
+                    && (met_from == 0 || self.pages.sequence(open.page) > met_from)
             })
         };
         // What is long goes to the older page, if it can: that page gets no other chance. What is short does not, or
         // the heads of many large values would gather there, and leave together.
         let long = words * LONG >= store.chunk_max() / WORD;
-        let number = match open.pages.each_ref().map(room) {
-            [_, true] if long => 1,
-            [true, _] => 0,
-            [false, _] => {
-                self.open_page(store, stream, &mut open, moves)?;
-                0
+        let [newer, older] = open.pages.each_ref().map(room);
+        let number = usize::from(older && long);
+        if number == 0 {
+            if purpose == Purpose::Sparing && !self.leaves_room(store, &open, !newer, words) {
+                return Err(Full);
             }
-        };
+            if !newer {
+                self.open_page(store, stream, &mut open, purpose)?;
+            }
+        }
         open.due += words;
         let due = if open.due >= QUANTUM {
             std::mem::take(&mut open.due)
@@ -297,20 +335,33 @@ impl Log {
         Ok(Appended { chunk, due })
     }
 
+    /// A walk that has not met a record meets it in a page with a higher sequence than this one: it goes from page to page in
+    /// the order of these. Where items are evicted, those on probation may move to a page that is older than theirs, if
+    /// it was opened since a walk began last. (So a walk may miss what moves twice.)
+    fn met_from(&self, from: Chunk, evicts: bool) -> u64 {
+        let sequence = self.pages.sequence(self.page_of(from));
+        // Relaxed: a walk that begins at this moment may miss what is being moved, see `walk`.
+        let walked = self.walked.load(Ordering::Relaxed);
+        if evicts {
+            sequence.min(walked)
+        } else {
+            sequence
+        }
+    }
+
     /// A new page for a stream, which goes on with the page that had more room beside it.
     fn open_page(
         &self,
         store: &Store,
         stream: Stream,
         open: &mut Open,
-        moves: bool,
+        purpose: Purpose,
     ) -> Result<(), Full> {
         let page = {
             let mut pool = store.pool();
-            let page = if moves {
-                pool.take_last()
-            } else {
-                pool.take_sparing(RESERVE)
+            let page = match purpose {
+                Purpose::Moved { .. } => pool.take_last(),
+                Purpose::New | Purpose::Sparing => pool.take_sparing(RESERVE),
             };
             self.note_free(&pool);
             page.ok_or(Full)?
@@ -395,7 +446,11 @@ impl Log {
     }
 
     /// Makes one of the cleanings this thread's: one that is under way, or one that begins.
-    pub fn start_cleaning(&self, plan: &Plan) -> Result<MutexGuard<'_, Option<Cleaning>>, Idle> {
+    pub fn start_cleaning(
+        &self,
+        store: &Store,
+        plan: &Plan,
+    ) -> Result<MutexGuard<'_, Option<Cleaning>>, Idle> {
         let mut idle = None;
         let mut busy = 0;
         for cleaning in &self.cleanings {
@@ -406,7 +461,7 @@ impl Log {
             }
         }
         if let Some(mut idle) = idle {
-            *idle = self.choose(plan);
+            *idle = self.choose(store, plan);
             if idle.is_some() {
                 return Ok(idle);
             }
@@ -419,28 +474,50 @@ impl Log {
     }
 
     /// The page to clean next, by the policy. It leaves its queue until it was cleaned.
-    fn choose(&self, plan: &Plan) -> Option<Cleaning> {
+    fn choose(&self, store: &Store, plan: &Plan) -> Option<Cleaning> {
+        if !plan.evicts {
+            return self.choose_within_room(store, plan);
+        }
         let mut queues = self.queues();
         if plan.need == Need::Room && !queues.divided {
             queues.divided = true;
             self.divide(&mut queues, plan);
         }
-        if let Some(cleaning) = self.emptiest(&mut queues, plan) {
+        if let Some(cleaning) = self.emptiest(&mut queues, plan, usize::MAX) {
             return Some(cleaning);
         }
-        // Pages in which something was left, because it was read in place, are tried again only if there is no other.
         match plan.need {
-            Need::Order | Need::Dead => None,
-            Need::EveryGap => {
-                let gaps = |page: &u32| self.pages.held(*page).words() < self.pages.end(*page);
-                let stuck = self.take_oldest(&mut queues, Queue::Main, true, gaps)?;
-                Some(Cleaning {
-                    compacts: true,
-                    ..stuck
-                })
-            }
+            Need::Order | Need::Dead | Need::EveryGap => None,
             Need::Room => self.oldest(&mut queues, plan),
         }
+    }
+
+    /// The same where nothing may leave: only a page for all of which there is room.
+    fn choose_within_room(&self, store: &Store, plan: &Plan) -> Option<Cleaning> {
+        // Until the page is owed its room.
+        let open = self.streams[Stream::Kept as usize].lock();
+        let room = self.room_to_clean(store, &open);
+        let mut queues = self.queues();
+        let emptiest = self.emptiest(&mut queues, plan, room);
+        let mut cleaning = emptiest.or_else(|| {
+            if plan.need != Need::EveryGap {
+                return None;
+            }
+            // Pages in which something was left, because it was read in place, are tried again only if there is no other.
+            let pays = |page: &u32| {
+                let held = self.pages.held(*page).words();
+                held < self.pages.end(*page) && held <= room
+            };
+            let stuck = self.take_oldest(&mut queues, Queue::Main, true, pays)?;
+            Some(Cleaning {
+                compacts: true,
+                again: true,
+                ..stuck
+            })
+        })?;
+        cleaning.begun = queues.unfinished.begin(cleaning.page);
+        self.note_unfinished(&queues);
+        Some(cleaning)
     }
 
     /// The oldest page of the queue that has more than its part, or else of the other.
@@ -461,9 +538,9 @@ impl Log {
         Some(cleaning)
     }
 
-    /// The page with the fewest words in use, if so few are that it pays to move them.
-    fn emptiest(&self, queues: &mut Queues, plan: &Plan) -> Option<Cleaning> {
-        let limit = self.page_words * plan.compact_at / plan.unit;
+    /// The page with the fewest words in use, if so few are that it pays to move them, and no more than there is room for.
+    fn emptiest(&self, queues: &mut Queues, plan: &Plan, room: usize) -> Option<Cleaning> {
+        let limit = room.min(self.page_words * plan.compact_at / plan.unit);
         let mut best: Option<(usize, usize, usize)> = None;
         for (queue, pages) in queues.pages.iter().enumerate() {
             for (at, &page) in pages.iter().enumerate() {
@@ -485,6 +562,8 @@ impl Log {
             page,
             queue: self.pages.queue(page),
             compacts: true,
+            again: false,
+            begun: false,
             // There is nothing to look at among gaps alone.
             at: if words == 0 { self.pages.end(page) } else { 0 },
         })
@@ -511,6 +590,8 @@ impl Log {
             page,
             queue,
             compacts: false,
+            again: stuck,
+            begun: false,
             at: 0,
         })
     }
@@ -541,8 +622,15 @@ impl Log {
         if held.words() > 0 {
             let mut queues = self.queues();
             self.pages.note_stuck(page, held);
+            queues.unfinished.end(page, cleaning.begun);
+            self.note_unfinished(&queues);
             queues.pages[cleaning.queue as usize].push_back(page);
             return false;
+        }
+        if self.unfinished.load(Ordering::Relaxed) != 0 {
+            let mut queues = self.queues();
+            queues.unfinished.end(page, false);
+            self.note_unfinished(&queues);
         }
         self.pages.leave(page);
         let mut pool = store.pool();

@@ -76,9 +76,9 @@ impl Log {
 
     /// Shows about `budget` records, and tells where to go on, or `None` at the end.
     ///
-    /// A walk ends where the log ended twice its length ago, so that it ends also beside those who write faster. Meanwhile
-    /// an item would have to be moved more than once, always just before it is met, not to be seen; or to be on its way at
-    /// the moment at which the walk begins, and until that has passed its new place.
+    /// A walk ends when as many pages were opened since it began as the memory's limit allows, so that it ends also beside
+    /// those who write faster. Meanwhile an item would have to be moved more than once, always just before it is met, not
+    /// to be seen; or to be on its way at the moment at which the walk begins, and until that has passed its new place.
     pub fn walk(
         &self,
         store: &Store,
@@ -86,23 +86,19 @@ impl Log {
         budget: usize,
         mut show: impl FnMut(Chunk),
     ) -> Option<Cursor> {
-        let taken = store.pages_taken();
         let mut cursor = from;
         if cursor.end == 0 {
             let newest = self.queues().sequence;
             self.walked.store(newest, Ordering::Relaxed);
-            cursor.end = newest + u64::from(taken);
+            cursor.end = newest + store.pool().pages_allowed() as u64;
         }
         let word_mask = (1 << WORD_BITS) - 1;
         let (sequence, from) = (
             cursor.place >> WORD_BITS,
             (cursor.place & word_mask) as usize,
         );
-        // The page that was opened next; the one that the walk stands in, if it is still there.
-        let pages = (0..taken).map(|page| (self.pages.sequence(page), page));
-        let (found, page) = pages
-            .filter(|&(found, _)| found >= sequence.max(1))
-            .min()
+        let (found, page) = self
+            .next_page(store, sequence.max(1))
             .filter(|&(found, _)| found <= cursor.end)?;
         let from = if found == sequence { from } else { 0 };
         let shown = self.records(store, page, found, from, budget.max(1), |chunk, header| {
@@ -115,5 +111,23 @@ impl Log {
             PageWalk::End => (found + 1) << WORD_BITS,
         };
         Some(cursor)
+    }
+
+    /// The page that was opened first of those with this sequence or a higher one, and its sequence.
+    fn next_page(&self, store: &Store, sequence: u64) -> Option<(u64, u32)> {
+        loop {
+            // All pages up to this one are seen below, if they are still there.
+            let newest = self.queues().sequence;
+            let pages = (0..store.pages_taken()).map(|page| (self.pages.sequence(page), page));
+            let next = pages.filter(|&(found, _)| found >= sequence).min();
+            // Of those that are opened meanwhile one may be seen, and not one before it, to which something was moved.
+            let is_next = match next {
+                Some((found, _)) => found <= newest,
+                None => self.queues().sequence == newest,
+            };
+            if is_next {
+                return next;
+            }
+        }
     }
 }

@@ -72,15 +72,19 @@ impl Pool {
 
     /// A page into which a log moves what it keeps, also while others wait for memory: they come back for it.
     pub fn take_last(&mut self) -> Option<u32> {
-        let most = if self.shrinking {
-            self.limit.max(self.shrinking_from)
-        } else {
-            self.limit
-        };
-        if self.used() + self.page_cost > most {
+        if self.used() + self.page_cost > self.most_moved() {
             return None;
         }
         self.take_any()
+    }
+
+    /// Bytes that may be in use while something is moved.
+    fn most_moved(&self) -> usize {
+        if self.shrinking {
+            self.limit.max(self.shrinking_from)
+        } else {
+            self.limit
+        }
     }
 
     fn take_any(&mut self) -> Option<u32> {
@@ -108,7 +112,23 @@ impl Pool {
     /// Pages that could be taken now.
     pub fn free_pages(&self) -> usize {
         let room = self.limit.saturating_sub(self.used() + self.earmarked) / self.page_cost;
-        room.min(self.returned.len() + (self.pages_max - self.fresh) as usize)
+        room.min(self.free())
+    }
+
+    /// Pages that [`Pool::take_last`] could take now.
+    pub fn last_pages(&self) -> usize {
+        let room = self.most_moved().saturating_sub(self.used()) / self.page_cost;
+        room.min(self.free())
+    }
+
+    /// Pages that the limit allows, with what others have taken.
+    pub fn pages_allowed(&self) -> usize {
+        (self.limit.saturating_sub(self.charged) / self.page_cost).max(self.used_pages)
+    }
+
+    /// Pages that nobody has.
+    fn free(&self) -> usize {
+        self.returned.len() + (self.pages_max - self.fresh) as usize
     }
 
     /// The next page that should be backed with memory before a store needs it: one of the `ahead`
@@ -134,9 +154,14 @@ impl Pool {
         self.shrinking &= self.used() > self.limit;
     }
 
+    /// True if so many bytes can be taken for something other than pages.
+    pub fn has_room_for(&self, bytes: usize) -> bool {
+        self.used() + bytes + self.spare <= self.limit
+    }
+
     /// Takes bytes for something other than pages, unless that would pass the limit.
     pub fn charge(&mut self, bytes: usize) -> bool {
-        let fits = self.used() + bytes + self.spare <= self.limit;
+        let fits = self.has_room_for(bytes);
         if fits {
             self.charged += bytes;
             self.earmarked = 0;

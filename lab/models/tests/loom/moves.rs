@@ -17,7 +17,7 @@ use nuthatch_engine::{
 
 use nuthatch_engine::stats::LogStats;
 use nuthatch_store::item::{Fields, Header, Shape};
-use nuthatch_store::log::Stream;
+use nuthatch_store::log::{Purpose, Stream};
 use nuthatch_store::slab::arena::Chunk;
 use nuthatch_store::slab::sizes::Sizes;
 
@@ -563,7 +563,7 @@ impl Steps {
         };
         let append = |bytes, whole: Option<&Shape>| {
             let log = store.log.as_ref().unwrap();
-            log.append(&store, Stream::Kept, bytes, whole, false)
+            log.append(&store, Stream::Kept, bytes, whole, Purpose::New)
                 .unwrap()
                 .chunk
         };
