@@ -544,13 +544,17 @@ impl Log {
         let mut best: Option<(usize, usize, usize)> = None;
         for (queue, pages) in queues.pages.iter().enumerate() {
             for (at, &page) in pages.iter().enumerate() {
+                // Before its records are counted: one that is private is appended to an open page, and so counted by then
+                // (log 3).
+                if !self.pages.is_closed(page) {
+                    continue;
+                }
                 let held = self.pages.held(page);
                 if held.words() <= limit
                     && held.words() < self.pages.end(page)
                     && !self.pages.is_stuck(page)
                     && best.is_none_or(|(least, ..)| held.words() < least)
                     && held.private() == 0
-                    && self.pages.is_closed(page)
                 {
                     best = Some((held.words(), queue, at));
                 }

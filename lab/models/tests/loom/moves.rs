@@ -16,6 +16,7 @@ use nuthatch_engine::{
 };
 
 use nuthatch_engine::stats::LogStats;
+use nuthatch_store::eviction::s3_fifo::Need;
 use nuthatch_store::item::{Fields, Header, Shape};
 use nuthatch_store::log::{Purpose, Stream};
 use nuthatch_store::slab::arena::Chunk;
@@ -512,6 +513,39 @@ fn two_threads_evict() {
     let store = |handle: &mut LogHandle| set_bytes(handle, fillers()[6], &[3; HALF]);
     beside_eviction(1, store, |handle, ()| {
         assert_eq!(increment(handle, subject()), 9);
+    });
+}
+
+/// Log 3: a page that is closed at any moment, by who finds no other to clean, is cleaned only if nothing in it is private.
+#[test]
+fn a_page_with_a_private_record_is_not_cleaned() {
+    model(2, || {
+        let sizes = Sizes::for_log(1024, 64, 2.0);
+        let store = nuthatch_store::slab::Store::log(1024, 1024, sizes).unwrap();
+        let store = Arc::new(store);
+        let append = |store: &nuthatch_store::slab::Store| {
+            let log = store.log.as_ref().unwrap();
+            let appended = log.append(store, Stream::New, 64, None, Purpose::New);
+            appended.unwrap().chunk
+        };
+        let gap = append(&store);
+        store.free_private(gap);
+        let appender = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || append(&store))
+        };
+        let closer = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || store.log.as_ref().unwrap().close_open())
+        };
+        let log = store.log.as_ref().unwrap();
+        let plan = log.policy.plan(Need::Room, true);
+        if let Ok(mut work) = log.start_cleaning(&store, &plan) {
+            let cleaning = work.take().unwrap();
+            assert!(log.finish_cleaning(&store, &cleaning), "it is not empty");
+        }
+        appender.join().unwrap();
+        closer.join().unwrap();
     });
 }
 
