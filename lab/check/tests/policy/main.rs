@@ -2,19 +2,25 @@
 
 mod model;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use model::{Model, Told};
+use model::{Arriving, Model, Told};
 use nuthatch_check::conformance::Client;
 use nuthatch_check::{AnyEngine, soak};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
-    Engine, Evicted, Evictions, Expiry, Inspect, Key, KeyHasher, Op, Read, Reply, Store,
+    AnyReservation, Engine, Evicted, Evictions, Expiry, Handle, Inspect, Key, KeyHasher, Op, Read,
+    Reply, Reservation, Store,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 const LIMIT: usize = 1 << 20;
+const LIMIT_MAX: usize = 4 << 20;
+
+/// The largest item, header and all.
+const ITEM_MAX: usize = 64 << 10;
 
 /// Who is told of each victim: its key, and whether it was fetched.
 #[derive(Default)]
@@ -37,6 +43,8 @@ struct Both {
     victims: Arc<Victims>,
     model: Model,
     hasher: KeyHasher,
+    /// Values on their way.
+    arriving: Vec<(AnyReservation, Arriving)>,
 }
 
 fn key(number: usize) -> Vec<u8> {
@@ -48,7 +56,8 @@ impl Both {
         let hasher = KeyHasher::seeded(1);
         let config = CuckooConfig {
             memory_limit: LIMIT,
-            item_size_max: 8 << 10,
+            memory_limit_max: LIMIT_MAX,
+            item_size_max: ITEM_MAX,
             // The index is not to grow, nor to be full: what leaves then is not the policy's choice.
             initial_items: Some(12_000),
             hasher: hasher.clone(),
@@ -58,13 +67,27 @@ impl Both {
         let victims = Arc::new(Victims::default());
         engine.tell_evictions(Arc::clone(&victims) as Arc<dyn Evictions>);
         let client = Client::new(AnyEngine::new(Arc::new(engine)));
-        let mut model = Model::new(LIMIT, client.engine.stats().memory_used as usize);
+        let charged = client.engine.stats().memory_used as usize;
+        let mut model = Model::new(LIMIT, charged, LIMIT_MAX, ITEM_MAX);
         model.now = client.now.0.into();
         Self {
             client,
             victims,
             model,
             hasher,
+            arriving: Vec::new(),
+        }
+    }
+
+    fn hash(&self, number: usize) -> u64 {
+        Key::new(&key(number), &self.hasher).hash()
+    }
+
+    /// When what is stored now for so many seconds expires: for the engine, and for the model.
+    fn expiry(&self, seconds: Option<u64>) -> (Expiry, u64) {
+        match seconds.map(|seconds| self.client.in_seconds(seconds)) {
+            None | Some(Expiry::Never) => (Expiry::Never, u64::MAX),
+            Some(Expiry::At(time)) => (Expiry::At(time), time.0.into()),
         }
     }
 
@@ -74,27 +97,82 @@ impl Both {
         hit
     }
 
+    /// gat, or touch.
+    fn touch(&mut self, number: usize, seconds: Option<u64>, value: bool) {
+        let (expiry, tick) = self.expiry(seconds);
+        let read = Read {
+            value,
+            touch: Some(expiry),
+            ..Read::default()
+        };
+        let hit = self.client.read(&key(number), read).item().is_some();
+        assert_eq!(hit, self.model.touch(number, tick), "a touch of {number}");
+    }
+
     fn set(&mut self, number: usize, len: usize, seconds: Option<u64>) {
-        let expiry = seconds.map_or(Expiry::Never, |seconds| self.client.in_seconds(seconds));
-        let name = key(number);
-        let value = vec![7; len];
+        let (expiry, tick) = self.expiry(seconds);
+        let (name, value) = (key(number), vec![7; len]);
         let store = Store {
             expiry,
             ..Store::set(&value)
         };
         let reply = self.client.store(&name, store);
-        let tick = match expiry {
-            Expiry::Never => u64::MAX,
-            Expiry::At(time) => time.0.into(),
-        };
-        let hash = Key::new(&name, &self.hasher).hash();
-        let stored = self.model.set(number, hash, 16 + name.len() + len, tick);
+        let hash = self.hash(number);
+        let stored = self.model.set(number, hash, name.len(), len, tick);
         assert_eq!(matches!(reply, Reply::Stored(_)), stored, "{reply:?}");
+    }
+
+    /// A value whose length alone is known.
+    fn reserve(&mut self, number: usize, len: usize) {
+        let name = key(number);
+        let (now, hash) = (self.client.now, self.hash(number));
+        let asked = Key::new(&name, &self.hasher);
+        let reserved = self.client.handle.reserve(now, asked, len);
+        let known = self.model.reserve(number, hash, name.len(), len);
+        match (reserved, known) {
+            (Ok(mut reserved), Some(known)) => {
+                reserved.write(&vec![7; len]);
+                self.arriving.push((reserved, known));
+            }
+            (reserved, known) => {
+                let (made, modelled) = (reserved.is_ok(), known.is_some());
+                assert_eq!(made, modelled, "memory for {len} bytes");
+            }
+        }
+    }
+
+    /// One of them has come, or does not come.
+    fn arrive(&mut self, which: usize, comes: bool) {
+        let (reserved, known) = self.arriving.swap_remove(which);
+        if comes {
+            let now = self.client.now;
+            let reply = self.client.handle.commit(now, reserved, &Store::set(&[]));
+            assert!(matches!(reply, Reply::Stored(_)), "{reply:?}");
+            self.model.commit(known, u64::MAX);
+        } else {
+            drop(reserved);
+            self.model.forget(known);
+        }
     }
 
     fn delete(&mut self, number: usize) {
         self.client.delete(&key(number));
         self.model.delete(number);
+    }
+
+    fn flush(&mut self) {
+        self.client.engine.flush(self.client.now, self.client.now);
+        self.model.flush();
+    }
+
+    fn set_limit(&mut self, bytes: usize) {
+        let set = self.client.engine.set_memory_limit(bytes);
+        assert_eq!(set.is_ok(), self.model.set_limit(bytes), "{set:?}");
+    }
+
+    fn maintain(&mut self, budget: usize) {
+        self.client.handle.maintain(self.client.now, budget);
+        self.model.maintain(budget);
     }
 
     fn wait(&mut self, seconds: u64) {
@@ -115,6 +193,7 @@ impl Both {
         let log = stats.log.expect("a log");
         let told = Told {
             expired: stats.expired,
+            flushed: stats.flushed.expect("a log tells"),
             evicted: [log.evicted_probation, log.evicted_main],
             ghost_hits: log.ghost_hits,
             moved_to_main: log.moved_to_main,
@@ -124,11 +203,18 @@ impl Both {
         };
         assert_eq!(told, self.model.told, "why, and what moved");
         assert_eq!(log.evicted_slots, 0, "the index is not to be full");
+        let pages = [log.probation_pages, log.main_pages].map(|pages| pages as usize);
+        assert_eq!(pages, self.model.lengths(), "how long the queues are");
+        assert_eq!(
+            stats.memory_used as usize,
+            self.model.used(),
+            "what is used"
+        );
     }
 
     /// The same keys are there.
     fn compare_keys(&mut self, keys: usize) {
-        let alive: std::collections::HashSet<usize> = self
+        let alive: HashSet<usize> = self
             .model
             .keys()
             .filter_map(|(key, alive)| alive.then_some(key))
@@ -152,25 +238,66 @@ impl Both {
 /// How a sequence asks: drawn for each.
 struct Mix {
     keys: usize,
-    /// The longest value.
+    /// The longest value of most keys.
     most: usize,
-    /// Percent of operations that set a key anew, delete one, and set one that expires.
+    /// Of so many keys one has a value in several pieces; 0: none has.
+    long: usize,
+    /// Percent of operations that set a key anew, delete one, set one that expires, touch one, and store a value that
+    /// arrives.
     sets: u32,
     deletes: u32,
     expiring: u32,
+    touches: u32,
+    arrivals: u32,
+    /// In so many operations there is one flush, one other limit, and one look by the background; 0: none.
+    flushes: u32,
+    limits: u32,
+    maintains: u32,
+}
+
+impl Mix {
+    fn draw(seed: u64, random: &mut SmallRng) -> Self {
+        let long = *[0, 100, 10, 2].get(seed as usize % 4).expect("one of four");
+        Self {
+            keys: random.random_range(4_000..20_000) / if long == 2 { 8 } else { 1 },
+            most: *[100, 300, 900]
+                .get(seed as usize % 3)
+                .expect("one of three"),
+            long,
+            sets: random.random_range(0..30),
+            deletes: random.random_range(0..6) * random.random_range(0..2),
+            expiring: random.random_range(0..100) * random.random_range(0..2),
+            touches: random.random_range(0..20) * random.random_range(0..2),
+            arrivals: random.random_range(0..20) * random.random_range(0..2),
+            flushes: 4000 * random.random_range(0..2),
+            limits: 500 * random.random_range(0..2),
+            maintains: 20 * random.random_range(0..2),
+        }
+    }
+
+    /// Each key has a length, which a store may change.
+    fn len(&self, number: usize) -> usize {
+        if self.long > 0 && number.is_multiple_of(self.long) {
+            return 1000 + number * 7919 % 30_000;
+        }
+        number * 7919 % self.most
+    }
+
+    fn other_len(&self, number: usize, random: &mut SmallRng) -> usize {
+        match self.long > 0 && number.is_multiple_of(self.long) {
+            true => random.random_range(0..30_000),
+            false => random.random_range(0..self.most),
+        }
+    }
+}
+
+fn once_in(times: u32, random: &mut SmallRng) -> bool {
+    times > 0 && random.random_range(0..times) == 0
 }
 
 fn sequence(seed: u64, operations: usize) -> Told {
     let mut random = SmallRng::seed_from_u64(seed);
-    let mix = Mix {
-        keys: random.random_range(4_000..20_000),
-        most: *[100, 300, 900]
-            .get(seed as usize % 3)
-            .expect("one of three"),
-        sets: random.random_range(0..30),
-        deletes: random.random_range(0..6) * random.random_range(0..2),
-        expiring: random.random_range(0..100) * random.random_range(0..2),
-    };
+    let mix = Mix::draw(seed, &mut random);
     let mut both = Both::new();
     let mut scan = 0;
     for step in 0..operations {
@@ -183,43 +310,68 @@ fn sequence(seed: u64, operations: usize) -> Told {
             }
             _ => random.random_range(0..mix.keys / 10),
         };
-        // Each key has a length, which a set may change.
-        let mut len = (number * 7919) % mix.most;
-        let seconds =
-            (random.random_range(0..100) < mix.expiring).then(|| random.random_range(1..60));
+        let mut len = mix.len(number);
+        let expires = random.random_range(0..100) < mix.expiring;
+        let seconds = expires.then(|| random.random_range(1..60));
         let dice = random.random_range(0..100);
-        if dice < mix.sets {
-            if random.random_range(0..2) == 0 {
-                len = random.random_range(0..mix.most);
+        let kinds = [mix.sets, mix.deletes, mix.touches, mix.arrivals];
+        let mut sum = 0;
+        let kind = kinds.iter().position(|percent| {
+            sum += percent;
+            dice < sum
+        });
+        match kind {
+            Some(0) => {
+                if random.random_range(0..2) == 0 {
+                    len = mix.other_len(number, &mut random);
+                }
+                both.set(number, len, seconds);
             }
-            both.set(number, len, seconds);
-        } else if dice < mix.sets + mix.deletes {
-            both.delete(number);
-        } else if !both.get(number) {
-            both.set(number, len, seconds);
+            Some(1) => both.delete(number),
+            Some(2) => both.touch(number, seconds, random.random_bool(0.5)),
+            Some(_) => {
+                if both.arriving.len() > random.random_range(0..3) {
+                    let which = random.random_range(0..both.arriving.len());
+                    both.arrive(which, random.random_bool(0.8));
+                }
+                both.reserve(number, len);
+            }
+            None if !both.get(number) => both.set(number, len, seconds),
+            None => {}
         }
-        if random.random_range(0..60) == 0 {
+        if once_in(60, &mut random) {
             both.wait(1);
+        }
+        if once_in(mix.flushes, &mut random) {
+            both.flush();
+        }
+        if once_in(mix.limits, &mut random) {
+            both.set_limit(random.random_range(LIMIT / 2..LIMIT * 2));
+        }
+        if once_in(mix.maintains, &mut random) {
+            both.maintain(random.random_range(1..50));
         }
         both.compare();
         if step % 5000 == 4999 {
             both.compare_keys(mix.keys);
         }
     }
+    both.arriving.clear();
     both.client.audit();
     both.model.told
 }
 
 #[test]
 fn victims_are_those_of_the_model() {
-    let mut sum = [0; 6];
-    for seed in 0..soak(20) as u64 {
-        let told = sequence(seed, 20_000);
+    let mut sum = [0; 7];
+    for seed in 0..soak(24) as u64 {
+        let told = sequence(seed, 15_000);
         let [probation, main] = told.evicted;
         let of = [
             probation,
             main,
             told.expired,
+            told.flushed,
             told.ghost_hits,
             told.moved_to_main,
             told.moved_within_main,

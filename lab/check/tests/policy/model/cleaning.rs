@@ -1,0 +1,344 @@
+//! Which page is cleaned, and what becomes of its items.
+
+use super::pages::{Holds, Record};
+use super::{Item, MAIN, Model, PAGE, PROBATION, Stream, WORDS};
+
+/// What a page is cleaned for.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Need {
+    Order,
+    Dead,
+    Room,
+}
+
+/// How a step ended, and after how many words.
+enum Step {
+    Freed(usize),
+    Looked(usize),
+    Nothing,
+}
+
+#[derive(Clone, Copy)]
+pub struct Cleaning {
+    page: usize,
+    queue: usize,
+    compacts: bool,
+    at: usize,
+}
+
+/// Words of a page that are looked at for each item that the background is told to look at.
+const WORDS_A_LOOK: usize = 39;
+
+impl Model {
+    /// So many words were appended: some are cleaned for each of them.
+    pub fn keep_pace(&mut self, appended: usize) {
+        if self.free < 2 {
+            let more = self.sweep_words(8 * appended);
+            let need = if more { Need::Dead } else { Need::Room };
+            self.clean(need, false, 8 * appended);
+        } else if self.gappy {
+            self.clean(Need::Order, false, 3 * appended);
+        }
+    }
+
+    /// Where no page is free: cleans until there is room.
+    pub fn append_hard(&mut self, stream: Stream, words: usize) -> Option<((usize, usize), usize)> {
+        let (mut cleaned, mut swept, mut in_vain) = (0, 0, 0);
+        // Of four pages, or as many as two of the largest items have, what is used stays.
+        let patience = (4 * WORDS).max(2 * (self.item_max / 8));
+        while cleaned < patience + 64 * WORDS {
+            if let Some(appended) = self.append(stream, words, false) {
+                return Some(appended);
+            }
+            let due = swept < 8 && self.sweep_words(WORDS);
+            swept += usize::from(due);
+            let need = if due { Need::Dead } else { Need::Room };
+            match self.clean(need, cleaned >= patience, WORDS) {
+                Step::Nothing if due => {}
+                Step::Looked(_) => {}
+                Step::Freed(_) => cleaned += WORDS,
+                Step::Nothing => {
+                    in_vain += 1;
+                    if in_vain > 2 {
+                        return None;
+                    }
+                    self.close_open();
+                }
+            }
+        }
+        None
+    }
+
+    /// What the background does, in proportion to its budget.
+    pub fn maintain(&mut self, budget: usize) {
+        self.shrink(budget * WORDS_A_LOOK);
+        self.sweep_words(budget * WORDS_A_LOOK);
+    }
+
+    /// Gives pages back while the limit is exceeded.
+    fn shrink(&mut self, mut left: usize) {
+        let mut steps = 0;
+        while left > 0 && self.is_over() {
+            let due = self.sweep_words(left);
+            let need = if due { Need::Dead } else { Need::Room };
+            match self.clean(need, steps >= 4, left) {
+                Step::Nothing if due => return,
+                Step::Freed(looked) | Step::Looked(looked) => {
+                    left = left.saturating_sub(looked.max(1));
+                }
+                Step::Nothing => {
+                    self.close_open();
+                    left = left.saturating_sub(WORDS);
+                }
+            }
+            steps += 1;
+        }
+    }
+
+    fn choose(&mut self, need: Need) -> Option<Cleaning> {
+        if need == Need::Room && !self.divided {
+            self.divided = true;
+            self.divide();
+        }
+        let ready = |page: usize| self.pages[page].closed && !self.private.contains(&page);
+        // The page with the most gaps, if it has enough.
+        let most = WORDS * if need == Need::Order { 32 } else { 48 } / 64;
+        let pages = self.queues.iter().enumerate();
+        let pages = pages.flat_map(|(queue, pages)| {
+            pages
+                .iter()
+                .enumerate()
+                .map(move |(at, &page)| (queue, at, page))
+        });
+        let gappy = pages.filter(|&(.., page)| {
+            let (held, end) = (self.pages[page].held, self.pages[page].end);
+            held <= most && held < end && ready(page)
+        });
+        if let Some((queue, at, page)) = gappy.min_by_key(|&(.., page)| self.pages[page].held) {
+            self.queues[queue].remove(at);
+            let at = if self.pages[page].held == 0 {
+                self.pages[page].end
+            } else {
+                0
+            };
+            return Some(Cleaning {
+                page,
+                queue,
+                compacts: true,
+                at,
+            });
+        }
+        if need != Need::Room {
+            return None;
+        }
+        // The oldest of the queue that has more than its part. What was used too early has the main queue pay, too.
+        let [probation, main] = self.lengths();
+        let order = match probation * 64 > (probation + main) * 10 && self.refused <= PAGE {
+            true => [PROBATION, MAIN],
+            false => [MAIN, PROBATION],
+        };
+        let oldest = |queue: usize| {
+            Some((
+                queue,
+                self.queues[queue].iter().position(|&page| ready(page))?,
+            ))
+        };
+        let (queue, at) = order.into_iter().find_map(oldest)?;
+        let page = self.queues[queue].remove(at)?;
+        self.refused = match queue {
+            MAIN => self.refused.saturating_sub(PAGE).min(PAGE),
+            _ if self.refused > PAGE => 0,
+            _ => self.refused,
+        };
+        Some(Cleaning {
+            page,
+            queue,
+            compacts: false,
+            at: 0,
+        })
+    }
+
+    /// Memory is short for the first time: all but the newest become the main queue.
+    fn divide(&mut self) {
+        let all = std::mem::take(&mut self.queues[PROBATION]);
+        let mut old = all.len() - all.len() * 10 / 64;
+        for page in all {
+            let queue = if old > 0 && self.pages[page].closed {
+                MAIN
+            } else {
+                PROBATION
+            };
+            old -= usize::from(queue == MAIN);
+            self.pages[page].queue = queue;
+            self.queues[queue].push_back(page);
+        }
+    }
+
+    fn clean(&mut self, need: Need, all_leave: bool, budget: usize) -> Step {
+        let Some(mut cleaning) = self.cleaning.take().or_else(|| self.choose(need)) else {
+            return Step::Nothing;
+        };
+        let from = cleaning.at;
+        let end = from + budget;
+        while cleaning.at < end {
+            // As many records as the budget has room for are looked at together.
+            let record = (self.mean() / 8).max(1);
+            let count = ((end - cleaning.at) / record + 1).clamp(4, 16);
+            let page = cleaning.page;
+            let (run, more) = self.pages[page].run(cleaning.at, count);
+            let items = run
+                .iter()
+                .filter_map(|record| record.holds?.item().copied());
+            self.note_sizes(&items.collect::<Vec<_>>());
+            for record in run {
+                match record.holds {
+                    Some(Holds::Item(item)) => {
+                        self.clean_item(&cleaning, &item, &record, all_leave)
+                    }
+                    Some(Holds::Piece(..)) => self.clean_piece(&cleaning, &record, all_leave),
+                    None => {}
+                }
+            }
+            let Some(at) = more else {
+                assert_eq!(self.pages[page].held, 0, "something is left in a page");
+                let looked = self.pages[page].end - from;
+                self.give_back(page);
+                self.told.pages_cleaned += 1;
+                return Step::Freed(looked);
+            };
+            cleaning.at = at;
+        }
+        let looked = cleaning.at - from;
+        self.cleaning = Some(cleaning);
+        Step::Looked(looked)
+    }
+
+    /// What stays in its queue is appended to that, and what was used to the main one.
+    fn append_kept(&mut self, cleaning: &Cleaning, words: usize) -> Option<(usize, usize)> {
+        let stream = match cleaning.compacts && cleaning.queue == PROBATION {
+            true => Stream::New,
+            false => Stream::Kept,
+        };
+        let (record, _) = self.append(stream, words, true)?;
+        Some(record)
+    }
+
+    fn clean_item(&mut self, cleaning: &Cleaning, met: &Item, record: &Record, all_leave: bool) {
+        let place = (cleaning.page, record.at);
+        if !self.lives(met) {
+            return self.bury(met.key, place);
+        }
+        // It may have left since the records were read, with a piece of its value.
+        let known = self.places.get(&met.key);
+        if known.is_none_or(|known| known.head != place) {
+            return;
+        }
+        let item = *self.item(met.key);
+        let left = match cleaning.compacts {
+            true => Some(item.uses),
+            false => self.judge(cleaning.queue, &item, place, all_leave),
+        };
+        if let Some(left) = left
+            && let Some(to) = self.append_kept(cleaning, record.words)
+        {
+            let uses = if item.fetched { left } else { left.min(2) };
+            self.record(to).holds = Some(Holds::Item(Item { uses, ..item }));
+            self.free_record(place);
+            self.places.get_mut(&item.key).expect("it is there").head = to;
+            self.note_due(to.0, item.expiry);
+            self.told.bytes_moved += 8 * record.words as u64;
+            match cleaning.queue {
+                _ if cleaning.compacts => {}
+                PROBATION => self.told.moved_to_main += 1,
+                _ => self.told.moved_within_main += 1,
+            }
+        } else {
+            self.evict(cleaning.queue, item.key);
+        }
+    }
+
+    /// A piece goes where its item goes: behind its head, if that was moved before, or as is decided of the head.
+    fn clean_piece(&mut self, cleaning: &Cleaning, record: &Record, all_leave: bool) {
+        let place = (cleaning.page, record.at);
+        let Some(Holds::Piece(key, index)) = self.record(place).holds else {
+            return;
+        };
+        let head = self.places[&key].head;
+        let item = *self.item(key);
+        if !self.lives(&item) {
+            return self.bury(key, head);
+        }
+        let queue = self.pages[head.0].queue;
+        let is_newer = self.pages[head.0].sequence > self.pages[cleaning.page].sequence;
+        let moved_before = queue == MAIN && (cleaning.queue == PROBATION || is_newer);
+        let stays = cleaning.compacts
+            || (moved_before && !all_leave)
+            || self.judge(queue, &item, head, all_leave).is_some();
+        if stays && let Some(to) = self.append_kept(cleaning, record.words) {
+            self.record(to).holds = Some(Holds::Piece(key, index));
+            self.free_record(place);
+            self.places.get_mut(&key).expect("it is there").pieces[index] = to;
+            self.told.bytes_moved += 8 * record.words as u64;
+        } else {
+            self.evict(queue, key);
+        }
+    }
+
+    fn evict(&mut self, queue: usize, key: usize) {
+        let item = self.take_out(key);
+        self.left.push(item);
+        self.told.evicted[queue] += 1;
+        if queue == PROBATION {
+            self.ghosts.insert(item.hash);
+            self.refused += if item.fetched { item.shape.bytes() } else { 0 };
+        }
+    }
+
+    /// The uses that are left to an item that stays.
+    fn judge(
+        &self,
+        queue: usize,
+        item: &Item,
+        (page, at): (usize, usize),
+        all_leave: bool,
+    ) -> Option<u8> {
+        let (mean, bytes) = (self.mean(), item.shape.bytes());
+        // What takes less than a quarter of the mean goes to the main queue without a use.
+        if all_leave || queue == PROBATION && item.uses == 0 && 4 * bytes >= mean.max(1) {
+            return None;
+        }
+        // What takes more than twice the mean pays two, what takes less than the mean one or none, by lot.
+        let place = (page * WORDS + at) as u64;
+        let lot = (item.hash ^ place).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let pays = match bytes > 2 * mean {
+            true => 2,
+            false => u8::from(bytes as u64 > (lot * mean as u64) >> 32),
+        };
+        item.uses.checked_sub(pays)
+    }
+
+    pub fn mean(&self) -> usize {
+        self.lately / 16
+    }
+
+    fn note_sizes(&mut self, items: &[Item]) {
+        if items.is_empty() {
+            return;
+        }
+        let bytes: usize = items.iter().map(|item| item.shape.bytes()).sum();
+        let new = bytes / items.len();
+        self.lately = if self.lately == 0 {
+            16 * new
+        } else {
+            self.lately - self.lately / 16 + new
+        };
+        // Three ghosts for each item, in a 64th of the memory at most.
+        let ghosts = 3 * (self.limit / self.mean().max(1));
+        let most = self.ghosts.most().min(self.limit / 64 / 16);
+        let buckets = ghosts.div_ceil(8).clamp(1, most);
+        let more = (16 * buckets).saturating_sub(16 * self.ghosts.buckets);
+        if more >= (16 * self.ghosts.buckets).max(1) && self.charge(more) {
+            self.ghosts.buckets = buckets;
+        }
+    }
+}

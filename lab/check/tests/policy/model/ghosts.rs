@@ -1,0 +1,61 @@
+//! Ghosts of what has left the probation queue.
+
+pub struct Ghosts {
+    /// Buckets of eight, the newest first: fingerprint and epoch.
+    all: Vec<[Option<(u64, u64)>; 8]>,
+    pub buckets: usize,
+    pub inserted: u64,
+}
+
+impl Ghosts {
+    pub fn new(buckets_max: usize) -> Self {
+        Self {
+            all: vec![[None; 8]; buckets_max],
+            buckets: 0,
+            inserted: 0,
+        }
+    }
+
+    pub fn most(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Has so many buckets at most from now on: how many it had more.
+    pub fn shrink(&mut self, most: usize) -> usize {
+        let old = self.buckets;
+        self.buckets = old.min(most.max(1));
+        self.all[self.buckets..].fill([None; 8]);
+        old - self.buckets
+    }
+
+    fn bucket(&self, hash: u64) -> usize {
+        ((u128::from(hash) * self.buckets as u128) >> 64) as usize
+    }
+
+    pub fn insert(&mut self, hash: u64) {
+        if self.buckets == 0 {
+            return;
+        }
+        let epoch = self.inserted / self.buckets as u64 % 16;
+        self.inserted += 1;
+        let bucket = self.bucket(hash);
+        let bucket = &mut self.all[bucket];
+        bucket.rotate_right(1);
+        bucket[0] = Some(((hash % 4096).max(1), epoch));
+    }
+
+    /// About how many ghosts came after this one; then it is none any more.
+    pub fn take(&mut self, hash: u64) -> Option<u64> {
+        if self.buckets == 0 {
+            return None;
+        }
+        let (bucket, buckets) = (self.bucket(hash), self.buckets as u64);
+        let known = |ghost: &&mut Option<(u64, u64)>| {
+            ghost.is_some_and(|(print, _)| print == (hash % 4096).max(1))
+        };
+        let (_, epoch) = self.all[bucket].iter_mut().find(known)?.take()?;
+        let now = self.inserted / buckets % 16;
+        let epochs = now.wrapping_sub(epoch) % 16;
+        Some((epochs * buckets + self.inserted % buckets).saturating_sub(buckets / 2))
+    }
+}

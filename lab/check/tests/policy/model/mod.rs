@@ -1,0 +1,415 @@
+//! The policy of the log, once more and as plainly as it can be said: which page is cleaned, what stays, what leaves.
+//!
+//! For one thread. Words, pages and bytes are the engine's, since what leaves depends on them; the index, locks and
+//! readers are not here. Its constants are said again, so that the engine's do not change unnoticed.
+//!
+//! * this file: what clients do
+//! * [`pages`]: records and pages, and the account of memory
+//! * [`cleaning`]: which page is cleaned, and what becomes of its items
+//! * [`ghosts`]: what has left
+//! * [`dead`]: what has expired or was flushed
+//!
+//! Not here: numbers, and values that are made from others; an index that grows; values that are read in place.
+
+mod cleaning;
+mod dead;
+mod ghosts;
+mod pages;
+
+use std::collections::{HashMap, VecDeque};
+
+use cleaning::Cleaning;
+use dead::Sweep;
+use ghosts::Ghosts;
+use pages::{Page, Records};
+
+pub const PAGE: usize = 16 << 10;
+const WORDS: usize = PAGE / 8;
+/// A page with three recency bits for each 32 bytes and seven words.
+const PAGE_COST: usize = PAGE + 3 * (PAGE / 32 / 8) + 7 * 8;
+/// The longest record.
+const LONGEST: usize = 1 << 10;
+/// Of a value in several pieces each takes so many bytes.
+const PIECE: usize = LONGEST - 16;
+const NEVER: u64 = u64::MAX;
+const PROBATION: usize = 0;
+const MAIN: usize = 1;
+
+/// Who appends.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Stream {
+    New,
+    Arriving,
+    Kept,
+}
+
+impl Stream {
+    fn queue(self) -> usize {
+        match self {
+            Stream::New | Stream::Arriving => PROBATION,
+            Stream::Kept => MAIN,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Item {
+    pub key: usize,
+    hash: u64,
+    shape: Shape,
+    uses: u8,
+    pub fetched: bool,
+    expiry: u64,
+    /// Its number among all stores.
+    stored: u64,
+}
+
+/// How an item lies in records.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Shape {
+    /// With the header that has room for any flags.
+    wide: bool,
+    key_len: usize,
+    value_len: usize,
+}
+
+impl Shape {
+    fn new(key_len: usize, value_len: usize, wide: bool) -> Self {
+        let wide = wide || 16 + key_len + value_len > LONGEST;
+        Self {
+            wide,
+            key_len,
+            value_len,
+        }
+    }
+
+    /// All bytes of the item.
+    fn bytes(&self) -> usize {
+        let header = if self.wide { 32 } else { 16 };
+        header + self.key_len + self.value_len
+    }
+
+    fn pieces(&self) -> usize {
+        match self.bytes() > LONGEST {
+            true => self.value_len.div_ceil(PIECE),
+            false => 0,
+        }
+    }
+
+    /// Of the record with the header: with the value, or with a word for each piece of it.
+    fn head_words(&self) -> usize {
+        match self.pieces() {
+            0 => words_of(self.bytes()),
+            pieces => words_of(32 + self.key_len) + pieces,
+        }
+    }
+
+    fn piece_words(&self, index: usize) -> usize {
+        words_of(16 + (self.value_len - index * PIECE).min(PIECE))
+    }
+}
+
+/// The words of a record.
+fn words_of(bytes: usize) -> usize {
+    bytes.div_ceil(8).max(4)
+}
+
+/// Where an item lies.
+struct Place {
+    head: (usize, usize),
+    pieces: Vec<(usize, usize)>,
+}
+
+/// What the model and the engine are compared by.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    pub expired: u64,
+    pub flushed: u64,
+    pub evicted: [u64; 2],
+    pub ghost_hits: u64,
+    pub moved_to_main: u64,
+    pub moved_within_main: u64,
+    pub pages_cleaned: u64,
+    pub bytes_moved: u64,
+}
+
+/// Memory for an item that is in no index yet.
+pub struct Arriving {
+    key: usize,
+    hash: u64,
+    shape: Shape,
+    uses: u8,
+    records: Vec<(usize, usize)>,
+}
+
+pub struct Model {
+    pub now: u64,
+    pub told: Told,
+    /// Victims, in order.
+    pub left: Vec<Item>,
+    item_max: usize,
+    limit: usize,
+    /// Bytes up to which a lower limit may be exceeded until it is reached.
+    shrinking_from: Option<usize>,
+    charged: usize,
+    earmarked: usize,
+    /// Free pages, as they were when somebody looked last.
+    free: usize,
+    returned: Vec<usize>,
+    taken: usize,
+    pages: Vec<Page>,
+    places: HashMap<usize, Place>,
+    queues: [VecDeque<usize>; 2],
+    opened: u64,
+    divided: bool,
+    gappy: bool,
+    /// The pages that each stream appends to: the newer and the older; and the words since somebody cleaned.
+    open: [[Option<usize>; 2]; 3],
+    appended: [usize; 3],
+    /// Pages of records that are in no index yet, one for each of these: they are not cleaned.
+    private: Vec<usize>,
+    cleaning: Option<Cleaning>,
+    first_due: u64,
+    sweep: Option<Sweep>,
+    /// Stores so far, those that a flush has taken, and those of a flush that sweeps know of.
+    stores: u64,
+    flushed: u64,
+    flush_noted: u64,
+    /// Sixteen times the mean bytes of an item.
+    lately: usize,
+    refused: usize,
+    soon: u64,
+    ghosts: Ghosts,
+}
+
+impl Model {
+    /// Of so many bytes, of which so many are taken by others, and which may become so many.
+    pub fn new(limit: usize, charged: usize, limit_max: usize, item_max: usize) -> Self {
+        Self {
+            now: 0,
+            told: Told::default(),
+            left: Vec::new(),
+            item_max,
+            limit,
+            shrinking_from: None,
+            charged,
+            earmarked: 0,
+            free: usize::MAX,
+            returned: Vec::new(),
+            taken: 0,
+            pages: (0..limit_max / PAGE).map(|_| Page::default()).collect(),
+            places: HashMap::new(),
+            queues: Default::default(),
+            opened: 0,
+            divided: false,
+            gappy: false,
+            open: Default::default(),
+            appended: [0; 3],
+            private: Vec::new(),
+            cleaning: None,
+            first_due: NEVER,
+            sweep: None,
+            stores: 0,
+            flushed: 0,
+            flush_noted: 0,
+            lately: 0,
+            refused: 0,
+            soon: NEVER,
+            ghosts: Ghosts::new(limit_max / 64 / 16),
+        }
+    }
+
+    pub fn get(&mut self, key: usize) -> bool {
+        let is_live = self.is_live(key);
+        if is_live {
+            let item = self.item(key);
+            item.uses = 3.min(item.uses + 1);
+            item.fetched = true;
+        }
+        is_live
+    }
+
+    /// A read that gives the item a new life.
+    pub fn touch(&mut self, key: usize, expiry: u64) -> bool {
+        let is_live = self.get(key);
+        if is_live {
+            self.item(key).expiry = expiry;
+            self.note_due(self.places[&key].head.0, expiry);
+        }
+        is_live
+    }
+
+    pub fn delete(&mut self, key: usize) {
+        if self.places.contains_key(&key) {
+            self.take_out(key);
+        }
+    }
+
+    /// Takes all that was stored before.
+    pub fn flush(&mut self) {
+        self.flushed = self.stores;
+    }
+
+    /// False: there is no room.
+    pub fn set(
+        &mut self,
+        key: usize,
+        hash: u64,
+        key_len: usize,
+        value_len: usize,
+        expiry: u64,
+    ) -> bool {
+        if value_len <= 4096 && self.overwrite(key, value_len, expiry) {
+            return true;
+        }
+        let shape = Shape::new(key_len, value_len, false);
+        // A ghost that comes back soon was missed.
+        let stream = match self.is_missed(hash) {
+            true => Stream::Kept,
+            false => Stream::New,
+        };
+        let Some(records) = self.obtain(stream, &shape) else {
+            return false;
+        };
+        let fresh = Arriving {
+            key,
+            hash,
+            shape,
+            uses: 0,
+            records,
+        };
+        self.link(fresh, expiry);
+        true
+    }
+
+    /// What takes the same room is written over, which is a use. False: it does not.
+    fn overwrite(&mut self, key: usize, value_len: usize, expiry: u64) -> bool {
+        if !self.is_live(key) {
+            return false;
+        }
+        let (page, _) = self.places[&key].head;
+        let kept = u8::from(self.pages[page].queue == MAIN);
+        let stored = self.stores + 1;
+        let item = self.item(key);
+        let shape = Shape {
+            value_len,
+            ..item.shape
+        };
+        if item.shape.pieces() > 0 || words_of(shape.bytes()) != item.shape.head_words() {
+            return false;
+        }
+        *item = Item {
+            shape,
+            uses: (item.uses + 1).max(kept).min(2),
+            fetched: false,
+            expiry,
+            stored,
+            ..*item
+        };
+        self.stores = stored;
+        self.note_due(page, expiry);
+        true
+    }
+
+    /// Memory for a value that comes later. `None`: there is no room.
+    pub fn reserve(
+        &mut self,
+        key: usize,
+        hash: u64,
+        key_len: usize,
+        value_len: usize,
+    ) -> Option<Arriving> {
+        let shape = Shape::new(key_len, value_len, true);
+        let uses = u8::from(self.is_missed(hash));
+        let records = self.obtain(Stream::Arriving, &shape)?;
+        Some(Arriving {
+            key,
+            hash,
+            shape,
+            uses,
+            records,
+        })
+    }
+
+    /// The value has come.
+    pub fn commit(&mut self, arriving: Arriving, expiry: u64) {
+        self.link(arriving, expiry);
+    }
+
+    /// It does not come.
+    pub fn forget(&mut self, arriving: Arriving) {
+        self.discard(&arriving.records);
+    }
+
+    fn is_missed(&mut self, hash: u64) -> bool {
+        let missed = self.ghosts.take(hash).is_some_and(|age| age <= self.soon);
+        self.told.ghost_hits += u64::from(missed);
+        missed
+    }
+
+    /// A record for each piece of an item, the head's first.
+    fn obtain(&mut self, stream: Stream, shape: &Shape) -> Option<Records> {
+        let mut records = Records::new();
+        let head = std::iter::once(shape.head_words());
+        let pieces = (0..shape.pieces()).map(|index| shape.piece_words(index));
+        for words in head.chain(pieces) {
+            let Some((record, due)) = self
+                .append(stream, words, false)
+                .or_else(|| self.append_hard(stream, words))
+            else {
+                self.discard(&records);
+                return None;
+            };
+            records.push(record);
+            self.private.push(record.0);
+            if due > 0 {
+                self.keep_pace(due);
+            }
+        }
+        Some(records)
+    }
+
+    fn discard(&mut self, records: &Records) {
+        for &record in records {
+            self.no_longer_private(record.0);
+            self.free_record(record);
+        }
+    }
+
+    fn no_longer_private(&mut self, page: usize) {
+        let at = self.private.iter().position(|&other| other == page);
+        self.private.swap_remove(at.expect("it was private"));
+    }
+
+    /// The item takes the place of the one that is there.
+    fn link(&mut self, fresh: Arriving, expiry: u64) {
+        let mut uses = fresh.uses;
+        let is_live = self.is_live(fresh.key);
+        if let Some(place) = self.places.get(&fresh.key) {
+            let kept = u8::from(self.pages[place.head.0].queue == MAIN);
+            let old = self.take_out(fresh.key);
+            if is_live {
+                uses = uses.max(old.uses).max(kept).min(2);
+            }
+        }
+        self.stores += 1;
+        let item = Item {
+            key: fresh.key,
+            hash: fresh.hash,
+            shape: fresh.shape,
+            uses,
+            fetched: false,
+            expiry,
+            stored: self.stores,
+        };
+        for &(page, _) in &fresh.records {
+            self.no_longer_private(page);
+        }
+        self.put(item, &fresh.records);
+    }
+
+    /// The keys that are there, and whether they are alive.
+    pub fn keys(&self) -> impl Iterator<Item = (usize, bool)> {
+        self.places.keys().map(|&key| (key, self.is_live(key)))
+    }
+}
