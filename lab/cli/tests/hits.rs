@@ -198,6 +198,68 @@ fn broken_records_are_named_and_the_rest_is_replayed() {
     );
 }
 
+fn with<'a>(base: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [base, more].concat()
+}
+
+#[test]
+fn a_baseline_is_one_of_those_that_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(folder.path());
+    let base = ["hit-ratio", &trace, "--sizes", "50%", "--policies"];
+    let text = printed(&with(
+        &base,
+        &["fifo,s3-fifo:0.2", "--baseline", "s3-fifo:0.2"],
+    ));
+    assert!(text.contains("misses / those of s3-fifo:0.2,"), "{text}");
+    // Without one that was asked for there is no comparison, and no error.
+    assert!(!printed(&with(&base, &["fifo"])).contains("misses / those"));
+    let output = lab(&with(&base, &["fifo", "--baseline", "typo"]));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("--baseline typo") && said.contains("fifo"),
+        "{said}"
+    );
+}
+
+#[test]
+fn traces_that_cannot_be_read_are_named_and_the_others_are_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(folder.path());
+    let json = folder.path().join("hits.json");
+    let empty = folder.path().join("empty");
+    fs::write(&empty, "").unwrap();
+    let output = lab(&[
+        "hit-ratio",
+        "/no/such/trace",
+        &trace,
+        empty.to_str().unwrap(),
+        "--sizes",
+        "50%",
+        "--policies",
+        "fifo",
+        "--json",
+        json.to_str().unwrap(),
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("/no/such/trace:") && said.contains("empty: no requests"),
+        "{said}"
+    );
+    assert!(String::from_utf8(output.stdout).unwrap().contains("fifo"));
+    assert_eq!(fs::read_to_string(&json).unwrap().lines().count(), 1);
+    // What is there is not lost for nothing.
+    let line = [
+        "hit-ratio",
+        "/no/such/trace",
+        "--json",
+        json.to_str().unwrap(),
+    ];
+    assert_eq!(lab(&line).status.code(), Some(1));
+    assert_eq!(fs::read_to_string(&json).unwrap().lines().count(), 1);
+}
+
 #[test]
 fn what_cannot_be_meant_ends_with_2_and_what_fails_with_1() {
     let folder = tempfile::tempdir().unwrap();
@@ -211,6 +273,8 @@ fn what_cannot_be_meant_ends_with_2_and_what_fails_with_1() {
         "hit-ratio TRACE --servers nowhere",
         "hit-ratio TRACE --spawn true",
         "hit-ratio TRACE --columns nothing",
+        "hit-ratio TRACE --policies fifo --baseline lru",
+        "hit-ratio TRACE --baseline typo",
         "items-held --values x",
         "items-held --overwrite 1",
         "items-held -m 0",

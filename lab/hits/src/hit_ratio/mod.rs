@@ -70,8 +70,9 @@ pub struct Options {
     #[arg(long)]
     pub estimate: bool,
     /// Compare the misses of all with those of this one, over all traces: a policy, an engine, or a spawned server
-    #[arg(long, value_name = "NAME", default_value = "lru")]
-    pub baseline: String,
+    /// [default: lru, if it is among them]
+    #[arg(long, value_name = "NAME")]
+    pub baseline: Option<String>,
     /// Replay so many at a time [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
@@ -96,37 +97,88 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     let servers = options.servers.iter().map(|name| RunningServer::find(name));
     let servers: Vec<RunningServer> = servers.collect::<Result<_, _>>()?;
+    let baseline = baseline(options)?;
     let stop = stop_on_signals()?;
     let rows = options.policies.len() + options.spawn.len();
     let cells = rows * options.sizes.len() + servers.len();
     let progress = Progress::steps(options.traces.len() * cells);
-    let mut json = String::new();
-    let mut summary = Summary::default();
+    let mut done = Done::default();
+    let outcome = replay_all(options, &baseline, &servers, &progress, &stop, &mut done);
+    drop(progress);
+    output::print(&done.summary.text(&baseline))?;
+    // What was replayed is kept, whatever became of the rest.
+    if let Some(path) = options.json.as_ref().filter(|_| !done.json.is_empty()) {
+        output::save(path, done.json.as_bytes())?;
+    }
+    outcome
+}
+
+/// What has come of the traces so far.
+#[derive(Default)]
+struct Done {
+    json: String,
+    summary: Summary,
+}
+
+/// The name of the row that all are compared with.
+fn baseline(options: &Options) -> Result<String, Failure> {
+    let Some(typed) = &options.baseline else {
+        return Ok("lru".to_owned());
+    };
+    let policies = options.policies.iter().map(Contender::to_string);
+    let servers = options.spawn.iter().map(|server| server.name().to_owned());
+    let names: Vec<String> = policies.chain(servers).collect();
+    if !names.contains(typed) {
+        let names = names.join(", ");
+        return Err(Failure::usage(format!(
+            "--baseline {typed}: it is not replayed on; there are {names}"
+        )));
+    }
+    Ok(typed.clone())
+}
+
+/// Replays each trace that can be read. The error is that of the first that cannot, once all others are done.
+fn replay_all(
+    options: &Options,
+    baseline: &str,
+    servers: &[RunningServer],
+    progress: &Progress,
+    stop: &AtomicBool,
+    done: &mut Done,
+) -> Result<(), Failure> {
+    let mut unreadable = Vec::new();
     for path in &options.traces {
         progress.step(format!("reading {}", path.display()));
-        let trace = Trace::read(path, &options.read)?;
+        let trace = match Trace::read(path, &options.read) {
+            Ok(trace) => trace,
+            Err(failure) => {
+                unreadable.push(failure);
+                continue;
+            }
+        };
         if trace.broken.count > 0 {
             output::note(&format!("{}{}", path.display(), trace.broken.in_words()));
         }
-        let results = replay(&trace, options, &servers, &progress, &stop)?;
+        let results = replay(&trace, options, servers, progress, stop)?;
         output::print(&results.text(options.bytes))?;
         if options.estimate {
             output::print(&results.estimates())?;
         }
-        json += &results.json()?;
+        done.json += &results.json()?;
         if let Some(folder) = &options.plot {
             let path = folder.join(format!("{}.svg", results.trace));
-            let svg = plot::figure(&results, &options.baseline, options.bytes)?;
+            let svg = plot::figure(&results, baseline, options.bytes)?;
             output::save(&path, svg.as_bytes())?;
         }
-        summary.add(&results, &options.baseline);
+        done.summary.add(&results, baseline);
     }
-    drop(progress);
-    output::print(&summary.text(&options.baseline))?;
-    match &options.json {
-        Some(path) => output::save(path, json.as_bytes()),
-        None => Ok(()),
-    }
+    let mut unreadable = unreadable.into_iter();
+    let Some(first) = unreadable.next() else {
+        return Ok(());
+    };
+    // The first ends the run and is told then.
+    unreadable.for_each(|failure| output::note(&failure.to_string()));
+    Err(first)
 }
 
 fn replay(
