@@ -311,7 +311,11 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                         // All that there is lies in pages that are open.
                         self.log.close_open();
                     } else {
+                        // Who has taken an item out may be about to free it.
+                        spin(waited);
+                        waited += 1;
                         self.remove_all_expired();
+                        self.log.close_gappy();
                     }
                 }
             }

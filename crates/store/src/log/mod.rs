@@ -432,6 +432,21 @@ impl Log {
         }
     }
 
+    /// Where nothing may leave, closes those that have gaps, unless their room is owed.
+    pub fn close_gappy(&self) {
+        let mut open = self.streams[Stream::Kept as usize].lock();
+        // Relaxed: raised under the stream's lock.
+        if self.unfinished.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        for place in &mut open.pages {
+            let gappy = |open: &mut OpenPage| self.pages.held(open.page).words() < open.end;
+            if let Some(gappy) = place.take_if(gappy) {
+                self.pages.close(gappy.page);
+            }
+        }
+    }
+
     /// A private record is now in the index.
     #[inline]
     pub fn link(&self, chunk: Chunk) {
@@ -483,7 +498,7 @@ impl Log {
             queues.divided = true;
             self.divide(&mut queues, plan);
         }
-        if let Some(cleaning) = self.emptiest(&mut queues, plan, usize::MAX) {
+        if let Some(cleaning) = self.emptiest(&mut queues, plan, usize::MAX, None) {
             return Some(cleaning);
         }
         match plan.need {
@@ -498,7 +513,9 @@ impl Log {
         let open = self.streams[Stream::Kept as usize].lock();
         let room = self.room_to_clean(store, &open);
         let mut queues = self.queues();
-        let emptiest = self.emptiest(&mut queues, plan, room);
+        // A page that was closed early has a gap at its end.
+        let early = self.page_words - store.chunk_max() / WORD;
+        let emptiest = self.emptiest(&mut queues, plan, room, Some(early));
         let mut cleaning = emptiest.or_else(|| {
             if plan.need != Need::EveryGap {
                 return None;
@@ -539,7 +556,14 @@ impl Log {
     }
 
     /// The page with the fewest words in use, if so few are that it pays to move them, and no more than there is room for.
-    fn emptiest(&self, queues: &mut Queues, plan: &Plan, room: usize) -> Option<Cleaning> {
+    /// It has gaps, or no more than `early` in use.
+    fn emptiest(
+        &self,
+        queues: &mut Queues,
+        plan: &Plan,
+        room: usize,
+        early: Option<usize>,
+    ) -> Option<Cleaning> {
         let limit = room.min(self.page_words * plan.compact_at / plan.unit);
         let mut best: Option<(usize, usize, usize)> = None;
         for (queue, pages) in queues.pages.iter().enumerate() {
@@ -551,7 +575,8 @@ impl Log {
                 }
                 let held = self.pages.held(page);
                 if held.words() <= limit
-                    && held.words() < self.pages.end(page)
+                    && (held.words() < self.pages.end(page)
+                        || early.is_some_and(|early| held.words() <= early))
                     && !self.pages.is_stuck(page)
                     && best.is_none_or(|(least, ..)| held.words() < least)
                     && held.private() == 0
