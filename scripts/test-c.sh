@@ -116,7 +116,7 @@ if command -v c++ >/dev/null; then
     echo '#include <nuthatch_flow.h>' >"$out/header.cc"
     # Several flags.
     # shellcheck disable=SC2046
-    c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only "$out/header.cc" \
+    c++ -std=c++17 -Wall -Wextra -Wpedantic -Wold-style-cast -Wconversion -Werror -fsyntax-only "$out/header.cc" \
         $(pkg-config --cflags nuthatch-flow)
     passed=$((passed + 1))
 else

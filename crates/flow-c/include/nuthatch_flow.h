@@ -37,7 +37,8 @@
  */
 static inline uint64_t nuthatch_flow_widen(uint32_t hash)
 {
-    return (uint64_t)hash << 32 | hash;
+    const uint64_t wide = hash;
+    return wide << 32 | hash;
 }
 
 /**
