@@ -10,6 +10,7 @@
 //! * [Batches](#batches)
 //! * [Threads and tasks](#threads-and-tasks)
 //! * [Errors](#errors)
+//! * [Coming from moka, quick_cache or foyer](#coming-from-moka-quick_cache-or-foyer)
 //! * [What it does not do](#what-it-does-not-do)
 //! * [Features](#features)
 //!
@@ -86,7 +87,7 @@
 //! queues and ghosts, as S3-FIFO has them, whatever sizes items have). With [`evict(false)`](Builder::evict) the store
 //! is refused instead.
 //!
-//! [`Cache::stats`] tells what is there and what was evicted.
+//! [`Cache::stats`] tells what is there, what was evicted, and how many reads hit ([`Stats::hit_ratio`]).
 //!
 //! # Conditional stores and counters
 //!
@@ -186,9 +187,26 @@
 //! its limit, no memory in a cache that may not evict. A failed operation changes nothing. A get of a key that no store
 //! would take is a miss. A cache that cannot be made says why by a [`BuildError`].
 //!
+//! # Coming from moka, quick_cache or foyer
+//!
+//! | there | here |
+//! |---|---|
+//! | `max_capacity`, `capacity` and a weigher | [`Builder::memory_limit`], in bytes of all that grows with the data; 1 MiB at least |
+//! | moka's `get_with(key, init)`, quick_cache's `get_or_insert_with`, foyer's `get_or_fetch` | [`Cache::get_or_insert_with`]; here [`Cache::get_with`] lends the value that is there |
+//! | `try_get_with`, which shares an error as an `Arc` | [`Cache::try_get_or_insert_with`]: an error goes to the caller that computed, and the next one computes |
+//! | `future::Cache`, `get_or_insert_async`, foyer's `get_or_fetch` | `get_or_insert_async` and `try_get_or_insert_async`, with the feature `async` |
+//! | `get`, which clones a value or an entry | [`Cache::get`], which copies it |
+//! | `entry(key).and_compute_with` | [`Cache::get_item`] and [`Cache::compare_and_swap`] |
+//! | `Expiry`, `expire_after` | a [`Lifetime`] for each store |
+//! | `invalidate`, `remove`, `clear`, `invalidate_all` | [`Cache::invalidate`], [`Cache::remove`], [`Cache::invalidate_all`] |
+//! | `eviction_listener` (moka's is told of replaced and removed values too), `Lifecycle`, `EventListener` | [`Builder::removal_listener`] |
+//! | `entry_count`, `weighted_size`, `hits`, `misses` | [`Cache::entry_count`], [`Cache::weighted_size`], [`Stats`] |
+//! | `run_pending_tasks` | nothing: what was stored counts at once. [`Cache::maintain`] frees what has expired |
+//!
 //! # What it does not do
 //!
 //! * It holds bytes, not Rust values: what you store is copied in, and what you read is copied out (or lent).
+//! * A key has 1 to 250 bytes ([`KEY_LEN_MAX`]): of a longer one, as a URL may be, take a hash.
 //! * It keeps nothing on disk, and nothing after the process.
 //! * Eviction goes by uses and bytes: it takes no weights of yours, and does not know what a value costs to compute.
 //! * There is no order of keys and no search but by key.

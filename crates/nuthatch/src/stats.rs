@@ -16,7 +16,12 @@ pub struct Stats {
     pub memory_used: u64,
     /// Bytes of the index.
     pub index_bytes: u64,
-    /// Searches for a key, of any operation: a get is one.
+    /// Reads that found a value: [`Cache::get`](crate::Cache::get) and its kin, each key of a batch, and
+    /// [`Cache::get_or_insert_with`](crate::Cache::get_or_insert_with) and its kin, each call once.
+    pub hits: u64,
+    /// Reads that found none.
+    pub misses: u64,
+    /// Searches for a key by the index, of any operation: a get is one, and a store is one.
     pub lookups: u64,
     /// Those of them that found an item, expired ones included.
     pub lookup_hits: u64,
@@ -24,7 +29,8 @@ pub struct Stats {
     pub insertions: u64,
     /// Items removed to make room.
     pub evictions: u64,
-    /// Expired items whose memory was taken back.
+    /// Items whose memory was taken back because they had expired, or were there at an
+    /// [`invalidate_all`](crate::Cache::invalidate_all).
     pub expirations: u64,
     /// Stores refused for want of memory.
     pub out_of_memory: u64,
@@ -34,8 +40,27 @@ pub struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn of(engine: &EngineStats) -> Self {
+    /// Hits among the reads, from 0 to 1; `None` before the first read.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let cache = nuthatch::Cache::new(16 << 20)?;
+    /// assert_eq!(cache.stats().hit_ratio(), None);
+    /// cache.insert("a", "1")?;
+    /// cache.get_many(&["a", "b"]);
+    /// assert_eq!(cache.stats().hit_ratio(), Some(0.5));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hit_ratio(&self) -> Option<f64> {
+        let reads = self.hits + self.misses;
+        (reads > 0).then(|| self.hits as f64 / reads as f64)
+    }
+
+    pub(crate) fn of(engine: &EngineStats, hits: u64, misses: u64) -> Self {
         Self {
+            hits,
+            misses,
             entry_count: engine.items,
             weighted_size: engine.item_bytes,
             memory_limit: engine.memory_limit,

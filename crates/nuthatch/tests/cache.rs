@@ -410,6 +410,52 @@ fn the_maintenance_thread_ends_with_the_cache() {
     }
 }
 
+/// Reads are counted by whether they found a value, each once: alone, in a batch, and where the value is computed; by
+/// threads that are gone, and from within a read. Nothing else is counted.
+#[test]
+fn reads_are_counted() {
+    let cache = Cache::builder()
+        .memory_limit(16 << 20)
+        .time_to_idle(Duration::from_secs(60))
+        .build()
+        .unwrap();
+    assert_eq!(cache.stats().hit_ratio(), None);
+    cache.insert("a", "1").unwrap();
+    cache.insert("large", vec![1; 100_000]).unwrap();
+    let count = |what: &dyn Fn()| {
+        let before = cache.stats();
+        what();
+        let after = cache.stats();
+        (after.hits - before.hits, after.misses - before.misses)
+    };
+    assert_eq!(count(&|| drop(cache.get("a"))), (1, 0));
+    assert_eq!(count(&|| drop(cache.get("b"))), (0, 1));
+    assert_eq!(count(&|| _ = cache.get_with("large", <[u8]>::len)), (1, 0));
+    assert_eq!(count(&|| _ = cache.get_with("b", <[u8]>::len)), (0, 1));
+    assert_eq!(count(&|| drop(cache.get_item("a"))), (1, 0));
+    assert_eq!(count(&|| drop(cache.get_item("b"))), (0, 1));
+    // An empty key is no read: no store would take it.
+    let keys = ["a", "", "b", "large", "a", "c"];
+    assert_eq!(count(&|| drop(cache.get_many(&keys))), (3, 2));
+    let nested = || cache.get_many_with(&["a", "b"], |_, _| drop(cache.get("a")));
+    assert_eq!(count(&nested), (3, 1));
+    let compute = |key| drop(cache.get_or_insert_with(key, Lifetime::Default, || "computed"));
+    assert_eq!(count(&|| compute("d")), (0, 1));
+    assert_eq!(count(&|| compute("d")), (1, 0));
+    let gone = || std::thread::scope(|scope| drop(scope.spawn(|| cache.get("a")).join()));
+    assert_eq!(count(&gone), (1, 0));
+    let others = || {
+        cache.insert("a", "2").unwrap();
+        assert!(cache.contains_key("a") && cache.touch("a", Lifetime::Default).unwrap());
+        assert_eq!(cache.incr("a", 1), Ok(Some(3)));
+        assert_eq!(cache.iter().count(), 3);
+        assert!(cache.remove("a").is_some());
+    };
+    assert_eq!(count(&others), (0, 0));
+    let ratio = cache.stats().hit_ratio().unwrap();
+    assert!((0.5..0.8).contains(&ratio), "{ratio}");
+}
+
 /// What `stats hash` shows: each search is counted once, alone or in a batch, and a lookup that finds its
 /// key's tag looks at no other item, but for the few that share the tag.
 #[test]

@@ -143,7 +143,9 @@ fn errors_are_errors() {
 /// All that is public can be shown, and what threads share can be shared.
 #[test]
 fn everything_can_be_shown() {
+    use std::panic::{RefUnwindSafe, UnwindSafe};
     fn shared<T: Send + Sync + std::fmt::Debug>(_: &T) {}
+    fn unwinds<T: UnwindSafe + RefUnwindSafe>(_: &T) {}
     let builder = Cache::builder()
         .memory_limit(4 * MIB)
         .eviction_listener(|_| ());
@@ -153,6 +155,7 @@ fn everything_can_be_shown() {
     assert!(format!("{cache:?}").starts_with("Cache { entry_count: 1"));
     assert!(format!("{:?}", cache.get_item("k")).contains("version"));
     shared(&cache);
+    unwinds(&cache);
     shared(&cache.iter());
     shared(&cache.stats());
 }

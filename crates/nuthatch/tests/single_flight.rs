@@ -1,10 +1,11 @@
 //! Computations of missing values: one at a time for each key, by threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
+use std::time::Duration;
 
-use nuthatch::{Cache, Error, Lifetime, LoadError};
+use nuthatch::{Cache, Error, Lifetime, LoadError, RemovalCause};
 
 const KEPT: Lifetime = Lifetime::Default;
 
@@ -122,6 +123,43 @@ fn recursion_is_an_error() {
         cache.get_or_insert_with("a", KEPT, || "again").unwrap(),
         b"again"
     );
+}
+
+/// What runs between a computation and the end of its flight is the caller's code, too: a conversion of the value, and
+/// a listener that recomputes what has left. Neither waits for its own thread.
+#[test]
+fn recursion_behind_the_computation_is_an_error() {
+    struct Recursive<'c>(&'c Cache);
+    impl From<Recursive<'_>> for Vec<u8> {
+        fn from(value: Recursive<'_>) -> Self {
+            let own = value.0.get_or_insert_with("k", KEPT, || "never");
+            assert_eq!(own, Err(Error::Recursion));
+            b"converted".to_vec()
+        }
+    }
+    let (behind, asked): (Arc<OnceLock<Cache>>, Arc<Mutex<Vec<_>>>) = Default::default();
+    let cache = {
+        let (behind, asked) = (Arc::clone(&behind), Arc::clone(&asked));
+        Cache::builder()
+            .memory_limit(4 << 20)
+            .removal_listener(move |removed| {
+                let cache = behind.get().unwrap();
+                let again = cache.get_or_insert_with(removed.key, KEPT, || "recomputed");
+                asked.lock().unwrap().push((removed.cause, again));
+            })
+            .build()
+            .unwrap()
+    };
+    assert!(behind.set(cache.clone()).is_ok());
+    let value = cache.get_or_insert_with("k", KEPT, || Recursive(&cache));
+    assert_eq!(value.unwrap(), b"converted");
+    // A store over what has expired tells it; the new value has expired at once as well.
+    cache.insert_for("old", "value", Duration::ZERO).unwrap();
+    asked.lock().unwrap().clear();
+    let value = cache.get_or_insert_with("old", Duration::ZERO, || "new");
+    assert_eq!(value.unwrap(), b"new");
+    let asked = std::mem::take(&mut *asked.lock().unwrap());
+    assert_eq!(asked, [(RemovalCause::Expired, Err(Error::Recursion))]);
 }
 
 /// While a thread computes, others that ask for the same key wait, also those that it has started itself.

@@ -163,6 +163,8 @@ pub(super) struct LendMany<'p, F, V> {
     next: usize,
     /// Keys that are none, in order: they have no request, and are told of as misses.
     skipped: VecDeque<usize>,
+    /// Values lent.
+    hits: u64,
     /// What was found for which request, if that is asked for.
     items: Option<Vec<(usize, Item)>>,
 }
@@ -176,6 +178,7 @@ impl<'p, F: FnMut(usize, Option<&[u8]>), V: Value> LendMany<'p, F, V> {
             place,
             next: 0,
             skipped: VecDeque::new(),
+            hits: 0,
             items: items.then(Vec::new),
         }
     }
@@ -186,10 +189,11 @@ impl<'p, F: FnMut(usize, Option<&[u8]>), V: Value> LendMany<'p, F, V> {
         self.skipped.push_back(index);
     }
 
-    /// The end of the batch: tells of the keys behind the last request, and returns what was found for which request.
-    pub fn finish(mut self) -> Vec<(usize, Item)> {
+    /// The end of the batch: tells of the keys behind the last request. Returns how many values there were, and what was
+    /// found for which request.
+    pub fn finish(mut self) -> (u64, Vec<(usize, Item)>) {
         self.tell_skipped();
-        self.items.unwrap_or_default()
+        (self.hits, self.items.unwrap_or_default())
     }
 
     fn tell_skipped(&mut self) {
@@ -216,6 +220,7 @@ impl<'p, F: FnMut(usize, Option<&[u8]>), V: Value> LendMany<'p, F, V> {
         if let (Some(items), Some(item)) = (&mut self.items, self.place.item) {
             items.push((request, item));
         }
+        self.hits += 1;
         let index = self.index();
         self.place.lend(|value| (self.read)(index, Some(value)));
     }

@@ -44,7 +44,7 @@ impl Iter<'_> {
         let Self { cache, ready, .. } = self;
         let now = cache.now();
         let mut spare = None;
-        let mut session = cache.session(&mut spare);
+        let (_, mut session) = cache.session(&mut spare);
         self.from = session.visit(now, from, AT_ONCE, &mut |visit| {
             let copied = visit.value.len() == visit.item.value_len;
             ready.push((visit.key.to_vec(), copied.then(|| visit.value.to_vec())));

@@ -1,6 +1,7 @@
 //! Values that are computed when they are missed.
 
 use std::convert::Infallible;
+use std::mem;
 use std::sync::Arc;
 
 use nuthatch_engine::request::Key;
@@ -24,7 +25,8 @@ impl Cache {
     /// The computed value is returned to all of them even if it cannot be stored, because it is too large or the cache
     /// is full and may not evict. The next caller computes it again then.
     ///
-    /// A `compute` that asks for its own key, by any of these methods, gets [`Error::Recursion`]. But two threads that
+    /// A `compute` that asks for its own key, by any of these methods, gets [`Error::Recursion`], and so does a
+    /// [listener](crate::Builder::removal_listener) that is called when its value is stored. But two threads that
     /// compute two keys, each of which asks for the other's, wait for ever; so does one that hands the same key to
     /// another thread and waits for that. A task of an executor uses
     #[cfg_attr(feature = "async", doc = "[`Cache::get_or_insert_async`],")]
@@ -67,9 +69,10 @@ impl Cache {
         compute: impl FnOnce() -> Result<V, E>,
     ) -> Result<Vec<u8>, LoadError<E>> {
         let key = self.key(key.as_ref())?;
-        // A turn without a result means that another caller's computation failed.
+        let mut first = true;
+        // A pass without a result means that another caller's computation failed.
         loop {
-            match self.start(&key)? {
+            match self.start(&key, mem::take(&mut first))? {
                 Start::Found(value) => return Ok(value),
                 Start::Wait(flight) => {
                     if let Some(value) = flight.wait() {
@@ -77,8 +80,9 @@ impl Cache {
                     }
                 }
                 Start::Compute(leader) => {
-                    let value = leader.run(compute).map_err(LoadError::Load)?;
-                    return Ok(self.finish(&key, lifetime.into(), value.into(), leader));
+                    let value = leader.run(|| compute().map(Into::into));
+                    let value = value.map_err(LoadError::Load)?;
+                    return Ok(self.finish(&key, lifetime.into(), value, leader));
                 }
             }
         }
@@ -88,7 +92,8 @@ impl Cache {
     /// is polled only by the caller that computes, and meets callers of the blocking methods as well.
     ///
     /// It may be dropped at any time. If that was the task that computes, its computation is dropped and one of the
-    /// others computes; a task that waits may leave.
+    /// others computes; a task that waits may leave. But a future that has begun to compute, and is kept without being
+    /// polled, keeps the others waiting.
     ///
     /// Recursion is seen as far as it happens while `compute` is polled. The error is typed; but a `compute` that
     /// spawns a task for its own key and waits for it, waits for ever.
@@ -113,8 +118,9 @@ impl Cache {
         compute: impl Future<Output = Result<V, E>>,
     ) -> Result<Vec<u8>, LoadError<E>> {
         let key = self.key(key.as_ref())?;
+        let mut first = true;
         loop {
-            match self.start(&key)? {
+            match self.start(&key, mem::take(&mut first))? {
                 Start::Found(value) => return Ok(value),
                 Start::Wait(flight) => {
                     if let Some(value) = flight.landing().await {
@@ -124,29 +130,35 @@ impl Cache {
                 Start::Compute(leader) => {
                     let mut compute = std::pin::pin!(compute);
                     let polled = std::future::poll_fn(|context| {
-                        leader.run(|| compute.as_mut().poll(context))
+                        leader.run(|| compute.as_mut().poll(context).map_ok(Into::into))
                     });
                     let value = polled.await.map_err(LoadError::Load)?;
-                    return Ok(self.finish(&key, lifetime.into(), value.into(), leader));
+                    return Ok(self.finish(&key, lifetime.into(), value, leader));
                 }
             }
         }
     }
 
-    fn start<'a>(&'a self, key: &Key<'a>) -> Result<Start<'a>, Error> {
-        if let Some(value) = self.get(key.bytes()) {
+    /// Looks for the value, which is counted if it is the `first` time, and then for a flight.
+    fn start<'a>(&'a self, key: &Key<'a>, first: bool) -> Result<Start<'a>, Error> {
+        let mut value = Vec::new();
+        let (thread, is_hit) = self.copy(*key, &mut value);
+        if first {
+            self.count_read(thread, is_hit);
+        }
+        if is_hit {
             return Ok(Start::Found(value));
         }
         match self.shared.flights.join(key.bytes(), key.hash()) {
             Role::Recursive => Err(Error::Recursion),
             Role::Follower(flight) => Ok(Start::Wait(flight)),
-            Role::Leader(leader) => Ok(match self.get(key.bytes()) {
+            Role::Leader(leader) => Ok(match self.copy(*key, &mut value).1 {
                 // The last flight landed between the miss and this one's start.
-                Some(value) => {
+                true => {
                     leader.land(&value);
                     Start::Found(value)
                 }
-                None => Start::Compute(leader),
+                false => Start::Compute(leader),
             }),
         }
     }
@@ -159,8 +171,9 @@ impl Cache {
         value: Vec<u8>,
         leader: Leader<'_>,
     ) -> Vec<u8> {
-        // Stored first: who misses it then begins a flight of its own.
-        let _refused = self.store(key.bytes(), &value, lifetime);
+        // Stored first: a caller that misses it after that begins a flight of its own. Within the run, because the store
+        // may call a listener, and one that asks for this key would wait for its own thread.
+        let _refused = leader.run(|| self.store(key.bytes(), &value, lifetime));
         leader.land(&value);
         value
     }

@@ -9,6 +9,7 @@ mod write;
 
 use std::cell::{RefCell, RefMut};
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 
 use nuthatch_cuckoo::Cuckoo;
@@ -27,7 +28,7 @@ use crate::flight::Flights;
 use crate::lifetime::{Defaults, Idle};
 use crate::stats::Stats;
 
-use thread::Sessions;
+use thread::{PerThread, Sessions};
 
 pub use iter::Iter;
 pub use read::Item;
@@ -68,6 +69,11 @@ pub(crate) struct Shared {
     flights: Flights,
     defaults: Defaults,
 }
+
+// A panic of the caller's code (a computation, a listener, a closure that reads) passes through with no lock held and
+// nothing half done, so that a cache may be used on the other side of `catch_unwind`.
+impl UnwindSafe for Cache {}
+impl RefUnwindSafe for Cache {}
 
 /// A cache that may be gone.
 pub(crate) struct WeakCache(Weak<Shared>);
@@ -121,7 +127,8 @@ impl Cache {
 
     /// Counters and sizes.
     pub fn stats(&self) -> Stats {
-        Stats::of(&self.engine_stats())
+        let [hits, misses] = self.shared.sessions.reads();
+        Stats::of(&self.engine_stats(), hits, misses)
     }
 
     /// Changes the memory limit, in bytes. Shrinking evicts gradually, in [`Cache::maintain`]. Raising goes up to
@@ -136,7 +143,7 @@ impl Cache {
     /// items hold until their room is needed. [`Builder::maintenance_thread`] calls it for you.
     pub fn maintain(&self, budget: usize) -> bool {
         let now = self.now();
-        let more = self.session(&mut None).maintain(now, budget);
+        let more = self.session(&mut None).1.maintain(now, budget);
         self.tell(budget);
         more
     }
@@ -175,6 +182,7 @@ impl Cache {
         Error::of(&last.0).map_or(Ok(last.0), Err)
     }
 
+    /// Carries a request out. Returns what this thread has of the cache, for [`Cache::count_reads`].
     #[inline(always)]
     fn ask(
         &self,
@@ -182,10 +190,18 @@ impl Cache {
         key: Key<'_>,
         op: Op<'_>,
         replies: &mut impl Replies<<Session as Handle>::Value>,
-    ) {
+    ) -> Option<&PerThread> {
         let mut spare = None;
-        let mut session = self.session(&mut spare);
+        let (thread, mut session) = self.session(&mut spare);
         session.execute(now, &[Request { key, op }], replies);
+        thread
+    }
+
+    /// Counts a read.
+    #[inline(always)]
+    fn count_read(&self, thread: Option<&PerThread>, hit: bool) {
+        let sessions = &self.shared.sessions;
+        sessions.count_reads(thread, hit.into(), (!hit).into());
     }
 
     /// Notes a use of what was found: in a cache with a time to idle it lives on.
@@ -202,7 +218,7 @@ impl Cache {
         if let Some(expiry) = idle.due(item, now) {
             // If it is another item by now, that one has been used later.
             let mut spare = None;
-            let mut session = self.session(&mut spare);
+            let (_, mut session) = self.session(&mut spare);
             session.touch_if(now, key, item.cas, expiry);
         }
     }
@@ -210,13 +226,20 @@ impl Cache {
     /// The thread's session, or one in `spare` if that is in use: a closure of the caller's calls the cache while it is
     /// lent a value of a batch. So too if the thread is ending and has none any more.
     #[inline(always)]
-    fn session<'s>(&'s self, spare: &'s mut Option<RefCell<Session>>) -> RefMut<'s, Session> {
+    fn session<'c, 's>(
+        &'c self,
+        spare: &'s mut Option<RefCell<Session>>,
+    ) -> (Option<&'c PerThread>, RefMut<'s, Session>)
+    where
+        'c: 's,
+    {
         let engine = &self.shared.engine;
         let own = self.shared.sessions.of_this_thread(engine);
-        match own.and_then(|own| own.try_borrow_mut().ok()) {
+        let session = match own.and_then(|own| own.session.try_borrow_mut().ok()) {
             Some(session) => session,
             None => spare.insert(RefCell::new(engine.handle())).borrow_mut(),
-        }
+        };
+        (own, session)
     }
 
     /// Tells the listener, if there is one, of what this thread has removed, now that its session is not in use.
@@ -230,7 +253,8 @@ impl Cache {
     #[cold]
     fn tell_of(&self, removals: &Removals, follow_up: usize) {
         let session = self.shared.sessions.get();
-        let removed = session.and_then(|own| Some(own.try_borrow_mut().ok()?.take_removed()));
+        let removed =
+            session.and_then(|own| Some(own.session.try_borrow_mut().ok()?.take_removed()));
         removals.tell(removed.unwrap_or_default(), follow_up);
     }
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use nuthatch_engine::Handle;
 use nuthatch_engine::reply::Reply;
-use nuthatch_engine::request::{Expiry, Op, Read, Request};
+use nuthatch_engine::request::{Expiry, Key, Op, Read, Request};
 
 use super::copy::{CopyOut, InPlace, LendMany};
+use super::thread::PerThread;
 use super::{Cache, Found};
 
 /// A value and what is known of it: see [`Cache::get_item`].
@@ -28,7 +29,7 @@ impl Cache {
     /// A copy of the key's value.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
         let mut value = Vec::new();
-        self.copy(key.as_ref(), &mut value).then_some(value)
+        self.get_into(key, &mut value).then_some(value)
     }
 
     /// What `read` makes of the key's value, which it is lent. It is not called if there is none.
@@ -49,7 +50,8 @@ impl Cache {
     pub fn get_with<T>(&self, key: impl AsRef<[u8]>, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
         let (now, key) = (self.now(), self.key(key.as_ref()).ok()?);
         let mut place = InPlace::new();
-        self.ask(now, key, Op::Get, &mut place);
+        let thread = self.ask(now, key, Op::Get, &mut place);
+        self.count_read(thread, place.item.is_some());
         self.used(now, key, &place.item);
         place.item.as_ref()?;
         Some(place.lend(read))
@@ -65,7 +67,12 @@ impl Cache {
     /// Gets into the same buffer allocate nothing once it is large enough.
     pub fn get_into(&self, key: impl AsRef<[u8]>, into: &mut Vec<u8>) -> bool {
         into.clear();
-        self.copy(key.as_ref(), into)
+        let Ok(key) = self.key(key.as_ref()) else {
+            return false;
+        };
+        let (thread, is_hit) = self.copy(key, into);
+        self.count_read(thread, is_hit);
+        is_hit
     }
 
     /// A copy of the key's value, its version, and its age.
@@ -77,7 +84,8 @@ impl Cache {
         };
         let mut value = Vec::new();
         let mut copy = CopyOut::new(&mut value);
-        self.ask(now, key, Op::Read(read), &mut copy);
+        let thread = self.ask(now, key, Op::Read(read), &mut copy);
+        self.count_read(thread, copy.item.is_some());
         self.used(now, key, &copy.item);
         let found = copy.item?;
         Some(Item {
@@ -138,7 +146,7 @@ impl Cache {
         let mut place = InPlace::new();
         let mut lent = LendMany::new(&mut place, read, idle);
         let mut spare = None;
-        let mut session = self.session(&mut spare);
+        let (thread, mut session) = self.session(&mut spare);
         for (index, key) in keys.iter().enumerate() {
             match self.key(key.as_ref()) {
                 Ok(key) => {
@@ -150,7 +158,10 @@ impl Cache {
         }
         session.execute(now, &batch, &mut lent);
         drop(session);
-        for (request, item) in lent.finish() {
+        let (hits, items) = lent.finish();
+        let misses = batch.len() as u64 - hits;
+        self.shared.sessions.count_reads(thread, hits, misses);
+        for (request, item) in items {
             self.used(now, batch[request].key, &Some(item));
         }
     }
@@ -168,17 +179,14 @@ impl Cache {
         matches!(answer, Ok(Reply::Found(_)))
     }
 
-    /// Appends the key's value to `into`. False if there is none.
+    /// Appends the key's value to `into`. False if there is none. Not counted: that is the caller's, with the thread.
     #[inline(always)]
-    pub(super) fn copy(&self, key: &[u8], into: &mut Vec<u8>) -> bool {
-        let Ok(key) = self.key(key) else {
-            return false;
-        };
+    pub(super) fn copy(&self, key: Key<'_>, into: &mut Vec<u8>) -> (Option<&PerThread>, bool) {
         let now = self.now();
         let mut copy = CopyOut::new(into);
-        self.ask(now, key, Op::Get, &mut copy);
+        let thread = self.ask(now, key, Op::Get, &mut copy);
         self.used(now, key, &copy.item);
-        copy.item.is_some()
+        (thread, copy.item.is_some())
     }
 
     /// A copy of the key's value and its metadata, without a use.

@@ -1,4 +1,4 @@
-//! A session for each thread, and what is left of that when a thread ends.
+//! What each thread has of a cache, a session and counts of its reads, and what is left of that when a thread ends.
 //!
 //! When a thread ends, the destructors of its thread-locals run, and one of them may use a cache: a buffer that is
 //! written back, say. The crate `thread_local` keeps the thread's number in a thread-local too, and asking for one
@@ -13,12 +13,24 @@ use thread_local::ThreadLocal;
 
 use nuthatch_cuckoo::Cuckoo;
 use nuthatch_cuckoo::layout::EightWay;
+use nuthatch_engine::counters::{Counters, Registry};
 
 use super::Session;
 
-/// The sessions of a cache's threads.
+/// What a cache's threads have of it.
 #[derive(Default)]
-pub(super) struct Sessions(ThreadLocal<RefCell<Session>>);
+pub(super) struct Sessions {
+    threads: ThreadLocal<PerThread>,
+    reads: Registry<2>,
+}
+
+/// What a thread has of a cache.
+pub(super) struct PerThread {
+    /// In use while the caller's code is lent a value of a batch.
+    pub session: RefCell<Session>,
+    /// Reads that hit, and reads that missed.
+    reads: Arc<Counters<2>>,
+}
 
 /// How far a thread is, as sessions see it.
 #[derive(Clone, Copy)]
@@ -48,19 +60,45 @@ impl Drop for Guard {
 impl Sessions {
     /// This thread's, which it gets now if it has none. `None` if the thread is ending and has none any more.
     #[inline(always)]
-    pub fn of_this_thread(&self, engine: &Arc<Cuckoo<EightWay>>) -> Option<&RefCell<Session>> {
+    pub fn of_this_thread(&self, engine: &Arc<Cuckoo<EightWay>>) -> Option<&PerThread> {
         self.get().or_else(|| self.first(engine))
     }
 
     /// This thread's, if it has one.
     #[inline(always)]
-    pub fn get(&self) -> Option<&RefCell<Session>> {
-        self.0.get()
+    pub fn get(&self) -> Option<&PerThread> {
+        self.threads.get()
+    }
+
+    /// Counts reads of a thread, which is this one: `None` if it is ending.
+    #[inline(always)]
+    pub fn count_reads(&self, thread: Option<&PerThread>, hits: u64, misses: u64) {
+        match thread {
+            Some(thread) => thread.count(hits, misses),
+            None => self.count_last_reads(hits, misses),
+        }
     }
 
     #[cold]
-    fn first(&self, engine: &Arc<Cuckoo<EightWay>>) -> Option<&RefCell<Session>> {
-        let make = || self.0.get_or(|| RefCell::new(Session::deferring(engine)));
+    fn count_last_reads(&self, hits: u64, misses: u64) {
+        let reads = self.reads.register();
+        reads.add(0, hits);
+        reads.add(1, misses);
+        self.reads.unregister(&reads);
+    }
+
+    /// Reads that hit, and reads that missed, of all threads.
+    pub fn reads(&self) -> [u64; 2] {
+        self.reads.sums()
+    }
+
+    #[cold]
+    fn first(&self, engine: &Arc<Cuckoo<EightWay>>) -> Option<&PerThread> {
+        let new = || PerThread {
+            session: RefCell::new(Session::deferring(engine)),
+            reads: self.reads.register(),
+        };
+        let make = || self.threads.get_or(new);
         match LIFE.get() {
             Life::Known => Some(make()),
             Life::Ending => None,
@@ -75,5 +113,13 @@ impl Sessions {
                 own
             }
         }
+    }
+}
+
+impl PerThread {
+    #[inline(always)]
+    fn count(&self, hits: u64, misses: u64) {
+        self.reads.add(0, hits);
+        self.reads.add(1, misses);
     }
 }

@@ -152,7 +152,7 @@ impl Cache {
         let key = self.key(key.as_ref()).ok()?;
         let mut value = Vec::new();
         let mut copy = CopyOut::new(&mut value);
-        self.session(&mut None).take(self.now(), key, &mut copy);
+        self.session(&mut None).1.take(self.now(), key, &mut copy);
         let found = copy.item;
         self.tell(FOLLOW_UP);
         found.map(|_| value)
@@ -222,7 +222,7 @@ impl Cache {
     /// Stores the key's item as it is, for another lifetime.
     fn renew(&self, now: Time, key: Key<'_>, lifetime: Lifetime) -> Result<bool, Error> {
         let Terms { expiry, flags } = self.shared.defaults.terms(lifetime, now);
-        let renewed = self.session(&mut None).renew(now, key, expiry, flags);
+        let renewed = self.session(&mut None).1.renew(now, key, expiry, flags);
         self.tell(FOLLOW_UP);
         match renewed {
             Ok(_) => Ok(true),
