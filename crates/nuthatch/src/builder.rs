@@ -1,6 +1,7 @@
 //! How a [`Cache`] is made.
 
 use std::fmt;
+use std::panic::catch_unwind;
 use std::time::Duration;
 
 use nuthatch_cuckoo::Cuckoo;
@@ -114,7 +115,7 @@ impl Builder {
     /// may be told first. It may use the cache as it likes. What leaves by that
     /// is told later, by this operation and later ones; up to a MiB waits for that, and what is beyond is counted
     /// ([`Stats::untold`](crate::Stats::untold)) and not told. If it panics, the caller of the operation sees the
-    /// panic; the cache is whole.
+    /// panic, and the [maintenance thread](Builder::maintenance_thread) goes on; the cache is whole.
     ///
     /// Each value is copied on its way out. A cache has one listener: the last one that its builder was given, of this
     /// kind or the [other](Builder::eviction_listener). One that owns a clone of its cache keeps the cache alive for
@@ -193,7 +194,8 @@ fn start_maintenance(cache: &Cache) -> std::io::Result<()> {
     let thread = std::thread::Builder::new().name("nuthatch-maintenance".into());
     thread.spawn(move || {
         while let Some(cache) = shared.upgrade() {
-            let more = cache.maintain(MAINTENANCE_BUDGET);
+            // A listener that panics has been told of one value. The others, and the thread, go on.
+            let more = catch_unwind(|| cache.maintain(MAINTENANCE_BUDGET)).unwrap_or(true);
             drop(cache);
             if !more {
                 std::thread::sleep(MAINTENANCE_REST);

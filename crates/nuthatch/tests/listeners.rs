@@ -371,3 +371,23 @@ fn a_value_of_a_mebibyte_is_told() {
     cache.invalidate("long");
     assert_eq!(heard.load(Ordering::Relaxed), long.len() + 1);
 }
+
+/// Class: a thread of ours that the caller's code ends. Behind a listener that panics, expired values go on to be freed and
+/// told.
+#[test]
+fn the_maintenance_thread_outlives_a_listener_that_panics() {
+    let (sender, told) = std::sync::mpsc::channel();
+    let cache = Cache::builder()
+        .memory_limit(4 * MIB)
+        .maintenance_thread(true)
+        .eviction_listener(move |removed| {
+            sender.send(removed.key.to_vec()).unwrap();
+            panic!("as planned");
+        })
+        .build()
+        .unwrap();
+    for key in [b"1", b"2", b"3"] {
+        cache.insert_for(key, "value", Duration::ZERO).unwrap();
+        assert_eq!(told.recv().unwrap(), key);
+    }
+}
