@@ -15,6 +15,7 @@ mod bucket_sizes;
 pub mod collect;
 pub mod figures;
 pub mod format;
+mod kernel_size;
 mod keys;
 pub mod live;
 mod measure;

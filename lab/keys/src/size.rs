@@ -4,11 +4,13 @@ use std::fmt::{self, Write};
 use std::fs;
 
 use clap::Args;
-use nuthatch_hash::sizing::{self, IndexShape, KernelTable, Rule};
+use nuthatch_hash::sizing::{self, IndexShape};
 use nuthatch_spread::Perfect;
 use serde::Serialize;
 
 use nuthatch_program::{Failure, output};
+
+use crate::kernel_size::{self, KernelTable, Rule};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -92,7 +94,7 @@ pub fn rows(memory: u64, items: u64) -> Vec<Row> {
     let mut rows = Vec::new();
     for table in KernelTable::ALL {
         for rule in Rule::ALL {
-            let Some(size) = sizing::kernel(rule, table, memory) else {
+            let Some(size) = kernel_size::kernel(rule, table, memory) else {
                 continue;
             };
             let expected = Perfect::of(items, size.buckets);
