@@ -2,9 +2,10 @@
 
 use std::io::{BufRead, BufReader, Lines};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +17,9 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// So often an ending server is looked after before it is killed.
 const LOOKS_BEFORE_KILL: usize = 500;
+
+/// How long a server that has ended is given for its last words to arrive.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A server.
 pub struct Started {
@@ -29,7 +33,8 @@ impl Started {
     pub fn start(command: &str, cores: &[usize], stop: &AtomicBool) -> Result<Self, String> {
         let address = free_address().map_err(|error| format!("no free port: {error}"))?;
         let command = command.replace("{port}", &address.port().to_string());
-        let child = spawn(&command, cores).map_err(|error| format!("{command}: {error}"))?;
+        let mut child = spawn(&command, cores).map_err(|error| format!("{command}: {error}"))?;
+        let complaint = child.stderr.take().map(first_line);
         let mut server = Self {
             command,
             child,
@@ -37,7 +42,10 @@ impl Started {
         };
         while TcpStream::connect(address).is_err() {
             if let Ok(Some(status)) = server.child.try_wait() {
-                return Err(format!("{}: ended at once: {status}", server.command));
+                // Waited for, but not for ever: a child of its own may have the same standard error.
+                let line = complaint.and_then(|lines| lines.recv_timeout(PATIENCE).ok());
+                let line = line.map(|line| format!(": {line}")).unwrap_or_default();
+                return Err(format!("{}: ended at once: {status}{line}", server.command));
             }
             if stop.load(Ordering::Relaxed) {
                 return Err("interrupted".to_owned());
@@ -130,6 +138,20 @@ fn free_address() -> std::io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
+/// The first line that a server writes to its standard error. What follows is read as well, so that the server never waits
+/// for a reader.
+fn first_line(stderr: ChildStderr) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let lines = BufReader::new(stderr).split(b'\n');
+        for line in lines.map_while(Result::ok) {
+            // Only one is wanted.
+            let _ = sender.send(String::from_utf8_lossy(&line).into_owned());
+        }
+    });
+    receiver
+}
+
 /// Starts a command on some cores. A child inherits the affinity of the thread that starts it, so it
 /// is started from a thread that has it.
 fn spawn(command: &str, cores: &[usize]) -> Result<Child, String> {
@@ -140,7 +162,7 @@ fn spawn(command: &str, cores: &[usize]) -> Result<Child, String> {
         .args(words)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null());
+        .stderr(Stdio::piped());
     thread::scope(|scope| {
         let starter = scope.spawn(|| {
             os::pin_to(cores)?;
@@ -203,5 +225,16 @@ mod tests {
         let stop = AtomicBool::new(true);
         let started = Started::start("sleep 1000", &os::cores(), &stop);
         assert_eq!(started.err().as_deref(), Some("interrupted"));
+    }
+
+    /// Who starts memcached as root, say, learns that it refuses that.
+    #[test]
+    fn a_server_that_ends_at_once_says_why() {
+        let stop = AtomicBool::new(false);
+        let command = "cat /no/such/file";
+        let error = Started::start(command, &os::cores(), &stop).err().unwrap();
+        let (start, complaint) = error.split_at(command.len());
+        assert_eq!(start, command);
+        assert!(complaint.contains("/no/such/file"), "{error}");
     }
 }
