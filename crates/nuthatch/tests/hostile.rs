@@ -297,3 +297,24 @@ fn any_number_of_initial_items_is_cut_to_what_fits() {
         engine.audit().unwrap();
     }
 }
+
+/// Class: patience that is counted in pages, whose size is that of another limit. A cache that began small has small pages,
+/// and when it is full at a raised limit its ghosts want a hundred of them at once: a store that cleans them for those
+/// finds room for itself behind them.
+#[test]
+fn a_store_in_small_pages_finds_room_behind_those_that_wait() {
+    let cache = Cache::builder()
+        .memory_limit(MIB)
+        .memory_limit_max(128 * MIB)
+        .item_size_max(1024)
+        .hash_seed(1)
+        .build()
+        .unwrap();
+    cache.set_memory_limit(128 * MIB).unwrap();
+    for number in 0..260_000_u32 {
+        let stored = cache.insert(number.to_le_bytes(), [1; 500]);
+        assert_eq!(stored, Ok(()), "{number}: {:?}", cache.stats());
+    }
+    assert!(cache.stats().evictions > 0);
+    cache.audit().unwrap();
+}

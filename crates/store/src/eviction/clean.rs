@@ -293,6 +293,9 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                 }
                 // What is left of the page is looked at in the next step.
                 Step::Looked(_) => {}
+                // The index or the ghosts wait for this one, and for a bounded number of others, which are many where
+                // pages are small: that is no failure to find room.
+                Step::Freed(_) if self.engine.store().pool().keeps_for_others() => {}
                 Step::Freed(_) => words += self.log.page_words(),
                 // Without eviction a page in which something is left again is all that there is to clean.
                 Step::Stuck { again } if self.engine.evicts() || !again => {

@@ -220,6 +220,11 @@ impl Pool {
         self.used() + self.earmarked > self.limit
     }
 
+    /// True if pages that come back are kept for who waits for them, within the limit: a number that falls with each.
+    pub fn keeps_for_others(&self) -> bool {
+        self.used() <= self.limit && self.is_over()
+    }
+
     /// False if more is in use than the limit allows, and nobody has just lowered it.
     pub fn keeps_limit(&self) -> bool {
         self.shrinking || self.used() <= self.limit
