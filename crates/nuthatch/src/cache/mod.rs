@@ -200,8 +200,10 @@ impl Cache {
     /// Counts a read.
     #[inline(always)]
     fn count_read(&self, thread: Option<&PerThread>, hit: bool) {
-        let sessions = &self.shared.sessions;
-        sessions.count_reads(thread, hit.into(), (!hit).into());
+        match thread {
+            Some(thread) => thread.count_read(hit),
+            None => (self.shared.sessions).count_reads(None, hit.into(), (!hit).into()),
+        }
     }
 
     /// Notes a use of what was found: in a cache with a time to idle it lives on.

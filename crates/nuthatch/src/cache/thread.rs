@@ -117,6 +117,12 @@ impl Sessions {
 }
 
 impl PerThread {
+    /// Counts a read.
+    #[inline(always)]
+    pub fn count_read(&self, hit: bool) {
+        self.reads.add(usize::from(!hit), 1);
+    }
+
     #[inline(always)]
     fn count(&self, hits: u64, misses: u64) {
         self.reads.add(0, hits);
