@@ -182,7 +182,7 @@ impl Cache {
         Error::of(&last.0).map_or(Ok(last.0), Err)
     }
 
-    /// Carries a request out. Returns what this thread has of the cache, for [`Cache::count_reads`].
+    /// Carries a request out. Returns what this thread has of the cache, for [`Cache::count_read`].
     #[inline(always)]
     fn ask(
         &self,
