@@ -165,7 +165,7 @@ mod tests {
     use nuthatch_engine::reply::{Item, Replies};
     use nuthatch_engine::request::{Key, Op, Request, StoreMode};
     use nuthatch_engine::{Audit, Engine, Handle};
-    use nuthatch_store::slab::watch::meddle;
+    use nuthatch_store::slab::read_hook::on_read;
 
     /// Asserts that all was stored.
     struct AllStored;
@@ -200,12 +200,12 @@ mod tests {
             store(StoreMode::Set, &vec![1; len]);
             let (seen, reads) = (Arc::clone(&engine), Arc::new(AtomicUsize::new(0)));
             let (count, hash) = (Arc::clone(&reads), key.hash());
-            let meddling = meddle(move || {
+            let hooked = on_read(move || {
                 assert!(!seen.index.is_locked(hash), "copied under the lock");
                 count.fetch_add(1, Ordering::Relaxed);
             });
             store(StoreMode::Append, b"more");
-            drop(meddling);
+            drop(hooked);
             assert!(reads.load(Ordering::Relaxed) > 0);
             drop(handle);
             engine.audit().unwrap();

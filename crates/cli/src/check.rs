@@ -1,4 +1,4 @@
-//! `--check`: what a start would stumble over besides the settings themselves.
+//! `--check`: files, folders and users that a start needs besides settings that are right.
 
 use std::fs;
 use std::net::SocketAddr as IpAddress;
@@ -7,7 +7,7 @@ use std::os::unix::net::SocketAddr as UnixAddress;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access, geteuid};
-use nuthatch_server::Place;
+use nuthatch_server::ListenAddress;
 
 use crate::process;
 use crate::settings::Settings;
@@ -56,7 +56,7 @@ fn each_address_once(settings: &Settings) -> Result<(), String> {
     let addresses = listeners
         .chain(&server.metrics)
         .filter_map(|place| match place {
-            Place::Tcp(address) if address.port() != 0 => Some(*address),
+            ListenAddress::Tcp(address) if address.port() != 0 => Some(*address),
             _ => None,
         });
     let mut seen: Vec<IpAddress> = Vec::new();

@@ -1,4 +1,4 @@
-//! What a start tells: where the server is found, who else finds it, and what to type next.
+//! The lines that a server prints when it starts: its addresses, who else reaches them, and a command to try.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};

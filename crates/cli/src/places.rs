@@ -4,7 +4,7 @@
 //! `tag[NAME]:` or `tag_NAME_:`.
 
 use nuthatch_protocol::cpserver;
-use nuthatch_server::config::{self, Listen, Place, Protocol, Verify};
+use nuthatch_server::config::{self, Listen, ListenAddress, Protocol, Verify};
 
 use crate::flags::Flags;
 use crate::settings::absolute;
@@ -31,7 +31,7 @@ impl Places {
             Some(name) => protocol_named(name).ok_or("-B: ascii, binary, auto or any")?,
         };
         let mut warnings = elsewhere(flags, verify);
-        let said = Said {
+        let said = ListenDefaults {
             flags,
             verify,
             protocol,
@@ -71,13 +71,13 @@ fn elsewhere(flags: &Flags, verify: Option<Verify>) -> Vec<String> {
 }
 
 /// What was said, and what holds where nothing else is said.
-struct Said<'f> {
+struct ListenDefaults<'f> {
     flags: &'f Flags,
     verify: Option<Verify>,
     protocol: Protocol,
 }
 
-impl Said<'_> {
+impl ListenDefaults<'_> {
     /// For memcached's clients.
     fn memcached(&self) -> Result<Vec<Listen>, String> {
         let inherited = inherited_as(None);
@@ -85,7 +85,7 @@ impl Said<'_> {
             return Ok(self.all(inherited));
         }
         if let Some(path) = &self.flags.unix_socket {
-            let place = Place::Unix {
+            let place = ListenAddress::Unix {
                 path: absolute(path)?,
                 mode: self.flags.unix_mask.unwrap_or(UNIX_MODE),
             };
@@ -102,7 +102,7 @@ impl Said<'_> {
     fn udp(&self) -> Result<Vec<Listen>, String> {
         let inherited = inherited_as(Some("udp")).into_iter();
         let inherited = inherited.map(|place| match place {
-            Place::Inherited(fd) => Place::InheritedUdp(fd),
+            ListenAddress::Inherited(fd) => ListenAddress::InheritedUdp(fd),
             other => other,
         });
         let mut found: Vec<Listen> = inherited.map(|place| place.of(self.protocol)).collect();
@@ -112,11 +112,11 @@ impl Said<'_> {
                 Some(port) => port_of("-U", port)?,
             };
             for listen in self.tcp(port)? {
-                let Place::Tcp(mut address) = listen.place else {
+                let ListenAddress::Tcp(mut address) = listen.place else {
                     continue;
                 };
                 address.set_port(port);
-                let place = Place::Udp(address);
+                let place = ListenAddress::Udp(address);
                 match found.iter_mut().find(|other| other.place == place) {
                     None => found.push(place.of(listen.protocol)),
                     // The first byte of a datagram tells.
@@ -170,7 +170,7 @@ impl Said<'_> {
         let port = port_of("--redis-port", port)?;
         let mut found: Vec<Listen> = Vec::new();
         for mut listen in self.tcp(port)? {
-            if let Place::Tcp(address) = &mut listen.place {
+            if let ListenAddress::Tcp(address) = &mut listen.place {
                 address.set_port(port);
             }
             let same = found.iter_mut().find(|other| other.place == listen.place);
@@ -179,7 +179,7 @@ impl Said<'_> {
                 continue;
             };
             if other.tls != listen.tls
-                && let Place::Tcp(address) = listen.place
+                && let ListenAddress::Tcp(address) = listen.place
             {
                 other.tls = other.tls.max(listen.tls);
                 warnings.push(format!(
@@ -192,8 +192,8 @@ impl Said<'_> {
     }
 
     /// These places, where nothing else is said.
-    fn all(&self, places: Vec<Place>) -> Vec<Listen> {
-        let listen = |place: Place| Listen {
+    fn all(&self, places: Vec<ListenAddress>) -> Vec<Listen> {
+        let listen = |place: ListenAddress| Listen {
             place,
             protocol: self.protocol,
             tls: self.verify,
@@ -204,7 +204,7 @@ impl Said<'_> {
     /// The addresses of `-l`.
     fn tcp(&self, port: u16) -> Result<Vec<Listen>, String> {
         if self.flags.listen.is_empty() {
-            return Ok(self.all(Place::everywhere(port)));
+            return Ok(self.all(ListenAddress::everywhere(port)));
         }
         let mut found = Vec::new();
         // memcached takes both between addresses.
@@ -298,12 +298,12 @@ fn port_of(flag: &str, port: i32) -> Result<u16, String> {
 }
 
 /// The addresses of a place that was typed behind a flag.
-fn addresses(flag: &str, place: &str, port: u16) -> Result<Vec<Place>, String> {
-    Place::resolve(place, port).ok_or_else(|| format!("{flag} {place}: no address"))
+fn addresses(flag: &str, place: &str, port: u16) -> Result<Vec<ListenAddress>, String> {
+    ListenAddress::resolve(place, port).ok_or_else(|| format!("{flag} {place}: no address"))
 }
 
 /// Where metrics are told.
-pub fn metrics(flags: &Flags) -> Result<Option<Place>, String> {
+pub fn metrics(flags: &Flags) -> Result<Option<ListenAddress>, String> {
     let mut inherited = inherited_as(Some("metrics")).into_iter();
     if let Some(place) = inherited.next() {
         // Who comes by another one would wait for ever.
@@ -354,13 +354,13 @@ fn with_names(count: u32, names: &str) -> Vec<Inherited> {
 }
 
 /// Those for the clients of a purpose; without one, of memcached's protocols.
-fn inherited_as(purpose: Option<&str>) -> Vec<Place> {
+fn inherited_as(purpose: Option<&str>) -> Vec<ListenAddress> {
     let is_it = |inherited: &Inherited| match purpose {
         Some(purpose) => inherited.name == purpose,
         None => !PURPOSES.contains(&inherited.name.as_str()),
     };
     let ours = inherited().into_iter().filter(is_it);
-    ours.map(|inherited| Place::Inherited(inherited.fd))
+    ours.map(|inherited| ListenAddress::Inherited(inherited.fd))
         .collect()
 }
 
@@ -380,11 +380,11 @@ mod tests {
         let all = Places::of(flags, verify)?.listeners.into_iter();
         let told = all.map(|listen| {
             let place = match &listen.place {
-                Place::Tcp(address) => address.to_string(),
-                Place::Udp(address) => format!("udp {address}"),
-                Place::Unix { path, mode } => format!("{} {mode:o}", path.display()),
-                Place::Inherited(fd) => format!("fd {fd}"),
-                Place::InheritedUdp(fd) => format!("udp fd {fd}"),
+                ListenAddress::Tcp(address) => address.to_string(),
+                ListenAddress::Udp(address) => format!("udp {address}"),
+                ListenAddress::Unix { path, mode } => format!("{} {mode:o}", path.display()),
+                ListenAddress::Inherited(fd) => format!("fd {fd}"),
+                ListenAddress::InheritedUdp(fd) => format!("udp fd {fd}"),
             };
             let protocol = match listen.protocol {
                 Protocol::Memcached => String::new(),

@@ -1,5 +1,5 @@
-//! From what was said to what is meant: flags are checked here, and become settings that cannot be
-//! wrong. Defaults stand in the types that own them: the server's, the engine's.
+//! Checks flags, and makes settings of them that cannot be wrong. Defaults stand in the types that own them: the
+//! server's, the engine's.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -340,7 +340,7 @@ pub fn absolute(path: &Path) -> Result<PathBuf, String> {
 
 #[cfg(test)]
 mod tests {
-    use nuthatch_server::config::Place;
+    use nuthatch_server::config::ListenAddress;
 
     use super::*;
 
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(settings.engine, EngineSettings::default());
         assert_eq!(settings.engine.memory_limit, 64 << 20);
         let first = &settings.server.listeners[0].place;
-        assert_eq!(*first, Place::Tcp(([0, 0, 0, 0], 11211).into()));
+        assert_eq!(*first, ListenAddress::Tcp(([0, 0, 0, 0], 11211).into()));
         assert_eq!(settings.server.threads.get(), 4);
         assert_eq!(settings.server.connections_max.get(), 1024);
         assert!(settings.server.allow_flush && !settings.server.allow_shutdown);

@@ -17,7 +17,7 @@ use crate::block;
 use crate::client::Client;
 use crate::config::Config;
 use crate::layout::Layout;
-use crate::report::{Asked, Silent};
+use crate::report::{RequestCounts, SilentPes};
 use crate::shift::Moved;
 use crate::stats::{COUNTS, ClientStats, ServerStats};
 
@@ -38,9 +38,9 @@ pub struct Cluster<F: Fabric> {
     hasher: KeyHasher,
     counts: Arc<Registry<COUNTS>>,
     /// Of each session, and what of it is counted no more, of each server.
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) asked: Vec<RequestCounts>,
     pub(crate) asked_before: Box<[AtomicU64]>,
-    pub(crate) silent: Silent,
+    pub(crate) silent: SilentPes,
     reserved: Arc<AtomicUsize>,
     /// What ends when the engine does.
     _keeper: Option<Box<dyn Send + Sync>>,
@@ -59,7 +59,7 @@ impl<F: Fabric> Cluster<F> {
             fabric: Arc::clone(clients[0].fabric()),
             asked: clients.iter().map(Client::asked).collect(),
             asked_before: (0..layout.servers).map(|_| AtomicU64::new(0)).collect(),
-            silent: Silent::default(),
+            silent: SilentPes::default(),
             clients: clients.into_iter().map(Mutex::new).collect(),
             next: AtomicUsize::new(0),
             hasher: KeyHasher::seeded(config.seed),

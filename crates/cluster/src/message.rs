@@ -448,7 +448,7 @@ impl<'a> TimedAsk<'a> {
 
 /// Where a pair's block is, and in which state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct BlockState {
     /// The block.
     pub pointer: Pointer,
     /// How often its page had changed its class.
@@ -461,16 +461,16 @@ pub struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerReply<'a> {
     /// An answer without a value; where the pair is, if there is one.
-    Reply(Reply, Option<Known>),
+    Reply(Reply, Option<BlockState>),
     /// A read hit, with its value.
-    Value(Item, Known, &'a [u8]),
+    Value(Item, BlockState, &'a [u8]),
     /// A read hit; the value is to be read there.
-    At(Item, Known),
+    At(Item, BlockState),
     /// A read that changes the pair, whose value is too long for a message: it was not carried out, and [`Ask::Copy`] is
     /// to ask for it.
     Long,
     /// A read hit; the value is kept for the session, which is to ask for its pieces.
-    Copied(Item, Known),
+    Copied(Item, BlockState),
     /// A block was reserved.
     Reserved(Pointer),
     /// Done; true if there is more to do.
@@ -596,7 +596,7 @@ impl<'a> ServerReply<'a> {
             fetched: has(MARK_FETCHED),
             idle: Time(lengths as u32).since(Time(0)),
         };
-        let at = Known {
+        let at = BlockState {
             pointer: Pointer::of_word(pointer),
             generation,
             tail,
@@ -751,7 +751,7 @@ mod tests {
             fetched: true,
             idle: Duration::from_secs(3),
         };
-        let known = Known {
+        let known = BlockState {
             pointer: Pointer::new(4, 99),
             generation: u64::MAX,
             tail: 3 << 16,

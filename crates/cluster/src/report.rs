@@ -23,13 +23,13 @@ use crate::stats::ServerStats;
 const SERVERS_MAX: usize = 64;
 
 /// How many requests a session had for each server.
-pub type Asked = Arc<[AtomicU64]>;
+pub type RequestCounts = Arc<[AtomicU64]>;
 
 /// PEs of which nothing has been heard for a while.
 #[derive(Default)]
-pub struct Silent(Mutex<BTreeSet<usize>>);
+pub struct SilentPes(Mutex<BTreeSet<usize>>);
 
-impl Silent {
+impl SilentPes {
     fn has(&self, pe: usize) -> bool {
         self.0.lock().contains(&pe)
     }
@@ -162,7 +162,7 @@ impl<F: Fabric> Cluster<F> {
 
     fn requests_in_all(&self, server: usize) -> u64 {
         // Relaxed, here and above: counts.
-        let asked = |asked: &Asked| asked[server].load(Ordering::Relaxed);
+        let asked = |asked: &RequestCounts| asked[server].load(Ordering::Relaxed);
         self.asked.iter().map(asked).sum()
     }
 

@@ -1,4 +1,4 @@
-//! The engine's answers, on their way into the outputs of who asked: each in the words of its protocol.
+//! Writes the engine's replies into the connections' outputs, each in the words of its protocol.
 
 use std::mem::MaybeUninit;
 
@@ -15,13 +15,19 @@ use crate::slice::Slice;
 /// How a protocol answers a request, which is the one of that index in the batch.
 pub trait Answers: Copy {
     /// Writes what stands before a value.
-    fn value_begins(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, item: &Item);
+    fn value_begins(
+        self,
+        out: &mut Vec<u8>,
+        context: &AnswerContext<'_, '_>,
+        index: usize,
+        item: &Item,
+    );
 
     /// Writes what stands behind a value of so many bytes.
     fn value_ends(
         self,
         out: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         value_len: usize,
     );
@@ -30,7 +36,7 @@ pub trait Answers: Copy {
     fn reply(
         self,
         out: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue;
@@ -47,7 +53,7 @@ pub enum OldValue {
 }
 
 /// What answers may depend on besides the engine's.
-pub struct Asked<'w, 'a> {
+pub struct AnswerContext<'w, 'a> {
     pub(crate) requests: &'w [Request<'a>],
     pub(crate) metas: &'w [MetaTicket<'a>],
     pub(crate) counters: &'w WorkerCounters,
@@ -59,7 +65,7 @@ pub struct Asked<'w, 'a> {
     pub footprint: &'w dyn Fn(usize, usize) -> Footprint,
 }
 
-impl<'a> Asked<'_, 'a> {
+impl<'a> AnswerContext<'_, 'a> {
     /// The key of a request.
     #[inline]
     pub fn key(&self, index: usize) -> &'a [u8] {
@@ -106,7 +112,7 @@ impl<'a> Asked<'_, 'a> {
 pub struct Answering<'w, 'a> {
     slices: &'w mut [Slice],
     tickets: &'w [Ticket],
-    asked: Asked<'w, 'a>,
+    context: AnswerContext<'w, 'a>,
     /// Bytes of the value that is laid down.
     value_len: usize,
     /// Requests whose old values must go.
@@ -126,7 +132,7 @@ impl<'w, 'a> Answering<'w, 'a> {
         Self {
             slices,
             tickets: &batch.tickets,
-            asked: Asked {
+            context: AnswerContext {
                 requests: &batch.requests,
                 metas: &batch.metas,
                 counters,
@@ -152,7 +158,7 @@ impl<'w, 'a> Answering<'w, 'a> {
         let out = self.slices[ticket.slice as usize].output.text();
         ticket
             .style
-            .value_ends(out, &mut self.asked, index, value_len);
+            .value_ends(out, &mut self.context, index, value_len);
     }
 }
 
@@ -162,7 +168,7 @@ impl Replies<AnyValue> for Answering<'_, '_> {
         let Self {
             slices,
             tickets,
-            asked,
+            context,
             value_len,
             ..
         } = self;
@@ -170,7 +176,7 @@ impl Replies<AnyValue> for Answering<'_, '_> {
         let ticket = tickets[index];
         let output = &mut slices[ticket.slice as usize].output;
         output.begin(item.value_len, |out| {
-            ticket.style.value_begins(out, asked, index, item);
+            ticket.style.value_begins(out, context, index, item);
         })
     }
 
@@ -191,7 +197,7 @@ impl Replies<AnyValue> for Answering<'_, '_> {
         let ticket = self.tickets[index];
         let output = &mut self.slices[ticket.slice as usize].output;
         let out = output.text();
-        ticket.style.value_begins(out, &self.asked, index, item);
+        ticket.style.value_begins(out, &self.context, index, item);
         output.pin(value);
         self.value_ends(index, item.value_len);
     }
@@ -199,7 +205,7 @@ impl Replies<AnyValue> for Answering<'_, '_> {
     fn done(&mut self, index: usize, reply: Reply) {
         let ticket = self.tickets[index];
         let out = self.slices[ticket.slice as usize].output.text();
-        let old = ticket.style.reply(out, &mut self.asked, index, &reply);
+        let old = ticket.style.reply(out, &mut self.context, index, &reply);
         if old == OldValue::Goes {
             self.failed_sets.push(index);
         }

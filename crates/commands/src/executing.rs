@@ -11,7 +11,7 @@ use nuthatch_telemetry::watch::replies::WatchedReplies;
 use crate::answering::Answering;
 use crate::batch::Batch;
 use crate::slice::Slice;
-use crate::stage::Unheard;
+use crate::stage::DiscardReplies;
 
 /// Has the engine carry out a batch, and answers it. With the sockets of all slices, watchers are told.
 #[inline]
@@ -57,6 +57,6 @@ pub fn execute(
             key: batch.requests[index].key,
             op: Op::Remove(Removal::default()),
         };
-        handle.execute(now, &[forget], &mut Unheard);
+        handle.execute(now, &[forget], &mut DiscardReplies);
     }
 }

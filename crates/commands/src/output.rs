@@ -1,4 +1,4 @@
-//! What a connection is told, until it is on the wire.
+//! A connection's output: replies that are not on the wire yet.
 //!
 //! ```text
 //!  bytes  |.. sent ..|VALUE a 0 3\r\nabc\r\nVALUE big 0 90000\r\n|\r\nEND\r\n|

@@ -12,8 +12,8 @@ use nuthatch_engine::{
 };
 use nuthatch_protocol::Limits;
 use nuthatch_reports::{self as reports, Outcome};
-use nuthatch_security::guesses::{self, Origin, Said};
-use nuthatch_telemetry::Hear;
+use nuthatch_security::guesses::{self, Credentials, Origin};
+use nuthatch_telemetry::StatSink;
 use nuthatch_telemetry::connections::Info;
 use nuthatch_telemetry::counters::WorkerCounters;
 use nuthatch_telemetry::prefixes::Event;
@@ -99,7 +99,7 @@ impl<'a> Stage<'_, 'a> {
     /// True if the running slice's client is admitted by what it says. Of a peer that has guessed too often nothing is
     /// looked at, and the connection is closed.
     #[cold]
-    pub fn login(&self, slice: &mut Slice, said: Said<'_>) -> bool {
+    pub fn login(&self, slice: &mut Slice, said: Credentials<'_>) -> bool {
         self.counters.auth_cmds.bump();
         let origin = Origin::of(self.info.peer().ip());
         if !self.shared.guesses.are_left(origin, self.now) {
@@ -117,7 +117,7 @@ impl<'a> Stage<'_, 'a> {
     }
 
     /// Counts a wrong password as a guess, and tells of it in the log. True if the peer may try no other for now.
-    fn note_failure(&self, origin: Origin, said: Said<'_>) -> bool {
+    fn note_failure(&self, origin: Origin, said: Credentials<'_>) -> bool {
         if let Some(untold) = self.shared.failed_logins.tell(self.now) {
             tracing::warn!(peer = %self.info.peer(), untold, "a login failed");
         }
@@ -134,7 +134,7 @@ impl<'a> Stage<'_, 'a> {
     }
 
     /// Tells the statistics of a topic to the running slice's client.
-    pub fn tell_stats(&self, topic: &[u8], hear: &mut Hear<'_>) -> Outcome {
+    pub fn tell_stats(&self, topic: &[u8], hear: &mut StatSink<'_>) -> Outcome {
         reports::tell(self.shared, self.info, self.now, topic, hear)
     }
 
@@ -160,7 +160,8 @@ impl<'a> Stage<'_, 'a> {
             op: Op::Remove(Removal::default()),
         };
         let _lock = self.inbox.lock.take();
-        self.handle.execute(self.now, &[request], &mut Unheard);
+        self.handle
+            .execute(self.now, &[request], &mut DiscardReplies);
     }
 
     /// Has the engine carry out requests of the running slice at once. Watchers are told.
@@ -216,7 +217,7 @@ impl<'a> Stage<'_, 'a> {
         }
         let engine = &self.shared.engine;
         let mut told = WatchedReplies {
-            inner: &mut Unheard,
+            inner: &mut DiscardReplies,
             lines: Lines::new(&self.shared.watch),
             requests: &[request],
             socket: &|_| self.socket,
@@ -231,9 +232,9 @@ impl<'a> Stage<'_, 'a> {
 }
 
 /// Hears no answer. Removals get nothing else but `done`.
-pub struct Unheard;
+pub struct DiscardReplies;
 
-impl<V: Value> Replies<V> for Unheard {
+impl<V: Value> Replies<V> for DiscardReplies {
     fn begin(&mut self, _: usize, _: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
         &mut []
     }

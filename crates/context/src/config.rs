@@ -47,7 +47,7 @@ pub struct Config {
     /// Certificates for listeners with TLS (`-Z`).
     pub tls: Option<TlsSettings>,
     /// Where to serve metrics by HTTP (`--metrics`).
-    pub metrics: Option<Place>,
+    pub metrics: Option<ListenAddress>,
     /// Items that outlive the process.
     pub keeping: Keeping,
     /// A unix socket by which another process can take over, and by which this one does when it starts, if a server
@@ -254,7 +254,7 @@ impl Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
     /// Where.
-    pub place: Place,
+    pub place: ListenAddress,
     /// What.
     pub protocol: Protocol,
     /// Under TLS, and what is asked of clients. A unix socket has none in any case.
@@ -265,7 +265,7 @@ impl Listen {
     /// A TCP address for memcached's clients; port 0 lets the system pick one.
     pub fn tcp(address: impl Into<SocketAddr>) -> Self {
         Self {
-            place: Place::Tcp(address.into()),
+            place: ListenAddress::Tcp(address.into()),
             protocol: Protocol::Memcached,
             tls: None,
         }
@@ -274,7 +274,7 @@ impl Listen {
     /// A unix socket for memcached's clients, made with these permission bits.
     pub fn unix(path: impl Into<PathBuf>, mode: u32) -> Self {
         Self {
-            place: Place::Unix {
+            place: ListenAddress::Unix {
                 path: path.into(),
                 mode,
             },
@@ -291,7 +291,7 @@ impl Listen {
     /// The path of a unix socket.
     pub fn path(&self) -> Option<&Path> {
         match &self.place {
-            Place::Unix { path, .. } => Some(path),
+            ListenAddress::Unix { path, .. } => Some(path),
             _ => None,
         }
     }
@@ -353,7 +353,7 @@ impl Protocol {
 
 /// A place to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ListenAddress {
     /// A TCP address; port 0 lets the system pick one.
     Tcp(SocketAddr),
     /// An address to which clients send datagrams (`-U`); for memcached's protocols, without TLS and passwords.
@@ -372,7 +372,7 @@ pub enum Place {
     InheritedUdp(i32),
 }
 
-impl Place {
+impl ListenAddress {
     /// True if datagrams come there.
     pub fn is_udp(&self) -> bool {
         matches!(self, Self::Udp(_) | Self::InheritedUdp(_))

@@ -1,7 +1,7 @@
 //! A server that does not serve for a while: nothing is accepted, connections are closed when what they asked is answered,
 //! datagrams stay in the kernel. So its items stay as they are.
 //!
-//! First the acceptor rests, so that no connection comes behind the others; then the workers part with theirs. Each says
+//! First the acceptor rests, so that no connection comes behind the others; then the workers close theirs. Each says
 //! so, and all of them go on when the pause is over.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,11 +17,11 @@ const STEP: Duration = Duration::from_millis(1);
 pub struct Pause {
     /// The acceptor is to rest.
     accepting: AtomicBool,
-    /// The workers are to part with their connections.
-    parting: AtomicBool,
+    /// The workers are to close their connections.
+    closing: AtomicBool,
     acceptor_rests: AtomicBool,
     /// Workers that have done so.
-    parted: AtomicUsize,
+    workers_at_rest: AtomicUsize,
     /// Another process serves: nothing that it has is removed when this one ends.
     handed_over: AtomicBool,
 }
@@ -37,16 +37,19 @@ impl Pause {
         if !wait_until(rests, shutdown) {
             return false;
         }
-        self.parting.store(true, Ordering::Release);
+        self.closing.store(true, Ordering::Release);
         shutdown.wake_all();
         // Acquire: pairs with worker_rests() — what the workers wrote to the engine is seen.
-        wait_until(|| self.parted.load(Ordering::Acquire) == workers, shutdown)
+        wait_until(
+            || self.workers_at_rest.load(Ordering::Acquire) == workers,
+            shutdown,
+        )
     }
 
     /// Everybody goes on.
     pub fn end(&self, shutdown: &Shutdown) {
-        self.parted.store(0, Ordering::Release);
-        self.parting.store(false, Ordering::Release);
+        self.workers_at_rest.store(0, Ordering::Release);
+        self.closing.store(false, Ordering::Release);
         self.acceptor_rests.store(false, Ordering::Release);
         self.accepting.store(false, Ordering::Release);
         shutdown.wake_all();
@@ -74,8 +77,8 @@ impl Pause {
 
     /// True if connections are to be closed.
     #[inline]
-    pub fn parts(&self) -> bool {
-        self.parting.load(Ordering::Acquire)
+    pub fn closes_connections(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
     }
 
     /// The acceptor accepts no more.
@@ -85,7 +88,7 @@ impl Pause {
 
     /// A worker has no connection any more, and reads nothing.
     pub fn worker_rests(&self) {
-        self.parted.fetch_add(1, Ordering::Release);
+        self.workers_at_rest.fetch_add(1, Ordering::Release);
     }
 }
 

@@ -18,7 +18,7 @@ use nuthatch_engine::request::{
 };
 use nuthatch_engine::{Cursor, Handle, Value};
 use nuthatch_store::count::ThreadCounters;
-use nuthatch_store::slab::watch::{Meddling, meddle};
+use nuthatch_store::slab::read_hook::{ReadHookGuard, on_read};
 use nuthatch_store::table::{self, Table};
 
 const NOW: Time = Time(16);
@@ -47,17 +47,17 @@ enum Answer {
     Other,
 }
 
-/// The answer to one request; `meddler` is called each time that room for a value is asked for.
+/// The answer to one request; `hook` is called each time that room for a value is asked for.
 struct One<F> {
-    meddler: F,
+    hook: F,
     room: Vec<MaybeUninit<u8>>,
     answer: Answer,
 }
 
 impl<F> One<F> {
-    fn new(meddler: F) -> Self {
+    fn new(hook: F) -> Self {
         Self {
-            meddler,
+            hook,
             room: Vec::new(),
             answer: Answer::Other,
         }
@@ -66,7 +66,7 @@ impl<F> One<F> {
 
 impl<V: Value, F: FnMut()> Replies<V> for One<F> {
     fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        (self.meddler)();
+        (self.hook)();
         self.room = vec![MaybeUninit::new(0); item.value_len];
         &mut self.room
     }
@@ -93,9 +93,9 @@ impl<V: Value, F: FnMut()> Replies<V> for One<F> {
     }
 }
 
-fn ask(handle: &mut CuckooHandle<EightWay>, op: Op<'_>, meddler: impl FnMut()) -> Answer {
+fn ask(handle: &mut CuckooHandle<EightWay>, op: Op<'_>, hook: impl FnMut()) -> Answer {
     let key = Key::new(KEY, &handle.engine().hasher.clone());
-    let mut one = One::new(meddler);
+    let mut one = One::new(hook);
     handle.execute(NOW, &[Request { key, op }], &mut one);
     one.answer
 }
@@ -123,7 +123,7 @@ fn writer(
     let written = Arc::new(AtomicUsize::new(0));
     let (engine, count) = (Arc::clone(engine), Arc::clone(&written));
     let mut handle = engine.handle();
-    let meddler = move || {
+    let hook = move || {
         if engine.index.begin_at_rest(&place(&engine)).is_some()
             && count.load(Ordering::Relaxed) < turns
         {
@@ -131,7 +131,7 @@ fn writer(
             set(&mut handle, &value(turn, len));
         }
     };
-    (meddler, written)
+    (hook, written)
 }
 
 /// The value of a turn.
@@ -145,8 +145,8 @@ fn a_read_that_is_spoiled_each_time_takes_the_lock() {
         let engine = engine();
         let mut handle = engine.handle();
         set(&mut handle, &value(0, 500));
-        let (meddler, written) = writer(&engine, 500, ENOUGH);
-        let answer = ask(&mut handle, op, meddler);
+        let (hook, written) = writer(&engine, 500, ENOUGH);
+        let answer = ask(&mut handle, op, hook);
         let written = written.load(Ordering::Relaxed);
         // A plain get has tried the fast path before.
         assert!(
@@ -167,7 +167,7 @@ fn a_visit_that_is_spoiled_each_time_takes_the_lock() {
     set(&mut handle, b"100");
     let (seen, turns) = (Arc::clone(&engine), Arc::new(AtomicUsize::new(0)));
     let (count, mut writer) = (Arc::clone(&turns), engine.handle());
-    let meddling: Meddling = meddle(move || {
+    let hooked: ReadHookGuard = on_read(move || {
         if seen.index.begin_at_rest(&place(&seen)).is_some()
             && count.load(Ordering::Relaxed) < ENOUGH
         {
@@ -183,7 +183,7 @@ fn a_visit_that_is_spoiled_each_time_takes_the_lock() {
             met.push(visit.value.to_vec())
         });
     }
-    drop(meddling);
+    drop(hooked);
     let turns = turns.load(Ordering::Relaxed);
     assert_eq!(turns, ATTEMPTS);
     assert_eq!(met, [(100 + turns).to_string().into_bytes()]);
@@ -195,8 +195,8 @@ fn a_value_is_taken_in_one_step() {
         let engine = engine();
         let mut handle = engine.handle();
         set(&mut handle, &value(0, len));
-        let (meddler, written) = writer(&engine, len, ENOUGH);
-        let mut one = One::new(meddler);
+        let (hook, written) = writer(&engine, len, ENOUGH);
+        let mut one = One::new(hook);
         handle.take(NOW, Key::new(KEY, &engine.hasher.clone()), &mut one);
         // The writer finds no moment between the look and the removal.
         assert_eq!(written.load(Ordering::Relaxed), 0);
@@ -228,14 +228,14 @@ fn an_item_that_is_replaced_each_time_is_renewed() {
     let engine = engine();
     let mut handle = engine.handle();
     set(&mut handle, &value(0, LEN));
-    let (meddler, written) = writer(&engine, LEN, usize::MAX);
-    let meddling = meddle(meddler);
+    let (hook, written) = writer(&engine, LEN, usize::MAX);
+    let hooked = on_read(hook);
     let (key, later) = (
         Key::new(KEY, &engine.hasher.clone()),
         Expiry::At(Time(1600)),
     );
     let renewed = handle.renew(NOW, key, later, 1 << 20).unwrap();
-    drop(meddling);
+    drop(hooked);
     assert_eq!((renewed.expiry, renewed.flags), (later, 1 << 20));
     let written = written.load(Ordering::Relaxed);
     assert!(written > ENOUGH, "{written}");
@@ -370,13 +370,13 @@ fn a_long_value_is_not_copied_under_the_lock() {
             let seen = Arc::clone(&engine);
             let reads = Arc::new(AtomicUsize::new(0));
             let count = Arc::clone(&reads);
-            let meddling = meddle(move || {
+            let hooked = on_read(move || {
                 let free = seen.index.begin_at_rest(&place(&seen)).is_some();
                 assert!(free, "copied under the lock");
                 count.fetch_add(1, Ordering::Relaxed);
             });
             assert_eq!(ask(&mut handle, op, || {}), answer);
-            drop(meddling);
+            drop(hooked);
             assert!(reads.load(Ordering::Relaxed) > 0);
             assert_eq!(get(&engine), after(value(0, len)));
             drop(handle);
@@ -394,10 +394,10 @@ fn a_value_that_is_replaced_while_it_is_copied_is_copied_again() {
                 let engine = engine();
                 let mut handle = engine.handle();
                 set(&mut handle, &value(0, len));
-                let (meddler, written) = writer(&engine, len, turns);
-                let meddling = meddle(meddler);
+                let (hook, written) = writer(&engine, len, turns);
+                let hooked = on_read(hook);
                 assert_eq!(ask(&mut handle, op, || {}), answer);
-                drop(meddling);
+                drop(hooked);
                 assert_eq!(written.load(Ordering::Relaxed), turns);
                 assert_eq!(get(&engine), after(value(turns, len)));
                 drop(handle);
@@ -415,10 +415,10 @@ fn a_value_that_is_replaced_each_time_is_copied_under_the_lock() {
         let engine = engine();
         let mut handle = engine.handle();
         set(&mut handle, &value(0, LEN));
-        let (meddler, written) = writer(&engine, LEN, usize::MAX);
-        let meddling = meddle(meddler);
+        let (hook, written) = writer(&engine, LEN, usize::MAX);
+        let hooked = on_read(hook);
         assert_eq!(ask(&mut handle, op, || {}), answer);
-        drop(meddling);
+        drop(hooked);
         let written = written.load(Ordering::Relaxed);
         // At each piece of each copy but the last.
         assert!(written > ENOUGH, "{written}");

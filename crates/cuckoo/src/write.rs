@@ -17,7 +17,7 @@ use nuthatch_engine::reply::{Replies, Reply};
 use nuthatch_engine::request::{Condition, Store};
 use nuthatch_engine::semantics::permit;
 use nuthatch_store::count::Count;
-use nuthatch_store::eviction::reclaim::{Left, Reclaim};
+use nuthatch_store::eviction::reclaim::{ItemState, Reclaim};
 use nuthatch_store::eviction::removals::RemovalCause;
 use nuthatch_store::item::{Fields, Header, Shape};
 use nuthatch_store::slab::arena::Chunk;
@@ -96,7 +96,7 @@ impl<D: Variant> Cuckoo<D> {
 
     /// An item has left to make a slot free.
     pub(super) fn slot_cleared(&self, local: &Local, now: Time, gone: Unlinked) {
-        if self.note_removal(local, now, &gone) == Left::Live {
+        if self.note_removal(local, now, &gone) == ItemState::Live {
             local.counters.one(Count::EvictedSlots);
         }
         self.store.retire(gone);

@@ -246,7 +246,7 @@ pub struct ClassStats {
     /// Live, never fetched items it threw out.
     pub evicted_unfetched: u64,
     /// Live items it threw out that would have expired some time.
-    pub evicted_mortal: u64,
+    pub evicted_expiring: u64,
     /// Live items it threw out that had been used before: of a log's main queue.
     pub evicted_main: u64,
     /// Seconds from the store of the item that it threw out last to that.

@@ -1,4 +1,4 @@
-//! Where a key goes.
+//! The hash function of keys, and how its bits are used.
 //!
 //! [`KeyHasher`] turns a key into 64 bits; [`split`] is the only place that cuts those bits into a
 //! bucket, a tag and a partition, so that no two parts of a table are ever taken from the same

@@ -1,4 +1,4 @@
-//! What a cache tells about itself.
+//! [`Stats`]: counters and sizes of a cache.
 
 use nuthatch_engine::stats::EngineStats;
 

@@ -101,7 +101,7 @@ impl Default for Descriptor {
 }
 
 /// What a reader found.
-pub struct Sight<'a> {
+pub struct ReadResult<'a> {
     /// The key's live element.
     pub live: Option<LockedElement<'a>>,
     /// True if the key has an element, live or dead.
@@ -138,13 +138,13 @@ impl Descriptor {
         memory: &'a BlockMemory,
         now: Time,
         key: &Key<'_>,
-    ) -> Option<Sight<'a>> {
+    ) -> Option<ReadResult<'a>> {
         // Acquire: pairs with the Release in `set_flush`: a reader that sees that a flush is no longer awaited sees
         // below that it took effect.
         if self.flush_at.load(Ordering::Acquire) <= u64::from(now.0) {
             return None;
         }
-        let mut sight = Sight {
+        let mut sight = ReadResult {
             live: None,
             found: false,
             searched: 0,

@@ -9,7 +9,7 @@ use nuthatch_cluster as cluster;
 use nuthatch_program::Failure;
 use nuthatch_program::size::{self, SizeError};
 use nuthatch_server::config::PORT;
-use nuthatch_server::{Config, Place, Protocol};
+use nuthatch_server::{Config, ListenAddress, Protocol};
 
 /// Megabytes without a letter behind the number, as memcached's -m.
 const MEGABYTES: usize = 1 << 20;
@@ -158,21 +158,21 @@ impl Options {
     /// The `number`th gateway.
     fn gateway(&self, number: usize) -> Result<Config, Failure> {
         let mut places = match self.listen.is_empty() {
-            true => Place::everywhere(self.port),
+            true => ListenAddress::everywhere(self.port),
             false => Vec::new(),
         };
         for place in &self.listen {
-            let found = Place::resolve(place, self.port);
+            let found = ListenAddress::resolve(place, self.port);
             places.extend(found.ok_or_else(|| Failure::usage(format!("-l {place}: no address")))?);
         }
         for place in &mut places {
-            if let Place::Tcp(address) = place
+            if let ListenAddress::Tcp(address) = place
                 && address.port() != 0
             {
                 address.set_port(port_of_gateway(address.port(), number)?);
             }
         }
-        let for_memcached = |place: Place| place.of(Protocol::Memcached);
+        let for_memcached = |place: ListenAddress| place.of(Protocol::Memcached);
         Ok(Config {
             listeners: places.into_iter().map(for_memcached).collect(),
             threads: self.threads,
@@ -217,11 +217,11 @@ mod tests {
         let listeners = plan.gateway.into_iter().flat_map(|config| config.listeners);
         listeners
             .map(|listener| match listener.place {
-                Place::Tcp(address) => address.port(),
-                Place::Udp(_)
-                | Place::Unix { .. }
-                | Place::Inherited(_)
-                | Place::InheritedUdp(_) => {
+                ListenAddress::Tcp(address) => address.port(),
+                ListenAddress::Udp(_)
+                | ListenAddress::Unix { .. }
+                | ListenAddress::Inherited(_)
+                | ListenAddress::InheritedUdp(_) => {
                     unreachable!("no such flag")
                 }
             })

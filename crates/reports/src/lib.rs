@@ -13,7 +13,7 @@ use nuthatch_context::account::Level;
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::{Engine, Inspect, Time};
 use nuthatch_telemetry::connections::Info;
-use nuthatch_telemetry::{Hear, Report, hot, latency};
+use nuthatch_telemetry::{Report, StatSink, hot, latency};
 
 /// What became of a wish for statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn tell(
     asker: &Info,
     now: Time,
     topic: &[u8],
-    hear: &mut Hear<'_>,
+    hear: &mut StatSink<'_>,
 ) -> Outcome {
     let report = &mut Report::new(hear);
     match topic {

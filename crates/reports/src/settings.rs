@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use nuthatch_context::config::{Config, Place, Protocol};
+use nuthatch_context::config::{Config, ListenAddress, Protocol};
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::Engine;
 use nuthatch_security::tls::Tls;
@@ -54,7 +54,7 @@ pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
         .listeners
         .iter()
         .find_map(|listen| match &listen.place {
-            Place::Unix { path, mode } => Some((path, mode)),
+            ListenAddress::Unix { path, mode } => Some((path, mode)),
             _ => None,
         });
     match unix {

@@ -68,7 +68,7 @@ fn oldest(class: &ClassStats, queues: Queues, now: Time) -> u64 {
 /// What left, and what moved.
 fn removals(line: &mut impl FnMut(&str, u64), class: &ClassStats) {
     line("evicted", class.evictions);
-    line("evicted_nonzero", class.evicted_mortal);
+    line("evicted_nonzero", class.evicted_expiring);
     line("evicted_time", class.evicted_age);
     line("evicted_unfetched", class.evicted_unfetched);
     line("evicted_active", class.evicted_main);

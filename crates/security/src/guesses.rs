@@ -64,7 +64,7 @@ impl fmt::Display for Origin {
 }
 
 /// A name and a password; `None` is what is neither.
-pub type Said<'s> = Option<(&'s [u8], &'s [u8])>;
+pub type Credentials<'s> = Option<(&'s [u8], &'s [u8])>;
 
 /// The guesses of all peers.
 pub struct Guesses {
@@ -130,7 +130,7 @@ impl Guesses {
     }
 
     /// A peer has tried a wrong password. True if that was the last one for now.
-    pub fn spend(&self, origin: Origin, said: Said<'_>, now: Time) -> bool {
+    pub fn spend(&self, origin: Origin, said: Credentials<'_>, now: Time) -> bool {
         let Some(max) = self.max() else {
             return false;
         };

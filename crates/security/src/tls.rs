@@ -271,12 +271,12 @@ pub struct Session {
 }
 
 /// A socket that notes whether a read emptied it.
-struct Noted<'s, S> {
+struct ReadTracker<'s, S> {
     socket: &'s mut S,
     short: bool,
 }
 
-impl<S: Read> Read for Noted<'_, S> {
+impl<S: Read> Read for ReadTracker<'_, S> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let count = self.socket.read(room)?;
         self.short = count < room.len();
@@ -320,7 +320,7 @@ impl Session {
                     return done;
                 }
             }
-            let mut noted = Noted {
+            let mut noted = ReadTracker {
                 socket,
                 short: false,
             };

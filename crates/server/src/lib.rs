@@ -59,17 +59,18 @@ mod keeping;
 mod listen;
 mod maintenance;
 mod metrics;
+mod pending_input;
 mod pool;
 mod rejected;
 mod server;
 mod signals;
 mod threads;
 mod unix_path;
-mod waiting;
 mod worker;
 
 pub use nuthatch_context::config::{
-    self, Config, Keeping, Listen, NewestTls, OnVerbosity, Place, Protocol, TlsSettings, Verify,
+    self, Config, Keeping, Listen, ListenAddress, NewestTls, OnVerbosity, Protocol, TlsSettings,
+    Verify,
 };
 pub use nuthatch_context::live::Controls;
 pub use nuthatch_context::shutdown::Shutdown;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
-use nuthatch_context::config::{Listen, Place, Protocol, Verify};
+use nuthatch_context::config::{Listen, ListenAddress, Protocol, Verify};
 use nuthatch_context::stream::Socket as Connected;
 use nuthatch_telemetry::Address;
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -18,12 +18,14 @@ use crate::handover::taking::Newcomer;
 use crate::unix_path::UnixPath;
 
 /// The error with the place that it is about.
-pub(crate) fn named(place: &Place, error: &io::Error) -> io::Error {
+pub(crate) fn named(place: &ListenAddress, error: &io::Error) -> io::Error {
     let place = match place {
-        Place::Tcp(address) => address.to_string(),
-        Place::Udp(address) => format!("UDP {address}"),
-        Place::Unix { path, .. } => path.display().to_string(),
-        Place::Inherited(fd) | Place::InheritedUdp(fd) => format!("descriptor {fd}"),
+        ListenAddress::Tcp(address) => address.to_string(),
+        ListenAddress::Udp(address) => format!("UDP {address}"),
+        ListenAddress::Unix { path, .. } => path.display().to_string(),
+        ListenAddress::Inherited(fd) | ListenAddress::InheritedUdp(fd) => {
+            format!("descriptor {fd}")
+        }
     };
     let kind = match error.raw_os_error() {
         Some(libc::EAFNOSUPPORT) => io::ErrorKind::Unsupported,
@@ -61,11 +63,11 @@ impl Listener {
         } = listen;
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
         let given = newcomer.and_then(|newcomer| match place {
-            Place::Tcp(address) => {
+            ListenAddress::Tcp(address) => {
                 let socket = newcomer.tcp(protocol.name(), *address)?;
                 Some((socket, None))
             }
-            Place::Unix { path, .. } => {
+            ListenAddress::Unix { path, .. } => {
                 let (socket, file) = newcomer.unix(path)?;
                 Some((socket, Some(file)))
             }
@@ -73,10 +75,10 @@ impl Listener {
         });
         let bound = match (given, place) {
             (Some((socket, file)), _) => take(socket, backlog).map(|bound| (bound, file)),
-            (None, Place::Tcp(address)) => without_file(bind_tcp(*address, backlog)),
-            (None, Place::Unix { path, mode }) => bind_unix(path, *mode, backlog),
-            (None, Place::Inherited(fd)) => without_file(inherit(*fd).and_then(adopt)),
-            (None, Place::Udp(_) | Place::InheritedUdp(_)) => {
+            (None, ListenAddress::Tcp(address)) => without_file(bind_tcp(*address, backlog)),
+            (None, ListenAddress::Unix { path, mode }) => bind_unix(path, *mode, backlog),
+            (None, ListenAddress::Inherited(fd)) => without_file(inherit(*fd).and_then(adopt)),
+            (None, ListenAddress::Udp(_) | ListenAddress::InheritedUdp(_)) => {
                 Err(io::Error::other("datagrams come without connections"))
             }
         };
@@ -94,14 +96,14 @@ impl Listener {
 
     /// True if `error` says that the machine has no IPv6, and `place` is every IPv6 address: then
     /// nobody misses it who can listen elsewhere.
-    pub(crate) fn is_dispensable(place: &Place, error: &io::Error) -> bool {
+    pub(crate) fn is_dispensable(place: &ListenAddress, error: &io::Error) -> bool {
         let without_ipv6 = matches!(
             error.kind(),
             io::ErrorKind::Unsupported | io::ErrorKind::AddrNotAvailable
         );
         let every_ipv6 = matches!(
             place,
-            Place::Tcp(SocketAddr::V6(address)) | Place::Udp(SocketAddr::V6(address)) if address.ip().is_unspecified()
+            ListenAddress::Tcp(SocketAddr::V6(address)) | ListenAddress::Udp(SocketAddr::V6(address)) if address.ip().is_unspecified()
         );
         without_ipv6 && every_ipv6
     }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use mio::{Poll, Waker};
 use nuthatch_context::account::{self, Account};
-use nuthatch_context::config::{Config, Listen, Place, Protocol, Verify};
+use nuthatch_context::config::{Config, Listen, ListenAddress, Protocol, Verify};
 use nuthatch_context::inbox::Inbox;
 use nuthatch_context::live::{Controls, Live};
 use nuthatch_context::shared::Shared;
@@ -261,10 +261,10 @@ fn bind_datagrams(
     } in &config.listeners
     {
         let bound = match place {
-            Place::Udp(address) => {
+            ListenAddress::Udp(address) => {
                 DatagramSocket::bind(*address, workers, *protocol, newcomer.as_deref_mut())
             }
-            Place::InheritedUdp(fd) => listen::inherit(*fd)
+            ListenAddress::InheritedUdp(fd) => listen::inherit(*fd)
                 .and_then(|socket| DatagramSocket::inherit(&socket, workers, *protocol)),
             _ => continue,
         };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::eviction::Policy;
-use crate::eviction::reclaim::Left;
+use crate::eviction::reclaim::ItemState;
 use crate::item::{HEADER, HEADER_WIDE, Header};
 use crate::log::Queue;
 use crate::slab::Store;
@@ -106,7 +106,7 @@ pub enum ClassCount {
     /// Of these, never fetched.
     EvictedUnfetched,
     /// Of these, with an expiry.
-    EvictedMortal,
+    EvictedExpiring,
     /// Of these, of a log's main queue.
     EvictedMain,
     /// Expired or flushed items whose memory came back.
@@ -258,14 +258,14 @@ impl ThreadCounters {
     }
 
     /// An item left without being asked to: evicted if it was live, expired if not.
-    pub fn removed(&self, store: &Store, chunk: Chunk, header: &Header, left: Left) {
+    pub fn removed(&self, store: &Store, chunk: Chunk, header: &Header, left: ItemState) {
         let fetched = store.recency.was_fetched(chunk);
         let class = class_of(store, header);
-        if left == Left::Live {
+        if left == ItemState::Live {
             self.one(Count::Evicted);
             self.one_in(class, ClassCount::Evicted);
             if header.expiry() != Expiry::Never {
-                self.one_in(class, ClassCount::EvictedMortal);
+                self.one_in(class, ClassCount::EvictedExpiring);
             }
             if !fetched {
                 self.one(Count::EvictedUnfetched);
@@ -274,7 +274,7 @@ impl ThreadCounters {
         } else {
             self.one(Count::Expired);
             self.one_in(class, ClassCount::Expired);
-            if left == Left::Flushed {
+            if left == ItemState::Flushed {
                 self.one(Count::Flushed);
             }
             if !fetched {
@@ -342,7 +342,7 @@ pub fn engine_stats(
         classes.map(|class| sums[class_count(class, count)]).sum()
     };
     let since = |sequence: Option<u64>| sequence.map(|sequence| timestamps.stored_at(sequence));
-    let usual_hits = count(Count::FastHits);
+    let fast_hits = count(Count::FastHits);
     let (memory_limit, memory_used) = {
         let pool = store.pool();
         (pool.limit() as u64, pool.used() as u64)
@@ -395,9 +395,9 @@ pub fn engine_stats(
         swept: count(Count::Swept),
         read_expired: count(Count::ReadExpired),
         read_flushed: count(Count::ReadFlushed),
-        lookups: count(Count::Lookups) + usual_hits + count(Count::FastMisses),
-        lookup_hits: count(Count::Hits) + usual_hits,
-        searched_hit: count(Count::SearchedHit) + usual_hits,
+        lookups: count(Count::Lookups) + fast_hits + count(Count::FastMisses),
+        lookup_hits: count(Count::Hits) + fast_hits,
+        searched_hit: count(Count::SearchedHit) + fast_hits,
         searched_miss: count(Count::SearchedMiss),
         read_retries: count(Count::Retries),
         false_tags: count(Count::FalseTags),
@@ -480,7 +480,7 @@ fn class_stats(
         requested_bytes: standing(live[class_count(class, ClassCount::Bytes)]),
         evictions: count(ClassCount::Evicted),
         evicted_unfetched: count(ClassCount::EvictedUnfetched),
-        evicted_mortal: count(ClassCount::EvictedMortal),
+        evicted_expiring: count(ClassCount::EvictedExpiring),
         evicted_main: count(ClassCount::EvictedMain),
         evicted_age: store.evicted_ages.of(class),
         oldest: None,

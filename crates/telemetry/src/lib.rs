@@ -13,4 +13,4 @@ pub mod sizes;
 pub mod watch;
 
 pub use address::Address;
-pub use report::{Hear, Report};
+pub use report::{Report, StatSink};

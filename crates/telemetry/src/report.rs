@@ -1,18 +1,18 @@
-//! Statistics on their way to who hears of them.
+//! The writer of statistics: a name and a value each, to a function.
 
 use std::fmt::Display;
 
 /// Hears of statistics, a name and a value each.
-pub type Hear<'w> = dyn FnMut(&str, &str) + 'w;
+pub type StatSink<'w> = dyn FnMut(&str, &str) + 'w;
 
 /// Statistics on their way to who hears of them.
 pub struct Report<'w, 'h> {
-    hear: &'w mut Hear<'h>,
+    hear: &'w mut StatSink<'h>,
 }
 
 impl<'w, 'h> Report<'w, 'h> {
     /// For who hears of them.
-    pub fn new(hear: &'w mut Hear<'h>) -> Self {
+    pub fn new(hear: &'w mut StatSink<'h>) -> Self {
         Self { hear }
     }
 

@@ -1,4 +1,4 @@
-//! Judges of engines.
+//! Checks that every engine must pass.
 //!
 //! * [`naive`]: the oracle, an engine so simple that it can be read: the definition of the seam.
 //! * [`conformance`]: what every engine must do, case by case.

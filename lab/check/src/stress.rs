@@ -19,7 +19,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use crate::answer::{Answer, ask};
-use crate::zones::{Deed, Log, Span};
+use crate::zones::{Action, Log, Span};
 
 /// How much of a stress.
 #[derive(Clone, Debug)]
@@ -425,7 +425,7 @@ impl Seen {
     /// Judges an answer by itself, and tells what it says of the key. (That nothing was found says
     /// nothing: an item that has expired for one thread has not yet for another, whose batch has an
     /// earlier moment.)
-    fn judge(&mut self, now: Time, wish: &Wish, answer: &Answer) -> Option<Deed> {
+    fn judge(&mut self, now: Time, wish: &Wish, answer: &Answer) -> Option<Action> {
         match answer {
             Answer::Value(item, found) => {
                 let name = String::from_utf8_lossy(&wish.name);
@@ -434,11 +434,11 @@ impl Seen {
                 });
                 assert!(!item.expiry.is_past(now), "{name} at {now:?}: {item:?}");
                 self.hits += 1;
-                Some(Deed::Read(stamp))
+                Some(Action::Read(stamp))
             }
             Answer::Done(Reply::Stored(_) | Reply::Removed) => {
                 self.changes += 1;
-                Some(Deed::Wrote(wish.stamp))
+                Some(Action::Wrote(wish.stamp))
             }
             Answer::Done(Reply::Miss) => {
                 self.misses += 1;

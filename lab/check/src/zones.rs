@@ -31,7 +31,7 @@ pub struct Span {
 
 /// What one request of a batch did to its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum Action {
     /// It stored the value with this stamp, or removed what was there.
     Wrote(Stamp),
     /// It saw the value with this stamp.
@@ -56,11 +56,11 @@ struct Zone {
 
 impl Log {
     /// Adds a batch: each key's deeds in the order of their requests.
-    pub fn batch(&mut self, span: Span, deeds: &[(Key, Deed)]) {
+    pub fn batch(&mut self, span: Span, deeds: &[(Key, Action)]) {
         for (index, &(key, deed)) in deeds.iter().enumerate() {
             let (stamp, written) = match deed {
-                Deed::Wrote(stamp) => (stamp, Some(span)),
-                Deed::Read(stamp) => (stamp, None),
+                Action::Wrote(stamp) => (stamp, Some(span)),
+                Action::Read(stamp) => (stamp, None),
             };
             let zone = Zone {
                 written,
@@ -130,10 +130,10 @@ impl Log {
     }
 }
 
-impl Deed {
+impl Action {
     fn stamp(self) -> Stamp {
         match self {
-            Deed::Wrote(stamp) | Deed::Read(stamp) => stamp,
+            Action::Wrote(stamp) | Action::Read(stamp) => stamp,
         }
     }
 }
@@ -213,7 +213,7 @@ mod tests {
     const KEY: Key = 7;
 
     /// Each batch has one thread, a begin, an end, and deeds on one key.
-    fn verdict(batches: &[(usize, usize, &[Deed])]) -> Result<(), String> {
+    fn verdict(batches: &[(usize, usize, &[Action])]) -> Result<(), String> {
         let mut log = Log::default();
         for &(began, ended, deeds) in batches {
             let span = Span {
@@ -231,8 +231,8 @@ mod tests {
 
     #[test]
     fn what_an_order_explains_is_not_convicted() {
-        use Deed::{Read, Wrote};
-        let right: [&[(usize, usize, &[Deed])]; 5] = [
+        use Action::{Read, Wrote};
+        let right: [&[(usize, usize, &[Action])]; 5] = [
             // One after the other.
             &[(0, 1, &[Wrote(1)]), (2, 3, &[Read(1)]), (4, 5, &[Wrote(2)])],
             // The read began before the second write ended.
@@ -258,8 +258,8 @@ mod tests {
 
     #[test]
     fn what_comes_back_is_convicted() {
-        use Deed::{Read, Wrote};
-        let wrong: [&[(usize, usize, &[Deed])]; 8] = [
+        use Action::{Read, Wrote};
+        let wrong: [&[(usize, usize, &[Action])]; 8] = [
             // Read after it was overwritten, or removed.
             &[(0, 1, &[Wrote(1)]), (2, 3, &[Wrote(2)]), (4, 5, &[Read(1)])],
             // Nobody wrote it; or only later.

@@ -22,13 +22,13 @@ use rand::{Rng, SeedableRng};
 const MIB: usize = 1 << 20;
 
 /// What the listener was told.
-struct Heard {
+struct Removals {
     cause: RemovalCause,
     key: Vec<u8>,
     value: Vec<u8>,
 }
 
-type Log = Arc<Mutex<Vec<Heard>>>;
+type Log = Arc<Mutex<Vec<Removals>>>;
 
 fn engine<D: Variant>(
     eviction: CuckooEviction,
@@ -38,7 +38,7 @@ fn engine<D: Variant>(
     let log = Log::default();
     let told = Arc::clone(&log);
     let callback = move |cause, key: &[u8], _: &Item, value: &[u8]| {
-        told.lock().unwrap().push(Heard {
+        told.lock().unwrap().push(Removals {
             cause,
             key: key.to_vec(),
             value: value.to_vec(),
@@ -72,13 +72,13 @@ trait Check {
 
 /// A value that is there.
 #[derive(Clone)]
-struct Held {
+struct StoredValue {
     value: Vec<u8>,
     expiry: Expiry,
     flushed: bool,
 }
 
-impl Held {
+impl StoredValue {
     fn is_live(&self, now: Time) -> bool {
         !self.flushed && !self.expiry.is_past(now)
     }
@@ -88,7 +88,7 @@ struct Model<D: Variant> {
     engine: Arc<Cuckoo<D>>,
     handle: <Cuckoo<D> as Engine>::Handle,
     log: Log,
-    held: HashMap<Vec<u8>, Held>,
+    held: HashMap<Vec<u8>, StoredValue>,
     now: Time,
     /// Values told, by cause: evicted, expired, removed, replaced.
     told: [usize; 4],
@@ -110,7 +110,7 @@ impl<D: Variant> Model<D> {
     /// Takes what was told while `operation`, which is one of `key` or of none, ran.
     fn hear(&mut self, operation: &Operation, key: &[u8]) {
         let told = std::mem::take(&mut *self.log.lock().unwrap());
-        for Heard {
+        for Removals {
             cause,
             key: of,
             value,
@@ -141,7 +141,7 @@ impl<D: Variant> Model<D> {
 
     /// An operation took effect: the key has this value from now on.
     fn now_holds(&mut self, operation: &Operation, key: &[u8], value: Vec<u8>, expiry: Expiry) {
-        let held = Held {
+        let held = StoredValue {
             value,
             expiry,
             flushed: false,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuthatch_server::Place;
+use nuthatch_server::ListenAddress;
 use nuthatch_server::config::PORT;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -90,9 +90,9 @@ fn addresses(server: &str) -> Vec<SocketAddr> {
     let bare = server
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'));
-    let places = Place::resolve(bare.unwrap_or(server), PORT).unwrap_or_default();
+    let places = ListenAddress::resolve(bare.unwrap_or(server), PORT).unwrap_or_default();
     let addresses = places.into_iter().filter_map(|place| match place {
-        Place::Tcp(address) => Some(address),
+        ListenAddress::Tcp(address) => Some(address),
         _ => None,
     });
     addresses.collect()

@@ -12,7 +12,7 @@ use super::direct::is_plain_read;
 use super::directory::Hint;
 use crate::block::{self, Found, HEAD, Header, KEY, RECENCY, Recency, STALE, WON};
 use crate::bucket::Pointer;
-use crate::message::{Ask, INLINE_MAX, Known, ServerReply, TimedAsk};
+use crate::message::{Ask, BlockState, INLINE_MAX, ServerReply, TimedAsk};
 use crate::ring::Broken;
 use crate::stats::Count;
 
@@ -228,7 +228,7 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    fn learn(&mut self, server: usize, hash: u64, known: Known, used: bool) {
+    fn learn(&mut self, server: usize, hash: u64, known: BlockState, used: bool) {
         let control = self.control(server);
         let hint = Hint {
             pointer: known.pointer,
@@ -246,7 +246,7 @@ impl<F: Fabric> Client<F> {
         server: usize,
         request: &Request<'_>,
         item: nuthatch_engine::Item,
-        known: Known,
+        known: BlockState,
     ) -> Result<Answer, Gone> {
         let key = &request.key;
         for _ in 0..READS {
@@ -271,7 +271,7 @@ impl<F: Fabric> Client<F> {
             {
                 let tail = words[len - 1];
                 let was_read = Recency(words[RECENCY]).was_read(words[HEAD]);
-                self.learn(server, key.hash(), Known { tail, ..known }, false);
+                self.learn(server, key.hash(), BlockState { tail, ..known }, false);
                 // What the server said of the pair is true of the version that it saw. Of another one it may have to say
                 // something else: that this read wins, how long the pair was idle.
                 let item = match tail == known.tail {

@@ -16,7 +16,7 @@ use crate::bucket::{self, Pointer};
 use crate::config::{Clocks, Operations};
 use crate::control::Control;
 use crate::engine::{COPY_MAX, LargeValue};
-use crate::message::{Ask, Known, TimedAsk};
+use crate::message::{Ask, BlockState, TimedAsk};
 use crate::placement;
 use crate::stats::Count;
 
@@ -106,7 +106,7 @@ pub enum Later {
     /// As any get, but alone.
     Read,
     /// From the block that the server named.
-    At(Item, Known),
+    At(Item, BlockState),
     /// From a copy that the server is to make.
     Copy,
 }

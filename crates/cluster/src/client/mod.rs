@@ -26,7 +26,7 @@ use crate::checksum::Checksum;
 use crate::config::{Clocks, Config};
 use crate::control::{self, Control};
 use crate::layout::Layout;
-use crate::report::Asked;
+use crate::report::RequestCounts;
 use crate::ring::{Receiver, Sender};
 use crate::shift::Shift;
 use crate::stats::{COUNTS, Count};
@@ -67,7 +67,7 @@ pub struct Client<F: Fabric> {
     /// From the callers' clock to the store's.
     shift: Shift,
     counts: Arc<Counters<COUNTS>>,
-    asked: Asked,
+    asked: RequestCounts,
     wave: Wave,
     /// Words of a message that is made.
     message: Vec<u64>,
@@ -202,7 +202,7 @@ impl<F: Fabric> Client<F> {
     }
 
     /// How many requests there were for each server: it counts on.
-    pub fn asked(&self) -> Asked {
+    pub fn asked(&self) -> RequestCounts {
         Arc::clone(&self.asked)
     }
 

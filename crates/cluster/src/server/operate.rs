@@ -18,7 +18,7 @@ use super::pages::Block;
 use super::shard::{LockedBlock, Pin, Shard, Wait};
 use crate::block::{self, Header, STALE, WON, expiry_to_tick};
 use crate::bucket::Pointer;
-use crate::message::{INLINE_MAX, Known};
+use crate::message::{BlockState, INLINE_MAX};
 
 /// Epochs after which who has a block in his hands is looked for.
 const LONG: u32 = 2;
@@ -26,15 +26,15 @@ const LONG: u32 = 2;
 /// What an operation answers.
 pub enum Outcome {
     /// A read that returns the value, whose words are in the scratch words with this header.
-    Value(Item, Known, Header),
+    Value(Item, BlockState, Header),
     /// A read whose value is too long for a message.
-    At(Item, Known),
+    At(Item, BlockState),
     /// A read that changes the pair, whose value is too long for a message: only [`Shard::copy_value`] carries it out.
     Long,
     /// A read whose value is kept for the session.
-    Copied(Item, Known),
+    Copied(Item, BlockState),
     /// Anything else, and where the pair is.
-    Done(Reply, Option<Known>),
+    Done(Reply, Option<BlockState>),
 }
 
 /// What a change says about a pair.
@@ -131,7 +131,7 @@ impl<F: Fabric> Shard<F> {
         Ok(Self::found(item, known, header, read))
     }
 
-    fn found(item: Item, known: Known, header: Header, read: &Read) -> Outcome {
+    fn found(item: Item, known: BlockState, header: Header, read: &Read) -> Outcome {
         if !wants_value(read, &item) {
             Outcome::Done(Reply::Found(item), Some(known))
         } else if item.value_len <= INLINE_MAX {
@@ -142,7 +142,7 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// Where a pair is whose last writer may have been a client.
-    fn known_now(&self, pointer: Pointer, version: u64) -> Known {
+    fn known_now(&self, pointer: Pointer, version: u64) -> BlockState {
         let tail = self.tail(pointer);
         let mut known = self.known(pointer, version);
         if tail.version() == version {
@@ -470,7 +470,7 @@ impl<F: Fabric> Shard<F> {
         now: Time,
         target: Target<'_>,
         change: Change<'_>,
-    ) -> Attempt<Result<(Item, Known), Reply>> {
+    ) -> Attempt<Result<(Item, BlockState), Reply>> {
         let old_len = target
             .held
             .as_ref()

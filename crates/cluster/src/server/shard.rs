@@ -27,7 +27,7 @@ use crate::checksum::Checksum;
 use crate::config::{Clocks, Config};
 use crate::control::{self, Control, Flushes};
 use crate::layout::Layout;
-use crate::message::Known;
+use crate::message::BlockState;
 use crate::stats::ServerStats;
 
 /// Why an operation is to be tried again. It has changed nothing.
@@ -345,8 +345,8 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// Where clients find a pair that was finished.
-    pub fn known(&self, pointer: Pointer, version: u64) -> Known {
-        Known {
+    pub fn known(&self, pointer: Pointer, version: u64) -> BlockState {
+        BlockState {
             pointer,
             generation: self.pages.changes(self.layout.page_of(pointer)),
             tail: Tail::new(version, SERVER, false).0,

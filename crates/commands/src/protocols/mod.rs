@@ -21,7 +21,7 @@ use nuthatch_engine::{AnyReservation, AnyValue, Item, Reply, Reservation};
 use nuthatch_protocol::binary::MAGIC;
 use nuthatch_security::login::Login;
 
-use crate::answering::{Answers, Asked, OldValue};
+use crate::answering::{AnswerContext, Answers, OldValue};
 use crate::output::Output;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
@@ -287,12 +287,18 @@ const _: () = assert!(size_of::<Style>() <= 16);
 
 impl Answers for Style {
     #[inline]
-    fn value_begins(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, item: &Item) {
+    fn value_begins(
+        self,
+        out: &mut Vec<u8>,
+        context: &AnswerContext<'_, '_>,
+        index: usize,
+        item: &Item,
+    ) {
         match self {
-            Self::Memcached(style) => style.value_begins(out, asked, index, item),
-            Self::Binary(style) => style.value_begins(out, asked, index, item),
-            Self::CpServer(style) => style.value_begins(out, asked, index, item),
-            Self::Resp(style) => style.value_begins(out, asked, index, item),
+            Self::Memcached(style) => style.value_begins(out, context, index, item),
+            Self::Binary(style) => style.value_begins(out, context, index, item),
+            Self::CpServer(style) => style.value_begins(out, context, index, item),
+            Self::Resp(style) => style.value_begins(out, context, index, item),
         }
     }
 
@@ -300,30 +306,30 @@ impl Answers for Style {
     fn value_ends(
         self,
         out: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         value_len: usize,
     ) {
         match self {
-            Self::Memcached(style) => style.value_ends(out, asked, index, value_len),
-            Self::Binary(style) => style.value_ends(out, asked, index, value_len),
-            Self::CpServer(style) => style.value_ends(out, asked, index, value_len),
-            Self::Resp(style) => style.value_ends(out, asked, index, value_len),
+            Self::Memcached(style) => style.value_ends(out, context, index, value_len),
+            Self::Binary(style) => style.value_ends(out, context, index, value_len),
+            Self::CpServer(style) => style.value_ends(out, context, index, value_len),
+            Self::Resp(style) => style.value_ends(out, context, index, value_len),
         }
     }
 
     fn reply(
         self,
         out: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue {
         match self {
-            Self::Memcached(style) => style.reply(out, asked, index, reply),
-            Self::Binary(style) => style.reply(out, asked, index, reply),
-            Self::CpServer(style) => style.reply(out, asked, index, reply),
-            Self::Resp(style) => style.reply(out, asked, index, reply),
+            Self::Memcached(style) => style.reply(out, context, index, reply),
+            Self::Binary(style) => style.reply(out, context, index, reply),
+            Self::CpServer(style) => style.reply(out, context, index, reply),
+            Self::Resp(style) => style.reply(out, context, index, reply),
         }
     }
 }

@@ -185,7 +185,7 @@ pub enum Command<'a> {
         /// Its new expiry.
         moment: Moment,
         /// Which items get it.
-        which: Which,
+        which: ExpireCondition,
     },
     /// TTL, PTTL, EXPIRETIME, PEXPIRETIME.
     Expiry {
@@ -269,7 +269,7 @@ pub struct Set<'a> {
     /// The value.
     pub value: &'a [u8],
     /// What must be there for it to take place.
-    pub when: When,
+    pub when: StoreCondition,
     /// How long it lives.
     pub lifetime: Lifetime,
     /// How it is answered.
@@ -278,7 +278,7 @@ pub struct Set<'a> {
 
 /// What must be there for a store to take place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum StoreCondition {
     /// Anything or nothing.
     Always,
     /// No item (NX).
@@ -320,7 +320,7 @@ pub enum Moment {
 
 /// Which items EXPIRE changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Which {
+pub struct ExpireCondition {
     /// Those that never expire (NX).
     pub lasting: bool,
     /// Those that do (XX).
@@ -331,7 +331,7 @@ pub struct Which {
     pub earlier: bool,
 }
 
-impl Which {
+impl ExpireCondition {
     /// True if an item whose expiry is `old`, none if it never expires, gets the expiry `new`.
     pub fn changes(self, old: Option<u64>, new: u64) -> bool {
         if old.is_some() && self.lasting || old.is_none() && self.expiring {
@@ -351,12 +351,12 @@ pub struct Owned<'a> {
     /// The value that tells the owner.
     pub token: &'a [u8],
     /// How long it is held.
-    pub then: Held,
+    pub then: LockChange,
 }
 
 /// How long a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum LockChange {
     /// It is released.
     NoMore,
     /// So many milliseconds longer, if its life has an end.
@@ -424,7 +424,7 @@ pub enum Client<'a> {
     /// INFO.
     Info,
     /// LIST of these.
-    List(Listed<'a>),
+    List(ClientFilter<'a>),
     /// GETREDIR: nobody's keys are tracked.
     Redirection,
 }
@@ -442,7 +442,7 @@ pub enum Scripts<'a> {
 
 /// Which connections are listed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Listed<'a> {
+pub enum ClientFilter<'a> {
     /// All.
     All,
     /// Those of a kind that there is not.
@@ -518,7 +518,7 @@ mod tests {
 
     #[test]
     fn expiry_options_decide_by_the_expiry_that_is_there() {
-        let which = |text: &str| Which {
+        let which = |text: &str| ExpireCondition {
             lasting: text.contains('N'),
             expiring: text.contains('X'),
             later: text.contains('G'),

@@ -2,7 +2,8 @@
 
 use super::arguments::{Arguments, Stop};
 use super::command::{
-    Ask, Client, Command, Commands, Config, Hello, Listed, Login, Memory, Object, Scan, Scripts,
+    Ask, Client, ClientFilter, Command, Commands, Config, Hello, Login, Memory, Object, Scan,
+    Scripts,
 };
 use super::error::Error;
 use super::glob::PATTERN_LEN_MAX;
@@ -293,9 +294,9 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
 }
 
 /// Whose connections CLIENT LIST tells: all of them are normal ones.
-fn listed<'a>(arguments: &mut Arguments<'a>) -> Result<Listed<'a>, Stop<'a>> {
+fn listed<'a>(arguments: &mut Arguments<'a>) -> Result<ClientFilter<'a>, Stop<'a>> {
     if arguments.left == 0 {
-        return Ok(Listed::All);
+        return Ok(ClientFilter::All);
     }
     let option = arguments.next()?;
     let mut room = [0; NAME_LEN_MAX];
@@ -303,15 +304,15 @@ fn listed<'a>(arguments: &mut Arguments<'a>) -> Result<Listed<'a>, Stop<'a>> {
         (b"type", 1) => {
             let kind = arguments.next()?;
             match small(kind, &mut room) {
-                b"normal" => Ok(Listed::All),
-                b"master" | b"replica" | b"slave" | b"pubsub" => Ok(Listed::None),
+                b"normal" => Ok(ClientFilter::All),
+                b"master" | b"replica" | b"slave" | b"pubsub" => Ok(ClientFilter::None),
                 _ => Err(Error::ClientType(kind).into()),
             }
         }
         (b"id", 1..) => {
             let ids = arguments.values()?;
             match ids.into_iter().all(|id| integer(id).is_some()) {
-                true => Ok(Listed::Of(ids)),
+                true => Ok(ClientFilter::Of(ids)),
                 false => Err(Error::CLIENT_ID.into()),
             }
         }

@@ -7,24 +7,26 @@ use sha1::{Digest, Sha1};
 use crate::command::Limits;
 
 use super::arguments::{Arguments, Stop};
-use super::command::{Command, Held, Lifetime, Moment, Owned, Scripts, SetAnswer, When};
+use super::command::{
+    Command, Lifetime, LockChange, Moment, Owned, Scripts, SetAnswer, StoreCondition,
+};
 use super::error::Error;
 use super::names::Verb;
 use super::number::integer;
 use super::strings::{Unit, lifetime, plain, span};
 
 /// A script that is known.
-struct Known {
+struct KnownScript {
     /// The SHA-1 of its text, as it is.
     name: &'static str,
     /// Bytes of its text.
     len: usize,
-    does: Does,
+    action: ScriptAction,
 }
 
 /// What a script does with its key.
 #[derive(Clone, Copy)]
-enum Does {
+enum ScriptAction {
     /// Adds the 1st argument to a number, if there is one.
     IncrementPresent,
     /// Adds the 1st argument to a number.
@@ -41,59 +43,63 @@ enum Does {
 }
 
 /// All of them. To add one, let it touch one key only.
-const KNOWN: [Known; 9] = [
+const KNOWN: [KnownScript; 9] = [
     // django-redis: incr and decr, without ignore_key_check and with it.
     known(
         "f4a7da3e5d8ea3b46642af08427151cae0190400",
         240,
-        Does::IncrementPresent,
+        ScriptAction::IncrementPresent,
     ),
     known(
         "4d15273b16b10c15e1d9202cbe93c959ab7d250b",
         87,
-        Does::Increment,
+        ScriptAction::Increment,
     ),
     // redis-py: Lock's release, extend and reacquire.
     known(
         "c3f8721cbb97f72bc19e972846bd7aaf91901658",
         185,
-        Does::Release,
+        ScriptAction::Release,
     ),
     known(
         "a4e8783852e6b949f9ef3a97212805108459a890",
         503,
-        Does::Extend,
+        ScriptAction::Extend,
     ),
     known(
         "1cac51482acf5858da00f6d685d68f886cd6b6b2",
         198,
-        Does::Reacquire,
+        ScriptAction::Reacquire,
     ),
     // Laravel: the cache's add, and its locks' release.
-    known("a08c9c69b7c07ae2485190873b90d128a23e502d", 85, Does::Add),
+    known(
+        "a08c9c69b7c07ae2485190873b90d128a23e502d",
+        85,
+        ScriptAction::Add,
+    ),
     known(
         "647c65a442733a1aa440f99908d249d13b4d6c4a",
         103,
-        Does::Release,
+        ScriptAction::Release,
     ),
     // The same release in one line, with either kind of quotes, as many programs have it.
     known(
         "b70c2384248f88e6b75b9f89241a180f856ad852",
         95,
-        Does::Release,
+        ScriptAction::Release,
     ),
     known(
         "e9f69f2beb755be68b5e456ee2ce9aadfbc4ebf4",
         97,
-        Does::Release,
+        ScriptAction::Release,
     ),
 ];
 
-const fn known(name: &'static str, len: usize, does: Does) -> Known {
-    Known { name, len, does }
+const fn known(name: &'static str, len: usize, action: ScriptAction) -> KnownScript {
+    KnownScript { name, len, action }
 }
 
-fn of_text(text: &[u8]) -> Result<&'static Known, Error<'static>> {
+fn of_text(text: &[u8]) -> Result<&'static KnownScript, Error<'static>> {
     // Whatever has another length is not read: nobody has a digest made of 64 KiB.
     let is_candidate = KNOWN.iter().any(|known| known.len == text.len());
     is_candidate
@@ -102,12 +108,12 @@ fn of_text(text: &[u8]) -> Result<&'static Known, Error<'static>> {
         .ok_or(Error::SCRIPT_UNKNOWN)
 }
 
-fn of_name(name: &[u8]) -> Result<&'static Known, Error<'static>> {
+fn of_name(name: &[u8]) -> Result<&'static KnownScript, Error<'static>> {
     named(name).ok_or(Error::NO_SCRIPT)
 }
 
 /// The script of this name, its digits in either case.
-fn named(name: &[u8]) -> Option<&'static Known> {
+fn named(name: &[u8]) -> Option<&'static KnownScript> {
     let mut known = KNOWN.iter();
     known.find(|known| known.name.as_bytes().eq_ignore_ascii_case(name))
 }
@@ -142,60 +148,60 @@ pub(super) fn parse<'a>(
     if keys < 0 {
         return Err(Error::SCRIPT_KEYS_NEGATIVE.into());
     }
-    if keys != 1 || arguments.left - 1 < least(script.does) {
+    if keys != 1 || arguments.left - 1 < least(script.action) {
         return Err(Error::SCRIPT_ARGUMENTS.into());
     }
     *key = arguments.key()?;
-    let command = command(script.does, key, arguments, limits)?;
+    let command = command(script.action, key, arguments, limits)?;
     // As in Redis, nobody minds more.
     arguments.values()?;
     Ok(command)
 }
 
 /// Arguments behind the key without which a script fails.
-fn least(does: Does) -> u32 {
-    match does {
-        Does::IncrementPresent | Does::Increment | Does::Release => 1,
-        Does::Add | Does::Reacquire => 2,
-        Does::Extend => 3,
+fn least(action: ScriptAction) -> u32 {
+    match action {
+        ScriptAction::IncrementPresent | ScriptAction::Increment | ScriptAction::Release => 1,
+        ScriptAction::Add | ScriptAction::Reacquire => 2,
+        ScriptAction::Extend => 3,
     }
 }
 
 fn command<'a>(
-    does: Does,
+    action: ScriptAction,
     key: &'a [u8],
     arguments: &mut Arguments<'a>,
     limits: &Limits,
 ) -> Result<Command<'a>, Stop<'a>> {
-    match does {
-        Does::IncrementPresent => {
+    match action {
+        ScriptAction::IncrementPresent => {
             let by = arguments.integer()?;
             return Ok(Command::IncrementPresent { key, by });
         }
-        Does::Increment => {
+        ScriptAction::Increment => {
             let by = arguments.integer()?;
             return Ok(Command::Increment { key, by });
         }
-        Does::Add => {
+        ScriptAction::Add => {
             let mut set = plain(key, arguments.value(limits.value_max)?);
             let moment = lifetime("setex", Unit::Seconds, false, arguments.next()?)?;
-            (set.when, set.answer) = (When::Absent, SetAnswer::Status);
+            (set.when, set.answer) = (StoreCondition::Absent, SetAnswer::Status);
             set.lifetime = Lifetime::Until(moment);
             return Ok(Command::Set(set));
         }
-        Does::Release | Does::Extend | Does::Reacquire => {}
+        ScriptAction::Release | ScriptAction::Extend | ScriptAction::Reacquire => {}
     }
     let token = arguments.next()?;
-    let then = match does {
-        Does::Extend => {
+    let then = match action {
+        ScriptAction::Extend => {
             let millis = millis(arguments)?;
             match arguments.next()? {
-                b"0" => Held::Longer { millis },
-                _ => Held::Until(Moment::In(millis)),
+                b"0" => LockChange::Longer { millis },
+                _ => LockChange::Until(Moment::In(millis)),
             }
         }
-        Does::Reacquire => Held::Until(Moment::In(millis(arguments)?)),
-        _ => Held::NoMore,
+        ScriptAction::Reacquire => LockChange::Until(Moment::In(millis(arguments)?)),
+        _ => LockChange::NoMore,
     };
     Ok(Command::Owned(Owned { key, token, then }))
 }
@@ -216,8 +222,8 @@ mod tests {
     use super::*;
     use crate::resp::testing::{accept, refused};
 
-    fn eval(does: &str, rest: &str) -> String {
-        let name = match does {
+    fn eval(action: &str, rest: &str) -> String {
+        let name = match action {
             "incr" => KNOWN[0].name,
             "extend" => KNOWN[3].name,
             "add" => KNOWN[5].name,
@@ -233,7 +239,7 @@ mod tests {
         assert_eq!(accept(&eval("incr", "1 k -3")), expected);
         assert_eq!(accept(&eval("incr", "1 k -3 more")), expected);
         let added = Command::Set(super::super::command::Set {
-            when: When::Absent,
+            when: StoreCondition::Absent,
             lifetime: Lifetime::Until(Moment::In(9000)),
             ..plain(b"k", b"v")
         });
@@ -245,11 +251,14 @@ mod tests {
                 then,
             })
         };
-        assert_eq!(accept(&eval("release", "1 k me")), owned(Held::NoMore));
+        assert_eq!(
+            accept(&eval("release", "1 k me")),
+            owned(LockChange::NoMore)
+        );
         let millis = 50;
-        let longer = Held::Longer { millis };
+        let longer = LockChange::Longer { millis };
         assert_eq!(accept(&eval("extend", "1 k me 50 0")), owned(longer));
-        let until = Held::Until(Moment::In(50));
+        let until = LockChange::Until(Moment::In(50));
         assert_eq!(accept(&eval("extend", "1 k me 50 1")), owned(until));
     }
 

@@ -3,7 +3,9 @@
 use crate::command::Limits;
 
 use super::arguments::{Arguments, Stop};
-use super::command::{Command, ExpiryForm, Lifetime, Moment, Set, SetAnswer, When, Which};
+use super::command::{
+    Command, ExpireCondition, ExpiryForm, Lifetime, Moment, Set, SetAnswer, StoreCondition,
+};
 use super::error::Error;
 use super::names::{Entry, NAME_LEN_MAX, Verb, small};
 use super::number::{Decimal, integer};
@@ -39,7 +41,7 @@ pub(super) fn parse<'a>(
             })
         }
         Verb::SetNx => Command::Set(Set {
-            when: When::Absent,
+            when: StoreCondition::Absent,
             answer: SetAnswer::Number,
             ..plain(key, arguments.value(limits.value_max)?)
         }),
@@ -97,7 +99,7 @@ pub(super) fn plain<'a>(key: &'a [u8], value: &'a [u8]) -> Set<'a> {
     Set {
         key,
         value,
-        when: When::Always,
+        when: StoreCondition::Always,
         lifetime: Lifetime::Forever,
         answer: SetAnswer::Status,
     }
@@ -206,7 +208,7 @@ pub(super) fn span(millis: i64) -> Option<i64> {
 /// The options of SET and GETEX.
 struct Options {
     of_set: bool,
-    when: When,
+    when: StoreCondition,
     old: bool,
     lifetime: Lifetime,
 }
@@ -216,7 +218,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             of_set: false,
-            when: When::Always,
+            when: StoreCondition::Always,
             old: false,
             lifetime: Lifetime::Keep,
         }
@@ -247,12 +249,12 @@ fn options<'a>(
         let word = arguments.next()?;
         let mut room = [0; NAME_LEN_MAX];
         let option: &[u8] = match small(word, &mut room) {
-            b"nx" if options.of_set && options.when != When::Present => {
-                options.when = When::Absent;
+            b"nx" if options.of_set && options.when != StoreCondition::Present => {
+                options.when = StoreCondition::Absent;
                 continue;
             }
-            b"xx" if options.of_set && options.when != When::Absent => {
-                options.when = When::Present;
+            b"xx" if options.of_set && options.when != StoreCondition::Absent => {
+                options.when = StoreCondition::Present;
                 continue;
             }
             b"get" if options.of_set => {
@@ -321,8 +323,8 @@ fn expire<'a>(
 }
 
 /// EXPIRE's options.
-fn which<'a>(arguments: &mut Arguments<'a>) -> Result<Which, Stop<'a>> {
-    let mut which = Which::default();
+fn which<'a>(arguments: &mut Arguments<'a>) -> Result<ExpireCondition, Stop<'a>> {
+    let mut which = ExpireCondition::default();
     let mut unsupported = None;
     while arguments.left > 0 {
         let word = arguments.next()?;
@@ -379,10 +381,10 @@ mod tests {
             assert_eq!(set(line), Set { lifetime, ..plain }, "{line}");
         }
         for (line, when, answer) in [
-            ("SET k v NX", When::Absent, SetAnswer::Status),
-            ("SET k v XX GET", When::Present, SetAnswer::Old),
-            ("SETNX k v", When::Absent, SetAnswer::Number),
-            ("GETSET k v", When::Always, SetAnswer::Old),
+            ("SET k v NX", StoreCondition::Absent, SetAnswer::Status),
+            ("SET k v XX GET", StoreCondition::Present, SetAnswer::Old),
+            ("SETNX k v", StoreCondition::Absent, SetAnswer::Number),
+            ("GETSET k v", StoreCondition::Always, SetAnswer::Old),
         ] {
             assert_eq!(
                 set(line),

@@ -1,8 +1,9 @@
 //! What holds of Redis' protocol for every input, however bad: asked by the property tests and by the fuzzer.
 
 use nuthatch_protocol::resp::{
-    ARGUMENTS_LEN_MAX, Body, Client, Command, Commands, Config, Element, Error, Glob, Listed, Many,
-    Parsed, Rest, Scripts, Set, Version, Writer, element, emptied, parse, parse_queued, rewrite,
+    ARGUMENTS_LEN_MAX, Body, Client, ClientFilter, Command, Commands, Config, Element, Error, Glob,
+    Many, Parsed, Rest, Scripts, Set, Version, Writer, element, emptied, parse, parse_queued,
+    rewrite,
 };
 use nuthatch_protocol::{Awaited, KEY_LEN_MAX, Limits};
 
@@ -317,7 +318,7 @@ fn without_value(command: Command<'_>) -> String {
         }
         Command::Commands(Commands::Info(values))
         | Command::Scripts(Scripts::Exist(values))
-        | Command::Client(Client::List(Listed::Of(values)))
+        | Command::Client(Client::List(ClientFilter::Of(values)))
         | Command::Config(Config::Get(values) | Config::Set(values)) => {
             format!("{:?}", values.collect::<Vec<_>>())
         }

@@ -18,7 +18,7 @@ use nuthatch_engine::{AnyValue, Time};
 use nuthatch_telemetry::connections::Info;
 
 use self::state::State;
-use crate::waiting::Waiting;
+use crate::pending_input::PendingInput;
 
 /// Requests that a fresh connection may have in a batch.
 const IN_BATCH_FIRST: usize = 32;
@@ -34,7 +34,7 @@ pub(crate) struct Connection {
     /// When it was last seen admitted, or came: its client has so long from there.
     admitted: Time,
     /// Input that was read and not used up.
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: PendingInput,
     /// Replies that the socket did not take.
     pub(crate) output: Output<AnyValue>,
     pub(crate) phase: Phase,
@@ -59,7 +59,7 @@ impl Connection {
             stream: arrival.stream,
             info: arrival.info,
             protocol: arrival.protocol,
-            waiting: Waiting::default(),
+            waiting: PendingInput::default(),
             output: Output::default(),
             phase: Phase::begin(arrival.protocol, arrival.login),
             login: arrival.login,
@@ -107,7 +107,7 @@ impl Connection {
 
     /// Drops what its client was amidst: input that waits, and what was of its protocol.
     pub(crate) fn forget_input(&mut self) {
-        self.waiting = Waiting::default();
+        self.waiting = PendingInput::default();
         self.phase = Phase::begin(self.protocol, self.login);
     }
 

@@ -47,9 +47,9 @@ type Awaited = Mutex<VecDeque<Arc<TcpStream>>>;
 /// Answers one client.
 fn serve(stream: &Arc<TcpStream>, awaited: &Awaited, shared: &Shared) -> io::Result<()> {
     let leaves = || awaited.lock().retain(|other| !Arc::ptr_eq(other, stream));
-    let asked = read(stream);
+    let request = read(stream);
     leaves();
-    let answer = answer(shared, asked?);
+    let answer = answer(shared, request?);
     awaited.lock().push_back(Arc::clone(stream));
     let served = send(stream, answer.as_bytes()).and_then(|()| linger(stream));
     leaves();
@@ -129,7 +129,7 @@ impl Write for Until<'_> {
 }
 
 /// Reads a request.
-fn read(stream: &TcpStream) -> io::Result<Asked> {
+fn read(stream: &TcpStream) -> io::Result<HttpRequest> {
     stream.set_nonblocking(false)?;
     let mut client = Until::within(stream, PATIENCE);
     let mut room = [0; REQUEST_MAX];
@@ -137,37 +137,37 @@ fn read(stream: &TcpStream) -> io::Result<Asked> {
     loop {
         let count = client.read(&mut room[len..])?;
         len += count;
-        match Asked::parse(&room[..len]) {
-            Some(asked) => return Ok(asked),
-            None if count == 0 || len == room.len() => return Ok(Asked::Bad),
+        match HttpRequest::parse(&room[..len]) {
+            Some(request) => return Ok(request),
+            None if count == 0 || len == room.len() => return Ok(HttpRequest::Bad),
             None => {}
         }
     }
 }
 
 /// The answer to a request, with its head.
-fn answer(shared: &Shared, asked: Asked) -> String {
-    let (status, content_type, body) = match asked {
-        Asked::Page { format, .. } => (
+fn answer(shared: &Shared, request: HttpRequest) -> String {
+    let (status, content_type, body) = match request {
+        HttpRequest::Page { format, .. } => (
             "200 OK",
             format.content_type(),
             nuthatch_reports::metrics::page(shared, format),
         ),
-        Asked::Health { .. } => match health::check(shared) {
+        HttpRequest::Health { .. } => match health::check(shared) {
             Ok(()) => ("200 OK", TEXT, "ok\n".to_owned()),
             Err(words) => ("503 Service Unavailable", TEXT, words),
         },
-        Asked::Nothing => ("404 Not Found", TEXT, "/metrics, /healthz\n".to_owned()),
-        Asked::Method => ("405 Method Not Allowed", TEXT, "GET\n".to_owned()),
-        Asked::Bad => ("400 Bad Request", TEXT, "not HTTP\n".to_owned()),
+        HttpRequest::Nothing => ("404 Not Found", TEXT, "/metrics, /healthz\n".to_owned()),
+        HttpRequest::Method => ("405 Method Not Allowed", TEXT, "GET\n".to_owned()),
+        HttpRequest::Bad => ("400 Bad Request", TEXT, "not HTTP\n".to_owned()),
     };
     let length = body.len();
     let mut answer = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
     );
     if !matches!(
-        asked,
-        Asked::Page { head: true, .. } | Asked::Health { head: true }
+        request,
+        HttpRequest::Page { head: true, .. } | HttpRequest::Health { head: true }
     ) {
         answer.push_str(&body);
     }
@@ -196,7 +196,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum HttpRequest {
     Page { format: Format, head: bool },
     Health { head: bool },
     Nothing,
@@ -204,7 +204,7 @@ enum Asked {
     Bad,
 }
 
-impl Asked {
+impl HttpRequest {
     /// `None` if the request is not complete.
     fn parse(input: &[u8]) -> Option<Self> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
@@ -284,32 +284,38 @@ mod tests {
 
     #[test]
     fn requests() {
-        let asked = |text: &str| Asked::parse(text.as_bytes());
-        let plain = Asked::Page {
+        let request = |text: &str| HttpRequest::parse(text.as_bytes());
+        let plain = HttpRequest::Page {
             format: Format::Prometheus,
             head: false,
         };
-        assert_eq!(asked("GET /metrics HTTP/1.1\r\n\r\n"), Some(plain));
+        assert_eq!(request("GET /metrics HTTP/1.1\r\n\r\n"), Some(plain));
         assert_eq!(
-            asked("GET /metrics?a=b HTTP/1.0\r\nHost: x\r\n\r\n"),
+            request("GET /metrics?a=b HTTP/1.0\r\nHost: x\r\n\r\n"),
             Some(plain)
         );
         let open = "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text;version=1.0.0,*/*\r\n\r\n";
         let format = Format::OpenMetrics;
         assert_eq!(
-            asked(open),
-            Some(Asked::Page {
+            request(open),
+            Some(HttpRequest::Page {
                 format,
                 head: false
             })
         );
         assert_eq!(
-            asked("HEAD /healthz HTTP/1.1\r\n\r\n"),
-            Some(Asked::Health { head: true })
+            request("HEAD /healthz HTTP/1.1\r\n\r\n"),
+            Some(HttpRequest::Health { head: true })
         );
-        assert_eq!(asked("GET / HTTP/1.1\r\n\r\n"), Some(Asked::Nothing));
-        assert_eq!(asked("POST /metrics HTTP/1.1\r\n\r\n"), Some(Asked::Method));
-        assert_eq!(asked("get a\r\n\r\n"), Some(Asked::Bad));
-        assert_eq!(asked("GET /metrics HTTP/1.1\r\nHo"), None);
+        assert_eq!(
+            request("GET / HTTP/1.1\r\n\r\n"),
+            Some(HttpRequest::Nothing)
+        );
+        assert_eq!(
+            request("POST /metrics HTTP/1.1\r\n\r\n"),
+            Some(HttpRequest::Method)
+        );
+        assert_eq!(request("get a\r\n\r\n"), Some(HttpRequest::Bad));
+        assert_eq!(request("GET /metrics HTTP/1.1\r\nHo"), None);
     }
 }

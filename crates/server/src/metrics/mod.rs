@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
-use nuthatch_context::config::Place;
+use nuthatch_context::config::ListenAddress;
 use nuthatch_context::shared::Shared;
 use nuthatch_context::shutdown::Shutdown;
 
@@ -29,19 +29,19 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     /// Errors name the address.
     pub(crate) fn bind(
-        place: &Place,
+        place: &ListenAddress,
         newcomer: Option<&mut Newcomer>,
         shutdown: &Shutdown,
     ) -> io::Result<Self> {
         let bound = match place {
-            Place::Tcp(address) => {
+            ListenAddress::Tcp(address) => {
                 let given = newcomer.and_then(|newcomer| newcomer.tcp(METRICS, *address));
                 match given {
                     Some(socket) => Ok(TcpListener::from_std(socket.into())),
                     None => TcpListener::bind(*address),
                 }
             }
-            Place::Inherited(fd) => listen::inherit_tcp(*fd),
+            ListenAddress::Inherited(fd) => listen::inherit_tcp(*fd),
             _ => Err(io::Error::other("metrics are served by TCP")),
         };
         let mut listener = bound.map_err(|error| {

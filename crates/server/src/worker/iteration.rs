@@ -39,7 +39,7 @@ use super::Worker;
 use crate::connection::Connection;
 use crate::connection::state::{Ending, Work};
 use crate::datagrams::{Datagram, DatagramSocket};
-use crate::waiting::{Joined, Waiting};
+use crate::pending_input::{Joined, PendingInput};
 
 /// Bytes of the read buffer.
 pub(super) const BUFFER: usize = 512 << 10;
@@ -413,7 +413,7 @@ impl Worker {
                 connection.has_moved(slice.position);
                 let rest = &self.buffer[start + slice.position..end];
                 if !rest.is_empty() {
-                    connection.waiting = Waiting::new(rest.to_vec(), 0, slice.awaited);
+                    connection.waiting = PendingInput::new(rest.to_vec(), 0, slice.awaited);
                 }
             }
             Source::Kept(place, start) => {
@@ -421,11 +421,11 @@ impl Worker {
                 let input = mem::take(&mut self.kept[place]);
                 let rest = input.len() - slice.position;
                 if rest * 2 > input.capacity() {
-                    connection.waiting = Waiting::new(input, slice.position, slice.awaited);
+                    connection.waiting = PendingInput::new(input, slice.position, slice.awaited);
                 } else {
                     // Little of it is left: it is not worth so large a buffer.
                     let rest = input[slice.position..].to_vec();
-                    connection.waiting = Waiting::new(rest, 0, slice.awaited);
+                    connection.waiting = PendingInput::new(rest, 0, slice.awaited);
                     self.pool.give(input);
                 }
             }

@@ -82,7 +82,7 @@ pub(crate) struct Worker {
     draining: Option<Instant>,
     /// False when everybody had the last slice that reads.
     reading: bool,
-    /// It has parted with its connections for a pause.
+    /// It has closed its connections for a pause.
     rests: bool,
 }
 
@@ -211,7 +211,10 @@ impl Worker {
     fn welcome(&mut self, now: Time) {
         self.greet(now);
         let pause = &self.shared.pause;
-        let (ends, parts) = (self.shared.shutdown.is_requested(), pause.parts());
+        let (ends, parts) = (
+            self.shared.shutdown.is_requested(),
+            pause.closes_connections(),
+        );
         if self.draining.is_none() && (ends || parts && !self.rests) {
             self.draining = Some(Instant::now() + DRAIN);
             // What has arrived by now is read and answered: one last slice for everybody.

@@ -17,8 +17,8 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::{Ordering, fence, spin};
 
 use super::dead;
-use super::reclaim::{Left, PerThread, Reclaim};
-use super::s3_fifo::{Judged, Need, Plan, Rigour};
+use super::reclaim::{ItemState, PerThread, Reclaim};
+use super::s3_fifo::{Candidate, CleaningMode, Need, Plan};
 use crate::count::{ClassCount, Count};
 use crate::item::{HEADER_WIDE, Header, Shape};
 use crate::log::walk::PageWalk;
@@ -29,10 +29,10 @@ use nuthatch_engine::number::DIGITS_MAX;
 use nuthatch_engine::request::KEY_LEN_MAX;
 
 /// Words cleaned for each word appended while no page is free besides the reserve.
-const PACE: usize = 8;
+const CLEANED_PER_APPENDED: usize = 8;
 
 /// The same while memory is not short, so that what stays is moved together.
-const PACE_AT_EASE: usize = 3;
+const CLEANED_PER_APPENDED_AT_EASE: usize = 3;
 
 /// Pages that a thread which needs one cleans in the usual way, at least, before it lets all of the next ones leave; and
 /// so many times the largest item, whose pages are all moved if it stays.
@@ -94,10 +94,10 @@ pub(super) struct PageRecord {
 impl PageRecord {
     /// What the policy is told of the item. The lot is the same for a large value's head and for all its segments, until
     /// the head is moved.
-    fn judged(&self, store: &Store) -> Judged {
+    fn judged(&self, store: &Store) -> Candidate {
         // Multiplied by the golden ratio (Knuth), so that the upper bits depend on all of them.
         let mixed = (self.hash ^ self.chunk.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Judged {
+        Candidate {
             uses: store.recency.uses(self.chunk),
             bytes: self.header.shape(store.chunk_max()).total_bytes(),
             lot: (mixed >> u32::BITS) as u32,
@@ -219,7 +219,7 @@ pub(super) struct Cleaner<'a, E: Reclaim> {
     pub(super) local: &'a mut E::Local,
     pub(super) now: Time,
     pub(super) plan: Plan,
-    rigour: Rigour,
+    mode: CleaningMode,
 }
 
 impl<'a, E: Reclaim> Cleaner<'a, E> {
@@ -234,7 +234,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             local,
             now,
             plan: log.policy.plan(need, engine.evicts()),
-            rigour: Rigour::Usual,
+            mode: CleaningMode::Normal,
         }
     }
 
@@ -242,7 +242,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     #[cold]
     fn close_gaps(&mut self, appended: usize) {
         self.plan = self.log.policy.plan(Need::Order, self.engine.evicts());
-        self.clean(PACE_AT_EASE * appended);
+        self.clean(CLEANED_PER_APPENDED_AT_EASE * appended);
         self.engine.tell_if_many(self.local);
     }
 
@@ -250,7 +250,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     #[cold]
     fn keep_pace(&mut self, appended: usize) {
         self.sweep_for(appended);
-        self.clean(PACE * appended);
+        self.clean(CLEANED_PER_APPENDED * appended);
         self.engine.tell_if_many(self.local);
     }
 
@@ -277,10 +277,10 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             {
                 return Some(appended);
             }
-            self.rigour = if words < patience {
-                Rigour::Usual
+            self.mode = if words < patience {
+                CleaningMode::Normal
             } else {
-                Rigour::AllLeave
+                CleaningMode::EvictAll
             };
             let due = swept < dead::SWEPT_PAGES_MAX && self.sweep_words(self.log.page_words());
             swept += usize::from(due);
@@ -464,7 +464,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             Some(self.engine.store().recency.uses(met.chunk))
         } else {
             let item = met.judged(self.engine.store());
-            self.log.policy.judge(cleaning.queue, &item, self.rigour)
+            self.log.policy.judge(cleaning.queue, &item, self.mode)
         };
         if let Some(left) = left
             && self.keep(cleaning, met, left)
@@ -483,7 +483,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             store.recency.was_fetched(met.chunk),
             met.header.shape(store.chunk_max()).total_bytes(),
         );
-        if self.remove_met(met, |_| true) != Some(Left::Live) {
+        if self.remove_met(met, |_| true) != Some(ItemState::Live) {
             return;
         }
         let reason = match queue {
@@ -519,7 +519,11 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     }
 
     /// Takes an item out of the index, and frees its memory. `None` if it was not there.
-    fn remove_met(&mut self, met: &PageRecord, doomed: impl Fn(&Header) -> bool) -> Option<Left> {
+    fn remove_met(
+        &mut self,
+        met: &PageRecord,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<ItemState> {
         let item = self.engine.remove_hashed(met.hash, met.chunk, doomed)?;
         let left = self.engine.note_removal(self.local, self.now, &item);
         self.engine.store().retire(item);
@@ -549,12 +553,12 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                 Queue::Main => self.count(met, ClassCount::MovedWithinMain),
             }
         }
-        self.settle_move(met.chunk, to, words, moved);
+        self.finish_move(met.chunk, to, words, moved);
         true
     }
 
     /// A record was copied: the old place is free now, or the new one, if the index did not take it.
-    fn settle_move(&self, from: Chunk, to: Chunk, words: usize, moved: bool) {
+    fn finish_move(&self, from: Chunk, to: Chunk, words: usize, moved: bool) {
         let arena = &self.engine.store().arena;
         if moved {
             self.log.link(to);
@@ -603,11 +607,11 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         let moved_before = queue == Queue::Main
             && (cleaning.queue == Queue::Probation || self.log.is_newer(head.chunk, met.chunk));
         let stays = cleaning.compacts
-            || (moved_before && self.rigour == Rigour::Usual)
+            || (moved_before && self.mode == CleaningMode::Normal)
             || self
                 .log
                 .policy
-                .judge(queue, &head.judged(store), self.rigour)
+                .judge(queue, &head.judged(store), self.mode)
                 .is_some();
         let words = met.header.record_words(store.chunk_max());
         if stays && let Some(to) = self.room_for_kept(cleaning, met.chunk, words * WORD, None) {
@@ -615,7 +619,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             let moved = self
                 .engine
                 .relocate_segment(head.hash, head.chunk, met.chunk, to);
-            self.settle_move(met.chunk, to, words, moved);
+            self.finish_move(met.chunk, to, words, moved);
             return;
         }
         if self.engine.evicts() {
@@ -658,7 +662,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         let mut pages = 0;
         while left > 0 && self.engine.store().pool().is_over() {
             if pages >= PATIENCE {
-                self.rigour = Rigour::AllLeave;
+                self.mode = CleaningMode::EvictAll;
             }
             let due = self.sweep_words(left);
             self.spare_the_living(due);

@@ -12,7 +12,7 @@ use crate::count::Count;
 use crate::log::due::{Dead, Swept};
 
 /// Words swept for each word appended.
-const SWEEP_PACE: usize = 8;
+const SWEPT_PER_APPENDED: usize = 8;
 
 /// Pages that are swept for one piece of memory, at most, before what is alive leaves for it.
 pub(super) const SWEPT_PAGES_MAX: usize = 8;
@@ -20,7 +20,7 @@ pub(super) const SWEPT_PAGES_MAX: usize = 8;
 impl<E: Reclaim> Cleaner<'_, E> {
     /// Sweeps in proportion to what was appended, and says what pages are cleaned for meanwhile.
     pub(super) fn sweep_for(&mut self, appended: usize) {
-        let due = self.sweep_words(SWEEP_PACE * appended);
+        let due = self.sweep_words(SWEPT_PER_APPENDED * appended);
         self.spare_the_living(due);
     }
 

@@ -39,7 +39,7 @@ const DRAINED_A_STORE: usize = 32;
 
 /// What an item was when it left without being asked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum ItemState {
     /// Alive: it made room.
     Live,
     /// Expired.
@@ -301,11 +301,11 @@ pub trait Reclaim: Engine + HasStore {
     }
 
     /// Counts an item that left without being asked to, and keeps a copy for the listener. Tells why it left.
-    fn note_removal(&self, local: &Self::Local, now: Time, item: &Unlinked) -> Left {
+    fn note_removal(&self, local: &Self::Local, now: Time, item: &Unlinked) -> ItemState {
         let (store, header, counters) = (self.store(), item.header(), local.counters());
         counters.item_out(store, header);
         let left = self.left(header, now);
-        if left == Left::Live {
+        if left == ItemState::Live {
             let age = self.timestamps().age(header, now);
             counters.evicted_at(store, header, age);
             self.tell_eviction(item, now, age);
@@ -316,13 +316,13 @@ pub trait Reclaim: Engine + HasStore {
     }
 
     /// What an item is that leaves now.
-    fn left(&self, header: &Header, now: Time) -> Left {
+    fn left(&self, header: &Header, now: Time) -> ItemState {
         if self.is_live(header, now) {
-            Left::Live
+            ItemState::Live
         } else if header.is_expired(now) {
-            Left::Expired
+            ItemState::Expired
         } else {
-            Left::Flushed
+            ItemState::Flushed
         }
     }
 
@@ -345,9 +345,9 @@ pub trait Reclaim: Engine + HasStore {
         gone: &Unlinked,
     ) {
         let cause = match self.left(gone.header(), now) {
-            Left::Live => live,
-            Left::Expired => RemovalCause::Expired,
-            Left::Flushed => RemovalCause::Explicit,
+            ItemState::Live => live,
+            ItemState::Expired => RemovalCause::Expired,
+            ItemState::Flushed => RemovalCause::Explicit,
         };
         let removals = self.removals();
         if removals.is_none_or(|removals| !removals.wants(cause)) {

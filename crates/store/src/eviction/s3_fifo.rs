@@ -114,16 +114,16 @@ pub enum Need {
 
 /// How strict a cleaning is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rigour {
+pub enum CleaningMode {
     /// What was used stays.
-    Usual,
+    Normal,
     /// Nothing stays: the thread that needs a page has cleaned several in vain.
-    AllLeave,
+    EvictAll,
 }
 
 /// An item that is to stay or to leave.
 #[derive(Clone, Copy, Debug)]
-pub struct Judged {
+pub struct Candidate {
     /// Uses since it came or was passed last.
     pub uses: u8,
     /// All that it takes.
@@ -297,10 +297,10 @@ impl S3Fifo {
     }
 
     /// Uses that are left to an item that stays, or `None` if it leaves.
-    pub fn judge(&self, queue: Queue, item: &Judged, rigour: Rigour) -> Option<u8> {
+    pub fn judge(&self, queue: Queue, item: &Candidate, mode: CleaningMode) -> Option<u8> {
         let fails =
             queue == Queue::Probation && usize::from(item.uses) < self.promote_at(item.bytes);
-        if rigour == Rigour::AllLeave || fails {
+        if mode == CleaningMode::EvictAll || fails {
             return None;
         }
         item.uses.checked_sub(self.rent(item.bytes, item.lot))
@@ -348,7 +348,8 @@ mod tests {
 
     /// What is left of no, one and two uses to an item of so many bytes that draws this lot.
     fn left(policy: &S3Fifo, queue: Queue, bytes: usize, lot: u32) -> [Option<u8>; 3] {
-        [0, 1, 2].map(|uses| policy.judge(queue, &Judged { uses, bytes, lot }, Rigour::Usual))
+        [0, 1, 2]
+            .map(|uses| policy.judge(queue, &Candidate { uses, bytes, lot }, CleaningMode::Normal))
     }
 
     #[test]
@@ -363,12 +364,15 @@ mod tests {
             assert_eq!(new(200), [None, Some(0), Some(1)]);
             assert_eq!(new(201), [None, None, Some(0)]);
         }
-        let item = Judged {
+        let item = Candidate {
             uses: 2,
             bytes: 1,
             lot: u32::MAX,
         };
-        assert_eq!(policy.judge(Queue::Main, &item, Rigour::AllLeave), None);
+        assert_eq!(
+            policy.judge(Queue::Main, &item, CleaningMode::EvictAll),
+            None
+        );
     }
 
     #[test]

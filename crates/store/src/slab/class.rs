@@ -90,7 +90,7 @@ impl Pages {
 
 /// How cold a page is, the coldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cold {
+pub struct Coldness {
     /// It holds heads of large values: to empty it would evict far more than a page, and when the values were used
     /// last is known to the hands of their segments' classes, not to this page's.
     heads: bool,
@@ -98,10 +98,10 @@ pub struct Cold {
     visited: u64,
 }
 
-/// A moment for [`Cold::is_before`] that any page satisfies.
+/// A moment for [`Coldness::is_before`] that any page satisfies.
 pub const ANY: u64 = u64::MAX;
 
-impl Cold {
+impl Coldness {
     /// True if the page may be emptied because it was visited before a moment.
     pub fn is_before(self, moment: u64) -> bool {
         moment == ANY || (self.visited < moment && !self.heads)
@@ -284,7 +284,10 @@ impl Class {
     }
 
     /// The pages that can be emptied, in the order in which the hand will come to them.
-    fn ahead_of_hand<'s>(&'s self, states: &'s Pages) -> impl Iterator<Item = (u32, Cold)> + 's {
+    fn ahead_of_hand<'s>(
+        &'s self,
+        states: &'s Pages,
+    ) -> impl Iterator<Item = (u32, Coldness)> + 's {
         let (before, after) = self
             .pages
             .split_at(self.pages.len().min(self.hand_page + 1));
@@ -294,11 +297,11 @@ impl Class {
             .map(|&page| (page, states.of(page)));
         tried
             .filter(|(_, state)| get(&state[STUCK]) == 0)
-            .map(|(page, state)| (page, Cold::of(state)))
+            .map(|(page, state)| (page, Coldness::of(state)))
     }
 
     /// How cold its coldest page is, of those that can be emptied.
-    pub fn coldest(&self, states: &Pages) -> Option<Cold> {
+    pub fn coldest(&self, states: &Pages) -> Option<Coldness> {
         let coldest = self.ahead_of_hand(states).map(|(_, cold)| cold).min()?;
         Some(if self.has_spare_page() {
             coldest.free()
@@ -319,7 +322,7 @@ impl Class {
         visits.min()
     }
 
-    /// Free chunks are as good as cold ones, see [`Cold::free`].
+    /// Free chunks are as good as cold ones, see [`Coldness::free`].
     fn has_spare_page(&self) -> bool {
         self.free_chunks() >= self.per_page as usize
     }

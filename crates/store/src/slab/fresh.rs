@@ -242,20 +242,20 @@ mod tests {
     use super::super::sizes::{CHUNK_MIN, PAGE, Sizes};
     use super::*;
 
-    struct House(Store);
+    struct TestStore(Store);
 
-    impl HasStore for House {
+    impl HasStore for TestStore {
         fn store(&self) -> &Store {
             &self.0
         }
     }
 
-    fn house() -> Arc<House> {
+    fn house() -> Arc<TestStore> {
         let sizes = Sizes::new(16 * PAGE, CHUNK_MIN, 1.25);
-        Arc::new(House(Store::new(16 * PAGE, 16 * PAGE, sizes).unwrap()))
+        Arc::new(TestStore(Store::new(16 * PAGE, 16 * PAGE, sizes).unwrap()))
     }
 
-    fn fresh(house: &House, shape: Shape) -> Fresh {
+    fn fresh(house: &TestStore, shape: Shape) -> Fresh {
         let store = house.store();
         let chunk_of = |bytes, _: Option<&Shape>| store.allocate(store.class_of(bytes)).ok();
         let chunk = store.allocate_item(&shape, chunk_of);

@@ -38,12 +38,12 @@ pub mod limits;
 pub mod pinned;
 pub mod pins;
 pub mod pool;
+#[cfg(all(debug_assertions, not(loom)))]
+pub mod read_hook;
 pub mod sizes;
 pub mod unlinked;
 mod uses;
 pub mod walk;
-#[cfg(all(debug_assertions, not(loom)))]
-pub mod watch;
 pub mod words;
 
 use std::io;
@@ -313,7 +313,7 @@ impl Store {
         into: &mut [std::mem::MaybeUninit<u8>],
     ) -> bool {
         #[cfg(all(debug_assertions, not(loom)))]
-        watch::reading();
+        read_hook::reading();
         match shape.segment {
             None => self.arena.read(chunk, shape.value_start() + offset, into),
             Some(segment) => self.read_segments(chunk, shape, segment, offset, into),

@@ -71,13 +71,13 @@ impl<E: HasStore> Drop for Pinned<E> {
 
 /// An item that the store itself goes on reading without its lock: like [`Pinned`], for as long as an operation
 /// lasts.
-pub struct Kept<'s> {
+pub struct PinnedItem<'s> {
     store: &'s Store,
     chunk: Chunk,
     header: Header,
 }
 
-impl<'s> Kept<'s> {
+impl<'s> PinnedItem<'s> {
     /// Pins an item whose bucket's lock the caller holds.
     pub fn new(store: &'s Store, chunk: Chunk, header: &Header) -> Self {
         store.pins.pin(chunk);
@@ -99,7 +99,7 @@ impl<'s> Kept<'s> {
     }
 }
 
-impl Drop for Kept<'_> {
+impl Drop for PinnedItem<'_> {
     fn drop(&mut self) {
         self.store.unpin(self.chunk);
     }

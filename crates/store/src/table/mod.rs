@@ -17,7 +17,7 @@ use crate::eviction::removals::{RemovalCause, Removed};
 use crate::item::{Fields, Header, Shape, plain_item};
 use crate::slab::arena::Chunk;
 use crate::slab::fresh::{Fresh, Reserved};
-use crate::slab::pinned::Kept;
+use crate::slab::pinned::PinnedItem;
 use crate::slab::unlinked::Unlinked;
 pub use delta::delta;
 use nuthatch_engine::reply::{Item, Replies, Reply};
@@ -55,7 +55,7 @@ pub trait LockedItem {
 
 /// An item to be made from another, which is copied without its lock.
 struct Draft<'s, 'v> {
-    source: Kept<'s>,
+    source: PinnedItem<'s>,
     rewrite: Rewrite<'v>,
 }
 
@@ -434,7 +434,7 @@ pub trait Table: Reclaim {
                 }
                 None if ahead => {
                     attempts += 1;
-                    let source = Kept::new(self.store(), held.chunk(), held.header());
+                    let source = PinnedItem::new(self.store(), held.chunk(), held.header());
                     held.release();
                     draft = Some(Draft { source, rewrite });
                     Step::Wants(shape)

@@ -71,15 +71,15 @@ const FREE: Words = Words(u64::MAX, 1);
 
 /// A prefix and its counts.
 #[repr(align(64))]
-struct Place {
+struct Entry {
     words: Words,
     counts: Counts,
     prefix: Box<[u8]>,
 }
 
-const _: () = assert!(size_of::<Place>() == 64);
+const _: () = assert!(size_of::<Entry>() == 64);
 
-impl Place {
+impl Entry {
     #[inline]
     fn is_free(&self) -> bool {
         self.words == FREE
@@ -91,9 +91,9 @@ impl Place {
 pub struct Table {
     /// A prefix of one word has its counts here, if no other had come to its place before: then it is found at once. Empty
     /// before the first prefix.
-    near: Box<[Place]>,
+    near: Box<[Entry]>,
     /// All others. A power of two of them, or none. With linear probing.
-    far: Box<[Place]>,
+    far: Box<[Entry]>,
     /// How many of these are taken: never more than half.
     far_taken: usize,
     /// What spreads words over the places: odd.
@@ -167,7 +167,7 @@ impl Table {
 
     /// The counts of a prefix by its words, and, where these are not all of it, by what else it must be.
     #[inline]
-    fn find(&mut self, words: Words, is_it: impl Fn(&Place) -> bool) -> Option<&mut Counts> {
+    fn find(&mut self, words: Words, is_it: impl Fn(&Entry) -> bool) -> Option<&mut Counts> {
         let near = self.near_number(words.0);
         if self
             .near
@@ -219,7 +219,7 @@ impl Table {
             self.factors = factors;
             self.near = free(NEAR);
         }
-        let mut place = Place {
+        let mut place = Entry {
             words: Words::new(prefix, hash),
             counts: Counts::default(),
             prefix: prefix.into(),
@@ -247,7 +247,7 @@ impl Table {
     }
 
     /// Puts a prefix that is not there into the first free place.
-    fn put(&mut self, place: Place) {
+    fn put(&mut self, place: Entry) {
         let mut number = self.far_number(place.words);
         while !self.far[number].is_free() {
             number = self.behind(number);
@@ -256,8 +256,8 @@ impl Table {
     }
 }
 
-fn free(count: usize) -> Box<[Place]> {
-    let free = || Place {
+fn free(count: usize) -> Box<[Entry]> {
+    let free = || Entry {
         words: FREE,
         counts: Counts::default(),
         prefix: Box::default(),

@@ -333,7 +333,7 @@ struct Recorder<'a> {
 }
 
 /// A key of the round, and what is done to it.
-struct Deed {
+struct Action {
     key: usize,
     name: Vec<u8>,
     act: Act,
@@ -407,14 +407,14 @@ impl<'a> Recorder<'a> {
         self.batches += 1;
     }
 
-    fn deed(&mut self, generation: usize) -> Deed {
+    fn deed(&mut self, generation: usize) -> Action {
         let key = self.random.random_range(0..self.plan.keys);
         // Another one than engines choose, and each another.
         let new_cas = ((self.thread as u64 + 1) << 40) + self.events.len() as u64 * 8;
         let new_cas = new_cas + self.random.random_range(0..8);
         let now = self.now();
         let act = Act::random(&mut self.random, now, self.cas[key], new_cas);
-        Deed {
+        Action {
             key,
             name: format!("key {generation} {key}").into_bytes(),
             act,
@@ -423,7 +423,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// A batch of all of them, with ballast before, between and behind.
-    fn batch(&mut self, generation: usize, deeds: &[Deed]) {
+    fn batch(&mut self, generation: usize, deeds: &[Action]) {
         let ballast = self.ballast(generation);
         let hasher = self.engine.hasher();
         let request = |name, op| Request {
@@ -452,7 +452,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// A set alone, whose value arrives before it takes effect.
-    fn in_pieces(&mut self, generation: usize, deed: &Deed) {
+    fn in_pieces(&mut self, generation: usize, deed: &Action) {
         let Act::Store(_, _, expiry) = deed.act else {
             unreachable!("only sets arrive in pieces");
         };
@@ -475,7 +475,7 @@ impl<'a> Recorder<'a> {
         self.note(generation, deed, &Answer::Done(reply), ended);
     }
 
-    fn note(&mut self, generation: usize, deed: &Deed, answer: &Answer, ended: usize) {
+    fn note(&mut self, generation: usize, deed: &Action, answer: &Answer, ended: usize) {
         if let Some(item) = answer.item() {
             self.cas[deed.key] = item.cas;
         }

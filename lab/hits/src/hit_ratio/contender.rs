@@ -1,4 +1,4 @@
-//! Who competes: as typed behind `--policies`.
+//! What is compared: simulated policies, engines, servers and libraries, as typed behind `--policies`.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;

@@ -5,7 +5,7 @@ use nuthatch_protocol::binary::{Head, Opcode, Status, encode};
 use nuthatch_telemetry::prefixes::Event;
 use nuthatch_telemetry::sizes::Lens;
 
-use crate::answering::{Answers, Asked, OldValue};
+use crate::answering::{AnswerContext, Answers, OldValue};
 
 /// What an answer repeats of its request, and what follows it.
 #[derive(Clone, Copy, Debug)]
@@ -17,9 +17,15 @@ pub struct Style {
 
 impl Answers for Style {
     #[inline]
-    fn value_begins(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, item: &Item) {
+    fn value_begins(
+        self,
+        out: &mut Vec<u8>,
+        context: &AnswerContext<'_, '_>,
+        index: usize,
+        item: &Item,
+    ) {
         let key = match self.head.opcode.tells_key() {
-            true => asked.key(index),
+            true => context.key(index),
             false => &[],
         };
         encode::value(out, self.head, key, item.flags, item.value_len, item.cas);
@@ -29,18 +35,18 @@ impl Answers for Style {
     fn value_ends(
         self,
         out: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         value_len: usize,
     ) {
-        self.count_read(asked, index, Some(asked.lens(index, value_len)));
+        self.count_read(context, index, Some(context.lens(index, value_len)));
         self.say_noop(out);
     }
 
     fn reply(
         self,
         out: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue {
@@ -48,17 +54,17 @@ impl Answers for Style {
         let mut old = OldValue::AsReplied;
         match loud {
             Opcode::GET | Opcode::GETK | Opcode::GAT | Opcode::GATK | Opcode::TOUCH => {
-                self.read_done(out, asked, index, reply);
+                self.read_done(out, context, index, reply);
             }
             Opcode::DELETE => {
-                self.delete_done(out, asked, reply);
-                asked.record(index, Event::Delete);
+                self.delete_done(out, context, reply);
+                context.record(index, Event::Delete);
             }
-            Opcode::INCREMENT | Opcode::DECREMENT => self.delta_done(out, asked, index, reply),
+            Opcode::INCREMENT | Opcode::DECREMENT => self.delta_done(out, context, index, reply),
             _ => {
-                asked.counters.count_set(asked.offered(index));
-                asked.counters.count_failure(reply);
-                asked.record(index, Event::Set);
+                context.counters.count_set(context.offered(index));
+                context.counters.count_failure(reply);
+                context.record(index, Event::Set);
                 answer_store(out, self.head, quiet, reply);
                 let failed = matches!(reply, Reply::TooLarge | Reply::OutOfMemory);
                 if loud == Opcode::SET && failed {
@@ -82,32 +88,38 @@ impl Style {
     }
 
     #[inline]
-    fn count_read(self, asked: &mut Asked<'_, '_>, index: usize, hit: Option<Lens>) {
-        asked.record(index, hit.map_or(Event::Miss, |_| Event::Hit));
+    fn count_read(self, context: &mut AnswerContext<'_, '_>, index: usize, hit: Option<Lens>) {
+        context.record(index, hit.map_or(Event::Miss, |_| Event::Hit));
         match self.head.opcode.loud().0 {
-            Opcode::GET | Opcode::GETK => asked.counters.count_get(hit),
-            _ => asked.counters.count_touch(hit),
+            Opcode::GET | Opcode::GETK => context.counters.count_get(hit),
+            _ => context.counters.count_touch(hit),
         }
     }
 
     /// Answers a read that got no value: a miss, or a touch.
-    fn read_done(self, out: &mut Vec<u8>, asked: &mut Asked<'_, '_>, index: usize, reply: &Reply) {
+    fn read_done(
+        self,
+        out: &mut Vec<u8>,
+        context: &mut AnswerContext<'_, '_>,
+        index: usize,
+        reply: &Reply,
+    ) {
         let (head, (_, quiet)) = (self.head, self.head.opcode.loud());
         let Reply::Found(item) = reply else {
-            self.count_read(asked, index, None);
+            self.count_read(context, index, None);
             return match (quiet, head.opcode.tells_key()) {
                 (true, _) => {}
-                (false, true) => encode::miss_of(out, head, asked.key(index)),
+                (false, true) => encode::miss_of(out, head, context.key(index)),
                 (false, false) => encode::error(out, head, Status::NotFound),
             };
         };
-        self.count_read(asked, index, Some(asked.lens(index, item.value_len)));
+        self.count_read(context, index, Some(context.lens(index, item.value_len)));
         encode::value(out, head, &[], item.flags, 0, item.cas);
     }
 
-    fn delete_done(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, reply: &Reply) {
+    fn delete_done(self, out: &mut Vec<u8>, context: &AnswerContext<'_, '_>, reply: &Reply) {
         if *reply != Reply::Exists {
-            asked.counters.count_delete(*reply == Reply::Removed);
+            context.counters.count_delete(*reply == Reply::Removed);
         }
         match reply {
             Reply::Removed if self.head.opcode.loud().1 => {}
@@ -117,10 +129,16 @@ impl Style {
         }
     }
 
-    fn delta_done(self, out: &mut Vec<u8>, asked: &mut Asked<'_, '_>, index: usize, reply: &Reply) {
+    fn delta_done(
+        self,
+        out: &mut Vec<u8>,
+        context: &mut AnswerContext<'_, '_>,
+        index: usize,
+        reply: &Reply,
+    ) {
         let (loud, quiet) = self.head.opcode.loud();
-        let key_len = asked.key(index).len();
-        asked
+        let key_len = context.key(index).len();
+        context
             .counters
             .count_delta_reply(loud == Opcode::DECREMENT, key_len, reply);
         match reply {

@@ -1,7 +1,7 @@
 //! SASL, by which clients say who they are: PLAIN alone, with the names and passwords of the text protocol.
 
 use nuthatch_protocol::binary::{Command, Head, Status, encode};
-use nuthatch_security::guesses::Said;
+use nuthatch_security::guesses::Credentials;
 
 use crate::slice::Slice;
 use crate::stage::Stage;
@@ -38,7 +38,7 @@ pub fn answer(
 }
 
 /// PLAIN: whom the client acts for, its name, its password, with a byte 0 between (RFC 4616).
-fn name_and_password(data: &[u8]) -> Said<'_> {
+fn name_and_password(data: &[u8]) -> Credentials<'_> {
     let mut parts = data.splitn(3, |&byte| byte == 0);
     let _acts_for = parts.next()?;
     Some((parts.next()?, parts.next()?))

@@ -4,7 +4,7 @@ use nuthatch_engine::{Item, Reply};
 use nuthatch_protocol::cpserver::{self, Dialect, Status};
 use nuthatch_telemetry::counters::WorkerCounters;
 
-use crate::answering::{Answers, Asked, OldValue};
+use crate::answering::{AnswerContext, Answers, OldValue};
 
 /// What was asked.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub enum Style {
 
 impl Answers for Style {
     #[inline]
-    fn value_begins(self, out: &mut Vec<u8>, _: &Asked<'_, '_>, _: usize, item: &Item) {
+    fn value_begins(self, out: &mut Vec<u8>, _: &AnswerContext<'_, '_>, _: usize, item: &Item) {
         let (Self::Lookup(dialect) | Self::Insert(dialect)) = self;
         cpserver::value(out, dialect, item.value_len);
     }
@@ -26,29 +26,31 @@ impl Answers for Style {
     fn value_ends(
         self,
         _: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         value_len: usize,
     ) {
-        asked.counters.count_get(Some(asked.lens(index, value_len)));
+        context
+            .counters
+            .count_get(Some(context.lens(index, value_len)));
     }
 
     fn reply(
         self,
         out: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue {
         match self {
             Self::Lookup(dialect) => {
                 cpserver::miss(out, dialect);
-                asked.counters.count_get(None);
+                context.counters.count_get(None);
                 OldValue::AsReplied
             }
             Self::Insert(dialect) => {
-                asked.counters.count_set(asked.offered(index));
-                let status = insert_status(asked.counters, reply);
+                context.counters.count_set(context.offered(index));
+                let status = insert_status(context.counters, reply);
                 cpserver::stored(out, dialect, status);
                 match status {
                     Status::Done => OldValue::AsReplied,

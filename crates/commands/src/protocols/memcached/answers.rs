@@ -7,7 +7,7 @@ use nuthatch_telemetry::counters::WorkerCounters;
 use nuthatch_telemetry::prefixes::Event;
 use nuthatch_telemetry::sizes::Lens;
 
-use crate::answering::{Answers, Asked, OldValue};
+use crate::answering::{AnswerContext, Answers, OldValue};
 use crate::protocols::memcached::expiry::seconds_left;
 
 /// What an answer depends on besides its outcome.
@@ -16,7 +16,7 @@ pub struct Style {
     pub verb: Verb,
     /// The client said noreply.
     pub noreply: bool,
-    pub after: After,
+    pub after: Trailer,
 }
 
 /// What was asked.
@@ -49,7 +49,7 @@ pub enum StoreStyle {
 
 /// What follows the answer of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum Trailer {
     Nothing,
     /// `END`: it was the last key of a get.
     End,
@@ -77,10 +77,16 @@ pub enum AnsweredVerb {
 
 impl Answers for Style {
     #[inline]
-    fn value_begins(self, out: &mut Vec<u8>, asked: &Asked<'_, '_>, index: usize, item: &Item) {
+    fn value_begins(
+        self,
+        out: &mut Vec<u8>,
+        context: &AnswerContext<'_, '_>,
+        index: usize,
+        item: &Item,
+    ) {
         if let Verb::Meta(meta) = self.verb {
-            let MetaTicket { key, flags, .. } = &asked.metas[meta as usize];
-            let item = meta_item(item, asked.now);
+            let MetaTicket { key, flags, .. } = &context.metas[meta as usize];
+            let item = meta_item(item, context.now);
             return encode::meta_item(
                 out,
                 MetaStatus::Value,
@@ -92,41 +98,41 @@ impl Answers for Style {
         }
         let with_cas = matches!(self.verb, Verb::Value { with_cas: true, .. });
         let cas = with_cas.then_some(item.cas);
-        encode::value(out, asked.key(index), item.flags, item.value_len, cas);
+        encode::value(out, context.key(index), item.flags, item.value_len, cas);
     }
 
     #[inline]
     fn value_ends(
         self,
         out: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         value_len: usize,
     ) {
         out.extend_from_slice(encode::CRLF);
-        self.read_done(out, asked, index, Some(asked.lens(index, value_len)));
+        self.read_done(out, context, index, Some(context.lens(index, value_len)));
     }
 
     fn reply(
         self,
         out: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue {
-        let counters = asked.counters;
+        let counters = context.counters;
         let mut old = OldValue::AsReplied;
         match self.verb {
             Verb::Value { .. } => {
-                self.read_done(out, asked, index, None);
+                self.read_done(out, context, index, None);
                 return old;
             }
             Verb::Meta(meta) => {
-                let metas = asked.metas;
-                return self.meta_done(out, asked, index, &metas[meta as usize], reply);
+                let metas = context.metas;
+                return self.meta_done(out, context, index, &metas[meta as usize], reply);
             }
             Verb::Touch => {
-                let hit = asked.found(index, reply);
+                let hit = context.found(index, reply);
                 if !self.noreply {
                     out.extend_from_slice(if hit.is_some() {
                         b"TOUCHED\r\n"
@@ -134,11 +140,11 @@ impl Answers for Style {
                         encode::NOT_FOUND
                     });
                 }
-                self.read_done(out, asked, index, hit);
+                self.read_done(out, context, index, hit);
                 return old;
             }
             Verb::Store(style) => {
-                let offered = asked.offered(index);
+                let offered = context.offered(index);
                 counters.count_set(offered);
                 if style == StoreStyle::Cas {
                     counters.count_cas(offered, reply);
@@ -147,7 +153,7 @@ impl Answers for Style {
                 if style == StoreStyle::Set && is_failure(reply) {
                     old = OldValue::Goes;
                 }
-                asked.record(index, Event::Set);
+                context.record(index, Event::Set);
             }
             Verb::Delete => {
                 let hit = matches!(reply, Reply::Removed);
@@ -159,10 +165,10 @@ impl Answers for Style {
                         encode::NOT_FOUND
                     });
                 }
-                asked.record(index, Event::Delete);
+                context.record(index, Event::Delete);
             }
             Verb::Delta { down } => {
-                counters.count_delta_reply(down, asked.key(index).len(), reply);
+                counters.count_delta_reply(down, context.key(index).len(), reply);
                 answer_delta(out, self.noreply, reply);
             }
         }
@@ -182,18 +188,18 @@ impl Style {
     fn read_done(
         self,
         out: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         hit: Option<Lens>,
     ) {
-        let counters = asked.counters;
+        let counters = context.counters;
         let touched = match self.verb {
             Verb::Value { touched, .. } => touched,
             Verb::Touch => true,
             Verb::Meta(meta) => {
                 counters.cmd_meta.bump();
                 // As in memcached: one that finds nothing to touch is a get.
-                hit.is_some() && asked.metas[meta as usize].flags.ttl.is_some()
+                hit.is_some() && context.metas[meta as usize].flags.ttl.is_some()
             }
             _ => false,
         };
@@ -206,7 +212,7 @@ impl Style {
                 Some(_) => Event::Hit,
                 None => Event::Miss,
             };
-            asked.record(index, event);
+            context.record(index, event);
         }
         self.say_after(out);
     }
@@ -215,9 +221,9 @@ impl Style {
     #[inline]
     fn say_after(self, out: &mut Vec<u8>) {
         out.extend_from_slice(match self.after {
-            After::Nothing => return,
-            After::End => encode::END,
-            After::Noop => encode::MN,
+            Trailer::Nothing => return,
+            Trailer::End => encode::END,
+            Trailer::Noop => encode::MN,
         });
     }
 
@@ -225,7 +231,7 @@ impl Style {
     fn meta_done(
         self,
         out: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         meta: &MetaTicket<'_>,
         reply: &Reply,
@@ -236,12 +242,12 @@ impl Style {
                 if !meta.flags.quiet {
                     encode::meta_status(out, MetaStatus::Miss, meta.key, &meta.flags);
                 }
-                self.read_done(out, asked, index, None);
+                self.read_done(out, context, index, None);
                 return old;
             }
             (AnsweredVerb::Other(MetaVerb::Get), Reply::Found(item)) => {
-                let lens = asked.lens(index, item.value_len);
-                let item = meta_item(item, asked.now);
+                let lens = context.lens(index, item.value_len);
+                let item = meta_item(item, context.now);
                 let (key, flags) = (meta.key, &meta.flags);
                 encode::meta_item(
                     out,
@@ -251,13 +257,13 @@ impl Style {
                     flags,
                     &item,
                 );
-                self.read_done(out, asked, index, Some(lens));
+                self.read_done(out, context, index, Some(lens));
                 return old;
             }
             (AnsweredVerb::Other(MetaVerb::Debug), Reply::Found(item)) => {
-                let key_len = asked.key(index).len();
-                let Footprint { class, size } = (asked.footprint)(key_len, item.value_len);
-                let item = meta_item(item, asked.now);
+                let key_len = context.key(index).len();
+                let Footprint { class, size } = (context.footprint)(key_len, item.value_len);
+                let item = meta_item(item, context.now);
                 encode::meta_debug(out, meta.key, &item, class, size);
             }
             (AnsweredVerb::Other(MetaVerb::Debug), _) => out.extend_from_slice(b"EN\r\n"),
@@ -265,16 +271,16 @@ impl Style {
                 out,
                 MetaAnswer {
                     ticket: meta,
-                    counters: asked.counters,
-                    now: asked.now,
-                    offered: asked.offered(index),
+                    counters: context.counters,
+                    now: context.now,
+                    offered: context.offered(index),
                 },
                 reply,
             ),
         }
-        asked.counters.cmd_meta.bump();
+        context.counters.cmd_meta.bump();
         if let AnsweredVerb::Store { plain_set } = meta.verb {
-            asked.counters.count_set(asked.offered(index));
+            context.counters.count_set(context.offered(index));
             if plain_set && is_failure(reply) {
                 old = OldValue::Goes;
             }

@@ -4,7 +4,7 @@
 use nuthatch_protocol::{
     Awaited, Command, Error, LINE_MAX, Limits, Parsed, StoreVerb, awaited_block, encode, parse,
 };
-use nuthatch_security::guesses::Said;
+use nuthatch_security::guesses::Credentials;
 use nuthatch_security::login::Login;
 
 use super::Phase;
@@ -81,7 +81,7 @@ pub fn step(
 }
 
 /// The two, with a space between.
-fn name_and_password(said: &[u8]) -> Said<'_> {
+fn name_and_password(said: &[u8]) -> Credentials<'_> {
     let space = said.iter().position(|&byte| byte == b' ')?;
     Some((&said[..space], &said[space + 1..]))
 }

@@ -6,7 +6,7 @@ use nuthatch_protocol::{
     Command, Exptime, Get, Meta, MetaFlags, MetaMode, MetaVerb, Store, StoreVerb, Words, encode,
 };
 
-use super::answers::{After, AnsweredVerb, MetaTicket, StoreStyle, Verb};
+use super::answers::{AnsweredVerb, MetaTicket, StoreStyle, Trailer, Verb};
 use super::expiry::seconds_left;
 use super::{Keys, Phase, expiry, immediate, key_bytes};
 use crate::protocols::{Style, memcached};
@@ -99,7 +99,7 @@ fn push<'a>(
     let style = memcached::Style {
         verb,
         noreply,
-        after: After::Nothing,
+        after: Trailer::Nothing,
     };
     stage.push(slice, bytes, op, Style::Memcached(style));
 }
@@ -121,8 +121,8 @@ fn noop(stage: &mut Stage<'_, '_>, slice: &mut Slice) -> bool {
         return true;
     }
     match last_style(stage) {
-        Some(last) if last.after == After::Nothing => {
-            last.after = After::Noop;
+        Some(last) if last.after == Trailer::Nothing => {
+            last.after = Trailer::Noop;
             true
         }
         _ => false,
@@ -183,7 +183,7 @@ pub fn get<'a>(
         push(stage, slice, word, op, verb, false);
     }
     if let Some(last) = last_style(stage) {
-        last.after = After::End;
+        last.after = Trailer::End;
     }
     slice.position = end + keys.tail;
 }

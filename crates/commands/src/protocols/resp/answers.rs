@@ -4,7 +4,7 @@ use nuthatch_engine::{Item, Op, Reply};
 use nuthatch_protocol::resp::{Error, ExpiryForm, Version, Writer};
 
 use super::expiry::told;
-use crate::answering::{Answers, Asked, OldValue};
+use crate::answering::{AnswerContext, Answers, OldValue};
 
 /// What was asked, and in which version of the protocol.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ impl Verb {
 
 impl Answers for Style {
     #[inline]
-    fn value_begins(self, out: &mut Vec<u8>, _: &Asked<'_, '_>, _: usize, item: &Item) {
+    fn value_begins(self, out: &mut Vec<u8>, _: &AnswerContext<'_, '_>, _: usize, item: &Item) {
         let mut writer = Writer::new(out, self.version);
         if self.array > 0 {
             writer.array(self.array as usize);
@@ -66,22 +66,24 @@ impl Answers for Style {
     fn value_ends(
         self,
         out: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         value_len: usize,
     ) {
         out.extend_from_slice(b"\r\n");
-        asked.counters.count_get(Some(asked.lens(index, value_len)));
+        context
+            .counters
+            .count_get(Some(context.lens(index, value_len)));
     }
 
     fn reply(
         self,
         out: &mut Vec<u8>,
-        asked: &mut Asked<'_, '_>,
+        context: &mut AnswerContext<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue {
-        self.count(asked, index, reply);
+        self.count(context, index, reply);
         let mut writer = Writer::new(out, self.version);
         if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
             writer.error(&failure(reply));
@@ -114,7 +116,7 @@ impl Answers for Style {
                     Reply::Found(item) => told(
                         item.expiry,
                         ExpiryForm { absolute, millis },
-                        asked.now,
+                        context.now,
                         None,
                     ),
                     _ => -2,
@@ -127,18 +129,18 @@ impl Answers for Style {
 
 impl Style {
     /// Counts a request that got no value.
-    fn count(self, asked: &Asked<'_, '_>, index: usize, reply: &Reply) {
-        let counters = asked.counters;
-        match (&asked.requests[index].op, self.verb) {
+    fn count(self, context: &AnswerContext<'_, '_>, index: usize, reply: &Reply) {
+        let counters = context.counters;
+        match (&context.requests[index].op, self.verb) {
             (Op::Store(_), _) => {
-                counters.count_set(asked.offered(index));
+                counters.count_set(context.offered(index));
                 counters.count_failure(reply);
             }
             (Op::Remove(_), _) => counters.count_delete(matches!(reply, Reply::Removed)),
             (_, Verb::Value) => counters.count_get(None),
             // EXPIRE and TOUCH.
             (Op::Read(read), Verb::Number) if read.touch.is_some() || read.bump => {
-                counters.count_touch(asked.found(index, reply));
+                counters.count_touch(context.found(index, reply));
             }
             _ => counters.count_look(matches!(reply, Reply::Found(_))),
         }

@@ -37,9 +37,9 @@ impl Lines {
 }
 
 /// Bytes as Redis shows them to people: `1.50M`.
-struct Human(u64);
+struct HumanBytes(u64);
 
-impl Display for Human {
+impl Display for HumanBytes {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut number = self.0 as f64;
         for unit in ["B", "K", "M", "G"] {
@@ -102,14 +102,14 @@ fn memory(lines: &mut Lines, stage: &Stage<'_, '_>) {
         false => "noeviction",
     };
     lines.line("used_memory", stats.memory_used);
-    lines.line("used_memory_human", Human(stats.memory_used));
+    lines.line("used_memory_human", HumanBytes(stats.memory_used));
     if let Some(resident) = system::resident_bytes() {
         lines.line("used_memory_rss", resident);
-        lines.line("used_memory_rss_human", Human(resident));
+        lines.line("used_memory_rss_human", HumanBytes(resident));
     }
     lines.line("used_memory_dataset", stats.item_bytes);
     lines.line("maxmemory", stats.memory_limit);
-    lines.line("maxmemory_human", Human(stats.memory_limit));
+    lines.line("maxmemory_human", HumanBytes(stats.memory_limit));
     lines.line("maxmemory_policy", policy);
 }
 
@@ -165,7 +165,7 @@ fn keyspace(lines: &mut Lines, stage: &Stage<'_, '_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::Human;
+    use super::HumanBytes;
 
     #[test]
     fn sizes_are_shown_as_in_redis() {
@@ -177,7 +177,7 @@ mod tests {
             (1 << 30, "1.00G"),
             (3 << 40, "3.00T"),
         ] {
-            assert_eq!(Human(bytes).to_string(), shown);
+            assert_eq!(HumanBytes(bytes).to_string(), shown);
         }
     }
 }

@@ -2,9 +2,11 @@
 //! AUTH with a password alone is that of the user `default`, as in Redis.
 
 use nuthatch_protocol::Limits;
-use nuthatch_protocol::resp::{Command, Error, Login as Said, Parsed, Rest, parse, says_who};
+use nuthatch_protocol::resp::{
+    Command, Error, Login as Credentials, Parsed, Rest, parse, says_who,
+};
 
-use super::{Front, Phase, State, manage, refused_tls, request};
+use super::{Phase, RequestReader, State, manage, refused_tls, request};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
@@ -20,17 +22,17 @@ pub fn take(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
     phase: &mut Phase,
-    front: &mut Front<'_>,
+    reader: &mut RequestReader<'_>,
 ) -> Flow {
-    if front.left().is_empty() {
+    if reader.left().is_empty() {
         return Flow::Starved;
     }
-    if refused_tls(slice, front) {
+    if refused_tls(slice, reader) {
         return Flow::Next;
     }
     slice.commands_left -= 1;
     let mut error = Error::NO_AUTH;
-    let (consumed, rest) = match parse(front.left(), &LIMITS) {
+    let (consumed, rest) = match parse(reader.left(), &LIMITS) {
         Parsed::Incomplete(awaited) => {
             slice.awaited = awaited;
             return Flow::Starved;
@@ -40,12 +42,12 @@ pub fn take(
             return Flow::Starved;
         }
         Parsed::Nothing { consumed } => {
-            front.used += consumed;
+            reader.used += consumed;
             return Flow::Next;
         }
         Parsed::Inline { line, consumed } => {
             request::typed(slice, phase, line);
-            front.used += consumed;
+            reader.used += consumed;
             return Flow::Next;
         }
         Parsed::Command {
@@ -58,7 +60,7 @@ pub fn take(
                 true => phase.writer(slice).error(&Error::NO_AUTH_HELLO),
                 false => manage::command(stage, slice, phase, command),
             }
-            front.used += consumed;
+            reader.used += consumed;
             return Flow::Next;
         }
         Parsed::Command { consumed, .. } => (consumed, Rest::default()),
@@ -69,7 +71,7 @@ pub fn take(
         } => (consumed, Rest::of(arguments)),
         Parsed::Refused(refusal) => {
             slice.closing |= refusal.close;
-            if refusal.close || is_told(&refusal.error) || says_who(front.left()) {
+            if refusal.close || is_told(&refusal.error) || says_who(reader.left()) {
                 error = refusal.error;
             }
             (refusal.consumed, refusal.rest)
@@ -77,7 +79,7 @@ pub fn take(
     };
     phase.writer(slice).error(&error);
     count_error(slice, phase);
-    front.used += consumed;
+    reader.used += consumed;
     if !rest.is_over() {
         phase.state = State::Drop(rest);
     }
@@ -102,7 +104,7 @@ pub fn authenticate(
     stage: &Stage<'_, '_>,
     slice: &mut Slice,
     phase: &mut Phase,
-    said: &Said<'_>,
+    said: &Credentials<'_>,
 ) -> Result<(), Error<'static>> {
     if !stage.shared.has_passwords() {
         return match said.user {

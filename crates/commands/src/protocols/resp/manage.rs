@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nuthatch_engine::{Engine, Inspect};
 use nuthatch_protocol::resp::{
-    Ask, Client, Command, Commands, Config, Described, Error, Glob, Hello, Listed, Memory, Object,
-    Values, Version, Writer, described, integer,
+    Ask, Client, ClientFilter, Command, Commands, Config, Described, Error, Glob, Hello, Memory,
+    Object, Values, Version, Writer, described, integer,
 };
 
 use super::login::authenticate;
@@ -184,11 +184,11 @@ fn set_name(stage: &Stage<'_, '_>, phase: &mut Phase, name: &[u8]) {
 }
 
 /// Which serials are meant. Thousands may be named, and there may be thousands of connections: each name is read once.
-fn listed(which: Listed<'_>) -> impl Fn(u64) -> bool {
+fn listed(which: ClientFilter<'_>) -> impl Fn(u64) -> bool {
     let named: Option<HashSet<u64>> = match which {
-        Listed::All => None,
-        Listed::None => Some(HashSet::new()),
-        Listed::Of(ids) => {
+        ClientFilter::All => None,
+        ClientFilter::None => Some(HashSet::new()),
+        ClientFilter::Of(ids) => {
             let ids = ids.filter_map(|id| u64::try_from(integer(id)?).ok());
             Some(ids.collect())
         }

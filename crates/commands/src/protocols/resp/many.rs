@@ -9,7 +9,7 @@ use nuthatch_telemetry::counters::WorkerCounters;
 use nuthatch_telemetry::sizes::Lens;
 
 use super::answers::{Verb, failure};
-use super::{Front, Phase, State, upload};
+use super::{Phase, RequestReader, State, upload};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
@@ -69,21 +69,21 @@ pub fn go_on<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
     phase: &mut Phase,
-    front: &mut Front<'a>,
+    reader: &mut RequestReader<'a>,
 ) -> Flow {
     let State::Many(run) = phase.state else {
         return Flow::Next;
     };
     let mut run = run;
     let flow = if run.verb == Many::Get {
-        get(stage, slice, phase, front, &mut run)
+        get(stage, slice, phase, reader, &mut run)
     } else if run.announced == 1
         && run.verb != Many::Set
-        && let Some(flow) = one(stage, slice, phase, front, &run)
+        && let Some(flow) = one(stage, slice, phase, reader, &run)
     {
         flow
     } else {
-        several(stage, slice, phase, front, &mut run)
+        several(stage, slice, phase, reader, &mut run)
     };
     match &mut phase.state {
         // Over, or on its way elsewhere: with a value, or to the connection's end.
@@ -100,7 +100,7 @@ fn get<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
     phase: &mut Phase,
-    front: &mut Front<'a>,
+    reader: &mut RequestReader<'a>,
     run: &mut Run,
 ) -> Flow {
     while run.left > 0 || !run.rest.is_over() {
@@ -108,17 +108,17 @@ fn get<'a>(
             return Flow::Barrier;
         }
         if !run.rest.is_over() {
-            if let Some(flow) = pass(slice, phase, front, run) {
+            if let Some(flow) = pass(slice, phase, reader, run) {
                 return flow;
             }
             continue;
         }
-        match element(run.verb, front.left(), &stage.limits) {
+        match element(run.verb, reader.left(), &stage.limits) {
             Element::Item { key, consumed, .. } => {
                 let array = std::mem::take(&mut run.announced);
                 let style = Verb::Value.behind_array(array, phase.version);
                 stage.push(slice, key, Op::Get, style);
-                front.used += consumed;
+                reader.used += consumed;
             }
             Element::Incomplete(awaited) => {
                 slice.awaited = awaited;
@@ -133,10 +133,10 @@ fn get<'a>(
                     count => writer.array(count as usize),
                 }
                 writer.null();
-                front.used += consumed;
+                reader.used += consumed;
                 run.rest = rest;
             }
-            Element::Broken(error) => return broken(slice, phase, front, &error),
+            Element::Broken(error) => return broken(slice, phase, reader, &error),
             Element::Body(_) => unreachable!("keys are not announced"),
         }
         run.left -= 1;
@@ -152,10 +152,11 @@ fn one<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
     phase: &mut Phase,
-    front: &mut Front<'a>,
+    reader: &mut RequestReader<'a>,
     run: &Run,
 ) -> Option<Flow> {
-    let Element::Item { key, consumed, .. } = element(run.verb, front.left(), &stage.limits) else {
+    let Element::Item { key, consumed, .. } = element(run.verb, reader.left(), &stage.limits)
+    else {
         return None;
     };
     let verb = match run.verb {
@@ -163,7 +164,7 @@ fn one<'a>(
         _ => Verb::Number,
     };
     stage.push(slice, key, op(run.verb, b""), verb.of(phase.version));
-    front.used += consumed;
+    reader.used += consumed;
     phase.state = State::Requests;
     Some(Flow::Next)
 }
@@ -185,14 +186,14 @@ fn several<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
     phase: &mut Phase,
-    front: &mut Front<'a>,
+    reader: &mut RequestReader<'a>,
     run: &mut Run,
 ) -> Flow {
     if slice.in_batch > 0 {
         return Flow::Barrier;
     }
     if !run.rest.is_over()
-        && let Some(flow) = pass(slice, phase, front, run)
+        && let Some(flow) = pass(slice, phase, reader, run)
     {
         return flow;
     }
@@ -200,7 +201,7 @@ fn several<'a>(
     let mut flow = Flow::Next;
     let mut upload = None;
     while run.left > 0 && requests.len() < BATCH {
-        match element(run.verb, front.left(), &stage.limits) {
+        match element(run.verb, reader.left(), &stage.limits) {
             Element::Item {
                 key,
                 value,
@@ -210,7 +211,7 @@ fn several<'a>(
                     key: stage.key(key),
                     op: op(run.verb, value),
                 });
-                front.used += consumed;
+                reader.used += consumed;
                 run.left -= 1;
             }
             Element::Incomplete(awaited) => {
@@ -233,19 +234,19 @@ fn several<'a>(
                 rest,
             } => {
                 run.failed.get_or_insert(unborrowed(error));
-                front.used += consumed;
+                reader.used += consumed;
                 run.rest = rest;
                 run.left -= 1;
                 break;
             }
-            Element::Broken(error) => return broken(slice, phase, front, &error),
+            Element::Broken(error) => return broken(slice, phase, reader, &error),
         }
     }
     let count = requests.len();
     slice.commands_left = slice.commands_left.saturating_sub(count as u32);
     execute(stage, run, &requests);
     if let Some(body) = upload {
-        front.used += upload::begin_element(stage, phase, run, front.left(), &body);
+        reader.used += upload::begin_element(stage, phase, run, reader.left(), &body);
         return Flow::Next;
     }
     if run.left == 0 && run.rest.is_over() {
@@ -286,22 +287,32 @@ fn answer(slice: &mut Slice, phase: &mut Phase, run: &Run) {
 }
 
 /// Passes over what is left of an element that was refused; tells how the slice goes on if that is not all here.
-fn pass(slice: &mut Slice, phase: &Phase, front: &mut Front<'_>, run: &mut Run) -> Option<Flow> {
-    match run.rest.pass(front.left()) {
+fn pass(
+    slice: &mut Slice,
+    phase: &Phase,
+    reader: &mut RequestReader<'_>,
+    run: &mut Run,
+) -> Option<Flow> {
+    match run.rest.pass(reader.left()) {
         Ok(passed) => {
-            front.used += passed;
+            reader.used += passed;
             (!run.rest.is_over()).then_some(Flow::Starved)
         }
         Err(_) if slice.in_batch > 0 => Some(Flow::Barrier),
-        Err(error) => Some(broken(slice, phase, front, &error)),
+        Err(error) => Some(broken(slice, phase, reader, &error)),
     }
 }
 
 #[cold]
-fn broken(slice: &mut Slice, phase: &Phase, front: &mut Front<'_>, error: &Error<'_>) -> Flow {
+fn broken(
+    slice: &mut Slice,
+    phase: &Phase,
+    reader: &mut RequestReader<'_>,
+    error: &Error<'_>,
+) -> Flow {
     phase.writer(slice).error(error);
     slice.closing = true;
-    front.used = front.input.len();
+    reader.used = reader.input.len();
     Flow::Next
 }
 

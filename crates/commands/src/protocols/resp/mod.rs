@@ -140,12 +140,12 @@ impl Phase {
 }
 
 /// Unused input, and how much of it a step used.
-struct Front<'a> {
+struct RequestReader<'a> {
     input: &'a [u8],
     used: usize,
 }
 
-impl<'a> Front<'a> {
+impl<'a> RequestReader<'a> {
     #[inline]
     fn left(&self) -> &'a [u8] {
         &self.input[self.used..]
@@ -165,12 +165,12 @@ pub fn step<'a>(
     {
         return replay(stage, slice, phase);
     }
-    let mut front = Front {
+    let mut reader = RequestReader {
         input: &input[slice.position..],
         used: 0,
     };
-    let flow = advance(stage, slice, phase, &mut front);
-    slice.position += front.used;
+    let flow = advance(stage, slice, phase, &mut reader);
+    slice.position += reader.used;
     flow
 }
 
@@ -188,22 +188,22 @@ fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Fl
     let (mut shown, left) = (REPLAYED, kept.left().len());
     loop {
         let part = &kept.left()[..shown.min(left)];
-        let mut front = Front {
+        let mut reader = RequestReader {
             input: stage.decoded.alloc_slice_copy(part),
             used: 0,
         };
-        let flow = advance(stage, slice, phase, &mut front);
+        let flow = advance(stage, slice, phase, &mut reader);
         let is_starved = flow == Flow::Starved;
-        if is_starved && front.used == 0 && shown < left {
+        if is_starved && reader.used == 0 && shown < left {
             shown *= 2;
             continue;
         }
-        let over = phase.is_at_request() && front.used == left;
+        let over = phase.is_at_request() && reader.used == left;
         // A request that was kept is whole, so it does not starve when all of it is shown; if it did, it would for ever.
         let stuck = is_starved && shown >= left && !over;
         debug_assert!(!stuck);
         if !over && !stuck {
-            phase.session().put_back(kept, front.used);
+            phase.session().put_back(kept, reader.used);
         }
         return match is_starved {
             true => Flow::Next,
@@ -217,38 +217,38 @@ fn advance<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
     phase: &mut Phase,
-    front: &mut Front<'a>,
+    reader: &mut RequestReader<'a>,
 ) -> Flow {
     match &mut phase.state {
-        State::Requests if phase.login => login::take(stage, slice, phase, front),
-        State::Requests => request::take(stage, slice, phase, front),
-        State::Drop(_) => drop_rest(slice, phase, front),
-        State::Many(_) => many::go_on(stage, slice, phase, front),
-        State::Upload(_) => upload::go_on(stage, slice, phase, front),
-        State::Collect(_) => transaction::collect(stage, slice, phase, front),
+        State::Requests if phase.login => login::take(stage, slice, phase, reader),
+        State::Requests => request::take(stage, slice, phase, reader),
+        State::Drop(_) => drop_rest(slice, phase, reader),
+        State::Many(_) => many::go_on(stage, slice, phase, reader),
+        State::Upload(_) => upload::go_on(stage, slice, phase, reader),
+        State::Collect(_) => transaction::collect(stage, slice, phase, reader),
         State::Walk(_) => keys::go_on(stage, slice, phase),
     }
 }
 
 /// True if its client speaks TLS: it is told so, and its connection ends.
 #[cold]
-fn refused_tls(slice: &mut Slice, front: &mut Front<'_>) -> bool {
-    let speaks = super::speaks_tls(front.left());
+fn refused_tls(slice: &mut Slice, reader: &mut RequestReader<'_>) -> bool {
+    let speaks = super::speaks_tls(reader.left());
     if speaks {
         super::refuse_tls(slice, NO_TLS);
-        front.used = front.input.len();
+        reader.used = reader.input.len();
     }
     speaks
 }
 
 /// Drops what is left of a request that was refused.
-fn drop_rest(slice: &mut Slice, phase: &mut Phase, front: &mut Front<'_>) -> Flow {
+fn drop_rest(slice: &mut Slice, phase: &mut Phase, reader: &mut RequestReader<'_>) -> Flow {
     let State::Drop(rest) = &mut phase.state else {
         return Flow::Next;
     };
-    match rest.pass(front.left()) {
+    match rest.pass(reader.left()) {
         Ok(passed) => {
-            front.used += passed;
+            reader.used += passed;
             if !rest.is_over() {
                 return Flow::Starved;
             }

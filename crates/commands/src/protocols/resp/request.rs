@@ -2,12 +2,14 @@
 
 use nuthatch_engine::{Op, Read, Store, StoreMode};
 use nuthatch_protocol::resp::{
-    Command, Error, ExpiryForm, Lifetime, Parsed, Refusal, Set, SetAnswer, When, Which, parse,
-    rewrite,
+    Command, Error, ExpireCondition, ExpiryForm, Lifetime, Parsed, Refusal, Set, SetAnswer,
+    StoreCondition, parse, rewrite,
 };
 
 use super::answers::Verb;
-use super::{Front, Phase, State, expiry, manage, many, refused_tls, transaction, upload, values};
+use super::{
+    Phase, RequestReader, State, expiry, manage, many, refused_tls, transaction, upload, values,
+};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
@@ -17,16 +19,16 @@ pub fn take<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
     phase: &mut Phase,
-    front: &mut Front<'a>,
+    reader: &mut RequestReader<'a>,
 ) -> Flow {
-    let input = front.left();
+    let input = reader.left();
     if input.is_empty() {
         return Flow::Starved;
     }
     if transaction::is_open(phase) {
-        return transaction::take(stage, slice, phase, front);
+        return transaction::take(stage, slice, phase, reader);
     }
-    understand(stage, slice, phase, front)
+    understand(stage, slice, phase, reader)
 }
 
 /// Takes the request at the front, which is to be carried out now.
@@ -35,9 +37,9 @@ pub fn understand<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
     phase: &mut Phase,
-    front: &mut Front<'a>,
+    reader: &mut RequestReader<'a>,
 ) -> Flow {
-    let consumed = match parse(front.left(), &stage.limits) {
+    let consumed = match parse(reader.left(), &stage.limits) {
         Parsed::Command { command, consumed } => {
             if !joins(stage, slice, phase, command) {
                 if slice.in_batch > 0 {
@@ -48,7 +50,7 @@ pub fn understand<'a>(
             stage.counters.redis_commands.bump();
             consumed
         }
-        Parsed::Incomplete(_) if slice.in_batch == 0 && refused_tls(slice, front) => {
+        Parsed::Incomplete(_) if slice.in_batch == 0 && refused_tls(slice, reader) => {
             return Flow::Next;
         }
         Parsed::Incomplete(awaited) => {
@@ -72,19 +74,19 @@ pub fn understand<'a>(
         _ if slice.in_batch > 0 => return Flow::Barrier,
         Parsed::Body(body) => {
             stage.counters.redis_commands.bump();
-            upload::begin(stage, slice, phase, front.left(), &body)
+            upload::begin(stage, slice, phase, reader.left(), &body)
         }
-        Parsed::Inline { .. } if refused_tls(slice, front) => return Flow::Next,
+        Parsed::Inline { .. } if refused_tls(slice, reader) => return Flow::Next,
         Parsed::Inline { line, consumed } => {
             if !typed(slice, phase, line) {
-                front.used = front.input.len();
+                reader.used = reader.input.len();
                 return Flow::Next;
             }
             consumed
         }
         Parsed::Refused(refusal) => refuse(slice, phase, &refusal),
     };
-    front.used += consumed;
+    reader.used += consumed;
     slice.commands_left = slice.commands_left.saturating_sub(1);
     Flow::Next
 }
@@ -159,7 +161,7 @@ fn joins<'a>(
                     millis,
                 },
         } => (key, look(false), Verb::Life { millis }),
-        Command::Expire { key, moment, which } if which == Which::default() => {
+        Command::Expire { key, moment, which } if which == ExpireCondition::default() => {
             let expiry = expiry::expiry(moment, stage.now, &stage.shared.clock);
             let read = Read {
                 value: false,
@@ -209,9 +211,9 @@ pub fn store<'a>(stage: &Stage<'_, '_>, set: &Set<'a>) -> Option<(Store<'a>, Ver
         Lifetime::Keep => return None,
     }
     store.mode = match set.when {
-        When::Always => StoreMode::Set,
-        When::Absent => StoreMode::Add,
-        When::Present => StoreMode::Replace,
+        StoreCondition::Always => StoreMode::Set,
+        StoreCondition::Absent => StoreMode::Add,
+        StoreCondition::Present => StoreMode::Replace,
     };
     let verb = match set.answer {
         SetAnswer::Status => Verb::Status,

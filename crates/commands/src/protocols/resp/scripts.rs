@@ -1,7 +1,7 @@
 //! What the scripts do that are known, each as one operation on one key, and SCRIPT.
 
 use nuthatch_engine::{Expiry, Time};
-use nuthatch_protocol::resp::{Error, Held, Moment, Owned, Scripts, is_script};
+use nuthatch_protocol::resp::{Error, LockChange, Moment, Owned, Scripts, is_script};
 
 use super::Phase;
 use super::expiry::expiry;
@@ -23,7 +23,7 @@ pub fn increment_present(
 pub fn owned(stage: &mut Stage<'_, '_>, owned: &Owned<'_>) -> Result<bool, Error<'static>> {
     let Owned { key, token, then } = *owned;
     let is_his = |found: &Found| found.value == token;
-    if then == Held::NoMore {
+    if then == LockChange::NoMore {
         let released = take_if(stage, key, is_his)?.is_some();
         stage.counters.count_delete(released);
         return Ok(released);
@@ -31,8 +31,8 @@ pub fn owned(stage: &mut Stage<'_, '_>, owned: &Owned<'_>) -> Result<bool, Error
     let (now, clock) = (stage.now, stage.shared.clock);
     rewrite(stage, key, |found| {
         let until = match (then, found.item.expiry) {
-            (Held::Until(moment), _) => moment,
-            (Held::Longer { millis }, Expiry::At(end)) => later(end, millis, now),
+            (LockChange::Until(moment), _) => moment,
+            (LockChange::Longer { millis }, Expiry::At(end)) => later(end, millis, now),
             // It has no end that could be put off.
             _ => return None,
         };

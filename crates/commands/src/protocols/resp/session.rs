@@ -14,17 +14,17 @@ pub struct Session {
     pub transaction: Option<Transaction>,
     pub watched: Vec<Watched>,
     /// Requests that are carried out before any input is looked at.
-    replay: VecDeque<Kept>,
+    replay: VecDeque<QueuedRequest>,
 }
 
 /// A request that is kept.
-pub struct Kept {
+pub struct QueuedRequest {
     bytes: Box<[u8]>,
     /// So many are used up.
     used: usize,
 }
 
-impl Kept {
+impl QueuedRequest {
     /// What is left of it.
     pub fn left(&self) -> &[u8] {
         &self.bytes[self.used..]
@@ -46,7 +46,7 @@ impl Session {
 
     /// Keeps a request, to be carried out behind those that are kept.
     pub fn keep(&mut self, request: Box<[u8]>) {
-        self.replay.push_back(Kept {
+        self.replay.push_back(QueuedRequest {
             bytes: request,
             used: 0,
         });
@@ -54,12 +54,12 @@ impl Session {
 
     /// Takes the first out: while it is carried out it is none of those that are kept, as it may be an EXEC, which keeps
     /// others and carries them out at once.
-    pub fn take_kept(&mut self) -> Option<Kept> {
+    pub fn take_kept(&mut self) -> Option<QueuedRequest> {
         self.replay.pop_front()
     }
 
     /// Puts back the first, of which so many more bytes are used up.
-    pub fn put_back(&mut self, mut kept: Kept, used: usize) {
+    pub fn put_back(&mut self, mut kept: QueuedRequest, used: usize) {
         kept.used += used;
         self.replay.push_front(kept);
     }

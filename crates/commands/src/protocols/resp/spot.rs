@@ -18,13 +18,13 @@ const ATTEMPTS: usize = 1000;
 
 /// The answer to one request, with the value if there is one.
 #[derive(Default)]
-struct Heard {
+struct CollectedReply {
     value: Output<AnyValue>,
     item: Option<Item>,
     reply: Option<Reply>,
 }
 
-impl Replies<AnyValue> for Heard {
+impl Replies<AnyValue> for CollectedReply {
     fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
         self.item = Some(*item);
         self.value.begin(item.value_len, |_| {})
@@ -54,12 +54,12 @@ impl Replies<AnyValue> for Heard {
     }
 }
 
-fn heard(stage: &mut Stage<'_, '_>, key: &[u8], op: Op<'_>) -> Heard {
+fn heard(stage: &mut Stage<'_, '_>, key: &[u8], op: Op<'_>) -> CollectedReply {
     let request = Request {
         key: stage.key(key),
         op,
     };
-    let mut heard = Heard::default();
+    let mut heard = CollectedReply::default();
     stage.execute(&[request], &mut heard);
     heard
 }

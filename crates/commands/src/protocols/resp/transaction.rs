@@ -7,7 +7,7 @@ use nuthatch_engine::Expiry;
 use nuthatch_protocol::resp::{Command, Error, Queued, Rest, Values, parse_queued};
 
 use super::spot::look;
-use super::{Front, Phase, State, isolated, request};
+use super::{Phase, RequestReader, State, isolated, request};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
@@ -85,25 +85,25 @@ pub fn take<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
     phase: &mut Phase,
-    front: &mut Front<'a>,
+    reader: &mut RequestReader<'a>,
 ) -> Flow {
     if slice.in_batch > 0 {
         return Flow::Barrier;
     }
-    let input = front.left();
+    let input = reader.left();
     match parse_queued(input) {
-        Queued::AtOnce => return request::understand(stage, slice, phase, front),
+        Queued::AtOnce => return request::understand(stage, slice, phase, reader),
         Queued::Incomplete(awaited) => {
             slice.awaited = awaited;
             return Flow::Starved;
         }
-        Queued::Nothing { consumed } => front.used += consumed,
+        Queued::Nothing { consumed } => reader.used += consumed,
         Queued::Inline { line, consumed } => {
-            front.used += consumed;
+            reader.used += consumed;
             request::typed(slice, phase, line);
         }
         Queued::Queue { head, rest } => {
-            front.used += head;
+            reader.used += head;
             phase.state = State::Collect(Box::new(Collected {
                 request: input[..head].to_vec(),
                 rest,
@@ -111,7 +111,7 @@ pub fn take<'a>(
         }
         Queued::Refused(refusal) => {
             refuse(phase);
-            front.used += request::refuse(slice, phase, &refusal);
+            reader.used += request::refuse(slice, phase, &refusal);
         }
     }
     slice.commands_left -= 1;
@@ -129,12 +129,12 @@ pub fn collect(
     stage: &Stage<'_, '_>,
     slice: &mut Slice,
     phase: &mut Phase,
-    front: &mut Front<'_>,
+    reader: &mut RequestReader<'_>,
 ) -> Flow {
     let State::Collect(collected) = &mut phase.state else {
         return Flow::Next;
     };
-    let here = front.left();
+    let here = reader.left();
     let passed = match collected.rest.pass(here) {
         Ok(passed) => passed,
         Err(error) => {
@@ -143,7 +143,7 @@ pub fn collect(
             return Flow::Next;
         }
     };
-    front.used += passed;
+    reader.used += passed;
     collected.request.extend_from_slice(&here[..passed]);
     let (len, rest) = (collected.request.len(), collected.rest);
     let before = match phase.session.as_ref().map(|session| &session.transaction) {

@@ -5,14 +5,14 @@ use nuthatch_engine::{
     AnyReservation, Condition, Expiry, Handle, Reply, Reservation, Store, StoreMode,
 };
 use nuthatch_protocol::resp::{
-    Body, Command, Element, Error, Lifetime, Many, Parsed, Rest, Set, SetAnswer, When, element,
-    emptied, parse,
+    Body, Command, Element, Error, Lifetime, Many, Parsed, Rest, Set, SetAnswer, StoreCondition,
+    element, emptied, parse,
 };
 use nuthatch_telemetry::sizes::Lens;
 
 use super::answers::failure;
 use super::many::Run;
-use super::{Front, Phase, State, request, spot, values};
+use super::{Phase, RequestReader, State, request, spot, values};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
@@ -141,19 +141,19 @@ pub fn go_on(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
     phase: &mut Phase,
-    front: &mut Front<'_>,
+    reader: &mut RequestReader<'_>,
 ) -> Flow {
     let State::Upload(upload) = &mut phase.state else {
         return Flow::Next;
     };
-    let here = front.left();
+    let here = reader.left();
     let of_value = here.len().min(upload.missing());
     upload.write(&here[..of_value]);
-    front.used += of_value;
+    reader.used += of_value;
     if upload.missing() > 0 {
         return Flow::Starved;
     }
-    let behind = front.left();
+    let behind = reader.left();
     let passed = match upload.rest.pass(behind) {
         Ok(passed) => passed,
         Err(error) => {
@@ -162,7 +162,7 @@ pub fn go_on(
             return Flow::Next;
         }
     };
-    front.used += passed;
+    reader.used += passed;
     upload.passed += passed;
     if upload.rest.is_too_long(upload.passed) {
         let rest = upload.rest;
@@ -287,7 +287,7 @@ fn store(
     if let (Lifetime::Keep, Some(item)) = (set.lifetime, looked) {
         store.expiry = item.expiry;
     }
-    if let (Some(item), When::Always | When::Present) = (looked, set.when) {
+    if let (Some(item), StoreCondition::Always | StoreCondition::Present) = (looked, set.when) {
         store.condition = Condition::Cas(item.cas);
     }
     let outcome = commit(stage, set.key, value_len, reservation, &store);

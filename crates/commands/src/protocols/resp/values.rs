@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use nuthatch_engine::{Expiry, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
-    Command, Decimal, Error, ExpiryForm, Lifetime, Moment, Set, SetAnswer, Values, When, Which,
-    integer,
+    Command, Decimal, Error, ExpireCondition, ExpiryForm, Lifetime, Moment, Set, SetAnswer,
+    StoreCondition, Values, integer,
 };
 use nuthatch_telemetry::sizes::Lens;
 
@@ -138,9 +138,9 @@ fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'s
     };
     change(stage, set.key, Counted::Set, |found| {
         let stays = match set.when {
-            When::Always => false,
-            When::Absent => found.is_some(),
-            When::Present => found.is_none(),
+            StoreCondition::Always => false,
+            StoreCondition::Absent => found.is_some(),
+            StoreCondition::Present => found.is_none(),
         };
         let expiry = match (&found, set.lifetime) {
             (Some(found), Lifetime::Keep) => found.item.expiry,
@@ -368,7 +368,7 @@ fn expire(
     stage: &mut Stage<'_, '_>,
     key: &[u8],
     moment: Moment,
-    which: Which,
+    which: ExpireCondition,
 ) -> Result<bool, Error<'static>> {
     let clock = stage.shared.clock;
     let now = stage.now;

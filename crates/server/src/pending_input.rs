@@ -11,7 +11,7 @@ use nuthatch_protocol::Awaited;
 
 /// Unused input.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingInput {
     bytes: Vec<u8>,
     /// `bytes[..start]` is used up.
     start: usize,
@@ -30,7 +30,7 @@ pub(crate) enum Joined {
     Behind(Vec<u8>, usize),
 }
 
-impl Waiting {
+impl PendingInput {
     /// What stands in `bytes` from `start` on.
     pub(crate) fn new(bytes: Vec<u8>, start: usize, awaited: Awaited) -> Self {
         Self {
@@ -84,7 +84,7 @@ mod tests {
     /// and how many were searched until it was complete.
     fn work(request: &[u8], piece: usize) -> (usize, usize) {
         let limits = Limits { value_max: 1 << 20 };
-        let mut waiting = Waiting::default();
+        let mut waiting = PendingInput::default();
         let mut buffer = vec![0; 2 * request.len()];
         let (mut copied, mut searched) = (0, 0);
         for arrived in request.chunks(piece) {
@@ -119,7 +119,7 @@ mod tests {
                 }
             };
             copied += length;
-            waiting = Waiting::new(input.to_vec(), 0, awaited);
+            waiting = PendingInput::new(input.to_vec(), 0, awaited);
         }
         panic!("the request is complete");
     }
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_waits_stands_before_what_arrives() {
-        let any = |bytes: &[u8]| Waiting::new(bytes.to_vec(), 2, Awaited::default());
+        let any = |bytes: &[u8]| PendingInput::new(bytes.to_vec(), 2, Awaited::default());
         let mut waiting = any(b"--get");
         let mut place = [0; 3];
         let joined = waiting.join(&mut place, b" a\r\n");
