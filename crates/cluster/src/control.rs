@@ -17,7 +17,7 @@ use nuthatch_sync::clock::TICKS_PER_SECOND;
 pub const WORDS: usize = 4;
 pub const MARK: usize = WORDS;
 
-const CLOCK: usize = 3;
+pub const CLOCK: usize = 3;
 
 /// So many ticks before the next generation sessions leave to the server whatever a flush is about. A batch has the moment at
 /// which it began, and while it is carried out others come to a later one: what one missed by the flush another would hit.

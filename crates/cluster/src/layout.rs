@@ -187,6 +187,11 @@ impl Layout {
         self.busy.plus(session % self.sessions * LINE)
     }
 
+    /// On a session's PE: where it gets the first server's clock.
+    pub fn clock_seen(&self, session: usize) -> Address {
+        self.busy(session).plus(1)
+    }
+
     /// On a server: the words that it tells a PE, as they lie at the PE from [`Layout::control`] on.
     pub fn news(&self, pe: usize) -> Address {
         self.news.plus(pe * LINE)

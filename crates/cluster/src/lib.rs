@@ -12,7 +12,7 @@
 //! ```
 //!
 //! * `block`, `bucket`, `checksum`, `classes`, `layout`: the bytes
-//! * `ring`, `message`, `control`: what PEs tell each other
+//! * `ring`, `message`, `control`, `look`: what PEs tell each other, and look for
 //! * `shift`: whose clock decides
 //! * `client`: a session: direct operations first, messages for what is left
 //! * `server`: a shard: the operations, memory, who goes, and how a page changes its class
@@ -41,6 +41,7 @@ mod engine;
 #[cfg(test)]
 mod interposed;
 mod layout;
+mod look;
 mod message;
 mod placement;
 mod report;

@@ -2,8 +2,11 @@
 //!
 //! PEs' clocks begin with the job and drift apart. If each judged by its own, the one that is ahead would end others'
 //! pairs early. So the first server's clock decides: it tells every PE its tick, and a session moves the moments of
-//! requests by what its caller's clock differs. A caller whose PE hears nothing for a while lives in the past until it
-//! does: pairs live longer, not shorter.
+//! requests by what its caller's clock differs.
+//!
+//! What a PE was told may be old: over TCP words arrive when the PE calls the fabric, and not before. So a word says that
+//! the store's clock is at least so far ahead. How far it is at most says a word that is looked for at the server: when the
+//! look began, the clock was not further. A session whose look does not end, as the link is cut, keeps the shift.
 
 use std::mem::MaybeUninit;
 
@@ -19,13 +22,21 @@ const SLACK: i64 = 1;
 pub struct Shift(i64);
 
 impl Shift {
-    /// The same, unless it is off by more than a tick.
-    pub fn corrected(self, callers: Time, stores: Time) -> Self {
-        let exact = i64::from(stores.0) - i64::from(callers.0);
-        match (exact - self.0).abs() > SLACK {
-            true => Self(exact),
-            false => self,
-        }
+    /// What it is if the two clocks show this at one moment.
+    pub fn between(callers: Time, stores: Time) -> Self {
+        Self(i64::from(stores.0) - i64::from(callers.0))
+    }
+
+    /// True if the store's clock is further ahead than by this, more than a tick, if it shows this.
+    #[inline]
+    pub fn is_short(self, callers: Time, stores: Time) -> bool {
+        Self::between(callers, stores).0 > self.0 + SLACK
+    }
+
+    /// True if it is less far ahead, by more than a tick, if it shows this.
+    #[inline]
+    pub fn is_long(self, callers: Time, stores: Time) -> bool {
+        Self::between(callers, stores).0 < self.0 - SLACK
     }
 
     /// True if the clocks agree.
@@ -160,7 +171,7 @@ mod tests {
 
     #[test]
     fn moments_move_there_and_back_but_not_those_that_never_come() {
-        let shift = Shift::default().corrected(Time(1000), Time(100));
+        let shift = Shift::between(Time(1000), Time(100));
         assert_eq!(shift.time(Time(1160)), Time(260));
         assert_eq!(shift.back().time(Time(260)), Time(1160));
         assert_eq!(shift.time(Time(5)), Time(0));
@@ -172,10 +183,13 @@ mod tests {
     #[test]
     fn clocks_that_tick_at_different_moments_agree() {
         let shift = Shift::default();
-        assert!(shift.corrected(Time(7), Time(8)).is_none());
-        assert!(shift.corrected(Time(8), Time(7)).is_none());
-        let shift = shift.corrected(Time(7), Time(9));
+        for (callers, stores) in [(7, 8), (8, 8), (8, 7)] {
+            let (callers, stores) = (Time(callers), Time(stores));
+            assert!(!shift.is_short(callers, stores) && !shift.is_long(callers, stores));
+        }
+        assert!(shift.is_short(Time(7), Time(9)) && shift.is_long(Time(9), Time(7)));
+        let shift = Shift::between(Time(7), Time(9));
         assert_eq!(shift.time(Time(7)), Time(9));
-        assert_eq!(shift.corrected(Time(8), Time(9)), shift);
+        assert!(!shift.is_short(Time(8), Time(9)) && !shift.is_long(Time(8), Time(9)));
     }
 }

@@ -26,6 +26,7 @@ use crate::checksum::Checksum;
 use crate::config::{Clocks, Config};
 use crate::control::{self, Control};
 use crate::layout::Layout;
+use crate::look::{look, seen};
 use crate::report::RequestCounts;
 use crate::ring::{Receiver, Sender};
 use crate::shift::Shift;
@@ -64,8 +65,10 @@ pub struct Client<F: Fabric> {
     busy: u64,
     /// The last mark that it put to see what it had sent arrive.
     arrivals: u64,
-    /// From the callers' clock to the store's.
-    shift: Shift,
+    /// From the callers' clock to the store's; nothing before it was looked at.
+    shift: Option<Shift>,
+    /// When the look at the store's clock began that is under way, by the callers' clock.
+    clock_look: Option<Time>,
     counts: Arc<Counters<COUNTS>>,
     asked: RequestCounts,
     wave: Wave,
@@ -114,7 +117,8 @@ impl<F: Fabric> Client<F> {
             session,
             busy: 0,
             arrivals: 0,
-            shift: Shift::default(),
+            shift: None,
+            clock_look: None,
             counts,
             asked: (0..layout.servers).map(|_| AtomicU64::new(0)).collect(),
             wave: Wave::default(),
@@ -141,24 +145,65 @@ impl<F: Fabric> Client<F> {
     /// Brings the shift up to date with what the first server tells of its clock; waits until it has told anything.
     pub fn shift(&mut self, now: Time) -> Shift {
         if self.config.clocks == Clocks::Callers {
-            return self.shift;
+            return Shift::default();
         }
+        match self.shift {
+            Some(shift) => {
+                let told = self.told_time();
+                if shift.is_short(now, told) {
+                    self.shift = Some(Shift::between(now, told));
+                } else if shift.is_long(now, told) {
+                    self.look_at_clock(shift, now);
+                }
+            }
+            None => self.shift = self.first_shift(now),
+        }
+        self.shift.unwrap_or_default()
+    }
+
+    /// What the first server has told may lie there for long already: so its own word is got. Nothing if it is gone.
+    #[cold]
+    fn first_shift(&mut self, now: Time) -> Option<Shift> {
         let mut attempt = 0;
-        let mut told = self.told_time();
-        while told == Time(0) && self.pause(0, attempt).is_ok() {
-            told = self.told_time();
-            attempt += 1;
+        while self.told_time() == Time(0) {
+            self.pause(0, attempt).ok()?;
+            attempt = attempt.wrapping_add(1);
         }
-        if told != Time(0) {
-            self.shift = self.shift.corrected(now, told);
+        let mut word = [0];
+        self.fabric.get(0, self.clock_at(), &mut word).ok()?;
+        // It puts its words to itself as to any PE, one after the other.
+        let clock = Time(word[0] as u32).max(self.told_time());
+        Some(Shift::between(now, clock))
+    }
+
+    /// The store's clock seems to be less far ahead than by the shift: or what it has told is old. Looks at it, without
+    /// waiting, since the server's link may be cut.
+    #[cold]
+    fn look_at_clock(&mut self, shift: Shift, now: Time) {
+        let into = self.layout.clock_seen(self.session);
+        if self.clock_look.is_none() && look(&*self.fabric, 0, self.clock_at(), into).is_ok() {
+            self.clock_look = Some(now);
         }
-        self.shift
+        if let Some(began) = self.clock_look
+            && let Some(word) = seen(&*self.fabric, into)
+        {
+            self.clock_look = None;
+            let clock = Time(word as u32);
+            if clock > Time(0) && shift.is_long(began, clock) {
+                self.shift = Some(Shift::between(began, clock));
+            }
+        }
     }
 
     #[inline]
     fn told_time(&self) -> Time {
         let at = self.layout.control(0);
         Control::read_clock(self.fabric.local(at, control::WORDS))
+    }
+
+    /// On the first server: what it has told itself.
+    fn clock_at(&self) -> Address {
+        self.layout.control(0).plus(control::CLOCK)
     }
 
     fn busy_at(&self) -> Address {
@@ -274,6 +319,38 @@ mod tests {
             let gone: Vec<_> = client.channels.iter().map(|channel| channel.gone).collect();
             assert_eq!(gone, [true; 2], "seed {seed}");
         }
+    }
+
+    /// Else a session that was silent for a while would hit what has expired meanwhile.
+    #[test]
+    fn words_that_are_old_do_not_set_a_sessions_clock_back() {
+        let config = Config {
+            memory: 128 << 10,
+            memory_max: 128 << 10,
+            item_size_max: 32 << 10,
+            clocks: Clocks::FirstServers,
+            ..Config::default()
+        };
+        let layout = Arc::new(Layout::new(&config, 2).unwrap());
+        let network = Network::free(2, layout.words());
+        let ends = network.ends();
+        let counts = Registry::default().register();
+        let own = (Arc::clone(&ends[1]), Arc::clone(&layout));
+        let mut client = Client::new(own.0, own.1, &config, 0, counts);
+        let shows = |pe: usize, tick| {
+            let at = layout.control(0).plus(control::CLOCK);
+            ends[pe].local(at, 1)[0].store(tick, Ordering::Relaxed);
+        };
+        let mut moment = |now| client.shift(Time(now)).time(Time(now));
+        shows(1, 1000);
+        shows(0, 1010);
+        assert_eq!(moment(500), Time(1010), "what it was told is old already");
+        shows(0, 1030);
+        assert_eq!(moment(520), Time(1030), "nothing has come since");
+        shows(1, 1035);
+        assert_eq!(moment(520), Time(1035), "it is as late as it was told");
+        shows(0, 1036);
+        assert_eq!(moment(530), Time(1036), "the server's clock is slower");
     }
 
     /// Who leaves the blocks has written to them: else a page may change its class before the last word arrives.

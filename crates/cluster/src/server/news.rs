@@ -12,13 +12,11 @@
 
 use std::sync::atomic::Ordering;
 
-use nuthatch_fabric::{Address, Fabric, Gone};
+use nuthatch_fabric::{Fabric, Gone};
 
 use crate::control::{Control, MARK, WORDS};
 use crate::layout::{Layout, TALLY};
-
-/// In a word that is looked for: it has not landed. No mark and no busy word comes so far.
-pub const UNKNOWN: u64 = u64::MAX;
+use crate::look::{look, seen};
 
 /// To a PE that is gone there is nothing to tell.
 const NEVER: u64 = u64::MAX;
@@ -42,20 +40,6 @@ pub struct News {
     peers: Vec<Peer>,
     /// Up to which all have heard them.
     spread: u64,
-}
-
-/// Begins to look at a PE's word: what is there comes to `into`, where [`UNKNOWN`] is until then.
-pub fn look<F: Fabric>(fabric: &F, pe: usize, at: Address, into: Address) -> Result<(), Gone> {
-    // Release: what was laid down before is not laid down behind it.
-    fabric.local(into, 1)[0].store(UNKNOWN, Ordering::Release);
-    fabric.get_nbi(pe, at, into, 1)
-}
-
-/// The word that was looked at, once it has landed.
-pub fn seen<F: Fabric>(fabric: &F, at: Address) -> Option<u64> {
-    // Acquire: what is read from now on lies behind what the word tells of.
-    let word = fabric.local(at, 1)[0].load(Ordering::Acquire);
-    (word != UNKNOWN).then_some(word)
 }
 
 impl News {

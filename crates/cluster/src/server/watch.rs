@@ -16,8 +16,9 @@ use std::sync::atomic::{Ordering, fence};
 
 use nuthatch_fabric::Fabric;
 
-use super::news::{News, look, seen};
+use super::news::News;
 use crate::layout::Layout;
+use crate::look::{look, seen};
 
 /// A session that is waited for.
 struct Waiting {
