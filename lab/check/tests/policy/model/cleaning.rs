@@ -56,6 +56,8 @@ impl Model {
             match self.clean(need, cleaned >= patience, WORDS) {
                 Step::Nothing if due => {}
                 Step::Looked(_) => {}
+                // It is kept for the index or the ghosts.
+                Step::Freed(_) if self.used() <= self.limit && self.is_over() => {}
                 Step::Freed(_) => cleaned += WORDS,
                 Step::Nothing => {
                     in_vain += 1;
