@@ -142,6 +142,8 @@ pub struct Log {
     cleanings: [Mutex<Option<Cleaning>>; CLEANERS],
     /// The sequence of the newest page when a walk began last: what is moved since goes to newer ones.
     walked: AtomicU64,
+    /// The highest sequence of a page to which something was moved.
+    moved_to: AtomicU64,
     /// Pages that can be taken without cleaning, the reserve included; as it was when somebody looked last.
     free: AtomicUsize,
     /// 1 if half of the words are gaps; as it was when the last page was opened.
@@ -216,6 +218,7 @@ impl Log {
             queues: Mutex::default(),
             cleanings: Default::default(),
             walked: AtomicU64::new(0),
+            moved_to: AtomicU64::new(0),
             free: AtomicUsize::new(usize::MAX),
             gappy: AtomicUsize::new(0),
             unfinished: AtomicUsize::new(0),
@@ -325,6 +328,12 @@ impl Log {
         };
         let chunk = Chunk(u64::from(place.page) * self.page_words as u64 + place.end as u64);
         place.end += words;
+        if matches!(purpose, Purpose::Moved { .. }) {
+            // Relaxed: the record is moved under its bucket's lock, and a Release fence comes before it is written over where
+            // it was; pairs with the Acquire fence of a walk that did not find it there.
+            let sequence = self.pages.sequence(place.page);
+            self.moved_to.fetch_max(sequence, Ordering::Relaxed);
+        }
         // Before an owner writes (store 3).
         store.begin_fill();
         Header::store_gap(&store.arena, chunk, words);

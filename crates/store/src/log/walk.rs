@@ -4,7 +4,7 @@
 //! way began. So a walk in the order in which pages were opened meets each item that stays in the cache at least once.
 
 use nuthatch_engine::Cursor;
-use nuthatch_sync::shim::Ordering;
+use nuthatch_sync::shim::{Ordering, fence};
 
 use super::Log;
 use crate::item::Header;
@@ -76,9 +76,11 @@ impl Log {
 
     /// Shows about `budget` records, and tells where to go on, or `None` at the end.
     ///
-    /// A walk ends when as many pages were opened since it began as the memory's limit allows, so that it ends also beside
-    /// those who write faster. Meanwhile an item would have to be moved more than once, always just before it is met, not
-    /// to be seen; or to be on its way at the moment at which the walk begins, and until that has passed its new place.
+    /// A walk passes the pages that there were when it began, and then, up to the last one to which something was moved, those
+    /// that were opened since: as many as the memory's limit allows, so that it ends also beside those who write faster.
+    /// Meanwhile an item would have to be moved more than once, always just before it is met, not to be seen; or to be on
+    /// its way at the moment at which the walk begins, and until that has passed its new place. Where nothing is moved, none
+    /// is met twice.
     pub fn walk(
         &self,
         store: &Store,
@@ -89,7 +91,8 @@ impl Log {
         let mut cursor = from;
         if cursor.end == 0 {
             let newest = self.queues().sequence;
-            self.walked.store(newest, Ordering::Relaxed);
+            // Of several walks that begin at once the last one to have looked counts.
+            self.walked.fetch_max(newest, Ordering::Relaxed);
             cursor.end = newest + store.pool().pages_allowed() as u64;
         }
         let word_mask = (1 << WORD_BITS) - 1;
@@ -97,9 +100,13 @@ impl Log {
             cursor.place >> WORD_BITS,
             (cursor.place & word_mask) as usize,
         );
-        let (found, page) = self
-            .next_page(store, sequence.max(1))
-            .filter(|&(found, _)| found <= cursor.end)?;
+        let (found, page) = self.next_page(store, sequence.max(1))?;
+        // Acquire: what was met no more where it had been is where this tells of; pairs with the fence behind `moved_to`.
+        fence(Ordering::Acquire);
+        let walked = self.walked.load(Ordering::Relaxed);
+        if found > cursor.end || found > walked.max(self.moved_to.load(Ordering::Relaxed)) {
+            return None;
+        }
         let from = if found == sequence { from } else { 0 };
         let shown = self.records(store, page, found, from, budget.max(1), |chunk, header| {
             if header.is_item() {
