@@ -82,12 +82,18 @@ fn become_user(name: &str) -> Result<(), String> {
 }
 
 /// A file with the process id, removed at the end if it still has this one.
-pub struct PidFile(PathBuf);
+pub struct PidFile {
+    path: PathBuf,
+    written: bool,
+}
 
 impl PidFile {
     /// Makes it, or looks whether it could be written: another process may have it until this one has taken its place.
     pub fn reserve(path: &Path) -> Result<Self, String> {
-        let file = Self(path.to_owned());
+        let file = Self {
+            path: path.to_owned(),
+            written: false,
+        };
         let mut options = OpenOptions::new();
         let opened = options.append(true).create(true).open(path);
         opened.map(|_| file).map_err(|error| named(path, &error))
@@ -95,8 +101,9 @@ impl PidFile {
 
     /// Writes it.
     pub fn write(&mut self) -> Result<(), String> {
-        let written = fs::write(&self.0, format!("{}\n", std::process::id()));
-        written.map_err(|error| named(&self.0, &error))
+        self.written = true;
+        let written = fs::write(&self.path, format!("{}\n", std::process::id()));
+        written.map_err(|error| named(&self.path, &error))
     }
 }
 
@@ -106,12 +113,15 @@ fn named(path: &Path, error: &io::Error) -> String {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // The process that took this one's place has written its own; nobody wrote into one that was just made.
-        let own = format!("{}\n", std::process::id());
-        let is_own = fs::read_to_string(&self.0).is_ok_and(|text| text.is_empty() || text == own);
-        if is_own {
+        // Nobody wrote into one that was just made. The process that took this one's place writes its own, and the file
+        // is empty while it does.
+        let own = match self.written {
+            true => format!("{}\n", std::process::id()),
+            false => String::new(),
+        };
+        if fs::read_to_string(&self.path).is_ok_and(|text| text == own) {
             // Its directory's owner does not let this user: nothing to do.
-            let _ = fs::remove_file(&self.0);
+            let _ = fs::remove_file(&self.path);
         }
     }
 }
