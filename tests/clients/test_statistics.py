@@ -187,7 +187,8 @@ def test_what_was_counted_of_a_class_stays_when_its_items_have_left(start):
         before = classes
     assert len(before) == 3
     assert b"RESET" in converse(server.address, b"stats reset\r\n")
-    assert all(one["used_chunks"] > 0 for one in by_class(server, "slabs").values())
+    # What is left has items, or pages of its own.
+    assert all(one["used_chunks"] > 0 or one["total_pages"] > 0 for one in by_class(server, "slabs").values())
 
 
 @in_classes
