@@ -199,7 +199,6 @@ fn silent_lines_without_an_end_cost_those_who_send_them() {
     // Not only as many as there must go: there is room again for those who come.
     client.until("read_buf_bytes", |bytes| bytes <= bound / 4 * 3);
     expect_usual_terms(&server, &mut client);
-    let closed = client.stat("read_buf_oom");
     let mut heard = 0;
     for mut one in silent.into_iter().filter(Client::has_input) {
         assert_eq!(one.line(), "SERVER_ERROR out of memory reading request");
@@ -207,6 +206,8 @@ fn silent_lines_without_an_end_cost_those_who_send_them() {
         one.expect_orderly_end();
         heard += 1;
     }
+    // Last: a worker that was told to close one may come to it late.
+    let closed = client.stat("read_buf_oom");
     assert!(
         closed > 40 && heard == closed,
         "{closed} closed, {heard} told"
