@@ -17,6 +17,7 @@ use nuthatch_sync::clock::TICKS_PER_SECOND;
 pub const WORDS: usize = 4;
 pub const MARK: usize = WORDS;
 
+/// Which of them is the clock.
 pub const CLOCK: usize = 3;
 
 /// So many ticks before the next generation sessions leave to the server whatever a flush is about. A batch has the moment at

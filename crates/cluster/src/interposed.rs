@@ -1,4 +1,5 @@
-//! A fabric for tests on which something happens at the very moment that a test is about, and a place for what is answered.
+//! A fabric for tests on which something happens at the very moment that a test is about, a store's settings for them, and a
+//! place for what is answered.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -8,6 +9,20 @@ use nuthatch_engine::{Item, Replies, Reply};
 use nuthatch_fabric::threads::ThreadsFabric;
 use nuthatch_fabric::{Address, Fabric, Gone, forward_fabric};
 use nuthatch_sync::mutex::Mutex;
+
+use crate::config::{Config, Operations};
+
+/// A store in which something has to move soon, and whose sessions go to the blocks themselves.
+pub fn small() -> Config {
+    Config {
+        memory: 256 << 10,
+        memory_max: 256 << 10,
+        item_size_max: 4 << 10,
+        buckets: Some(8),
+        operations: Operations::Direct,
+        ..Config::default()
+    }
+}
 
 /// What happens once.
 pub type Deed = Box<dyn FnOnce() + Send>;

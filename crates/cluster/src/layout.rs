@@ -11,8 +11,10 @@
 //! ```
 //!
 //! A ring's area is a line and its words. The line's first word is, where messages arrive, how far they reach, and
-//! where they are staged, how far they were taken. The word behind it is a mark that a session puts and gets. Where they are staged, as many words follow out of which the peer is
-//! told how far they reach; where they arrive, the line's last words are those out of which the sender is told.
+//! where they are staged, how far they were taken. The word behind it is a mark that a session puts and gets. Where they
+//! are staged, as many words follow out of which the peer is told how far they reach; where they arrive, the line's last
+//! words are those out of which the sender is told. Behind a session's busy word lands what it gets of the first server's
+//! clock.
 
 use nuthatch_fabric::{Address, Fabric};
 

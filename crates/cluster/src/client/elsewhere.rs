@@ -9,8 +9,7 @@ use nuthatch_fabric::Fabric;
 use nuthatch_fabric::threads::Network;
 
 use super::Client;
-use crate::config::{Config, Operations};
-use crate::interposed::{Interposed, LastValue};
+use crate::interposed::{Interposed, LastValue, small};
 use crate::layout::Layout;
 use crate::server::Server;
 
@@ -18,14 +17,7 @@ const NOW: Time = Time(1000);
 
 #[test]
 fn equal_versions_are_not_believed_where_words_are_stored_in_any_order() {
-    let config = Config {
-        memory: 256 << 10,
-        memory_max: 256 << 10,
-        item_size_max: 4 << 10,
-        buckets: Some(8),
-        operations: Operations::Direct,
-        ..Config::default()
-    };
+    let config = small();
     let layout = Layout::new(&config, 3).unwrap();
     let ends = Network::free(3, layout.words()).ends();
     let mut server = Server::new(Arc::clone(&ends[0]), layout.clone(), &config);

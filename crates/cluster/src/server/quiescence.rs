@@ -12,8 +12,8 @@ use nuthatch_sync::mutex::Mutex;
 use super::shard::Shard;
 use super::{Ask, Server, TimedAsk};
 use crate::client::Client;
-use crate::config::{Config, Fault, Operations};
-use crate::interposed::{Interposed, LastValue};
+use crate::config::{Config, Fault};
+use crate::interposed::{Interposed, LastValue, small};
 use crate::layout::Layout;
 
 const NOW: Time = Time(1000);
@@ -41,15 +41,7 @@ fn store(server: &mut Server<ThreadsFabric>, key: Key<'_>, value: &[u8]) {
 /// A session is about to lock a pair's block when the page changes its class, and a value lies there that looks like the
 /// pair's tail everywhere. What the audit says then.
 fn write_by_an_old_pointer(fault: Fault) -> Result<(), AuditError> {
-    let config = Config {
-        memory: 256 << 10,
-        memory_max: 256 << 10,
-        item_size_max: 4 << 10,
-        buckets: Some(8),
-        operations: Operations::Direct,
-        fault,
-        ..Config::default()
-    };
+    let config = Config { fault, ..small() };
     let layout = Layout::new(&config, 3).unwrap();
     let network = Network::free(3, layout.words());
     let ends = network.ends();
@@ -103,14 +95,7 @@ fn a_page_does_not_change_its_class_under_a_writer() {
 
 #[test]
 fn a_flush_waits_for_who_does_not_know_of_it() {
-    let config = Config {
-        memory: 256 << 10,
-        memory_max: 256 << 10,
-        item_size_max: 4 << 10,
-        buckets: Some(8),
-        operations: Operations::Direct,
-        ..Config::default()
-    };
+    let config = small();
     let layout = Layout::new(&config, 3).unwrap();
     let network = Network::free(3, layout.words());
     let ends = network.ends();
@@ -166,14 +151,7 @@ fn a_flush_waits_for_who_does_not_know_of_it() {
 
 #[test]
 fn blocks_that_a_wave_reads_first_are_marked_by_one_message() {
-    let config = Config {
-        memory: 256 << 10,
-        memory_max: 256 << 10,
-        item_size_max: 4 << 10,
-        buckets: Some(8),
-        operations: Operations::Direct,
-        ..Config::default()
-    };
+    let config = small();
     let layout = Layout::new(&config, 3).unwrap();
     let network = Network::free(3, layout.words());
     let ends = network.ends();

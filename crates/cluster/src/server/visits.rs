@@ -15,8 +15,7 @@ use super::{Ask, Server, TimedAsk};
 use crate::block::Tail;
 use crate::bucket::Pointer;
 use crate::client::Client;
-use crate::config::{Config, Operations};
-use crate::interposed::{Deed, Interposed};
+use crate::interposed::{Deed, Interposed, small};
 use crate::layout::Layout;
 
 const NOW: Time = Time(1000);
@@ -34,14 +33,7 @@ struct World {
 
 /// A server and a session, and a pair.
 fn world() -> World {
-    let config = Config {
-        memory: 256 << 10,
-        memory_max: 256 << 10,
-        item_size_max: 4 << 10,
-        buckets: Some(8),
-        operations: Operations::Direct,
-        ..Config::default()
-    };
+    let config = small();
     let layout = Layout::new(&config, 3).unwrap();
     let network = Network::free(3, layout.words());
     let ends = network.ends();
