@@ -4,7 +4,7 @@
 //! * [`pages`], [`evict`], [`retire`]: memory, who goes, and how a page changes its class
 //! * [`news`], [`watch`]: what all PEs are told, and waiting until they act on it
 //! * [`rest`]: how it waits for messages
-//! * [`sound`]: what is checked of a message before it is carried out
+//! * [`validate`]: what is checked of a message before it is carried out
 //! * [`index`]: the table; [`operate`]: the operations; [`audit`]: the invariants
 
 mod audit;
@@ -19,9 +19,9 @@ mod quiescence;
 mod rest;
 mod retire;
 mod shard;
-mod sound;
 #[cfg(test)]
 mod standstill;
+mod validate;
 #[cfg(test)]
 mod visits;
 mod watch;
@@ -233,7 +233,7 @@ impl<F: Fabric> Server<F> {
     fn answer(&mut self, session: usize) -> bool {
         let message = std::mem::take(&mut self.message);
         let asked = TimedAsk::decode(&message);
-        let Some(asked) = asked.filter(|asked| self.shard.is_sound(&asked.ask, session)) else {
+        let Some(asked) = asked.filter(|asked| self.shard.is_valid(&asked.ask, session)) else {
             self.refuse(session, &message);
             self.message = message;
             return true;

@@ -16,7 +16,7 @@ use crate::message::Ask;
 impl<F: Fabric> Shard<F> {
     /// True if what is asked is about a key by its own hash, and a block that is to come into the table is the session's and
     /// holds the pair.
-    pub fn is_sound(&self, ask: &Ask<'_>, session: usize) -> bool {
+    pub fn is_valid(&self, ask: &Ask<'_>, session: usize) -> bool {
         match ask {
             Ask::Op(Request { key, .. }) | Ask::Copy(key, _) | Ask::Reserve(key, _) => {
                 self.is_hashed(key)
