@@ -27,6 +27,7 @@ use nuthatch_store::eviction::removals::FOLLOW_UP;
 #[cfg(not(loom))]
 use nuthatch_store::eviction::removals::Queue;
 use nuthatch_store::growth::Growing;
+use nuthatch_store::item::Header;
 use nuthatch_store::slab::fresh::Reserved;
 use nuthatch_store::slab::pinned::Pinned;
 use nuthatch_store::table::{Lookup, Table};
@@ -191,18 +192,50 @@ impl<D: Variant> CuckooHandle<D> {
     /// running ahead into the caller's next get.
     #[inline(always)]
     fn get_alone(&mut self, now: Time, key: &Key<'_>, replies: &mut impl Replies<CuckooValue<D>>) {
-        let lookup = Lookup {
-            now,
-            key: *key,
-            index: 0,
-        };
         // Found once: behind the load of `apply_flush`, which acquires, it would be looked for again.
         let engine: &Cuckoo<D> = &self.engine;
         engine.timestamps.apply_flush(now);
-        match engine.get_fast(&lookup, replies) {
+        let live = |header: &Header| engine.timestamps.is_live(header, now);
+        let path = engine.get_fast(key, live, replies);
+        self.finish_alone(path, || now, *key, replies);
+    }
+
+    /// A plain get alone, as [`Handle::execute`] carries it out, at a moment that is read of a clock only if something
+    /// depends on it: the item expires, or a flush is awaited.
+    #[inline(always)]
+    pub fn get(
+        &mut self,
+        clock: impl Fn() -> Time,
+        key: Key<'_>,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) {
+        let engine: &Cuckoo<D> = &self.engine;
+        engine.timestamps.apply_flush_by(&clock);
+        let live = |header: &Header| engine.timestamps.is_live_by(header, &clock);
+        let path = engine.get_fast(&key, live, replies);
+        self.finish_alone(path, clock, key, replies);
+    }
+
+    /// Counts how a get alone ended on the fast path, or takes the slow one.
+    #[inline(always)]
+    fn finish_alone(
+        &self,
+        path: FastPath,
+        clock: impl Fn() -> Time,
+        key: Key<'_>,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) {
+        match path {
             FastPath::Hit => self.local.counters.one(Count::FastHits),
             FastPath::Miss => self.local.counters.one(Count::FastMisses),
-            FastPath::Not => self.engine.get_slow(&self.local, lookup, replies),
+            FastPath::Not => {
+                let lookup = Lookup {
+                    now: clock(),
+                    key,
+                    index: 0,
+                };
+                self.engine.get_slow(&self.local, lookup, replies);
+            }
         }
     }
 
@@ -492,6 +525,46 @@ mod tests {
                 assert_eq!(answers.all, expected, "{ahead} ahead, turns of {stride}");
             }
         }
+    }
+
+    /// A get alone reads its clock only where the answer depends on it, and then it does.
+    #[test]
+    fn a_get_reads_the_clock_if_something_depends_on_it() {
+        let engine = engine();
+        let mut handle = engine.handle();
+        let mut store = |key: &[u8], expiry| {
+            let key = Key::new(key, engine.hasher());
+            let op = Op::Store(Store {
+                expiry,
+                ..Store::set(b"v")
+            });
+            let mut answers = Answers::default();
+            handle.execute(Time(10), &[Request { key, op }], &mut answers);
+        };
+        store(b"stays", Expiry::Never);
+        store(b"ends", Expiry::At(Time(20)));
+        let mut handle = engine.handle();
+        let mut get = |key: &[u8], now| {
+            let looks = std::cell::Cell::new(0);
+            let clock = || {
+                looks.set(looks.get() + 1);
+                Time(now)
+            };
+            let mut answers = Answers::default();
+            handle.get(clock, Key::new(key, engine.hasher()), &mut answers);
+            (answers.all, looks.get() > 0)
+        };
+        let value = || vec![Answer::Value(b"v".to_vec())];
+        let miss = || vec![Answer::Other(discriminant(&Reply::Miss))];
+        assert_eq!(get(b"stays", 15), (value(), false));
+        assert_eq!(get(b"nothing", 15), (miss(), false));
+        assert_eq!(get(b"ends", 19), (value(), true));
+        assert_eq!(get(b"ends", 20), (miss(), true));
+        engine.flush(Time(21), Time(30));
+        assert_eq!(get(b"stays", 29), (value(), true));
+        assert_eq!(get(b"stays", 30), (miss(), true));
+        // The flush has been carried out: it is awaited no more.
+        assert_eq!(get(b"nothing", 31), (miss(), false));
     }
 
     /// A reader prolongs the life of the item that it read, and of no other that came in its place.

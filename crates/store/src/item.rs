@@ -411,6 +411,12 @@ impl Header {
         }
     }
 
+    /// True if it has an expiry.
+    #[inline(always)]
+    pub fn is_mortal(&self) -> bool {
+        self.word0 >> EXPIRY_SHIFT != 0
+    }
+
     /// True if it must not be returned at `now`.
     #[inline(always)]
     pub fn is_expired(&self, now: Time) -> bool {

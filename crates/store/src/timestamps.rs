@@ -170,6 +170,14 @@ impl Timestamps {
         !header.is_expired(now) && header.sequence() >= self.flush_before.load(Ordering::Relaxed)
     }
 
+    /// The same at a moment that is read of a clock only if the item has an expiry.
+    #[inline(always)]
+    pub fn is_live_by(&self, header: &Header, clock: impl Fn() -> Time) -> bool {
+        // Relaxed: as above.
+        !(header.is_mortal() && header.is_expired(clock()))
+            && header.sequence() >= self.flush_before.load(Ordering::Relaxed)
+    }
+
     /// True if a flush has taken the item, of which something is being made (invariant 4). To be asked under the item's
     /// lock by who has taken the sequence for that, and before it is stored.
     #[inline(always)]
@@ -210,6 +218,15 @@ impl Timestamps {
         // sees its bar.
         if self.flush_after.load(Ordering::Acquire) < now.0 {
             self.take_flush(now);
+        }
+    }
+
+    /// The same at a moment that is read of a clock only if a flush is awaited.
+    #[inline(always)]
+    pub fn apply_flush_by(&self, clock: impl Fn() -> Time) {
+        // Acquire: as above.
+        if self.flush_after.load(Ordering::Acquire) != NO_FLUSH {
+            self.apply_flush(clock());
         }
     }
 

@@ -11,7 +11,12 @@ use nuthatch_store::slab::bytes;
 /// Makes `room` bytes of spare capacity behind the vector's contents.
 #[inline(always)]
 fn spare(into: &mut Vec<u8>, room: usize) -> &mut [MaybeUninit<u8>] {
-    into.reserve(room);
+    if into.capacity() == 0 {
+        // `reserve` would look at what there is to be kept: 60 instructions of a get that returns a new vector.
+        *into = Vec::with_capacity(room);
+    } else {
+        into.reserve(room);
+    }
     &mut into.spare_capacity_mut()[..room]
 }
 
@@ -44,15 +49,34 @@ fn gather(value: &impl Value) -> Vec<u8> {
     copy
 }
 
+/// What a receiver keeps of the item that was found.
+pub(super) trait Kept {
+    fn of(item: &Item) -> Self;
+}
+
+/// All that was said of it.
+impl Kept for Item {
+    #[inline(always)]
+    fn of(item: &Item) -> Self {
+        *item
+    }
+}
+
+/// That there was one.
+impl Kept for () {
+    #[inline(always)]
+    fn of(_: &Item) {}
+}
+
 /// One value into one buffer.
-pub(super) struct CopyOut<'a> {
+pub(super) struct CopyOut<'a, K = Item> {
     into: &'a mut Vec<u8>,
     room: usize,
     /// What was found.
-    pub item: Option<Item>,
+    pub item: Option<K>,
 }
 
-impl<'a> CopyOut<'a> {
+impl<'a, K> CopyOut<'a, K> {
     /// To be laid behind what is in `into`.
     pub fn new(into: &'a mut Vec<u8>) -> Self {
         Self {
@@ -63,11 +87,11 @@ impl<'a> CopyOut<'a> {
     }
 }
 
-impl<V: Value> Replies<V> for CopyOut<'_> {
+impl<V: Value, K: Kept> Replies<V> for CopyOut<'_, K> {
     #[inline(always)]
     fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
         self.room = item.value_len;
-        self.item = Some(*item);
+        self.item = Some(K::of(item));
         spare(self.into, self.room)
     }
 
@@ -82,7 +106,7 @@ impl<V: Value> Replies<V> for CopyOut<'_> {
     }
 
     fn large(&mut self, _: usize, item: &Item, value: V) {
-        self.item = Some(*item);
+        self.item = Some(K::of(item));
         copy_large(&value, self.into);
     }
 
@@ -90,19 +114,22 @@ impl<V: Value> Replies<V> for CopyOut<'_> {
 }
 
 /// One value to be looked at: on the stack, or where it lies.
-pub(super) struct InPlace<V> {
+pub(super) struct InPlace<V, K = Item> {
     buffer: [MaybeUninit<u8>; COPY_MAX],
+    /// Bytes of the value in the buffer.
+    len: usize,
     /// What was found.
-    pub item: Option<Item>,
+    pub item: Option<K>,
     /// Its value, if that is too large to copy.
     pub large: Option<V>,
 }
 
-impl<V: Value> InPlace<V> {
+impl<V: Value, K> InPlace<V, K> {
     /// Nothing found yet.
     pub fn new() -> Self {
         Self {
             buffer: [const { MaybeUninit::uninit() }; COPY_MAX],
+            len: 0,
             item: None,
             large: None,
         }
@@ -122,7 +149,7 @@ impl<V: Value> InPlace<V> {
     #[inline(always)]
     fn small(&self) -> &[u8] {
         let len = match (&self.item, &self.large) {
-            (Some(item), None) => item.value_len,
+            (Some(_), None) => self.len,
             _ => 0,
         };
         let value = &self.buffer[..len];
@@ -132,10 +159,11 @@ impl<V: Value> InPlace<V> {
     }
 }
 
-impl<V: Value> Replies<V> for InPlace<V> {
+impl<V: Value, K: Kept> Replies<V> for InPlace<V, K> {
     #[inline(always)]
     fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        self.item = Some(*item);
+        self.len = item.value_len;
+        self.item = Some(K::of(item));
         &mut self.buffer[..item.value_len]
     }
 
@@ -147,7 +175,7 @@ impl<V: Value> Replies<V> for InPlace<V> {
     }
 
     fn large(&mut self, _: usize, item: &Item, value: V) {
-        self.item = Some(*item);
+        self.item = Some(K::of(item));
         self.large = Some(value);
     }
 

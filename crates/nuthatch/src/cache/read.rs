@@ -48,13 +48,24 @@ impl Cache {
     /// # }
     /// ```
     pub fn get_with<T>(&self, key: impl AsRef<[u8]>, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        let (now, key) = (self.now(), self.key(key.as_ref()).ok()?);
+        let key = self.lookup_key(key.as_ref())?;
+        if self.shared.defaults.idle.is_some() {
+            return self.use_with(key, read);
+        }
+        let mut place: InPlace<_, ()> = InPlace::new();
+        let thread = self.get_alone(key, &mut place);
+        self.count_read(thread, place.item.is_some());
+        place.item.is_some().then(|| place.lend(read))
+    }
+
+    /// [`Cache::get_with`] where a use prolongs the item's life.
+    fn use_with<T>(&self, key: Key<'_>, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let now = self.now();
         let mut place = InPlace::new();
         let thread = self.ask(now, key, Op::Get, &mut place);
         self.count_read(thread, place.item.is_some());
         self.used(now, key, &place.item);
-        place.item.as_ref()?;
-        Some(place.lend(read))
+        place.item.is_some().then(|| place.lend(read))
     }
 
     /// A copy of the key's value as [`Bytes`](bytes::Bytes), which are cheap to clone and to divide.
@@ -67,7 +78,7 @@ impl Cache {
     /// Gets into the same buffer allocate nothing once it is large enough.
     pub fn get_into(&self, key: impl AsRef<[u8]>, into: &mut Vec<u8>) -> bool {
         into.clear();
-        let Ok(key) = self.key(key.as_ref()) else {
+        let Some(key) = self.lookup_key(key.as_ref()) else {
             return false;
         };
         let (thread, is_hit) = self.copy(key, into);
@@ -77,7 +88,7 @@ impl Cache {
 
     /// A copy of the key's value, its version, and its age.
     pub fn get_item(&self, key: impl AsRef<[u8]>) -> Option<Item> {
-        let (now, key) = (self.now(), self.key(key.as_ref()).ok()?);
+        let (now, key) = (self.now(), self.lookup_key(key.as_ref())?);
         let read = Read {
             idle: true,
             ..Read::default()
@@ -148,12 +159,12 @@ impl Cache {
         let mut spare = None;
         let (thread, mut session) = self.session(&mut spare);
         for (index, key) in keys.iter().enumerate() {
-            match self.key(key.as_ref()) {
-                Ok(key) => {
+            match self.lookup_key(key.as_ref()) {
+                Some(key) => {
                     session.prefetch(&key);
                     batch.push(Request { key, op: Op::Get });
                 }
-                Err(_) => lent.skip(index),
+                None => lent.skip(index),
             }
         }
         session.execute(now, &batch, &mut lent);
@@ -182,6 +193,16 @@ impl Cache {
     /// Appends the key's value to `into`. False if there is none. Not counted: that is the caller's, with the thread.
     #[inline(always)]
     pub(super) fn copy(&self, key: Key<'_>, into: &mut Vec<u8>) -> (Option<&PerThread>, bool) {
+        if self.shared.defaults.idle.is_some() {
+            return self.copy_used(key, into);
+        }
+        let mut copy: CopyOut<'_, ()> = CopyOut::new(into);
+        let thread = self.get_alone(key, &mut copy);
+        (thread, copy.item.is_some())
+    }
+
+    /// [`Cache::copy`] where a use prolongs the item's life.
+    fn copy_used(&self, key: Key<'_>, into: &mut Vec<u8>) -> (Option<&PerThread>, bool) {
         let now = self.now();
         let mut copy = CopyOut::new(into);
         let thread = self.ask(now, key, Op::Get, &mut copy);
@@ -197,7 +218,7 @@ impl Cache {
         };
         let mut value = Vec::new();
         let mut copy = CopyOut::new(&mut value);
-        self.ask(self.now(), self.key(key).ok()?, Op::Read(read), &mut copy);
+        self.ask(self.now(), self.lookup_key(key)?, Op::Read(read), &mut copy);
         let item = copy.item?;
         Some((value, item))
     }

@@ -128,7 +128,7 @@ impl Cache {
         key: impl AsRef<[u8]>,
         lifetime: impl Into<Lifetime>,
     ) -> Result<bool, Error> {
-        let Ok(key) = self.key(key.as_ref()) else {
+        let Some(key) = self.lookup_key(key.as_ref()) else {
             return Ok(false);
         };
         let lifetime = lifetime.into();
@@ -149,9 +149,9 @@ impl Cache {
 
     /// Removes the key's item, and returns its value.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
-        let key = self.key(key.as_ref()).ok()?;
+        let key = self.lookup_key(key.as_ref())?;
         let mut value = Vec::new();
-        let mut copy = CopyOut::new(&mut value);
+        let mut copy: CopyOut<'_, ()> = CopyOut::new(&mut value);
         self.session(&mut None).1.take(self.now(), key, &mut copy);
         let found = copy.item;
         self.tell(FOLLOW_UP);
@@ -245,7 +245,7 @@ impl Cache {
     }
 
     fn delta(&self, key: &[u8], delta: Delta) -> Result<Option<u64>, Error> {
-        let Ok(key) = self.key(key) else {
+        let Some(key) = self.lookup_key(key) else {
             return Ok(None);
         };
         let now = self.now();
