@@ -37,7 +37,7 @@ pub fn guess(word: u64) -> Option<u64> {
 
 /// Where the first delimiter is.
 pub fn position(key: &[u8]) -> Option<usize> {
-    key.iter().position(|&byte| byte == DELIMITER)
+    memchr::memchr(DELIMITER, key)
 }
 
 /// The top bits of bytes of a word: the lowest that is set is that of the first delimiter.

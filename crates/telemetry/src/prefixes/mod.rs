@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nuthatch_engine::KeyHasher;
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
-use self::table::{Counts, Table};
+use self::table::{Counts, Table, is_long};
 
 /// The control character above the printable ones.
 const DELETE: u8 = 0x7f;
@@ -153,20 +153,27 @@ impl Recorder<'_> {
     #[inline(never)]
     fn record_elsewhere(&mut self, key: &[u8], event: Event) {
         if !self.table.count(key, event) {
-            self.record_unusual(key, event);
+            self.record_long_or_new(key, event);
         }
     }
 
-    /// The same for a key whose prefix is long, or new to this worker, or none.
-    #[cold]
+    /// The same for a key whose prefix has more than two words, or is new to this worker, or that has none.
     #[inline(never)]
-    fn record_unusual(&mut self, key: &[u8], event: Event) {
+    fn record_long_or_new(&mut self, key: &[u8], event: Event) {
         let Some(end) = delimiter::position(key) else {
             return;
         };
         let prefix = &key[..end];
         let hash = self.hasher.hash(prefix);
-        if !self.table.count_prefix(prefix, hash, event) && self.prefixes.admits(prefix) {
+        if !(is_long(prefix) && self.table.count_long(prefix, hash, event)) {
+            self.begin(prefix, hash, event);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin(&mut self, prefix: &[u8], hash: u64, event: Event) {
+        if self.prefixes.admits(prefix) {
             // Nobody outside knows them: nobody can choose prefixes that are all looked for at one place.
             let factors = [&b"first"[..], b"second"].map(|word| self.hasher.hash(word) | 1);
             self.table.begin(prefix, hash, factors, event);

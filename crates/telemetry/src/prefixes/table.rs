@@ -58,12 +58,17 @@ impl Words {
             *end = delimiter::DELIMITER;
         }
         let (first, second) = ended.split_at(WORD);
-        let second = match len == ended.len() {
+        let second = match is_long(prefix) {
             true => hash | LONG,
             false => delimiter::padded(second),
         };
         Self(delimiter::padded(first), second)
     }
+}
+
+/// True if a prefix, with its delimiter, has more than two words.
+pub fn is_long(prefix: &[u8]) -> bool {
+    prefix.len() >= 2 * WORD
 }
 
 /// The words of a free place, which are no prefix's, and the first of them no guess.
@@ -96,6 +101,8 @@ pub struct Table {
     far: Box<[Entry]>,
     /// How many of these are taken: never more than half.
     far_taken: usize,
+    /// What leaves as many of a product's upper bits as number these places.
+    far_shift: u32,
     /// What spreads words over the places: odd.
     factors: [u64; 2],
 }
@@ -132,11 +139,11 @@ impl Table {
     pub fn count(&mut self, key: &[u8], event: Event) -> bool {
         let Some((first, rest)) = key.split_first_chunk::<WORD>() else {
             let first = delimiter::through(delimiter::padded(key));
-            return first.is_none_or(|first| self.count_words(Words(first, 0), event));
+            return first.is_none_or(|first| self.count_one(first, event));
         };
         let word = u64::from_le_bytes(*first);
         match delimiter::through(word) {
-            Some(first) => self.count_words(Words(first, 0), event),
+            Some(first) => self.count_one(first, event),
             None => self.count_two(word, rest, event),
         }
     }
@@ -148,34 +155,35 @@ impl Table {
             None => delimiter::padded(rest),
         };
         match delimiter::through(second) {
-            Some(second) => self.count_words(Words(first, second), event),
+            Some(second) => {
+                let found = self.find_far(Words(first, second), |_| true);
+                found.map(|counts| counts.bump(event)).is_some()
+            }
             None => rest.len() < WORD,
         }
     }
 
-    /// Counts an event of a prefix. False if it is not there.
-    pub fn count_prefix(&mut self, prefix: &[u8], hash: u64, event: Event) -> bool {
+    /// Counts an event of a prefix of more than two words. False if it is not there.
+    pub fn count_long(&mut self, prefix: &[u8], hash: u64, event: Event) -> bool {
         let words = Words::new(prefix, hash);
-        let found = self.find(words, |place| words.1 < LONG || *place.prefix == *prefix);
+        let found = self.find_far(words, |place| *place.prefix == *prefix);
         found.map(|counts| counts.bump(event)).is_some()
     }
 
-    fn count_words(&mut self, words: Words, event: Event) -> bool {
-        let found = self.find(words, |_| true);
+    /// The same for a prefix of one word.
+    fn count_one(&mut self, first: u64, event: Event) -> bool {
+        let words = Words(first, 0);
+        let near = self.near_number(first);
+        let found = match self.near.get_mut(near) {
+            Some(place) if place.words == words => Some(&mut place.counts),
+            _ => self.find_far(words, |_| true),
+        };
         found.map(|counts| counts.bump(event)).is_some()
     }
 
-    /// The counts of a prefix by its words, and, where these are not all of it, by what else it must be.
+    /// The counts of a prefix that is not near, by its words, and, where these are not all of it, by what else it must be.
     #[inline]
-    fn find(&mut self, words: Words, is_it: impl Fn(&Entry) -> bool) -> Option<&mut Counts> {
-        let near = self.near_number(words.0);
-        if self
-            .near
-            .get(near)
-            .is_some_and(|place| place.words == words)
-        {
-            return Some(&mut self.near[near].counts);
-        }
+    fn find_far(&mut self, words: Words, is_it: impl Fn(&Entry) -> bool) -> Option<&mut Counts> {
         let mut number = self.far_number(words);
         loop {
             // Half of the places are free: this ends.
@@ -203,9 +211,8 @@ impl Table {
         let product = first
             .wrapping_mul(one)
             .wrapping_add(second.wrapping_mul(other));
-        // The upper bits, as many as there are places; none is read where there is none.
-        let bits = self.far.len().checked_ilog2().unwrap_or_default();
-        product.checked_shr(u64::BITS - bits).unwrap_or_default() as usize
+        // Before there are places: any number, for none is read.
+        (product >> self.far_shift) as usize
     }
 
     #[inline]
@@ -239,6 +246,7 @@ impl Table {
 
     fn grow(&mut self) {
         let grown = free((2 * self.far.len()).max(FAR_MIN));
+        self.far_shift = u64::BITS - grown.len().ilog2();
         for place in mem::replace(&mut self.far, grown) {
             if !place.is_free() {
                 self.put(place);
