@@ -1,11 +1,19 @@
-//! The standard library, or loom's model of it under `--cfg loom`.
+//! The standard library, or loom's model of it under `--cfg loom`. Under `--cfg tsan` locks are others: see
+//! [`instrumented`].
+
+#[cfg(tsan)]
+mod instrumented;
 
 #[cfg(not(loom))]
 mod real {
     pub use std::hint::spin_loop;
     pub use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    #[cfg(not(tsan))]
     pub use std::sync::{Condvar, Mutex, MutexGuard};
     pub use std::thread::yield_now;
+
+    #[cfg(tsan)]
+    pub use super::instrumented::{Condvar, Mutex, MutexGuard};
 
     /// One turn of a short wait: busy at first, then gives the core away.
     #[inline]
