@@ -51,8 +51,8 @@ for engine in $engines; do
     soak_server "$engine"
 done
 
-# Once takes about a minute and a half on two cores.
-NUTHATCH_SOAK=$((seconds / 90 + 1)) cargo test --quiet -p nuthatch-check -p nuthatch-flow
+# Once takes about a minute and a half on two cores. A failure hides no other.
+NUTHATCH_SOAK=$((seconds / 90 + 1)) cargo test --quiet --no-fail-fast -p nuthatch-check -p nuthatch-flow
 
 # A quarter of the random checks for every seven and a half minutes.
 NUTHATCH_SOAK=$((seconds / 450 + 1))/4 scripts/tsan.sh

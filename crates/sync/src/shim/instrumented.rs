@@ -47,10 +47,7 @@ impl<T> Mutex<T> {
         self.poisoned.load(Ordering::Relaxed)
     }
 
-    fn guard<'a>(
-        &'a self,
-        held: parking_lot::MutexGuard<'a, T>,
-    ) -> LockResult<MutexGuard<'a, T>> {
+    fn guard<'a>(&'a self, held: parking_lot::MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         let guard = MutexGuard {
             held,
             poisoned: &self.poisoned,
