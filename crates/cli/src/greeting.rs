@@ -1,7 +1,6 @@
 //! The lines that a server prints when it starts: its addresses, who else reaches them, and a command to try.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::net::SocketAddr;
 
 use nuthatch_server::{Address, Protocol, ServerHandle, Verify};
@@ -9,16 +8,15 @@ use nuthatch_server::{Address, Protocol, ServerHandle, Verify};
 /// What a newcomer says to a server: in a shell's quotation marks.
 const WORDS: &str = r"set seed 0 0 5\r\nacorn\r\nget seed\r\nquit\r\n";
 
-/// Tells a person what runs, and what to type next.
-pub fn say(says: &str, server: &ServerHandle, has_passwords: bool) {
+/// What a person is told: what runs, and what to type next.
+pub fn words(says: &str, server: &ServerHandle, has_passwords: bool) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut text = format!("nuthatch {version}: {says}\n");
     if let Some(next) = what_next(server, has_passwords) {
         // Writing to a String does not fail.
         let _ = writeln!(text, "try: {next}   (Ctrl-C ends the server)");
     }
-    // There is no other place for the message.
-    let _ = io::stderr().write_all(text.as_bytes());
+    text
 }
 
 /// Where it listens.

@@ -32,11 +32,13 @@ fn main() -> ExitCode {
         Some(Command::Completions { shell }) => command::completions(shell),
         Some(Command::Man { command }) => command::man(command.as_deref()),
     };
-    match outcome {
+    let code = match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             log::fail(&failure.to_string());
             failure.exit_code()
         }
-    }
+    };
+    log::flush();
+    code
 }

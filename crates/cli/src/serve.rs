@@ -44,6 +44,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
         &settings.process.log,
         settings.process.log_format,
         verbosity,
+        Arc::clone(&settings.server.log_lost),
     )
     .map_err(Failure::Run)?;
     for warning in settings.warnings.iter().chain(&warnings) {
@@ -59,6 +60,8 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     {
         log.warn(&warning);
     }
+    log.write_apart()
+        .map_err(|error| Failure::Run(format!("the log's thread: {error}")))?;
     let reload = Reload::new(serve, &flags, log.clone()).map_err(Failure::Usage)?;
     let outcome = live(settings, launch, reload, &log);
     if let Err(Failure::Usage(error) | Failure::Run(error)) = &outcome {
@@ -123,12 +126,14 @@ fn live(
             tracing::debug!(%error, "sd_notify");
         }
         if let Some(launch) = launch {
+            // Standard error may be closed by it.
+            log.flush();
             let done = launch.done(keeps_stderr);
             done.map_err(|error| format!("-d: {error}"))?;
         } else if log.is_json_on_stderr() {
             log.tell(&says);
         } else {
-            greeting::say(&says, &server, has_passwords);
+            log.say(greeting::words(&says, &server, has_passwords));
         }
         Ok(())
     });

@@ -1,12 +1,13 @@
 //! The log: its contents, its destinations, and that a log that cannot be written stops nothing.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::Command;
 
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
@@ -171,6 +172,111 @@ fn nobody_need_read_standard_error() {
     assert_eq!(server.wait().unwrap().code(), Some(0));
 }
 
+/// Class of bug: a supervisor that hangs and does not read what its child writes stops the child.
+#[test]
+fn a_pipe_that_nobody_reads_keeps_nobody() {
+    let mut running = Running::start("-l 127.0.0.1 -p 0 -t 1 -vv");
+    let mut client = BufReader::new(TcpStream::connect(running.address()).unwrap());
+    let mut ask = |sent: &str, answers: usize| {
+        client.get_mut().write_all(sent.as_bytes()).unwrap();
+        let mut got = Vec::new();
+        for _ in 0..answers {
+            client.read_until(b'\n', &mut got).unwrap();
+        }
+        String::from_utf8(got).unwrap()
+    };
+    // The pipe takes 64 KiB, and 2 MiB wait.
+    let asked = "mg nobody v\r\n".repeat(100);
+    for _ in 0..400 {
+        assert_eq!(ask(&asked, 100), "EN\r\n".repeat(100));
+    }
+    let lost: u64 = running.stat("", "log_lines_lost").parse().unwrap();
+    assert!(lost > 0);
+    // Others that log are not kept either.
+    running.signal(Signal::SIGHUP);
+    running.signal(Signal::SIGUSR2);
+    assert!(
+        running
+            .ask("verbosity 0\r\nversion\r\nquit\r\n")
+            .contains("VERSION")
+    );
+    // Who reads again is told, behind what had waited, and has all that came since.
+    let mut read = || {
+        let mut line = String::new();
+        running.stderr.read_line(&mut line).unwrap();
+        line
+    };
+    let mut waited = 0;
+    let told = loop {
+        match read() {
+            line if line.contains("lines of the log were lost") => break line,
+            _ => waited += 1,
+        }
+    };
+    assert!(waited > 5_000, "{waited}");
+    let told: u64 = told.trim().rsplit('=').next().unwrap().parse().unwrap();
+    assert!(told >= lost, "{told} {lost}");
+    assert_eq!(running.stat("", "log_lines_lost"), told.to_string());
+    let (code, rest) = running.end(Signal::SIGTERM);
+    assert_eq!(code, Some(0), "{rest}");
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_keeps_no_end() {
+    for wanted in ["-vv", "-vv --log-format json"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        // It says what runs, warns and ends with a pipe that is full from the start.
+        fcntl(&writer, FcntlArg::F_SETPIPE_SZ(4096)).unwrap();
+        (&writer).write_all(&[b'x'; 4096]).unwrap();
+        let mut server = Command::new(nuthatch())
+            .args(wanted.split(' '))
+            .args(["-t", "1", "-s"])
+            .arg(&socket)
+            .stderr(writer)
+            .spawn()
+            .unwrap();
+        let stream = loop {
+            if let Ok(stream) = UnixStream::connect(&socket) {
+                break stream;
+            }
+            assert!(server.try_wait().unwrap().is_none(), "it ended");
+            std::thread::yield_now();
+        };
+        assert_eq!(talk(stream, SET_AND_GET), SET_AND_GOT);
+        kill(Pid::from_raw(server.id() as i32), Signal::SIGTERM).unwrap();
+        assert_eq!(server.wait().unwrap().code(), Some(0));
+        drop(reader);
+    }
+}
+
+/// What was logged is in the log when the process has ended, in the order in which it was.
+#[test]
+fn nothing_is_lost_at_the_end() {
+    let folder = TempDir::new().unwrap();
+    let log = folder.path().join("log");
+    let options = "-l 127.0.0.1 -p 0 -t 1 -vv --log-format json --log";
+    let running = Running::start(&format!("{options} {}", log.display()));
+    let asked: String = (0..3_000).map(|n| format!("get {n}\r\n")).collect();
+    running.ask(&format!("{asked}quit\r\n"));
+    assert_eq!(running.stat("", "log_lines_lost"), "0");
+    assert_eq!(running.end(Signal::SIGTERM).0, Some(0));
+    let log = fs::read_to_string(&log).unwrap();
+    let gets = log.lines().filter_map(|line| {
+        let (_, message) = line.split_once("\"message\":\"<")?;
+        let (_, key) = message.split_once(" get ")?;
+        key.split('"').next()
+    });
+    let wanted: Vec<String> = (0..3_000).map(|n| n.to_string()).collect();
+    assert_eq!(gets.collect::<Vec<_>>(), wanted);
+    // Numbers stay numbers.
+    assert!(
+        log.contains("\"message\":\"stopping\",\"signal\":15"),
+        "{log}"
+    );
+}
+
 #[test]
 fn a_file_is_written_and_opened_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -327,6 +433,9 @@ fn the_systems_logs_are_written() {
         assert!(warning.contains(priority), "{warning}");
         assert!(command.contains(detail), "{command}");
         assert!(warning.contains("nuthatch"), "{warning}");
+        // Nor does anybody wait for them: a socket takes few datagrams that nobody reads.
+        let replies = running.ask(&format!("{}quit\r\n", "get k\r\n".repeat(1_000)));
+        assert_eq!(replies, "END\r\n".repeat(1_000));
         assert_eq!(running.end(Signal::SIGTERM).0, Some(0));
     }
 }

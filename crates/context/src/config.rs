@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddr
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use nuthatch_security::SettingsError;
@@ -83,6 +84,8 @@ pub struct Config {
     pub verbosity: u32,
     /// Told when it does.
     pub on_verbosity: OnVerbosity,
+    /// Lines that the log has lost, counted by who keeps it.
+    pub log_lost: Arc<AtomicU64>,
     /// Asked by `refresh_certs`.
     pub newest_tls: NewestTls,
 }
@@ -180,6 +183,7 @@ impl Default for Config {
             version: VERSION.to_owned(),
             verbosity: 0,
             on_verbosity: OnVerbosity::default(),
+            log_lost: Arc::default(),
             newest_tls: NewestTls::default(),
         }
     }

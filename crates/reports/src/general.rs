@@ -1,6 +1,7 @@
 //! `stats`: the names are memcached's, where they mean something here.
 
 use std::process;
+use std::sync::atomic::Ordering;
 
 use nuthatch_context::inbox::IdleMemory;
 use nuthatch_context::shared::Shared;
@@ -125,10 +126,10 @@ fn engine_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("hash_bytes", stats.index_bytes);
     report.line("hash_is_expanding", u8::from(stats.index_growing));
     report.line("slabs_moved", stats.pages_moved);
-    let dumping = shared.dumping.load(std::sync::atomic::Ordering::Relaxed);
+    let dumping = shared.dumping.load(Ordering::Relaxed);
     report.line("lru_crawler_running", u8::from(dumping));
     // Relaxed: a statistic.
-    let dumps = shared.dumps.load(std::sync::atomic::Ordering::Relaxed);
+    let dumps = shared.dumps.load(Ordering::Relaxed);
     report.line("lru_crawler_starts", dumps);
     report.line("lru_maintainer_juggles", shared.maintained.get());
     report.line("malloc_fails", stats.out_of_memory);
@@ -171,6 +172,9 @@ fn engine_lines(report: &mut Report<'_, '_>, shared: &Shared) {
         report.line("last_save_time", saves.last_done);
         report.line("last_save_failed", u8::from(saves.last_failed));
     }
+    // Relaxed: a statistic.
+    let lost = shared.config.log_lost.load(Ordering::Relaxed);
+    report.line("log_lines_lost", lost);
     report.line("engine", shared.engine.name());
     report.line("memory_used", stats.memory_used);
     report.line("outofmemory", stats.out_of_memory);

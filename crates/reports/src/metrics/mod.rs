@@ -2,6 +2,8 @@
 
 mod exposition;
 
+use std::sync::atomic::Ordering;
+
 use nuthatch_context::shared::Shared;
 use nuthatch_context::system;
 use nuthatch_engine::Engine;
@@ -169,6 +171,11 @@ fn acceptance(page: &mut Page, shared: &Shared) {
         "nuthatch_watchers_lines_skipped",
         "Lines that watchers were not told because they do not read.",
         [(NONE, watch.skipped)],
+    );
+    page.counter(
+        "nuthatch_log_lines_lost",
+        "Lines of the log that could not be written, or not in time.",
+        [(NONE, shared.config.log_lost.load(Ordering::Relaxed))],
     );
     if let Some(end) = shared.tls.as_ref().and_then(Tls::end) {
         page.gauge(

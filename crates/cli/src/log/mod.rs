@@ -1,0 +1,277 @@
+//! Where the log goes, and how much of it.
+
+mod lines;
+mod queue;
+mod record;
+mod syslog;
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+
+use clap::ValueEnum;
+use lines::Lines;
+use queue::{Item, Queue, Queueing, Sink};
+use record::TimeOfEvent;
+use serde::{Deserialize, Serialize};
+use syslog::{SYSLOG, Syslog, is_heard};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::reload::{self, Handle};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, fmt};
+
+/// Where systemd's log listens.
+const JOURNALD: &str = "/run/systemd/journal/socket";
+
+/// Where the log goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LogTo {
+    /// To standard error.
+    #[default]
+    Stderr,
+    /// To the system's log.
+    Syslog,
+    /// To systemd's.
+    Journald,
+    /// To this file, behind what it has.
+    File(PathBuf),
+}
+
+impl LogTo {
+    /// The file, if it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Stderr | Self::Syslog | Self::Journald => None,
+        }
+    }
+
+    /// Errors: the system has no such log. Of a file, its folder tells.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Syslog => is_heard("syslog", SYSLOG),
+            Self::Journald => is_heard("journald", JOURNALD),
+            Self::Stderr | Self::File(_) => Ok(()),
+        }
+    }
+
+    /// A destination as typed: `stderr`, `syslog`, `journald`, or a file.
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "stderr" => Self::Stderr,
+            "syslog" => Self::Syslog,
+            "journald" => Self::Journald,
+            path => Self::File(path.into()),
+        }
+    }
+}
+
+/// How a line is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: an object a line.
+    Json,
+}
+
+/// How long a message waits for a standard error that takes nothing, in milliseconds.
+const PATIENCE: u16 = 1000;
+
+/// The process's log, once there is one.
+static LOG: OnceLock<Log> = OnceLock::new();
+
+/// The process's log.
+#[derive(Clone)]
+pub struct Log {
+    /// The log does not go to standard error.
+    is_elsewhere: bool,
+    is_json: bool,
+    level: Handle<LevelFilter, Registry>,
+    queue: Arc<Queue>,
+}
+
+impl Log {
+    /// Begins to log. `lost` counts lines that were not written. Errors: the file cannot be written, or there is no such log on
+    /// this machine.
+    pub fn begin(
+        to: &LogTo,
+        format: LogFormat,
+        verbosity: u32,
+        lost: Arc<AtomicU64>,
+    ) -> Result<Self, String> {
+        let (filter, level) = reload::Layer::new(level(verbosity));
+        let is_json = format == LogFormat::Json;
+        let queue = Arc::new(Queue::new(sink(to, is_json, &lost)?, lost));
+        let queueing = Queueing(Arc::clone(&queue));
+        tracing_subscriber::registry()
+            .with(filter)
+            .with(queueing)
+            .init();
+        let log = Self {
+            is_elsewhere: *to != LogTo::Stderr,
+            is_json,
+            level,
+            queue,
+        };
+        Ok(LOG.get_or_init(|| log).clone())
+    }
+
+    /// Starts the thread that writes what was logged and will be. It is confined as who calls this.
+    pub fn write_apart(&self) -> io::Result<()> {
+        self.queue.begin()
+    }
+
+    /// Waits until all is written, unless the log takes nothing any more.
+    pub fn flush(&self) {
+        self.queue.flush();
+    }
+
+    /// Changes how much is logged.
+    pub fn set_verbosity(&self, verbosity: u32) {
+        // It fails only when the subscriber is gone, and that lives as long as the process.
+        let _ = self.level.reload(level(verbosity));
+    }
+
+    /// Opens the log's file again, if it has one: it has been renamed for rotation.
+    pub fn reopen(&self) {
+        self.queue.push(Item::Reopen);
+    }
+
+    /// True if standard error has objects alone.
+    pub fn is_json_on_stderr(&self) -> bool {
+        self.is_json && !self.is_elsewhere
+    }
+
+    /// Writes text for people to standard error, behind what was logged there before.
+    pub fn say(&self, text: String) {
+        match self.is_elsewhere {
+            true => to_stderr(&text),
+            false => self.queue.push(Item::Words(text)),
+        }
+    }
+
+    /// Logs what is of interest in any case.
+    pub fn tell(&self, words: &str) {
+        let level = self.level.with_current(|level| *level);
+        let level = level.unwrap_or(LevelFilter::WARN);
+        // It fails only when the subscriber is gone, and that lives as long as the process.
+        let _ = self.level.reload(level.max(LevelFilter::INFO));
+        tracing::info!("{words}");
+        let _ = self.level.reload(level);
+    }
+
+    /// Writes a warning of the start to standard error, and to the log if that is elsewhere.
+    pub fn warn(&self, words: &str) {
+        let is_json = self.is_json_on_stderr();
+        if !is_json {
+            self.say(line(words));
+        }
+        if self.is_elsewhere || is_json {
+            tracing::warn!("{words}");
+        }
+    }
+
+    /// Logs why the process ends, if the log is not standard error, where `main` writes it.
+    pub fn error(&self, words: &str) {
+        if self.is_elsewhere {
+            tracing::error!("{words}");
+        }
+    }
+}
+
+/// What writes events there. Lines that cannot be written are passed over: a log must not end the server.
+fn sink(to: &LogTo, is_json: bool, lost: &Arc<AtomicU64>) -> Result<Sink, String> {
+    let lines = match to {
+        LogTo::Stderr => Some(Arc::new(Lines::to_stderr(Arc::clone(lost)))),
+        LogTo::File(path) => Some(Arc::new(Lines::to_file(path, Arc::clone(lost))?)),
+        LogTo::Syslog | LogTo::Journald => None,
+    };
+    let text = fmt::layer().with_timer(TimeOfEvent);
+    // Lines that are objects: `timestamp`, `level`, `target`, `message` and what else an event has.
+    let json = fmt::layer()
+        .json()
+        .flatten_event(true)
+        .with_timer(TimeOfEvent);
+    let layer = match (to, &lines, is_json) {
+        (_, Some(lines), true) => json.with_writer(Arc::clone(lines)).boxed(),
+        (_, Some(lines), false) => text.with_ansi(false).with_writer(Arc::clone(lines)).boxed(),
+        // It keeps the fields of an event as they are.
+        (LogTo::Journald, None, _) => tracing_journald::layer()
+            .map_err(|error| format!("--log journald: {JOURNALD}: {error}"))?
+            .boxed(),
+        (_, None, true) => json.with_writer(Syslog::open()?).boxed(),
+        (_, None, false) => text
+            .with_ansi(false)
+            .without_time()
+            .with_level(false)
+            .with_writer(Syslog::open()?)
+            .boxed(),
+    };
+    Ok(Sink {
+        events: Box::new(tracing_subscriber::registry().with(layer)),
+        lines,
+    })
+}
+
+/// Tells on standard error why the process ends.
+pub fn fail(words: &str) {
+    match LOG.get() {
+        Some(log) if log.is_json_on_stderr() => tracing::error!("{words}"),
+        Some(log) => log.say(line(words)),
+        None => say(words),
+    }
+}
+
+/// Waits until the log is written, if there is one, unless it takes nothing any more.
+pub fn flush() {
+    if let Some(log) = LOG.get() {
+        log.flush();
+    }
+}
+
+/// Writes a message to standard error. Not `eprintln!`, which panics if that is a closed pipe.
+pub fn say(words: &str) {
+    // There is no other place for the message.
+    let _ = io::stderr().write_all(line(words).as_bytes());
+}
+
+/// The same of a server with another log, which does not wait for ever: it has clients.
+fn to_stderr(text: &str) {
+    let mut stderr = io::stderr().lock();
+    if lines::has_room(stderr.as_fd(), PATIENCE.into()) {
+        let _ = stderr.write_all(text.as_bytes());
+    }
+}
+
+fn line(words: &str) -> String {
+    format!("nuthatch: {words}\n")
+}
+
+/// Warnings in any case; more as -v or `verbosity` asks for.
+fn level(verbosity: u32) -> LevelFilter {
+    match verbosity {
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn destinations_have_names_or_are_files() {
+        assert_eq!(LogTo::parse("stderr"), LogTo::default());
+        assert_eq!(LogTo::parse("syslog"), LogTo::Syslog);
+        assert_eq!(LogTo::parse("journald"), LogTo::Journald);
+        assert_eq!(LogTo::parse("./syslog"), LogTo::File("./syslog".into()));
+    }
+}

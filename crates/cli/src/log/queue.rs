@@ -1,0 +1,195 @@
+//! What lies between the threads that log and the one that writes.
+//!
+//! A log may be slow, or stuck for ever: a pipe that nobody reads, a disk that hangs, a system's log that does. So no thread
+//! of the server writes. It puts its lines in here, and if there is no more room, it drops and counts them: a log that is
+//! not read costs lines, never a client's time. The log itself says how many were lost, at the place where they would stand.
+
+use std::collections::VecDeque;
+use std::mem::{replace, take};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use std::{io, thread};
+
+use nuthatch_sync::mutex::{Condvar, Mutex};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+
+use super::lines::Lines;
+use super::record::Record;
+
+/// Bytes of what waits, at most; twice that while as much is being written.
+const ROOM: usize = 2 << 20;
+
+/// How long the end waits for a log that takes nothing.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is to be done.
+pub enum Item {
+    /// An event.
+    Event(Record),
+    /// Words for people, as they are.
+    Words(String),
+    /// The file is to be opened again: what comes before this goes to the old one.
+    Reopen,
+}
+
+impl Item {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Event(record) => record.bytes(),
+            Self::Words(words) => size_of::<Self>() + words.len(),
+            Self::Reopen => 0,
+        }
+    }
+}
+
+/// Where items end.
+pub struct Sink {
+    /// Writes events.
+    pub events: Box<dyn Subscriber + Send + Sync>,
+    /// The lines that those become, if they are not the system's log.
+    pub lines: Option<Arc<Lines>>,
+}
+
+impl Sink {
+    fn write(&self, item: &Item) {
+        match (item, &self.lines) {
+            (Item::Event(record), _) => record.tell(&*self.events),
+            (Item::Words(words), Some(lines)) => lines.append(words.as_bytes()),
+            (Item::Reopen, Some(lines)) => {
+                if let Err(error) = lines.reopen() {
+                    tracing::warn!("{error}; the old one is still written");
+                }
+            }
+            (Item::Words(_) | Item::Reopen, None) => {}
+        }
+    }
+
+    fn flush(&self) {
+        if let Some(lines) = &self.lines {
+            lines.flush();
+        }
+    }
+
+    /// How often something was written.
+    fn progress(&self) -> u64 {
+        self.lines.as_ref().map_or(0, |lines| lines.progress())
+    }
+}
+
+/// Items in their order, and who writes them.
+pub struct Queue {
+    state: Mutex<State>,
+    /// There is something to write.
+    filled: Condvar,
+    /// All was written.
+    emptied: Condvar,
+    lost: Arc<AtomicU64>,
+    sink: Sink,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Item>,
+    bytes: usize,
+    /// Dropped behind what waits.
+    lost: u64,
+    /// There is a thread that writes.
+    has_writer: bool,
+    is_writing: bool,
+    /// Items that were written.
+    written: u64,
+}
+
+impl Queue {
+    /// An empty one, without a thread. `lost` counts what is dropped.
+    pub fn new(sink: Sink, lost: Arc<AtomicU64>) -> Self {
+        Self {
+            state: Mutex::default(),
+            filled: Condvar::default(),
+            emptied: Condvar::default(),
+            lost,
+            sink,
+        }
+    }
+
+    /// Takes an item, or drops it.
+    pub fn push(&self, item: Item) {
+        let mut state = self.state.lock();
+        let bytes = state.bytes + item.bytes();
+        if bytes > ROOM && !matches!(item, Item::Reopen) {
+            state.lost += 1;
+            // Relaxed: a statistic.
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        state.bytes = bytes;
+        state.waiting.push_back(item);
+        if !state.is_writing {
+            self.filled.notify_one();
+        }
+    }
+
+    /// Starts the thread that writes, if there is none.
+    pub fn begin(self: &Arc<Self>) -> io::Result<()> {
+        if replace(&mut self.state.lock().has_writer, true) {
+            return Ok(());
+        }
+        let queue = Arc::clone(self);
+        let writer = thread::Builder::new().name("log".to_owned());
+        writer.spawn(move || queue.write())?;
+        Ok(())
+    }
+
+    fn write(&self) {
+        loop {
+            let (items, lost) = self.next();
+            if lost > 0 {
+                // First of what waits by now: behind all of `items`, as what was lost.
+                tracing::warn!(lost, "lines of the log were lost: it is written too slowly");
+            }
+            for item in items {
+                self.sink.write(&item);
+                self.state.lock().written += 1;
+            }
+            self.sink.flush();
+        }
+    }
+
+    /// Waits for items, and takes all of them, and how many were dropped behind them.
+    fn next(&self) -> (VecDeque<Item>, u64) {
+        let mut state = self.state.lock();
+        while state.waiting.is_empty() {
+            state.is_writing = false;
+            self.emptied.notify_all();
+            state = self.filled.wait(state);
+        }
+        state.is_writing = true;
+        state.bytes = 0;
+        (take(&mut state.waiting), take(&mut state.lost))
+    }
+
+    /// Waits until all is written, unless the log takes nothing any more.
+    pub fn flush(self: &Arc<Self>) {
+        // The process may end before it was begun. Without a thread there is nobody to tell.
+        let _ = self.begin();
+        let mut state = self.state.lock();
+        while state.is_writing || !state.waiting.is_empty() {
+            let seen = (state.written, self.sink.progress());
+            state = self.emptied.wait_for(state, PATIENCE);
+            if (state.written, self.sink.progress()) == seen {
+                break;
+            }
+        }
+    }
+}
+
+/// Takes every event.
+pub struct Queueing(pub Arc<Queue>);
+
+impl<S: Subscriber> Layer<S> for Queueing {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        self.0.push(Item::Event(Record::of(event)));
+    }
+}
