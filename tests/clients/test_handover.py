@@ -22,13 +22,13 @@ PATIENCE = 120
 class Process:
     """A server that may take over: it is ready when it says so, as to systemd."""
 
-    def __init__(self, folder, *flags, ready=True):
+    def __init__(self, folder, *flags, ready=True, environment=None):
         folder.mkdir(exist_ok=True)
         self.log = folder / "log"
         self.ports = folder / "ports"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
             told.bind(str(folder / "told"))
-            environment = {"NOTIFY_SOCKET": str(folder / "told"), "MEMCACHED_PORT_FILENAME": str(self.ports)}
+            environment = {"MEMCACHED_PORT_FILENAME": str(self.ports), **(environment or {}), "NOTIFY_SOCKET": str(folder / "told")}
             command = [conftest.NUTHATCH, "--engine", conftest.ENGINE, "--log", str(self.log), "-v", *flags]
             self.process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True)
             if ready:
@@ -351,6 +351,54 @@ def test_a_newcomer_that_fails_leaves_the_paths_of_the_running_server(start, tmp
     second = start(*flags)
     assert server.process.wait() == 0 and serves()
     assert second.end() == 0 and not path.exists() and not control.exists()
+
+
+@pytest.mark.parametrize("with_handover", [True, False])
+@pytest.mark.parametrize("kind", ["unix", "tcp"])
+def test_a_newcomer_that_fails_leaves_all_files_of_the_running_server(start, tmp_path, port, kind, with_handover):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    place = {name: str(folder / name) for name in ["unix", "control", "pid", "ports", "items", "copy", "damaged"]}
+    (folder / "damaged").write_text("damaged")
+    where = {"unix": ["-s", place["unix"]], "tcp": ["-l", "127.0.0.1", "-p", str(port)]}[kind]
+    # Without a handover, a port that is not free is what fails first.
+    there = where if with_handover or kind == "unix" else ["-l", "127.0.0.1", "-p", "0"]
+    flags = ["-P", place["pid"], "--save", place["copy"], "-t", "2"]
+    flags += ["--handover", place["control"]] if with_handover else []
+    environment = {"MEMCACHED_PORT_FILENAME": place["ports"]}
+
+    def files():
+        return {path.name: path.read_bytes() if path.is_file() else path.stat().st_ino for path in folder.iterdir()}
+
+    def converse_there(words):
+        with socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET) as client:
+            client.connect(place["unix"] if kind == "unix" else ("127.0.0.1", port))
+            client.sendall(words)
+            return client.recv(100)
+
+    server = start(*where, *flags, "-e", place["items"], environment=environment)
+    assert converse_there(b"set a 0 0 1\r\nx\r\n") == b"STORED\r\n"
+    before = files()
+    assert before["pid"] == b"%d\n" % server.process.pid and {"ports", kind} <= before.keys() | {"tcp"}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        busy = f"127.0.0.1:{taken.getsockname()[1]}"
+        wrong = [
+            ["--metrics", busy],
+            ["--cpserver", busy],
+            ["-Y", place["damaged"]],
+            ["-Z", "-o", f"ssl_chain_cert={place['damaged']},ssl_key={place['damaged']}"],
+            ["-P", str(folder / "none" / "pid")],
+        ]
+        # These are not read in a handover.
+        wrong += [] if with_handover else [["-e", place["items"]], ["--load", place["damaged"]]]
+        for more in wrong:
+            refused = start(*there, *flags, *more, ready=False, environment=environment)
+            assert refused.process.wait() == 1, more
+            assert files() == before, (more, refused.process.stderr.read())
+            assert converse_there(b"get a\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n", more
+    assert server.end() == 0
+    # What it had made is gone, and what it leaves is there.
+    assert files().keys() == {"copy", "damaged", "items", "items.lock", "ports"}
 
 
 def test_a_newcomer_whose_process_id_cannot_be_written_takes_nothing(start, tmp_path, port):

@@ -61,6 +61,7 @@ mod maintenance;
 mod metrics;
 mod pending_input;
 mod pool;
+mod port_file;
 mod rejected;
 mod server;
 mod signals;

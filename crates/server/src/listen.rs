@@ -1,10 +1,9 @@
 //! Listening sockets: bound, announced, and removed again.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
@@ -15,7 +14,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::handover::Named;
 use crate::handover::taking::Newcomer;
-use crate::unix_path::UnixPath;
+use crate::unix_path::{Replaced, UnixPath};
 
 /// The error with the place that it is about.
 pub(crate) fn named(place: &ListenAddress, error: &io::Error) -> io::Error {
@@ -40,6 +39,8 @@ pub(crate) struct Listener {
     address: Address,
     /// The file that is removed at the end: not of a socket that somebody else bound and keeps.
     file: Option<UnixPath>,
+    /// What had its place, until this one serves.
+    replaced: Option<Replaced>,
     protocol: Protocol,
     tls: Option<Verify>,
 }
@@ -73,10 +74,13 @@ impl Listener {
             }
             _ => None,
         });
+        let mut replaced = None;
         let bound = match (given, place) {
             (Some((socket, file)), _) => take(socket, backlog).map(|bound| (bound, file)),
             (None, ListenAddress::Tcp(address)) => without_file(bind_tcp(*address, backlog)),
-            (None, ListenAddress::Unix { path, mode }) => bind_unix(path, *mode, backlog),
+            (None, ListenAddress::Unix { path, mode }) => {
+                bind_unix(path, *mode, backlog, &mut replaced)
+            }
             (None, ListenAddress::Inherited(fd)) => without_file(inherit(*fd).and_then(adopt)),
             (None, ListenAddress::Udp(_) | ListenAddress::InheritedUdp(_)) => {
                 Err(io::Error::other("datagrams come without connections"))
@@ -87,6 +91,7 @@ impl Listener {
             .map(|((socket, address), file)| Self {
                 socket,
                 file,
+                replaced,
                 protocol: *protocol,
                 // Nobody listens in on a unix socket, wherever it comes from.
                 tls: tls.filter(|_| !matches!(address, Address::Unix(_))),
@@ -116,6 +121,11 @@ impl Listener {
     /// What it asks of its clients, if they speak TLS.
     pub(crate) fn tls(&self) -> Option<Verify> {
         self.tls
+    }
+
+    /// What had its place: put back when this is dropped, unless it is given up.
+    pub(crate) fn take_replaced(&mut self) -> Option<Replaced> {
+        self.replaced.take()
     }
 
     /// Where clients find it.
@@ -197,7 +207,13 @@ fn bind_tcp(address: SocketAddr, backlog: i32) -> io::Result<Bound> {
     Ok((ListenerSocket::Tcp(socket), address))
 }
 
-fn bind_unix(path: &Path, mode: u32, backlog: i32) -> io::Result<(Bound, Option<UnixPath>)> {
+fn bind_unix(
+    path: &Path,
+    mode: u32,
+    backlog: i32,
+    replaced: &mut Option<Replaced>,
+) -> io::Result<(Bound, Option<UnixPath>)> {
+    *replaced = Replaced::move_aside(path)?;
     let (socket, file) = UnixPath::listen(path, mode, backlog)?;
     let socket = mio::net::UnixListener::from_std(socket.into());
     let address = Address::Unix(path.to_owned());
@@ -251,29 +267,4 @@ fn adopt(socket: Socket) -> io::Result<Bound> {
     };
     let socket = mio::net::UnixListener::from_std(socket.into());
     Ok((ListenerSocket::Unix(socket), Address::Unix(path)))
-}
-
-/// Tells the bound ports by a file, as memcached does for MEMCACHED_PORT_FILENAME, those of other protocols by the
-/// protocol's name: it appears complete or not at all, and takes the place of nothing but a file.
-pub(crate) fn write_port_file(path: &Path, addresses: &[(Address, Protocol)]) -> io::Result<()> {
-    nuthatch_snapshot::check_replaceable(path)?;
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".lck");
-    let unfinished = PathBuf::from(unfinished);
-    let mut file = fs::File::create(&unfinished)?;
-    for (address, protocol) in addresses {
-        let (kind, address) = match address {
-            Address::Tcp(address) => ("TCP", address),
-            Address::Udp(address) => ("UDP", address),
-            Address::Unix(_) => continue,
-        };
-        let kind = match protocol.is_memcached() {
-            true => kind.to_owned(),
-            false => protocol.name().to_uppercase(),
-        };
-        let family = if address.is_ipv6() { "INET6" } else { "INET" };
-        writeln!(file, "{kind} {family}: {}", address.port())?;
-    }
-    file.sync_all()?;
-    fs::rename(&unfinished, path)
 }

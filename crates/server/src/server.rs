@@ -34,7 +34,9 @@ use crate::keeping::{self, Claim};
 use crate::listen::{self, Listener};
 use crate::maintenance;
 use crate::metrics::Endpoint;
+use crate::port_file::PortFile;
 use crate::threads::Threads;
+use crate::unix_path::Replaced;
 use crate::worker::{WAKE, Worker};
 
 /// A memcached-compatible server.
@@ -59,7 +61,21 @@ impl Server {
         system::make_room_for(config.connections_max);
         let newcomer = config.handover.as_deref().map(Newcomer::ask).transpose()?;
         let mut newcomer = newcomer.flatten();
-        let listeners = bind_all(&config, newcomer.as_mut())?;
+        // What may fail comes before what others could miss: a server that runs keeps all that it has until this one serves.
+        let tls = config.tls.as_ref();
+        let tls = tls.map(|tls| Tls::read(tls, config.asked_of_clients()));
+        let tls = tls.transpose()?;
+        let passwords = config
+            .auth_file
+            .as_deref()
+            .map(Passwords::read)
+            .transpose()?;
+        let restart = config.keeping.restart.as_deref();
+        let claim = restart.map(|path| Claim::of(path, newcomer.as_mut()));
+        let claim = claim.transpose()?;
+        let mut listeners = bind_all(&config, newcomer.as_mut())?;
+        let replaced = listeners.iter_mut().filter_map(Listener::take_replaced);
+        let replaced: Vec<Replaced> = replaced.collect();
         let (datagrams, udp) = bind_datagrams(&config, newcomer.as_mut())?;
         let tcp = listeners
             .iter()
@@ -81,17 +97,14 @@ impl Server {
             polls.push(poll);
         }
         let bound = account::bound(config.connections_max.get(), engine.stats().memory_limit);
-        let tls = config.tls.as_ref();
-        let tls = tls.map(|tls| Tls::read(tls, config.asked_of_clients()));
-        let passwords = config.auth_file.as_deref().map(Passwords::read).transpose();
         let shared = Arc::new(Shared {
-            tls: tls.transpose()?,
+            tls,
             guesses: Guesses::new(config.login_guesses),
             failed_logins: Default::default(),
             failed_handshakes: Default::default(),
             limited_peers: Default::default(),
             refused_users: Default::default(),
-            passwords: Mutex::new(passwords?.map(Arc::new)),
+            passwords: Mutex::new(passwords.map(Arc::new)),
             engine,
             addresses: addresses.clone(),
             clock: Clock::start(),
@@ -139,14 +152,9 @@ impl Server {
             copies.push(metrics.copy()?);
         }
         let metrics_address = metrics.as_ref().map(Endpoint::address).transpose()?;
-        if let Some(path) = &shared.config.port_file {
-            listen::write_port_file(path, &shared.addresses).map_err(|error| {
-                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-            })?;
-        }
-        let restart = shared.config.keeping.restart.as_deref();
-        let claim = restart.map(|path| Claim::of(path, newcomer.as_mut()));
-        let claim = claim.transpose()?;
+        let port_file = shared.config.port_file.as_deref();
+        let port_file = port_file.map(|path| PortFile::begin(path, &shared.addresses));
+        let port_file = port_file.transpose()?;
         if let Some(control) = &mut control {
             control.offer(copies, claim.as_ref().map(Claim::copy).transpose()?);
         }
@@ -169,6 +177,11 @@ impl Server {
         }
         // Last of what may fail: the items of before are nowhere else once they are taken.
         take_items(&shared, claim.as_ref(), newcomer)?;
+        replaced.into_iter().for_each(Replaced::give_up);
+        if let Some(Err(error)) = port_file.map(PortFile::finish) {
+            // Items are worth more than a file that could be begun.
+            tracing::error!("{error}");
+        }
         let threads = threads.begin();
         let items = Arc::clone(&shared);
         Ok(ServerHandle {

@@ -24,19 +24,11 @@ pub(crate) struct UnixPath {
 
 impl UnixPath {
     /// Listens at `path`, with these permission bits. A socket that is there already is replaced, as memcached does: it is
-    /// a leftover of a server that was killed, or else its server is found by nobody any more, which the log says. Errors: it
-    /// cannot be made; there is something that is no socket.
+    /// a leftover of a server that was killed. One that is served is moved aside first, if it may come back
+    /// ([`Replaced`]). Errors: it cannot be made; there is something that is no socket.
     pub(crate) fn listen(path: &Path, mode: u32, backlog: i32) -> io::Result<(Socket, Self)> {
         match fs::symlink_metadata(path) {
-            Ok(there) if there.file_type().is_socket() => {
-                if is_served(path) {
-                    tracing::warn!(
-                        "{}: another server listens there; from now on this one does",
-                        path.display()
-                    );
-                }
-                fs::remove_file(path)?;
-            }
+            Ok(there) if there.file_type().is_socket() => fs::remove_file(path)?,
             // The system would say that the address is in use.
             Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, NO_SOCKET)),
             Err(_) => {}
@@ -69,6 +61,46 @@ impl UnixPath {
             // Nobody can connect to it any more; a leftover would only confuse.
             let _ = fs::remove_file(&self.path);
         }
+    }
+}
+
+/// A socket that another server listens at, under another name until the server that takes its place serves: a start that
+/// fails leaves it where it was.
+pub(crate) struct Replaced {
+    path: PathBuf,
+    aside: PathBuf,
+}
+
+impl Replaced {
+    /// Moves the socket at `path` aside, if there is one and somebody listens there.
+    pub(crate) fn move_aside(path: &Path) -> io::Result<Option<Self>> {
+        let there = fs::symlink_metadata(path);
+        if !there.is_ok_and(|there| there.file_type().is_socket()) || !is_served(path) {
+            return Ok(None);
+        }
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(format!(".{}", std::process::id()));
+        let aside = PathBuf::from(aside);
+        fs::rename(path, &aside)?;
+        let path = path.to_owned();
+        Ok(Some(Self { path, aside }))
+    }
+
+    /// Its server is found by nobody any more, which the log says.
+    pub(crate) fn give_up(self) {
+        tracing::warn!(
+            "{}: another server listens there; from now on this one does",
+            self.path.display()
+        );
+        // If it cannot be removed it is in nobody's way.
+        let _ = fs::remove_file(&self.aside);
+    }
+}
+
+impl Drop for Replaced {
+    fn drop(&mut self) {
+        // It is not there any more if it was given up.
+        let _ = fs::rename(&self.aside, &self.path);
     }
 }
 
@@ -114,6 +146,27 @@ mod tests {
         assert!(is_served(&path), "the second one's");
         of_second.remove();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_was_replaced_comes_back_unless_it_is_given_up() {
+        let path = free("aside");
+        let (first, of_first) = UnixPath::listen(&path, 0o700, 4).unwrap();
+        let replaced = Replaced::move_aside(&path).unwrap().unwrap();
+        let (_second, of_second) = UnixPath::listen(&path, 0o700, 4).unwrap();
+        // In either order.
+        drop(replaced);
+        of_second.remove();
+        assert_eq!(identity(&path), of_first.identity);
+        let replaced = Replaced::move_aside(&path).unwrap().unwrap();
+        let aside = replaced.aside.clone();
+        let (_third, of_third) = UnixPath::listen(&path, 0o700, 4).unwrap();
+        replaced.give_up();
+        assert_eq!(identity(&path), of_third.identity);
+        assert!(!aside.exists());
+        of_third.remove();
+        drop(first);
+        assert!(Replaced::move_aside(&path).unwrap().is_none());
     }
 
     #[test]
