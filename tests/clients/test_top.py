@@ -49,11 +49,11 @@ def test_keys_are_not_named_where_dumps_are_forbidden(start):
 class Terminal:
     """`nuthatch top` in a terminal of 80 by 24."""
 
-    def __init__(self, *words):
+    def __init__(self, *words, every="0.1"):
         self.process, self.file = pty.fork()
         if self.process == 0:
             os.environ |= {"TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
-            os.execv(conftest.NUTHATCH, [conftest.NUTHATCH, "top", *words, "--every", "0.1"])
+            os.execv(conftest.NUTHATCH, [conftest.NUTHATCH, "top", "--every", every, *words])
         self.seen = b""
 
     def until(self, *words):
@@ -61,7 +61,8 @@ class Terminal:
         while not all(word in self.seen for word in words):
             assert select.select([self.file], [], [], 60)[0]
             self.seen += os.read(self.file, 4096)
-        self.seen = b""
+        seen, self.seen = self.seen, b""
+        return seen
 
     def press(self, keys):
         os.write(self.file, keys)
@@ -152,6 +153,37 @@ def test_it_waits_for_a_server_that_is_started_again(start, tmp_path):
     assert top.ended()[0] == 0
     second.terminate()
     assert second.wait() == 0
+
+
+def test_keys_are_heeded_while_the_server_hangs(start):
+    """It would wait ten seconds for each answer."""
+    server = start("-m", "16")
+    converse(server.address, b"stats detail on\r\nset bravo:1 0 0 1\r\nx\r\nset alpha:1 0 0 1\r\nx\r\n")
+    top = Terminal(f"{server.host}:{server.port}", every="1")
+    top.until(b"q quit")
+    top.press(b"d")
+    both = b"get bravo:1\r\n" * 3 + b"get alpha:1\r\n" + b"set alpha:1 0 0 1\r\nx\r\n" * 3 + b"set bravo:1 0 0 1\r\nx\r\n"
+    while not {b"alpha", b"bravo"} <= set(re.findall(b"alpha|bravo", top.until(b"connections", b"q quit"))):
+        converse(server.address, both)
+    server.process.send_signal(signal.SIGSTOP)
+
+    def until_ordered(first, second):
+        """Draws the last look again, without an answer. A frame begins at the first row."""
+        while True:
+            for frame in top.until(b"has not answered").split(b"\x1b[1;1H")[1:]:
+                if first in frame and second in frame and frame.index(first) < frame.index(second):
+                    return
+
+    try:
+        for key, first, second in [(b"n", b"alpha", b"bravo"), (b"g", b"bravo", b"alpha"), (b"s", b"alpha", b"bravo")]:
+            top.press(key)
+            until_ordered(first, second)
+        begun = time.monotonic()
+        top.press(b"q")
+        code, seen = top.ended()
+        assert code == 0 and seen.rstrip().endswith(b"\x1b[?1049l") and time.monotonic() - begun < 5
+    finally:
+        server.process.send_signal(signal.SIGCONT)
 
 
 def test_with_a_password_and_under_tls(start, tmp_path):

@@ -12,6 +12,8 @@ mod view;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -81,7 +83,7 @@ pub fn run(top: &Top) -> Result<(), Failure> {
         None if !io::stdout().is_terminal() => Err(Failure::usage(
             "top needs a terminal; --print COUNT writes lines",
         )),
-        None => live(&mut asker, every),
+        None => live(asker, every),
     }
 }
 
@@ -144,52 +146,140 @@ struct Choice {
     paused: bool,
 }
 
-fn live(asker: &mut Asker, every: Duration) -> Result<(), Failure> {
+fn live(mut asker: Asker, every: Duration) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::run(format!("the terminal: {error}"));
+    let server = asker.server().to_owned();
+    let mut looks = Looks {
+        before: Some(asker.sample().map_err(Failure::Run)?),
+        ..Looks::default()
+    };
     let end = ended_by_signals().map_err(failed)?;
-    let mut before = Some(asker.sample().map_err(Failure::Run)?);
-    let mut history = History::default();
+    let mut asking = Asking::begin(asker).map_err(failed)?;
     let mut choice = Choice::default();
-    let _screen = Screen::enter().map_err(failed)?;
-    let mut shown = None;
-    loop {
-        let due = Instant::now() + every;
-        let mut trouble = look(asker, &mut before, &mut history, &mut shown, choice.paused);
-        loop {
-            let last = match &trouble {
-                Some(error) => format!("{error}; trying again   q quit"),
-                None if choice.paused => "paused".to_owned(),
-                None => KEYS.to_owned(),
-            };
-            draw(
-                asker.server(),
-                shown.as_ref(),
-                &history,
-                choice.order,
-                &last,
-            )
-            .map_err(failed)?;
-            let left = due.saturating_duration_since(Instant::now());
-            let is_pressed = event::poll(left.min(NAP)).map_err(failed)?;
-            if end.is_requested() {
-                return Ok(());
-            }
-            if !is_pressed && Instant::now() >= due {
-                break;
-            }
-            if is_pressed
-                && let Event::Key(key) = event::read().map_err(failed)?
-                && key.kind == KeyEventKind::Press
-            {
-                match pressed(key, &mut choice, asker) {
-                    Ok(true) => {}
-                    Ok(false) => return Ok(()),
-                    Err(error) => trouble = Some(error),
+    let screen = Screen::enter().map_err(failed)?;
+    let mut due = Instant::now();
+    while !end.is_requested() {
+        if asking.since.is_none() && Instant::now() >= due {
+            due = Instant::now() + every;
+            asking.ask(Question::Look);
+        }
+        while let Some(answer) = asking.answer() {
+            looks.take(answer, choice.paused);
+        }
+        let last = match (&looks.trouble, asking.silence()) {
+            (_, Some(silence)) => format!(
+                "the server has not answered for {} s   q quit",
+                silence.as_secs()
+            ),
+            (Some(error), None) => format!("{error}; trying again   q quit"),
+            (None, None) if choice.paused => "paused".to_owned(),
+            (None, None) => KEYS.to_owned(),
+        };
+        let shown = looks.shown.as_ref();
+        draw(&server, shown, &looks.history, choice.order, &last).map_err(failed)?;
+        let nap = match asking.since {
+            Some(_) => ANSWER_NAP,
+            None => NAP.min(due.saturating_duration_since(Instant::now())),
+        };
+        if event::poll(nap).map_err(failed)?
+            && let Event::Key(key) = event::read().map_err(failed)?
+            && key.kind == KeyEventKind::Press
+            && !pressed(key, &mut choice, &mut asking)
+        {
+            break;
+        }
+    }
+    drop(screen);
+    asking.end();
+    Ok(())
+}
+
+/// What the thread that asks is to do.
+enum Question {
+    Look,
+    TogglePrefixes,
+}
+
+/// What a look found; nothing, if it was another question.
+type Answer = Result<Option<Box<Sample>>, String>;
+
+/// A thread that asks: keys are heeded, too, while the server does not answer.
+struct Asking {
+    questions: Sender<Question>,
+    answers: Receiver<Answer>,
+    /// When the look began that has no answer yet.
+    since: Option<Instant>,
+}
+
+impl Asking {
+    fn begin(mut asker: Asker) -> io::Result<Self> {
+        let (questions, asked) = mpsc::channel();
+        let (answering, answers) = mpsc::channel();
+        thread::Builder::new()
+            .name("ask".to_owned())
+            .spawn(move || {
+                for question in asked {
+                    let answer = match question {
+                        Question::Look => asker.sample().map(|sample| Some(Box::new(sample))),
+                        Question::TogglePrefixes => asker.toggle_prefixes().map(|()| None),
+                    };
+                    // Nobody listens any more: then nobody asks either.
+                    let _ = answering.send(answer);
                 }
+                // It leaves the server as it was found, before who waits for the end of the answers goes on.
+                drop(asker);
+                drop(answering);
+            })?;
+        Ok(Self {
+            questions,
+            answers,
+            since: None,
+        })
+    }
+
+    fn ask(&mut self, question: Question) {
+        if matches!(question, Question::Look) {
+            self.since = Some(Instant::now());
+        }
+        // It ends after this.
+        let _ = self.questions.send(question);
+    }
+
+    /// The next answer, if there is one.
+    fn answer(&mut self) -> Option<Answer> {
+        let answer = self.answers.try_recv().ok()?;
+        if !matches!(answer, Ok(None)) {
+            self.since = None;
+        }
+        Some(answer)
+    }
+
+    /// How long the server has been silent, if that is worth a word.
+    fn silence(&self) -> Option<Duration> {
+        let silence = self.since?.elapsed();
+        (silence > SILENCE).then_some(silence)
+    }
+
+    /// Ends, and waits a moment for the server to be left as it was found: not for one that does not answer.
+    fn end(self) {
+        drop(self.questions);
+        let until = Instant::now() + PARTING;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if self.answers.recv_timeout(left).is_err() {
+                return;
             }
         }
     }
 }
+
+/// How long the last line waits before it says that the server is silent.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// How long the end waits for the server.
+const PARTING: Duration = Duration::from_millis(500);
+
+/// How long an answer may wait to be seen.
+const ANSWER_NAP: Duration = Duration::from_millis(10);
 
 /// How long a signal may wait to be seen.
 const NAP: Duration = Duration::from_millis(200);
@@ -203,31 +293,39 @@ fn ended_by_signals() -> io::Result<Shutdown> {
     Ok(end)
 }
 
-/// Looks once, and says what went wrong. `before` is the last look; there is none when the server has gone.
-fn look(
-    asker: &mut Asker,
-    before: &mut Option<Sample>,
-    history: &mut History,
-    shown: &mut Option<Between>,
-    paused: bool,
-) -> Option<String> {
-    let now = match asker.sample() {
-        Ok(now) => now,
-        Err(error) => {
-            *before = None;
-            return Some(error);
+/// What was seen so far.
+#[derive(Default)]
+struct Looks {
+    /// The last look; there is none when the server has gone.
+    before: Option<Sample>,
+    history: History,
+    shown: Option<Between>,
+    /// What went wrong last.
+    trouble: Option<String>,
+}
+
+impl Looks {
+    fn take(&mut self, answer: Answer, paused: bool) {
+        let now = match answer {
+            Ok(Some(now)) => *now,
+            Ok(None) => return,
+            Err(error) => {
+                self.before = None;
+                self.trouble = Some(error);
+                return;
+            }
+        };
+        self.trouble = None;
+        if paused {
+            return;
         }
-    };
-    if paused {
-        return None;
+        if let Some(before) = &self.before {
+            let between = Between::new(before, &now);
+            self.history.push(between.operations());
+            self.shown = Some(between);
+        }
+        self.before = Some(now);
     }
-    if let Some(before) = before {
-        let between = Between::new(before, &now);
-        history.push(between.operations());
-        *shown = Some(between);
-    }
-    *before = Some(now);
-    None
 }
 
 /// Draws the screen, with this last line.
@@ -251,18 +349,18 @@ fn draw(
 }
 
 /// Does what a key says. False if it says to end.
-fn pressed(key: KeyEvent, choice: &mut Choice, asker: &mut Asker) -> Result<bool, String> {
+fn pressed(key: KeyEvent, choice: &mut Choice, asking: &mut Asking) -> bool {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
-        KeyCode::Char('q') | KeyCode::Esc => return Ok(false),
-        KeyCode::Char('c') if control => return Ok(false),
+        KeyCode::Char('q') | KeyCode::Esc => return false,
+        KeyCode::Char('c') if control => return false,
         KeyCode::Char('p') => choice.paused = !choice.paused,
-        KeyCode::Char('d') => asker.toggle_prefixes()?,
+        KeyCode::Char('d') => asking.ask(Question::TogglePrefixes),
         KeyCode::Char('g') => choice.order = Order::Gets,
         KeyCode::Char('h') => choice.order = Order::Hits,
         KeyCode::Char('s') => choice.order = Order::Sets,
         KeyCode::Char('n') => choice.order = Order::Name,
         _ => {}
     }
-    Ok(true)
+    true
 }
