@@ -2,13 +2,16 @@
 
 import contextlib
 import os
+import re
 import resource
 import signal
 import socket
 import ssl
 import subprocess
+import time
 
 import bmemcached
+import conftest
 import pytest
 from judge import converse
 from pymemcache.client.base import Client
@@ -142,7 +145,6 @@ def test_passwords_change_with_sighup_and_a_bad_file_changes_nothing(start, pass
 
 
 def test_what_cannot_be_is_told_at_the_start(tmp_path, certificates):
-    import conftest
 
     empty, endless = tmp_path / "empty", tmp_path / "endless"
     empty.write_text("")
@@ -386,7 +388,6 @@ def test_ciphers_are_those_that_were_named(start, certificates):
 
 
 def test_what_a_start_says_to_type_next_works_under_tls(certificates, passwords):
-    import conftest
 
     ca = f"ssl_ca_cert={certificates}/ca.pem"
     for verify, users in [(0, ()), (2, ()), (2, ("-Y", str(passwords)))]:
@@ -405,7 +406,6 @@ def test_what_a_start_says_to_type_next_works_under_tls(certificates, passwords)
 
 
 def test_a_certificate_that_is_demanded_keeps_others_out(certificates):
-    import conftest
 
     warning = "may read and write"
     ca = f"ssl_ca_cert={certificates}/ca.pem"
@@ -655,8 +655,8 @@ def test_no_password_and_no_value_is_in_the_log(start, passwords, tmp_path):
         assert hidden not in said, next(line for line in said.splitlines() if hidden in line)
 
 
-def old_certificate(folder, name):
-    """One of years ago."""
+def old_certificate(folder, name, begin="200101000000Z", end="210101000000Z"):
+    """One of years ago, or of another time."""
     cert, key, request = folder / f"{name}.pem", folder / f"{name}.key", folder / f"{name}.csr"
     openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", str(key),
             "-out", str(request), "-subj", f"/CN={name}")
@@ -667,7 +667,7 @@ def old_certificate(folder, name):
     settings.write_text(f"[ca]\ndefault_ca=it\n[it]\ndatabase={index}\nserial={folder}/serial\nnew_certs_dir={folder}\n"
                         "default_md=sha256\npolicy=any\nx509_extensions=more\n[more]\nbasicConstraints=CA:FALSE\n[any]\ncommonName=supplied\n")
     openssl("ca", "-batch", "-config", str(settings), "-selfsign", "-keyfile", str(key), "-in", str(request),
-            "-out", str(cert), "-startdate", "200101000000Z", "-enddate", "210101000000Z", "-notext")
+            "-out", str(cert), "-startdate", begin, "-enddate", end, "-notext")
     return cert, key
 
 
@@ -676,14 +676,18 @@ def test_a_certificate_that_is_over_is_told_at_the_start_and_when_it_is_read_aga
     old_certificate(tmp_path, "old")
     log = tmp_path / "log"
     server = start(*tls_flags(tmp_path, "old"), "--log", str(log))
-    assert f"{tmp_path}/old.pem: expired" in log.read_text()
+    while f"{tmp_path}/old.pem: expired" not in log.read_text():
+        pass
     # As in `old_certificate`: the end of 2020, which is 51 years and 13 leap days after the beginning of 1970.
     end = (51 * 365 + 13) * 86400
     untrusting = ssl.create_default_context()
     untrusting.check_hostname, untrusting.verify_mode = False, ssl.CERT_NONE
     with socket.create_connection(server.address) as plain, untrusting.wrap_socket(plain) as secured:
         secured.sendall(b"stats\r\nquit\r\n")
-        assert f"STAT ssl_certificate_end {end}\r\n".encode() in secured.makefile("rb").read()
+        told = secured.makefile("rb").read()
+    assert f"STAT ssl_certificate_end {end}\r\n".encode() in told
+    days = int(re.search(rb"STAT ssl_certificate_days_left (-?\d+)\r\n", told)[1])
+    assert 0 <= (end - time.time()) - days * 86400 < 86400 + 60
     with pytest.raises(ssl.SSLCertVerificationError, match="expired|self"), socket.create_connection(server.address) as plain:
         trusting = ssl.create_default_context(cafile=str(tmp_path / "old.pem"))
         trusting.check_hostname = False
@@ -699,10 +703,46 @@ def test_a_certificate_that_is_over_is_told_at_the_start_and_when_it_is_read_aga
         pass
 
 
+def test_a_certificate_that_is_soon_over_or_not_yet_valid_is_told(start, tmp_path):
+    """By --check, at the start and by refresh_certs. So is one that does not belong to the key, which is refused."""
+    def moment(days):
+        return time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + days * 86400 + 600))
+
+    for name, begin, end in [("fine", -1, 15), ("soon", -1, 13), ("early", 3, 400)]:
+        old_certificate(tmp_path, name, moment(begin), moment(end))
+    begin = int(time.time()) + 3 * 86400 + 600
+    told = [("soon", "ends in 13 days"), ("early", "not valid before 3 days from now"), ("fine", "")]
+    for name, words in told:
+        command = [conftest.NUTHATCH, "--check", *tls_flags(tmp_path, name)]
+        checked = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert f"{name}.pem: {words}" in checked.stderr if words else ".pem" not in checked.stderr
+    for what in ["pem", "key"]:
+        (tmp_path / f"now.{what}").write_bytes((tmp_path / f"fine.{what}").read_bytes())
+    log = tmp_path / "log"
+    server = start(*tls_flags(tmp_path, "now"), "-l", "notls:127.0.0.1", "--log", str(log))
+    for name, words in told[:2]:
+        for what in ["pem", "key"]:
+            (tmp_path / f"now.{what}").write_bytes((tmp_path / f"{name}.{what}").read_bytes())
+        assert converse(server.address, b"refresh_certs\r\n") == b"OK\r\n"
+        while f"now.pem: {words}" not in log.read_text():
+            pass
+    assert b"STAT ssl_certificate_days_left 400\r\n" in converse(server.address, b"stats\r\n")
+    said = re.search(rb"STAT ssl_certificate_begin (\d+)\r\n", converse(server.address, b"stats\r\n"))
+    assert abs(int(said[1]) - begin) < 60
+    # What does not belong together: what was there stays.
+    (tmp_path / "now.key").write_bytes((tmp_path / "fine.key").read_bytes())
+    assert b"see the log" in converse(server.address, b"refresh_certs\r\n")
+    while "now.pem: its first certificate does not belong to the key in" not in log.read_text():
+        pass
+    assert b"STAT ssl_certificate_days_left 400\r\n" in converse(server.address, b"stats\r\n")
+    for check in [["--check"], []]:
+        command = [conftest.NUTHATCH, *check, *tls_flags(tmp_path, "now"), "-l", "127.0.0.1", "-p", "0"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert ended.returncode in (1, 2) and "does not belong to the key" in ended.stderr, ended
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 def test_a_certificate_that_cannot_be_read_is_an_error_at_the_start_and_changes_nothing_later(certificates, tmp_path):
-    import conftest
-
     tmp_path.chmod(0o755)
     for folder in [*tmp_path.parents][:3]:
         folder.chmod(0o755)

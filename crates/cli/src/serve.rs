@@ -12,7 +12,7 @@ use crate::command::Serve;
 use crate::confine::{self, Confinement};
 use crate::daemon::{self, Launch};
 use crate::greeting;
-use crate::log::{Log, LogTo};
+use crate::log::{Log, LogFormat, LogTo};
 use crate::process::{self, PidFile};
 use crate::reload::{self, Reload};
 use crate::settings::{PORT_FILE, Settings};
@@ -26,6 +26,8 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     let port_file = std::env::var_os(PORT_FILE).map(Into::into);
     let mut settings = Settings::check(&flags, port_file).map_err(Failure::Usage)?;
     if serve.check {
+        // What is said of files that are fine by and large: wherever the server's own log goes.
+        Log::begin(&LogTo::Stderr, LogFormat::Text, 0, Arc::default()).map_err(Failure::Run)?;
         check::all(&settings).map_err(Failure::Usage)?;
         settings
             .warnings

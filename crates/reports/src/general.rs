@@ -114,8 +114,12 @@ fn command_lines(report: &mut Report<'_, '_>, shared: &Shared) {
             "time_since_server_cert_refresh",
             tls.seconds_since_refresh(),
         );
-        if let Some(end) = tls.end() {
-            report.line("ssl_certificate_end", end);
+        if let Some(valid) = tls.validity() {
+            report.line("ssl_certificate_begin", valid.start());
+            report.line("ssl_certificate_end", valid.end());
+        }
+        if let Some(days) = tls.days_left() {
+            report.line("ssl_certificate_days_left", days);
         }
     }
 }

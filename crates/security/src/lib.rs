@@ -13,5 +13,6 @@ pub mod guesses;
 pub mod login;
 pub mod passwords;
 pub mod tls;
+mod validity;
 
 pub use error::SettingsError;

@@ -1,9 +1,10 @@
 //! TLS: certificates, which can be read again while the server runs, and a connection's session.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use nuthatch_sync::mutex::Mutex;
 use rustls::crypto::ring;
@@ -12,12 +13,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{HandshakeKind, InvalidMessage, RootCertStore, ServerConfig, ServerConnection};
-use x509_cert::Certificate;
-use x509_cert::der::Decode;
 
 use crate::ciphers::Ciphers;
 use crate::error::SettingsError;
-use crate::files;
+use crate::{files, validity};
 
 /// Bytes of a file of certificates or a key at most: all authorities that browsers know are a hundredth of that.
 const FILE_MAX: usize = 16 << 20;
@@ -90,27 +89,37 @@ struct Current {
     /// with where one is demanded.
     configs: Vec<(Verify, Arc<ServerConfig>)>,
     since: Instant,
-    /// When the first of the chain's certificates ends, in unix time.
-    end: Option<u64>,
+    /// When all of the chain's certificates are valid, in unix time.
+    valid: Option<RangeInclusive<u64>>,
 }
 
 impl Current {
     fn read(settings: TlsSettings, asked: &[Verify]) -> Result<Self, SettingsError> {
         let chain = certificates(&settings.chain_cert)?;
-        let end = chain.iter().filter_map(end).min();
+        let valid = validity::of_all(&chain);
         let key = private_key(&settings.key)?;
         let configs = asked.iter().map(|&verify| {
             let config = configure(&settings, verify, chain.clone(), key.clone_key())?;
             Ok((verify, config))
         });
         let configs = configs.collect::<Result<_, SettingsError>>()?;
-        warn_if_over(&settings.chain_cert, end);
-        Ok(Self {
+        let read = Self {
             settings,
             configs,
             since: Instant::now(),
-            end,
-        })
+            valid,
+        };
+        if let Some(concern) = read.concern() {
+            tracing::warn!("{concern}");
+        }
+        Ok(read)
+    }
+
+    /// What an operator should know: certificates are over, soon will be, or are not valid yet. They are served all the same:
+    /// clients decide.
+    fn concern(&self) -> Option<String> {
+        let concern = validity::concern(self.valid.as_ref()?, validity::now())?;
+        Some(format!("{}: {concern}", self.settings.chain_cert.display()))
     }
 
     fn config(&self, verify: Verify) -> Option<Arc<ServerConfig>> {
@@ -154,9 +163,16 @@ impl Tls {
         self.current.lock().since.elapsed().as_secs()
     }
 
-    /// When the first of its certificates ends, in unix time, if that can be told.
-    pub fn end(&self) -> Option<u64> {
-        self.current.lock().end
+    /// From when to when all of its certificates are valid, in unix time, if that can be told.
+    pub fn validity(&self) -> Option<RangeInclusive<u64>> {
+        self.current.lock().valid.clone()
+    }
+
+    /// Days until the first of its certificates ends, less than 0 if it has.
+    pub fn days_left(&self) -> Option<i64> {
+        let valid = self.validity()?;
+        let [end, now] = [*valid.end(), validity::now()].map(|time| i64::try_from(time).ok());
+        Some((end? - now?).div_euclid(validity::DAY as i64))
     }
 
     /// A session for a connection that has just come, by a listener that asks this of its clients. Errors: no listener does.
@@ -212,7 +228,14 @@ fn configure(
     };
     let mut config = builder
         .with_single_cert(chain, key)
-        .map_err(|error| SettingsError::file(&settings.chain_cert, error))?;
+        .map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => {
+                let key = settings.key.display();
+                let words = format!("its first certificate does not belong to the key in {key}");
+                SettingsError::file(&settings.chain_cert, words)
+            }
+            error => SettingsError::file(&settings.chain_cert, error),
+        })?;
     match settings.session_cache {
         true => {
             let ticketer = ring::Ticketer::new();
@@ -224,22 +247,6 @@ fn configure(
         }
     }
     Ok(Arc::new(config))
-}
-
-/// Says so if the first of a chain's certificates has ended. It is served all the same: clients decide.
-fn warn_if_over(path: &Path, end: Option<u64>) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |since| since.as_secs());
-    if end.is_some_and(|end| end < now) {
-        tracing::warn!("{}: expired, clients refuse it", path.display());
-    }
-}
-
-/// The end of a certificate's validity in unix time, or `None` if it cannot be read.
-fn end(certificate: &CertificateDer<'_>) -> Option<u64> {
-    let read = Certificate::from_der(certificate).ok()?;
-    let end = read.tbs_certificate.validity.not_after;
-    Some(end.to_unix_duration().as_secs())
 }
 
 /// The first private key of a file.

@@ -177,11 +177,16 @@ fn acceptance(page: &mut Page, shared: &Shared) {
         "Lines of the log that could not be written, or not in time.",
         [(NONE, shared.config.log_lost.load(Ordering::Relaxed))],
     );
-    if let Some(end) = shared.tls.as_ref().and_then(Tls::end) {
+    if let Some(valid) = shared.tls.as_ref().and_then(Tls::validity) {
+        page.gauge(
+            "nuthatch_tls_certificate_begin_seconds",
+            "From when on all of the certificates are valid, in unix time.",
+            [(NONE, *valid.start())],
+        );
         page.gauge(
             "nuthatch_tls_certificate_end_seconds",
             "When the first of the certificates ends, in unix time.",
-            [(NONE, end)],
+            [(NONE, *valid.end())],
         );
     }
 }
