@@ -125,3 +125,35 @@ def test_a_unix_socket_is_removed(tmp_path):
         time.sleep(0.01)
     server.terminate()
     assert server.wait() == 0 and not path.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts other files")
+def test_names_of_hosts_are_not_looked_up_again(tmp_path):
+    """A confined server cannot ask for one; another one would wait for the answer before it heeds the next signal."""
+    hosts, config, log, ports = (tmp_path / name for name in ["hosts", "config", "log", "ports"])
+    hosts.write_text("127.0.0.1 cache.example\n")
+    for more in [["-o", "drop_privileges"], []]:
+        config.write_text('listen = "cache.example"\nport = 0\nconn-limit = 100\n')
+        log.unlink(missing_ok=True)
+        ports.unlink(missing_ok=True)
+        command = [NUTHATCH, "--config", str(config), "--log", str(log), *more]
+        view = f"mount --bind {hosts} /etc/hosts && exec \"$@\""
+        environment = {**os.environ, "MEMCACHED_PORT_FILENAME": str(ports)}
+        process = subprocess.Popen(["unshare", "-m", "sh", "-c", view, "sh", *command], env=environment)
+        while not ports.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        address = ("127.0.0.1", int(ports.read_text().split(": ")[1]))
+        hosts.write_text("127.0.0.1 other.example\n")
+        config.write_text('listen = "cache.example"\nport = 0\nconn-limit = 200\n')
+        process.send_signal(signal.SIGHUP)
+        while "SIGHUP: applied: conn-limit = 200" not in log.read_text():
+            assert "nothing was changed" not in log.read_text(), log.read_text()
+        assert b"STAT max_connections 200\r\n" in converse(address, b"stats\r\n")
+        config.write_text('listen = "another.example"\nport = 0\nconn-limit = 200\n')
+        process.send_signal(signal.SIGHUP)
+        while "SIGHUP: needs a restart: listen" not in log.read_text():
+            assert "nothing was changed" not in log.read_text(), log.read_text()
+        process.terminate()
+        assert process.wait() == 0
+        hosts.write_text("127.0.0.1 cache.example\n")

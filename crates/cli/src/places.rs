@@ -3,6 +3,8 @@
 //! An address of `-l` may have words in front, as memcached's: `notls:`, `btls:` or `mtls:`, then `proto[NAME]:`, then
 //! `tag[NAME]:` or `tag_NAME_:`.
 
+use std::net::{IpAddr, SocketAddr};
+
 use nuthatch_protocol::cpserver;
 use nuthatch_server::config::{self, Listen, ListenAddress, Protocol, Verify};
 
@@ -50,6 +52,41 @@ impl Places {
 /// True if CPServer's clients are served.
 pub fn has_cpserver(flags: &Flags) -> bool {
     !flags.cpserver.is_empty() || !inherited_as(Some(CPSERVER)).is_empty()
+}
+
+/// The same flags with an address in place of each host's name, for a server that listens already. Where it does needs a
+/// restart to change, so nobody is asked for names then: that takes as long as it takes, on a thread that has other things to
+/// do, and `-o drop_privileges` forbids it.
+pub fn without_names(flags: &Flags) -> Flags {
+    let mut flags = flags.clone();
+    for list in &mut flags.listen {
+        let typed = list.split(';').map(|typed| match Words::read(typed) {
+            Ok(words) => {
+                let (words_in_front, address) = typed.split_at(typed.len() - words.address.len());
+                words_in_front.to_owned() + &without_name(address)
+            }
+            // That is told by who reads it.
+            Err(_) => typed.to_owned(),
+        });
+        *list = typed.collect::<Vec<_>>().join(";");
+    }
+    for place in flags.cpserver.iter_mut().chain(&mut flags.metrics) {
+        let address = place.strip_prefix("notls:").unwrap_or(place);
+        let (words, address) = place.split_at(place.len() - address.len());
+        *place = words.to_owned() + &without_name(address);
+    }
+    flags
+}
+
+/// An address as typed, with the unspecified one in place of a name.
+fn without_name(typed: &str) -> String {
+    if typed.is_empty() || typed.parse::<IpAddr>().is_ok() || typed.parse::<SocketAddr>().is_ok() {
+        return typed.to_owned();
+    }
+    match typed.rsplit_once(':') {
+        Some((_, port)) => format!("0.0.0.0:{port}"),
+        None => "0.0.0.0".to_owned(),
+    }
 }
 
 /// Flags about where to listen that something else decides.
@@ -367,6 +404,30 @@ fn inherited_as(purpose: Option<&str>) -> Vec<ListenAddress> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_not_looked_up_again() {
+        let mut flags = flags(&[
+            "no.such.host",
+            "notls:proto[ascii]:no.such.host:5;::1",
+            "[::1]:7;127.0.0.1:8",
+            "no.such.host:none",
+        ]);
+        flags.cpserver = vec!["notls:no.such.host".to_owned()];
+        flags.metrics = Some("no.such.host:9".to_owned());
+        let known = without_names(&flags);
+        assert_eq!(
+            known.listen,
+            [
+                "0.0.0.0",
+                "notls:proto[ascii]:0.0.0.0:5;::1",
+                "[::1]:7;127.0.0.1:8",
+                "0.0.0.0:none"
+            ]
+        );
+        assert_eq!(known.cpserver, ["notls:0.0.0.0"]);
+        assert_eq!(known.metrics.as_deref(), Some("0.0.0.0:9"));
+    }
 
     fn flags(listen: &[&str]) -> Flags {
         Flags {

@@ -7,6 +7,7 @@ use crate::command::Serve;
 use crate::extended::Extended;
 use crate::flags::Flags;
 use crate::log::Log;
+use crate::places;
 use crate::settings::Settings;
 
 /// What [`Controls::apply`] takes over.
@@ -141,7 +142,8 @@ impl Reload {
 /// What the sources of settings say now, and each of them under its key in the file.
 fn read(source: &Serve) -> Result<(Settings, Table), String> {
     let flags = source.clone().flags()?;
-    Ok((Settings::check(&flags, None)?, table(&flags)?))
+    let settings = Settings::check(&places::without_names(&flags), None)?;
+    Ok((settings, table(&flags)?))
 }
 
 /// Where certificates are by now, for `refresh_certs`.
