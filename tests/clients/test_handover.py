@@ -1,6 +1,7 @@
 """A new process takes the place of a running one: its items, its sockets, and no client is refused."""
 
 import array
+import collections
 import os
 import pathlib
 import signal
@@ -12,6 +13,7 @@ import time
 
 import conftest
 import pytest
+import redis
 from judge import converse
 from test_restart import ITEMS, fill, held
 
@@ -479,3 +481,67 @@ def test_a_stop_amidst_a_handover_is_a_stop(start, tmp_path, port):
     asking.hear_all()
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait() == 0 and not pathlib.Path(control).exists()
+
+
+def test_redis_clients_lose_nothing_that_was_answered(start, tmp_path, port):
+    """Pipelines and transactions of several threads, while one server after the other takes over."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        redis_port = free.getsockname()[1]
+    flags = ["-l", "127.0.0.1", "-p", str(port), "--redis-port", str(redis_port), "--handover", str(tmp_path / "control"), "-t", "2"]
+    servers = [start(*flags)]
+    stop, failed, answered, tried, counted = threading.Event(), [], {}, {}, collections.Counter()
+
+    def write(me):
+        client = redis.Redis(port=redis_port, socket_timeout=PATIENCE, retry=None, single_connection_client=True)
+        transaction = me % 2 == 0
+        while not stop.is_set():
+            number = tried.get(me, 0) + 1
+            tried[me] = number
+            try:
+                pipeline = client.pipeline(transaction=transaction)
+                for key in range(20):
+                    pipeline.set(f"{me}:{key}", number)
+                pipeline.incr(f"{me}:count")
+                answers = pipeline.execute()
+                assert answers[:-1] == [True] * 20, answers
+                answered[me] = number
+                counted[me] += 1
+                assert client.get(f"{me}:19") == b"%d" % number
+            except redis.ConnectionError as error:
+                # Its connection ends when the server parts with its clients; it is never refused.
+                if "closed" not in str(error).lower() and "reset" not in str(error).lower() and "pipe" not in str(error).lower():
+                    failed.append(error)
+                    return
+                client.close()
+                client = redis.Redis(port=redis_port, socket_timeout=PATIENCE, retry=None, single_connection_client=True)
+            except BaseException as error:  # noqa: BLE001 (told below, whatever it is)
+                failed.append(error)
+                return
+
+    writing = [threading.Thread(target=write, args=(me,)) for me in range(6)]
+    for thread in writing:
+        thread.start()
+
+    def more():
+        seen = dict(answered)
+        while not failed and any(answered.get(me, 0) < seen.get(me, 0) + 10 for me in range(6)):
+            time.sleep(0.01)
+
+    try:
+        more()
+        for _ in range(4):
+            servers.append(start(*flags))
+            assert servers[-2].process.wait() == 0
+            more()
+    finally:
+        stop.set()
+        for thread in writing:
+            thread.join()
+    assert not failed, failed
+    client = redis.Redis(port=redis_port)
+    for me in range(6):
+        values = {int(client.get(f"{me}:{key}")) for key in range(20)}
+        # What was not answered may be there, of a pipeline a part of it.
+        assert all(answered[me] <= value <= tried[me] for value in values), (me, values, answered[me], tried[me])
+        assert counted[me] <= int(client.get(f"{me}:count")) <= tried[me]
+    assert servers[-1].end() == 0
