@@ -703,6 +703,40 @@ def test_a_certificate_that_is_over_is_told_at_the_start_and_when_it_is_read_aga
         pass
 
 
+def test_a_pipe_is_no_file_of_settings_passwords_or_certificates(start, certificates, tmp_path):
+    """Who opened it would wait for a writer: the thread that heeds signals, or a worker."""
+    config, users, log, pipe = (tmp_path / name for name in ["config", "users", "log", "pipe"])
+    os.mkfifo(pipe)
+    for flags in [["-Y", str(pipe)], ["--config", str(pipe)], ["--load", str(pipe)],
+                  ["-Z", "-o", f"ssl_chain_cert={certificates}/server.pem,ssl_key={pipe}"]]:
+        for check in [["--check"], []]:
+            command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "0", *check, *flags]
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert ended.returncode in (1, 2) and f"{pipe}: a pipe, not a file" in ended.stderr, (flags, ended)
+    # A pipe without a name has a writer.
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as cat:
+        cat.stdin.write(b"ann:secret\n")
+        cat.stdin.close()
+        given = cat.stdout.fileno()
+        command = [conftest.NUTHATCH, "--check", "-Y", f"/dev/fd/{given}"]
+        assert subprocess.run(command, pass_fds=[given], capture_output=True, check=False).returncode == 0
+    # Files that become one.
+    for name in ["pem", "key"]:
+        (tmp_path / f"now.{name}").write_bytes((certificates / f"server.{name}").read_bytes())
+    config.write_text("threads = 1\n")
+    users.write_text("ann:secret\n")
+    server = start("--config", str(config), "-Y", str(users), *tls_flags(tmp_path, "now"), "-l", "notls:127.0.0.1", "--log", str(log))
+    for path in [config, users, tmp_path / "now.pem"]:
+        path.unlink()
+        os.mkfifo(path)
+    server.process.send_signal(signal.SIGHUP)
+    while log.read_text().count("a pipe, not a file") < 3:
+        pass
+    words = login("ann", "secret") + b"refresh_certs\r\nmn\r\n"
+    assert converse(server.address, words).endswith(b"see the log\r\nMN\r\n")
+    assert server.end() == 0
+
+
 def test_a_certificate_that_is_soon_over_or_not_yet_valid_is_told(start, tmp_path):
     """By --check, at the start and by refresh_certs. So is one that does not belong to the key, which is refused."""
     def moment(days):

@@ -238,7 +238,8 @@ pub struct Flags {
 impl Flags {
     /// Reads a file that says the same as the flags.
     pub fn from_file(path: &Path) -> Result<Self, String> {
-        let text = std::fs::read_to_string(path)
+        let text = nuthatch_server::check_no_fifo(path)
+            .and_then(|()| std::fs::read_to_string(path))
             .map_err(|error| format!("{}: {error}", path.display()))?;
         toml::from_str(&text)
             .map_err(|error| format!("{}{}", path.display(), in_a_line(&text, &error)))

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nuthatch_security::check_no_fifo;
 use nuthatch_snapshot::{Error, Summary, check_replaceable, verify_head};
 
 use crate::shared::Shared;
@@ -28,13 +29,18 @@ impl Keeping {
 
     /// Looks whether what has the names of the files that are written is files, if there is anything.
     ///
-    /// Errors: it is something else, which a file would take the place of.
+    /// Errors: it is something else, which a file would take the place of; what is to be begun with is a pipe.
     pub fn check(&self) -> io::Result<()> {
         let save = self.save.as_ref().map(|(path, _)| path);
         for (flag, path) in [("-e", self.restart.as_ref()), ("--save", save)] {
             let Some(path) = path else { continue };
             check_replaceable(path).map_err(|error| {
                 io::Error::new(error.kind(), format!("{flag} {}: {error}", path.display()))
+            })?;
+        }
+        if let Some(path) = &self.load {
+            check_no_fifo(path).map_err(|error| {
+                io::Error::new(error.kind(), format!("--load {}: {error}", path.display()))
             })?;
         }
         Ok(())

@@ -16,3 +16,4 @@ pub mod tls;
 mod validity;
 
 pub use error::SettingsError;
+pub use files::check_no_fifo;
