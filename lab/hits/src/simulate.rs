@@ -1,6 +1,6 @@
 //! A trace played on a simulated policy.
 
-use crate::policy::{Future, PolicyName, Room};
+use crate::policy::{Future, Movement, PolicyName, Room};
 use crate::size::By;
 use crate::trace::Trace;
 
@@ -83,14 +83,14 @@ impl Charging {
     }
 }
 
-/// Plays a trace on an empty cache of a policy. `future` is the trace's, if the policy must know it.
+/// Plays a trace on an empty cache of a policy. `future` is the trace's, if the policy must know it. Also what a store moved.
 pub fn simulate(
     trace: &Trace,
     policy: &PolicyName,
     capacity: u64,
     charging: Charging,
     future: Option<&Future>,
-) -> Hits {
+) -> (Hits, Option<Movement>) {
     let mut policy = policy.build(&Room {
         capacity,
         keys: trace.keys.len(),
@@ -102,7 +102,7 @@ pub fn simulate(
         let hit = policy.request(request.key, charging.charge(request.size));
         hits.count(request.size, hit);
     }
-    hits
+    (hits, policy.movement())
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
         let lru = "lru".parse().unwrap();
         let hits = |by, overhead, capacity| {
             let charging = Charging { by, overhead };
-            simulate(&trace, &lru, capacity, charging, None)
+            simulate(&trace, &lru, capacity, charging, None).0
         };
         let found = hits(By::Items, 0, 2);
         assert_eq!((found.requests, found.hits), (5, 1));

@@ -128,8 +128,8 @@ impl Jobs<'_> {
     ) -> Result<Cell, String> {
         match entrant {
             Entrant::Contender(Contender::Policy(policy)) => {
-                let hits = simulate(self.trace, policy, size, self.charging, future);
-                Ok(Cell::simulated(hits))
+                let (hits, movement) = simulate(self.trace, policy, size, self.charging, future);
+                Ok(Cell::simulated(hits, movement))
             }
             Entrant::Contender(Contender::Engine(engine)) => match EngineCache::new(engine, size) {
                 Ok(mut cache) => {

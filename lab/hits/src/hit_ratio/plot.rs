@@ -83,11 +83,14 @@ mod tests {
         let row = |(number, name): (usize, &&str)| Row {
             name: (*name).to_owned(),
             is_online_policy: *name != "optimum",
-            cells: vec![Cell::simulated(Hits {
-                requests: 100,
-                hits: number as u64,
-                ..Hits::default()
-            })],
+            cells: vec![Cell::simulated(
+                Hits {
+                    requests: 100,
+                    hits: number as u64,
+                    ..Hits::default()
+                },
+                None,
+            )],
         };
         Results {
             trace: "t".to_owned(),

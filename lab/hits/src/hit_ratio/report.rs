@@ -7,6 +7,7 @@ use nuthatch_program::Failure;
 use serde::Serialize;
 
 use crate::live::{MemoryUse, MoreHits};
+use crate::policy::Movement;
 use crate::simulate::Hits;
 use crate::size::{By, CacheSize, bytes_in_words, whole};
 use crate::trace::Trace;
@@ -19,6 +20,8 @@ pub struct Cell {
     pub memory: MemoryUse,
     /// What an engine says of more memory.
     pub more_hits: Option<MoreHits>,
+    /// What a simulated store holds and moved.
+    pub movement: Option<Movement>,
     /// Why there are no hits.
     pub note: Option<String>,
 }
@@ -116,6 +119,18 @@ impl Results {
                 }
             }
         }
+        for row in &self.rows {
+            if row.cells.iter().any(|cell| cell.movement.is_some()) {
+                let of = |words: fn(Movement) -> String| {
+                    let cells = row.cells.iter();
+                    cells.map(move |cell| cell.movement.map_or("-".to_owned(), words))
+                };
+                let items = of(|movement| movement.items.to_string());
+                line(&mut text, width, &format!("{}, items", row.name), items);
+                let moved = of(Movement::moved_by_stored);
+                line(&mut text, width, &format!("{}, moved", row.name), moved);
+            }
+        }
         for running in &self.running {
             let hits = percent(running.cell.share(bytes));
             let resident = amount(running.cell.memory.resident);
@@ -169,10 +184,8 @@ impl Results {
         let memory = MEMORY.map(|(name, _)| name.len() + 2).into_iter().max();
         let width = |row: &Row| {
             let name = row.name.chars().count();
-            let has_memory = row
-                .cells
-                .iter()
-                .any(|cell| cell.memory != MemoryUse::default());
+            let has_memory = (row.cells.iter())
+                .any(|cell| cell.memory != MemoryUse::default() || cell.movement.is_some());
             name + memory.filter(|_| has_memory).unwrap_or(0)
         };
         self.rows
@@ -224,6 +237,9 @@ impl Results {
             resident_peak: cell.memory.resident_peak,
             used: cell.memory.used,
             more_hits: cell.more_hits,
+            items: cell.movement.map(|movement| movement.items),
+            stored_bytes: cell.movement.map(|movement| movement.stored),
+            moved_bytes: cell.movement.map(|movement| movement.moved),
             note: cell.note.as_deref(),
         };
         let line = serde_json::to_string(&line);
@@ -250,8 +266,11 @@ impl Cell {
     }
 
     /// Of a policy.
-    pub fn simulated(hits: Hits) -> Self {
-        Self::live(hits, MemoryUse::default())
+    pub fn simulated(hits: Hits, movement: Option<Movement>) -> Self {
+        Self {
+            movement,
+            ..Self::live(hits, MemoryUse::default())
+        }
     }
 
     /// Of a cache that takes memory.
@@ -327,6 +346,9 @@ struct Line<'a> {
     resident_peak: Option<u64>,
     used: Option<u64>,
     more_hits: Option<MoreHits>,
+    items: Option<u64>,
+    stored_bytes: Option<u64>,
+    moved_bytes: Option<u64>,
     note: Option<&'a str>,
 }
 
@@ -412,12 +434,15 @@ mod tests {
 
     fn results(misses: [[u64; 2]; 2]) -> Results {
         let cell = |misses| {
-            Cell::simulated(Hits {
-                requests: 100,
-                hits: 100 - misses,
-                bytes: 1000,
-                hit_bytes: 10,
-            })
+            Cell::simulated(
+                Hits {
+                    requests: 100,
+                    hits: 100 - misses,
+                    bytes: 1000,
+                    hit_bytes: 10,
+                },
+                None,
+            )
         };
         let row = |name: &str, misses: [u64; 2]| Row {
             name: name.to_owned(),
@@ -492,6 +517,29 @@ t: 100 requests for 10 keys, 1.00 MiB if each is held once; % of the requests th
                 .contains("server          -     112.50     112.50")
         );
         assert_eq!(results.json().unwrap().lines().count(), 5);
+    }
+
+    #[test]
+    fn simulated_stores_show_what_they_hold_and_moved() {
+        let mut results = results([[50, 40], [25, 45]]);
+        results.rows[1].cells[1].movement = Some(Movement {
+            items: 7,
+            stored: 1000,
+            moved: 250,
+        });
+        let text = results.text(false);
+        for line in [
+            "  arc, items                  -          7\n",
+            "  arc, moved                  -       0.25\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+        let json = results.json().unwrap();
+        let last: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
+        assert_eq!(
+            (&last["items"], &last["moved_bytes"]),
+            (&7.into(), &250.into())
+        );
     }
 
     #[test]

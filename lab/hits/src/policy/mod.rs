@@ -7,11 +7,13 @@
 
 mod arc;
 mod clock;
+mod costs;
 mod fifo;
 mod gdsf;
 mod heap;
 mod library;
 mod lirs;
+mod log;
 mod lru;
 mod name;
 mod one_queue;
@@ -21,6 +23,7 @@ mod s3fifo;
 mod sampled;
 mod sieve;
 mod sketch;
+mod slab;
 mod slru;
 mod twoq;
 mod wtinylfu;
@@ -38,6 +41,29 @@ pub trait Policy: Send {
 
     /// True if the key's item is there.
     fn holds(&self, key: u32) -> bool;
+
+    /// What a simulated store of real items moved.
+    fn movement(&self) -> Option<Movement> {
+        None
+    }
+}
+
+/// What a store holds, and what was copied to make room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Movement {
+    /// Items that are there.
+    pub items: u64,
+    /// Bytes of all items that were ever stored.
+    pub stored: u64,
+    /// Bytes that were copied from one place to another.
+    pub moved: u64,
+}
+
+impl Movement {
+    /// Bytes moved for each byte stored, in words.
+    pub fn moved_by_stored(self) -> String {
+        format!("{:.2}", self.moved as f64 / self.stored.max(1) as f64)
+    }
 }
 
 /// What a policy is built for.
@@ -56,10 +82,15 @@ pub struct Room<'a> {
 impl Room<'_> {
     /// A share of the capacity, at least 1, rounded; without bound for an infinite share.
     fn share(&self, share: f64) -> u64 {
-        match share {
-            0.0 => 0,
-            _ => ((self.capacity as f64 * share).round() as u64).max(1),
-        }
+        share_of(self.capacity, share)
+    }
+}
+
+/// The same of any capacity.
+fn share_of(capacity: u64, share: f64) -> u64 {
+    match share {
+        0.0 => 0,
+        _ => ((capacity as f64 * share).round() as u64).max(1),
     }
 }
 

@@ -10,12 +10,14 @@ use super::fifo::Fifo;
 use super::gdsf::Gdsf;
 use super::library::Library;
 use super::lirs::{Lirs, LirsShape};
+use super::log::{Log, LogShape};
 use super::lru::Lru;
 use super::one_queue::OneQueue;
 use super::optimum::Optimum;
 use super::s3fifo::{S3Fifo, S3FifoShape};
 use super::sampled::{SampledLru, SampledShape};
 use super::sieve::Sieve;
+use super::slab::{Slab, SlabShape};
 use super::slru::{Slru, SlruShape};
 use super::twoq::{TwoQ, TwoQShape};
 use super::wtinylfu::{self, WTinyLfu};
@@ -43,12 +45,14 @@ enum Kind {
     S3Fifo(S3FifoShape),
     WTinyLfu { window: f64, climbs: bool },
     Gdsf,
+    Slab(SlabShape),
+    Log(LogShape),
     Optimum,
     Library(Library),
 }
 
 /// The policies, with their parameters and defaults.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 20] = [
     "fifo",
     "clock",
     "clock2",
@@ -60,10 +64,12 @@ const NAMES: [&str; 18] = [
     "arc",
     "lirs[:HIR=0.01[:GHOSTS=inf]]",
     "sieve",
-    "s3-fifo[:SMALL=0.1[:GHOSTS=0.9[:HITS=2]]]",
+    "s3-fifo[:SMALL=0.1[:GHOSTS=0.9[:HITS=2[:UNCOUNTED=0]]]]",
     "w-tinylfu[:WINDOW=0.01]",
     "w-tinylfu-climb[:WINDOW=0.01]",
     "gdsf",
+    "slab-s3-fifo[:GROWTH=1.1[:PAGES=64[:SMALL[:GHOSTS[:HITS[:UNCOUNTED]]]]]]",
+    "log-s3-fifo[:PAGES=128[:SMALL[:GHOSTS[:HITS[:UNCOUNTED]]]]]",
     "optimum",
     "lib:moka",
     "lib:quick_cache",
@@ -90,6 +96,8 @@ impl PolicyName {
             Kind::S3Fifo(shape) => Box::new(S3Fifo::new(room, shape)),
             Kind::WTinyLfu { window, climbs } => Box::new(WTinyLfu::new(room, window, climbs)),
             Kind::Gdsf => Box::new(Gdsf::new(room)),
+            Kind::Slab(shape) => Box::new(Slab::new(room, shape)),
+            Kind::Log(shape) => Box::new(Log::new(room, shape)),
             Kind::Library(library) => library.build(room),
             Kind::Optimum => {
                 let future = room.future.expect("the optimum is given the future");
@@ -143,16 +151,25 @@ impl FromStr for PolicyName {
                 ghosts: parameters.ghosts(LirsShape::default().ghosts)?,
             }),
             "sieve" => Kind::Sieve,
-            "s3-fifo" => Kind::S3Fifo(S3FifoShape {
-                small: parameters.share(S3FifoShape::default().small)?,
-                ghosts: parameters.ghosts(S3FifoShape::default().ghosts)?,
-                promotion: parameters.count(S3FifoShape::default().promotion, 1..=3)?,
-            }),
+            "s3-fifo" => Kind::S3Fifo(parameters.s3_fifo()?),
             "w-tinylfu" | "w-tinylfu-climb" => Kind::WTinyLfu {
                 window: parameters.share(wtinylfu::WINDOW)?,
                 climbs: name == "w-tinylfu-climb",
             },
             "gdsf" => Kind::Gdsf,
+            "slab-s3-fifo" => Kind::Slab(SlabShape {
+                growth: parameters.number(
+                    SlabShape::default().growth,
+                    |growth| *growth > 1.0 && *growth <= 4.0,
+                    "a factor of more than 1, up to 4",
+                )?,
+                pages: parameters.count(SlabShape::default().pages, 8..=4096)?,
+                queues: parameters.s3_fifo()?,
+            }),
+            "log-s3-fifo" => Kind::Log(LogShape {
+                pages: parameters.count(LogShape::default().pages, 8..=4096)?,
+                queues: parameters.s3_fifo()?,
+            }),
             "optimum" => Kind::Optimum,
             "lib" => Kind::Library(parameters.library()?),
             _ => return Err(format!("`{text}` is no policy; there are {}", names())),
@@ -185,6 +202,20 @@ impl Parameters<'_> {
             return Err(self.wrong("shares of less than 1 together"));
         }
         Ok(Kind::Slru(shape))
+    }
+
+    fn s3_fifo(&mut self) -> Result<S3FifoShape, String> {
+        let default = S3FifoShape::default();
+        Ok(S3FifoShape {
+            small: self.share(default.small)?,
+            ghosts: self.ghosts(default.ghosts)?,
+            promotion: self.count(default.promotion, 1..=3)?,
+            uncounted: self.number(
+                default.uncounted,
+                |share| (0.0..1.0).contains(share),
+                "a share from 0 to less than 1",
+            )?,
+        })
     }
 
     /// A share of the capacity.

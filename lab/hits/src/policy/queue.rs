@@ -20,7 +20,7 @@ pub struct Node {
 }
 
 /// The name of a queue within its array. 0 is none.
-pub type QueueId = u8;
+pub type QueueId = u16;
 
 /// A key that is in no queue has this.
 pub const NOWHERE: QueueId = 0;

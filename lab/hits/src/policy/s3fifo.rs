@@ -1,10 +1,10 @@
 //! S3-FIFO (Yang et al., SOSP'23).
 
 use super::queue::{Nodes, Queue};
-use super::{Policy, Room};
+use super::{Policy, Room, share_of};
 
 /// The greatest count of hits that is kept.
-const HITS_MAX: u8 = 3;
+pub(super) const HITS_MAX: u8 = 3;
 
 /// What S3-FIFO can be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,6 +15,8 @@ pub struct S3FifoShape {
     pub ghosts: f64,
     /// Hits in the small queue that bring an item into the main one.
     pub promotion: u8,
+    /// The newest part of the small queue, in which hits do not count (Clock2Q+, VLDB'26).
+    pub uncounted: f64,
 }
 
 impl Default for S3FifoShape {
@@ -24,6 +26,24 @@ impl Default for S3FifoShape {
             small: 0.1,
             ghosts: 0.9,
             promotion: 2,
+            uncounted: 0.0,
+        }
+    }
+}
+
+/// What queues know of keys. Those of several caches may share it, if no key is in two of them.
+pub struct S3Keys {
+    pub nodes: Nodes,
+    /// What had come into the small queue before the key did.
+    entered: Vec<u64>,
+}
+
+impl S3Keys {
+    /// So many keys, none in a queue.
+    pub fn new(keys: usize) -> Self {
+        Self {
+            nodes: Nodes::new(keys),
+            entered: vec![0; keys],
         }
     }
 }
@@ -31,15 +51,153 @@ impl Default for S3FifoShape {
 /// A small queue for what is new, a main queue for what was asked for again, and ghosts: keys that left the small queue
 /// unused. A key that comes back as a ghost goes into the main queue at once. The main queue is CLOCK with counts up to
 /// 3. The ghosts' queue is as long as the main one: in bytes, where bytes are counted.
-pub struct S3Fifo {
+pub struct S3Queues {
+    shape: S3FifoShape,
     capacity: u64,
     small_share: u64,
     ghosts_max: u64,
-    promotion: u8,
-    nodes: Nodes,
     small: Queue,
     main: Queue,
     ghosts: Queue,
+    /// All that ever came into the small queue.
+    entered: u64,
+}
+
+impl S3Queues {
+    /// Queues by number: no two caches that share keys have the same.
+    pub fn new(capacity: u64, shape: S3FifoShape, number: u16) -> Self {
+        let mut queues = Self {
+            shape,
+            capacity: 0,
+            small_share: 0,
+            ghosts_max: 0,
+            small: Queue::new(3 * number + 1),
+            main: Queue::new(3 * number + 2),
+            ghosts: Queue::new(3 * number + 3),
+            entered: 0,
+        };
+        queues.resize(capacity);
+        queues
+    }
+
+    /// Another capacity. What is over it stays until something is stored.
+    pub fn resize(&mut self, capacity: u64) {
+        self.capacity = capacity;
+        self.small_share = share_of(capacity, self.shape.small);
+        self.ghosts_max = share_of(capacity, self.shape.ghosts);
+    }
+
+    /// The number of the queues that the key is in.
+    pub fn number_of(keys: &S3Keys, key: u32) -> Option<u16> {
+        Some(keys.nodes[key].queue.checked_sub(1)? / 3)
+    }
+
+    /// What all items take.
+    pub fn used(&self) -> u64 {
+        self.small.charge() + self.main.charge()
+    }
+
+    /// True if the key's item is there.
+    pub fn holds(&self, keys: &S3Keys, key: u32) -> bool {
+        self.small.has(&keys.nodes, key) || self.main.has(&keys.nodes, key)
+    }
+
+    /// An item that is there was asked for.
+    pub fn hit(&self, keys: &mut S3Keys, key: u32) {
+        if self.small.has(&keys.nodes, key) {
+            let since = self.entered - keys.entered[key as usize];
+            if (since as f64) < self.shape.uncounted * self.small.charge() as f64 {
+                return;
+            }
+        }
+        let mark = &mut keys.nodes[key].mark;
+        *mark = (*mark + 1).min(HITS_MAX);
+    }
+
+    /// Evicts until an item of this charge has room, and tells of each that is gone. True if the item was a ghost: it is
+    /// none from then on.
+    pub fn make_room(
+        &mut self,
+        keys: &mut S3Keys,
+        key: u32,
+        charge: u32,
+        gone: &mut Vec<u32>,
+    ) -> bool {
+        let returns = self.take_ghost(keys, key);
+        let limit = self.capacity.saturating_sub(u64::from(charge));
+        while self.used() > limit {
+            self.evict(keys, gone);
+        }
+        returns
+    }
+
+    /// True if the key was a ghost. It is none from then on.
+    pub fn take_ghost(&mut self, keys: &mut S3Keys, key: u32) -> bool {
+        let returns = self.ghosts.has(&keys.nodes, key);
+        if returns {
+            self.ghosts.remove(&mut keys.nodes, key);
+        }
+        returns
+    }
+
+    /// A new item comes, for which there is room.
+    pub fn push(&mut self, keys: &mut S3Keys, key: u32, charge: u32, returns: bool) {
+        keys.nodes[key].mark = 0;
+        if returns {
+            self.main.push(&mut keys.nodes, key, charge);
+        } else {
+            self.entered += u64::from(charge);
+            keys.entered[key as usize] = self.entered;
+            self.small.push(&mut keys.nodes, key, charge);
+        }
+    }
+
+    /// Evicts at least one item, if there is one.
+    pub fn evict(&mut self, keys: &mut S3Keys, gone: &mut Vec<u32>) {
+        if self.small.charge() >= self.small_share || self.main.charge() == 0 {
+            self.evict_small(keys, gone);
+        } else {
+            self.evict_main(keys, gone);
+        }
+    }
+
+    fn evict_small(&mut self, keys: &mut S3Keys, gone: &mut Vec<u32>) {
+        while let Some((key, charge)) = self.small.pop(&mut keys.nodes) {
+            if keys.nodes[key].mark < self.shape.promotion {
+                self.ghosts.push(&mut keys.nodes, key, charge);
+                self.ghosts.shrink(&mut keys.nodes, self.ghosts_max);
+                gone.push(key);
+                return;
+            }
+            keys.nodes[key].mark = 0;
+            self.main.push(&mut keys.nodes, key, charge);
+            // The main queue has its own share: what is promoted over it takes the place of what is there.
+            if self.main.charge() > self.capacity - self.small_share.min(self.capacity) {
+                self.evict_main(keys, gone);
+            }
+        }
+    }
+
+    fn evict_main(&mut self, keys: &mut S3Keys, gone: &mut Vec<u32>) {
+        while let Some(key) = self.main.oldest() {
+            let mark = &mut keys.nodes[key].mark;
+            if *mark == 0 {
+                self.main.remove(&mut keys.nodes, key);
+                gone.push(key);
+                return;
+            }
+            *mark -= 1;
+            self.main.renew(&mut keys.nodes, key);
+        }
+    }
+}
+
+/// One cache of such queues.
+pub struct S3Fifo {
+    capacity: u64,
+    keys: S3Keys,
+    queues: S3Queues,
+    gone: Vec<u32>,
 }
 
 impl S3Fifo {
@@ -47,49 +205,9 @@ impl S3Fifo {
     pub fn new(room: &Room<'_>, shape: S3FifoShape) -> Self {
         Self {
             capacity: room.capacity,
-            small_share: room.share(shape.small),
-            ghosts_max: room.share(shape.ghosts),
-            promotion: shape.promotion,
-            nodes: Nodes::new(room.keys),
-            small: Queue::new(1),
-            main: Queue::new(2),
-            ghosts: Queue::new(3),
-        }
-    }
-
-    fn evict(&mut self) {
-        if self.small.charge() >= self.small_share || self.main.charge() == 0 {
-            self.evict_small();
-        } else {
-            self.evict_main();
-        }
-    }
-
-    fn evict_small(&mut self) {
-        while let Some((key, charge)) = self.small.pop(&mut self.nodes) {
-            if self.nodes[key].mark < self.promotion {
-                self.ghosts.push(&mut self.nodes, key, charge);
-                self.ghosts.shrink(&mut self.nodes, self.ghosts_max);
-                return;
-            }
-            self.nodes[key].mark = 0;
-            self.main.push(&mut self.nodes, key, charge);
-            // The main queue has its own share: what is promoted over it takes the place of what is there.
-            if self.main.charge() > self.capacity - self.small_share {
-                self.evict_main();
-            }
-        }
-    }
-
-    fn evict_main(&mut self) {
-        while let Some(key) = self.main.oldest() {
-            let mark = &mut self.nodes[key].mark;
-            if *mark == 0 {
-                self.main.remove(&mut self.nodes, key);
-                return;
-            }
-            *mark -= 1;
-            self.main.renew(&mut self.nodes, key);
+            keys: S3Keys::new(room.keys),
+            queues: S3Queues::new(room.capacity, shape, 0),
+            gone: Vec::new(),
         }
     }
 }
@@ -97,36 +215,25 @@ impl S3Fifo {
 impl Policy for S3Fifo {
     fn request(&mut self, key: u32, charge: u32) -> bool {
         if self.holds(key) {
-            let mark = &mut self.nodes[key].mark;
-            *mark = (*mark + 1).min(HITS_MAX);
+            self.queues.hit(&mut self.keys, key);
             return true;
         }
-        let Some(limit) = self.capacity.checked_sub(u64::from(charge)) else {
+        if u64::from(charge) > self.capacity {
             return false;
-        };
-        let returns = self.ghosts.has(&self.nodes, key);
-        if returns {
-            self.ghosts.remove(&mut self.nodes, key);
         }
-        while self.used() > limit {
-            self.evict();
-        }
-        self.nodes[key].mark = 0;
-        let queue = if returns {
-            &mut self.main
-        } else {
-            &mut self.small
-        };
-        queue.push(&mut self.nodes, key, charge);
+        self.gone.clear();
+        let (keys, gone) = (&mut self.keys, &mut self.gone);
+        let returns = self.queues.make_room(keys, key, charge, gone);
+        self.queues.push(keys, key, charge, returns);
         false
     }
 
     fn used(&self) -> u64 {
-        self.small.charge() + self.main.charge()
+        self.queues.used()
     }
 
     fn holds(&self, key: u32) -> bool {
-        self.small.has(&self.nodes, key) || self.main.has(&self.nodes, key)
+        self.queues.holds(&self.keys, key)
     }
 }
 
@@ -146,6 +253,15 @@ mod tests {
         assert_eq!(
             hits("s3-fifo:0.1:0.9:1", 10, "aabcdefghijka"),
             ".H..........H"
+        );
+        // That hit came among the newest half, where it may not count; one behind it counts.
+        assert_eq!(
+            hits("s3-fifo:0.1:0.9:1:0.5", 10, "aabcdefghijka"),
+            ".H..........."
+        );
+        assert_eq!(
+            hits("s3-fifo:0.1:0.9:1:0.5", 10, "abcdefaghijka"),
+            "......H.....H"
         );
         // Without ghosts a comes back into the small queue.
         assert_eq!(hits("s3-fifo:0.5:0", 2, "abcacb"), "....H.");

@@ -3,10 +3,14 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use super::costs::Costs;
+use super::log::{Log, LogShape};
+use super::s3fifo::S3FifoShape;
+use super::slab::{Slab, SlabShape};
 use super::*;
 
 /// One of each kind, and some with other parameters.
-const ALL: [&str; 25] = [
+const ALL: [&str; 26] = [
     "fifo",
     "clock",
     "clock2",
@@ -25,6 +29,7 @@ const ALL: [&str; 25] = [
     "sieve",
     "s3-fifo",
     "s3-fifo:0.3:2:1",
+    "s3-fifo:0.2:2:1:0.5",
     "w-tinylfu",
     "w-tinylfu:0.4",
     "w-tinylfu-climb",
@@ -32,6 +37,14 @@ const ALL: [&str; 25] = [
     "optimum",
     "lib:moka",
     "lib:quick_cache",
+];
+
+/// Simulated stores, whose capacity pays for more than the items.
+const STORES: [&str; 4] = [
+    "slab-s3-fifo",
+    "slab-s3-fifo:1.25:64:0.2:3:1:0.5",
+    "log-s3-fifo",
+    "log-s3-fifo:256:0.2:3:1:0.5",
 ];
 
 /// Plays requests for keys of one letter. H for a hit, a point for a miss.
@@ -362,8 +375,145 @@ fn beside_naive_models() {
     });
 }
 
+/// Pages of so many bytes, of which items take nothing else.
+fn no_costs(page: u64) -> Costs {
+    Costs {
+        page,
+        header: 0,
+        piece_header: 0,
+        unit: 1,
+        outside: 0.0,
+        bits: 0.0,
+    }
+}
+
+fn room(capacity: u64, keys: usize) -> Room<'static> {
+    Room {
+        capacity,
+        keys,
+        items: capacity,
+        future: None,
+    }
+}
+
+#[test]
+fn a_slab_store_of_one_class_is_s3_fifo() {
+    for seed in 0..8 {
+        for capacity in [4, 20, 60] {
+            // Two chunks of one byte a page.
+            let shape = SlabShape::default();
+            let mut slab = Slab::with_costs(&room(capacity, 100), &shape, no_costs(2), 1);
+            let mut naive = NaiveS3Fifo {
+                small: Vec::new(),
+                main: Vec::new(),
+                ghosts: Vec::new(),
+            };
+            for (position, (key, _)) in random_requests(seed, 100, 3000, 1).into_iter().enumerate()
+            {
+                let hit = naive.request(key, 1, capacity);
+                let words = format!("{capacity}, seed {seed}, request {position}");
+                assert_eq!(slab.request(key, 1), hit, "{words}");
+            }
+            let movement = slab.movement().unwrap();
+            assert_eq!((movement.items, movement.moved), (capacity, 0));
+        }
+    }
+}
+
+#[test]
+fn a_log_of_many_pages_hits_as_often_as_s3_fifo() {
+    // Pages of 16 items, 256 of them, and one that is free.
+    let (page, pages) = (16, 256);
+    let requests = random_requests(1, 25_000, 150_000, 1);
+    let mut log = Log::with_costs(
+        &room(page * (pages + 1), 25_000),
+        &LogShape::default(),
+        no_costs(page),
+    );
+    let log_hits = requests
+        .iter()
+        .filter(|&&(key, _)| log.request(key, 1))
+        .count();
+    let exact = replay("s3-fifo", page * pages, 25_000, &requests, |_, _, _| {});
+    let exact_hits = exact.into_iter().filter(|&hit| hit).count();
+    let points = (log_hits as f64 - exact_hits as f64).abs() / requests.len() as f64;
+    assert!(points < 0.005, "{log_hits}, {exact_hits}");
+}
+
+#[test]
+fn stores_hold_what_they_say_at_real_costs() {
+    let queues = [
+        S3FifoShape::default(),
+        S3FifoShape {
+            uncounted: 0.5,
+            promotion: 1,
+            ..S3FifoShape::default()
+        },
+    ];
+    for (seed, queues) in (0..6).flat_map(|seed| queues.map(|queues| (seed, queues))) {
+        // Up to seven times a page's longest record, in 64 pages.
+        let limit = 1 << 20;
+        let most = [100, 2000, 20_000][seed as usize % 3];
+        let requests = random_requests(seed, 4000, 12_000, most);
+        let slab_shape = SlabShape {
+            queues,
+            ..SlabShape::default()
+        };
+        let mut slab = Slab::new(&room(limit, 4000), slab_shape);
+        let log_shape = LogShape {
+            queues,
+            ..LogShape::default()
+        };
+        let mut log = Log::new(&room(limit, 4000), log_shape);
+        for (position, (key, charge)) in requests.into_iter().enumerate() {
+            let held = (slab.holds(key), log.holds(key));
+            assert_eq!((slab.request(key, charge), log.request(key, charge)), held);
+            assert!(slab.holds(key), "slab: {key}, {charge}, {position}");
+            assert!(log.holds(key), "log: {key}, {charge}, {position}");
+            if position % 500 == 0 {
+                slab.audit();
+                log.audit();
+            }
+        }
+        for (store, part) in [(&slab as &dyn Policy, 5), (&log, 2)] {
+            let movement = store.movement().unwrap();
+            let items = (0..4000).filter(|&key| store.holds(key)).count();
+            assert_eq!(movement.items, items as u64);
+            // Of large values of all sizes a slab store of so few pages holds little.
+            let wanted = u64::from(most) * 1000;
+            assert!(
+                store.used() > limit.min(wanted) / part,
+                "{most}: {}",
+                store.used()
+            );
+            assert!(store.used() < limit);
+        }
+    }
+}
+
+#[test]
+fn a_slab_store_gives_pages_to_the_sizes_that_are_asked_for() {
+    let keys = 40_000;
+    let mut slab = Slab::new(&room(1 << 20, keys as usize), SlabShape::default());
+    let mut asked = |keys: std::ops::Range<u32>, charge| {
+        let mut random = SmallRng::seed_from_u64(1);
+        for _ in 0..60_000 {
+            slab.request(random.random_range(keys.clone()), charge);
+        }
+        slab.audit();
+        keys.filter(|&key| slab.holds(key)).count()
+    };
+    // Twice as many as there is room for.
+    assert!(asked(0..14_000, 100) > 5_000);
+    assert!(asked(20_000..20_600, 3000) > 200);
+    assert!(asked(0..14_000, 100) > 5_000);
+}
+
 #[test]
 fn names_as_typed() {
+    for name in STORES {
+        assert_eq!(name.parse::<PolicyName>().unwrap().to_string(), name);
+    }
     for name in ALL {
         assert_eq!(name.parse::<PolicyName>().unwrap().to_string(), name);
     }
@@ -376,6 +526,10 @@ fn names_as_typed() {
         "s3-fifo:0.1:-1",
         "s3-fifo:0.1:1:4",
         "s3-fifo:0.1:1:1:1",
+        "s3-fifo:0.1:1:1:0.5:1",
+        "slab-s3-fifo:1",
+        "slab-s3-fifo:1.1:4",
+        "log-s3-fifo:4",
         "sampled-lru:0",
         "slru:0.6:0.4",
         "lirs:nan",
@@ -384,7 +538,7 @@ fn names_as_typed() {
         assert!(wrong.parse::<PolicyName>().is_err(), "{wrong}");
     }
     let all = names();
-    for name in ALL {
+    for name in ALL.iter().chain(&STORES) {
         let name = name.split(':').next().unwrap();
         assert!(all.contains(name), "{name}");
     }
