@@ -1,11 +1,14 @@
 //! A server that does not serve for a while: nothing is accepted, connections are closed when what they asked is answered,
-//! datagrams stay in the kernel. So its items stay as they are.
+//! datagrams stay in the kernel. So its items stay as they are, and where they are: a walk over them meets each once.
 //!
 //! First the acceptor rests, so that no connection comes behind the others; then the workers close theirs. Each says
-//! so, and all of them go on when the pause is over.
+//! so, and all of them go on when the pause is over. What is done behind the scenes is done in steps, none of which is
+//! under way while everybody rests.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
+
+use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
 use crate::shutdown::Shutdown;
 
@@ -22,6 +25,8 @@ pub struct Pause {
     acceptor_rests: AtomicBool,
     /// Workers that have done so.
     workers_at_rest: AtomicUsize,
+    /// Held for a step behind the scenes.
+    background: Mutex<()>,
     /// Another process serves: nothing that it has is removed when this one ends.
     handed_over: AtomicBool,
 }
@@ -40,10 +45,19 @@ impl Pause {
         self.closing.store(true, Ordering::Release);
         shutdown.wake_all();
         // Acquire: pairs with worker_rests() — what the workers wrote to the engine is seen.
-        wait_until(
+        let rest = wait_until(
             || self.workers_at_rest.load(Ordering::Acquire) == workers,
             shutdown,
-        )
+        );
+        // A step that is under way ends; those that ask for the lock behind this see that connections are closed.
+        drop(self.background.lock());
+        rest
+    }
+
+    /// May a step be taken behind the scenes? It lasts as long as what is returned. None while the workers are to rest.
+    pub fn step_behind_the_scenes(&self) -> Option<MutexGuard<'_, ()>> {
+        let step = self.background.lock();
+        (!self.closes_connections()).then_some(step)
     }
 
     /// Everybody goes on.
@@ -100,4 +114,38 @@ fn wait_until(is_so: impl Fn() -> bool, shutdown: &Shutdown) -> bool {
         shutdown.sleep(STEP);
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn no_step_behind_the_scenes_is_under_way_while_all_rest() {
+        let (pause, shutdown) = (Pause::default(), Shutdown::default());
+        pause.acceptor_rests();
+        let moved = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let step = pause.step_behind_the_scenes();
+            assert!(step.is_some());
+            let walk = scope.spawn(|| {
+                assert!(pause.begin(0, &shutdown));
+                moved.load(Ordering::Relaxed)
+            });
+            while !pause.closes_connections() {
+                thread::yield_now();
+            }
+            // The pause cannot have begun: what is done now is done before.
+            thread::sleep(Duration::from_millis(20));
+            assert!(!walk.is_finished());
+            moved.store(1, Ordering::Relaxed);
+            drop(step);
+            assert_eq!(walk.join().unwrap(), 1);
+        });
+        assert!(pause.step_behind_the_scenes().is_none());
+        pause.end(&shutdown);
+        assert!(pause.step_behind_the_scenes().is_some());
+    }
 }

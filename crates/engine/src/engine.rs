@@ -106,8 +106,12 @@ pub trait Handle: Send {
 
     /// Visits items: calls `visit` for up to about `budget` places and returns where to go on, or
     /// `None` at the end. Blocks nobody. An item that is neither changed nor evicted between the
-    /// first call and the last is visited once. In an engine that moves items to make room, one that
-    /// was moved may be visited again, and one that was moved twice meanwhile may be missed. One that
+    /// first call and the last is visited once, as long as it is not moved. An engine that makes room
+    /// by moving items may show one that was moved again, and it may miss one: if it is on its way when
+    /// the walk begins, or if it is moved more than once meanwhile, each time out of the walk's way. So
+    /// few are missed while the walk is faster than stores make it move items. A walk that is slower,
+    /// beside many writers or because its caller waits between calls, may miss many that stay. If
+    /// nothing is stored meanwhile and [`Handle::maintain`] is not called, nothing is moved. One that
     /// has expired or was flushed is not visited. Start with `Cursor::default()`.
     fn visit(
         &mut self,

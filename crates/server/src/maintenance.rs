@@ -27,8 +27,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let (mut trim_due, mut held_before) = (false, 0);
     let mut index = None;
     while !shared.shutdown.is_requested() {
-        shared.maintained.bump();
-        let more = handle.maintain(shared.clock.now(), BUDGET);
+        let more = step(shared, &mut handle);
         tell_growth(shared, &mut index);
         trim_due |= shared.account.is_worth_a_trim();
         let held = shared.account.held();
@@ -42,6 +41,15 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             .shutdown
             .sleep(if more { PAUSE_BUSY } else { PAUSE_IDLE });
     }
+}
+
+/// A step, unless the server pauses: items are not to move meanwhile. True if there is more to do at once.
+fn step<H: Handle>(shared: &Shared, handle: &mut H) -> bool {
+    let Some(_step) = shared.pause.step_behind_the_scenes() else {
+        return false;
+    };
+    shared.maintained.bump();
+    handle.maintain(shared.clock.now(), BUDGET)
 }
 
 /// Tells those who watch the server that the index grows, or has grown, since this was asked last.

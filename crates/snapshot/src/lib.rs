@@ -5,8 +5,9 @@
 //! version is refused with the reason, and nothing of it is used.
 //!
 //! * [`mod@format`] has the bytes.
-//! * [`save()`] writes from an engine, which may be in use meanwhile: an item that is neither changed nor evicted while it runs
-//!   is in the file once.
+//! * [`save()`] writes from an engine. If nobody stores or maintains it meanwhile, each item is in the file once. It may be in use: then a
+//!   file is of no one moment, and an item that the engine moves to make room may be in it twice or, where it moves them
+//!   faster than the file is written, be missed (see [`Handle::visit`](nuthatch_engine::Handle::visit)).
 //! * [`load()`] reads into an engine. What has expired since is left out.
 //! * [`write()`] and [`receive()`] do the same by a stream: from one process to another.
 //!

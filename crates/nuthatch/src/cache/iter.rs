@@ -19,8 +19,11 @@ pub struct Iter<'c> {
 }
 
 impl Cache {
-    /// All items, as copies, in no order. Blocks nobody, and is no use of the items. What is stored or removed
-    /// meanwhile may or may not be met; everything else is met exactly once. Values over 8 KiB are fetched by key.
+    /// All items, as copies, in no order. Blocks nobody, and is no use of the items. Values over 8 KiB are fetched by key.
+    ///
+    /// If nothing is stored meanwhile, nor the limit lowered just before, all items are met once. What is stored or removed
+    /// meanwhile may or may not be met. A full cache moves items to make room for what is stored: one that was moved may
+    /// be met again, and where they are moved faster than they are iterated over, items may be missed although they stay.
     pub fn iter(&self) -> Iter<'_> {
         Iter {
             cache: self,

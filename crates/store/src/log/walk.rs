@@ -1,7 +1,8 @@
 //! Walks over the records of a log.
 //!
 //! A record stays where it is until its page is cleaned, and then it goes to a page that was opened after all walks under
-//! way began. So a walk in the order in which pages were opened meets each item that stays in the cache at least once.
+//! way began. So a walk in the order in which pages were opened meets each item that stays in the cache at least once, as
+//! long as it goes faster than pages are cleaned; what it may miss is said at [`Log::walk`].
 
 use nuthatch_engine::Cursor;
 use nuthatch_sync::shim::{Ordering, fence};
@@ -79,8 +80,8 @@ impl Log {
     /// A walk passes the pages that there were when it began, and then, up to the last one to which something was moved, those
     /// that were opened since: as many as the memory's limit allows, so that it ends also beside those who write faster.
     /// Meanwhile an item would have to be moved more than once, always just before it is met, not to be seen; or to be on
-    /// its way at the moment at which the walk begins, and until that has passed its new place. Where nothing is moved, none
-    /// is met twice.
+    /// its way at the moment at which the walk begins, and until that has passed its new place. Beside writers who have pages
+    /// cleaned faster than the walk passes them many items may be so. Where nothing is moved, none is met twice.
     pub fn walk(
         &self,
         store: &Store,
