@@ -34,9 +34,21 @@ impl Arena {
     /// Reserves `words` words of address space.
     pub fn reserve(words: usize) -> io::Result<Self> {
         Ok(Self {
-            words: Words::reserve(words.saturating_add(WINDOW))?,
+            words: Words::reserve_to_grow(words.saturating_add(WINDOW))?,
             len: words,
         })
+    }
+
+    /// The memory limit lets the first `words` be used: only huge pages that they fill are worth their memory. Of a limit of
+    /// 3 MiB the second one would take 1 MiB beyond it.
+    pub fn expect(&self, words: usize) {
+        self.words.expect(words.min(self.len));
+    }
+
+    /// Its words.
+    #[cfg(test)]
+    pub fn words(&self) -> u64 {
+        self.len as u64
     }
 
     /// True if the chunk begins inside the arena.

@@ -160,8 +160,10 @@ impl Store {
         }
         let recency = Recency::reserve(words, log.is_some())?;
         recency.expect(limit / WORD);
+        let arena = Arena::reserve(words)?;
+        arena.expect(limit / WORD);
         Ok(Self {
-            arena: Arena::reserve(words)?,
+            arena,
             recency,
             pins: Pins::default(),
             reserved: AtomicUsize::new(0),
@@ -388,6 +390,7 @@ impl Store {
         let mut pool = self.pool();
         pool.set_limit(bytes, 2 * item_size_max)?;
         self.recency.expect(bytes / WORD);
+        self.arena.expect(bytes / WORD);
         if let Some(log) = &self.log {
             pool.uncharge(log.policy.note_limit(bytes));
             log.note_free(&pool);
@@ -503,6 +506,43 @@ impl Store {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    /// What of the arena is resident, in bytes.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn resident(store: &Store) -> usize {
+        let start = store.arena.address(Chunk(0)) as usize;
+        let end = store.arena.address(Chunk(store.arena.words())) as usize;
+        let told = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let (mut inside, mut bytes) = (false, 0);
+        for line in told.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let first = words.next().unwrap_or_default();
+            if let Some((from, _)) = first.split_once('-') {
+                let from = usize::from_str_radix(from, 16);
+                inside = from.is_ok_and(|from| (start..end).contains(&from));
+            } else if inside && first == "Rss:" {
+                bytes += words.next().unwrap().parse::<usize>().unwrap() << 10;
+            }
+        }
+        bytes
+    }
+
+    /// A huge page of which the limit lets a part be used would take memory beyond it.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn a_full_arena_takes_no_memory_beyond_the_limit() {
+        for (limit, raised) in [(3 << 20, 5 << 20), (7 << 20, 9 << 20)] {
+            let sizes = Sizes::for_log(limit, 64, 1.25);
+            let store = Store::log(limit, 64 << 20, sizes).unwrap();
+            for limit in [limit, raised] {
+                store.set_limit(limit, 1000).unwrap();
+                for word in 0..limit / WORD {
+                    store.arena.store(Chunk(word as u64), 0, 1);
+                }
+                assert!(resident(&store) <= limit, "{} of {limit}", resident(&store));
+            }
+        }
+    }
 
     #[test]
     fn a_lower_limit_gives_the_memory_of_free_pages_back() {
