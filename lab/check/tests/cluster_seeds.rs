@@ -225,6 +225,11 @@ fn seeds(count: usize) -> Range<u64> {
     }
 }
 
+/// False if the environment names seeds: a few of them need not meet everything.
+fn are_usual() -> bool {
+    std::env::var("NUTHATCH_SEED").is_err()
+}
+
 #[test]
 fn histories_are_linearizable_whatever_the_network_does() {
     let (mut all, mut happened) = (Seen::default(), Events::default());
@@ -241,8 +246,7 @@ fn histories_are_linearizable_whatever_the_network_does() {
     }
     println!("{all:?} {happened:?}");
     assert!(all.hits > 0 && all.misses > 0);
-    // One seed alone need not meet everything.
-    if std::env::var("NUTHATCH_SEED").is_err() {
+    if are_usual() {
         let Events {
             evictions,
             expired,
@@ -413,7 +417,7 @@ fn what_a_dead_writer_holds_is_recovered() {
         });
         recovered += saved.into_inner();
     }
-    assert!(recovered > 0);
+    assert!(recovered > 0 || !are_usual());
 }
 
 #[test]
