@@ -4,9 +4,10 @@
 //! pairs early. So the first server's clock decides: it tells every PE its tick, and a session moves the moments of
 //! requests by what its caller's clock differs.
 //!
-//! What a PE was told may be old: over TCP words arrive when the PE calls the fabric, and not before. So a word says that
-//! the store's clock is at least so far ahead. How far it is at most says a word that is looked for at the server: when the
-//! look began, the clock was not further. A session whose look does not end, as the link is cut, keeps the shift.
+//! What a PE was told may be old: over TCP words arrive when the PE calls the fabric, and not before; and a server tells
+//! nothing while it is kept from its core. So a word says that the store's clock is at least so far ahead. How far it is at
+//! most say two looks at the server's own word: if the second one sees a later moment, the clock came to it after the first
+//! one had begun. A session whose looks do not end, as the link is cut, or always see the same, keeps the shift.
 
 use std::mem::MaybeUninit;
 

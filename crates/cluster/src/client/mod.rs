@@ -69,6 +69,8 @@ pub struct Client<F: Fabric> {
     shift: Option<Shift>,
     /// When the look at the store's clock began that is under way, by the callers' clock.
     clock_look: Option<Time>,
+    /// When the last look began that has ended, and what it saw.
+    clock_before: Option<(Time, Time)>,
     counts: Arc<Counters<COUNTS>>,
     asked: RequestCounts,
     wave: Wave,
@@ -119,6 +121,7 @@ impl<F: Fabric> Client<F> {
             arrivals: 0,
             shift: None,
             clock_look: None,
+            clock_before: None,
             counts,
             asked: (0..layout.servers).map(|_| AtomicU64::new(0)).collect(),
             wave: Wave::default(),
@@ -189,8 +192,13 @@ impl<F: Fabric> Client<F> {
         {
             self.clock_look = None;
             let clock = Time(word as u32);
-            if clock > Time(0) && shift.is_long(began, clock) {
-                self.shift = Some(Shift::between(began, clock));
+            // A server that is kept from its core tells nothing while time goes on. But a clock that shows another moment
+            // than at the look before has come to it since: so it was no further at that look.
+            if let Some((before, was)) = self.clock_before.replace((began, clock))
+                && clock > was
+                && shift.is_long(before, clock)
+            {
+                self.shift = Some(Shift::between(before, clock));
             }
         }
     }
@@ -350,7 +358,18 @@ mod tests {
         shows(1, 1035);
         assert_eq!(moment(520), Time(1035), "it is as late as it was told");
         shows(0, 1036);
-        assert_eq!(moment(530), Time(1036), "the server's clock is slower");
+        moment(530);
+        shows(0, 1037);
+        assert_eq!(moment(531), Time(1038), "the server's clock is slower");
+        shows(0, 1038);
+        assert_eq!(moment(600), Time(1107), "that may be old, too");
+        assert_eq!(
+            moment(640),
+            Time(1147),
+            "the server may be kept from its core"
+        );
+        shows(0, 1039);
+        assert_eq!(moment(641), Time(1040), "its host had slept, and its clock");
     }
 
     /// Who leaves the blocks has written to them: else a page may change its class before the last word arrives.

@@ -53,6 +53,11 @@ const MESSAGES_MAX: usize = 64;
 const TRIES: u32 = 20_000;
 const WAITED: Duration = Duration::from_secs(1);
 
+/// How far a message may be ahead of the first server's clock, if that decides. Sessions move their moments by it, and one
+/// that hears nothing of it goes on by its own: for far less than this. A moment that is further is a word that was written
+/// over, and would have all that expires swept, now and for ever.
+const AHEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Buckets that are swept in an iteration in which there is nothing else to do.
 const SWEPT_IDLE: usize = 1;
 
@@ -80,6 +85,8 @@ pub struct Server<F: Fabric> {
     reply: Vec<u64>,
     /// The latest moment of any message.
     now: Time,
+    /// The last moment that a message may be of, if the first server's clock decides.
+    latest: Option<Time>,
     /// The epoch in which holders of blocks were last looked for.
     looked: u32,
     /// Sessions that a flush waits for.
@@ -115,6 +122,7 @@ impl<F: Fabric> Server<F> {
             message: Vec::new(),
             reply: Vec::new(),
             now: Time::default(),
+            latest: None,
             looked: 0,
             flush_watch: Watch::new(1),
         }
@@ -155,6 +163,12 @@ impl<F: Fabric> Server<F> {
     /// One iteration of the event loop: looks at every session once.
     fn iterate(&mut self) -> Activity {
         let mut activity = Activity::Idle;
+        if let Some(told) = self.shard.told_time() {
+            self.now = self.now.max(told);
+            self.latest = Some(told.after(AHEAD_MAX));
+            // Nobody need ask it for that.
+            self.shard.advance_epoch(self.now);
+        }
         for session in 0..self.sessions.len() {
             if self.sessions[session].gone {
                 continue;
@@ -163,11 +177,6 @@ impl<F: Fabric> Server<F> {
                 Ok(some) => activity = activity.max(some),
                 Err(Gone { .. }) => self.lose(session),
             }
-        }
-        if let Some(told) = self.shard.told_time() {
-            self.now = self.now.max(told);
-            // Nobody need ask it for that.
-            self.shard.advance_epoch(self.now);
         }
         let now = self.now;
         self.shard.advance_retirement(now);
@@ -233,7 +242,10 @@ impl<F: Fabric> Server<F> {
     fn answer(&mut self, session: usize) -> bool {
         let message = std::mem::take(&mut self.message);
         let asked = TimedAsk::decode(&message);
-        let Some(asked) = asked.filter(|asked| self.shard.is_valid(&asked.ask, session)) else {
+        let latest = self.latest.unwrap_or(Time::LAST);
+        let is_valid =
+            |asked: &TimedAsk<'_>| asked.now <= latest && self.shard.is_valid(&asked.ask, session);
+        let Some(asked) = asked.filter(is_valid) else {
             self.refuse(session, &message);
             self.message = message;
             return true;
@@ -499,6 +511,7 @@ mod tests {
     use crate::block::{CHECK, Tail};
     use crate::bucket::{Entry, Pointer};
 
+    use crate::config::Clocks;
     const NOW: Time = Time(1000);
 
     /// A server of three PEs, whose sessions only their messages are there of.
@@ -507,17 +520,20 @@ mod tests {
     }
 
     fn server_of(memory: usize) -> (Arc<Network>, Server<ThreadsFabric>) {
-        let config = Config {
+        server_with(&Config {
             memory,
             memory_max: memory,
             item_size_max: 32 << 10,
             buckets: Some(8),
             ..Config::default()
-        };
-        let layout = Layout::new(&config, 3).unwrap();
+        })
+    }
+
+    fn server_with(config: &Config) -> (Arc<Network>, Server<ThreadsFabric>) {
+        let layout = Layout::new(config, 3).unwrap();
         let network = Network::free(3, layout.words());
         let end = network.ends().swap_remove(0);
-        let server = Server::new(end, layout, &config);
+        let server = Server::new(end, layout, config);
         (network, server)
     }
 
@@ -586,6 +602,45 @@ mod tests {
             (before.refused + 1, before)
         );
         assert_eq!(server.shard.audit(), Ok(()));
+    }
+
+    #[test]
+    fn a_message_of_a_moment_far_ahead_is_refused() {
+        let (_network, mut server) = server_with(&Config {
+            memory: 128 << 10,
+            memory_max: 128 << 10,
+            item_size_max: 32 << 10,
+            clocks: Clocks::FirstServers,
+            ..Config::default()
+        });
+        server.iterate();
+        let clock = server.shard.told_time().unwrap();
+        let key = Key::new(b"key", &server.shard.hasher);
+        let day = AHEAD_MAX + Duration::from_secs(60);
+        let store = Store {
+            expiry: Expiry::At(clock.after(day / 2)),
+            ..Store::set(b"a value")
+        };
+        let message = |now: Time, op| {
+            let ask = Ask::Op(Request { key, op });
+            let mut words = Vec::new();
+            TimedAsk { now, ask }.encode(&mut words);
+            words
+        };
+        server.message = message(clock, Op::Store(store));
+        while !server.answer(1) {
+            server.iterate();
+        }
+        for now in [clock.after(day), Time::LAST] {
+            is_refused(&mut server, 1, &message(now, Op::Get));
+        }
+        // As far as any session may be.
+        server.message = message(clock.after(day / 3), Op::Get);
+        assert!(server.answer(1));
+        while !server.shard.sweep(server.now, server.shard.layout.buckets) {}
+        server.message = message(clock, Op::Get);
+        assert!(server.answer(1));
+        assert!(matches!(told(&server), ServerReply::Value(..)));
     }
 
     #[test]
