@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_server::{Controls, NewestTls, OnVerbosity, Server, Shutdown, Signals, Verify};
+use nuthatch_server::greeting::{open_to_all, places};
+use nuthatch_server::{Controls, NewestTls, OnVerbosity, Server, Shutdown, Signals};
 
 use crate::check;
 use crate::command::Serve;
@@ -112,12 +113,9 @@ fn live(
         if process.confined {
             confine::calls()?;
         }
-        let places = greeting::places(&server);
+        let places = places(&server);
         let says = format!("engine {name}, {limit} MiB, {threads} threads, {index}at {places}");
-        let addresses = server.addresses().iter().map(|(address, _)| address);
-        let open = addresses.filter(|_| !has_passwords);
-        let open = open.filter(|address| server.tls_at(address) != Some(Verify::Always));
-        for open in greeting::open_to_all(open, server.metrics_address()) {
+        for open in open_to_all(&server, has_passwords) {
             tracing::warn!("{open}");
         }
         if process.daemon || process.log != LogTo::Stderr {

@@ -1,5 +1,6 @@
 //! Settings that can change while the server runs: each is read where it is applied.
 
+use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -146,6 +147,12 @@ impl Live {
 /// Changes settings of a running server, from any thread.
 #[derive(Clone)]
 pub struct Controls(Arc<dyn Control>);
+
+impl fmt::Debug for Controls {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Controls")
+    }
+}
 
 /// What [`Controls`] does, for an engine of any type.
 trait Control: Send + Sync {

@@ -13,6 +13,7 @@
 //! * [`Ending`], [`Bound`]: how all PEs come to end together, and in what time
 
 mod ending;
+mod gateway;
 mod life;
 mod options;
 mod pulse;

@@ -19,7 +19,7 @@ use nuthatch_cluster::{Cluster, Member, Serving};
 use nuthatch_engine::AnyEngine;
 use nuthatch_fabric::Fabric;
 use nuthatch_program::Failure;
-use nuthatch_server::{Address, Server, ServerHandle, Shutdown};
+use nuthatch_server::{Server, ServerHandle, Shutdown, greeting};
 
 use crate::ending::Ending;
 use crate::options::Plan;
@@ -103,9 +103,11 @@ pub fn run<F: Fabric>(
         engine: engine.clone(),
     };
     let lived = match plan.gateway.zip(engine) {
-        Some((config, engine)) => {
-            gateway(&**fabric, engine, config).and_then(|gateway| live(&mut waiting, stop, gateway))
-        }
+        Some((config, engine)) => gateway(&**fabric, engine, config).and_then(|gateway| {
+            // It is set here alone.
+            let _ = plan.controls.set(gateway.controls());
+            live(&mut waiting, stop, gateway)
+        }),
         None => {
             drop(waiting.until(|| stop.is_requested(), LOOK));
             Ok(())
@@ -125,14 +127,16 @@ fn gateway<F: Fabric>(
     engine: Arc<Cluster<F>>,
     config: nuthatch_server::Config,
 ) -> Result<ServerHandle, Failure> {
+    let has_passwords = config.auth_file.is_some();
     let gateway = Server::start(config, AnyEngine::new(engine))
         .map_err(|error| Failure::run(error.to_string()))?;
-    let places: Vec<_> = gateway
-        .addresses()
-        .iter()
-        .map(|(at, _)| place(at))
-        .collect();
-    say(fabric.pe(), &format!("gateway at {}", places.join(" ")));
+    say(
+        fabric.pe(),
+        &format!("gateway at {}", greeting::places(&gateway)),
+    );
+    for open in greeting::open_to_all(&gateway, has_passwords) {
+        tracing::warn!("{open}");
+    }
     Ok(gateway)
 }
 
@@ -216,13 +220,6 @@ fn introduce(plan: &Plan, pes: usize) -> String {
         "servers: {servers} of {} MiB, gateways: {gateways}{both}",
         plan.store.memory >> 20
     )
-}
-
-fn place(address: &Address) -> String {
-    match address {
-        Address::Tcp(address) | Address::Udp(address) => address.to_string(),
-        Address::Unix(path) => path.display().to_string(),
-    }
 }
 
 /// Tells a person what this PE does. Not `eprintln!`, which panics if nobody listens.

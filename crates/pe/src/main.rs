@@ -12,7 +12,7 @@ use nuthatch_fabric::Fabric;
 use nuthatch_fabric::openshmem::{self, CannotOpen, OpenShmem};
 use nuthatch_pe::{Abort, Bound, Options, Plan, own_words, run};
 use nuthatch_program::Failure;
-use nuthatch_server::{OnVerbosity, Shutdown, Signals};
+use nuthatch_server::{Controls, OnVerbosity, Shutdown, Signals};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -75,8 +75,27 @@ fn begin(options: &Options, fabric: &OpenShmem, stop: &Shutdown) -> Result<Plan,
         gateway.on_verbosity = log(gateway.verbosity);
     }
     let signals = Signals::catch().map_err(|error| Failure::run(format!("signals: {error}")))?;
-    signals.serve(stop.clone(), || {}, || {})?;
+    let controls = Arc::clone(&plan.controls);
+    let hang_up = move || match controls.get() {
+        Some(controls) => read_again(controls),
+        None => tracing::warn!("SIGHUP: there is no gateway that is up"),
+    };
+    signals.serve(stop.clone(), hang_up, || {})?;
     Ok(plan)
+}
+
+/// Reads a gateway's files again.
+fn read_again(controls: &Controls) {
+    for (what, read) in [
+        ("certificates", controls.refresh_certificates(None)),
+        ("passwords", controls.read_passwords()),
+    ] {
+        match read {
+            Some(Err(error)) => tracing::warn!("SIGHUP: the {what} of before stay: {error}"),
+            Some(Ok(())) => tracing::warn!("SIGHUP: the {what} were read again"),
+            None => {}
+        }
+    }
 }
 
 /// In one call: several PEs may say it.

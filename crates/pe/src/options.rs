@@ -1,15 +1,19 @@
 //! The command line of a PE, and what one PE does of it. All PEs of a job are given the same words.
 
 use std::hash::{BuildHasher, RandomState};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use clap::{ArgAction, Parser};
 use nuthatch_cluster as cluster;
 use nuthatch_program::Failure;
 use nuthatch_program::size::{self, SizeError};
 use nuthatch_server::config::PORT;
-use nuthatch_server::{Config, ListenAddress, Protocol};
+use nuthatch_server::{Config, Controls};
+
+use crate::gateway;
 
 /// Megabytes without a letter behind the number, as memcached's -m.
 const MEGABYTES: usize = 1 << 20;
@@ -43,6 +47,20 @@ pub struct Options {
     #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
     pub listen: Vec<String>,
 
+    /// UDP port of the first gateway, at the addresses of -l; each of the others has the next one; 0: none
+    #[arg(short = 'U', long, value_name = "NUM", default_value_t = 0)]
+    pub udp_port: u16,
+
+    /// TCP port of the first gateway for Redis' clients, at the addresses of -l; each of the others has the next one; 0: any
+    /// free ones [default: none]
+    #[arg(long, value_name = "NUM")]
+    pub redis_port: Option<u16>,
+
+    /// Serve a gateway's metrics for Prometheus by HTTP there, with or without the first gateway's port; each of the others
+    /// has the next one [port: 9150]
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<String>,
+
     /// Threads of each gateway that serve connections; each has a session of its own with every server
     #[arg(short, long, value_name = "NUM", default_value = "4")]
     pub threads: NonZeroUsize,
@@ -50,6 +68,18 @@ pub struct Options {
     /// Connections of each gateway at the same time
     #[arg(short, long, value_name = "NUM", default_value = "1024")]
     pub conn_limit: NonZeroUsize,
+
+    /// Connections of each gateway waiting to be accepted
+    #[arg(short = 'b', long, value_name = "NUM", default_value_t = Config::default().backlog)]
+    pub listen_backlog: u32,
+
+    /// Commands a connection may run before others have their turn
+    #[arg(short = 'R', long, value_name = "NUM", default_value_t = Config::default().commands_per_slice)]
+    pub max_reqs_per_event: NonZeroU32,
+
+    /// Close connections that were silent for so long; 0: never
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub idle_timeout: u32,
 
     /// The largest item, in bytes, or with k, m, g behind it; 1k to 1g, and at most a quarter of a server's memory
     #[arg(short = 'I', long, value_name = "NUM", default_value = "1m", value_parser = size::parse)]
@@ -62,6 +92,38 @@ pub struct Options {
     /// Entries of each session's directory of pointers
     #[arg(long, value_name = "NUM", default_value_t = cluster::Config::default().directory)]
     pub directory: usize,
+
+    /// Refuse flush_all
+    #[arg(short = 'F', long)]
+    pub disable_flush_all: bool,
+
+    /// Refuse stats cachedump and lru_crawler metadump
+    #[arg(short = 'X', long)]
+    pub disable_dumping: bool,
+
+    /// Refuse watch
+    #[arg(short = 'W', long)]
+    pub disable_watch: bool,
+
+    /// Clients say a name and a password of this file first, which has a line NAME:PASSWORD for each
+    #[arg(short = 'Y', long, value_name = "FILE")]
+    pub auth_file: Option<PathBuf>,
+
+    /// TLS, with the certificate of --ssl-chain-cert and the key of --ssl-key
+    #[arg(short = 'Z', long, requires_all = ["ssl_chain_cert", "ssl_key"])]
+    pub enable_ssl: bool,
+
+    /// The gateways' certificate with those behind it, in PEM
+    #[arg(long, value_name = "FILE", requires = "enable_ssl")]
+    pub ssl_chain_cert: Option<PathBuf>,
+
+    /// Its key, in PEM
+    #[arg(long, value_name = "FILE", requires = "enable_ssl")]
+    pub ssl_key: Option<PathBuf>,
+
+    /// Demand a certificate of each client, signed by one of these, in PEM
+    #[arg(long, value_name = "FILE", requires = "enable_ssl")]
+    pub ssl_ca_cert: Option<PathBuf>,
 
     /// Allow the shutdown command: it ends the job
     #[arg(short = 'A', long)]
@@ -79,6 +141,8 @@ pub struct Plan {
     pub store: cluster::Config,
     /// The server for memcached's clients, if the PE is a gateway.
     pub gateway: Option<Config>,
+    /// That server's controls, once it is up.
+    pub controls: Arc<OnceLock<Controls>>,
 }
 
 impl Options {
@@ -131,16 +195,12 @@ impl Options {
     /// gives up later leaves the others waiting for it.
     pub fn check(&self, pes: usize) -> Result<cluster::Config, Failure> {
         let store = self.store(pes)?;
-        // The last gateway has the highest ports; a name may be known on another host only.
+        // The last gateway has the highest ports.
         let last = match self.co_located {
             true => pes - 1,
             false => pes - 1 - store.servers,
         };
-        let everywhere = self.listen.is_empty().then_some(self.port);
-        let ports = (self.listen.iter()).map(|place| port_of(place).unwrap_or(self.port));
-        for port in ports.chain(everywhere).filter(|&port| port != 0) {
-            port_of_gateway(port, last)?;
-        }
+        gateway::check_ports(self, last)?;
         Ok(store)
     }
 
@@ -151,52 +211,15 @@ impl Options {
             true => Some(pe),
             false => pe.checked_sub(store.servers),
         };
-        let gateway = number.map(|number| self.gateway(number)).transpose()?;
-        Ok(Plan { store, gateway })
-    }
-
-    /// The `number`th gateway.
-    fn gateway(&self, number: usize) -> Result<Config, Failure> {
-        let mut places = match self.listen.is_empty() {
-            true => ListenAddress::everywhere(self.port),
-            false => Vec::new(),
-        };
-        for place in &self.listen {
-            let found = ListenAddress::resolve(place, self.port);
-            places.extend(found.ok_or_else(|| Failure::usage(format!("-l {place}: no address")))?);
-        }
-        for place in &mut places {
-            if let ListenAddress::Tcp(address) = place
-                && address.port() != 0
-            {
-                address.set_port(port_of_gateway(address.port(), number)?);
-            }
-        }
-        let for_memcached = |place: ListenAddress| place.of(Protocol::Memcached);
-        Ok(Config {
-            listeners: places.into_iter().map(for_memcached).collect(),
-            threads: self.threads,
-            connections_max: self.conn_limit,
-            allow_shutdown: self.enable_shutdown,
-            verbosity: self.verbose.into(),
-            ..Config::default()
+        let gateway = number
+            .map(|number| gateway::config(self, number))
+            .transpose()?;
+        Ok(Plan {
+            store,
+            gateway,
+            controls: Arc::default(),
         })
     }
-}
-
-/// The port of the `number`th gateway, if the first has this one.
-fn port_of_gateway(first: u16, number: usize) -> Result<u16, Failure> {
-    let port = usize::from(first) + number;
-    u16::try_from(port)
-        .map_err(|_| Failure::usage(format!("-p: gateway {number} would have port {port}")))
-}
-
-/// The port that is part of an address, if it is.
-fn port_of(place: &str) -> Option<u16> {
-    let (host, port) = place.rsplit_once(':')?;
-    // Else it is the end of an address of IPv6.
-    let has_port = !host.contains(':') || host.ends_with(']');
-    has_port.then(|| port.parse().ok())?
 }
 
 fn megabytes(text: &str) -> Result<usize, SizeError> {
@@ -207,6 +230,7 @@ fn megabytes(text: &str) -> Result<usize, SizeError> {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use nuthatch_server::ListenAddress;
 
     fn options(line: &str) -> Options {
         let words = std::iter::once("nuthatch-pe").chain(line.split_whitespace());

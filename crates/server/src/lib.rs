@@ -53,6 +53,7 @@
 mod acceptor;
 mod connection;
 mod datagrams;
+pub mod greeting;
 mod handover;
 mod holders;
 mod keeping;

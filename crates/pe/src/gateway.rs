@@ -1,0 +1,239 @@
+//! What one gateway of many is told: the words are the same for all, and each has ports of its own.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use nuthatch_program::Failure;
+use nuthatch_server::{Config, Listen, ListenAddress, Protocol, TlsSettings, Verify};
+
+use crate::options::Options;
+
+/// Where metrics are looked for, of the first gateway: the server's.
+const METRICS_PORT: u16 = 9150;
+
+/// Errors: the last gateway, which has the highest ports, would have one that cannot be. No name is looked for: one may be
+/// known on another host only.
+pub fn check_ports(options: &Options, last: usize) -> Result<(), Failure> {
+    let everywhere = options.listen.is_empty().then_some(options.port);
+    let typed = options.listen.iter();
+    let listen = typed.map(|place| ("-p", port_of(place).unwrap_or(options.port)));
+    let metrics = options.metrics.iter();
+    let metrics = metrics.map(|place| ("--metrics", port_of(place).unwrap_or(METRICS_PORT)));
+    let others = [
+        ("-p", everywhere),
+        ("-U", Some(options.udp_port)),
+        ("--redis-port", options.redis_port),
+    ];
+    let others = (others.into_iter()).filter_map(|(flag, port)| Some((flag, port?)));
+    for (flag, port) in listen.chain(metrics).chain(others) {
+        port_of_gateway(flag, port, last)?;
+    }
+    Ok(())
+}
+
+/// The `number`th gateway.
+pub fn config(options: &Options, number: usize) -> Result<Config, Failure> {
+    let addresses = addresses(options)?;
+    let tls = tls(options);
+    let verify = tls.as_ref().map(|tls| tls.verify);
+    let secured = |listen| Listen {
+        tls: verify,
+        ..listen
+    };
+    let mut listeners = Vec::new();
+    for &address in &addresses {
+        let address = of_gateway("-p", address, number)?;
+        listeners.push(secured(Listen::tcp(address)));
+    }
+    if options.udp_port != 0 {
+        for address in at_port(&addresses, options.udp_port) {
+            let address = of_gateway("-U", address, number)?;
+            listeners.push(ListenAddress::Udp(address).of(Protocol::Memcached));
+        }
+    }
+    if let Some(port) = options.redis_port {
+        for address in at_port(&addresses, port) {
+            let address = of_gateway("--redis-port", address, number)?;
+            listeners.push(secured(Listen::tcp(address).of(Protocol::Redis)));
+        }
+    }
+    let metrics = match &options.metrics {
+        Some(place) => resolve("--metrics", place, METRICS_PORT)?.first().copied(),
+        None => None,
+    };
+    let metrics = metrics.map(|address| of_gateway("--metrics", address, number));
+    let config = Config {
+        listeners,
+        tls,
+        metrics: metrics.transpose()?.map(ListenAddress::Tcp),
+        threads: options.threads,
+        connections_max: options.conn_limit,
+        backlog: options.listen_backlog,
+        commands_per_slice: options.max_reqs_per_event,
+        idle_timeout: (options.idle_timeout > 0)
+            .then(|| Duration::from_secs(options.idle_timeout.into())),
+        auth_file: options.auth_file.clone(),
+        allow_flush: !options.disable_flush_all,
+        allow_dump: !options.disable_dumping,
+        allow_watch: !options.disable_watch,
+        allow_shutdown: options.enable_shutdown,
+        verbosity: options.verbose.into(),
+        ..Config::default()
+    };
+    let checked = config.check_files();
+    checked.map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(config)
+}
+
+/// Certificates for TLS.
+fn tls(options: &Options) -> Option<TlsSettings> {
+    let (chain_cert, key) = options
+        .ssl_chain_cert
+        .clone()
+        .zip(options.ssl_key.clone())?;
+    Some(TlsSettings {
+        chain_cert,
+        key,
+        ca_cert: options.ssl_ca_cert.clone(),
+        verify: match options.ssl_ca_cert {
+            Some(_) => Verify::Always,
+            None => Verify::Nothing,
+        },
+        ciphers: None,
+        only_1_3: false,
+        session_cache: false,
+    })
+}
+
+/// The first gateway's.
+fn addresses(options: &Options) -> Result<Vec<SocketAddr>, Failure> {
+    if options.listen.is_empty() {
+        return Ok(tcp(ListenAddress::everywhere(options.port)));
+    }
+    let mut addresses = Vec::new();
+    for place in &options.listen {
+        addresses.extend(resolve("-l", place, options.port)?);
+    }
+    Ok(addresses)
+}
+
+fn resolve(flag: &str, place: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
+    let found = ListenAddress::resolve(place, port);
+    let found = found.ok_or_else(|| Failure::usage(format!("{flag} {place}: no address")))?;
+    Ok(tcp(found))
+}
+
+fn tcp(places: impl IntoIterator<Item = ListenAddress>) -> Vec<SocketAddr> {
+    let addresses = places.into_iter().filter_map(|place| match place {
+        ListenAddress::Tcp(address) => Some(address),
+        _ => None,
+    });
+    addresses.collect()
+}
+
+/// The same addresses with another port, each once.
+fn at_port(addresses: &[SocketAddr], port: u16) -> Vec<SocketAddr> {
+    let mut found = Vec::new();
+    for mut address in addresses.iter().copied() {
+        address.set_port(port);
+        if !found.contains(&address) {
+            found.push(address);
+        }
+    }
+    found
+}
+
+/// The address of the `number`th gateway, if the first has this one.
+fn of_gateway(flag: &str, mut address: SocketAddr, number: usize) -> Result<SocketAddr, Failure> {
+    address.set_port(port_of_gateway(flag, address.port(), number)?);
+    Ok(address)
+}
+
+/// The port of the `number`th gateway, if the first has this one. 0 stays: the system chooses.
+fn port_of_gateway(flag: &str, first: u16, number: usize) -> Result<u16, Failure> {
+    let port = match first {
+        0 => 0,
+        first => usize::from(first) + number,
+    };
+    u16::try_from(port)
+        .map_err(|_| Failure::usage(format!("{flag}: gateway {number} would have port {port}")))
+}
+
+/// The port that is part of an address, if it is.
+fn port_of(place: &str) -> Option<u16> {
+    let (host, port) = place.rsplit_once(':')?;
+    // Else it is the end of an address of IPv6.
+    let has_port = !host.contains(':') || host.ends_with(']');
+    has_port.then(|| port.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn options(line: &str) -> Options {
+        let words = std::iter::once("nuthatch-pe").chain(line.split_whitespace());
+        Options::try_parse_from(words).unwrap()
+    }
+
+    #[test]
+    fn each_gateway_has_ports_of_its_own_for_all_that_it_serves() {
+        let line =
+            "-l 127.0.0.1 -l 127.0.0.1:80 -p 9000 -U 100 --redis-port 6379 --metrics 127.0.0.1";
+        let second = config(&options(line), 1).unwrap();
+        let places: Vec<_> = second
+            .listeners
+            .iter()
+            .map(|listen| &listen.place)
+            .collect();
+        let tcp = |port| ListenAddress::Tcp(([127, 0, 0, 1], port).into());
+        let udp = |port| ListenAddress::Udp(([127, 0, 0, 1], port).into());
+        // What has one port for an address has it once.
+        assert_eq!(places, [&tcp(9001), &tcp(81), &udp(101), &tcp(6380)]);
+        assert_eq!(second.listeners[3].protocol, Protocol::Redis);
+        assert_eq!(second.metrics, Some(tcp(9151)));
+        let free = config(&options("-l ::1 -p 0 --metrics ::1 --redis-port 0"), 7).unwrap();
+        assert_eq!(
+            free.listeners[1].place,
+            ListenAddress::Tcp("[::1]:0".parse().unwrap())
+        );
+        assert_eq!(
+            free.metrics,
+            Some(ListenAddress::Tcp("[::1]:9157".parse().unwrap()))
+        );
+    }
+
+    #[test]
+    fn a_port_past_the_last_one_is_told_with_its_flag() {
+        for (line, flag) in [
+            ("-p 65535", "-p"),
+            ("-U 65535", "-U"),
+            ("--redis-port 65535", "--redis-port"),
+            ("--metrics 127.0.0.1:65535", "--metrics"),
+            ("--metrics [::1]:65535", "--metrics"),
+        ] {
+            assert!(check_ports(&options(line), 0).is_ok(), "{line}");
+            let error = check_ports(&options(line), 1).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{flag}: gateway 1")), "{error}");
+        }
+    }
+
+    #[test]
+    fn tls_needs_its_files_and_they_need_it() {
+        for line in [
+            "-Z",
+            "-Z --ssl-key k",
+            "--ssl-key k --ssl-chain-cert c",
+            "--ssl-ca-cert a",
+        ] {
+            let words = std::iter::once("nuthatch-pe").chain(line.split_whitespace());
+            assert!(Options::try_parse_from(words).is_err(), "{line}");
+        }
+        let refused = |line: &str| config(&options(line), 0).unwrap_err().to_string();
+        let error = refused("-p 0 -Z --ssl-chain-cert /none/c --ssl-key /none/k");
+        assert!(error.contains("/none/c"), "{error}");
+        assert!(refused("-p 0 -Y /none/p").contains("/none/p"));
+        assert!(refused("-U 1 -Y p").contains("-U"));
+    }
+}

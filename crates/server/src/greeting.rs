@@ -1,0 +1,120 @@
+//! What a server that has started says of its addresses: where they are, and who else reaches them.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
+use nuthatch_context::config::{Protocol, Verify};
+use nuthatch_telemetry::Address;
+
+use crate::server::ServerHandle;
+
+/// Where it listens.
+pub fn places(server: &ServerHandle) -> String {
+    let list = |is_it: fn(Protocol) -> bool| {
+        list(server.addresses_of(is_it), |address| {
+            server.tls_at(address).is_some()
+        })
+    };
+    let mut places = list(Protocol::is_memcached);
+    // Writing to a String does not fail.
+    for (name, others) in [
+        ("CPServer", list(Protocol::is_cpserver)),
+        ("Redis", list(Protocol::is_redis)),
+    ] {
+        if !others.is_empty() {
+            let _ = write!(places, ", {name} at {others}");
+        }
+    }
+    if let Some(address) = server.metrics_address() {
+        let _ = write!(places, ", metrics at http://{address}/metrics");
+    }
+    places
+}
+
+/// What other machines reach though nothing is demanded of them there, a sentence for each kind of it.
+pub fn open_to_all(server: &ServerHandle, has_passwords: bool) -> Vec<String> {
+    let addresses = server.addresses().iter().map(|(address, _)| address);
+    let open = addresses
+        .filter(|address| !has_passwords && server.tls_at(address) != Some(Verify::Always));
+    sentences(open, server.metrics_address())
+}
+
+/// `addresses` are those where neither a password nor a certificate is demanded; the sockets of systemd are among them.
+/// Metrics have no password.
+fn sentences<'a>(
+    addresses: impl Iterator<Item = &'a Address>,
+    metrics: Option<SocketAddr>,
+) -> Vec<String> {
+    let is_open = |address: &&Address| match address {
+        Address::Tcp(address) | Address::Udp(address) => !address.ip().is_loopback(),
+        Address::Unix(_) => false,
+    };
+    let mut sentences = Vec::new();
+    let open = list(addresses.filter(is_open), |_| false);
+    if !open.is_empty() {
+        sentences.push(format!(
+            "everybody who reaches {open} may read and write: -l 127.0.0.1, or passwords (-Y)"
+        ));
+    }
+    if let Some(address) = metrics.filter(|address| !address.ip().is_loopback()) {
+        sentences.push(format!(
+            "everybody who reaches {address} may read the metrics: --metrics 127.0.0.1"
+        ));
+    }
+    sentences
+}
+
+fn list<'a>(
+    addresses: impl IntoIterator<Item = &'a Address>,
+    has_tls: impl Fn(&Address) -> bool,
+) -> String {
+    let mut text = String::new();
+    for address in addresses {
+        let space = if text.is_empty() { "" } else { " " };
+        let tls = if has_tls(address) { " (TLS)" } else { "" };
+        // Writing to a String does not fail.
+        let _ = match address {
+            Address::Tcp(address) => write!(text, "{space}{address}{tls}"),
+            Address::Udp(address) => write!(text, "{space}UDP {address}"),
+            Address::Unix(path) => write!(text, "{space}{}", path.display()),
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(text: &str) -> Address {
+        Address::Tcp(text.parse().unwrap())
+    }
+
+    #[test]
+    fn what_others_reach_is_told() {
+        let inner = [
+            tcp("127.0.0.1:5"),
+            tcp("[::1]:5"),
+            Address::Unix("/s".into()),
+        ];
+        let outer = [
+            tcp("0.0.0.0:5"),
+            Address::Udp("10.0.0.1:6".parse().unwrap()),
+        ];
+        let metrics = |text: &str| Some(text.parse().unwrap());
+        let loopback = metrics("127.0.0.1:9150");
+        assert!(sentences(inner.iter(), loopback).is_empty());
+        let told = sentences(inner.iter().chain(&outer), metrics("[::]:9150"));
+        assert!(told[0].contains("0.0.0.0:5 UDP 10.0.0.1:6 may read and write"));
+        assert!(told[1].contains("[::]:9150 may read the metrics"));
+        // What keeps others from the items does not keep anybody from the metrics.
+        assert_eq!(sentences([].iter(), metrics("10.0.0.1:1")).len(), 1);
+    }
+
+    #[test]
+    fn addresses_with_tls_are_marked() {
+        let all = [tcp("1.2.3.4:5"), tcp("[::]:5")];
+        let first = |address: &Address| *address == all[0];
+        assert_eq!(list(&all, first), "1.2.3.4:5 (TLS) [::]:5");
+    }
+}
