@@ -6,7 +6,7 @@
 #
 # No OpenSHMEM survives the death of a PE: the launcher ends the job. Then it is started again, empty, after a pause that
 # grows with each job that did not live long. Ctrl-C or SIGTERM ends it in order, and so does the end of a job without an
-# error (`shutdown` by a client, with -A).
+# error (`shutdown` by a client, with -A). Flags that cannot be (exit code 2) end it, too.
 set -eu
 cd "$(dirname "$0")/.."
 if ! command -v oshcc >/dev/null || ! command -v oshrun >/dev/null; then
@@ -34,7 +34,8 @@ stop() {
     [ -z "$job" ] || pkill -TERM -P "$job" || true
 }
 trap stop INT TERM
-trap 'rm -rf "$own"' EXIT
+# A second signal, or the same one to a terminal's whole group, is not to end that.
+trap 'trap "" INT TERM; rm -rf "$own"' EXIT
 
 # Until it has ended: a signal ends a wait, not the job.
 await() {
@@ -47,7 +48,7 @@ await() {
 }
 
 # Backslashes are for who types it.
-printf '%s\n' "cluster: once gateways say where they are, try: bash -c 'exec 3<>/dev/tcp/127.0.0.1/11211; \
+printf '%s\n' "cluster: once gateways say where they are, try (with the first one's port): bash -c 'exec 3<>/dev/tcp/127.0.0.1/11211; \
 printf \"set seed 0 0 5\r\nacorn\r\nget seed\r\nquit\r\n\" >&3; cat <&3'   (Ctrl-C ends the job)"
 
 pause=1
@@ -66,6 +67,10 @@ while [ -z "$stopped" ]; do
         exit 0
     fi
     [ -z "$stopped" ] || break
+    if [ "$status" = 2 ]; then
+        echo "cluster: these flags cannot be, and the next job would have the same" >&2
+        exit 2
+    fi
     # Who has lived a minute begins anew.
     [ $(($(date +%s) - started)) -lt 60 ] || pause=1
     echo "cluster: the job has ended with $status, and what it held is gone; another one in $pause s" >&2

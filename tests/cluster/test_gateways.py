@@ -156,6 +156,40 @@ def test_the_supervisor_starts_a_killed_job_again_and_leaves_nothing():
     assert set(pathlib.Path("/dev/shm").glob("nuthatch-cluster.*")) <= kept
 
 
+def test_the_supervisor_leaves_nothing_when_it_is_told_twice(tmp_path):
+    kept = set(pathlib.Path("/dev/shm").glob("nuthatch-cluster.*"))
+    # Takes what it is to remove when the second signal has come.
+    slow = tmp_path / "rm"
+    slow.write_text('#!/bin/sh\necho removes >&2\nread -r _\nexec /bin/rm "$@"\n')
+    slow.chmod(0o755)
+    supervisor = subprocess.Popen(
+        [ROOT / "scripts/cluster.sh"],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "NUTHATCH_PE": "/bin/false"},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+    for awaited in ("another one in", "removes"):
+        assert any(awaited in line for line in supervisor.stderr)
+        os.killpg(supervisor.pid, signal.SIGTERM)
+    supervisor.communicate("\n")
+    assert set(pathlib.Path("/dev/shm").glob("nuthatch-cluster.*")) <= kept
+
+
+def test_the_supervisor_does_not_start_again_what_cannot_be():
+    # A bound for one that would go on.
+    ended = subprocess.run(
+        [ROOT / "scripts/cluster.sh", "-m", "garbage"],
+        env={**os.environ, "SERVERS": "1", "GATEWAYS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == 2
+    assert "`garbage` is not a size" in ended.stderr
+
+
 def test_over_tcp_a_gateway_that_stands_still_stops_nobody_else(monkeypatch):
     """Neither the server nor another gateway waits for it, but a flush, which all must have heard of."""
     monkeypatch.setenv("UCX_TLS", "tcp,self")
