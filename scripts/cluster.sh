@@ -26,6 +26,10 @@ export OMPI_MCA_btl_vader_backing_directory="$own" OMPI_MCA_orte_tmpdir_base="$o
 # In a container the user is root; a small machine has fewer cores than PEs.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
+# A supervisor that is killed takes the job with it, where the system can tell the launcher.
+mortal="setpriv --pdeathsig TERM"
+$mortal true 2>/dev/null || mortal=""
+
 job=""
 stopped=""
 # The PEs of the job on this machine are the launcher's children. One that is told tells the others.
@@ -55,7 +59,9 @@ pause=1
 while [ -z "$stopped" ]; do
     started=$(date +%s)
     # Out of the terminal's reach: Ctrl-C is for this script, which ends the job in order.
-    setsid oshrun --oversubscribe -n $((servers + gateways)) "$NUTHATCH_PE" --servers "$servers" -l 127.0.0.1 "$@" &
+    # Several words or none.
+    # shellcheck disable=SC2086
+    setsid $mortal oshrun --oversubscribe -n $((servers + gateways)) "$NUTHATCH_PE" --servers "$servers" -l 127.0.0.1 "$@" &
     job=$!
     # It was told before there was a job to tell.
     [ -z "$stopped" ] || stop

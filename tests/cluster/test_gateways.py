@@ -127,33 +127,51 @@ def test_a_pe_that_is_killed_ends_the_job_with_an_error():
             client.get("k")
 
 
-def test_the_supervisor_starts_a_killed_job_again_and_leaves_nothing():
-    kept = set(pathlib.Path("/dev/shm").glob("nuthatch-cluster.*"))
-    supervisor = subprocess.Popen(
+def supervise():
+    """A supervisor of one server and one gateway, on any free port."""
+    return subprocess.Popen(
         [ROOT / "scripts/cluster.sh", "-p", "0", "-m", "16"],
         env={**os.environ, "SERVERS": "1", "GATEWAYS": "1"},
         stderr=subprocess.PIPE,
         text=True,
     )
 
-    def wait_for_gateway():
-        for line in supervisor.stderr:
-            if found := re.search(r"gateway at \S+:(\d+)", line):
-                client = Client(("127.0.0.1", int(found[1])), default_noreply=False)
-                assert client.get("k") is None
-                assert client.set("k", b"v")
-                client.close()
-                return
 
-    wait_for_gateway()
+def wait_for_gateway(supervisor):
+    """A client of the next job that it starts, which is empty."""
+    for line in supervisor.stderr:
+        if found := re.search(r"gateway at \S+:(\d+)", line):
+            client = Client(("127.0.0.1", int(found[1])), default_noreply=False)
+            assert client.get("k") is None
+            assert client.set("k", b"v")
+            return client
+
+
+def test_the_supervisor_starts_a_killed_job_again_and_leaves_nothing():
+    kept = set(pathlib.Path("/dev/shm").glob("nuthatch-cluster.*"))
+    supervisor = supervise()
+    wait_for_gateway(supervisor).close()
     launcher = children(supervisor.pid)[0]
     os.kill(max(children(launcher)), signal.SIGKILL)
-    # Another job, which is empty.
-    wait_for_gateway()
+    wait_for_gateway(supervisor).close()
     threading.Thread(target=supervisor.stderr.read, daemon=True).start()
     supervisor.terminate()
     assert supervisor.wait() == 0
     assert set(pathlib.Path("/dev/shm").glob("nuthatch-cluster.*")) <= kept
+
+
+def test_a_supervisor_that_is_killed_takes_the_job_with_it():
+    kept = set(pathlib.Path("/dev/shm").glob("nuthatch-cluster.*"))
+    supervisor = supervise()
+    client = wait_for_gateway(supervisor)
+    supervisor.kill()
+    # All that write there have ended then.
+    supervisor.stderr.read()
+    with pytest.raises((OSError, MemcacheUnexpectedCloseError)):
+        client.get("k")
+    # Nobody is left to remove its directory, in which there is nothing.
+    for directory in set(pathlib.Path("/dev/shm").glob("nuthatch-cluster.*")) - kept:
+        directory.rmdir()
 
 
 def test_the_supervisor_leaves_nothing_when_it_is_told_twice(tmp_path):
