@@ -12,7 +12,7 @@ if ! command -v oshcc >/dev/null || ! command -v oshrun >/dev/null; then
 fi
 # Several words.
 # shellcheck disable=SC2046
-cargo build --bin nuthatch-pe --bin nuthatch-cluster $(scripts/features.sh)
+cargo build --bin nuthatch-pe --bin nuthatch-cluster --example cache $(scripts/features.sh)
 built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
 
 passed=0 failed=0 skipped=0
@@ -133,6 +133,13 @@ else
     echo "cluster: three hosts: skipped: no namespaces here: $(tail -n 1 "$log")"
     skipped=$((skipped + 1))
 fi
+
+# A program in Rust.
+# shellcheck disable=SC2086
+{
+    COUNT=2 expect "a Rust program, serving beside itself" "hello from one of 2 clients" $job 2 "$built/examples/cache"
+    COUNT=2 expect "a Rust program, one PE serves" "hello from one of 2 clients" $job 3 "$built/examples/cache" 1
+}
 
 # A C program, with the library where a user has it.
 PROFILE=dev PREFIX=/usr DESTDIR="$out/root" scripts/install.sh shmem

@@ -90,7 +90,8 @@ typedef struct nuthatch_shmem_config {
      */
     size_t memory;
     /**
-     * Bytes of the largest item: its header, key and value. At most a quarter of the memory.
+     * Bytes of the largest item: its header, key and value. At most a quarter of the memory; with less than some forty
+     * times as much memory a server evicts early.
      */
     size_t item_size_max;
     /**

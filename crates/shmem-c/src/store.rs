@@ -19,7 +19,8 @@ pub struct Config {
     pub servers: usize,
     /// Bytes of each server. Every PE sets as much of its symmetric memory aside.
     pub memory: usize,
-    /// Bytes of the largest item: its header, key and value. At most a quarter of the memory.
+    /// Bytes of the largest item: its header, key and value. At most a quarter of the memory; with less than some forty
+    /// times as much memory a server evicts early.
     pub item_size_max: usize,
     /// Entries of each PE's directory of pointers.
     pub directory: usize,

@@ -1,14 +1,17 @@
 //! The distributed store for programs that are OpenSHMEM programs already: their PEs open it together and share a
 //! cache.
 //!
+//! With the feature `openshmem` there is [`fabric`]`::openshmem::OpenShmem`, which starts OpenSHMEM (`open`) or takes part in a
+//! program that has started it (`prepare` before that, then `join`). `examples/cache.rs` is a whole program. Without the
+//! feature PEs are threads, as in a test:
+//!
 //! ```
 //! use std::thread;
-//! use nuthatch_fabric::threads::Network;
+//! use nuthatch_shmem::fabric::threads::Network;
 //! use nuthatch_shmem::{Options, Store};
 //!
 //! let options = Options { memory: 4 << 20, item_size_max: 64 << 10, ..Options::default() };
 //! let words = options.symmetric_words(2).unwrap();
-//! // PEs that are threads; with OpenSHMEM: `OpenShmem::open` or `OpenShmem::join`.
 //! thread::scope(|scope| {
 //!     for fabric in Network::free(2, words).ends() {
 //!         let options = &options;
@@ -27,5 +30,6 @@ mod options;
 mod store;
 
 pub use nuthatch_cluster::ConfigError;
+pub use nuthatch_fabric as fabric;
 pub use options::Options;
 pub use store::{Error, Statistics, Store, Swapped};

@@ -13,7 +13,8 @@ pub struct Options {
     pub servers: usize,
     /// Bytes of each server. OpenSHMEM's memory is of one size everywhere: each PE sets as much aside.
     pub memory: usize,
-    /// Bytes of the largest item: its header, key and value.
+    /// Bytes of the largest item: its header, key and value. At most a quarter of the memory; with less than some forty times
+    /// as much memory a server evicts early, see [`advice`](Self::advice).
     pub item_size_max: usize,
     /// False: a full server refuses instead of evicting.
     pub evicts: bool,
@@ -38,6 +39,11 @@ impl Options {
     /// Words of symmetric memory that it takes of each of so many PEs.
     pub fn symmetric_words(&self, pes: usize) -> Result<usize, ConfigError> {
         Ok(self.config(pes)?.symmetric_words(pes)? + OWN)
+    }
+
+    /// What would make a store of so many PEs work badly, if something does: too little memory for such large items.
+    pub fn advice(&self, pes: usize) -> Result<Option<String>, ConfigError> {
+        Ok(self.config(pes)?.advice())
     }
 
     /// True if every PE serves.

@@ -529,5 +529,17 @@ mod tests {
     #[test]
     fn a_store_without_clients_cannot_be() {
         assert!(options(2).symmetric_words(2).is_err());
+        assert!(options(2).advice(2).is_err());
+    }
+
+    #[test]
+    fn too_little_memory_for_such_large_items_is_told() {
+        assert_eq!(Options::default().advice(2), Ok(None));
+        let large = Options {
+            item_size_max: 16 << 20,
+            ..Options::default()
+        };
+        let advice = large.advice(2).unwrap().unwrap();
+        assert!(advice.contains("3 pages"), "{advice}");
     }
 }
