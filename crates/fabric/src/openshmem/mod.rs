@@ -16,6 +16,7 @@ mod calls;
 mod group;
 mod heap;
 mod segments;
+mod turn;
 
 use std::ffi::{CString, c_int};
 use std::fmt;
@@ -26,6 +27,7 @@ use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
 use crate::{Address, Fabric, Gone, NoMemory};
 use segments::Segments;
+use turn::Turn;
 
 /// Where allocations begin: at a line.
 const ALIGNMENT: usize = 64;
@@ -113,6 +115,7 @@ pub struct OpenShmem {
     /// Whether it is ours to end.
     started: bool,
     clock: Instant,
+    turn: Turn,
 }
 
 impl OpenShmem {
@@ -170,6 +173,7 @@ impl OpenShmem {
             barriers: AtomicU64::new(0),
             started,
             clock: Instant::now(),
+            turn: Turn::default(),
         };
         let own = fabric.allocate(OWN)?;
         fabric.internals = Internals {
@@ -442,8 +446,7 @@ impl Fabric for OpenShmem {
         let _ = self.put_nbi(self.pe, self.internals.idle.plus(1), self.internals.idle, 1);
         match attempt < LOOKS {
             true => std::hint::spin_loop(),
-            // No sleep: who sleeps lets others wait that it does not know of.
-            false => std::thread::yield_now(),
+            false => self.turn.give(),
         }
     }
 
