@@ -1,5 +1,5 @@
 //! The standard library, or loom's model of it under `--cfg loom`. Under `--cfg tsan` locks are others: see
-//! [`instrumented`].
+//! `shim/instrumented.rs`.
 
 #[cfg(tsan)]
 mod instrumented;
