@@ -120,18 +120,21 @@ impl Ghosts {
         self.inserted.load(Ordering::Relaxed)
     }
 
+    /// Ghosts of an epoch: ages are known to half of it.
+    pub fn epoch_len(&self) -> u64 {
+        self.buckets.load(Ordering::Relaxed).max(1) as u64
+    }
+
     /// The epoch, modulo [`EPOCHS`], in which so many ghosts have been inserted.
     fn epoch(&self, inserted: u64) -> u64 {
-        let buckets = self.buckets.load(Ordering::Relaxed).max(1) as u64;
-        inserted / buckets % EPOCHS
+        inserted / self.epoch_len() % EPOCHS
     }
 
     /// Ghosts inserted since the middle of the last epoch that has this number.
     fn age(&self, epoch: u64) -> u64 {
-        let buckets = self.buckets.load(Ordering::Relaxed).max(1) as u64;
-        let inserted = self.inserted();
+        let (inserted, len) = (self.inserted(), self.epoch_len());
         let epochs = self.epoch(inserted).wrapping_sub(epoch) % EPOCHS;
-        (epochs * buckets + inserted % buckets).saturating_sub(buckets / 2)
+        (epochs * len + inserted % len).saturating_sub(len / 2)
     }
 
     /// Bytes in use.
