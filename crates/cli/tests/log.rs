@@ -1,7 +1,7 @@
 //! The log: its contents, its destinations, and that a log that cannot be written stops nothing.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
@@ -154,14 +154,20 @@ fn nobody_need_read_standard_error() {
     let socket = folder.path().join("socket");
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
+    serves_and_ends(&[], &socket, writer);
+}
+
+/// A server with this standard error and these words answers at a socket, and ends when it is told to.
+fn serves_and_ends(words: &[&str], socket: &Path, stderr: PipeWriter) {
     let mut server = Command::new(nuthatch())
+        .args(words)
         .args(["-t", "1", "-s"])
-        .arg(&socket)
-        .stderr(writer)
+        .arg(socket)
+        .stderr(stderr)
         .spawn()
         .unwrap();
     let stream = loop {
-        if let Ok(stream) = UnixStream::connect(&socket) {
+        if let Ok(stream) = UnixStream::connect(socket) {
             break stream;
         }
         assert!(server.try_wait().unwrap().is_none(), "it ended");
@@ -230,23 +236,8 @@ fn a_pipe_that_nobody_reads_keeps_no_end() {
         // It says what runs, warns and ends with a pipe that is full from the start.
         fcntl(&writer, FcntlArg::F_SETPIPE_SZ(4096)).unwrap();
         (&writer).write_all(&[b'x'; 4096]).unwrap();
-        let mut server = Command::new(nuthatch())
-            .args(wanted.split(' '))
-            .args(["-t", "1", "-s"])
-            .arg(&socket)
-            .stderr(writer)
-            .spawn()
-            .unwrap();
-        let stream = loop {
-            if let Ok(stream) = UnixStream::connect(&socket) {
-                break stream;
-            }
-            assert!(server.try_wait().unwrap().is_none(), "it ended");
-            std::thread::yield_now();
-        };
-        assert_eq!(talk(stream, SET_AND_GET), SET_AND_GOT);
-        kill(Pid::from_raw(server.id() as i32), Signal::SIGTERM).unwrap();
-        assert_eq!(server.wait().unwrap().code(), Some(0));
+        let words: Vec<&str> = wanted.split(' ').collect();
+        serves_and_ends(&words, &socket, writer);
         drop(reader);
     }
 }
