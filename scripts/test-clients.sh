@@ -18,9 +18,14 @@ for engine in ${ENGINES:-cuckoo cphash lockhash chained}; do
             >"$said/$engine" 2>&1 || echo "clients: not all of them work on $engine" >>"$said/failed"
     } &
 done
+tell() {
+    for engine in ${ENGINES:-cuckoo cphash lockhash chained}; do
+        echo "clients: engine $engine"
+        cat "$said/$engine"
+    done
+}
+# Ended because it hangs: what was said so far.
+trap 'tell; exit 143' TERM
 wait
-for engine in ${ENGINES:-cuckoo cphash lockhash chained}; do
-    echo "clients: engine $engine"
-    cat "$said/$engine"
-done
+tell
 [ ! -e "$said/failed" ] || { cat "$said/failed" && false; }

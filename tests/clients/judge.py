@@ -48,7 +48,7 @@ def converse(address, text):
             except OSError:
                 pass  # The server closed first: its answers tell.
 
-        speaker = threading.Thread(target=say)
+        speaker = threading.Thread(daemon=True, target=say)
         speaker.start()
         answers = connection.makefile("rb").read()
         speaker.join()

@@ -64,6 +64,12 @@ COUNTED["udp"] = COUNTED["tls"] = COUNTED["text"]
 RESULTS = {"hits": "hit", "misses": "miss", "badval": "badval"}
 
 
+def until(file, last):
+    """Reads lines to this one."""
+    while (line := file.readline()) != last:
+        assert line, "the server has closed the connection"
+
+
 def talk(server, protocol, me, folder):
     """One client's rounds; each waits for its last answer, which is that of the last command."""
     if protocol == "udp":
@@ -84,8 +90,7 @@ def talk(server, protocol, me, folder):
         for _ in range(ROUNDS):
             if protocol in ("text", "tls", "meta"):
                 client.sendall((META if protocol == "meta" else TEXT) % {b"me": me} + b"mn\r\n")
-                while file.readline() != b"MN\r\n":
-                    pass
+                until(file, b"MN\r\n")
             elif protocol == "binary":
                 asked = binary(me)
                 client.sendall(b"".join(asked))
@@ -94,8 +99,7 @@ def talk(server, protocol, me, folder):
             else:
                 asked = redis(me)
                 client.sendall(b"".join(asked) + resp(b"ECHO", b"end of this round"))
-                while file.readline() != b"end of this round\r\n":
-                    pass
+                until(file, b"end of this round\r\n")
 
 
 def stats(server, folder, protocol):
@@ -132,8 +136,8 @@ def test_sums_are_exact_under_a_scrape(start, certificates, tmp_path, protocol):
             pages.append(get(address, "/metrics")[2])
             samples(openmetrics(get(address, "/metrics", OPENMETRICS)[2]))
 
-    scraping = threading.Thread(target=scrape)
-    clients = [threading.Thread(target=client, args=(me,)) for me in range(CLIENTS)]
+    scraping = threading.Thread(daemon=True, target=scrape)
+    clients = [threading.Thread(daemon=True, target=client, args=(me,)) for me in range(CLIENTS)]
     for thread in [scraping, *clients]:
         thread.start()
     for thread in clients:

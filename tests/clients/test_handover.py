@@ -107,7 +107,7 @@ def test_items_and_sockets_go_to_the_next_and_nobody_is_refused(start, tmp_path,
             assert all(one.is_alive() for one in knocking)
             time.sleep(0.01)
 
-    knocking = [threading.Thread(target=knock) for _ in range(4)]
+    knocking = [threading.Thread(daemon=True, target=knock) for _ in range(4)]
     for one in knocking:
         one.start()
     servers = [first]
@@ -518,7 +518,7 @@ def test_redis_clients_lose_nothing_that_was_answered(start, tmp_path, port):
                 failed.append(error)
                 return
 
-    writing = [threading.Thread(target=write, args=(me,)) for me in range(6)]
+    writing = [threading.Thread(daemon=True, target=write, args=(me,)) for me in range(6)]
     for thread in writing:
         thread.start()
 

@@ -128,7 +128,7 @@ def test_who_does_not_read_keeps_nobody_from_scraping():
                     with contextlib.suppress(OSError):
                         client.recv(500, socket.MSG_DONTWAIT)
 
-        trickling = threading.Thread(target=trickle)
+        trickling = threading.Thread(daemon=True, target=trickle)
         trickling.start()
         try:
             # The thread of the first one may not have ended yet: within ten looks it has.

@@ -144,7 +144,7 @@ def test_threads_each_with_a_client(server):
                     wrong.append((thread, number))
         pool.relinquish()
 
-    threads = [threading.Thread(target=work, args=(thread,)) for thread in range(8)]
+    threads = [threading.Thread(daemon=True, target=work, args=(thread,)) for thread in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -301,7 +301,7 @@ def in_threads(count, work):
     def run(number):
         made[number] = work(number)
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    threads = [threading.Thread(daemon=True, target=run, args=(number,)) for number in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -494,7 +494,7 @@ def test_scan_meets_what_stays_while_everything_changes(start):
                     other.delete(*[f"goes:{number - 1000 + n}" for n in range(200)])
                     number += 200
 
-        changing = threading.Thread(target=change)
+        changing = threading.Thread(daemon=True, target=change)
         changing.start()
         try:
             for count in [10, 1000]:
@@ -517,7 +517,7 @@ def test_a_flush_does_not_come_into_a_transaction_that_watches(ours):
                 client.sendall(b"flush_all noreply\r\n" * 2000 + b"mn\r\n")
                 assert answers.readline() == b"MN\r\n"
 
-    flusher = threading.Thread(target=flush)
+    flusher = threading.Thread(daemon=True, target=flush)
     flusher.start()
     said = b"".join(line(words) for words in ["SET k v", "WATCH k", "MULTI", *["GET k"] * reads, "EXEC"])
     try:

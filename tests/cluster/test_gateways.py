@@ -73,7 +73,7 @@ def test_flush_all_is_for_everybody(pair):
 def test_increments_by_both_at_once(pair):
     pair[0].set("n", b"0")
     adders = [
-        threading.Thread(target=lambda client=client: [client.incr("n", 1) for _ in range(300)])
+        threading.Thread(daemon=True, target=lambda client=client: [client.incr("n", 1) for _ in range(300)])
         for client in pair
     ]
     for adder in adders:
@@ -227,7 +227,7 @@ def test_over_tcp_a_gateway_that_stands_still_stops_nobody_else(monkeypatch):
             number += 1
 
     # Words to it are under way when it stops.
-    loading = threading.Thread(target=load)
+    loading = threading.Thread(daemon=True, target=load)
     loading.start()
     for number in range(300):
         one.set(f"key{number % 10}", b"before")
@@ -235,7 +235,7 @@ def test_over_tcp_a_gateway_that_stands_still_stops_nobody_else(monkeypatch):
     for number in range(1000):
         assert one.set(f"key{number % 10}", str(number).encode())
         assert one.get(f"key{number % 10}") == str(number).encode()
-    flushing = threading.Thread(target=other.flush_all)
+    flushing = threading.Thread(daemon=True, target=other.flush_all)
     flushing.start()
     for number in range(1000):
         assert one.set(f"key{number % 10}", str(number).encode())

@@ -178,7 +178,9 @@ fn live(mut asker: Asker, every: Duration) -> Result<(), Failure> {
         let shown = looks.shown.as_ref();
         draw(&server, shown, &looks.history, choice.order, &last).map_err(failed)?;
         let nap = match asking.since {
-            Some(_) => ANSWER_NAP,
+            Some(_) if asking.silence().is_none() => ANSWER_NAP,
+            // Each turn draws the screen.
+            Some(_) => NAP,
             None => NAP.min(due.saturating_duration_since(Instant::now())),
         };
         if event::poll(nap).map_err(failed)?
