@@ -149,14 +149,28 @@ struct Choice {
 fn live(mut asker: Asker, every: Duration) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::run(format!("the terminal: {error}"));
     let server = asker.server().to_owned();
-    let mut looks = Looks {
+    let looks = Looks {
         before: Some(asker.sample().map_err(Failure::Run)?),
         ..Looks::default()
     };
     let end = ended_by_signals().map_err(failed)?;
     let mut asking = Asking::begin(asker).map_err(failed)?;
+    // A terminal that has gone is an error here as soon as a signal: the server is left as it was found in any case.
+    let ended = look(&mut asking, looks, &server, every, &end);
+    asking.end();
+    ended.map_err(failed)
+}
+
+/// Looks, and heeds keys, until a key or a signal says to end.
+fn look(
+    asking: &mut Asking,
+    mut looks: Looks,
+    server: &str,
+    every: Duration,
+    end: &Shutdown,
+) -> io::Result<()> {
     let mut choice = Choice::default();
-    let screen = Screen::enter().map_err(failed)?;
+    let _screen = Screen::enter()?;
     let mut due = Instant::now();
     while !end.is_requested() {
         if asking.since.is_none() && Instant::now() >= due {
@@ -176,23 +190,21 @@ fn live(mut asker: Asker, every: Duration) -> Result<(), Failure> {
             (None, None) => KEYS.to_owned(),
         };
         let shown = looks.shown.as_ref();
-        draw(&server, shown, &looks.history, choice.order, &last).map_err(failed)?;
+        draw(server, shown, &looks.history, choice.order, &last)?;
         let nap = match asking.since {
             Some(_) if asking.silence().is_none() => ANSWER_NAP,
             // Each turn draws the screen.
             Some(_) => NAP,
             None => NAP.min(due.saturating_duration_since(Instant::now())),
         };
-        if event::poll(nap).map_err(failed)?
-            && let Event::Key(key) = event::read().map_err(failed)?
+        if event::poll(nap)?
+            && let Event::Key(key) = event::read()?
             && key.kind == KeyEventKind::Press
-            && !pressed(key, &mut choice, &mut asking)
+            && !pressed(key, &mut choice, asking)
         {
             break;
         }
     }
-    drop(screen);
-    asking.end();
     Ok(())
 }
 
@@ -277,8 +289,8 @@ impl Asking {
 /// How long the last line waits before it says that the server is silent.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// How long the end waits for the server.
-const PARTING: Duration = Duration::from_millis(500);
+/// How long the end waits for a server that does not answer. The terminal is as it was by then.
+const PARTING: Duration = Duration::from_secs(2);
 
 /// How long an answer may wait to be seen.
 const ANSWER_NAP: Duration = Duration::from_millis(10);
