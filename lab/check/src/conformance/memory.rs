@@ -1,11 +1,11 @@
 //! The memory limit, what happens at it, and what is counted.
 
-use nuthatch_engine::{Engine, Handle, Inspect, Op, Reply, Store};
+use nuthatch_engine::{Engine, Handle, Inspect, Op, Removal, Reply, Store};
 use nuthatch_workload::value;
 
 use super::client::Client;
 use super::{Case, Setup};
-use crate::values::bytes;
+use crate::answer::Answer;
 
 /// Answers that there is no room.
 const REFUSING: Setup = Setup {
@@ -49,6 +49,61 @@ fn look(client: &mut Client, number: usize) -> bool {
     true
 }
 
+/// How many requests a batch has where a case moves much: on a fabric between PEs each batch costs turns of the scheduler.
+const BATCH: usize = 32;
+
+/// Asks the same of each of these keys, a few at a time.
+fn ask_each(client: &mut Client, numbers: &[usize], op: Op<'_>) -> Vec<Answer> {
+    let keys = numbers.iter().map(|number| format!("key {number}"));
+    let keys: Vec<String> = keys.collect();
+    let pieces = keys.chunks(BATCH).flat_map(|keys| {
+        let batch = keys.iter().map(|key| (key.as_bytes(), op));
+        client.ask_all(&batch.collect::<Vec<_>>())
+    });
+    pieces.collect()
+}
+
+/// Stores self-checking values of `len` bytes in one batch: the numbers of those that were stored; the others found no room.
+fn store_all(client: &mut Client, numbers: &[usize], len: usize) -> Vec<usize> {
+    let items = numbers.iter().map(|&number| {
+        let key = format!("key {number}");
+        let value = value::make(key.as_bytes(), number as u64, len);
+        (key, value)
+    });
+    let items: Vec<(String, Vec<u8>)> = items.collect();
+    let batch = items
+        .iter()
+        .map(|(key, value)| (key.as_bytes(), Op::Store(Store::set(value))));
+    let answers = client.ask_all(&batch.collect::<Vec<_>>());
+    let stored = numbers
+        .iter()
+        .zip(answers)
+        .filter_map(|(&number, answer)| match answer {
+            Answer::Done(Reply::Stored(_)) => Some(number),
+            Answer::Done(Reply::OutOfMemory) => None,
+            other => panic!("a set was answered {other:?}"),
+        });
+    stored.collect()
+}
+
+/// As [`look`], in batches: how many were there.
+fn look_all(client: &mut Client, numbers: &[usize]) -> usize {
+    let answers = ask_each(client, numbers, Op::Get);
+    let present = numbers
+        .iter()
+        .zip(answers)
+        .filter(|(number, answer)| match answer {
+            Answer::Value(_, found) => {
+                let key = format!("key {number}");
+                assert_eq!(value::check(key.as_bytes(), found), Ok(**number as u64));
+                true
+            }
+            Answer::Done(Reply::Miss) => false,
+            other => panic!("a get of key {number} was answered {other:?}"),
+        });
+    present.count()
+}
+
 fn within_limit(client: &Client) {
     let stats = client.engine.stats();
     assert!(
@@ -62,16 +117,21 @@ fn within_limit(client: &Client) {
 fn evicts(client: &mut Client) {
     const LEN: usize = 1000;
     let count = 4 * Setup::TIGHT.memory_limit / LEN;
-    for number in 0..count {
-        put(client, number, LEN);
-        assert!(look(client, number), "the newest is there");
-        if number % 1000 == 0 {
+    let all: Vec<usize> = (0..count).collect();
+    for (piece, numbers) in all.chunks(BATCH).enumerate() {
+        assert_eq!(store_all(client, numbers, LEN), numbers);
+        assert_eq!(
+            look_all(client, numbers),
+            numbers.len(),
+            "the newest are there"
+        );
+        if piece % BATCH == 0 {
             client.handle.maintain(client.now, 100);
             within_limit(client);
         }
     }
     within_limit(client);
-    let present = (0..count).filter(|&number| look(client, number)).count();
+    let present = look_all(client, &all);
     let stats = client.engine.stats();
     assert_eq!(stats.items, present as u64);
     assert_eq!(stats.evictions + stats.items, count as u64);
@@ -210,36 +270,31 @@ fn misses_of_hot(
 fn refuses(client: &mut Client) {
     const LEN: usize = 1000;
     assert!(!client.engine.evicts());
-    let value = bytes(1, LEN);
-    let mut stored = 0;
-    loop {
-        let key = format!("key {stored}");
-        match client.store(key.as_bytes(), Store::set(&value)) {
-            Reply::Stored(_) => stored += 1,
-            Reply::OutOfMemory => break,
-            other => panic!("a set was answered {other:?}"),
-        }
-        assert!(stored * LEN < Setup::TIGHT.memory_limit, "past the limit");
+    let (mut tried, mut stored) = (0, Vec::new());
+    while stored.len() == tried {
+        let numbers: Vec<usize> = (tried..tried + BATCH).collect();
+        stored.extend(store_all(client, &numbers, LEN));
+        tried += BATCH;
+        assert!(
+            stored.len() * LEN < Setup::TIGHT.memory_limit,
+            "past the limit"
+        );
     }
-    assert!(
-        stored * LEN * 2 > Setup::TIGHT.memory_limit,
-        "{stored} items"
-    );
-    for number in 0..stored {
-        let found = client.get(format!("key {number}").as_bytes());
-        assert!(found.as_ref() == Some(&value), "key {number} of {stored}");
-    }
+    let count = stored.len();
+    assert!(count * LEN * 2 > Setup::TIGHT.memory_limit, "{count} items");
+    assert_eq!(look_all(client, &stored), count);
     let stats = client.engine.stats();
-    assert_eq!((stats.evictions, stats.items), (0, stored as u64));
+    assert_eq!((stats.evictions, stats.items), (0, count as u64));
     assert!(stats.out_of_memory >= 1);
     within_limit(client);
     // What is deleted makes room. For the same keys, because where servers share keys out other ones would be shared out
     // otherwise: one server would be full before the other.
-    for number in 0..stored / 2 {
-        client.delete(format!("key {number}").as_bytes());
+    let half = &stored[..count / 2];
+    for answer in ask_each(client, half, Op::Remove(Removal::default())) {
+        assert_eq!(answer, Answer::Done(Reply::Removed));
     }
-    for number in 0..stored / 2 {
-        client.set(format!("key {number}").as_bytes(), &value);
+    for numbers in half.chunks(BATCH) {
+        assert_eq!(store_all(client, numbers, LEN), numbers);
     }
 }
 
@@ -261,8 +316,8 @@ fn limit_changes(client: &mut Client) {
         rounds += 1;
         assert!(rounds < 100_000, "it never comes below the lower limit");
     }
-    let left = (0..limit / LEN).filter(|&number| look(client, number));
-    assert!(left.count() > 0, "all had to go for a half");
+    let all: Vec<usize> = (0..limit / LEN).collect();
+    assert!(look_all(client, &all) > 0, "all had to go for a half");
     let fitted = fill(client, LEN);
     assert!(fitted * LEN * 2 > lower, "{fitted} items");
     within_limit(client);
@@ -277,10 +332,11 @@ fn limit_changes(client: &mut Client) {
 /// Stores values of this length for a whole limit; returns how many were there at the end.
 fn fill(client: &mut Client, len: usize) -> usize {
     let count = Setup::TIGHT.memory_limit / len;
-    for number in 0..count {
-        put(client, number, len);
+    let all: Vec<usize> = (0..count).collect();
+    for numbers in all.chunks(BATCH) {
+        assert_eq!(store_all(client, numbers, len), numbers);
     }
-    (0..count).filter(|&number| look(client, number)).count()
+    look_all(client, &all)
 }
 
 fn stats(client: &mut Client) {
