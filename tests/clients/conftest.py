@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import time
@@ -12,6 +13,13 @@ from judge import MEMCACHED
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NUTHATCH = os.environ.get("NUTHATCH", str(ROOT / "target/release/nuthatch"))
 ENGINE = os.environ.get("NUTHATCH_ENGINE", "cuckoo")
+
+
+def said(log, pattern):
+    """Waits until the log says so, which a thread of its own writes; returns the match."""
+    while not (found := re.search(pattern, log.read_text())):
+        time.sleep(0.01)
+    return found
 
 
 class Server:

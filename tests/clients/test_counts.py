@@ -1,15 +1,14 @@
 """Counters: what clients of each protocol asked for, several at a time, is what `stats` and the metrics add up to."""
 
 import contextlib
-import re
 import shutil
 import socket
 import ssl
 import struct
 import subprocess
 import threading
-import time
 
+import conftest
 import pytest
 from judge import converse
 from test_binary import DELETE, GET, INCR, SET, TOUCH, delta, request, seconds, store
@@ -118,8 +117,7 @@ def test_sums_are_exact_under_a_scrape(start, certificates, tmp_path, protocol):
     log = tmp_path / "log"
     more = {"redis": ["--redis-port", "0"], "udp": ["-U", "-1"], "tls": tls_flags(certificates)}.get(protocol, [])
     server = start("-m", "16", "-t", "2", "--metrics", "127.0.0.1:0", "--log", str(log), "-v", *more)
-    while not (address := re.search(r"metrics at http://127.0.0.1:(\d+)/metrics", log.read_text())):
-        time.sleep(0.01)
+    address = conftest.said(log, r"metrics at http://127.0.0.1:(\d+)/metrics")
     address = ("127.0.0.1", int(address[1]))
     failed, done = [], threading.Event()
 

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import time
 
-from conftest import NUTHATCH
+import conftest
 from judge import converse
 
 
@@ -15,7 +15,7 @@ def test_a_rest_of_accepting_is_told_a_few_times(tmp_path):
     def limit():
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
-    command = [NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "-t", "1", "-c", "1000", "--log", str(log)]
+    command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "-t", "1", "-c", "1000", "--log", str(log)]
     server = subprocess.Popen(command, preexec_fn=limit, env={"MEMCACHED_PORT_FILENAME": str(ports)})
     while not ports.exists():
         assert server.poll() is None
@@ -33,6 +33,7 @@ def test_a_rest_of_accepting_is_told_a_few_times(tmp_path):
 
     while rests() < 40:
         time.sleep(0.1)
+    conftest.said(log, "accepting rests")
     lines = [line for line in log.read_text().splitlines() if "accepting rests" in line]
     assert 1 <= len(lines) <= 20, len(lines)
     for client in many:

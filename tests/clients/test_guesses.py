@@ -4,6 +4,7 @@ import http.client
 import re
 import socket
 
+import conftest
 from judge import converse
 from redis_judge import request as redis
 from test_binary import NOOP, answers, request
@@ -58,6 +59,7 @@ def test_who_guessed_too_often_is_refused_and_others_are_not(start, passwords, t
     limited = int(re.search(r"STAT auth_limited (\d+)", others_stats(server))[1])
     errors = int(re.search(r"STAT auth_errors (\d+)", others_stats(server))[1])
     assert limited >= 2 and errors >= limited + 5
+    conftest.said(log, "too many wrong passwords")
     lines = [line for line in log.read_text().splitlines() if "too many wrong passwords" in line]
     assert lines and all("127.0.0.1" in line and "127.0.0.1:" not in line for line in lines), lines
     assert "guess 0.0" not in log.read_text(), "the log has no passwords"
@@ -108,7 +110,7 @@ def test_metrics_tell_them_apart(start, passwords, tmp_path):  # noqa: F811
     server = start("-Y", str(passwords), "-o", "login_guesses=2", "--metrics", "127.0.0.1:0", "--log", str(log), "-v")
     exhaust(server, 2)
     stats = dict(re.findall(r"STAT (auth_\w+) (\d+)", others_stats(server)))
-    port = int(re.search(r"metrics at http://127.0.0.1:(\d+)/", log.read_text())[1])
+    port = int(conftest.said(log, r"metrics at http://127.0.0.1:(\d+)/")[1])
     scrape = http.client.HTTPConnection("127.0.0.1", port)
     scrape.request("GET", "/metrics")
     found = dict(re.findall(r'nuthatch_logins_total\{result="(\w+)"\} (\d+)', scrape.getresponse().read().decode()))

@@ -430,7 +430,8 @@ def test_what_an_earlier_stop_left_is_not_taken_after_a_handover(start, tmp_path
     second.process.wait()
     start(*flags, "-e", str(items))
     assert converse(At(port).address, b"get a b\r\n") == b"END\r\n"
-    assert "older than what came by handover" in second.log.read_text() and (tmp_path / "items.refused").exists()
+    conftest.said(second.log, "older than what came by handover")
+    assert (tmp_path / "items.refused").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")

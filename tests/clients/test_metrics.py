@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 
+import conftest
 import pytest
 from conftest import ENGINE, NUTHATCH, ROOT
 from judge import converse
@@ -24,9 +25,7 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0,text/plain;q=0.5"
 @pytest.fixture
 def scraped(start, tmp_path):
     server = start("--metrics", "127.0.0.1:0", "--log", str(tmp_path / "log"), "-v")
-    address = None
-    while not address:
-        address = re.search(r"metrics at http://127.0.0.1:(\d+)/metrics", (tmp_path / "log").read_text())
+    address = conftest.said(tmp_path / "log", r"metrics at http://127.0.0.1:(\d+)/metrics")
     return server, ("127.0.0.1", int(address[1]))
 
 
@@ -215,9 +214,7 @@ def exported(start, tmp_path, *flags):
     """The names of all families of a server with such flags, and of their labels."""
     log = tmp_path / f"log{len(flags)}"
     start("--metrics", "127.0.0.1:0", "--log", str(log), "-v", *flags)
-    address = None
-    while not address:
-        address = re.search(r"metrics at http://127.0.0.1:(\d+)/metrics", log.read_text())
+    address = conftest.said(log, r"metrics at http://127.0.0.1:(\d+)/metrics")
     families = list(openmetrics(get(("127.0.0.1", int(address[1])), "/metrics", OPENMETRICS)[2]))
     return {family.name: {label for one in family.samples for label in one.labels} for family in families}
 

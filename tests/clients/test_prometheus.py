@@ -15,6 +15,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+import conftest
 import pytest
 from conftest import ROOT, Server
 from judge import MEMCACHED, converse, needs_right
@@ -81,9 +82,7 @@ def test_each_alert_is_tried():
 @with_prometheus
 def test_prometheus_reads_a_server(start, tmp_path):
     server = start("--metrics", "127.0.0.1:0", "--log", str(tmp_path / "log"), "-v", "--save", str(tmp_path / "saved"), "--save-every", "3600", "-U", "-1")
-    metrics = None
-    while not metrics:
-        metrics = re.search(r"metrics at http://(\S+)/metrics", (tmp_path / "log").read_text())
+    metrics = conftest.said(tmp_path / "log", r"metrics at http://(\S+)/metrics")
     converse(server.address, b"set a 0 0 1\r\nx\r\nget a\r\n")
     config = (DIST / "prometheus.yml").read_text().replace("127.0.0.1:9150", metrics[1]).replace("15s", "1s")
     (tmp_path / "prometheus.yml").write_text(config)

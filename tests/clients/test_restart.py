@@ -72,7 +72,8 @@ def test_a_file_that_is_damaged_is_put_aside(start, tmp_path):
         log = tmp_path / "log"
         server = start("-e", str(path), "--log", str(log))
         assert count(server) == 0
-        assert "started empty" in log.read_text() and (tmp_path / "items.refused").read_bytes() == bad
+        conftest.said(log, "started empty")
+        assert (tmp_path / "items.refused").read_bytes() == bad
         server.process.kill()
         server.process.wait()
         log.unlink()
@@ -165,7 +166,7 @@ def test_what_a_stop_left_is_newer_than_a_copy(start, tmp_path):
     flags = ("-e", str(items), "--load", str(copy), "--log", str(log), "-v")
     third = start(*flags)
     assert converse(third.address, b"get a gone\r\n") == b"VALUE a 0 3\r\nnew\r\nEND\r\n"
-    assert "not read" in log.read_text()
+    conftest.said(log, "not read")
     third.process.kill()
     third.process.wait()
     # Nothing was left, so there is no newer one.
@@ -273,21 +274,16 @@ def test_copies_now_and_then(start, tmp_path):
         assert ended.returncode != 0 and words in ended.stderr
 
 
-def until_it_says(log, words):
-    while words not in log.read_text():
-        time.sleep(0.05)
-
-
 def test_a_copy_is_made_when_it_is_asked_for_and_at_the_end(start, tmp_path):
     """The flags of the first start are those of the next, though there is no copy yet."""
     path, log = tmp_path / "copy", tmp_path / "log"
     flags = ("--save", str(path), "--load", str(path), "--save-every", "100000", "--log", str(log), "-v")
     first = start(*flags)
     fill(first)
-    assert "started empty: no copy is at" in log.read_text()
+    conftest.said(log, "started empty: no copy is at")
     first.process.send_signal(signal.SIGUSR2)
-    until_it_says(log, f"{len(ITEMS)} items")
-    until_it_says(log, f"saved to {path}")
+    conftest.said(log, f"{len(ITEMS)} items")
+    conftest.said(log, f"saved to {path}")
     assert path.exists()
     assert b"STAT saves 1\r\n" in converse(first.address, b"stats\r\n")
     assert converse(first.address, b"set late 0 0 1\r\nx\r\n") == b"STORED\r\n"
@@ -302,7 +298,7 @@ def test_a_signal_without_a_file_is_told(start, tmp_path):
     log = tmp_path / "log"
     server = start("--log", str(log))
     server.process.send_signal(signal.SIGUSR2)
-    until_it_says(log, "--save")
+    conftest.said(log, "--save")
     assert converse(server.address, b"mn\r\n") == b"MN\r\n"
 
 
@@ -337,7 +333,7 @@ def test_what_is_no_file_is_not_replaced(start, tmp_path):
             break
         except FileExistsError:
             path.unlink()
-    until_it_says(log, "--save: ")
+    conftest.said(log, "--save: ")
     assert path.is_fifo()
     server.process.kill()
     server.process.wait()
@@ -351,7 +347,7 @@ def test_what_finds_no_memory_is_told(start, tmp_path):
     assert first.end() == 0
     second = start("--load", str(path), "-m", "2", "-I", "500k", "--log", str(log))
     left = count(second)
-    told = re.search(r"(\d+) items, .* 1 left out \(1 larger than an item may be\); (\d+) evicted", log.read_text())
+    told = conftest.said(log, r"(\d+) items, .* 1 left out \(1 larger than an item may be\); (\d+) evicted")
     assert int(told[1]) == len(ITEMS)
     evicted, gone = int(told[2]), len(ITEMS) - left
     # Partitions give capacity to each other, so of theirs some leave later than that.
@@ -376,13 +372,11 @@ def test_a_copy_that_finds_the_disk_full_is_told_and_the_one_of_before_stays(sta
     path, log = small / "copy", tmp_path / "log"
     server = start("--save", str(path), "--save-every", "1", "--log", str(log), "-v")
     assert converse(server.address, b"set a 0 0 1\r\nx\r\n") == b"STORED\r\n"
-    while "1 items" not in log.read_text():
-        time.sleep(0.05)
+    conftest.said(log, "1 items")
     before = path.read_bytes()
     fill(server)
-    while "No space left on device" not in log.read_text():
-        time.sleep(0.05)
-    assert path.read_bytes() == before and "--save: " in log.read_text()
+    conftest.said(log, "--save: .*No space left on device")
+    assert path.read_bytes() == before
     # It goes on, and copies again when there is room.
     assert converse(server.address, b"flush_all\r\nset b 0 0 1\r\ny\r\n") == b"OK\r\nSTORED\r\n"
     while path.read_bytes() == before:

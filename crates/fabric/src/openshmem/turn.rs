@@ -3,37 +3,55 @@
 //! Where nobody else wants the core, to yield costs half a microsecond, and who waits sees at once what comes. Where others
 //! do, Linux has who yields wait for a turn of each of them, because it gave up the time that it had left; who sleeps keeps
 //! that, and goes next when it wakes. So a thread yields until a yield has taken long, and then sleeps, for as short a time
-//! as the system can, until a sleep no longer takes long.
+//! as the system can. A sleep cannot tell whether others still want the core: now and then a yield tries.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Shorter than what the system makes of it: its timers are some fifty microseconds late.
 const SLEEP: Duration = Duration::from_micros(20);
 
-/// What only a thread of others takes: a yield is a thousandth of it, a sleep a fifth.
+/// What only a thread of others takes: a yield is a thousandth of it.
 const LONG: Duration = Duration::from_micros(500);
 
-/// Whether a PE's threads share their cores with others.
+/// Sleeps between two yields that try, at most: some seventy milliseconds, of which a yield that others make long takes a
+/// twentieth.
+const SLEEPS_MAX: u32 = 1000;
+
+/// Sleeps after the first yield that took long. It may be the only one.
+const SLEEPS_MIN: u32 = 10;
+
+/// The part of the sleeps that are fewer after a yield that did not take long: it may have met a thread that soon waits, too.
+const PART: u32 = 16;
+
+/// What a PE's threads know of whether they share their cores with others. Relaxed accesses: hints.
 #[derive(Default)]
 pub struct Turn {
-    /// Relaxed accesses: a hint.
-    is_shared: AtomicBool,
+    /// Sleeps that are left before the next yield.
+    left: AtomicU32,
+    /// Sleeps that there were after the last yield: twice as many after each that takes long, a little fewer after others.
+    sleeps: AtomicU32,
 }
 
 impl Turn {
     /// Gives the core away, for as short a time as others let it.
     pub fn give(&self) {
-        let was_shared = self.is_shared.load(Ordering::Relaxed);
-        let began = Instant::now();
-        match was_shared {
-            true => thread::sleep(SLEEP),
-            false => thread::yield_now(),
+        if let Some(left) = self.left.load(Ordering::Relaxed).checked_sub(1) {
+            thread::sleep(SLEEP);
+            self.left.store(left, Ordering::Relaxed);
+            return;
         }
-        let is_shared = began.elapsed() > LONG;
-        if is_shared != was_shared {
-            self.is_shared.store(is_shared, Ordering::Relaxed);
+        let began = Instant::now();
+        thread::yield_now();
+        let sleeps = self.sleeps.load(Ordering::Relaxed);
+        if began.elapsed() > LONG {
+            let sleeps = (2 * sleeps).clamp(SLEEPS_MIN, SLEEPS_MAX);
+            self.sleeps.store(sleeps, Ordering::Relaxed);
+            self.left.store(sleeps, Ordering::Relaxed);
+        } else if sleeps > 0 {
+            self.sleeps
+                .store(sleeps - sleeps.div_ceil(PART), Ordering::Relaxed);
         }
     }
 }
