@@ -22,7 +22,7 @@ const SLEEPS_MAX: u32 = 1000;
 /// Sleeps after the first yield that took long. It may be the only one.
 const SLEEPS_MIN: u32 = 10;
 
-/// The part of the sleeps that are fewer after a yield that did not take long: it may have met a thread that soon waits, too.
+/// The part of the sleeps that there are fewer after a yield that did not take long: it may have met a thread that soon waits, too.
 const PART: u32 = 16;
 
 /// What a PE's threads know of whether they share their cores with others. Relaxed accesses: hints.
@@ -44,14 +44,44 @@ impl Turn {
         }
         let began = Instant::now();
         thread::yield_now();
+        let was_long = began.elapsed() > LONG;
         let sleeps = self.sleeps.load(Ordering::Relaxed);
-        if began.elapsed() > LONG {
-            let sleeps = (2 * sleeps).clamp(SLEEPS_MIN, SLEEPS_MAX);
-            self.sleeps.store(sleeps, Ordering::Relaxed);
-            self.left.store(sleeps, Ordering::Relaxed);
-        } else if sleeps > 0 {
-            self.sleeps
-                .store(sleeps - sleeps.div_ceil(PART), Ordering::Relaxed);
+        let after = sleeps_after(sleeps, was_long);
+        // Threads share the line: where nobody else wants the cores, it is only read.
+        if after != sleeps {
+            self.sleeps.store(after, Ordering::Relaxed);
         }
+        if was_long {
+            self.left.store(after, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Sleeps before the next yield, where there were so many before this one.
+fn sleeps_after(sleeps: u32, was_long: bool) -> u32 {
+    match was_long {
+        true => (2 * sleeps).clamp(SLEEPS_MIN, SLEEPS_MAX),
+        false => sleeps - sleeps.div_ceil(PART),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeps_grow_while_others_want_the_core_and_end_when_they_do_not() {
+        let mut sleeps = 0;
+        assert_eq!(sleeps_after(sleeps, false), 0);
+        for expected in [10, 20, 40, 80, 160, 320, 640, 1000, 1000] {
+            sleeps = sleeps_after(sleeps, true);
+            assert_eq!(sleeps, expected);
+        }
+        // One that met a thread that soon waited, too, changes little.
+        assert!(sleeps_after(sleeps, false) > 900);
+        for _ in 0..100 {
+            sleeps = sleeps_after(sleeps, false);
+        }
+        assert_eq!(sleeps, 0);
     }
 }
