@@ -58,13 +58,13 @@ expect() {
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 job="oshrun --oversubscribe -n"
 check=$built/nuthatch-cluster
-# Most histories are left to the threads' fabric: with more PEs than free cores every step costs a turn of the scheduler.
 most=store_,delta,flush,batch
-# Memory is filled by two hundred thousand messages: ten seconds where each PE has a core. (How hits keep items takes ten
-# times as many, and is the threads' fabric's.)
-memory=memory_full,memory_sizes,memory_limit
-# Those that move the clock often are the soak's.
-rest=read,remove,reserve,visit,stats
+# Memory is filled by two hundred thousand messages: half a minute where each PE has a core. (How hits keep large values takes
+# ten times as many: the soak's.)
+memory=memory_full,memory_sizes,memory_limit,memory_recent_hits
+rest=read,remove,reserve,visit,stats,expiry,size_,engine
+# What takes few messages, so that it also runs where a message takes long.
+few=store_,delta,read,batch,reserve,flush
 ends="cases and . checks passed"
 # shellcheck disable=SC2086
 {
@@ -81,14 +81,19 @@ ends="cases and . checks passed"
                 --operations $how --part $((20 / NUTHATCH_SOAK + 1))
         done
     fi
-    # Several ask at once: one line for ample memory, one for tight.
+    # Several ask at once: one line for ample memory, one for tight. Those of the soak are other ones each time.
+    seed=1
+    [ -z "${NUTHATCH_SOAK:-}" ] || seed=$(date +%s)
+    echo "cluster: histories begin from seed $seed"
+    more=${NUTHATCH_SOAK:-1}
     seen="clients at once.*Seen"
     for how in direct active; do
-        COUNT=2 expect "histories of 3 PEs at once" "$seen" $job 5 "$check" --servers 2 --operations $how --histories 200
+        COUNT=2 expect "histories of 3 PEs at once" "$seen" $job 5 "$check" --servers 2 --operations $how \
+            --histories $((200 * more)) --seed $seed
     done
     COUNT=2 expect "histories over TCP" "$seen" env UCX_TLS=tcp,self $job 4 "$check" --servers 2 \
-        --operations direct --histories 40
-    expect "TCP, 2 PEs" "$ends" env UCX_TLS=tcp,self $job 2 "$check" --cases flush --part 0
+        --operations direct --histories $((40 * more)) --seed $seed
+    expect "TCP, 2 PEs" "$ends" env UCX_TLS=tcp,self $job 2 "$check" --cases $few --part 0
     expect "TCP, 4 PEs" "$ends" env UCX_TLS=tcp,self $job 4 "$check" --servers 2 --cases flush --part 0
 }
 # cut END HOST...: the link of each for ten seconds, one after the other, each time once others are at work: another case has its
@@ -110,7 +115,7 @@ cut() {
 if scripts/hosts.sh up 3 >"$log" 2>&1; then
     expect "three hosts" "$ends" scripts/hosts.sh run 3 "$check" --servers 2 --cases flush --part 0
     COUNT=2 expect "histories on three hosts" "clients at once.*Seen" scripts/hosts.sh run 3 "$check" --operations direct \
-        --histories 30
+        --histories $((30 * more)) --seed $seed
     if [ -n "${NUTHATCH_SOAK:-}" ]; then
         expect "three hosts, all" "cases and .* checks passed" scripts/hosts.sh run 3 "$check" --servers 2 \
             --part $((20 / NUTHATCH_SOAK + 1))

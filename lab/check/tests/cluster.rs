@@ -64,6 +64,8 @@ const CASES: &[&str] = &[
     "stats",
     "memory_full",
     "memory_limit",
+    "memory_recent_hits",
+    "engine",
 ];
 
 const ONE: Extent = Extent {

@@ -200,8 +200,6 @@ fn an_adversary_who_only_writes_is_never_refused() {
     }
 }
 
-/// Without eviction gaps are filled again: of what was deleted nearly all can be stored once more, and nothing else
-/// leaves. (Of what lies in a dozen pieces, less: at the end of a page a piece's length may be lost.)
 /// Half of the keys have short values, half have long ones, and all are asked for alike; some with long values besides
 /// in each fifth request. With the memory of one long value that is seldom asked for sixteen short ones stay.
 #[test]
@@ -236,6 +234,8 @@ fn short_values_stay_longer_and_long_ones_that_are_used_stay() {
     client.audit();
 }
 
+/// Without eviction gaps are filled again: of what was deleted nearly all can be stored once more, and nothing else
+/// leaves. (Of what lies in a dozen pieces, less: at the end of a page a piece's length may be lost.)
 #[test]
 fn gaps_are_filled_where_nothing_is_evicted() {
     type Len = fn(usize) -> usize;

@@ -382,7 +382,8 @@ pub trait Table: Reclaim {
     ///
     /// A long value that is kept is copied without the lock, from the item, which stays where and what it is
     /// because it is pinned. Under the lock it is then looked at again. If it has been replaced meanwhile, the
-    /// same is done with the item that is there now, and after some attempts that one is copied under the lock.
+    /// same is done with the item that is there now, and after some attempts that one is copied under the lock. Then
+    /// another turn takes a change of another length by another client, which waits for nobody.
     fn rewrite<'v>(
         &self,
         local: &mut Self::Local,
