@@ -97,6 +97,9 @@ pub struct Serve {
     /// were called memcached
     #[arg(long)]
     pub as_memcached: bool,
+    /// Print the license, and end
+    #[arg(short = 'i', long)]
+    pub license: bool,
     /// Said on the command line.
     #[command(flatten)]
     pub flags: Flags,
@@ -121,6 +124,11 @@ impl Serve {
         };
         Ok(flags.without_empty())
     }
+}
+
+/// Prints the license.
+pub fn license() -> Result<(), Failure> {
+    output::print_bytes(include_bytes!("../../../LICENSE"))
 }
 
 /// Prints completions.

@@ -115,6 +115,10 @@ pub struct Flags {
     #[arg(short = 'W', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub disable_watch: Option<bool>,
 
+    /// Count commands by key prefix from the start, as stats detail on does; prefixes end at a colon, the only CHAR there is
+    #[arg(short = 'D', long, value_name = "CHAR")]
+    pub prefix_delimiter: Option<String>,
+
     /// Say in stats that cas is off (items have one in any case)
     #[arg(short = 'C', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub disable_cas: Option<bool>,
@@ -286,6 +290,7 @@ impl Flags {
             disable_flush_all: self.disable_flush_all.or(file.disable_flush_all),
             disable_dumping: self.disable_dumping.or(file.disable_dumping),
             disable_watch: self.disable_watch.or(file.disable_watch),
+            prefix_delimiter: self.prefix_delimiter.or(file.prefix_delimiter),
             disable_cas: self.disable_cas.or(file.disable_cas),
             enable_shutdown: self.enable_shutdown.or(file.enable_shutdown),
             enable_largepages: self.enable_largepages.or(file.enable_largepages),
@@ -476,7 +481,7 @@ mod tests {
     fn short_long_and_file_say_the_same() {
         let short = typed(
             "-p 1 -U 0 -l a,b -l c:2 -s /s -a 0770 -m 1024 -c 5 -t 2 -b 7 -R 9 -I 2m -n 64 -f 1.5 \
-             -M -F -X -W -C -A -L -k -r -B auto -d -u nobody -P /p --verbose=2 --log /l --log-format json -o modern,idle_timeout=3 \
+             -M -F -X -W -D : -C -A -L -k -r -B auto -d -u nobody -P /p --verbose=2 --log /l --log-format json -o modern,idle_timeout=3 \
              --cpserver d,e:3 --redis-port 6 --batch 500 --engine cphash --partitions 8 --server-threads 1-4 \
              --pin 2 --eviction random --memory-limit-max 2048",
         )
@@ -486,6 +491,7 @@ mod tests {
              --memory-limit=1g --conn-limit=5 --threads=2 --listen-backlog=7 \
              --max-reqs-per-event=9 --max-item-size=2048k --slab-min-size=64 \
              --slab-growth-factor=1.5 --disable-evictions --disable-flush-all --disable-dumping --disable-watch \
+             --prefix-delimiter=: \
              --disable-cas --enable-shutdown --enable-largepages --lock-memory --coredumps \
              --protocol=auto --daemon \
              --user=nobody --pidfile=/p --verbose=2 --log=/l --log-format=json --extended=modern,idle_timeout=3 \
@@ -513,6 +519,7 @@ mod tests {
             disable-flush-all = true
             disable-dumping = true
             disable-watch = true
+            prefix-delimiter = ":"
             disable-cas = true
             enable-shutdown = true
             enable-largepages = true

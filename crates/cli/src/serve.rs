@@ -9,7 +9,7 @@ use nuthatch_server::greeting::{open_to_all, places};
 use nuthatch_server::{Controls, NewestTls, OnVerbosity, Server, Shutdown, Signals};
 
 use crate::check;
-use crate::command::Serve;
+use crate::command::{self, Serve};
 use crate::confine::{self, Confinement};
 use crate::daemon::{self, Launch};
 use crate::greeting;
@@ -22,6 +22,9 @@ use nuthatch_program::{Failure, output};
 
 /// Serves until it is told to stop.
 pub fn run(serve: Serve) -> Result<(), Failure> {
+    if serve.license {
+        return command::license();
+    }
     let serve = serve.absolute().map_err(Failure::Usage)?;
     let flags = serve.clone().flags().map_err(Failure::Usage)?;
     let port_file = std::env::var_os(PORT_FILE).map(Into::into);

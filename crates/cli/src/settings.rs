@@ -251,11 +251,21 @@ fn server(
         allow_shutdown: flags.enable_shutdown.unwrap_or_default(),
         allow_flush: !flags.disable_flush_all.unwrap_or_default(),
         allow_dump: !flags.disable_dumping.unwrap_or_default(),
+        count_prefixes: counts_prefixes(flags)?,
         allow_watch: !flags.disable_watch.unwrap_or_default(),
         cas: !flags.disable_cas.unwrap_or_default(),
         verbosity: flags.verbosity().into(),
         ..default
     })
+}
+
+/// Whether commands are counted by prefix from the start.
+fn counts_prefixes(flags: &Flags) -> Result<bool, String> {
+    match flags.prefix_delimiter.as_deref() {
+        None => Ok(false),
+        Some(":") => Ok(true),
+        Some(_) => Err("-D: prefixes end at a colon, and at nothing else".to_owned()),
+    }
 }
 
 /// True where a batch is worth its wait: messages are packed into lines, or a paper's client sends

@@ -132,9 +132,10 @@ fn what_is_missing_is_refused_with_a_sentence() {
             assert!(said.contains(sentence), "{flag}: {said}");
         }
     }
-    // These ask for what is always so.
+    // What -N would refuse beside them is no fault of these.
     let running = Running::start("-l 127.0.0.1 -p 0 -t 1 -D : -W");
     assert_eq!(running.ask(SET_AND_GET), SET_AND_GOT);
+    assert_eq!(running.stat("settings", "detail_enabled"), "yes");
 }
 
 #[test]

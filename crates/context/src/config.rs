@@ -74,6 +74,8 @@ pub struct Config {
     pub allow_dump: bool,
     /// `watch` works (not `-W`).
     pub allow_watch: bool,
+    /// Commands are counted by key prefix from the start (`-D`), as after `stats detail on`.
+    pub count_prefixes: bool,
     /// What `stats settings` says of cas (not `-C`). Items have one in any case.
     pub cas: bool,
     /// What the engine was built from: lines that `stats settings` shows behind its own.
@@ -178,6 +180,7 @@ impl Default for Config {
             allow_flush: true,
             allow_dump: true,
             allow_watch: true,
+            count_prefixes: false,
             cas: true,
             engine_settings: Vec::new(),
             version: VERSION.to_owned(),

@@ -329,7 +329,7 @@ impl EngineSettings {
         lines.push(("growth_factor", format!("{:.2}", self.growth_factor)));
         // In a log, of the sizes that its items are counted by.
         let chunk_min = match self.eviction() {
-            EvictionName::S3Fifo => LOG_MIN,
+            EvictionName::S3Fifo => self.chunk_min.unwrap_or(LOG_MIN),
             _ => self.chunk_min.unwrap_or(CHUNK_MIN),
         };
         lines.push(("chunk_size", chunk_min.to_string()));

@@ -115,7 +115,7 @@ impl Server {
             account: Account::new(bound),
             accepting: AcceptorCounters::default(),
             registry: Registry::default(),
-            prefixes: Prefixes::default(),
+            prefixes: Prefixes::new(config.count_prefixes),
             watch: Default::default(),
             verbosity: AtomicU32::new(config.verbosity),
             dumping: Arc::new(AtomicBool::new(false)),

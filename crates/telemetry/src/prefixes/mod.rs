@@ -1,8 +1,7 @@
 //! Counts by key prefix: `stats detail on`, `off`, `dump`.
 //!
-//! Only the keys of text commands (get, gat, set, delete and their variants) are counted, as in
-//! memcached. They have neither spaces nor control characters, so a prefix can be written into a line
-//! as it is. A key in base64 or one of CPServer's may contain any byte.
+//! The keys of gets, gats, sets, deletes and their variants are counted, as in memcached, in text and in the binary protocol. A
+//! prefix is written into a line as it is: one that has spaces or control characters is not counted.
 //!
 //! Each worker counts for itself, and no two wait for each other: all that they share is which prefixes there are, and that
 //! is asked once for each. A report adds up what all of them counted.
@@ -62,6 +61,13 @@ pub struct Recorder<'p> {
 }
 
 impl Prefixes {
+    /// Counts events from the start, or when it is told to.
+    pub fn new(enabled: bool) -> Self {
+        let prefixes = Self::default();
+        prefixes.enable(enabled);
+        prefixes
+    }
+
     /// True if events are counted.
     #[inline(always)]
     pub fn is_enabled(&self) -> bool {
