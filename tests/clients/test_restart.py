@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import pathlib
 import re
 import resource
 import signal
@@ -59,6 +60,21 @@ def test_a_restart_keeps_items_with_flags_cas_and_life(start, tmp_path, stop):
     second.process.kill()
     second.process.wait()
     assert count(start("-e", str(path))) == 0
+
+
+def test_a_stop_that_was_killed_amid_writing_is_told(start, tmp_path):
+    path, log = tmp_path / "items", tmp_path / "log"
+    # What such a one leaves.
+    unfinished = tmp_path / ".items.unfinished"
+    unfinished.write_bytes(b"NUTHATCH")
+    server = start("-e", str(path), "--log", str(log))
+    conftest.said(log, "started empty: .* was killed before all were written")
+    assert not unfinished.exists()
+    server.process.kill()
+    server.process.wait()
+    # That is told once: this one was killed while it served.
+    second = start("-e", str(path), "--log", str(tmp_path / "second"))
+    assert second.end() == 0 and "killed" not in (tmp_path / "second").read_text()
 
 
 def test_a_file_that_is_damaged_is_put_aside(start, tmp_path):
@@ -246,6 +262,28 @@ def test_a_flush_that_is_to_come_comes_after_a_restart_too(start, tmp_path):
     assert converse(start("--load", str(copy)).address, b"get c\r\n") == b"END\r\n"
 
 
+def test_a_file_of_an_earlier_build_is_read(start):
+    """It was left by the first version of the format (25 November 2026): a later one that could not read it has another number."""
+    server = start("--load", str(pathlib.Path(__file__).with_name("items-version-1")), "-m", "64")
+    expected = [
+        (b"plain", 0, b"value"),
+        (b"flags", 4294967295, b"f"),
+        (b"empty", 0, b""),
+        (b"lives", 0, b"until 2100"),
+        (b"bytes", 1, bytes(range(256))),
+        (b"long", 2, b"0123456789" * 2000),
+        (b"k" * 250, 0, b"longest key"),
+        (b"number", 0, b"42"),
+    ]
+    for key, flags, value in expected:
+        told = b"VALUE %b %d %d\r\n%b\r\nEND\r\n" % (key, flags, len(value), value)
+        assert converse(server.address, b"get %b\r\n" % key) == told
+    assert converse(server.address, b"mg YmluAGFyeQ== b v\r\n") == b"VA 3\r\nbin\r\n"
+    left = int(converse(server.address, b"mg lives t\r\n").split(b"t")[1])
+    assert abs(left - (4102444800 - time.time())) < 60
+    assert count(server) == len(expected) + 1
+
+
 def test_one_server_a_file(start, tmp_path):
     path = tmp_path / "items"
     start("-e", str(path))
@@ -303,7 +341,7 @@ def test_a_signal_without_a_file_is_told(start, tmp_path):
 
 
 def identity(place):
-    """Without the times: whoever reads a link sets that of its last access."""
+    """Without the times: a reader of a link sets that of its last access."""
     status = place.lstat()
     return status.st_dev, status.st_ino, status.st_mode, status.st_nlink, status.st_rdev
 

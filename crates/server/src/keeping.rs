@@ -91,7 +91,7 @@ impl Claim {
         {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                tracing::info!("-e {}: no items of before", self.path.display());
+                self.tell_of_nothing();
                 return Ok(None);
             }
             Err(error) => return Err(named(error)),
@@ -112,6 +112,18 @@ impl Claim {
                 let _ = self.put_aside();
                 Ok(None)
             }
+        }
+    }
+
+    /// There is no file: nothing was left, or who left it was killed amid that.
+    fn tell_of_nothing(&self) {
+        let path = self.path.display();
+        match nuthatch_snapshot::remove_unfinished(&self.path) {
+            Ok(true) => tracing::warn!(
+                "-e {path}: started empty: the server that was leaving its items there was killed before all were written"
+            ),
+            Ok(false) => tracing::info!("-e {path}: no items of before"),
+            Err(error) => tracing::error!("-e {path}: {error}"),
         }
     }
 

@@ -28,6 +28,33 @@ pub fn try_begin(path: &Path) -> io::Result<()> {
     Unfinished::of(path).map(|_| ())
 }
 
+/// Removes what a process that was killed amid writing left of a file that would be called `path`; true if there was something.
+///
+/// Errors: another process is writing it; it cannot be removed.
+pub fn remove_unfinished(path: &Path) -> io::Result<bool> {
+    let is_there = fs::symlink_metadata(beside(path)?.0).is_ok();
+    if is_there {
+        // It is locked, and removed with the lock.
+        drop(Unfinished::of(path)?);
+    }
+    Ok(is_there)
+}
+
+/// The name of a file that would be called `path` while it is written, and its folder.
+fn beside(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    let Some(file_name) = path.file_name() else {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "not a file's name"));
+    };
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut name = std::ffi::OsString::from(".");
+    name.push(file_name);
+    name.push(".unfinished");
+    Ok((folder.join(name), folder.to_owned()))
+}
+
 /// A file under way. Dropped before it is [`finished`](Self::finish) it is removed.
 pub(crate) struct Unfinished {
     file: File,
@@ -40,18 +67,8 @@ impl Unfinished {
     ///
     /// Errors: it cannot be made; another process is writing it; what has that name is no file.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        let Some(file_name) = path.file_name() else {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "not a file's name"));
-        };
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
+        let (name, folder) = beside(path)?;
         check_replaceable(path)?;
-        let mut name = std::ffi::OsString::from(".");
-        name.push(file_name);
-        name.push(".unfinished");
-        let name = folder.join(name);
         loop {
             // What is there may be another process's: it is not cut before it is locked.
             let file = OpenOptions::new()
@@ -72,7 +89,6 @@ impl Unfinished {
             // Between the two it may have been finished: then this is what has the other name now.
             if is_at(&file, &name)? {
                 file.set_len(0)?;
-                let folder = folder.to_owned();
                 return Ok(Self { file, name, folder });
             }
         }
