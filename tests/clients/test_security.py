@@ -709,6 +709,22 @@ def test_a_pipe_is_no_file_of_settings_passwords_or_certificates(start, certific
             command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "0", *check, *flags]
             ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
             assert ended.returncode in (1, 2) and f"{pipe}: a pipe, not a file" in ended.stderr, (flags, ended)
+    refused = subprocess.run([conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "0", "-P", str(pipe)], capture_output=True, text=True, timeout=60, check=False)
+    assert refused.returncode == 1 and f"-P {pipe}: a pipe, not a file" in refused.stderr, refused
+    # Nor does a server wait at one, or write through a link, where it begins the file of its ports.
+    for made in [os.mkfifo, lambda path: os.symlink(users, path)]:
+        users.write_text("untouched")
+        made(tmp_path / "ports.lck")
+        environment = {**os.environ, "MEMCACHED_PORT_FILENAME": str(tmp_path / "ports")}
+        with subprocess.Popen([conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "0"], env=environment) as process:
+            while not (tmp_path / "ports").exists():
+                assert process.poll() is None
+                time.sleep(0.01)
+            assert (tmp_path / "ports").read_text().startswith("TCP INET: ") and not (tmp_path / "ports").is_symlink()
+            process.terminate()
+            assert process.wait() == 0
+        (tmp_path / "ports").unlink(missing_ok=True)
+        assert users.read_text() == "untouched"
     # A pipe without a name has a writer.
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as cat:
         cat.stdin.write(b"ann:secret\n")

@@ -94,6 +94,8 @@ impl PidFile {
             path: path.to_owned(),
             written: false,
         };
+        // A pipe would keep the start until somebody reads it.
+        nuthatch_server::check_no_fifo(path).map_err(|error| named(path, &error))?;
         let mut options = OpenOptions::new();
         let opened = options.append(true).create(true).open(path);
         opened.map(|_| file).map_err(|error| named(path, &error))

@@ -22,7 +22,12 @@ impl PortFile {
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".lck");
         let unfinished = PathBuf::from(unfinished);
-        let mut file = File::create(&unfinished).map_err(named)?;
+        // Of a server that was killed amid its start, or somebody's pipe or link, which is not to be opened.
+        match fs::remove_file(&unfinished) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(named(error)),
+            _ => {}
+        }
+        let mut file = File::create_new(&unfinished).map_err(named)?;
         // From here on it is removed again.
         let begun = Self {
             path: path.to_owned(),
