@@ -377,7 +377,7 @@ def test_redis_pys_lock(client):
 
 
 def test_what_is_watched_is_not_written_over(ours):
-    """The textbook's counter, and a sum that two keys share: whoever was faster is noticed, or did not come in between."""
+    """The textbook's counter, and a sum that two keys share: the faster one is noticed, or did not come in between."""
 
     def count(client):
         with client.pipeline() as pipeline:

@@ -76,7 +76,7 @@ impl Chained {
             ref key,
             index,
         } = *lookup;
-        let turn = |local: &mut Local, spare: &mut Option<Fresh>| {
+        let attempt = |local: &mut Local, spare: &mut Option<Fresh>| {
             let locked = self.index.lock(key.hash());
             let found = self.find(local, &locked, key);
             if let Some(found) = found.filter(|found| self.is_live(&found.header, now)) {
@@ -101,7 +101,7 @@ impl Chained {
             answer_vivified(&header, read, index, replies);
             Step::Done(())
         };
-        if let Err(refusal) = self.with_memory(local, lookup, turn) {
+        if let Err(refusal) = self.with_memory(local, lookup, attempt) {
             replies.done(index, refusal);
         }
     }

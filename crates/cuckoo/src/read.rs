@@ -139,7 +139,7 @@ impl<D: Variant> Cuckoo<D> {
             index,
         } = *lookup;
         let place = &self.index.place(key.hash());
-        let turn = |local: &mut Local, spare: &mut Option<Fresh>| {
+        let attempt = |local: &mut Local, spare: &mut Option<Fresh>| {
             let locked = self.index.lock(place);
             let found = self.find_locked(local, &locked, key);
             if let Some(found) = found.filter(|found| self.is_live(&found.header, now)) {
@@ -176,7 +176,7 @@ impl<D: Variant> Cuckoo<D> {
             }
             Step::Done(())
         };
-        if let Err(refusal) = self.with_memory(local, lookup, turn) {
+        if let Err(refusal) = self.with_memory(local, lookup, attempt) {
             replies.done(index, refusal);
         }
         self.help_growth();

@@ -12,11 +12,11 @@
 //! * Progress: a PE that makes no call may answer nobody, see [`Fabric::pause`].
 //! * Failure: none is survived. When a PE dies the launcher ends the job, so [`Gone`] is never returned.
 
+mod backoff;
 mod calls;
 mod group;
 mod heap;
 mod segments;
-mod turn;
 
 use std::ffi::{CString, c_int};
 use std::fmt;
@@ -26,8 +26,8 @@ use std::time::{Duration, Instant};
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
 use crate::{Address, Fabric, Gone, NoMemory};
+use backoff::Backoff;
 use segments::Segments;
-use turn::Turn;
 
 /// Where allocations begin: at a line.
 const ALIGNMENT: usize = 64;
@@ -115,7 +115,7 @@ pub struct OpenShmem {
     /// Whether it is ours to end.
     started: bool,
     clock: Instant,
-    turn: Turn,
+    backoff: Backoff,
 }
 
 impl OpenShmem {
@@ -173,7 +173,7 @@ impl OpenShmem {
             barriers: AtomicU64::new(0),
             started,
             clock: Instant::now(),
-            turn: Turn::default(),
+            backoff: Backoff::default(),
         };
         let own = fabric.allocate(OWN)?;
         fabric.internals = Internals {
@@ -446,7 +446,7 @@ impl Fabric for OpenShmem {
         let _ = self.put_nbi(self.pe, self.internals.idle.plus(1), self.internals.idle, 1);
         match attempt < LOOKS {
             true => std::hint::spin_loop(),
-            false => self.turn.give(),
+            false => self.backoff.pause(),
         }
     }
 

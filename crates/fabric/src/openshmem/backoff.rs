@@ -27,16 +27,16 @@ const PART: u32 = 16;
 
 /// What a PE's threads know of whether they share their cores with others. Relaxed accesses: hints.
 #[derive(Default)]
-pub struct Turn {
+pub struct Backoff {
     /// Sleeps that are left before the next yield.
     left: AtomicU32,
     /// Sleeps that there were after the last yield: twice as many after each that takes long, a little fewer after others.
     sleeps: AtomicU32,
 }
 
-impl Turn {
+impl Backoff {
     /// Gives the core away, for as short a time as others let it.
-    pub fn give(&self) {
+    pub fn pause(&self) {
         if let Some(left) = self.left.load(Ordering::Relaxed).checked_sub(1) {
             thread::sleep(SLEEP);
             self.left.store(left, Ordering::Relaxed);
