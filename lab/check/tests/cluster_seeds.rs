@@ -433,7 +433,7 @@ fn what_a_dead_writer_holds_is_recovered() {
                 assert_eq!(engine.audit(), Ok(()), "seed {seed}");
             }
         });
-        happened.add(&job.told.into_inner());
+        happened.add(&job.told.lock());
     }
     assert!(happened.recovered > 0 || !are_usual(), "{happened:?}");
 }

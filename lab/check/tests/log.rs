@@ -94,7 +94,7 @@ fn fill(client: &mut Client, from: usize, len: impl Fn(usize) -> usize) -> usize
         - from
 }
 
-/// Gets, sets, deletes, touches and maintenance at random: no value is wrong, and the limit is kept.
+/// Gets, sets, deletes and maintenance at random: no value is wrong, and the limit is kept.
 fn never_a_wrong_value(mib: usize, most: usize, keys: usize, operations: usize) {
     let (mut client, mut random) = (client(mib, true), SmallRng::seed_from_u64(mib as u64));
     let mut newest: HashMap<usize, (usize, usize)> = HashMap::new();
