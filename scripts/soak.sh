@@ -30,6 +30,10 @@ done
 part checks env NUTHATCH_SOAK=$((seconds / 90 + 1)) \
     cargo test --quiet --no-fail-fast -p nuthatch-check -p nuthatch-flow
 
+# A million operations on values of all lengths.
+part lengths env NUTHATCH_SOAK=100 \
+    cargo test --quiet -p nuthatch-check --test log random_operations_on_values_of_all_lengths
+
 # A quarter of the random checks for every seven and a half minutes.
 part tsan env NUTHATCH_SOAK=$((seconds / 450 + 1))/4 scripts/tsan.sh
 

@@ -1,5 +1,6 @@
 """Statistics: every name that memcached 1.6.45 has is there, once, and numbers are numbers."""
 
+import fnmatch
 import json
 import os
 import pathlib
@@ -9,7 +10,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import ENGINE, NUTHATCH, Server
+from conftest import ENGINE, NUTHATCH, ROOT, Server
 from judge import MEMCACHED, converse, needs_right
 from test_prometheus import free_port
 from test_security import certificates, context, converse_tls, tls_flags  # noqa: F401 (a fixture)
@@ -43,6 +44,13 @@ def test_memcached_has_these_names(pair):
     if not NAMES.exists():
         NAMES.write_text(json.dumps(found, indent=0) + "\n")
     assert found == json.loads(NAMES.read_text()), MEMCACHED
+
+
+def test_the_page_tells_what_each_setting_means():
+    page = (ROOT / "docs/statistics.md").read_text().split("## `stats settings`")[1].split("\n## ")[0]
+    told = re.findall("`([^`]+)`", page)
+    settings = json.loads(NAMES.read_text())["settings"]
+    assert [name for name in settings if not any(fnmatch.fnmatch(name, one) for one in told)] == []
 
 
 @pytest.mark.parametrize("topic", TOPICS)

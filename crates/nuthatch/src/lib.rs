@@ -83,7 +83,7 @@
 //! lowered or the cache dropped. An item takes its key, its value, 16 bytes of header and about 8 of the index,
 //! rounded up to 8 bytes; the largest is set by [`Builder::item_size_max`].
 //!
-//! When memory is full, a store evicts: new items that were not used twice, and others that were not used of late (two
+//! When memory is full, a store evicts: new items that were not used after a while, and others that were not used of late (two
 //! queues and ghosts, as S3-FIFO has them, whatever sizes items have). With [`evict(false)`](Builder::evict) the store
 //! is refused instead.
 //!
