@@ -16,14 +16,14 @@ impl<D: RingKind, R: Replies<CpValue<D>>> Batch<'_, '_, D, R> {
             let ReplyState::Hit(element) = self.scratch.slots[index] else {
                 continue;
             };
-            let key = self.requests[index].key.bytes();
-            let memory = &self.client.shared.memory;
-            self.scratch.slots[index] = if memory.has_key(element, key) {
-                let item = memory.item(element, self.now);
-                let value = memory.to_vec(element, key.len(), item.value_len);
-                ReplyState::Copied(Box::new((item, value)))
-            } else {
-                ReplyState::Miss
+            self.scratch.slots[index] = match self.found(index, element) {
+                Some(item) => {
+                    let key_len = self.requests[index].key.bytes().len();
+                    let memory = &self.client.shared.memory;
+                    let value = memory.to_vec(element, key_len, item.value_len);
+                    ReplyState::Copied(Box::new((item, value)))
+                }
+                None => ReplyState::Miss,
             };
             self.release(index, element);
         }
@@ -91,14 +91,24 @@ impl<D: RingKind, R: Replies<CpValue<D>>> Batch<'_, '_, D, R> {
 
     /// A lookup's element: the key decides whether it is a hit.
     fn deliver_hit(&mut self, index: usize, element: Element) {
-        let memory = &self.client.shared.memory;
-        if memory.has_key(element, self.requests[index].key.bytes()) {
-            let item = memory.item(element, self.now);
-            self.give(index, element, &item);
-        } else {
-            self.replies.done(index, Reply::Miss);
-            self.release(index, element);
+        match self.found(index, element) {
+            Some(item) => self.give(index, element, &item),
+            None => {
+                self.replies.done(index, Reply::Miss);
+                self.release(index, element);
+            }
         }
+    }
+
+    /// The item of a lookup's element, if it is this request's.
+    fn found(&self, index: usize, element: Element) -> Option<Item> {
+        let memory = &self.client.shared.memory;
+        if !memory.has_key(element, self.requests[index].key.bytes()) {
+            return None;
+        }
+        let item = memory.item(element, self.now);
+        // Its owner found it alive. If another client has given it an earlier end since, this request comes behind that.
+        (!item.expiry.is_past(self.now)).then_some(item)
     }
 
     fn deliver_outcome(&mut self, index: usize) {
