@@ -9,17 +9,18 @@ if [ -z "${NUTHATCH:-}" ]; then
     cargo build --quiet --bin nuthatch
     export NUTHATCH="$PWD/target/debug/nuthatch"
 fi
+engines=${ENGINES:-cuckoo cphash lockhash chained}
 said=$(mktemp -d)
 trap 'rm -r "$said"' EXIT
 # Side by side: most of their time goes by in waiting for items to expire.
-for engine in ${ENGINES:-cuckoo cphash lockhash chained}; do
+for engine in $engines; do
     {
         NUTHATCH_ENGINE=$engine .venv/bin/python -m pytest -q -p no:cacheprovider tests/clients "$@" \
             >"$said/$engine" 2>&1 || echo "clients: not all of them work on $engine" >>"$said/failed"
     } &
 done
 tell() {
-    for engine in ${ENGINES:-cuckoo cphash lockhash chained}; do
+    for engine in $engines; do
         echo "clients: engine $engine"
         cat "$said/$engine"
     done

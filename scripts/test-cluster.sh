@@ -58,6 +58,7 @@ expect() {
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 job="oshrun --oversubscribe -n"
 check=$built/nuthatch-cluster
+# Conformance, all but one case, in three jobs.
 most=store_,delta,flush,batch
 # Memory is filled by two hundred thousand messages: half a minute where each PE has a core. (How hits keep large values takes
 # ten times as many: the soak's.)

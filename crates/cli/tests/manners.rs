@@ -115,6 +115,14 @@ fn who_looks_for_a_memcached_finds_one() {
 }
 
 #[test]
+fn the_license_is_printed_whole() {
+    let license = include_str!("../../../LICENSE");
+    for flag in ["-i", "--license"] {
+        assert_eq!(called("/usr/bin/memcached", flag), license);
+    }
+}
+
+#[test]
 fn what_is_missing_is_refused_with_a_sentence() {
     for (flags, sentence) in [
         (&["-Z", "--enable-ssl"][..], "-Z: needs -o ssl_chain_cert"),
@@ -132,7 +140,6 @@ fn what_is_missing_is_refused_with_a_sentence() {
             assert!(said.contains(sentence), "{flag}: {said}");
         }
     }
-    // What -N would refuse beside them is no fault of these.
     let running = Running::start("-l 127.0.0.1 -p 0 -t 1 -D : -W");
     assert_eq!(running.ask(SET_AND_GET), SET_AND_GOT);
     assert_eq!(running.stat("settings", "detail_enabled"), "yes");

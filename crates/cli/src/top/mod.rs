@@ -193,7 +193,7 @@ fn look(
         draw(server, shown, &looks.history, choice.order, &last)?;
         let nap = match asking.since {
             Some(_) if asking.silence().is_none() => ANSWER_NAP,
-            // Each turn draws the screen.
+            // Each iteration draws the screen.
             Some(_) => NAP,
             None => NAP.min(due.saturating_duration_since(Instant::now())),
         };
