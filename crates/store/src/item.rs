@@ -501,7 +501,7 @@ mod tests {
     }
 
     fn back(shape: &Shape, fields: &Fields) -> Header {
-        let arena = Arena::reserve(16).unwrap();
+        let arena = Arena::reserve(16, 16).unwrap();
         Header::new(shape, fields).store(&arena, Chunk(4));
         Header::load(&arena, Chunk(4))
     }
@@ -564,7 +564,7 @@ mod tests {
 
     #[test]
     fn a_record_of_the_log_tells_its_length() {
-        let arena = Arena::reserve(64).unwrap();
+        let arena = Arena::reserve(64, 64).unwrap();
         let words = |at| Header::load(&arena, Chunk(at)).record_words(CHUNK_MAX);
         for (key_len, value_len, wide) in [
             (1, 0, false),
@@ -596,7 +596,7 @@ mod tests {
 
     #[test]
     fn other_chunks_are_not_items() {
-        let arena = Arena::reserve(16).unwrap();
+        let arena = Arena::reserve(16, 16).unwrap();
         assert!(!Header::load(&arena, Chunk(0)).is_item());
         Header::store_segment(&arena, Chunk(2), Chunk(7), 3, 100);
         assert_eq!(Header::load(&arena, Chunk(2)).segment_of(), Some(Chunk(7)));

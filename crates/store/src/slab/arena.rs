@@ -31,12 +31,15 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Reserves `words` words of address space.
-    pub fn reserve(words: usize) -> io::Result<Self> {
-        Ok(Self {
+    /// Reserves `words` words of address space, of which the memory limit lets the first `used` be used: see
+    /// [`Arena::expect`].
+    pub fn reserve(words: usize, used: usize) -> io::Result<Self> {
+        let arena = Self {
             words: Words::reserve_to_grow(words.saturating_add(WINDOW))?,
             len: words,
-        })
+        };
+        arena.expect(used);
+        Ok(arena)
     }
 
     /// The memory limit lets the first `words` be used: only huge pages that they fill are worth their memory. Of a limit of
@@ -209,7 +212,7 @@ mod tests {
 
     #[test]
     fn every_alignment_and_length_comes_back() {
-        let arena = Arena::reserve(64).unwrap();
+        let arena = Arena::reserve(64, 64).unwrap();
         let bytes: Vec<u8> = (1..=100).collect();
         for offset in 0..24 {
             for len in 0..60 {
@@ -227,7 +230,7 @@ mod tests {
 
     #[test]
     fn pieces_join() {
-        let arena = Arena::reserve(64).unwrap();
+        let arena = Arena::reserve(64, 64).unwrap();
         arena.write(Chunk(2), 3, b"hello, ");
         arena.write(Chunk(2), 10, b"wor");
         arena.write(Chunk(2), 13, b"ld");
@@ -236,7 +239,7 @@ mod tests {
 
     #[test]
     fn beyond_the_arena_is_harmless() {
-        let arena = Arena::reserve(4).unwrap();
+        let arena = Arena::reserve(4, 4).unwrap();
         let mut into = [MaybeUninit::new(1); 16];
         let last = Chunk((3 + WINDOW) as u64);
         assert!(!arena.read(last, 0, &mut into));

@@ -160,10 +160,8 @@ impl Store {
         }
         let recency = Recency::reserve(words, log.is_some())?;
         recency.expect(limit / WORD);
-        let arena = Arena::reserve(words)?;
-        arena.expect(limit / WORD);
         Ok(Self {
-            arena,
+            arena: Arena::reserve(words, limit / WORD)?,
             recency,
             pins: Pins::default(),
             reserved: AtomicUsize::new(0),
