@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-use nuthatch_check::conformance::Client;
+use nuthatch_check::conformance::{self, Client};
 use nuthatch_check::{AnyEngine, soak};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
@@ -597,5 +597,26 @@ fn items_outlive_a_limit_that_goes_down_and_up() {
         let left = all(&mut client);
         assert!(left > 0 && (evicts || left == count), "{left} of {count}");
         client.audit();
+    }
+}
+
+/// Class of bug: a value in many pieces lost one of them, and so itself, although it was used. Its head had been moved within the
+/// probation queue for the gaps of its page, where uses did not count yet; or there was no room for a piece, because new items
+/// had taken it. That hung on where the keys lie: these hashes met both.
+#[test]
+fn large_values_in_use_keep_all_of_their_pieces() {
+    let cases = conformance::cases();
+    let stays = |case: &&conformance::Case| case.name == "memory_recent_large_hits_stay";
+    let case = cases.iter().find(stays).expect("the case");
+    for seed in [0, 74] {
+        let config = CuckooConfig {
+            memory_limit: case.setup.memory_limit,
+            item_size_max: case.setup.item_size_max,
+            initial_items: Some(100),
+            hasher: KeyHasher::seeded(seed),
+            ..CuckooConfig::default()
+        };
+        let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
+        (case.check)(&mut Client::new(AnyEngine::new(Arc::new(engine))));
     }
 }

@@ -535,7 +535,11 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     fn keep(&self, cleaning: &Cleaning, met: &PageRecord, uses: u8) -> bool {
         let store = self.engine.store();
         let shape = met.header.shape(store.chunk_max());
-        let Some(to) = self.room_for_kept(cleaning, met.chunk, shape.head_bytes(), Some(&shape))
+        let stream = match cleaning.queue {
+            Queue::Probation if cleaning.compacts => Stream::New,
+            _ => Stream::Kept,
+        };
+        let Some(to) = self.room_for_kept(stream, met.chunk, shape.head_bytes(), Some(&shape))
         else {
             return false;
         };
@@ -573,19 +577,23 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     /// A record for what stays. What is moved for the sake of gaps alone stays in its queue.
     fn room_for_kept(
         &self,
-        cleaning: &Cleaning,
+        stream: Stream,
         from: Chunk,
         bytes: usize,
         whole: Option<&Shape>,
     ) -> Option<Chunk> {
         let store = self.engine.store();
-        let stream = match cleaning.queue {
-            Queue::Probation if cleaning.compacts => Stream::New,
-            _ => Stream::Kept,
-        };
         let evicts = self.engine.evicts();
         let moved = Purpose::Moved { from, evicts };
-        let appended = self.log.append(store, stream, bytes, whole, moved);
+        let append = |stream| self.log.append(store, stream, bytes, whole, moved);
+        // Items that were missed are new, and go where those are that are kept: they may have taken the room of what a
+        // cleaning under way still meets there. It had better be in the other queue than gone.
+        let other = match stream {
+            Stream::Kept => Stream::New,
+            Stream::New | Stream::Arriving => Stream::Kept,
+        };
+        let appended =
+            append(stream).or_else(|full| if evicts { append(other) } else { Err(full) });
         appended.ok().map(|appended| appended.chunk)
     }
 
@@ -603,9 +611,12 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             return self.remove_dead(&head);
         }
         let queue = self.log.queue_of(head.chunk);
-        // The main queue's open page may be older than this one, if this is one of the other queue.
-        let moved_before = queue == Queue::Main
-            && (cleaning.queue == Queue::Probation || self.log.is_newer(head.chunk, met.chunk));
+        let newer = self.log.is_newer(head.chunk, met.chunk);
+        let moved_before = match (queue, cleaning.queue) {
+            // The main queue's open page may be older than this one.
+            (Queue::Main, Queue::Probation) => true,
+            _ => newer,
+        };
         let stays = cleaning.compacts
             || (moved_before && self.mode == CleaningMode::Normal)
             || self
@@ -614,7 +625,12 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                 .judge(queue, &head.judged(store), self.mode)
                 .is_some();
         let words = met.header.record_words(store.chunk_max());
-        if stays && let Some(to) = self.room_for_kept(cleaning, met.chunk, words * WORD, None) {
+        // Behind a head that was moved within the probation queue, for its gaps: there it waits for what is decided of that.
+        let stream = match queue {
+            Queue::Probation if cleaning.compacts || newer => Stream::New,
+            _ => Stream::Kept,
+        };
+        if stays && let Some(to) = self.room_for_kept(stream, met.chunk, words * WORD, None) {
             store.copy_constant(met.chunk, to, words);
             let moved = self
                 .engine

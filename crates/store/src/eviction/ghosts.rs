@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  a bucket, 16 bytes:   | newest | .. | .. | .. |   | .. | .. | .. | oldest |
-//!  a ghost, 16 bits:     | epoch, 4 bits | fingerprint, 12 bits |                  0: none
+//!  a ghost, 16 bits:     | epoch, 5 bits | fingerprint, 11 bits |                  0: none
 //! ```
 //!
-//! A new ghost pushes the oldest of its bucket out. An epoch is as many ghosts as there are buckets, so that a ghost is
-//! pushed out after eight of them in the mean, and its epoch's number, modulo 16, tells its age. Nothing is locked: two
-//! threads that write to one bucket at a time may lose a ghost. At about one part in 500 an item is taken for a ghost
+//! A new ghost pushes the oldest of its bucket out. An epoch is half as many ghosts as there are buckets, so that a ghost is
+//! pushed out after sixteen of them in the mean, and its epoch's number, modulo 32, tells its age. Nothing is locked: two
+//! threads that write to one bucket at a time may lose a ghost. At about one part in 250 an item is taken for a ghost
 //! that it is not.
 
 use std::io;
@@ -27,7 +27,7 @@ const LANES: u32 = 4;
 const BITS: u32 = u64::BITS / LANES;
 
 /// Bits of a ghost's fingerprint: the lower ones.
-const FINGERPRINT_BITS: u32 = 12;
+const FINGERPRINT_BITS: u32 = 11;
 
 /// Epochs that are told apart.
 const EPOCHS: u64 = 1 << (BITS - FINGERPRINT_BITS);
@@ -122,7 +122,7 @@ impl Ghosts {
 
     /// Ghosts of an epoch: ages are known to half of it.
     pub fn epoch_len(&self) -> u64 {
-        self.buckets.load(Ordering::Relaxed).max(1) as u64
+        (self.buckets.load(Ordering::Relaxed) / 2).max(1) as u64
     }
 
     /// The epoch, modulo [`EPOCHS`], in which so many ghosts have been inserted.

@@ -70,9 +70,6 @@ const GHOSTS: usize = 3;
 /// after as long, and those that are let in would push out as many.
 const SOON: u64 = 56;
 
-/// Where an epoch of the ghosts is more than so many times as long as that, what left in the present one comes back soon.
-const COARSE: u64 = 8;
-
 /// One part in so many of the memory is for ghosts, at most.
 const GHOSTS_SHARE: usize = 64;
 
@@ -189,11 +186,9 @@ impl S3Fifo {
                 let bytes = lengths.probation * lengths.page_bytes;
                 let probation = bytes / self.mean_bytes().max(1);
                 let soon = (lap * SOON / UNIT as u64).saturating_sub(probation as u64 / 2);
-                // A table that was made for much smaller items tells no age as short as that: half of the time none would be.
-                match self.ghosts.epoch_len() {
-                    epoch if soon < epoch / COARSE => epoch / 2,
-                    _ => soon,
-                }
+                // Ages are known to half an epoch: what has left in the present one comes back soon, or, of a table that was
+                // made for smaller items, next to nothing would.
+                soon.max(self.ghosts.epoch_len() / 2)
             }
         };
         // Relaxed, here and below: a page earlier or later makes no difference.
@@ -463,28 +458,32 @@ mod tests {
         assert!(!policy.take_ghost(hash), "it is no ghost");
     }
 
-    /// Class of bug: a table that was made for smaller items has long epochs, and nothing came back soon in the later half of each.
+    /// Class of bug: a table that was made for smaller items has long epochs, and nothing came back soon in the later part of
+    /// each.
     #[test]
     fn what_has_left_just_now_comes_back_soon_however_long_an_epoch_is() {
-        let policy = policy(&store());
-        // An epoch is 1024 ghosts; of a lap of 150, with ten items of each page on probation, 81 are soon.
-        policy.ghosts.begin(1 << 14);
-        policy.note_lengths(&Lengths {
-            lap: 150,
-            main: 54,
-            probation: 10,
-            page_bytes: 1000,
-        });
-        let hash = |number: u64| (number + 1) << 56 | 77;
-        let away = |number, ghosts: u64| {
-            policy.ghosts.insert(hash(number));
-            (0..ghosts).for_each(|other| policy.ghosts.insert(hash(100 + other % 100)));
-            policy.take_ghost(hash(number))
-        };
-        for number in 0..90 {
-            assert!(away(number, 10), "{number}");
+        // Of such a lap, with ten items of each page on probation, 81, 168, 300 and 431 are soon. An epoch is 1024 ghosts.
+        for lap in [150, 250, 400, 550] {
+            let policy = S3Fifo::new(1 << 21, 1 << 21).unwrap();
+            policy.note_sizes(&store(), 10, 1000);
+            policy.ghosts.begin(1 << 15);
+            policy.note_lengths(&Lengths {
+                lap,
+                main: 54,
+                probation: 10,
+                page_bytes: 1000,
+            });
+            let hash = |number: u64| (number + 1) << 56 | 77;
+            let away = |number, ghosts: u64| {
+                policy.ghosts.insert(hash(number));
+                (0..ghosts).for_each(|other| policy.ghosts.insert(hash(100 + other % 100)));
+                policy.take_ghost(hash(number))
+            };
+            for number in 0..90 {
+                assert!(away(number, 10), "{number} of a lap of {lap}");
+            }
+            assert!(!away(90, 3000));
         }
-        assert!(!away(90, 3000));
     }
 
     #[test]
