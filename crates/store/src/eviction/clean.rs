@@ -535,11 +535,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     fn keep(&self, cleaning: &Cleaning, met: &PageRecord, uses: u8) -> bool {
         let store = self.engine.store();
         let shape = met.header.shape(store.chunk_max());
-        let stream = match cleaning.queue {
-            Queue::Probation if cleaning.compacts => Stream::New,
-            _ => Stream::Kept,
-        };
-        let Some(to) = self.room_for_kept(stream, met.chunk, shape.head_bytes(), Some(&shape))
+        let Some(to) = self.room_for_kept(cleaning, met.chunk, shape.head_bytes(), Some(&shape))
         else {
             return false;
         };
@@ -577,12 +573,16 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     /// A record for what stays. What is moved for the sake of gaps alone stays in its queue.
     fn room_for_kept(
         &self,
-        stream: Stream,
+        cleaning: &Cleaning,
         from: Chunk,
         bytes: usize,
         whole: Option<&Shape>,
     ) -> Option<Chunk> {
         let store = self.engine.store();
+        let stream = match cleaning.queue {
+            Queue::Probation if cleaning.compacts => Stream::New,
+            _ => Stream::Kept,
+        };
         let evicts = self.engine.evicts();
         let moved = Purpose::Moved { from, evicts };
         let append = |stream| self.log.append(store, stream, bytes, whole, moved);
@@ -611,12 +611,10 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             return self.remove_dead(&head);
         }
         let queue = self.log.queue_of(head.chunk);
-        let newer = self.log.is_newer(head.chunk, met.chunk);
-        let moved_before = match (queue, cleaning.queue) {
-            // The main queue's open page may be older than this one.
-            (Queue::Main, Queue::Probation) => true,
-            _ => newer,
-        };
+        // On probation it was moved for the gaps of its page: where uses do not count yet, or were forgotten. What becomes of
+        // the item is decided when the head is met. (The main queue's open page may be older than a page on probation.)
+        let moved_before = (queue == Queue::Main && cleaning.queue == Queue::Probation)
+            || self.log.is_newer(head.chunk, met.chunk);
         let stays = cleaning.compacts
             || (moved_before && self.mode == CleaningMode::Normal)
             || self
@@ -625,12 +623,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                 .judge(queue, &head.judged(store), self.mode)
                 .is_some();
         let words = met.header.record_words(store.chunk_max());
-        // Behind a head that was moved within the probation queue, for its gaps: there it waits for what is decided of that.
-        let stream = match queue {
-            Queue::Probation if cleaning.compacts || newer => Stream::New,
-            _ => Stream::Kept,
-        };
-        if stays && let Some(to) = self.room_for_kept(stream, met.chunk, words * WORD, None) {
+        if stays && let Some(to) = self.room_for_kept(cleaning, met.chunk, words * WORD, None) {
             store.copy_constant(met.chunk, to, words);
             let moved = self
                 .engine
