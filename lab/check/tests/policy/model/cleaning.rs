@@ -221,7 +221,13 @@ impl Model {
             true => Stream::New,
             false => Stream::Kept,
         };
-        let (record, _) = self.append(stream, words, true)?;
+        // If there is no room for it, to the other.
+        let other = match stream {
+            Stream::Kept => Stream::New,
+            _ => Stream::Kept,
+        };
+        let appended = self.append(stream, words, true);
+        let (record, _) = appended.or_else(|| self.append(other, words, true))?;
         Some(record)
     }
 
@@ -272,7 +278,7 @@ impl Model {
         }
         let queue = self.pages[head.0].queue;
         let is_newer = self.pages[head.0].sequence > self.pages[cleaning.page].sequence;
-        let moved_before = queue == MAIN && (cleaning.queue == PROBATION || is_newer);
+        let moved_before = is_newer || queue == MAIN && cleaning.queue == PROBATION;
         let stays = cleaning.compacts
             || (moved_before && !all_leave)
             || self.judge(queue, &item, head, all_leave).is_some();

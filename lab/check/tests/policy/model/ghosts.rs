@@ -32,16 +32,26 @@ impl Ghosts {
         ((u128::from(hash) * self.buckets as u128) >> 64) as usize
     }
 
+    /// Ghosts of an epoch: half as many as there are buckets.
+    pub fn epoch_len(&self) -> u64 {
+        (self.buckets as u64 / 2).max(1)
+    }
+
+    /// The epoch's number is known modulo 32.
+    fn epoch(&self) -> u64 {
+        self.inserted / self.epoch_len() % 32
+    }
+
     pub fn insert(&mut self, hash: u64) {
         if self.buckets == 0 {
             return;
         }
-        let epoch = self.inserted / self.buckets as u64 % 16;
+        let ghost = (fingerprint(hash), self.epoch());
         self.inserted += 1;
         let bucket = self.bucket(hash);
         let bucket = &mut self.all[bucket];
         bucket.rotate_right(1);
-        bucket[0] = Some(((hash % 4096).max(1), epoch));
+        bucket[0] = Some(ghost);
     }
 
     /// About how many ghosts came after this one; then it is none any more.
@@ -49,13 +59,17 @@ impl Ghosts {
         if self.buckets == 0 {
             return None;
         }
-        let (bucket, buckets) = (self.bucket(hash), self.buckets as u64);
+        let bucket = self.bucket(hash);
         let known = |ghost: &&mut Option<(u64, u64)>| {
-            ghost.is_some_and(|(print, _)| print == (hash % 4096).max(1))
+            ghost.is_some_and(|(print, _)| print == fingerprint(hash))
         };
         let (_, epoch) = self.all[bucket].iter_mut().find(known)?.take()?;
-        let now = self.inserted / buckets % 16;
-        let epochs = now.wrapping_sub(epoch) % 16;
-        Some((epochs * buckets + self.inserted % buckets).saturating_sub(buckets / 2))
+        let epochs = self.epoch().wrapping_sub(epoch) % 32;
+        let len = self.epoch_len();
+        Some((epochs * len + self.inserted % len).saturating_sub(len / 2))
     }
+}
+
+fn fingerprint(hash: u64) -> u64 {
+    (hash % 2048).max(1)
 }

@@ -221,13 +221,8 @@ impl Model {
         let lap = (self.ghosts.inserted - since) * wanted / main as u64;
         let on_probation = (probation * PAGE / self.mean().max(1)) as u64;
         let soon = (lap * 56 / 64).saturating_sub(on_probation / 2);
-        // Ages are known to half of as many ghosts as there are buckets.
-        let buckets = (self.ghosts.buckets as u64).max(1);
-        self.soon = if soon < buckets / 8 {
-            buckets / 2
-        } else {
-            soon
-        };
+        // Ages are known to half an epoch.
+        self.soon = soon.max(self.ghosts.epoch_len() / 2);
     }
 
     // The account.
