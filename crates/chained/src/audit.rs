@@ -87,6 +87,7 @@ impl Chained {
                 format!("statistics: {items} items in the table, {counted} counted").into(),
             );
         }
+        self.store.audit_charged(self.index.bytes_taken())?;
         self.store.audit_linked(met.chunks.len())
     }
 }

@@ -71,9 +71,9 @@ impl Index {
         buckets as usize * size_of::<u64>()
     }
 
-    /// Bytes of its locks.
-    pub fn lock_bytes(&self) -> usize {
-        size_of_val(&*self.locks)
+    /// Bytes that it takes: all buckets that it doubles into, and its locks.
+    pub fn bytes_taken(&self) -> usize {
+        Self::bytes(self.geometry().allocated_buckets()) + size_of_val(&*self.locks)
     }
 
     /// Buckets it can grow to.

@@ -132,9 +132,7 @@ impl Chained {
         let buckets_max = (limit_max / 2 / Index::bytes(1)) as u64;
         let buckets_max = (1 << buckets_max.ilog2()).max(buckets);
         let index = Index::new(buckets, buckets_max, config.locks == Locks::Global)?;
-        let charged = store
-            .pool()
-            .charge(Index::bytes(buckets) + index.lock_bytes());
+        let charged = store.pool().charge(index.bytes_taken());
         debug_assert!(charged);
         Ok(Self {
             index,

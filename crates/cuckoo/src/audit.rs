@@ -81,6 +81,7 @@ impl<D: Variant> Cuckoo<D> {
                 format!("statistics: {items} items in the index, {counted} counted").into(),
             );
         }
+        self.store.audit_charged(self.index.bytes_taken())?;
         self.store.audit_linked(used.len())
     }
 }

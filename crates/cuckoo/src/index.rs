@@ -113,6 +113,11 @@ impl<D: Variant> Index<D> {
         buckets as usize * D::SLOTS * size_of::<u64>()
     }
 
+    /// Bytes that it takes: all buckets that it doubles into, and a word of 32 bits a stripe.
+    pub fn bytes_taken(&self) -> usize {
+        Self::bytes(self.geometry().allocated_buckets()) + self.stripes.count() * size_of::<u32>()
+    }
+
     /// Where a key with this hash may be.
     #[inline(always)]
     pub fn place(&self, hash: u64) -> Candidates {

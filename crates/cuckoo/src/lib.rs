@@ -140,9 +140,7 @@ impl<D: Variant> Cuckoo<D> {
         let buckets_max = (1 << buckets_max.ilog2()).max(buckets);
         let stripes = Stripes::MEMC3.min(buckets as usize);
         let index = Index::new(buckets, buckets_max, stripes)?;
-        let charged = store
-            .pool()
-            .charge(Index::<D>::bytes(buckets) + stripes * 4);
+        let charged = store.pool().charge(index.bytes_taken());
         debug_assert!(charged);
         Ok(Self {
             index,

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use nuthatch_engine::AuditError;
 
-use super::Log;
 use super::walk::PageWalk;
+use super::{Log, Queue};
 use crate::slab::Store;
 use crate::slab::arena::Chunk;
 
@@ -14,14 +14,23 @@ impl Log {
     pub fn audit(&self, store: &Store) -> Result<(), AuditError> {
         let mut listed = HashSet::new();
         let queues = self.queues.lock();
-        let cleaned: Vec<u32> = self
-            .cleanings
-            .iter()
-            .filter_map(|cleaning| cleaning.lock().map(|cleaning| cleaning.page))
-            .collect();
-        for &page in queues.pages.iter().flatten().chain(&cleaned) {
+        let cleaned = self.cleanings.iter().filter_map(|cleaning| {
+            let cleaning = *cleaning.lock();
+            cleaning.map(|cleaning| (cleaning.queue, cleaning.page))
+        });
+        let cleaned: Vec<(Queue, u32)> = cleaned.collect();
+        let queued = [Queue::Probation, Queue::Main]
+            .into_iter()
+            .flat_map(|queue| {
+                let pages = queues.pages[queue as usize].iter();
+                pages.map(move |&page| (queue, page))
+            });
+        for (queue, page) in queued.chain(cleaned) {
             if !listed.insert(page) {
                 return Err(format!("log: page {page} is in two places").into());
+            }
+            if self.pages.queue(page) != queue {
+                return Err(format!("log: page {page} is in {queue:?}, and says otherwise").into());
             }
             if self.pages.sequence(page) == 0 {
                 return Err(format!("log 4: page {page} is listed, but has left").into());

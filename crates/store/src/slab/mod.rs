@@ -477,6 +477,19 @@ impl Store {
         Ok(())
     }
 
+    /// Checks that what is charged beside pages is an index of so many bytes, and the ghosts.
+    pub fn audit_charged(&self, index: usize) -> Result<(), AuditError> {
+        let ghosts = self.log.as_ref().map_or(0, |log| log.policy.ghosts.bytes());
+        let charged = self.pool().charged();
+        if charged != index + ghosts {
+            return Err(format!(
+                "store: {charged} bytes are charged, for an index of {index} and ghosts of {ghosts}"
+            )
+            .into());
+        }
+        Ok(())
+    }
+
     /// Checks that as many chunks are given out as the index refers to, directly or by a large
     /// value's head.
     pub fn audit_linked(&self, linked: usize) -> Result<(), AuditError> {
