@@ -14,6 +14,11 @@ pub const WORD: usize = size_of::<u64>();
 #[inline]
 pub fn padded(key: &[u8]) -> u64 {
     debug_assert!(key.len() <= WORD);
+    if let (Some(first), Some(last)) = (key.first_chunk(), key.last_chunk()) {
+        // Two halves: what both have is the same.
+        let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
+        return first | last << (8 * (key.len() - size_of::<u32>()));
+    }
     let word = key.iter().rev();
     word.fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
@@ -51,6 +56,16 @@ fn marks(word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_key_is_a_word_with_zeros_behind_it() {
+        let key = [1, 2, 3, 4, 5, 6, 0xff, 8];
+        for len in 0..=WORD {
+            let mut word = key;
+            word[len..].fill(0);
+            assert_eq!(padded(&key[..len]), u64::from_le_bytes(word), "{len}");
+        }
+    }
 
     #[test]
     fn a_word_ends_with_its_first_delimiter_wherever_that_is() {

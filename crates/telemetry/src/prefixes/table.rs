@@ -159,7 +159,8 @@ impl Table {
                 let found = self.find_far(Words(first, second), |_| true);
                 found.map(|counts| counts.bump(event)).is_some()
             }
-            None => rest.len() < WORD,
+            // That was all of it.
+            None => rest.len() <= WORD,
         }
     }
 
