@@ -52,6 +52,12 @@ mod shift;
 mod stats;
 mod store;
 
+/// A client's pointer directory by itself, for benches.
+pub mod directory {
+    pub use crate::bucket::Pointer;
+    pub use crate::client::directory::{At, Directory, Hint};
+}
+
 pub use checksum::Checksum;
 pub use config::{Clocks, Config, ConfigError, Fault, Operations};
 pub use engine::{Cluster, ClusterHandle, LargeValue, Pending};

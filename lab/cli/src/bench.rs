@@ -6,7 +6,9 @@ use clap::{Args, Subcommand};
 use nuthatch_bench::engine::Room;
 use nuthatch_bench::report::print;
 use nuthatch_bench::working_set::Contender;
-use nuthatch_bench::{engine, figures, fill, full, growth, scale, server, versus, working_set};
+use nuthatch_bench::{
+    directory, engine, figures, fill, full, growth, scale, server, versus, working_set,
+};
 use nuthatch_engine::Engine;
 use nuthatch_engines::{Build, EngineName, EngineSettings, Job, Tuning};
 use nuthatch_program::{Failure, output};
@@ -24,6 +26,8 @@ pub enum Bench {
     Server(server::Options),
     /// Servers in turn under the same load
     Versus(versus::Options),
+    /// The pointer directory of the distributed store beside one on the flow cache's layout
+    Directory(directory::Options),
     /// A model of the distributed store on up to a thousand machines: not a measurement
     Scale(scale::Options),
     /// Tables in Markdown of what other benches printed with --json
@@ -82,6 +86,9 @@ impl Bench {
                     output::note(&format!("warning: {warning}"));
                 }
                 print("versus", &report, options.json)
+            }
+            Bench::Directory(options) => {
+                print("directory", &directory::run(&options)?, options.json)
             }
             Bench::Scale(options) => print("scale", &scale::run(&options)?, options.json),
             Bench::Figures(options) => Ok(figures::run(&options)?),

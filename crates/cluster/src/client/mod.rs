@@ -8,7 +8,7 @@
 mod active;
 mod batch;
 mod direct;
-mod directory;
+pub(crate) mod directory;
 #[cfg(test)]
 mod elsewhere;
 mod manage;
