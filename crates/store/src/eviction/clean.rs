@@ -547,10 +547,12 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             // As it is now: it may have been touched meanwhile. If it has left, the page is swept too early, once.
             let expiry = Header::load(&store.arena, to).expiry();
             self.log.note_expiry(to, expiry);
-            match cleaning.queue {
+            match (cleaning.queue, self.log.queue_of(to)) {
                 _ if cleaning.compacts => {}
-                Queue::Probation => self.count(met, ClassCount::MovedToMain),
-                Queue::Main => self.count(met, ClassCount::MovedWithinMain),
+                (Queue::Probation, Queue::Main) => self.count(met, ClassCount::MovedToMain),
+                (Queue::Main, Queue::Main) => self.count(met, ClassCount::MovedWithinMain),
+                // There was room in the other queue alone.
+                (_, Queue::Probation) => {}
             }
         }
         self.finish_move(met.chunk, to, words, moved);

@@ -256,7 +256,7 @@ impl Model {
             self.note_due(to.0, item.expiry);
             self.told.bytes_moved += 8 * record.words as u64;
             match cleaning.queue {
-                _ if cleaning.compacts => {}
+                _ if cleaning.compacts || self.pages[to.0].queue == PROBATION => {}
                 PROBATION => self.told.moved_to_main += 1,
                 _ => self.told.moved_within_main += 1,
             }
