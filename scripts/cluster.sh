@@ -27,8 +27,8 @@ export OMPI_MCA_btl_vader_backing_directory="$own" OMPI_MCA_orte_tmpdir_base="$o
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # A supervisor that is killed takes the job with it, where the system can tell the launcher.
-mortal="setpriv --pdeathsig TERM"
-$mortal true 2>/dev/null || mortal=""
+ends_with_parent="setpriv --pdeathsig TERM"
+$ends_with_parent true 2>/dev/null || mortal=""
 
 job=""
 stopped=""
@@ -61,7 +61,7 @@ while [ -z "$stopped" ]; do
     # Out of the terminal's reach: Ctrl-C is for this script, which ends the job in order.
     # Several words or none.
     # shellcheck disable=SC2086
-    setsid $mortal oshrun --oversubscribe -n $((servers + gateways)) "$NUTHATCH_PE" --servers "$servers" -l 127.0.0.1 "$@" &
+    setsid $ends_with_parent oshrun --oversubscribe -n $((servers + gateways)) "$NUTHATCH_PE" --servers "$servers" -l 127.0.0.1 "$@" &
     job=$!
     # It was told before there was a job to tell.
     [ -z "$stopped" ] || stop

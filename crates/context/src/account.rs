@@ -244,13 +244,13 @@ mod tests {
     #[test]
     fn who_holds_nothing_has_its_terms_until_three_quarters_are_held() {
         let account = Account::new(16 << 20);
-        let usual = account.terms(256);
-        assert_eq!((usual.output_cap, usual.requests_max), (256 << 10, 256));
+        let ample = account.terms(256);
+        assert_eq!((ample.output_cap, ample.requests_max), (256 << 10, 256));
         // Fifty lines of 255 KB that never end, or the replies to as many who do not read.
         account.change(12 << 20);
         assert_eq!(
             (account.terms(256), account.level()),
-            (usual, Level::Plenty)
+            (ample, Level::Plenty)
         );
         account.change(1 << 20);
         let fewer = account.terms(256);
@@ -262,7 +262,7 @@ mod tests {
             (2 << 10, 2, 2 << 10)
         );
         account.change(-(16 << 20));
-        assert_eq!(account.terms(256), usual);
+        assert_eq!(account.terms(256), ample);
     }
 
     #[test]

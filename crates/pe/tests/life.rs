@@ -231,9 +231,9 @@ fn clients_that_never_read_do_not_hold_all_of_a_gateways_memory() {
                     stream
                 })
                 .collect();
-            let shed = |stats: &str| !stats.contains("STAT read_buf_oom 0\r\n");
+            let refuses = |stats: &str| !stats.contains("STAT read_buf_oom 0\r\n");
             let begun = Instant::now();
-            while !shed(&ask(at(1), "stats\r\n")) {
+            while !refuses(&ask(at(1), "stats\r\n")) {
                 assert!(
                     begun.elapsed() < WAIT,
                     "values of a connection are not counted"

@@ -597,7 +597,7 @@ fn walks_meet_what_stays_while_all_write() {
     let engine = storm.engine();
     let keys = KeyMaker::new(KEY_SIZE);
     let residents = storm.keys..storm.keys + 500;
-    settle(&engine, &storm, residents.clone());
+    store_residents(&engine, &storm, residents.clone());
     let cleaned = || engine.stats().log.expect("a log").pages_cleaned;
     let (walks, beside) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let look = |sky: &Sky<'_>| {
@@ -637,7 +637,7 @@ fn walks_meet_what_stays_while_all_write() {
 }
 
 /// Stores residents, between others of which most will be deleted.
-fn settle(engine: &Arc<AnyEngine>, storm: &Storm, residents: Range<u64>) {
+fn store_residents(engine: &Arc<AnyEngine>, storm: &Storm, residents: Range<u64>) {
     let (keys, mut handle) = (KeyMaker::new(KEY_SIZE), engine.handle());
     for number in residents {
         let others = (0..8).map(|other| (number * 8 + other) % storm.keys);

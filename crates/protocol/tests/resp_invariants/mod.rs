@@ -97,7 +97,7 @@ const AWAITED_MAX: usize = 20;
 /// What the next byte means.
 enum Phase {
     /// It begins a request, or an element of the command of many keys.
-    Front,
+    Begins,
     /// It is dropped.
     Drop(Rest),
     /// It belongs to a value, of which so much is missing, or to what comes behind it.
@@ -123,7 +123,7 @@ struct Connection {
 /// incomplete is no outcome.
 fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
     let mut connection = Connection {
-        phase: Phase::Front,
+        phase: Phase::Begins,
         many: None,
         outcomes: Vec::new(),
         awaits: Awaited::default(),
@@ -153,7 +153,7 @@ impl Connection {
     /// How many bytes one step took, unless more must come first.
     fn step(&mut self, input: &[u8]) -> Option<usize> {
         match &mut self.phase {
-            Phase::Front => match self.many {
+            Phase::Begins => match self.many {
                 Some((_, 0)) => {
                     self.many = None;
                     self.outcomes.push("all".into());
@@ -166,7 +166,7 @@ impl Connection {
                 Ok(taken) => {
                     let over = rest.is_over();
                     if over {
-                        self.phase = Phase::Front;
+                        self.phase = Phase::Begins;
                     }
                     (over || taken > 0).then_some(taken)
                 }
@@ -198,7 +198,7 @@ impl Connection {
                         return (taken > 0).then_some(taken);
                     }
                     let whole = std::mem::take(emptied);
-                    self.phase = Phase::Front;
+                    self.phase = Phase::Begins;
                     let understood = self.step(&whole);
                     assert_eq!(understood, Some(whole.len()));
                     Some(taken)

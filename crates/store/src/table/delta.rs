@@ -185,9 +185,9 @@ fn fields_after<T: Table>(table: &T, old: &Header, delta: &Delta, sequence: u64)
 /// The number in an item, or why there is none.
 fn number_in<T: Table>(table: &T, held: &T::LockedItem<'_>) -> Result<u64, Reply> {
     let shape = table.shape_of(held.header());
-    let mut usual = [MaybeUninit::new(0); number::DIGITS_MAX];
+    let mut short = [MaybeUninit::new(0); number::DIGITS_MAX];
     let mut longer = Vec::new();
-    let text = match usual.get_mut(..shape.value_len) {
+    let text = match short.get_mut(..shape.value_len) {
         Some(text) => text,
         None if shape.value_len > number::LEN_MAX => return Err(Reply::NotNumeric),
         None => {
