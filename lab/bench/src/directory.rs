@@ -21,7 +21,7 @@ use crate::host::Host;
 use crate::report::Spread;
 
 /// Keys asked for in an epoch.
-const EPOCH: usize = 10_000;
+const EPOCH: usize = 100_000;
 
 /// The flow cache's entries are 16 bytes, two of which are one of the directory's.
 const _: () = assert!(Entry::Hash64.bytes() == 16);

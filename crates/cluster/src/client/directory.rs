@@ -10,8 +10,8 @@
 //! ```
 //!
 //! 32 bytes an entry. A lookup reads the first line, and one word of each of the others. (A flow cache's layout would
-//! do for tag and pointer, but its value is one word, and a writer needs the tail, too: two tables, and two more
-//! lines for each hit.)
+//! do for tag and pointer, but its value is one word, and a writer needs the tail, too: two tables, which take 2.5 times as long
+//! for no more hits, see docs/cluster.md.)
 //!
 //! Hashes are whole, not tags: a writer who has the right tail locks the block without another look at its key, so
 //! what was learnt of one key must not be found for another.
@@ -20,7 +20,8 @@
 //! after 89 years.
 //!
 //! A pointer is a hint: the block it leads to tells whether it is right. Whose recency lies below the expiration bar is
-//! gone, and is the first to be replaced; else who was used longest ago, and of those who was used least.
+//! gone, and is the first to be replaced; else who was used least, and of those longest ago. Counts are halved every few
+//! epochs, so that what was asked for often makes way when it is no longer.
 
 use crate::bucket::Pointer;
 
@@ -29,6 +30,9 @@ const WAYS: usize = 8;
 const EPOCH_BITS: u32 = 24;
 const EPOCH_MASK: u32 = (1 << EPOCH_BITS) - 1;
 const COUNT_MAX: u32 = 255;
+
+/// A count is halved when so many epochs have gone by since the last use.
+const HALVED_AFTER: u32 = 2;
 
 /// What the directory knows of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +113,7 @@ impl Directory {
     #[inline]
     pub fn touch(&mut self, at: At, epoch: u32) -> bool {
         let recency = &mut self.sets[at.set].recencies[at.way];
-        let count = (*recency & 0xff).saturating_add(1).min(COUNT_MAX);
+        let count = (aged_count(*recency, epoch) + 1).min(COUNT_MAX);
         let before = std::mem::replace(recency, (epoch & EPOCH_MASK) << 8 | count);
         before >> 8 != *recency >> 8
     }
@@ -159,27 +163,32 @@ impl Directory {
     /// would push each other out, and who came once in this epoch would stay.
     fn victim(set: &Set, hash: u64, epoch: u32, bar: u32) -> usize {
         let any = (hash >> 40) as usize % WAYS;
-        let rank = |&way: &usize| {
-            let (age, count) = Self::rank(set, way, epoch, bar);
-            (age, count, way ^ any)
-        };
+        let rank = |&way: &usize| (Self::rank(set, way, epoch, bar), way ^ any);
         (0..WAYS).min_by_key(rank).unwrap_or(0)
     }
 
     /// How soon a way is replaced: the least goes first.
-    fn rank(set: &Set, way: usize, epoch: u32, bar: u32) -> (u64, u32) {
+    fn rank(set: &Set, way: usize, epoch: u32, bar: u32) -> (u32, u32) {
         if set.pointers[way] == 0 {
             return (0, 0);
         }
-        // Epochs back, so that low bits suffice.
-        let age = epoch.wrapping_sub(set.recencies[way] >> 8) & EPOCH_MASK;
-        let gone = age > epoch.saturating_sub(bar);
-        let count = set.recencies[way] & 0xff;
-        match gone {
+        let age = age(set.recencies[way], epoch);
+        match age > epoch.saturating_sub(bar) {
             true => (1, 0),
-            false => (2 + u64::from(EPOCH_MASK - age), count),
+            false => (2 + aged_count(set.recencies[way], epoch), EPOCH_MASK - age),
         }
     }
+}
+
+/// Epochs since the last use, so that low bits suffice.
+fn age(recency: u32, epoch: u32) -> u32 {
+    epoch.wrapping_sub(recency >> 8) & EPOCH_MASK
+}
+
+/// Uses, of which those of long ago count less.
+fn aged_count(recency: u32, epoch: u32) -> u32 {
+    let halvings = age(recency, epoch) / HALVED_AFTER;
+    (recency & COUNT_MAX).checked_shr(halvings).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -216,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn below_the_bar_goes_first_then_the_oldest_then_the_least_used() {
+    fn below_the_bar_goes_first_then_the_least_used_then_the_oldest() {
         let mut directory = Directory::new(8);
         for number in 0..8 {
             // Epochs 13 to 20.
@@ -228,7 +237,7 @@ mod tests {
         directory.learn(hash(9), hint(9), 20, 16, true);
         assert!(directory.find(hash(1)).is_none());
         // Of two of one epoch the one that was used less.
-        for number in 2..8 {
+        for number in (2..8).chain(2..8) {
             let (at, _) = directory.find(hash(number)).unwrap();
             directory.touch(at, 20);
         }
@@ -236,6 +245,25 @@ mod tests {
         let left = [8, 9].map(|number| directory.find(hash(number)).is_some());
         assert_eq!(left.iter().filter(|&&is| is).count(), 1);
         assert!((2..8).all(|number| directory.find(hash(number)).is_some()));
+    }
+
+    #[test]
+    fn what_was_used_often_stays_for_some_epochs() {
+        // So many uses are two after four epochs, and after six no more than a newcomer's.
+        const USES: usize = 8;
+        for (later, stays) in [(1, true), (4, true), (6, false)] {
+            let mut directory = Directory::new(8);
+            directory.learn(hash(0), hint(0), 5, 1, true);
+            for _ in 1..USES {
+                let (at, _) = directory.find(hash(0)).unwrap();
+                directory.touch(at, 5);
+            }
+            // Newcomers of a later epoch, each of which is used once.
+            for number in 1..100 {
+                directory.learn(hash(number), hint(number), 5 + later, 1, true);
+            }
+            assert_eq!(directory.find(hash(0)).is_some(), stays, "{later}");
+        }
     }
 
     #[test]
