@@ -10,8 +10,8 @@
 //! ```
 //!
 //! 32 bytes an entry. A lookup reads the first line, and one word of each of the others. (A flow cache's layout would
-//! do for tag and pointer, but its value is one word, and a writer needs the tail, too: two tables, which take 2.5 times as long
-//! for no more hits, see docs/cluster.md.)
+//! do for tag and pointer, but its value is one word, and a writer needs the tail, too: two tables, which take twice as
+//! long, see docs/cluster.md.)
 //!
 //! Hashes are whole, not tags: a writer who has the right tail locks the block without another look at its key, so
 //! what was learnt of one key must not be found for another.
