@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Lines};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -133,9 +134,17 @@ pub fn stop_on_signals() -> Result<Arc<AtomicBool>, String> {
     Ok(stop)
 }
 
-/// A port that was free a moment ago.
+/// Ports below those that Linux gives to who asks for any, be it a server or the near end of a connection.
+const PORTS: Range<u16> = 20_000..32_768;
+
+/// So many of them are tried.
+const TRIES: usize = 100;
+
+/// A port that was free a moment ago, and that nobody gets by chance before the server does.
 fn free_address() -> std::io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+    let any = || TcpListener::bind((Ipv4Addr::LOCALHOST, rand::random_range(PORTS)));
+    let found = (0..TRIES).find_map(|_| any().ok());
+    found.map_or_else(any, Ok)?.local_addr()
 }
 
 /// The first line that a server writes to its standard error. What follows is read as well, so that the server never waits
