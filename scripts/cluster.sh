@@ -28,7 +28,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # A supervisor that is killed takes the job with it, where the system can tell the launcher.
 ends_with_parent="setpriv --pdeathsig TERM"
-$ends_with_parent true 2>/dev/null || mortal=""
+$ends_with_parent true 2>/dev/null || ends_with_parent=""
 
 job=""
 stopped=""

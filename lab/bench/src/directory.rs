@@ -175,10 +175,8 @@ pub fn run(options: &Options) -> Result<Report, Failure> {
         let (own, flow): (Vec<_>, Vec<_>) = pairs.unzip();
         let ratios = |rounds: &[(f64, f64)]| Spread::of(rounds.iter().map(|round| round.0)).median;
         let (hit_ratio, flow_hit_ratio) = (ratios(&own), ratios(&flow));
-        let [own, flow] = [own, flow].map(|rounds| {
-            let times: Vec<f64> = rounds.into_iter().map(|round| round.1).collect();
-            times
-        });
+        let times = |rounds: Vec<(f64, f64)>| rounds.into_iter().map(|round| round.1);
+        let [own, flow] = [own, flow].map(|rounds| times(rounds).collect::<Vec<f64>>());
         Ok(Row {
             entries,
             hit_ratio,
