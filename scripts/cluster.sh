@@ -77,7 +77,7 @@ while [ -z "$stopped" ]; do
         echo "cluster: these flags cannot be, and the next job would have the same" >&2
         exit 2
     fi
-    # Who has lived a minute begins anew.
+    # After a minute of life the pause begins anew.
     [ $(($(date +%s) - started)) -lt 60 ] || pause=1
     echo "cluster: the job has ended with $status, and what it held is gone; another one in $pause s" >&2
     sleep $pause &

@@ -91,8 +91,8 @@ def test_items_and_sockets_go_to_the_next_and_nobody_is_refused(start, tmp_path,
 
     def knock():
         while not stop.is_set():
-            # Refused it would raise. Who is accepted just when the server parts with its clients is closed without an answer,
-            # as any open connection, and asks again.
+            # Refused it would raise. One accepted just when the server parts with its clients is closed without an
+            # answer, as any open connection, and asks again.
             with socket.create_connection(At(port).address) as connection:
                 connection.settimeout(PATIENCE)
                 try:
@@ -304,7 +304,7 @@ def test_a_newcomer_that_is_killed_in_between_takes_nothing(start, tmp_path, por
 
 
 def test_a_newcomer_that_is_stopped_in_between_takes_nothing(start, tmp_path, port):
-    """Who presses Ctrl-C before it is up does not mean the items."""
+    """Ctrl-C before it is up does not mean the items."""
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(tmp_path / "control"), "-m", "512"]
     server = start(*flags)
     value = b"x" * 1000
@@ -467,7 +467,7 @@ def test_a_unix_socket_takes_the_users_it_was_told_of(start, tmp_path):
     other = said(12346)
     assert other.stdout.strip() in ("b''", "")
     server.until("a unix socket's client is refused: user 12346")
-    # Who comes again and again does not fill a disk.
+    # A client that connects in a loop must not fill the disk.
     again = program.replace("import socket; ", "import socket\nfor _ in range(100): ").replace("s.sendall(b'mn\\r\\n'); print(s.recv(10))", "s.close()")
     subprocess.run(["/usr/bin/python3", "-c", again], user=12346, group=65534, capture_output=True, check=True)
     assert said(0).stdout.strip() == r"b'MN\r\n'"

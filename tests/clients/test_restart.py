@@ -139,7 +139,7 @@ def test_a_folder_is_not_put_aside(tmp_path):
 
 
 def test_only_ones_own_file_is_taken(start, tmp_path):
-    """Who can write into the folder could else have items of his taken for ours, or files of ours emptied."""
+    """Else anybody who can write into the folder could have foreign items taken for ours, or files of ours emptied."""
     path, victim = tmp_path / "items", tmp_path / "victim"
     assert start("-e", str(path)).end() == 0
     path.rename(tmp_path / "real")
@@ -243,7 +243,7 @@ def test_a_start_that_finds_no_thread_leaves_the_items(stranger):
 
 
 def test_a_flush_that_is_to_come_comes_after_a_restart_too(start, tmp_path):
-    """Who flushes servers one after the other, each a little later, must not have the items of one that was restarted back."""
+    """Servers are flushed one after the other, each a little later: one that is restarted meanwhile must not bring items back."""
     path, copy = tmp_path / "items", tmp_path / "copy"
     first = start("-e", str(path))
     assert converse(first.address, b"set a 0 0 1\r\nx\r\nflush_all 3\r\n") == b"STORED\r\nOK\r\n"

@@ -113,7 +113,7 @@ def test_binary_clients_log_in_by_sasl(start, passwords):
         assert said(plain(wrong)) == [0x20]
     assert said(request(AUTH, b"CRAM-MD5", b"", b"\0ann\0secret")) == [0x20]
     assert said(*[plain(b"\0ann\0no")] * 20) == [0x20] * 8
-    # Who is admitted cannot guess others' passwords without end.
+    # A client that is logged in cannot guess others' passwords without end.
     assert said(plain(b"\0ann\0secret"), *[plain(b"\0bob\0no")] * 20, request(NOOP)) == [0, 0x20]
     assert said(plain(b"\0ann\0secret"), plain(b"\0bob\0other:word"), request(NOOP)) == [0, 0, 0]
     client = bmemcached.Client(f"{server.host}:{server.port}", "ann", "secret")
@@ -577,7 +577,7 @@ def test_half_a_handshake_and_half_a_login_are_closed(start, certificates, passw
                     break
             except ConnectionResetError:
                 break
-    # Who is in stays, however long.
+    # A connection that is logged in stays, however long.
     assert ask_within(served, *of_served, b"mn\r\n", b"\r\n") == b"MN\r\n"
 
 
@@ -700,7 +700,7 @@ def test_a_certificate_that_is_over_is_told_at_the_start_and_when_it_is_read_aga
 
 
 def test_a_pipe_is_no_file_of_settings_passwords_or_certificates(start, certificates, tmp_path):
-    """Who opened it would wait for a writer: the thread that heeds signals, or a worker."""
+    """A thread that opened it would wait for a writer: the signals' thread, or a worker."""
     config, users, log, pipe = (tmp_path / name for name in ["config", "users", "log", "pipe"])
     os.mkfifo(pipe)
     for flags in [["-Y", str(pipe)], ["--config", str(pipe)], ["--load", str(pipe)],

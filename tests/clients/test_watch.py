@@ -211,7 +211,7 @@ def test_other_protocols_are_told_too(start):
     with socket.create_connection(server.address) as client:
         for words in (request.split() for request in requests):
             client.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
-        # Who closes with answers unread resets the connection, and the server may lose what it has not read.
+        # A close with answers unread resets the connection, and the server may lose what it has not read.
         client.settimeout(120)
         answers = b"+OK\r\n$2\r\nhi\r\n:1\r\n"
         assert client.makefile("rb").read(len(answers)) == answers

@@ -76,7 +76,7 @@ def test_while_a_way_is_cut_others_go_on(job):
         assert one.set(key, str(number).encode())
         assert one.get(key) == str(number).encode()
     assert waiting.is_alive(), "some of the keys are at the server that cannot be reached"
-    # Who is cut off says so to others of its clients: it waits for nobody, and has what was told last.
+    # A gateway that is cut off says so to others of its clients: it waits for nobody, and has what was told last.
     asker = job.client(3)
     told = {}
     while told.get(b"silent_pes") != 1:

@@ -221,7 +221,7 @@ impl Inspect for Chained {
     }
 
     fn tell_evictions(&self, to: Arc<dyn Evictions>) {
-        // Who comes second is not heard: there is one server.
+        // A second listener is ignored: there is one server.
         let _ = self.store.evictions.set(to);
     }
 

@@ -343,7 +343,7 @@ fn addresses(flag: &str, place: &str, port: u16) -> Result<Vec<ListenAddress>, S
 pub fn metrics(flags: &Flags) -> Result<Option<ListenAddress>, String> {
     let mut inherited = inherited_as(Some("metrics")).into_iter();
     if let Some(place) = inherited.next() {
-        // Who comes by another one would wait for ever.
+        // A client of another address would wait for ever.
         return match inherited.next() {
             None => Ok(Some(place)),
             Some(_) => Err(

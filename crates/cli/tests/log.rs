@@ -206,7 +206,7 @@ fn a_pipe_that_nobody_reads_keeps_nobody() {
             .ask("verbosity 0\r\nversion\r\nquit\r\n")
             .contains("VERSION")
     );
-    // Who reads again is told, behind what had waited, and has all that came since.
+    // A reader that goes on is told of it, behind the lines that had waited, and gets all that came since.
     let mut read = || {
         let mut line = String::new();
         running.stderr.read_line(&mut line).unwrap();

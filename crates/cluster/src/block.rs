@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Invariants (the slides' read-friendly exclusive write, with supplement 3.2's cures):
-//! 1. Who writes a block has set its lock by a compare-swap that also raises the tail version, from a tail that it
+//! 1. The writer of a block has set its lock by a compare-swap that also raises the tail version, from a tail that it
 //!    has seen together with an equal head. So there is one writer at a time, also between the unlock and the head.
 //! 2. The head is written behind the content. So a reader who sees equal versions sees a writer that has ended, or
 //!    words from before the next one: which of the two, word by word, the checksum tells.

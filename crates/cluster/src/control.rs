@@ -92,8 +92,8 @@ pub struct Control {
 const EPOCH: u32 = TICKS_PER_SECOND;
 
 impl Control {
-    /// True if another epoch is to begin. Who meets that sends a message, by which the server learns of it, unless it has
-    /// a clock of its own: direct operations do not call on it.
+    /// True if another epoch is to begin. The client then sends a message, by which the server learns of it, unless it
+    /// has a clock of its own: direct operations do not call on it.
     #[inline]
     pub fn is_overdue(&self, now: Time) -> bool {
         now.0 >= self.since.0.saturating_add(EPOCH)

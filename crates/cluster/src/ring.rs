@@ -17,9 +17,9 @@
 //!
 //! Positions count words and never wrap. Invariants:
 //! 1. `taken <= sent <= staged <= taken + RING`: what is on its way is not staged over.
-//! 2. `sent` is signalled behind a fence after its words were put: who reads it reads them.
-//! 3. A message's first word has its length in its upper half. Who reads words that cannot be a message, or a position
-//!    that cannot be, reads no further ([`Broken`]): nobody knows where the next message begins.
+//! 2. `sent` is signalled behind a fence after its words were put: a reader that sees it sees them.
+//! 3. A message's first word has its length in its upper half. A reader that meets words that cannot be a message, or a
+//!    position that cannot be, reads no further ([`Broken`]): nobody knows where the next message begins.
 //! 4. A position that is told goes out of a word that no other on its way goes out of. `sent = S` has the word S modulo
 //!    RING, which the position S + RING uses next; that is staged when S is taken, by which time S has arrived, because
 //!    fences keep positions in order. Of `taken`, every one is a quarter of the ring above the one before it: with

@@ -8,8 +8,8 @@
 //!
 //! A worker's lock is one that nobody else touches while nobody wants all: it costs a batch two operations on a line that
 //! is there. To the engine a worker that waits for it is as one that sleeps between two iterations, so nothing that the
-//! one in the middle asks for can wait for it. Who takes all takes them in the workers' order, and holds none of its
-//! own before.
+//! one in the middle asks for can wait for it. A thread that takes all takes them in the workers' order, and holds none
+//! of its own before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

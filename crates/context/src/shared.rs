@@ -36,7 +36,7 @@ pub struct Shared {
     pub live: Live,
     /// Where it listens, and for whose clients.
     pub addresses: Vec<(Address, Protocol)>,
-    /// Who may use it, if that is asked.
+    /// The users and passwords, if the server asks for them.
     pub passwords: Mutex<Option<Arc<Passwords>>>,
     /// Wrong passwords that peers tried of late.
     pub guesses: Guesses,
@@ -66,7 +66,7 @@ pub struct Shared {
     pub registry: Registry,
     /// What is counted by prefix (`stats detail`).
     pub prefixes: Prefixes,
-    /// Who is told what happens.
+    /// The watchers of `watch`.
     pub watch: Arc<Hub>,
     /// Set by the `verbosity` command.
     pub verbosity: AtomicU32,

@@ -233,7 +233,7 @@ impl<D: Variant> Inspect for Cuckoo<D> {
     }
 
     fn tell_evictions(&self, to: Arc<dyn Evictions>) {
-        // Who comes second is not heard: there is one server.
+        // A second listener is ignored: there is one server.
         let _ = self.store.evictions.set(to);
     }
 

@@ -37,7 +37,7 @@ pub trait Inspect {
     }
 }
 
-/// Who hears of items that are thrown out alive. It is called by the thread that needs room, which may hold locks of the
+/// Hears of items that are evicted alive. It is called by the thread that needs room, which may hold locks of the
 /// engine: it must neither wait nor call the engine.
 pub trait Evictions: Send + Sync {
     /// True if anybody listens.
@@ -71,7 +71,7 @@ pub trait Audit {
     fn audit(&self) -> Result<(), AuditError>;
 }
 
-/// An invariant that does not hold: which one, and where. Who reads it mends the engine, so it is words alone.
+/// An invariant that does not hold: which one, and where. It is for the engine's developers, so it is words alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditError(String);
 

@@ -54,7 +54,7 @@ pub struct BlockMemory {
     free: Words,
     /// For each block: its neighbours in its owner's list of blocks with as long a free run.
     links: Words,
-    /// Who hears of elements that are thrown out of any partition.
+    /// Hears of elements that are evicted from any partition.
     pub(crate) evictions: OnceLock<Arc<dyn Evictions>>,
     shared: Shared,
 }
@@ -110,7 +110,7 @@ impl BlockMemory {
         })
     }
 
-    /// Has this hear of elements that are thrown out alive. Who comes second is not heard: there is one server.
+    /// Has `to` hear of elements that are evicted alive. A second listener is ignored: there is one server.
     pub fn tell_evictions(&self, to: Arc<dyn Evictions>) {
         let _ = self.evictions.set(to);
     }

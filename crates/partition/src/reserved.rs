@@ -3,7 +3,7 @@
 use super::element::Element;
 use super::memory::BlockMemory;
 
-/// An element that is NOT READY, and how much of its value has come. Who reserved it gives it back if it is neither
+/// An element that is NOT READY, and how much of its value has come. The caller gives it back if it is neither
 /// taken nor published: only an engine knows how to reach the element's owner.
 pub struct ReservedElement {
     element: Option<Element>,

@@ -27,10 +27,10 @@ impl<F: Fabric> Ending<F> {
         // Release: what led to it lies before.
         self.fabric.local(self.word, 1)[0].store(1, Ordering::Release);
         for pe in (0..self.fabric.pes()).filter(|&pe| pe != own) {
-            // Who is gone has ended. Who stands still keeps nobody from being told.
+            // A PE that is gone has ended. One that stands still keeps no other from being told.
             let _ = self.fabric.signal(pe, self.word, self.word);
         }
-        // Who goes off to wait must have sent what it told.
+        // The signals must be on their way before this PE waits.
         let _: Result<(), Gone> = self.fabric.quiet();
     }
 

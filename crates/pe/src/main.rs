@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 }
 
 fn live(options: &Options) -> Result<(), Failure> {
-    // Who is not started by a launcher is alone.
+    // Without a launcher there is one PE.
     let pes = openshmem::launched().unwrap_or(1);
     // Every PE comes to the same words: nobody starts what the others do not.
     let store = options.check(pes)?;

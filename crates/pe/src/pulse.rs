@@ -92,7 +92,7 @@ impl<F: Fabric> Pulse<F> {
         self.fabric.local(own, 1)[0].store(self.beats, Ordering::Relaxed);
         let told = if pe < self.servers { pes } else { 1 };
         for hearer in (0..told).filter(|&hearer| hearer != pe) {
-            // Who is gone need not hear.
+            // A PE that is gone need not hear.
             let _ = self.fabric.signal(hearer, self.words.plus(pe), own);
         }
         let heard = self.fabric.local(self.words, pes);

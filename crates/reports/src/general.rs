@@ -152,7 +152,7 @@ fn engine_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("crawler_reclaimed", stats.expired);
     let log = stats.log.unwrap_or_default();
     report.line("evicted_active", log.evicted_main);
-    // Who stores makes the room for it.
+    // The thread that stores evicts.
     report.line("direct_reclaims", stats.evictions);
     report.line("moves_to_cold", 0);
     report.line("moves_to_warm", log.moved_to_main);

@@ -78,7 +78,7 @@ fn removals(line: &mut impl FnMut(&str, u64), class: &ClassStats) {
     line("crawler_reclaimed", class.expired);
     line("moves_to_warm", class.moved_to_main);
     line("moves_within_lru", class.moved_within_main);
-    // Who stores makes the room for it.
+    // The thread that stores evicts.
     line("direct_reclaims", class.evictions);
 }
 

@@ -1,4 +1,4 @@
-//! Who may use a server: passwords and how many of them may be guessed, certificates and TLS.
+//! Authentication and encryption: passwords and a bound on guesses, certificates and TLS.
 //!
 //! * [`passwords`]: names and passwords of a file, looked up in a time that does not tell how much of one is right.
 //! * [`guesses`]: how many wrong passwords a peer may try; [`login`]: and a connection.

@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// Who may log in may be one of many, and who may not still costs the server a look.
+    /// The time of a login must not tell how many users there are, nor whether a name is one of them.
     #[test]
     fn a_login_takes_as_long_with_a_thousand_users_as_with_one() {
         let text = |users| (0..users).map(|user| format!("user{user}:secret{user}\n"));

@@ -28,7 +28,7 @@ pub struct TlsSettings {
     pub chain_cert: PathBuf,
     /// Its private key (`ssl_key`), in PEM.
     pub key: PathBuf,
-    /// Who signs clients' certificates (`ssl_ca_cert`), in PEM.
+    /// The certificates that sign clients' certificates (`ssl_ca_cert`), in PEM.
     pub ca_cert: Option<PathBuf>,
     /// What is asked of clients (`ssl_verify_mode`), where a listener does not say otherwise.
     pub verify: Verify,

@@ -155,7 +155,7 @@ impl Acceptor {
         let shared = &self.shared;
         if let Err(why) = self.may_connect(&socket) {
             shared.accepting.rejected_connections.bump();
-            // Who comes again and again does not fill a disk.
+            // A client that connects in a loop must not fill the disk.
             if let Some(untold) = shared.refused_users.tell(shared.clock.now()) {
                 tracing::warn!(untold, "a unix socket's client is refused: {why}");
             }

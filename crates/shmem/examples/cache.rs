@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // SAFETY: no other thread is there that looks at the environment, and it is started nowhere else.
     let fabric = Arc::new(unsafe { OpenShmem::open(words) }?);
     let store = Store::open(Arc::clone(&fabric), &options).unwrap_or_else(|error| {
-        // Who returned would leave the others waiting.
+        // A PE that returned would leave the others waiting.
         eprintln!("cache: {error}");
         fabric.abort(1)
     });

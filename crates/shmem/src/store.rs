@@ -159,7 +159,7 @@ impl<F: Fabric> Store<F> {
     /// Closes the store: collective, and what it held is gone. Nobody's symmetric memory is freed by it.
     pub fn close(self) {
         for pe in 0..self.fabric.pes() {
-            // Who is gone has closed.
+            // A PE that is gone has closed.
             let _ = self.fabric.fetch_add(pe, self.closed, 1);
         }
         // Others may still ask this PE's server, or wait for this PE's help.

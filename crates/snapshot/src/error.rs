@@ -15,7 +15,7 @@ pub enum Error {
     Version(PathBuf, u32),
     /// It has changed since it was written, or ends too early: near this byte.
     Damaged(PathBuf, u64),
-    /// Who was told of the progress wanted no more.
+    /// The caller's `progress` answered that it shall stop.
     Stopped(PathBuf),
 }
 

@@ -11,11 +11,11 @@
 //! * [`load()`] reads into an engine. What has expired since is left out.
 //! * [`write()`] and [`receive()`] do the same by a stream: from one process to another.
 //!
-//! Each of them calls `progress` after every block, which has a megabyte or one item: who waits for it can tell that it
-//! goes on. Who reads is asked by that whether it shall.
+//! Each of them calls `progress` after every block, which has a megabyte or one item: a caller can see that it goes on,
+//! and the answer says whether it shall.
 //!
-//! Items keep their flags, their cas and the end of their life, as far as a flush that is to come does not end it. Items that are marked stale are left out: a file has no
-//! word for the mark, and without it they would be taken for fresh.
+//! Items keep their flags, their cas and the end of their life, as far as a flush that is to come does not end it. Items
+//! that are marked stale are left out: a file has no word for the mark, and without it they would be taken for fresh.
 
 use std::fmt;
 use std::ops::ControlFlow;

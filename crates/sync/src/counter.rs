@@ -35,7 +35,7 @@ impl Counter {
     }
 
     /// Counts from zero again; only for the one thread that writes: of another's, one that came amid an addition would be
-    /// lost. Who is not the writer keeps what was counted until then, and takes it off.
+    /// lost. Any other thread remembers the count and subtracts it later.
     pub fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }

@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(told.get(), 1);
     }
 
-    /// Who resets is not who counts: an addition at that moment must bring nothing back.
+    /// The thread that resets is not the one that counts: an addition at that moment must bring nothing back.
     #[test]
     fn a_reset_holds_while_its_worker_counts_on() {
         let counters = WorkerCounters::new(SizeClasses::default());

@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(started.err().as_deref(), Some("interrupted"));
     }
 
-    /// Who starts memcached as root, say, learns that it refuses that.
+    /// memcached refuses to run as root, for example: the user is told so.
     #[test]
     fn a_server_that_ends_at_once_says_why() {
         let stop = AtomicBool::new(false);

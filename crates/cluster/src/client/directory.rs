@@ -159,8 +159,8 @@ impl Directory {
         }
     }
 
-    /// Who is replaced in a set. Of equals any, as the newcomer's hash has it: if it were always the first one, newcomers
-    /// would push each other out, and who came once in this epoch would stay.
+    /// Which entry of a set is replaced. Of equals any, as the newcomer's hash has it: if it were always the first one,
+    /// newcomers would push each other out, and an entry used once in this epoch would stay.
     fn victim(set: &Set, hash: u64, epoch: u32, bar: u32) -> usize {
         let any = (hash >> 40) as usize % WAYS;
         let rank = |&way: &usize| (Self::rank(set, way, epoch, bar), way ^ any);

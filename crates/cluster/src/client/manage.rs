@@ -230,7 +230,7 @@ impl<F: Fabric> Client<F> {
         Ok(words)
     }
 
-    /// The key in a block's words, if it is one of the bucket. Who writes to a pair leaves its key alone.
+    /// The key in a block's words, if it is one of the bucket. A write to a pair leaves its key alone.
     fn key_in(&self, words: &[u64], bucket: usize) -> Option<Vec<u8>> {
         let header = Header::read(words);
         let is_short = block::KEY + block::words_of(header.key_len.into()) < words.len();

@@ -372,7 +372,8 @@ mod tests {
         assert_eq!(moment(641), Time(1040), "its host had slept, and its clock");
     }
 
-    /// Who leaves the blocks has written to them: else a page may change its class before the last word arrives.
+    /// A session that leaves the blocks has completed its writes: else a page may change its class before the last word
+    /// arrives.
     #[test]
     fn what_a_session_has_set_is_there_when_it_is_busy_no_more() {
         let config = Config {

@@ -76,7 +76,7 @@ mod tests {
         let value: Vec<u8> = (0..2 * INLINE_MAX + 5).map(|at| at as u8).collect();
         copies.keep(3, value.clone().into(), 7);
         assert!(!copies.has_room(7) && !copies.has_room(8));
-        // Who has had it for so long may stand still.
+        // A client that has had it for so long may have stopped.
         assert!(copies.has_room(9));
         let pieces: Vec<_> = (0..4).map(|piece| copies.piece(3, piece)).collect();
         assert_eq!(pieces.concat(), value);

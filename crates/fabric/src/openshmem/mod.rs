@@ -254,7 +254,7 @@ impl OpenShmem {
             }
             distance *= 2;
         }
-        // Who goes off to make no calls must have sent what it told.
+        // What was put must be on its way before this PE makes no more calls.
         let _ = self.quiet();
     }
 }

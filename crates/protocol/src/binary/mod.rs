@@ -129,7 +129,7 @@ pub enum Status {
     NotStored = 0x05,
     /// The value is no number.
     NonNumeric = 0x06,
-    /// Who asks has not said who it is, or is not believed.
+    /// The client has not authenticated, or its password is wrong.
     Unauthenticated = 0x20,
     /// No operation has this number.
     Unknown = 0x81,

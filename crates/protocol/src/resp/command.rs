@@ -395,7 +395,7 @@ pub struct Scan<'a> {
 pub struct Hello<'a> {
     /// 2 or 3, if that is to change.
     pub version: Option<u8>,
-    /// Who it is.
+    /// The client's name and password.
     pub login: Option<Login<'a>>,
     /// The connection's name.
     pub name: Option<&'a [u8]>,

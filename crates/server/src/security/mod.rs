@@ -1,4 +1,4 @@
-//! Who may use the server, and what others on the way may read.
+//! Authentication and encryption of the server's connections.
 //!
 //! * [`passwords`]: names and passwords, from a file.
 //! * [`failures`]: what the log tells of those who are not let in.

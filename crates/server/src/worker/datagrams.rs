@@ -44,7 +44,7 @@ impl Worker {
         for index in 0..self.datagram_sockets.len() {
             self.receive(index);
         }
-        // Who was stopped so that others can be answered goes on.
+        // Slices that were paused to let others be answered go on.
         while !self.slices.is_empty() {
             self.run_slices(now, true);
             self.answer_datagrams();

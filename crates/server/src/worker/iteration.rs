@@ -231,7 +231,7 @@ impl Worker {
                             true => counters.ssl_proto_errors.bump(),
                             false => counters.ssl_handshake_errors.bump(),
                         }
-                        // Who has a wrong client sees it here; who sends many does not fill a disk.
+                        // This tells of a misconfigured client; one that tries in a loop must not fill the disk.
                         if let Some(untold) = self.shared.failed_handshakes.tell(self.now) {
                             let peer = connection.info.peer();
                             tracing::warn!(%error, %peer, untold, "TLS failed");

@@ -7,8 +7,8 @@
 //!      else -> take it out of the index.
 //! ```
 //!
-//! Who appends cleans, in proportion to what was appended, as soon as pages are short: so no store waits for more than
-//! the cleaning of a few pages, and nearly all for that of a few kilobytes.
+//! The thread that appends cleans, in proportion to what was appended, as soon as pages are short: so no store waits
+//! for more than the cleaning of a few pages, and nearly all for that of a few kilobytes.
 //!
 //! The bytes of a record do not change while it is linked, but for its header, a number's digits, and a large value's
 //! table of segments. So a copy is made without a lock, and what may have changed is copied again under it.
@@ -314,7 +314,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                         // All that there is lies in pages that are open.
                         self.log.close_open();
                     } else {
-                        // Who has taken an item out may be about to free it.
+                        // The thread that took the item out may be about to free it.
                         spin(waited);
                         waited += 1;
                         self.remove_all_expired();

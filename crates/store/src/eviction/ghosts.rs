@@ -72,7 +72,8 @@ impl Ghosts {
         let (old, new) = (self.bytes(), bytes.min(self.bytes()));
         self.begin(new);
         let [start, end] = [new, old].map(|bytes| bytes / WORD);
-        // So that they are no ghosts if there is room for them again. Who writes to them at this moment leaves one behind.
+        // So that they are no ghosts if there is room for them again. A thread that writes one at this moment leaves it
+        // behind.
         for word in &self.words[start..end] {
             word.store(0, Ordering::Relaxed);
         }

@@ -60,7 +60,7 @@ pub enum Queue {
     Main = 1,
 }
 
-/// Who appends.
+/// Which stream an item is appended to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// New items whose value is there.
@@ -152,7 +152,7 @@ pub struct Log {
     unfinished: AtomicUsize,
     /// When items die.
     pub(crate) due: due::Due,
-    /// Who decides which items leave.
+    /// The eviction policy.
     pub policy: S3Fifo,
 }
 

@@ -10,8 +10,8 @@
 //! owed, as far as new items are concerned. Another cleaning may take it, since that gives a whole page back. A page in
 //! which something is read in place already is not begun.
 //!
-//! Everything is appended by one stream there. Who holds its lock holds what is owed down: it is raised under that lock
-//! alone.
+//! Everything is appended by one stream there. The holder of its lock keeps the debt from growing: it is raised under
+//! that lock alone.
 
 use nuthatch_sync::shim::Ordering;
 

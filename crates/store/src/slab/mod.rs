@@ -76,7 +76,7 @@ pub struct Store {
     pub sizes: Sizes,
     /// A chunk's page is its address shifted by so much.
     page_shift: u32,
-    /// Who was used.
+    /// Which chunks were used of late.
     pub recency: Recency,
     /// Large values being read in place.
     pub pins: Pins<Unlinked>,
@@ -96,7 +96,7 @@ pub struct Store {
     pages_moved: AtomicU64,
     /// How old items were that left last.
     pub evicted_ages: EvictedAges,
-    /// Who hears of items that are thrown out.
+    /// Hears of items that are evicted.
     pub evictions: OnceLock<Arc<dyn Evictions>>,
 }
 

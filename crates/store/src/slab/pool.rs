@@ -100,7 +100,7 @@ impl Pool {
     }
 
     /// A page that came back, and whose memory nobody may use: the limit was lowered since, or others took what it left.
-    /// Whoever asks gives it back to the system before the pool's lock is released.
+    /// The caller gives it back to the system before it releases the pool's lock.
     pub fn next_to_release(&mut self) -> Option<u32> {
         let usable = self.limit.saturating_sub(self.used()) / self.page_cost;
         let page = *self.returned.get(self.released)?;

@@ -94,8 +94,8 @@ fn overwrite_and_tell<T: Table>(
     }
     let replaced = room.and_then(|room| table.copy_replaced(lookup.now, &held, room));
     items.write_value(chunk, &shape, 0, store.value);
-    // Release fence: pairs with the Acquire fence in `copy_constant`. Who copies without the lock and has read the new
-    // sequence copies no byte of the old value.
+    // Release fence: pairs with the Acquire fence in `copy_constant`. A thread that copies without the lock and has
+    // read the new sequence copies no byte of the old value.
     fence(Ordering::Release);
     let header = Header::new(&shape, &fields);
     header.store(&items.arena, chunk);

@@ -1,6 +1,6 @@
 //! memcached's `watch`: clients that are told what happens, a line an event.
 //!
-//! Who does something writes its lines into the queue of each watcher that wants them, and never waits for one: a
+//! A thread writes the lines of what it does into the queue of each watcher that wants them, and never waits: a
 //! queue is bounded, a line that has no room is left out, and the watcher is told how many were. With no watcher it is
 //! one load a batch.
 //!

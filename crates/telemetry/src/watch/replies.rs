@@ -13,7 +13,7 @@ use super::line::{self, Lines};
 
 /// Passes answers on to `inner`, and makes a line of each that is watched.
 pub struct WatchedReplies<'w, 'a, R> {
-    /// Who hears the replies.
+    /// Where the replies go.
     pub inner: &'w mut R,
     /// What is told of them.
     pub lines: Lines<'w>,

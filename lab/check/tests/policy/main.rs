@@ -22,7 +22,7 @@ const LIMIT_MAX: usize = 4 << 20;
 /// The largest item, header and all.
 const ITEM_MAX: usize = 64 << 10;
 
-/// Who is told of each victim: its key, and whether it was fetched.
+/// Records each victim: its key, and whether it was fetched.
 #[derive(Default)]
 struct Victims(Mutex<Vec<(Vec<u8>, bool)>>);
 

@@ -144,7 +144,7 @@ fn at_once(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, command: &C
         Command::SaslList => {
             login::answer(stage, slice, head, command);
         }
-        // Who was admitted by one name does not try others' passwords.
+        // A client that is logged in by one name may not try others' passwords.
         Command::SaslAuth { .. } => {
             let admitted = login::answer(stage, slice, head, command);
             slice.closing |= !admitted && stage.shared.has_passwords();
@@ -163,7 +163,7 @@ pub fn version(stage: &Stage<'_, '_>, slice: &mut Slice, head: Head) {
 
 fn flush(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, delay: u32, quiet: bool) {
     let out = slice.output.text();
-    // Who sent a datagram, nobody knows.
+    // A datagram's sender can be forged.
     if !stage.shared.live.allow_flush() || stage.info.peer().is_udp() {
         return encode::error(out, head, Status::Unauthenticated);
     }

@@ -158,7 +158,7 @@ fn processor(lines: &mut Lines, _: &Stage<'_, '_>) {
 fn keyspace(lines: &mut Lines, stage: &Stage<'_, '_>) {
     let items = stage.shared.engine.stats().items;
     if items > 0 {
-        // Who reads this wants all three; nobody counts the other two.
+        // Clients that parse this line want all three fields; the other two are not counted.
         lines.line("db0", format_args!("keys={items},expires=0,avg_ttl=0"));
     }
 }

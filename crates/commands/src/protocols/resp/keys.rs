@@ -15,7 +15,7 @@ const SLICE: usize = 256;
 const SLICE_COST: u32 = 64;
 
 /// Bytes of the answer of a KEYS: all of it is there before its first byte is sent, because that tells how many keys
-/// come. Who has more asks by SCAN.
+/// come. For more there is SCAN.
 const KEYS_LEN_MAX: usize = 16 << 20;
 
 /// Items that a SCAN looks at, at most.

@@ -35,7 +35,7 @@ const NEVER: u64 = u64::MAX;
 const PROBATION: usize = 0;
 const MAIN: usize = 1;
 
-/// Who appends.
+/// Which stream an item is appended to.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Stream {
     New,
