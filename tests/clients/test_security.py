@@ -725,6 +725,15 @@ def test_a_pipe_is_no_file_of_settings_passwords_or_certificates(start, certific
             assert process.wait() == 0
         (tmp_path / "ports").unlink(missing_ok=True)
         assert users.read_text() == "untouched"
+    # The name that it has until it is whole is the server's own: a start is refused, and nothing is written elsewhere.
+    for made in [os.mkfifo, lambda path: os.symlink(users, path)]:
+        begun = tmp_path / ".ports.unfinished"
+        made(begun)
+        environment = {**os.environ, "MEMCACHED_PORT_FILENAME": str(tmp_path / "ports")}
+        refused = subprocess.run([conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "0"], env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert refused.returncode == 1 and f"{tmp_path}/ports: " in refused.stderr, refused
+        assert users.read_text() == "untouched" and not (tmp_path / "ports").exists()
+        begun.unlink()
     # A pipe without a name has a writer.
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as cat:
         cat.stdin.write(b"ann:secret\n")

@@ -242,7 +242,7 @@ pub struct Flags {
 impl Flags {
     /// Reads a file that says the same as the flags.
     pub fn from_file(path: &Path) -> Result<Self, String> {
-        let text = nuthatch_server::check_no_fifo(path)
+        let text = nuthatch_file::check_no_fifo(path)
             .and_then(|()| std::fs::read_to_string(path))
             .map_err(|error| format!("{}: {error}", path.display()))?;
         toml::from_str(&text)

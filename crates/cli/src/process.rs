@@ -91,7 +91,7 @@ impl PidFile {
     /// Makes it, or looks whether it could be written: another process may have it until this one has taken its place.
     pub fn reserve(path: &Path) -> Result<Self, String> {
         // A pipe would keep the start until somebody reads it.
-        nuthatch_server::check_no_fifo(path).map_err(|error| named(path, &error))?;
+        nuthatch_file::check_no_fifo(path).map_err(|error| named(path, &error))?;
         let file = Self {
             path: path.to_owned(),
             written: false,

@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nuthatch_security::check_no_fifo;
-use nuthatch_snapshot::{Error, Summary, check_replaceable, verify_head};
+use nuthatch_file::{check_no_fifo, check_replaceable};
+use nuthatch_snapshot::{Error, Summary, verify_head};
 
 use crate::shared::Shared;
 

@@ -1,11 +1,10 @@
 //! Where a command writes: standard output, or a file that appears when it is whole.
 
-use std::fs::Permissions;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, StdoutLock, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use nuthatch_file::{BY_MASK, Unfinished};
 
 use crate::Failure;
 
@@ -13,10 +12,17 @@ use crate::Failure;
 pub enum Output {
     /// Standard output.
     Standard(BufWriter<StdoutLock<'static>>),
-    /// A file beside the one to be written.
+    /// A pipe, or a device, by its name: `/dev/null`, or what a shell's `>(COMMAND)` names.
+    Stream {
+        /// It, open.
+        file: BufWriter<File>,
+        /// Its name.
+        path: PathBuf,
+    },
+    /// A file that appears when it is whole.
     File {
         /// What is being written.
-        file: BufWriter<NamedTempFile>,
+        file: BufWriter<Unfinished>,
         /// What it will be called.
         path: PathBuf,
     },
@@ -35,32 +41,38 @@ pub enum Reader {
 }
 
 impl Output {
-    /// Standard output if there is no path. Errors: the file's directory cannot be written.
+    /// Standard output if there is no path.
+    ///
+    /// Errors: the file's directory cannot be written; another process is writing that file.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path else {
             let standard = BufWriter::with_capacity(BUFFER, io::stdout().lock());
             return Ok(Self::Standard(standard));
         };
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
+        // Of a link the file that it leads to is written: the link stays one.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let is_stream = fs::metadata(&path).is_ok_and(|there| !there.is_file() && !there.is_dir());
+        let opened = if is_stream {
+            let file = File::options().write(true).open(&path);
+            file.map(|file| Self::Stream {
+                file: BufWriter::with_capacity(BUFFER, file),
+                path: path.clone(),
+            })
+        } else {
+            let file = Unfinished::begin(&path, BY_MASK);
+            file.map(|file| Self::File {
+                file: BufWriter::with_capacity(BUFFER, file),
+                path: path.clone(),
+            })
         };
-        let file = tempfile::Builder::new()
-            .prefix(".nuthatch-")
-            // As any program's files: the process's mask decides who may read.
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)
-            .map_err(|error| Failure::run(format!("{}: {error}", path.display())))?;
-        Ok(Self::File {
-            file: BufWriter::with_capacity(BUFFER, file),
-            path: path.to_owned(),
-        })
+        opened.map_err(|error| Failure::run(format!("{}: {error}", path.display())))
     }
 
     /// Writes. Errors: what the system says, except that nobody reads.
     pub fn write(&mut self, bytes: &[u8]) -> Result<Reader, Failure> {
         let written = match self {
             Self::Standard(standard) => standard.write_all(bytes),
+            Self::Stream { file, .. } => file.write_all(bytes),
             Self::File { file, .. } => file.write_all(bytes),
         };
         self.judge(written)
@@ -70,6 +82,7 @@ impl Output {
     pub fn flush(&mut self) -> Result<Reader, Failure> {
         let flushed = match self {
             Self::Standard(standard) => standard.flush(),
+            Self::Stream { file, .. } => file.flush(),
             Self::File { file, .. } => file.flush(),
         };
         self.judge(flushed)
@@ -79,15 +92,11 @@ impl Output {
     pub fn finish(mut self) -> Result<(), Failure> {
         self.flush()?;
         match self {
-            Self::Standard(_) => Ok(()),
+            Self::Standard(_) | Self::Stream { .. } => Ok(()),
             Self::File { file, path } => {
-                let failed =
-                    |error: io::Error| Failure::run(format!("{}: {error}", path.display()));
-                let file = file
-                    .into_inner()
-                    .map_err(|error| failed(error.into_error()))?;
-                file.persist(&path).map_err(|error| failed(error.error))?;
-                Ok(())
+                let file = file.into_inner().map_err(|error| error.into_error());
+                file.and_then(|file| file.finish(&path))
+                    .map_err(|error| Failure::run(format!("{}: {error}", path.display())))
             }
         }
     }
@@ -95,13 +104,15 @@ impl Output {
     fn judge(&self, written: io::Result<()>) -> Result<Reader, Failure> {
         match (written, self) {
             (Ok(()), _) => Ok(Reader::Listens),
-            (Err(error), Self::Standard(_)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            (Err(error), Self::Standard(_) | Self::Stream { .. })
+                if error.kind() == io::ErrorKind::BrokenPipe =>
+            {
                 Ok(Reader::Left)
             }
             (Err(error), Self::Standard(_)) => {
                 Err(Failure::run(format!("standard output: {error}")))
             }
-            (Err(error), Self::File { path, .. }) => {
+            (Err(error), Self::Stream { path, .. } | Self::File { path, .. }) => {
                 Err(Failure::run(format!("{}: {error}", path.display())))
             }
         }
@@ -132,7 +143,7 @@ pub fn print_bytes(text: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Writes a whole file: who reads `path` sees what was there before or all of the new content. Errors: what
+/// Writes a whole file: a reader of `path` sees what was there before or all of the new content. Errors: what
 /// the file system says; `path` is then as it was.
 pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut output = Output::open(Some(path))?;
@@ -152,6 +163,32 @@ mod tests {
         save(&path, b"new").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    /// A rename would put a file in their place, of `/dev/null` for all programs.
+    #[test]
+    fn a_link_stays_a_link_and_a_pipe_a_pipe() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        std::fs::write(place("file"), b"old").unwrap();
+        std::os::unix::fs::symlink(place("file"), place("link")).unwrap();
+        save(&place("link"), b"new").unwrap();
+        assert!(place("link").is_symlink());
+        assert_eq!(std::fs::read(place("file")).unwrap(), b"new");
+
+        let (mut near, far) = std::io::pipe().unwrap();
+        let far: std::os::fd::OwnedFd = far.into();
+        let name = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&far));
+        save(Path::new(&name), b"through").unwrap();
+        drop(far);
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut near, &mut text).unwrap();
+        assert_eq!(text, "through");
+        save(Path::new("/dev/null"), b"gone").unwrap();
+        let null = std::fs::metadata("/dev/null").unwrap();
+        assert!(std::os::unix::fs::FileTypeExt::is_char_device(
+            &null.file_type()
+        ));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Files of secrets and certificates, read whole, up to a size that no such file has: a server that reads another one by
 //! mistake must not fill its memory with it.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+use nuthatch_file::check_no_fifo;
 
 /// Reads a file of so many bytes at most.
 pub(crate) fn read(path: &Path, max: usize) -> io::Result<Vec<u8>> {
@@ -18,19 +20,6 @@ pub(crate) fn read(path: &Path, max: usize) -> io::Result<Vec<u8>> {
             format!("longer than {max} bytes"),
         )),
         false => Ok(bytes),
-    }
-}
-
-/// Errors: it is a pipe with a name, which waits for somebody who writes: for ever, by mistake. Files are read again by threads
-/// that have other things to do. A pipe that a process was given (`/dev/fd/63`) has no name, and a writer.
-pub fn check_no_fifo(path: &Path) -> io::Result<()> {
-    let real = fs::canonicalize(path).and_then(fs::symlink_metadata);
-    match real.is_ok_and(|real| real.file_type().is_fifo()) {
-        true => Err(io::Error::new(
-            ErrorKind::InvalidInput,
-            "a pipe, not a file",
-        )),
-        false => Ok(()),
     }
 }
 

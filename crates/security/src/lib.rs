@@ -16,4 +16,3 @@ pub mod tls;
 mod validity;
 
 pub use error::SettingsError;
-pub use files::check_no_fifo;

@@ -118,7 +118,7 @@ impl Claim {
     /// There is no file: nothing was left, or who left it was killed amid that.
     fn tell_of_nothing(&self) {
         let path = self.path.display();
-        match nuthatch_snapshot::remove_unfinished(&self.path) {
+        match nuthatch_file::remove_unfinished(&self.path) {
             Ok(true) => tracing::warn!(
                 "-e {path}: started empty: the server that was leaving its items there was killed before all were written"
             ),
@@ -247,7 +247,7 @@ pub(crate) fn try_save(keeping: &Keeping) -> io::Result<()> {
     let Some((path, _)) = &keeping.save else {
         return Ok(());
     };
-    match nuthatch_snapshot::try_begin(path) {
+    match nuthatch_file::try_begin(path) {
         // The server that hands over to this one.
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(()),
         tried => tried.map_err(|error| {

@@ -77,8 +77,8 @@ pub use nuthatch_context::config::{
 pub use nuthatch_context::live::Controls;
 pub use nuthatch_context::shutdown::Shutdown;
 pub use nuthatch_context::system::raise_file_limit;
+pub use nuthatch_security::SettingsError;
 pub use nuthatch_security::ciphers::{Ciphers, UnknownCipher};
-pub use nuthatch_security::{SettingsError, check_no_fifo};
 pub use nuthatch_telemetry::Address;
 pub use server::{Server, ServerHandle};
 pub use signals::{Signals, on_signals};

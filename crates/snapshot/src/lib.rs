@@ -25,12 +25,10 @@ mod error;
 pub mod format;
 mod load;
 mod save;
-mod unfinished;
 
 pub use error::Error;
 pub use load::{load, load_file, receive, verify, verify_head};
 pub use save::{save, write};
-pub use unfinished::{check_replaceable, remove_unfinished, try_begin};
 
 /// Told of each block that is taken, and says whether to go on.
 pub type Progress<'p> = dyn FnMut() -> ControlFlow<()> + 'p;

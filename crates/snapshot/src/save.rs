@@ -9,9 +9,9 @@ use nuthatch_engine::{
     Clock, Cursor, Engine, Expiry, Handle, Item, Key, Op, Read, Replies, Reply, Request, Time,
     Value,
 };
+use nuthatch_file::{OWNER_ONLY, Unfinished};
 
 use crate::format::{self, BLOCK, Head, Record, Whole};
-use crate::unfinished::Unfinished;
 use crate::{Error, Summary};
 
 /// Places looked at between two writes.
@@ -30,8 +30,8 @@ pub fn save<E: Engine>(
     progress: &mut dyn FnMut(),
 ) -> Result<Summary, Error> {
     let io = |error| Error::Io(path.to_owned(), error);
-    let mut file = Unfinished::of(path).map_err(io)?;
-    let out = BufWriter::new(file.file());
+    let mut file = Unfinished::begin(path, OWNER_ONLY).map_err(io)?;
+    let out = BufWriter::new(&mut file);
     let summary = write(engine, clock, flush, out, progress).map_err(io)?;
     file.finish(path).map_err(io)?;
     Ok(summary)

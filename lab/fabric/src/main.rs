@@ -1,5 +1,6 @@
 //! The program that a launcher starts on each PE: `oshrun -n 2 nuthatch-fabric check`, or `latency`.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use nuthatch_fabric::openshmem::{CannotOpen, OpenShmem, Threads};
 use nuthatch_fabric_lab::conformance::{self, Sizes};
 use nuthatch_fabric_lab::store::{StoreLatency, Throughput};
 use nuthatch_fabric_lab::{figure, idle, latency, store};
+use nuthatch_program::output;
 
 /// Examines the OpenSHMEM of this machine. Started by its launcher, once for each PE.
 #[derive(Parser)]
@@ -275,7 +277,7 @@ fn draw_latencies(found: &[StoreLatency], name: &str) -> Result<(), String> {
 
 fn draw(file: &str, svg: Result<String, impl ToString>) -> Result<(), String> {
     let svg = svg.map_err(|error| error.to_string())?;
-    std::fs::write(file, svg).map_err(|error| format!("{file}: {error}"))
+    output::save(Path::new(file), svg.as_bytes()).map_err(|failure| failure.to_string())
 }
 
 /// Gets of a hundred, requests of a batch, entries of the directory.
