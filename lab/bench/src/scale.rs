@@ -1,6 +1,6 @@
 //! Scale: a model of the distributed store on many machines. Not a measurement: what one-sided operations cost is given
-//! (InfiniBand's orders by default), and throughput follows from that, from how keys are asked for, and from what
-//! each server's network card and processor can take.
+//! (by default the orders of an FDR InfiniBand card, see docs/cluster.md), and throughput follows from that, from how
+//! keys are asked for, and from what each server's network card and processor can take.
 //!
 //! Clients have a fixed number of requests under way. A request takes the client's own work, the latencies of its
 //! operations one behind the other, and the waits at the servers, which are queues: of a server that is busy for a share

@@ -411,6 +411,28 @@ fn log_lines(page: &mut Page, log: &LogStats) {
         ],
     );
     page.counter(
+        "nuthatch_log_evictions",
+        "Live items evicted, by the queue of their page; bucket: both buckets of a new key were full.",
+        [
+            (&[("queue", "probation")][..], log.evicted_probation),
+            (&[("queue", "main")], log.evicted_main),
+            (&[("queue", "bucket")], log.evicted_slots),
+        ],
+    );
+    page.counter(
+        "nuthatch_log_kept_items",
+        "Items in use that stayed when their page was emptied, by its queue.",
+        [
+            (&[("queue", "probation")][..], log.moved_to_main),
+            (&[("queue", "main")], log.moved_within_main),
+        ],
+    );
+    page.counter(
+        "nuthatch_log_pages_cleaned",
+        "Pages emptied.",
+        [(NONE, log.pages_cleaned)],
+    );
+    page.counter(
         "nuthatch_log_moved_bytes",
         "Bytes of items moved to free pages.",
         [(NONE, log.bytes_moved)],
