@@ -1,8 +1,8 @@
-//! When sequences were taken. This gives the age of an item without a time in its header.
+//! Notes of when sequences were taken: they give the age of an item without a time in its header.
 //!
-//! Once a second the next free sequence is noted together with the time. The time of a sequence is that of the last
-//! note that is not above it. Reads search the notes without a lock: a version tells them whether a writer changed
-//! the notes meanwhile, as for buckets ([`stripes`](nuthatch_sync::stripes)).
+//! Once a second a writer notes the next free sequence and the time. The time of a sequence is the time of the last
+//! note whose sequence is not higher. Readers search the notes without a lock. A version tells them whether a writer
+//! changed the notes meanwhile, as for buckets ([`stripes`](nuthatch_sync::stripes)).
 //!
 //! Invariants:
 //! 1. The version is odd exactly while the notes are being changed. Only the thread that holds the lock changes them.
@@ -13,15 +13,15 @@ use nuthatch_sync::clock::Time;
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 use nuthatch_sync::shim::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
-/// Notes that there is room for, in 24 KiB. When all are used, old ones become coarser.
+/// Capacity in notes, 24 KiB. When the array is full, old notes become coarser.
 const NOTES_MAX: usize = if cfg!(loom) { 4 } else { 2048 };
 
-/// Old notes are dropped as long as the gap is this part of their age, at most. Of two gaps in a row the sum is
-/// larger, so `2 * 64 * ln(T / 64) + 64` notes stay after `T` seconds: some 2000 at the end of the clock.
+/// An old note is dropped if the gap that it leaves is at most this part of its age. The sum of two neighbouring gaps
+/// is larger, so `2 * 64 * ln(T / 64) + 64` notes stay after `T` seconds: some 2000 at the end of the clock.
 const PART: u32 = if cfg!(loom) { 1 } else { 64 };
 
-/// Searches without a lock. If a writer changed the notes during each of them, the next search waits for it. Notes
-/// change once a second.
+/// Searches without a lock. If a writer changed the notes during each of them, the reader takes the lock for the next
+/// search. Notes change once a second.
 const SEARCHES_MAX: usize = 3;
 
 /// The first sequence of each second.
@@ -50,8 +50,8 @@ impl Default for Ages {
 }
 
 impl Ages {
-    /// Makes sure that this second is noted: sequences from `next` on are taken in it or later. To be called before
-    /// a sequence is taken, so that those of one second are above those of every earlier second.
+    /// Makes sure that this second is noted: sequences from `next` on are taken in it or later. The caller calls this
+    /// before it takes a sequence, so that the sequences of one second are above those of every earlier second.
     #[inline]
     pub fn note(&self, now: Time, next: &AtomicU64) {
         // Acquire: pairs with the Release in `write`: the sequence that the caller takes next is not below the note.
@@ -63,7 +63,7 @@ impl Ages {
     #[cold]
     fn write(&self, now: Time, next: &AtomicU64) {
         let writer = self.lock();
-        // Relaxed, here and below: only changed under the lock.
+        // Relaxed, here and below: only the holder of the lock changes these fields.
         if self.second.load(Ordering::Relaxed) >= now.seconds() {
             return;
         }
@@ -90,7 +90,7 @@ impl Ages {
         self.second.store(now.seconds(), Ordering::Release);
     }
 
-    /// Drops notes without which ages are still known well enough. The first and the last stay.
+    /// Drops notes that the precision of ages does not need. The first and the last stay.
     fn thin(&self, _: &MutexGuard<'_, ()>, now: Time) {
         let time = |number: usize| self.times[number].load(Ordering::Relaxed);
         let mut kept = 1;
@@ -110,7 +110,7 @@ impl Ages {
         self.times[number].store(tick, Ordering::Relaxed);
     }
 
-    /// When a sequence was taken, to the second.
+    /// The time at which a sequence was taken, to the second.
     pub fn time_of(&self, sequence: u64) -> Time {
         for _ in 0..SEARCHES_MAX {
             if let Some(time) = self.search(sequence) {
@@ -121,7 +121,7 @@ impl Ages {
         self.found(sequence)
     }
 
-    /// The same; `None` if the notes were changed meanwhile.
+    /// [`Ages::time_of`] without the lock; `None` if a writer changed the notes meanwhile.
     fn search(&self, sequence: u64) -> Option<Time> {
         // Acquire: pairs with the Release in `write`.
         let version = self.version.load(Ordering::Acquire);
@@ -178,7 +178,7 @@ mod tests {
         let ages = Ages::default();
         let mut second = 1;
         let mut longest = 0;
-        // Every second of a day, and then every minute: time that passes without a store takes no notes.
+        // Every second of a day, and then every minute: a second without a store takes no note.
         while second < u32::MAX / 16 {
             ages.note(Time(16 * second), &AtomicU64::new(second.into()));
             second += if second < 86_400 { 1 } else { 60 };

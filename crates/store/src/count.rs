@@ -1,4 +1,4 @@
-//! What the engines on the slab store count.
+//! The counters of the engines on the slab store, and the statistics made from them.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub enum Count {
     KeyBytes,
     /// Linked items with a wide header.
     Wide,
-    /// Live items thrown out.
+    /// Live items evicted.
     Evicted,
     /// Of these, never fetched.
     EvictedUnfetched,
@@ -52,9 +52,9 @@ pub enum Count {
     OutOfMemory,
     /// Chunks the sweep looked at.
     Swept,
-    /// Reads begun again.
+    /// Reads that started again.
     Retries,
-    /// Tags that lied.
+    /// Tags that matched although the keys differed.
     FalseTags,
     /// Items moved to their other bucket.
     Displaced,
@@ -72,15 +72,15 @@ pub enum Count {
     EvictedMain,
     /// Items evicted because both of their key's buckets were full.
     EvictedSlots,
-    /// Items stored that were ghosts, and came back soon.
+    /// Items stored that were ghosts and came back soon.
     GhostHits,
     /// Pages of a log emptied.
     PagesCleaned,
-    /// Bytes moved for that.
+    /// Bytes moved to empty them.
     BytesMoved,
     /// Reads that found an item which had expired.
     ReadExpired,
-    /// Reads that found one which was flushed.
+    /// Reads that found an item which had been flushed.
     ReadFlushed,
     /// Gets that found their key at the first item looked at: counted here alone, though each is a
     /// search, a hit and an item looked at as well.
@@ -101,7 +101,7 @@ pub enum ClassCount {
     Chunks,
     /// The items alone.
     Items,
-    /// Live items thrown out.
+    /// Live items evicted.
     Evicted,
     /// Of these, never fetched.
     EvictedUnfetched,
@@ -136,7 +136,7 @@ const CLASS_START: usize = MORE_START + MORE_MEMORY.len();
 /// How many counters a thread has.
 pub const COUNTS: usize = CLASS_START + CLASS_COUNTS * CLASSES_MAX;
 
-/// How old the item was, when it left, that each class threw out last, in seconds.
+/// For each class, the age in seconds of the item that was evicted from it last.
 pub struct EvictedAges([AtomicU32; CLASSES_MAX]);
 
 impl Default for EvictedAges {
@@ -148,7 +148,7 @@ impl Default for EvictedAges {
 impl EvictedAges {
     fn note(&self, class: usize, age: Duration) {
         let seconds = u32::try_from(age.as_secs()).unwrap_or(u32::MAX);
-        // Relaxed, here and below: a statistic, and of several at once any is the last. It is no part of models.
+        // Relaxed, here and below: a statistic. Of several concurrent stores any may be the last. Models leave it out.
         self.0[class].store(seconds, Ordering::Relaxed);
     }
 
@@ -160,7 +160,7 @@ impl EvictedAges {
 /// A thread's counters. They stay in the sums when the thread has left.
 pub struct ThreadCounters(Arc<Counters<COUNTS>>);
 
-/// Where a class's counter stands.
+/// The index of a class's counter.
 pub const fn class_count(class: usize, count: ClassCount) -> usize {
     CLASS_START + CLASS_COUNTS * class + count as usize
 }
@@ -202,17 +202,17 @@ impl ThreadCounters {
         self.one_in(class_of(store, header), count);
     }
 
-    /// So many items were displaced to make a slot free.
+    /// Counts a displacement of so many items to make a slot free.
     pub fn path(&self, length: usize) {
         self.add(PATH_START + length.min(PATH_LENGTH_MAX), 1);
     }
 
-    /// So many items were stored again that would still have been there with this step of [`MORE_MEMORY`].
+    /// Counts items that were stored again and that this step of [`MORE_MEMORY`] would have kept.
     pub fn more_hits(&self, step: usize, items: u64) {
         self.add(MORE_START + step, items);
     }
 
-    /// A live item of this age was thrown out.
+    /// A live item of this age was evicted.
     pub fn evicted_at(&self, store: &Store, header: &Header, age: Duration) {
         let seconds = age.as_secs();
         store.evicted_ages.note(class_of(store, header), age);
@@ -252,12 +252,12 @@ impl ThreadCounters {
         });
     }
 
-    /// A live item left on request.
+    /// A live item was removed on request.
     pub fn removed_on_request(&self, store: &Store, header: &Header) {
         self.one_of(store, header, ClassCount::Removed);
     }
 
-    /// An item left without being asked to: evicted if it was live, expired if not.
+    /// An item left without a request: it was evicted if live, else it had expired or was flushed.
     pub fn removed(&self, store: &Store, chunk: Chunk, header: &Header, left: ItemState) {
         let fetched = store.recency.was_fetched(chunk);
         let class = class_of(store, header);
@@ -322,13 +322,13 @@ pub fn items(live: &[u64; COUNTS]) -> u64 {
     standing(live[Count::Linked as usize].wrapping_sub(live[Count::Unlinked as usize]))
 }
 
-/// What goes up and down, summed one thread after the other: what one took in may be missed of which
-/// another's taking out is counted. Never less than nothing is shown.
+/// A count that goes up and down, from a sum over the threads one after the other: the sum may miss what one thread
+/// added and include what another thread subtracted. A negative sum is shown as zero.
 fn standing(sum: u64) -> u64 {
     if sum > u64::MAX / 2 { 0 } else { sum }
 }
 
-/// All that can be said of an engine without its index.
+/// All statistics of an engine without its index.
 pub fn engine_stats(
     counters: &Registry<COUNTS>,
     store: &Store,
@@ -409,7 +409,7 @@ pub fn engine_stats(
     }
 }
 
-/// At each step those of the steps before it besides.
+/// The hits of each step, the hits of the steps before it included.
 fn more_hits(sums: &[u64; COUNTS]) -> [u64; MORE_MEMORY.len()] {
     let mut hits = 0;
     std::array::from_fn(|step| {
@@ -418,7 +418,7 @@ fn more_hits(sums: &[u64; COUNTS]) -> [u64; MORE_MEMORY.len()] {
     })
 }
 
-/// What each byte in use is used for. What changes while it is looked at may be told twice or not at all.
+/// What each byte in use is used for. What changes during the count may be counted twice or not at all.
 fn memory_use(live: &[u64; COUNTS], store: &Store) -> MemoryUse {
     let standing = |count: Count| standing(live[count as usize]);
     let (items, bytes, keys) = (
@@ -461,7 +461,7 @@ fn class_stats(
     let inner = store.class(class);
     let count = |count| sums[class_count(class, count)];
     let per_page = inner.per_page as usize;
-    // In a log the items of a size have no pages of their own: as many are told as they would fill.
+    // In a log the items of a size have no pages of their own: the figure is the number of pages that they would fill.
     let (pages, used, free) = match &store.log {
         Some(_) => {
             let used = standing(live[class_count(class, ClassCount::Chunks)]) as usize;
@@ -499,7 +499,7 @@ mod tests {
     use crate::eviction::clock::Clock;
     use crate::slab::sizes::{CHUNK_MIN, PAGE, Sizes};
 
-    /// One thread took an item in after it was summed, and another took it out before.
+    /// One thread adds an item after it was summed, and another removed it before it is summed.
     #[test]
     fn what_is_summed_too_late_is_nothing_and_not_everything() {
         let registry = Registry::<COUNTS>::default();

@@ -1,13 +1,12 @@
-//! How many buckets an index has while it doubles in place, a bucket at a time.
+//! The geometry of an index: how many buckets it has while it doubles in place, a bucket at a time.
 
 use nuthatch_hash::split;
 
 /// How many buckets there are, and how far a doubling has come. Packed into one word, so that it
 /// changes atomically.
-///
-/// While the table doubles from `n` to `2n` buckets, buckets below `split` have given half of
-/// their items to the bucket `n` above them; the others have not. `split == 0` is a table at rest,
-/// and so is, for every question but "is it growing", `split == n`.
+/// While the table doubles from `n` to `2n` buckets, buckets below `split` have given half of their items to the bucket
+/// `n` above them; the others have not. `split == 0` is a table at rest, and so is `split == n`, except that it still
+/// counts as growing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// The buckets less one, before the doubling if one is under way.
@@ -22,8 +21,8 @@ impl Geometry {
     const BITS_SHIFT: u32 = 57;
     const GROWING: u64 = 1 << 63;
 
-    /// From its word: `buckets - 1` for a table at rest, so that a reader needs nothing but a mask;
-    /// with the highest bit set, log2 of the buckets and how far the doubling has come.
+    /// Unpacks it from its word: `buckets - 1` for a table at rest, so that a reader needs nothing but a mask; with the
+    /// highest bit set, log2 of the buckets and how far the doubling has come.
     #[inline(always)]
     pub fn unpack(word: u64) -> Self {
         if word & Self::GROWING == 0 {
@@ -41,7 +40,7 @@ impl Geometry {
         }
     }
 
-    /// Into its word.
+    /// Packs it into its word.
     pub fn pack(self) -> u64 {
         if !self.growing {
             return self.mask;
@@ -60,7 +59,7 @@ impl Geometry {
         self.buckets() + self.split
     }
 
-    /// Buckets that memory is taken for.
+    /// Buckets that take memory.
     pub fn allocated_buckets(self) -> u64 {
         if self.growing {
             2 * self.buckets()
@@ -69,7 +68,7 @@ impl Geometry {
         }
     }
 
-    /// The bucket that `full`, all bits of a position, falls into.
+    /// The bucket of `full`, all bits of a position.
     #[inline(always)]
     pub fn locate(self, full: u64) -> u64 {
         if self.growing {

@@ -1,4 +1,4 @@
-//! Doubling an index while it is used: what indexes with buckets that are split one by one do alike.
+//! Doubling an index while it is used: the common part of all indexes that split their buckets one by one.
 //!
 //! An index doubles in place. Bucket `i` of `n` divides its items between itself and bucket `i + n`, by one more bit
 //! of their hash, under its lock. Buckets are split in order; how far that has come is part of the
@@ -16,7 +16,7 @@ pub trait Growing: Reclaim {
     /// How many buckets there are, and how far a doubling has come.
     fn geometry(&self) -> Geometry;
 
-    /// Makes a new one known.
+    /// Publishes a new geometry.
     fn publish_geometry(&self, geometry: Geometry);
 
     /// Buckets of the largest index.
@@ -58,10 +58,10 @@ pub trait Growing: Reclaim {
             });
             return true;
         }
-        // What is emptied may have a listener, which may store.
+        // A removed item may be told to a listener, which may store.
         drop(splitter);
         self.reclaim_for_index(local, now, added);
-        // Where nothing is evicted the store that asks would be refused.
+        // Where nothing is evicted, the store that needs the growth would be refused otherwise.
         !self.evicts() && self.store().pool().has_room_for(added) && self.begin_growth(local, now)
     }
 

@@ -11,13 +11,13 @@
 //!             word for each segment of the value)
 //! ```
 //!
-//! Sixteen bytes for nearly every item. State bits: STALE and WON belong to the meta commands, WIDE
-//! and LARGE to the layout. A chunk that holds no item has key length 0: a free chunk is all zero
-//! in word 0, a segment of a large value has LARGE there, its number and its bytes, and its head chunk in word 1.
+//! The header takes sixteen bytes for nearly every item. State bits: STALE and WON belong to the meta commands, WIDE
+//! and LARGE to the layout. A chunk that holds no item has key length 0. A free chunk is all zero in word 0. A segment
+//! of a large value has LARGE, its number and its bytes there, and its head chunk in word 1.
 //!
-//! In a [log](crate::log) items, segments and gaps lie one behind the other, and the first word tells where the next
-//! one begins; of a wide item, the fourth besides. Neither tells anything else for as long as the record is there:
-//! a gap takes the place of the item with one store.
+//! In a [log](crate::log) items, segments and gaps lie one behind the other. The first word of a record gives the start
+//! of the next one; for a wide item, the fourth word as well. Neither word gives another length for as long as the
+//! record is there: a gap replaces the item with one store.
 
 use std::time::Duration;
 
@@ -55,11 +55,12 @@ const WIDE: u64 = 1 << (STATE_SHIFT + 2);
 /// The value lies in segments; always WIDE too.
 const LARGE: u64 = 1 << (STATE_SHIFT + 3);
 
-// What a plain get looks at before all else lies in half a word, which an instruction can hold a mask for.
+// A plain get checks the other fields of the word first: they lie in half a word, which an instruction can hold a mask
+// for.
 const _: () = assert!(EXPIRY_SHIFT == 32);
 
-/// The greatest sequence. 2^50 of them last for four million stores a second in all the 8.5 years that a
-/// [`Time`] can tell.
+/// The greatest sequence. 2^50 sequences last for four million stores a second in all the 8.5 years that a [`Time`] can
+/// represent.
 pub const SEQUENCE_MAX: u64 = (1 << SEQUENCE_BITS) - 1;
 
 /// How many bytes an item takes and where they lie, known before any is written.
@@ -96,7 +97,7 @@ impl Shape {
         }
     }
 
-    /// True if flags or cas need the wide header.
+    /// True if the flags or the cas need the wide header.
     #[inline]
     pub fn needs_wide(flags: u32, new_cas: Option<u64>) -> bool {
         flags >> FLAGS_BITS != 0 || new_cas.is_some()
@@ -111,7 +112,7 @@ impl Shape {
         }
     }
 
-    /// All bytes that the item asks for: what the item limit is compared with.
+    /// All bytes that the item needs; the item limit is compared with this.
     #[inline]
     pub fn total_bytes(&self) -> usize {
         self.value_start() + self.value_len
@@ -147,7 +148,7 @@ impl Shape {
     }
 }
 
-/// Words that a record of so many bytes takes in the log: as many as the granule of a recency bit, at least.
+/// Words that a record of so many bytes takes in the log: at least the granule of a recency bit.
 #[inline(always)]
 pub const fn record_words(bytes: usize) -> usize {
     let words = bytes.div_ceil(WORD);
@@ -158,7 +159,7 @@ pub const fn record_words(bytes: usize) -> usize {
     }
 }
 
-/// The header of an item as it was read: garbage until the version check says otherwise.
+/// The header of an item as a reader found it: it may be torn until the version check says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     word0: u64,
@@ -167,7 +168,7 @@ pub struct Header {
     long: u64,
 }
 
-/// What a writer puts into a header.
+/// The fields that a writer puts into a header.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields {
     /// The client's flags.
@@ -206,8 +207,8 @@ impl Header {
         }
     }
 
-    /// The header of the common item, narrow, in one piece and with a value of fewer than `value_end` bytes
-    /// (a power of two), if the chunk's first two words are one for a key of this length.
+    /// The header of the common item (narrow, in one piece, with a value of fewer than `value_end` bytes, a power of
+    /// two), if the chunk's first two words are such a header for a key of this length.
     #[inline(always)]
     pub fn fast_path(word0: u64, word1: u64, key_len: usize, value_end: usize) -> Option<Self> {
         debug_assert!(value_end.is_power_of_two());
@@ -273,13 +274,13 @@ impl Header {
         arena.store(chunk, 1, head.0);
     }
 
-    /// Marks a record of the log as one of so many words that holds nothing.
+    /// Marks a record of so many words of the log as a gap.
     #[inline(always)]
     pub fn store_gap(arena: &Arena, chunk: Chunk, words: usize) {
         arena.store(chunk, 0, (words as u64) << KEY_LEN_BITS);
     }
 
-    /// Lets a gap tell how long it is also while the wide header of an item of this shape is being written over it.
+    /// Keeps the length of a gap readable also while the wide header of an item of this shape is being written over it.
     #[inline(always)]
     pub fn store_length(arena: &Arena, chunk: Chunk, shape: &Shape) {
         if shape.wide {
@@ -287,7 +288,7 @@ impl Header {
         }
     }
 
-    /// Words of a record of the log, in a store whose longest has `chunk_max` bytes.
+    /// Words of a record of the log, in a store whose longest record has `chunk_max` bytes.
     #[inline(always)]
     pub fn record_words(&self, chunk_max: usize) -> usize {
         if self.is_item() {
@@ -299,7 +300,7 @@ impl Header {
         }
     }
 
-    /// Which segment of its item it is.
+    /// The number of the segment in its item.
     pub fn segment_index(&self) -> usize {
         (self.word0 >> EXPIRY_SHIFT) as usize
     }
@@ -316,7 +317,7 @@ impl Header {
         self.key_len() != 0
     }
 
-    /// True if a record of the log holds nothing.
+    /// True if a record of the log is a gap.
     pub fn is_gap(&self) -> bool {
         !self.is_item() && self.word0 & LARGE == 0
     }
@@ -342,7 +343,7 @@ impl Header {
         }
     }
 
-    /// The shape it was made with, in a store whose largest chunk has `chunk_max` bytes.
+    /// The item's shape, in a store whose largest chunk has `chunk_max` bytes.
     #[inline(always)]
     pub fn shape(&self, chunk_max: usize) -> Shape {
         Shape {
@@ -391,7 +392,7 @@ impl Header {
         }
     }
 
-    /// The client's own choice of cas.
+    /// The cas that the client chose.
     pub fn own_cas(&self) -> Option<u64> {
         (self.is_wide() && self.cas != self.sequence()).then_some(self.cas)
     }
@@ -420,7 +421,7 @@ impl Header {
     /// True if it must not be returned at `now`.
     #[inline(always)]
     pub fn is_expired(&self, now: Time) -> bool {
-        // Never is 0: one less wraps to the far end of time.
+        // Never is 0: minus 1 it wraps to the far end of time.
         ((self.word0 >> EXPIRY_SHIFT) as u32).wrapping_sub(1) < now.0
     }
 
@@ -449,7 +450,7 @@ impl Header {
     }
 }
 
-/// The metadata that the header tells: all that a plain get needs.
+/// The metadata in the header: all that a plain get needs.
 #[inline(always)]
 pub fn plain_item(header: &Header) -> Item {
     Item {
@@ -577,7 +578,7 @@ mod tests {
             Header::store_gap(&arena, Chunk(0), expected);
             Header::store_length(&arena, Chunk(0), &shape);
             assert_eq!(words(0), expected);
-            // With the first word of the header alone, it is known already.
+            // The length is known as soon as the first word of the header is written.
             let header = Header::new(&shape, &fields());
             arena.store(Chunk(0), 0, header.word0);
             assert_eq!(words(0), expected);

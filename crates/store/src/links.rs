@@ -7,13 +7,13 @@ use crate::slab::arena::{Arena, Chunk};
 pub struct Link(pub u64);
 
 impl Link {
-    /// Where it leads. The caller holds the lock that guards it, or takes it for a hint.
+    /// The item that it refers to. The caller holds the lock that guards the link, or uses the result as a hint.
     #[inline(always)]
     pub fn load(self, arena: &Arena, chunk: Chunk) -> Option<Chunk> {
         unpack(arena.load(Chunk(chunk.0 - self.0), 0))
     }
 
-    /// Lets it lead elsewhere. The caller holds the lock that guards it.
+    /// Makes it refer to another item. The caller holds the lock that guards the link.
     #[inline(always)]
     pub fn store(self, arena: &Arena, chunk: Chunk, to: Option<Chunk>) {
         arena.store(Chunk(chunk.0 - self.0), 0, pack(to));

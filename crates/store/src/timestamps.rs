@@ -1,4 +1,4 @@
-//! The order of stores, and which items are dead.
+//! Timestamps: the order of stores, and the rules by which items are dead.
 //!
 //! Every store takes a sequence number. It has three uses:
 //! * It is the item's cas, unless the client chose one. So no two stores have the same cas, and an item that replaces
@@ -10,18 +10,19 @@
 //! another thread stored the key last, with a sequence of a later block, the store takes a single sequence from the
 //! counter, and the thread keeps its block: threads that write one key in turn use one sequence for each write.
 //! Blocks begin with one sequence and double, up to [`BLOCK_MAX`], while the thread uses them up within a second. At
-//! the end of a second, and at a flush, the rest of a block is dropped. So fewer than two sequences are used for
-//! each store, whatever the threads do.
+//! the end of a second, and at a flush, the rest of a block is dropped. So each store uses fewer than two sequences,
+//! whatever the threads do.
 //!
 //! Invariants:
 //! 1. No sequence is given out twice: the counter only rises, by the number that was taken.
 //! 2. A thread that has seen a bar gets no sequence below it: the bar is a value that the counter had reached, and
 //!    a thread that sees the bar sees that value of the counter, or a later one.
 //! 3. The bar never goes back.
-//! 4. What is made of an item (an append, a number, a cas) does not outlive a flush that takes the item. A flush looks
-//!    at the counter and then raises the bar; a sequence that is taken between the two is above the bar, the item that
-//!    was read by then is below it. So a flush says first that it will raise the bar, and who has taken a sequence for
-//!    what was made waits for that, and looks again ([`Timestamps::was_flushed`]).
+//! 4. An item that is made from another (by an append, a number, a cas) does not outlive a flush that takes the other.
+//!    A flush reads the counter and then raises the bar; a sequence that is taken between the two is above the bar, the
+//!    item that was read by then is below it. So a flush first announces that it will raise the bar. A thread that has
+//!    taken a sequence for a new item made from another waits for that, and checks the other again
+//!    ([`Timestamps::was_flushed`]).
 //!
 //! There are [`SEQUENCE_MAX`] sequences: four million stores a second for as long as the clock runs (8.5 years). After
 //! the last one every store panics. To go on without would be worse: flushes could not tell new items from old
@@ -40,7 +41,7 @@ use nuthatch_engine::request::Expiry;
 /// Sequences that a thread takes at once, at most.
 const BLOCK_MAX: u64 = 1024;
 
-/// Why an engine panics at its last store.
+/// The message of the panic at an engine's last store.
 pub const SPENT: &str = "this engine has numbered all the stores it can: make a new one";
 
 /// No delayed flush.
@@ -51,9 +52,9 @@ const NO_FLUSH: u32 = u32::MAX;
 pub struct SequenceBlock {
     next: u64,
     end: u64,
-    /// How many it took at once.
+    /// The size of the block.
     taken: u64,
-    /// The second in which it took them.
+    /// The second in which the thread took the block.
     second: u32,
 }
 
@@ -62,7 +63,7 @@ pub struct SequenceBlock {
 #[repr(align(64))]
 struct Counter(AtomicU64);
 
-/// When the items of one engine were stored, and which flushes and expiries they are subject to.
+/// The state that dates an engine's items and decides whether flushes and expiries make them dead.
 #[derive(Debug)]
 pub struct Timestamps {
     sequence: Counter,
@@ -73,8 +74,8 @@ pub struct Timestamps {
     raising: AtomicU32,
     /// Items with a lower sequence are dead (flush_all). Never goes back.
     flush_before: AtomicU64,
-    /// The tick before the one at which a delayed flush takes effect; [`NO_FLUSH`] for none, which no moment
-    /// lies behind, not even the clock's last.
+    /// The tick before the one at which a delayed flush takes effect; [`NO_FLUSH`] for none, which no moment exceeds,
+    /// not even the clock's last.
     flush_after: AtomicU32,
     /// 1 once an item with an expiry was stored or a flush happened: there is something to sweep.
     sweeping: AtomicU32,
@@ -108,7 +109,7 @@ impl Timestamps {
             self.allocate_block(own, now);
         }
         if own.next <= above {
-            // The counter is above: that sequence was taken from it before the item's lock was released.
+            // The counter is above it: the sequence `above` was taken from it before the item's lock was released.
             return self.take(1);
         }
         own.next += 1;
@@ -130,17 +131,17 @@ impl Timestamps {
         own.second = now.seconds();
     }
 
-    /// Gives out sequences from there on, unless the counter is further already (invariant 1: it only rises).
+    /// Makes the counter give out sequences from there on, unless it is further already (invariant 1: it only rises).
     pub fn number_from(&self, least: u64) {
-        // Relaxed: nothing is read on the strength of it.
+        // Relaxed: no other access depends on this one.
         let least = least.min(SEQUENCE_MAX);
         self.sequence.0.fetch_max(least, Ordering::Relaxed);
     }
 
     /// Takes so many sequences, and returns the first.
     fn take(&self, count: u64) -> u64 {
-        // Acquire: pairs with the Release of the addition in `raise_bar`: who takes a sequence that a flush has not seen
-        // sees that the flush raises the bar (invariant 4).
+        // Acquire: pairs with the Release of the addition in `raise_bar`: a thread that takes a sequence that a flush
+        // has not seen sees that the flush raises the bar (invariant 4).
         let first = self.sequence.0.fetch_add(count, Ordering::Acquire);
         assert!(first + count <= SEQUENCE_MAX, "{SPENT}");
         first
@@ -165,12 +166,12 @@ impl Timestamps {
     /// True if an item may still be returned.
     #[inline(always)]
     pub fn is_live(&self, header: &Header, now: Time) -> bool {
-        // Relaxed: a flush is visible to a reader that asks after it returned (it ends in a SeqCst
-        // store); a request that runs beside it may take either side.
+        // Relaxed: a reader that starts after a flush has returned sees that flush (a SeqCst operation raises the bar).
+        // A request that runs beside the flush may take either side.
         !header.is_expired(now) && header.sequence() >= self.flush_before.load(Ordering::Relaxed)
     }
 
-    /// The same at a moment that is read of a clock only if the item has an expiry.
+    /// The same at a moment that is read from a clock only if the item has an expiry.
     #[inline(always)]
     pub fn is_live_by(&self, header: &Header, clock: impl Fn() -> Time) -> bool {
         // Relaxed: as above.
@@ -178,8 +179,8 @@ impl Timestamps {
             && header.sequence() >= self.flush_before.load(Ordering::Relaxed)
     }
 
-    /// True if a flush has taken the item, of which something is being made (invariant 4). To be asked under the item's
-    /// lock by who has taken the sequence for that, and before it is stored.
+    /// True if a flush has taken the item, from which another is being made (invariant 4). The thread that has taken
+    /// the sequence for the other calls this under the item's lock, before it stores the other.
     #[inline(always)]
     pub fn was_flushed(&self, header: &Header) -> bool {
         // Acquire: pairs with the Release that ends `raise_bar`: its bar is seen.
@@ -190,7 +191,7 @@ impl Timestamps {
         header.sequence() < self.flush_before.load(Ordering::Relaxed)
     }
 
-    /// Comes back when the flush is through that was raising the bar.
+    /// Waits until the flush that was raising the bar has raised it.
     #[cold]
     #[inline(never)]
     fn await_bar(&self) {
@@ -199,7 +200,7 @@ impl Timestamps {
 
     /// See [`Engine::flush`](nuthatch_engine::Engine::flush).
     pub fn flush(&self, now: Time, at: Time) {
-        // One that is due but met no request yet is not replaced.
+        // A delayed flush that is due, but that no request has met yet, is not replaced.
         self.apply_flush(now);
         let flushing = self.lock();
         if at <= now {
@@ -210,8 +211,8 @@ impl Timestamps {
         self.flush_after.store(awaited, Ordering::Release);
     }
 
-    /// Puts a delayed flush into effect once its time has come. To be called before each batch: a reader that
-    /// comes back from it finds the items stored before that time dead, and stores above the bar.
+    /// Puts a delayed flush into effect once its time has come. To be called before each batch: a reader that returns
+    /// from it finds the items stored before that time dead, and new sequences above the bar.
     #[inline(always)]
     pub fn apply_flush(&self, now: Time) {
         // Acquire: pairs with the Release in `take_flush`: a reader that sees that a flush is no longer awaited
@@ -221,7 +222,7 @@ impl Timestamps {
         }
     }
 
-    /// The same at a moment that is read of a clock only if a flush is awaited.
+    /// The same at a moment that is read from a clock only if a flush is awaited.
     #[inline(always)]
     pub fn apply_flush_by(&self, clock: impl Fn() -> Time) {
         // Acquire: as above.
@@ -230,7 +231,7 @@ impl Timestamps {
         }
     }
 
-    /// One raises the bar, and only once; the others wait for it.
+    /// One thread raises the bar, and only once; the others wait for it.
     #[cold]
     #[inline(never)]
     fn take_flush(&self, now: Time) {
@@ -258,7 +259,7 @@ impl Timestamps {
         self.sweeping.store(1, Ordering::Relaxed);
     }
 
-    /// There is something for a sweep to find.
+    /// Notes that there may be something for a sweep to find.
     pub fn note_expiry(&self, expiry: Expiry) {
         // Relaxed: the sweep will see it sooner or later.
         if expiry != Expiry::Never && self.sweeping.load(Ordering::Relaxed) == 0 {
@@ -282,7 +283,7 @@ mod tests {
 
     const NOW: Time = Time(16);
 
-    /// How many sequences are gone.
+    /// How many sequences have been taken.
     fn taken(timestamps: &Timestamps) -> u64 {
         timestamps.sequence.0.load(Ordering::Relaxed) - 1
     }

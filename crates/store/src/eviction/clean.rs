@@ -1,4 +1,4 @@
-//! Emptying pages of a log: what stays is moved, what does not leaves.
+//! The cleaning of a log's pages: it empties a page. Records that are to stay are moved, the others leave.
 //!
 //! ```text
 //!  a page being cleaned, a run of records at a time:
@@ -7,11 +7,11 @@
 //!      else -> take it out of the index.
 //! ```
 //!
-//! The thread that appends cleans, in proportion to what was appended, as soon as pages are short: so no store waits
-//! for more than the cleaning of a few pages, and nearly all for that of a few kilobytes.
+//! The thread that appends cleans, in proportion to the words that it appended, as soon as pages are short. So no store
+//! waits for more than the cleaning of a few pages, and nearly all stores wait for that of a few kilobytes.
 //!
-//! The bytes of a record do not change while it is linked, but for its header, a number's digits, and a large value's
-//! table of segments. So a copy is made without a lock, and what may have changed is copied again under it.
+//! The bytes of a linked record do not change, except for its header, a number's digits, and a large value's table of
+//! segments. So a copy is made without a lock, and what may have changed is copied again under the lock.
 
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::shim::{Ordering, fence, spin};
@@ -31,36 +31,36 @@ use nuthatch_engine::request::KEY_LEN_MAX;
 /// Words cleaned for each word appended while no page is free besides the reserve.
 const CLEANED_PER_APPENDED: usize = 8;
 
-/// The same while memory is not short, so that what stays is moved together.
+/// The same while memory is not short: then cleaning only moves together what stays.
 const CLEANED_PER_APPENDED_AT_EASE: usize = 3;
 
-/// Pages that a thread which needs one cleans in the usual way, at least, before it lets all of the next ones leave; and
-/// so many times the largest item, whose pages are all moved if it stays.
+/// A thread that needs a page cleans at least this many pages in the usual way, before it evicts all items of the next
+/// ones; and at least this many times the largest item, whose pages are all moved if it stays.
 const PATIENCE: usize = 4;
 const PATIENCE_ITEMS: usize = 2;
 
-/// Pages of which all may leave, at most, for one piece of memory.
+/// Pages of which all items may be evicted, at most, for one piece of memory.
 const PAGES_MAX: usize = 64;
 
-/// Where nothing may leave, so many pages' worth of gaps stay.
+/// In a store that evicts nothing, this many pages' worth of gaps stay.
 const PAGES_UNUSED: usize = 2;
 
-/// A page of which something is being read in place costs one part in so many of one that is emptied: there may be many
-/// of them before the first that can be.
+/// A page that is stuck, because something in it is being read in place, counts as one part in `STUCK_COST` of an
+/// emptied page: a thread may meet many stuck pages before one that can be emptied.
 const STUCK_COST: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// Records whose buckets are loaded side by side.
 pub(super) const RUN: usize = if cfg!(loom) { 2 } else { 16 };
 
-/// The fewest of them.
+/// The fewest records of a run.
 const RUN_MIN: usize = if cfg!(loom) { 2 } else { 4 };
 
-/// Records that a store which may evict nothing looks at for expired ones.
+/// Records in which a store that evicts nothing looks for expired items.
 const SWEPT_MAX: usize = if cfg!(loom) { 8 } else { 1 << 14 };
 
-/// Words at a record's start that may change with nothing else: the header, and the digits behind the key. What comes
-/// behind them changes only with the sequence. (Models have
-/// keys of 8 bytes, and change numbers of up to 8 digits behind a narrow header.)
+/// Words at a record's start that may change although the sequence stays: the header, and the digits behind the key.
+/// The words behind them change only with the sequence. (Models have keys of 8 bytes, and change numbers of up to 8
+/// digits behind a narrow header.)
 const CHANGED_MAX: usize = if cfg!(loom) {
     HEADER_WIDE / WORD
 } else {
@@ -70,13 +70,13 @@ const CHANGED_MAX: usize = if cfg!(loom) {
 /// How a step of cleaning ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// So many words were looked at, and a page is free.
+    /// So many words were looked at, and a page became free.
     Freed(usize),
     /// So many words were looked at.
     Looked(usize),
     /// A page was cleaned to its end, and something in it could not be moved. `again`: nor could it before.
     Stuck { again: bool },
-    /// Other threads are at it.
+    /// Other threads clean.
     Elsewhere,
     /// There is no page to clean.
     Nothing,
@@ -87,12 +87,12 @@ enum Step {
 pub(super) struct PageRecord {
     pub(super) chunk: Chunk,
     pub(super) header: Header,
-    /// Of its key; of a segment, nothing.
+    /// The hash of its key; of a segment, unused.
     pub(super) hash: u64,
 }
 
 impl PageRecord {
-    /// What the policy is told of the item. The lot is the same for a large value's head and for all its segments, until
+    /// What the policy judges the item by. The lot is the same for a large value's head and for all its segments, until
     /// the head is moved.
     fn judged(&self, store: &Store) -> Candidate {
         // Multiplied by the golden ratio (Knuth), so that the upper bits depend on all of them.
@@ -109,8 +109,8 @@ impl<E: Reclaim> Cleans for E {}
 
 /// What an engine does with the pages of its log.
 pub trait Cleans: Reclaim {
-    /// Where a new item is appended, and the uses that count for it from the start. One that has left a short time ago
-    /// goes where those are that were used.
+    /// The stream to which a new item is appended, and the uses that count for it from the start. An item that left a
+    /// short time ago is appended where the used items are.
     #[inline]
     fn stream_for(&self, local: &Self::Local, hash: u64, arriving: bool) -> (Stream, u8) {
         let Some(log) = &self.store().log else {
@@ -193,11 +193,12 @@ pub trait Cleans: Reclaim {
         more
     }
 
-    /// Moves together what there is, until so many bytes are free for others than pages, as far as gaps and patience go.
+    /// Moves records together until so many bytes are free for users other than pages, while there are gaps and
+    /// patience.
     fn compact_log(&self, log: &Log, local: &mut Self::Local, now: Time, bytes: usize) {
         let pages = self.store().pool().used_pages();
         let gaps = (pages * log.page_words()).saturating_sub(log.held_words());
-        // What is at the end of pages may be too short for what is moved.
+        // The unused end of a page may be too short for a record that is moved.
         if gaps * WORD > bytes + PAGES_UNUSED * log.page_bytes() {
             Cleaner::new(self, log, local, now).compact(bytes);
         }
@@ -254,7 +255,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         self.engine.tell_if_many(self.local);
     }
 
-    /// A record of a log that has no page free.
+    /// Obtains a record of a log that has no page free.
     #[cold]
     fn append(
         &mut self,
@@ -291,13 +292,13 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                     spin(waited);
                     waited += 1;
                 }
-                // What is left of the page is looked at in the next step.
+                // The rest of the page is looked at in the next step.
                 Step::Looked(_) => {}
-                // The index or the ghosts wait for this one, and for a bounded number of others, which are many where
+                // The index or the ghosts wait for this page, and for a bounded number of others, which are many where
                 // pages are small: that is no failure to find room.
                 Step::Freed(_) if self.engine.store().pool().keeps_for_others() => {}
                 Step::Freed(_) => words += self.log.page_words(),
-                // Without eviction a page in which something is left again is all that there is to clean.
+                // Without eviction a page that is stuck again is the only page left to clean.
                 Step::Stuck { again } if self.engine.evicts() || !again => {
                     words += self.log.page_words() / STUCK_COST;
                 }
@@ -311,7 +312,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                         return None;
                     }
                     if self.engine.evicts() {
-                        // All that there is lies in pages that are open.
+                        // All records lie in open pages.
                         self.log.close_open();
                     } else {
                         // The thread that took the item out may be about to free it.
@@ -361,8 +362,8 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         }
     }
 
-    /// False if the page could not be emptied: where nothing may leave, something in it is being read in place. What is
-    /// moved then would only take room.
+    /// False if the page cannot be emptied: in a store that evicts nothing, something in the page is read in place. To
+    /// move the rest would only take room.
     fn may_clean(&self, cleaning: &mut Cleaning) -> bool {
         let store = self.engine.store();
         if self.engine.evicts() || cleaning.at > 0 {
@@ -391,14 +392,14 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         !pinned
     }
 
-    /// Cleans a page from where that stopped, about `budget` words of it. True if there is more to do.
+    /// Cleans a page from where the last step stopped, about `budget` words of it. True if there is more to do.
     fn clean_page(&mut self, cleaning: &mut Cleaning, budget: usize) -> bool {
         let store = self.engine.store();
         let sequence = self.log.pages.sequence(cleaning.page);
         let end = cleaning.at + budget;
         while cleaning.at < end {
             let mut run = [None; RUN];
-            // About as many as the budget has room for: a store waits for all of them.
+            // About as many records as fit the budget: a store waits for all of them.
             let record = (self.log.policy.mean_bytes() / WORD).max(1);
             let count = ((end - cleaning.at) / record + 1).clamp(RUN_MIN, RUN);
             let mut met = 0;
@@ -453,7 +454,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         if !met.header.is_item() {
             return self.clean_segment(cleaning, met);
         }
-        // A look without the lock, here and below, spares a copy; under the lock it is asked again.
+        // A look without the lock, here and below, spares a copy; the same is checked again under the lock.
         if self.engine.store().pins.is_pinned(met.chunk) {
             return;
         }
@@ -476,7 +477,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         }
     }
 
-    /// Takes an item out that has to leave its queue.
+    /// Evicts an item that has to leave its queue.
     fn evict_met(&mut self, queue: Queue, met: &PageRecord) {
         let store = self.engine.store();
         let (fetched, bytes) = (
@@ -506,19 +507,19 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         }
     }
 
-    /// Counts what becomes of an item.
+    /// Counts what happens to an item.
     fn count(&self, met: &PageRecord, count: ClassCount) {
         let store = self.engine.store();
         self.local.counters().one_of(store, &met.header, count);
     }
 
-    /// Takes an item out that has expired or was flushed, unless that has changed.
+    /// Takes an item out of the index that has expired or was flushed, unless that has changed.
     pub(super) fn remove_dead(&mut self, met: &PageRecord) {
         let (engine, now) = (self.engine, self.now);
         self.remove_met(met, |header| !engine.is_live(header, now));
     }
 
-    /// Takes an item out of the index, and frees its memory. `None` if it was not there.
+    /// Takes an item out of the index, and frees its memory. `None` if the index no longer had it.
     fn remove_met(
         &mut self,
         met: &PageRecord,
@@ -530,8 +531,8 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         Some(left)
     }
 
-    /// Moves an item to where those are that stay. True if it is moved, or has left meanwhile, or is being read in
-    /// place; false if there is no room for it.
+    /// Moves an item to the items that stay. True if it was moved, or has left meanwhile, or is being read in place;
+    /// false if there is no room for it.
     fn keep(&self, cleaning: &Cleaning, met: &PageRecord, uses: u8) -> bool {
         let store = self.engine.store();
         let shape = met.header.shape(store.chunk_max());
@@ -544,14 +545,15 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         store.recency.relocate(met.chunk, to, uses);
         let moved = self.engine.relocate(met.hash, met.chunk, to, copied);
         if moved {
-            // As it is now: it may have been touched meanwhile. If it has left, the page is swept too early, once.
+            // The present expiry: it may have been touched meanwhile. If the item has left, the page is swept too
+            // early, once.
             let expiry = Header::load(&store.arena, to).expiry();
             self.log.note_expiry(to, expiry);
             match (cleaning.queue, self.log.queue_of(to)) {
                 _ if cleaning.compacts => {}
                 (Queue::Probation, Queue::Main) => self.count(met, ClassCount::MovedToMain),
                 (Queue::Main, Queue::Main) => self.count(met, ClassCount::MovedWithinMain),
-                // There was room in the other queue alone.
+                // Only the other queue had room.
                 (_, Queue::Probation) => {}
             }
         }
@@ -559,7 +561,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         true
     }
 
-    /// A record was copied: the old place is free now, or the new one, if the index did not take it.
+    /// A record was copied: frees the old place, or the new one if the index did not take the copy.
     fn finish_move(&self, from: Chunk, to: Chunk, words: usize, moved: bool) {
         let arena = &self.engine.store().arena;
         if moved {
@@ -572,7 +574,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         }
     }
 
-    /// A record for what stays. What is moved for the sake of gaps alone stays in its queue.
+    /// A record for an item that stays. An item that is moved only to close gaps stays in its queue.
     fn room_for_kept(
         &self,
         cleaning: &Cleaning,
@@ -588,8 +590,8 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         let evicts = self.engine.evicts();
         let moved = Purpose::Moved { from, evicts };
         let append = |stream| self.log.append(store, stream, bytes, whole, moved);
-        // Items that were missed are new, and go where those are that are kept: they may have taken the room of what a
-        // cleaning under way still meets there. It had better be in the other queue than gone.
+        // New items that were missed go to the stream of kept items: they may have taken the room of records that a
+        // cleaning under way still meets there. It is better to move such a record to the other queue than to lose it.
         let other = match stream {
             Stream::Kept => Stream::New,
             Stream::New | Stream::Arriving => Stream::Kept,
@@ -599,7 +601,8 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         appended.ok().map(|appended| appended.chunk)
     }
 
-    /// A segment goes where its item goes: behind its head, if that was moved before, or as is decided of the head.
+    /// A segment goes where its item goes: after its head, if the head was moved before, or as the policy decides for
+    /// the head.
     #[cold]
     fn clean_segment(&mut self, cleaning: &Cleaning, met: &PageRecord) {
         let store = self.engine.store();
@@ -613,8 +616,9 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             return self.remove_dead(&head);
         }
         let queue = self.log.queue_of(head.chunk);
-        // On probation it was moved for the gaps of its page: where uses do not count yet, or were forgotten. What becomes of
-        // the item is decided when the head is met. (The main queue's open page may be older than a page on probation.)
+        // A moved head that is on probation was moved to close the gaps of its page: where uses do not count yet, or
+        // were forgotten. The policy decides on the item when the cleaning meets the head. (The main queue's open page
+        // may be older than a page on probation.)
         let moved_before = (queue == Queue::Main && cleaning.queue == Queue::Probation)
             || self.log.is_newer(head.chunk, met.chunk);
         let stays = cleaning.compacts
@@ -638,10 +642,10 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         }
     }
 
-    /// The head of a segment's item, as far as can be told without its lock.
+    /// The head of a segment's item, as far as a thread can tell without the item's lock.
     fn head_of(&self, segment: &PageRecord) -> Option<PageRecord> {
         let store = self.engine.store();
-        // Again: since the run was read, the head may have been moved.
+        // Read again: since the run was read, the head may have been moved.
         let chunk = Header::load(&store.arena, segment.chunk).segment_of()?;
         let header = Header::load(&store.arena, chunk);
         let is_head = store.arena.contains(chunk) && header.is_item() && header.is_large();
@@ -653,7 +657,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         })
     }
 
-    /// Cleans pages, but not very many, until so many bytes could be charged.
+    /// Cleans pages, but no more than `PAGES_MAX`, until so many bytes could be charged.
     fn compact(&mut self, bytes: usize) {
         let mut words = 0;
         while words < PAGES_MAX * self.log.page_words()
@@ -678,7 +682,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             let due = self.sweep_words(left);
             self.spare_the_living(due);
             match self.clean(left) {
-                // There is more to do when some of that is swept.
+                // There is more to clean after the sweep.
                 Step::Nothing if due => return true,
                 Step::Freed(looked) | Step::Looked(looked) => {
                     left = left.saturating_sub(looked.max(1));
@@ -697,7 +701,8 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
 }
 
 impl Store {
-    /// Copies what changes in a linked record only with its sequence, if at all. Returns that: of a segment, nothing.
+    /// Copies the words of a linked record that change only with its sequence, if at all. Returns that sequence: of a
+    /// segment, a meaningless one.
     pub fn copy_constant(&self, from: Chunk, to: Chunk, words: usize) -> u64 {
         let sequence = Header::load(&self.arena, from).sequence();
         // Acquire fence: pairs with the Release fence in `overwrite`.
@@ -709,9 +714,9 @@ impl Store {
         sequence
     }
 
-    /// Copies the rest of an item's record, whose buckets are locked, or all of it if it does not have the sequence any
-    /// more under which its constant part was copied. Tells a large value's segments where their head is now. Returns its
-    /// header.
+    /// Copies the rest of an item's record, whose buckets are locked; or all of it, if the item no longer has the
+    /// sequence under which its constant part was copied. Writes the head's new place into a large value's segments.
+    /// Returns the item's header.
     pub fn finish_move(&self, from: Chunk, to: Chunk, copied: u64) -> Header {
         let header = Header::load(&self.arena, from);
         let words = header.record_words(self.chunk_max());
@@ -731,8 +736,8 @@ impl Store {
         header
     }
 
-    /// Copies the rest of a segment's record, and puts it into the table of its head, whose buckets are locked. False if
-    /// that has another segment there.
+    /// Copies the rest of a segment's record, and puts it into the table of its head, whose buckets are locked. False
+    /// if the table has another segment in its place.
     pub fn finish_segment_move(&self, head: Chunk, from: Chunk, to: Chunk) -> bool {
         let header = Header::load(&self.arena, head);
         let segment = Header::load(&self.arena, from);

@@ -14,7 +14,7 @@ pub static KIND: PolicyKind = PolicyKind {
     build: |_, _| Box::new(Clock),
 };
 
-/// CLOCK as a policy: all that it knows are the store's recency bits and the classes' hands.
+/// CLOCK as a policy: its only state is the store's recency bits and the classes' hands.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock;
 

@@ -1,9 +1,9 @@
-//! Taking what is dead out of a log, before anything alive leaves.
+//! The sweep of a log: it takes expired and flushed items out before anything alive leaves.
 //!
-//! Pages [know](crate::log::due) when it pays to sweep them. While one of them is due, who needs memory sweeps, in
-//! proportion to what he appends, and cleans only pages that have gaps enough for it. So of what expires as much stays
-//! as a cleaning for gaps does not pay for: a quarter of a page. How long one store sweeps is bounded; what is not swept
-//! by then makes room like anything else.
+//! Pages [record](crate::log::due) when it pays to sweep them. While a page is due, a thread that needs memory sweeps,
+//! in proportion to what it appends, and cleans only pages that have gaps enough for it. So expired items keep no more
+//! memory than a cleaning for gaps does not pay for: a quarter of a page. How long one store sweeps is bounded; what is
+//! not swept by then makes room like anything else.
 
 use super::clean::{Cleaner, PageRecord, RUN};
 use super::reclaim::{PerThread, Reclaim};
@@ -14,11 +14,11 @@ use crate::log::due::{Dead, Swept};
 /// Words swept for each word appended.
 const SWEPT_PER_APPENDED: usize = 8;
 
-/// Pages that are swept for one piece of memory, at most, before what is alive leaves for it.
+/// Pages that a thread sweeps for one piece of memory, at most, before items that are alive leave for it.
 pub(super) const SWEPT_PAGES_MAX: usize = 8;
 
 impl<E: Reclaim> Cleaner<'_, E> {
-    /// Sweeps in proportion to what was appended, and says what pages are cleaned for meanwhile.
+    /// Sweeps in proportion to what was appended, and sets for what need pages are cleaned meanwhile.
     pub(super) fn sweep_for(&mut self, appended: usize) {
         let due = self.sweep_words(SWEPT_PER_APPENDED * appended);
         self.spare_the_living(due);

@@ -1,17 +1,18 @@
-//! How much was evicted between an item's eviction and its next store: from this it follows what more memory would have
-//! given.
+//! An estimate of the hits that more memory would have given: how much was evicted between an item's eviction and its
+//! next store.
 //!
 //! ```text
 //!   evicted, the newest first:   | 5 % of the memory | ... | 5 % | ...
 //!                                              ^ stored again: with a tenth more memory it might still have been there
 //! ```
 //!
-//! An item that is stored again before as much as a tenth of the memory was evicted after it counts as a hit that a
-//! tenth more memory would have given. So it is with LRU and FIFO; with two queues it is an estimate, which is low where
-//! the policy keeps a part of a loop (docs/hits.md has both for all traces).
+//! An item that is stored again before a tenth of the memory was evicted after it counts as a hit that a tenth more
+//! memory would have given. This is so with LRU and FIFO; with two queues it is an estimate, which is low where the
+//! policy keeps a part of a loop (docs/hits.md has both for all traces).
 //!
-//! Only items are followed whose hash says so, one of so many that some thousands of those that the memory holds are;
-//! each counts for as many. Nothing is locked: what two threads write at a time may be lost.
+//! Only a sample of items is followed, chosen by their hash, so that some thousands of the items in memory are
+//! followed. Each counts for as many items as it stands for. There is no lock: of two concurrent writes one may be
+//! lost.
 
 use std::io;
 
@@ -26,20 +27,20 @@ const BUCKETS: usize = if cfg!(loom) { 1 } else { 512 };
 /// Items of a bucket, the newest first: a cache line.
 const WAYS: usize = 8;
 
-/// Followed items among those that the memory holds: about so many, or all if it holds fewer.
+/// Followed items among those in memory: about this many, or all if there are fewer.
 const FOLLOWED: usize = BUCKETS * WAYS / 2;
 
-/// The bits of a hash that say whether its item is followed begin here. Those below choose the bucket.
+/// From here on the bits of a hash decide whether its item is followed. The bits below choose the bucket.
 const FOLLOWED_SHIFT: u32 = 16;
 
-/// An item that left is known by the upper half of its hash. The lower half of its word tells how many units of bytes
-/// of followed items had left by then.
+/// The upper half of its hash identifies an item that left. The lower half of its word is the number of units of bytes
+/// of followed items that had left by then.
 const LEFT_BITS: u32 = 32;
 
 /// Bytes of a unit.
 const UNIT: usize = 64;
 
-/// Items that left, by sample.
+/// A sample of the items that left.
 pub struct Depths {
     table: Words,
     /// Bits that are clear in the hash of an item that is followed.
@@ -51,7 +52,7 @@ pub struct Depths {
 }
 
 impl Depths {
-    /// Follows nothing yet.
+    /// A table that follows no items yet.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             table: Words::reserve(BUCKETS * WAYS)?,
@@ -61,7 +62,7 @@ impl Depths {
         })
     }
 
-    /// Follows items from now on, in a memory that holds about so many.
+    /// Follows items from now on, in a memory that holds about so many items.
     pub fn begin(&self, items: usize) {
         let one_of = items.div_ceil(FOLLOWED).next_power_of_two() as u64;
         // Relaxed, here and below: statistics.
@@ -69,7 +70,7 @@ impl Depths {
             .store((one_of - 1) << FOLLOWED_SHIFT, Ordering::Relaxed);
     }
 
-    /// The memory's limit is so many bytes.
+    /// Sets the memory's limit, in bytes.
     pub fn note_limit(&self, bytes: usize) {
         self.memory.store(bytes / UNIT, Ordering::Relaxed);
     }
@@ -85,12 +86,12 @@ impl Depths {
         hash & self.mask.load(Ordering::Relaxed) == 0
     }
 
-    /// How many items one that is followed stands for.
+    /// How many items one followed item stands for.
     pub fn weight(&self) -> u64 {
         (self.mask.load(Ordering::Relaxed) >> FOLLOWED_SHIFT) + 1
     }
 
-    /// An item of so many bytes that is followed has been evicted.
+    /// Notes the eviction of a followed item of so many bytes.
     #[cold]
     pub fn leave(&self, hash: u64, bytes: usize) {
         let units = bytes.div_ceil(UNIT) as u64;
@@ -103,8 +104,8 @@ impl Depths {
         }
     }
 
-    /// An item that is followed is stored. The first of [`MORE_MEMORY`] with which it would still have been there, if it
-    /// has been evicted; it is not found again.
+    /// Notes the store of a followed item. If the item was evicted before, returns the first step of [`MORE_MEMORY`]
+    /// that would have kept it, and forgets the item.
     #[cold]
     pub fn come_back(&self, hash: u64) -> Option<usize> {
         let now = self.left.load(Ordering::Relaxed) as u32;

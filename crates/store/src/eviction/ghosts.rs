@@ -5,10 +5,10 @@
 //!  a ghost, 16 bits:     | epoch, 5 bits | fingerprint, 11 bits |                  0: none
 //! ```
 //!
-//! A new ghost pushes the oldest of its bucket out. An epoch is half as many ghosts as there are buckets, so that a ghost is
-//! pushed out after sixteen of them in the mean, and its epoch's number, modulo 32, tells its age. Nothing is locked: two
-//! threads that write to one bucket at a time may lose a ghost. At about one part in 250 an item is taken for a ghost
-//! that it is not.
+//! A new ghost pushes out the oldest of its bucket. An epoch lasts for half as many new ghosts as there are buckets. So
+//! a ghost is pushed out after sixteen epochs on average, and its epoch's number, modulo 32, gives its age. There is no
+//! lock: two threads that write to one bucket at the same time may lose a ghost. About one item in 250 is taken for a
+//! ghost although it is none.
 
 use std::io;
 
@@ -17,10 +17,10 @@ use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering};
 use crate::slab::arena::WORD;
 use crate::slab::words::Words;
 
-/// Words of a bucket.
+/// Words in a bucket.
 const WORDS: usize = 2;
 
-/// Ghosts of a word.
+/// Ghosts in a word.
 const LANES: u32 = 4;
 
 /// Bits of a ghost.
@@ -29,10 +29,10 @@ const BITS: u32 = u64::BITS / LANES;
 /// Bits of a ghost's fingerprint: the lower ones.
 const FINGERPRINT_BITS: u32 = 11;
 
-/// Epochs that are told apart.
+/// Epoch numbers that a ghost can have.
 const EPOCHS: u64 = 1 << (BITS - FINGERPRINT_BITS);
 
-/// A table of ghosts, which has no room before it is told how much.
+/// A table of ghosts. It has no room before [`Ghosts::begin`].
 pub struct Ghosts {
     words: Words,
     buckets: AtomicUsize,
@@ -41,7 +41,7 @@ pub struct Ghosts {
 }
 
 impl Ghosts {
-    /// Address space for a table of up to so many bytes.
+    /// Reserves address space for a table of up to so many bytes.
     pub fn reserve(bytes_max: usize) -> io::Result<Self> {
         let buckets = (bytes_max / size_of::<[u64; WORDS]>()).max(1);
         Ok(Self {
@@ -51,7 +51,7 @@ impl Ghosts {
         })
     }
 
-    /// Bytes for about so many ghosts: `bytes_max` at most, and as far as there is address space.
+    /// Bytes for about so many ghosts: no more than `bytes_max`, and no more than the reserved address space.
     pub fn bytes_for(&self, ghosts: usize, bytes_max: usize) -> usize {
         let bucket = size_of::<[u64; WORDS]>();
         let wanted = ghosts.div_ceil(WORDS * LANES as usize);
@@ -59,21 +59,22 @@ impl Ghosts {
         wanted.clamp(1, most.max(1)) * bucket
     }
 
-    /// Makes room for ghosts in so many bytes, as [`Ghosts::bytes_for`] says. Those that there are may be lost.
+    /// Makes room for ghosts in so many bytes, as [`Ghosts::bytes_for`] says. Present ghosts may be lost.
     pub fn begin(&self, bytes: usize) {
         let buckets = bytes / size_of::<[u64; WORDS]>();
         self.words.expect(buckets * WORDS);
-        // Relaxed: a ghost that is looked for in another bucket than it lies in is a ghost less.
+        // Relaxed: a search in the bucket of the old size only misses a ghost.
         self.buckets.store(buckets, Ordering::Relaxed);
     }
 
-    /// Gives what is beyond so many bytes back to the system: how many there were. The ghosts that there are may be lost.
+    /// Gives the memory beyond so many bytes back to the system. Returns how many bytes that were. Present ghosts may
+    /// be lost.
     pub fn shrink(&self, bytes: usize) -> usize {
         let (old, new) = (self.bytes(), bytes.min(self.bytes()));
         self.begin(new);
         let [start, end] = [new, old].map(|bytes| bytes / WORD);
-        // So that they are no ghosts if there is room for them again. A thread that writes one at this moment leaves it
-        // behind.
+        // Cleared, so that they are no ghosts when the table grows again. A thread that writes one at this moment
+        // leaves it behind.
         for word in &self.words[start..end] {
             word.store(0, Ordering::Relaxed);
         }
@@ -81,12 +82,12 @@ impl Ghosts {
         old - new
     }
 
-    /// An item with this hash has left.
+    /// Adds a ghost for an item with this hash, which has left.
     pub fn insert(&self, hash: u64) {
         let Some(bucket) = self.bucket(hash) else {
             return;
         };
-        // A load and a store: two threads may count one ghost for two.
+        // A load and a store: two threads may count two ghosts as one.
         let inserted = self.inserted();
         self.inserted.store(inserted + 1, Ordering::Relaxed);
         let mut carried = self.epoch(inserted) << FINGERPRINT_BITS | fingerprint(hash);
@@ -97,8 +98,8 @@ impl Ghosts {
         }
     }
 
-    /// If an item with this hash has left not too long ago, about how many ghosts were inserted since. It is no ghost from
-    /// then on.
+    /// Takes the ghost of this hash out of the table, if an item with it has left not too long ago. Returns about how
+    /// many ghosts were inserted since.
     pub fn take(&self, hash: u64) -> Option<u64> {
         let bucket = self.bucket(hash)?;
         let wanted = fingerprint(hash);
@@ -121,7 +122,7 @@ impl Ghosts {
         self.inserted.load(Ordering::Relaxed)
     }
 
-    /// Ghosts of an epoch: ages are known to half of it.
+    /// Ghosts in an epoch: ages are exact to half of it.
     pub fn epoch_len(&self) -> u64 {
         (self.buckets.load(Ordering::Relaxed) / 2).max(1) as u64
     }
@@ -153,7 +154,7 @@ impl Ghosts {
     }
 }
 
-/// Never 0. From other bits than those that choose the bucket.
+/// The fingerprint of a hash, from other bits than those that choose the bucket. Never 0.
 fn fingerprint(hash: u64) -> u64 {
     (hash & low_bits(FINGERPRINT_BITS)).max(1)
 }
@@ -240,7 +241,7 @@ mod tests {
         (0..20_000).for_each(|number| ghosts.insert(hash(number)));
         let mut met = 0;
         for number in 16_000..20_000 {
-            // An epoch is a thousand.
+            // An epoch is a thousand ghosts.
             if let Some(age) = ghosts.take(hash(number)) {
                 let wanted = 20_000 - number;
                 assert!(age.abs_diff(wanted) <= 1000, "{age} instead of {wanted}");

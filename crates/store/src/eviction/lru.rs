@@ -47,14 +47,14 @@ struct Links {
     older: Link,
 }
 
-/// The lists of all classes. An item is in that of the class whose chunks it holds.
+/// The lists of all classes. An item is in the list of the class whose chunks it holds.
 pub struct Lru {
     lists: Box<[Padded]>,
     links: Links,
 }
 
 impl Lru {
-    /// Empty lists, of items that have so many words of the engine's between the links and the header.
+    /// Empty lists, for items with so many words of the engine between the links and the header.
     pub fn new(classes: usize, front: usize) -> Self {
         let front = front as u64;
         Self {
@@ -70,8 +70,8 @@ impl Lru {
         self.lock(class).oldest
     }
 
-    /// The lists from which room for a class may come: its own, and that of the largest class, because a class may
-    /// be full of heads and last pieces of large values, which are there.
+    /// The lists from which room for a class may come: its own, and the largest class's, because a class may be full of
+    /// heads and last pieces of large values, which are in that list.
     fn candidates(store: &Store, class: usize) -> [usize; 2] {
         [class, store.sizes.count() - 1]
     }

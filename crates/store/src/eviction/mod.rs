@@ -1,13 +1,14 @@
-//! Which items leave when memory is short: the policies, and what every engine does with what they choose.
+//! Eviction: the policies that decide which items leave when memory is short, and what every engine does with their
+//! choice.
 //!
-//! * [`s3_fifo`]: two queues of pages and [`ghosts`], in a [log](crate::log); [`clean`]: emptying its pages;
-//!   `dead`: taking out what has expired before that
-//! * [`depths`]: what more memory would have given
+//! * [`s3_fifo`]: two queues of pages and [`ghosts`], in a [log](crate::log); [`clean`] empties their pages; `dead`
+//!   takes expired items out before that
+//! * [`depths`]: an estimate of what more memory would have given
 //! * [`clock`]: one hand a class, in the slab store (MemC3 section 4)
 //! * [`lru`]: a list a class, strictly by last use (memcached before 1.5)
-//! * [`recency`]: the bits that tell which items were used
+//! * [`recency`]: the bits that mark the items that were used
 //! * [`reclaim`]: making room by evicting, by moving pages between classes, and by taking expired items back
-//! * [`removals`]: listeners that are told of what left
+//! * [`removals`]: listeners that are told of values that left
 //!
 //! A policy of the slab store is a file here that implements [`Policy`], and one line of [`POLICIES`]. In the log items
 //! leave by the page: there [`s3_fifo`] decides, and nothing else fits.
@@ -33,21 +34,21 @@ use crate::slab::Store;
 use crate::slab::arena::Chunk;
 use crate::slab::unlinked::Unlinked;
 
-/// A policy of the slab store, as it is chosen before a store is made.
+/// A policy of the slab store, as chosen before a store is made.
 pub struct PolicyKind {
-    /// As it is typed.
+    /// The name that users type.
     pub name: &'static str,
-    /// Words in front of each item that the policy has for itself.
+    /// Words in front of each item that the policy uses for itself.
     pub words: usize,
-    /// The policy for so many classes, whose items have so many words of the engine's in front of their headers.
+    /// Makes the policy for so many classes, whose items have so many words of the engine in front of their headers.
     pub build: fn(classes: usize, front: usize) -> Box<dyn Policy>,
 }
 
-/// The policies there are.
+/// All policies of the slab store.
 pub static POLICIES: [&PolicyKind; 2] = [&clock::KIND, &lru::KIND];
 
 impl PolicyKind {
-    /// The one with this name.
+    /// The policy with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         POLICIES.into_iter().find(|kind| kind.name == name)
     }
@@ -65,26 +66,26 @@ impl fmt::Debug for PolicyKind {
     }
 }
 
-/// An item that is to leave next, as far as the policy knows without the lock of its bucket.
+/// The next item to leave, as far as the policy can tell without the lock of the item's bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Victim {
     /// Where it lies.
     pub chunk: Chunk,
-    /// The class in whose order it is.
+    /// The class whose order has it.
     pub class: usize,
 }
 
-/// In which order the items of a class leave.
+/// The order in which the items of a class leave.
 ///
-/// The recency bits of the store are set by every hit in any case. A policy that is told of items and hits beyond
-/// that is for engines whose hits take a lock.
+/// Every hit sets the store's recency bits in any case. A policy that implements more of the methods for items and hits
+/// is for engines whose hits take a lock.
 pub trait Policy: Send + Sync {
     /// An item came into the index. Its bucket is locked.
     fn add(&self, store: &Store, chunk: Chunk, header: &Header) {
         let _ = (store, chunk, header);
     }
 
-    /// An item leaves it. Its bucket is locked.
+    /// An item leaves the index. Its bucket is locked.
     fn remove(&self, store: &Store, chunk: Chunk, header: &Header) {
         let _ = (store, chunk, header);
     }
@@ -97,7 +98,7 @@ pub trait Policy: Send + Sync {
     /// The item that is to make room for one of this class. `None` if there is none now.
     fn victim(&self, store: &Store, class: usize) -> Option<Victim>;
 
-    /// True if that has not changed. The item's bucket is locked.
+    /// True if the item is still the policy's choice. The item's bucket is locked.
     fn is_still(&self, victim: &Victim) -> bool {
         let _ = victim;
         true
@@ -115,12 +116,12 @@ pub trait Policy: Send + Sync {
         false
     }
 
-    /// A victim has left for the sake of a class, and its memory is still the caller's.
+    /// A victim has left for the sake of a class. The caller still owns its memory.
     fn evicted(&self, store: &Store, class: usize, item: &Unlinked) {
         let _ = (store, class, item);
     }
 
-    /// Recomputes what the policy keeps from the items that are in the index, with the class of each.
+    /// Recomputes the policy's state from the items in the index, with the class of each.
     fn audit(&self, store: &Store, items: &HashMap<Chunk, usize>) -> Result<(), AuditError> {
         let _ = (store, items);
         Ok(())

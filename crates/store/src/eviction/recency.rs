@@ -1,7 +1,7 @@
-//! Bits that tell whether an item was used lately, by the address alone.
+//! Recency bits: they mark the items that were used lately, by address alone.
 //!
-//! One bit of a kind for each [`GRANULE`] of the arena, so a hit needs to know neither the page nor the class. They are
-//! hints: a late reader may set the bit of a chunk that has another item by now, which costs nothing but a little
+//! There is one bit of each kind for each [`GRANULE`] of the arena, so a hit needs neither the page nor the class. The
+//! bits are hints: a late reader may set the bit of a chunk that has another item by now, which costs only a little
 //! precision.
 
 use nuthatch_sync::shim::{AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use crate::slab::arena::{Chunk, WORD};
 use crate::slab::sizes::CHUNK_MIN;
 use crate::slab::words::Words;
 
-/// Words of the arena that one bit stands for: no chunk is smaller.
+/// Words of the arena that one bit stands for: the smallest chunk.
 const GRANULE: u64 = (CHUNK_MIN / WORD) as u64;
 
-/// How many uses are told apart in an arena whose uses are counted: none, one, two, and more.
+/// The highest count of uses, in an arena that counts them: it distinguishes none, one, two, and more.
 pub const USES_MAX: u8 = 3;
 
 /// Recency of all chunks of an arena, and whether they were ever fetched.
@@ -37,12 +37,12 @@ const fn stride(counts: bool) -> usize {
 }
 
 impl Recency {
-    /// Bytes of bits for so many words of arena, whose uses are counted or not.
+    /// Bytes of bits for an arena of so many words, whose uses are counted or not.
     pub fn bytes_for(arena_words: usize, counts: bool) -> usize {
         stride(counts) * arena_words.div_ceil(64 * GRANULE as usize) * WORD
     }
 
-    /// All bits clear. With `counts`, a second use is told from the first.
+    /// Reserves the bits, all clear. With `counts`, a second use is distinguished from the first.
     pub fn reserve(arena_words: usize, counts: bool) -> std::io::Result<Self> {
         // A bit for each granule, and one for the arena's end.
         let places = arena_words / (64 * GRANULE as usize) + 1;
@@ -53,7 +53,7 @@ impl Recency {
         })
     }
 
-    /// The memory limit lets about so many words of the arena be used.
+    /// Notes that the memory limit lets about so many words of the arena be used.
     pub fn expect(&self, arena_words: usize) {
         let words = arena_words.div_ceil(64 * GRANULE as usize) * self.stride;
         self.words.expect(words.min(self.words.len()));
@@ -87,7 +87,7 @@ impl Recency {
         unsafe { self.hit_within(chunk) }
     }
 
-    /// The same without a look at the bounds: gets alone are 3 % faster.
+    /// [`Recency::hit`] without a bounds check: gets alone are 3 % faster.
     ///
     /// # Safety
     /// The chunk begins in the arena that these bits were reserved for, or at its end.
@@ -99,7 +99,7 @@ impl Recency {
         // caller's promise).
         let bits =
             |kind: usize| unsafe { self.words.get_unchecked(at + kind) }.load(Ordering::Relaxed);
-        // The shift takes of the granule's number what is its place in the word.
+        // The shift uses only those bits of the granule's number that are its place in the word.
         if bits(RECENT).wrapping_shr(granule as u32) & 1 == 0 {
             self.mark(chunk);
         } else if self.counts() && bits(AGAIN).wrapping_shr(granule as u32) & 1 == 0 {
@@ -115,7 +115,7 @@ impl Recency {
         set(self.fetched(place), bit);
     }
 
-    /// The item's second use since it came or was passed last.
+    /// Notes the item's second use since it came or was passed last.
     #[cold]
     fn mark_again(&self, chunk: Chunk) {
         let (place, bit) = place(chunk);
@@ -133,7 +133,7 @@ impl Recency {
         is_set(RECENT) + if self.counts() { 2 * is_set(AGAIN) } else { 0 }
     }
 
-    /// The item moves to another chunk, and so many uses are left to it.
+    /// Notes that the item moves to another chunk and keeps so many uses.
     pub fn relocate(&self, from: Chunk, to: Chunk, uses: u8) {
         self.start(to);
         let (place, bit) = place(to);
@@ -143,8 +143,8 @@ impl Recency {
         self.grant(to, uses);
     }
 
-    /// So many uses count for an item without any as if there had been hits: not all that there may be for one that was
-    /// never fetched, so that its next hit marks it as fetched.
+    /// Grants so many uses to an item without any, as if there had been hits. An item that was never fetched gets fewer
+    /// than the most, so that its next hit marks it as fetched.
     pub fn grant(&self, chunk: Chunk, uses: u8) {
         let (place, bit) = place(chunk);
         let uses = match self.was_fetched(chunk) {
@@ -159,7 +159,7 @@ impl Recency {
         }
     }
 
-    /// A new item lies in the chunk: not yet fetched, and the hand has just passed it.
+    /// Notes a new item in the chunk: not fetched yet, and as if the hand had just passed it.
     #[inline]
     pub fn start(&self, chunk: Chunk) {
         let (place, bit) = place(chunk);
@@ -170,7 +170,7 @@ impl Recency {
         }
     }
 
-    /// The item moved from one chunk to another because it was rewritten: its history goes along.
+    /// Moves an item's history to another chunk, because a rewrite moved the item.
     pub fn carry(&self, from: Chunk, to: Chunk) {
         self.start(to);
         let ((source, source_bit), (target, target_bit)) = (place(from), place(to));
@@ -181,7 +181,7 @@ impl Recency {
         }
     }
 
-    /// The hand passes: true if the chunk was used since it last came by.
+    /// The hand passes: true if the chunk was used since the hand last passed it.
     #[inline]
     pub fn pass(&self, chunk: Chunk) -> bool {
         let (place, bit) = place(chunk);
@@ -233,7 +233,7 @@ impl Recency {
         self.fetched(place).load(Ordering::Relaxed) >> bit & 1 != 0
     }
 
-    /// Where the chunk's bit lies, for prefetching.
+    /// The address of the chunk's bit, for prefetching.
     #[inline(always)]
     pub fn address(&self, chunk: Chunk) -> *const AtomicU64 {
         self.words
@@ -258,7 +258,7 @@ fn clear(word: &AtomicU64, bit: u64) {
     word.store(bits & !(1 << bit), Ordering::Relaxed);
 }
 
-/// The words that have a page's bits, and a mask of these bits. (Models have small pages, which share a word.)
+/// The words with the bits of a page, and a mask of these bits. (Models have small pages, which share a word.)
 fn of_page(page: u32, page_words: usize) -> impl Iterator<Item = (usize, u64)> {
     let bits = page_words as u64 / GRANULE;
     let first = u64::from(page) * bits;

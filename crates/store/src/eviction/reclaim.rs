@@ -1,8 +1,8 @@
 //! Making room: evicting, moving pages between classes, taking expired items back.
 //!
-//! A victim is chosen without its bucket's lock, because a policy's lock is not a bucket's, and looked at again
-//! under it: it is evicted only if it is still in the index, and still the policy's choice. Then it is taken out of
-//! the index like any removed item. Nobody waits for an eviction.
+//! A policy's lock is not a bucket's lock, so a thread chooses a victim without its bucket's lock and checks it again
+//! under that lock. The victim is evicted only if it is still in the index and still the policy's choice. Then it is
+//! taken out of the index like any removed item. No thread waits for an eviction.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -24,11 +24,11 @@ use crate::slab::arena::Chunk;
 use crate::slab::unlinked::Unlinked;
 use crate::timestamps::{SequenceBlock, Timestamps};
 
-/// Victims that are tried at least before a store is refused: each of them turned out to be in use by
-/// another thread, or freed already, or held by a slow reader.
+/// Victims that are tried, at least, before a store is refused: each of them turned out to be in use by another thread,
+/// or freed already, or held by a slow reader.
 const VICTIMS_MAX: usize = 256;
 
-/// The index may take one part in so many of the memory if pages must be taken from items for it.
+/// If pages must be taken from items for the index, the index may take one part in `INDEX_SHARE` of the memory.
 const INDEX_SHARE: usize = 8;
 
 /// Pages whose memory one call gives back to the system, at most.
@@ -37,7 +37,7 @@ const RELEASED_A_CALL: usize = 8;
 /// Chunks that a store empties for an index that waits for memory.
 const DRAINED_A_STORE: usize = 32;
 
-/// What an item was when it left without being asked to.
+/// The state of an item that left without a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemState {
     /// Alive: it made room.
@@ -48,7 +48,7 @@ pub enum ItemState {
     Flushed,
 }
 
-/// What each thread has for itself in every engine.
+/// The state of one thread in every engine.
 pub trait PerThread {
     /// Its counters.
     fn counters(&self) -> &ThreadCounters;
@@ -56,25 +56,25 @@ pub trait PerThread {
     /// Its unused sequences.
     fn sequences(&mut self) -> &mut SequenceBlock;
 
-    /// What its operation has removed and not told yet, in an engine that may have a listener. Never borrowed while
-    /// the listener is called.
+    /// The items that its operation has removed and not told yet, in an engine that may have a listener. Never borrowed
+    /// while the listener is called.
     fn removed(&self) -> Option<&RefCell<Queue>> {
         None
     }
 }
 
-/// An engine whose items can be taken out by the chunk that they lie in.
+/// An engine that can take items out by the chunk that they lie in.
 pub trait Reclaim: Engine + HasStore {
-    /// A thread's own.
+    /// The state of a thread.
     type Local: PerThread;
 
-    /// Sequences and expiry of its items.
+    /// The sequences and expiries of the engine's items.
     fn timestamps(&self) -> &Timestamps;
 
-    /// The order in which they leave.
+    /// The order in which items leave.
     fn policy(&self) -> &dyn Policy;
 
-    /// Takes the item in a chunk out of the index, if there is one and `doomed` says so under the lock of its key.
+    /// Takes the item in a chunk out of the index, if there is one and `doomed` returns true under the lock of its key.
     fn remove_from_index(
         &self,
         local: &mut Self::Local,
@@ -82,7 +82,7 @@ pub trait Reclaim: Engine + HasStore {
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Unlinked>;
 
-    /// Starts loading what it takes to find a key with this hash. Here and below: an engine with a log.
+    /// Starts loading what a search for a key with this hash needs. Here and below: an engine with a log.
     fn prefetch_hash(&self, hash: u64) {
         let _ = hash;
     }
@@ -98,8 +98,8 @@ pub trait Reclaim: Engine + HasStore {
         None
     }
 
-    /// Lets the index refer to an item's copy: [`Store::finish_move`] is called under its lock, with the sequence that was
-    /// copied. False if the index no longer refers to the item, or somebody has it pinned.
+    /// Lets the index refer to an item's copy: the engine calls [`Store::finish_move`] under the item's lock, with the
+    /// sequence that was copied. False if the index no longer refers to the item, or a reader has it pinned.
     fn relocate(&self, hash: u64, from: Chunk, to: Chunk, copied: u64) -> bool {
         let _ = (hash, from, to, copied);
         false
@@ -111,7 +111,7 @@ pub trait Reclaim: Engine + HasStore {
         false
     }
 
-    /// The listener, if there is one, and what it is to be told of.
+    /// The listener, if there is one, and the removals that it is to be told of.
     fn removals(&self) -> Option<&Removals> {
         None
     }
@@ -127,7 +127,7 @@ pub trait Reclaim: Engine + HasStore {
         self.timestamps().is_live(header, now)
     }
 
-    /// The metadata that clients see; of the age only what it is at the moment for which it is asked.
+    /// The metadata that clients see; of the age, only the age at the moment `age_at`, if there is one.
     #[inline]
     fn item(&self, chunk: Chunk, header: &Header, age_at: Option<Time>) -> Item {
         let age = |now| self.timestamps().age(header, now);
@@ -150,7 +150,7 @@ pub trait Reclaim: Engine + HasStore {
     fn reclaim_chunk(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
         for attempt in 0.. {
             self.tell_if_many(local);
-            // In the first attempt the caller has just tried that.
+            // In the first attempt the caller has just tried to allocate.
             if attempt > 0
                 && let Ok(chunk) = self.store().allocate(class)
             {
@@ -159,8 +159,8 @@ pub trait Reclaim: Engine + HasStore {
             if !self.evicts() {
                 return self.reclaim_expired(local, now, class);
             }
-            // A large value on its way has all its pieces side by side in the largest classes: so
-            // many are tried there that the hand passes all of them.
+            // A large value whose value is still arriving may have all its pieces side by side in the largest classes:
+            // so many victims are tried there that the hand passes all of them.
             if attempt >= VICTIMS_MAX && attempt >= 4 * self.store().class(class).pages.len() {
                 break;
             }
@@ -184,8 +184,8 @@ pub trait Reclaim: Engine + HasStore {
         None
     }
 
-    /// Evicts the policy's choice. Returns its chunk if it is now the caller's; what else was freed is allocated
-    /// by the next attempt.
+    /// Evicts the policy's choice. Returns its chunk if the caller owns it now; other freed memory is allocated by the
+    /// next attempt.
     fn evict(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
         let (store, policy) = (self.store(), self.policy());
         let starving = policy.is_starving(store, class);
@@ -199,7 +199,7 @@ pub trait Reclaim: Engine + HasStore {
         store.reuse(item, class)
     }
 
-    /// Takes an item out of the index, if `doomed`, and counts it among those that left without being asked to.
+    /// Takes an item out of the index, if `doomed`, and counts it among the items that left without a request.
     fn take_out(
         &self,
         local: &mut Self::Local,
@@ -235,7 +235,7 @@ pub trait Reclaim: Engine + HasStore {
         expired
     }
 
-    /// If the chunk is a piece of a large value, removes all of that. False if it is not.
+    /// If the chunk is a piece of a large value, removes the whole value. False if it is not.
     fn remove_whole(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> bool {
         let Some(head) = Header::load(&self.store().arena, chunk).segment_of() else {
             return false;
@@ -246,14 +246,14 @@ pub trait Reclaim: Engine + HasStore {
         true
     }
 
-    /// Removes whatever lies in a chunk.
+    /// Removes the item or piece in a chunk, whichever it is.
     fn drain_chunk(&self, local: &mut Self::Local, now: Time, chunk: Chunk) {
         if !self.remove_whole(local, now, chunk) {
             self.remove_chunk(local, now, chunk, |_| true);
         }
     }
 
-    /// Gives pages back while the limit is exceeded, and memory to the system. True if there is more to do.
+    /// Gives pages back while the limit is exceeded, and their memory to the system. True if there is more to do.
     fn shrink(&self, local: &mut Self::Local, now: Time, budget: usize) -> bool {
         let releasing = self.store().release(RELEASED_A_CALL);
         let shrinking = match &self.store().log {
@@ -277,7 +277,7 @@ pub trait Reclaim: Engine + HasStore {
         false
     }
 
-    /// Looks at about `budget` chunks, whatever lies in them, where the last call stopped.
+    /// Looks at about `budget` chunks from where the last call stopped, whatever lies in them.
     fn sweep_in_turn(&self, local: &mut Self::Local, now: Time, budget: usize) {
         let looked = self.store().sweep(budget, |chunk| {
             if self.remove_expired(local, now, chunk) {
@@ -287,8 +287,8 @@ pub trait Reclaim: Engine + HasStore {
         local.counters().add(Count::Swept as usize, looked as u64);
     }
 
-    /// Empties pages for an index that waits for so many bytes, step by step, while it is small beside the items. Where
-    /// nothing may leave, gaps are closed for it.
+    /// Empties pages step by step for an index that waits for so many bytes, while the index is small beside the items.
+    /// Where nothing may leave, closes gaps for it.
     fn reclaim_for_index(&self, local: &mut Self::Local, now: Time, bytes: usize) {
         if !self.evicts() {
             if let Some(log) = &self.store().log {
@@ -300,7 +300,8 @@ pub trait Reclaim: Engine + HasStore {
         }
     }
 
-    /// Counts an item that left without being asked to, and keeps a copy for the listener. Tells why it left.
+    /// Counts an item that left without a request, and keeps a copy for the listener. Returns the state in which it
+    /// left.
     fn note_removal(&self, local: &Self::Local, now: Time, item: &Unlinked) -> ItemState {
         let (store, header, counters) = (self.store(), item.header(), local.counters());
         counters.item_out(store, header);
@@ -315,7 +316,7 @@ pub trait Reclaim: Engine + HasStore {
         left
     }
 
-    /// What an item is that leaves now.
+    /// The state of an item that leaves now.
     fn left(&self, header: &Header, now: Time) -> ItemState {
         if self.is_live(header, now) {
             ItemState::Live
@@ -326,8 +327,8 @@ pub trait Reclaim: Engine + HasStore {
         }
     }
 
-    /// Keeps a copy for the listener of an item that has left the index, for this cause if it was alive. No lock is
-    /// held, and the item's chunks are still the caller's.
+    /// Keeps a copy for the listener of an item that has left the index. `live` is the cause if it was alive. The
+    /// caller holds no lock and still owns the item's chunks.
     #[inline]
     fn note_left(&self, local: &Self::Local, now: Time, live: RemovalCause, gone: &Unlinked) {
         if self.removals().is_some() {
@@ -359,7 +360,7 @@ pub trait Reclaim: Engine + HasStore {
         }
     }
 
-    /// True if there is a listener, and it is told of values that others replace.
+    /// True if there is a listener, and it is told of values that were replaced.
     #[inline]
     fn hears_of_replaced(&self) -> bool {
         let removals = self.removals();
@@ -375,7 +376,7 @@ pub trait Reclaim: Engine + HasStore {
         }
     }
 
-    /// Tells of a live item that was thrown out, if somebody listens.
+    /// Reports a live item that was evicted to the sink of evictions, if one is set and wants them.
     fn tell_eviction(&self, gone: &Unlinked, now: Time, age: Duration) {
         let (store, header) = (self.store(), gone.header());
         let Some(evictions) = store.evictions.get().filter(|to| to.are_wanted()) else {
@@ -396,8 +397,8 @@ pub trait Reclaim: Engine + HasStore {
         }
     }
 
-    /// Copies an item into `data`, which is empty: one that has left the index, and whose chunks are still the caller's,
-    /// or one that is locked.
+    /// Copies an item into `data`, which is empty. Either the item has left the index and the caller still owns its
+    /// chunks, or the item is locked.
     #[cold]
     fn copy_removed(
         &self,
@@ -424,8 +425,8 @@ pub trait Reclaim: Engine + HasStore {
         Some(Removed::new(cause, item, key.len(), data))
     }
 
-    /// Tells of what this thread's operation has removed, if that is much, before it goes on. No lock is held and
-    /// no memory gathered that a panic of the listener would lose.
+    /// Tells the listener of what this thread's operation has removed, if that is much, before the operation goes on.
+    /// The caller holds no lock and no gathered memory that a panic of the listener would lose.
     #[inline]
     fn tell_if_many(&self, local: &Self::Local) {
         if self.removals().is_some() {
@@ -444,8 +445,8 @@ pub trait Reclaim: Engine + HasStore {
         }
     }
 
-    /// Tells of what this thread's operation has removed, and of up to `follow_up` removals that were left to later
-    /// operations.
+    /// Tells the listener of what this thread's operation has removed, and of up to `follow_up` removals that were left
+    /// to later operations.
     fn tell(&self, local: &Self::Local, follow_up: usize) {
         if let (Some(removals), Some(queue)) = (self.removals(), local.removed()) {
             removals.tell(queue.take(), follow_up);

@@ -1,9 +1,9 @@
-//! Values that leave, and the listener who is told of them.
+//! Removals: copies of the values that leave, and the listener that is told of them.
 //!
-//! An operation copies what it removes into a queue of its own, and tells it when it is over: then no lock is
-//! held, nothing is half done, and the listener may use the cache as it likes. What the listener's own calls
-//! remove is not told from within the listener, or it would be called on top of itself until the stack ends: it
-//! goes to the engine's backlog, and is told when the listener has returned.
+//! An operation copies what it removes into its own queue, and tells the listener at its end: then the thread holds no
+//! lock, nothing is half done, and the listener may use the cache as it likes. Items that the listener's own calls
+//! remove are not told from within the listener, or it would be called on top of itself until the stack ends: they go
+//! to the engine's backlog, and are told when the listener has returned.
 //!
 //! ```text
 //!  operation -> its queue -> told at its end, or at TELL_AT bytes before it goes on
@@ -12,8 +12,8 @@
 //!                                                                    and of later ones
 //! ```
 //!
-//! A listener that stores an item for each it is told of makes as many removals as it hears of. So no operation
-//! tells all of the backlog, and the backlog is bounded: what finds no room there is counted as untold.
+//! A listener that stores an item for each removal that it is told of makes as many removals again. So no operation
+//! tells the whole backlog, and the backlog is bounded: an item that finds no room there is counted as untold.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,15 +24,15 @@ use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
 use nuthatch_engine::reply::Item;
 
-/// Why a value left the cache. Each leaves once, for one of these.
+/// Why a value left the cache. Each value leaves once, for one of these causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RemovalCause {
     /// Evicted: its room was needed.
     Size,
-    /// Its time was over, and its memory was taken back or went to a new value of the key.
+    /// It had expired, and its memory was taken back or went to a new value of the key.
     Expired,
-    /// It was removed on request. What is removed with everything else at once is told when its memory is taken back.
+    /// It was removed on request. Values that a flush removed are told when their memory is taken back.
     Explicit,
     /// Another value took its place.
     Replaced,
@@ -45,29 +45,30 @@ impl RemovalCause {
     }
 }
 
-/// What is called with a value that has left: the cause, key, metadata, value. One of more than [`COPY_MAX`] bytes
-/// comes as an empty slice; `item.value_len` tells its length.
+/// The function that is called with a value that has left: the cause, key, metadata, value. A value of more than
+/// [`COPY_MAX`] bytes is passed as an empty slice; `item.value_len` is its length.
 pub type Callback = Arc<dyn Fn(RemovalCause, &[u8], &Item, &[u8]) + Send + Sync>;
 
-/// Told of the values that leave.
+/// A callback for the values that leave the cache.
 ///
-/// It is called on the thread whose operation removed the value, once the operation has taken effect and before
-/// its call returns; of operations that remove more than a mebibyte, also in between. No lock is
-/// held (but see below), so it may read, store, remove and flush, in this cache too, through another handle; or
+/// It is called on the thread whose operation removed the value, once the operation has taken effect and before its
+/// call returns. An operation that removes more than a mebibyte also calls it in between. The thread holds no lock (but
+/// see below), so the callback may read, store, remove and flush, in this cache too, through another handle. It may
 /// panic: the caller of the operation sees the panic.
 ///
-/// What its own calls remove is told later: some of it by the same operation, the rest by later ones of any
-/// thread and by maintenance. Up to a mebibyte waits for that. Beyond, which takes a listener that stores about as
-/// much as it is told of, values are not told, but counted
-/// ([`EngineStats::untold`](nuthatch_engine::stats::EngineStats::untold)).
+/// Values that its own calls remove are told later: some by the same operation, the rest by later ones of any thread
+/// and by maintenance. Up to a mebibyte waits for that. Values beyond that bound are not told, but counted
+/// ([`EngineStats::untold`](nuthatch_engine::stats::EngineStats::untold)). Only a listener that stores about as much as
+/// it is told of gets there.
 ///
-/// Of the paper's design (`Paper`), whose one writer holds its lock throughout, an operation tells only at its
-/// end, and not more than 8 MiB.
+/// In the paper's design (`Paper`), whose one writer holds its lock throughout, an operation tells only at its end, and
+/// not more than 8 MiB.
 #[derive(Clone)]
 pub struct Listener {
-    /// What is called.
+    /// The function that is called.
     pub callback: Callback,
-    /// False: it is told of evicted values alone ([`RemovalCause::was_evicted`]), and no others are copied for it.
+    /// False: the callback is only called for evicted values ([`RemovalCause::was_evicted`]), and no others are copied
+    /// for it.
     pub hears_all: bool,
 }
 
@@ -77,14 +78,14 @@ pub const COPY_MAX: usize = 1 << 20;
 /// Bytes of removed items at which an operation tells of them before it goes on.
 pub const TELL_AT: usize = 1 << 20;
 
-/// Bytes that the queue of an operation may have, if it cannot tell before its end.
+/// Bytes that the queue of an operation may hold, if it cannot tell before its end.
 const QUEUE_MAX: usize = 8 << 20;
 
-/// Bytes that the backlog may have.
+/// Bytes that the backlog may hold.
 const BACKLOG_MAX: usize = 1 << 20;
 
-/// Items of the backlog that an operation tells of after its own: more than a listener that stores now and then
-/// makes by that, and few enough that no operation takes long for it.
+/// Items of the backlog that an operation tells after its own: more than a listener that stores now and then adds by
+/// that, and few enough that no operation takes long for it.
 pub const FOLLOW_UP: usize = 16;
 
 /// A copy of an item whose value has left.
@@ -97,7 +98,7 @@ pub struct Removed {
 }
 
 impl Removed {
-    /// An item with this key and, if it is told, value.
+    /// An item with this key and, if it is to be told, its value.
     pub fn new(cause: RemovalCause, item: Item, key_len: usize, data: Vec<u8>) -> Self {
         Self {
             cause,
@@ -120,7 +121,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Adds an item, unless that would pass the bound of an operation's queue: false then.
+    /// Adds an item. False if the queue of an operation has no room for it.
     pub fn push(&mut self, removed: Removed) -> bool {
         self.push_within(removed, QUEUE_MAX)
     }
@@ -152,7 +153,7 @@ impl Queue {
     }
 }
 
-/// A listener, and what it is still to be told of.
+/// A listener, and the backlog of removals that it is still to be told of.
 pub struct Removals {
     listener: Listener,
     backlog: Mutex<Queue>,
@@ -164,7 +165,7 @@ pub struct Removals {
 }
 
 impl Removals {
-    /// Nothing has left yet.
+    /// A listener with an empty backlog.
     pub fn new(listener: Listener) -> Self {
         Self {
             listener,
@@ -175,15 +176,15 @@ impl Removals {
         }
     }
 
-    /// True if the listener is told of values that leave for this cause.
+    /// True if the listener is to be told of values that leave for this cause.
     pub fn wants(&self, cause: RemovalCause) -> bool {
         self.listener.hears_all || cause.was_evicted()
     }
 
-    /// Tells of what an operation of this thread removed, and of up to `follow_up` items of the backlog. No lock is
-    /// held. What is left if the listener panics is told later.
+    /// Tells the listener of what an operation of this thread removed, and of up to `follow_up` items of the backlog.
+    /// The thread holds no lock. If the listener panics, the rest is told later.
     pub fn tell(&self, own: Queue, follow_up: usize) {
-        // Relaxed: what is missed now is told next time.
+        // Relaxed: an item that this load misses is told next time.
         if own.is_empty() && self.waiting.load(Ordering::Relaxed) == 0 {
             return;
         }
@@ -192,7 +193,7 @@ impl Removals {
             queue: own,
         };
         let Some(_telling) = Telling::begin(self) else {
-            // The listener is below on this thread's stack.
+            // The listener already runs below on this thread's stack.
             return;
         };
         while let Some(removed) = own.queue.pop() {
@@ -204,7 +205,7 @@ impl Removals {
         }
     }
 
-    /// Leaves what an operation removed to later ones.
+    /// Leaves what an operation removed to later operations.
     pub fn defer(&self, mut queue: Queue) {
         if queue.is_empty() {
             return;
@@ -218,13 +219,13 @@ impl Removals {
         self.count_untold(untold);
     }
 
-    /// Counts items of which nobody will be told.
+    /// Counts items of which the listener will not be told.
     pub fn count_untold(&self, items: u64) {
         // Relaxed: a statistic.
         self.untold.fetch_add(items, Ordering::Relaxed);
     }
 
-    /// Items of which nobody was told, since the start or the last reset.
+    /// Items of which the listener was not told, since the start or the last reset.
     pub fn untold(&self) -> u64 {
         self.untold.load(Ordering::Relaxed)
     }
@@ -247,7 +248,7 @@ impl Removals {
     }
 }
 
-/// A queue whose rest goes to the backlog, also if the listener panics.
+/// The queue of an operation. What is left in it goes to the backlog, also if the listener panics.
 struct OwnQueue<'a> {
     removals: &'a Removals,
     queue: Queue,
@@ -263,7 +264,7 @@ impl Drop for OwnQueue<'_> {
 struct Telling<'a>(&'a Removals, ThreadId);
 
 impl<'a> Telling<'a> {
-    /// `None` if it does so already.
+    /// `None` if this thread calls the listener already.
     fn begin(removals: &'a Removals) -> Option<Self> {
         let me = thread::current().id();
         let mut telling = removals.telling.lock();

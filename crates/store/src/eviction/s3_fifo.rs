@@ -1,31 +1,33 @@
-//! Two queues and ghosts, on pages (S3-FIFO, SOSP 2023; on segments as Segcache, NSDI 2021, has them).
+//! S3-FIFO on pages: two queues and ghosts (S3-FIFO, SOSP 2023; on segments, as in Segcache, NSDI 2021).
 //!
-//! What is new goes through a probation queue, a sixth of the memory. What was used in the older half of it goes to the
-//! main queue, the rest become ghosts; a ghost that comes back soon goes to the main queue at once. At the end of the main
-//! queue an item stays for each use since it came or was passed last. So a scan goes by without pushing out what is used.
+//! New items go through a probation queue, a sixth of the memory. Items that were used in its older half go to the main
+//! queue, the others become ghosts. A ghost that comes back soon goes to the main queue at once. At the end of the main
+//! queue an item stays for each use since it came or was passed last. So a scan passes without pushing out items that
+//! are used.
 //!
-//! *Soon* is judged as LIRS does it (SIGMETRICS 2002), which compares how long ago an item was used last with how long ago
-//! the one was that it would push out. Here: in a lap of the main queue an item goes from its end to its beginning. A ghost
-//! that was away for longer than that would not be met there before it leaves, and only push out others; it goes through
-//! the probation queue again. Time is counted in ghosts. If nothing comes to the main queue, nothing leaves it, and a lap
-//! gets longer and longer: so a loop that is longer than the memory keeps a part of itself there, and what has gone out
-//! of use makes way.
+//! *Soon* is judged as in LIRS (SIGMETRICS 2002), which compares the time since an item's last use with the time since
+//! the last use of the item that it would push out. Here: in a lap of the main queue an item goes from its end to its
+//! beginning. A ghost that was away for longer than a lap would leave the main queue before its next use, and only push
+//! out others; it goes through the probation queue again. Time is counted in ghosts. If no item comes to the main
+//! queue, none leaves it, and a lap gets longer and longer: so a loop that is longer than the memory keeps a part of
+//! itself there, and items that are no longer used make way.
 //!
-//! Uses in the newer half of the probation queue do not count (Clock2Q+, VLDB 2026): what is asked for often within a
-//! short time, and then no more, is not worth more than what is asked for once. But where much is used there and nothing
-//! later, the main queue would keep for ever what was used long ago: so each page's worth of items that leave although
-//! they were used there has a page of the main queue cleaned. What is not used at all, as in a scan or in a loop that is
-//! longer than the memory, leaves the main queue as it is.
+//! Uses in the newer half of the probation queue do not count (Clock2Q+, VLDB 2026): an item that is used often within
+//! a short time, and then no more, is not worth more than one that is used once. But where much is used there and
+//! nothing later, the main queue would keep for ever what was used long ago. So for each page's worth of items that
+//! leave although they were used there, a page of the main queue is cleaned. Items that are not used at all, as in a
+//! scan or in a loop that is longer than the memory, leave the main queue as it is.
 //!
-//! What an item pays for staying goes by its size, as with GDSF (greedy dual by size and frequency): in the place of a
-//! large one several others would be kept. One that takes more than twice the mean pays two uses, one of the mean pays
-//! one, and a smaller one as often as its size is a part of the mean, by lot: of an eighth of the mean, once in eight
-//! rounds. Less than a quarter of the mean comes to the main queue without a use. What is so small can do no harm: all
-//! items that are smaller than a quarter of the mean take less than a quarter of the memory.
+//! What an item pays for staying depends on its size, as with GDSF (greedy dual by size and frequency): in the place of
+//! a large item several others could stay. An item of more than twice the mean size pays two uses, one of the mean size
+//! pays one, and a smaller one pays one by lot, with the probability of its size divided by the mean: at an eighth of
+//! the mean, once in eight rounds. An item of less than a quarter of the mean comes to the main queue without a use.
+//! Such small items can do no harm: all items that are smaller than a quarter of the mean take less than a quarter of
+//! the memory.
 //!
-//! Items are not moved one by one but a page at a time, when a page is cleaned. Where pages have many words that are no
-//! longer in use (of items that were deleted, replaced, or have expired), they are cleaned first, and nothing that is
-//! alive leaves for that.
+//! Items are not moved one by one but a page at a time, when a page is cleaned. Pages with many words that are no
+//! longer in use (of items that were deleted, replaced, or have expired) are cleaned first, and no live item leaves for
+//! that.
 
 use std::io;
 
@@ -36,11 +38,11 @@ use super::ghosts::Ghosts;
 use crate::log::Queue;
 use crate::slab::Store;
 
-/// Shares of the memory are told in 64ths.
+/// The unit of the shares of the memory: 64ths.
 const UNIT: usize = 64;
 
-/// The probation queue's part of all pages. This and the two below were chosen on all traces of docs/hits.md, at four
-/// sizes each; what others gave stands in docs/notebook.md.
+/// The probation queue's share of all pages. This and the two constants below were chosen on all traces of
+/// docs/hits.md, at four sizes each; docs/notebook.md has the results of other values.
 const PROBATION: usize = 10;
 
 /// The newest part of the probation queue, in which uses do not count.
@@ -49,49 +51,49 @@ const UNCOUNTED: usize = 32;
 /// Uses that take an item from the probation queue to the main one, unless it is small.
 const PROMOTE_AT: u8 = 1;
 
-/// An item that takes less than one part in so many of the mean needs none.
+/// An item that takes less than one part in `SMALL` of the mean needs none.
 const SMALL: usize = 4;
 
-/// A page of the main queue is cleaned when so many pages' worth of items have left the probation queue, although they were
-/// used in its newest part, since the last one was.
+/// A page of the main queue is cleaned when this many pages' worth of items have left the probation queue although they
+/// were used in its newest part, since the last page of the main queue was cleaned.
 const REFUSED: usize = 1;
 
 /// A page is cleaned for its gaps if no more than this part of it is in use.
 const COMPACT_AT: usize = 48;
 
-/// The same while memory is not short: then pages are cleaned only if half of all words are in no use, so that what is
-/// written over and over does not spread over all the memory there is.
+/// The same while memory is not short: then pages are cleaned only if half of all words are unused, so that items that
+/// are written over and over do not spread over the whole memory.
 const COMPACT_AT_EASE: usize = 32;
 
 /// Ghosts for each item that the memory holds.
 const GHOSTS: usize = 3;
 
-/// A ghost comes back soon if that takes less than this part of a lap. Less than all of it: of a loop each item comes back
-/// after as long, and those that are let in would push out as many.
+/// A ghost comes back soon if it was away for less than this part of a lap. It is less than a whole lap: all items of a
+/// loop come back after the same time, and those that are let in would push out as many.
 const SOON: u64 = 56;
 
-/// One part in so many of the memory is for ghosts, at most.
+/// One part in `GHOSTS_SHARE` of the memory is for ghosts, at most.
 const GHOSTS_SHARE: usize = 64;
 
-/// An item of more than so many times the mean must have been used twice.
+/// An item of more than this many times the mean must have been used twice.
 const HEAVY: usize = 2;
 
-/// The uses that it pays.
+/// The uses that a heavy item pays.
 const HEAVY_PAYS: u8 = 2;
 
-/// The mean is that of about so many of the runs in which records are cleaned. Where sizes differ much more of them are
-/// steadier: that of 64 had 0.7 % fewer misses than that of eight. But where sizes grow by and by, the mean of 64 comes so
-/// late that what is large by then cannot stay (conformance, `memory_sizes_drift`).
+/// The mean is taken over about this many of the runs in which records are cleaned. Where sizes differ much, more runs
+/// give a steadier mean: 64 had 0.7 % fewer misses than eight. But where sizes grow gradually, the mean of 64 follows
+/// so late that items that are large by then cannot stay (conformance, `memory_sizes_drift`).
 const MEAN_OF: usize = 16;
 
-/// How the queues are to be, and when pages are cleaned.
+/// The shares of the queues, and when pages are cleaned.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// What a page is cleaned for.
     pub need: Need,
     /// False: nothing alive may leave, whatever the need.
     pub evicts: bool,
-    /// The whole, of which the others are parts.
+    /// The whole, of which the other fields are parts.
     pub unit: usize,
     /// The probation queue's part of the pages.
     pub probation: usize,
@@ -104,9 +106,10 @@ pub struct Plan {
 pub enum Need {
     /// Memory is not short; the page has many gaps. Nothing alive leaves.
     Order,
-    /// There is no other way to make room than to fill each gap, because nothing alive may leave.
+    /// Nothing alive may leave, so there is no other way to make room than to fill each gap.
     EveryGap,
-    /// Memory is short, and pages are being swept in which items have died: nothing alive leaves before that is through.
+    /// Memory is short, and pages in which items have died are being swept: nothing alive leaves before the sweep is
+    /// through.
     Dead,
     /// Memory is short, and items leave.
     Room,
@@ -115,7 +118,7 @@ pub enum Need {
 /// How strict a cleaning is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleaningMode {
-    /// What was used stays.
+    /// Items that were used stay.
     Normal,
     /// Nothing stays: the thread that needs a page has cleaned several in vain.
     EvictAll,
@@ -126,13 +129,13 @@ pub enum CleaningMode {
 pub struct Candidate {
     /// Uses since it came or was passed last.
     pub uses: u8,
-    /// All that it takes.
+    /// All bytes that it takes.
     pub bytes: usize,
-    /// Drawn for it, as long as it lies where it is.
+    /// The item's lot. It stays the same as long as the item lies where it is.
     pub lot: u32,
 }
 
-/// Decides which items of a log leave.
+/// The policy that decides which items of a log leave.
 pub struct S3Fifo {
     /// Items that left the probation queue.
     pub ghosts: Ghosts,
@@ -140,13 +143,13 @@ pub struct S3Fifo {
     pub depths: Depths,
     /// Bytes of [`MEAN_OF`] items in the pages cleaned lately.
     lately: AtomicUsize,
-    /// Bytes of items that left the probation queue although they were used, since a page of the main queue was cleaned.
+    /// Bytes of items that left the probation queue although they were used, since the last cleaning in the main queue.
     refused: AtomicUsize,
-    /// Ghosts to which fewer were added since they left come back soon.
+    /// A ghost comes back soon if at most this many ghosts were added since it left.
     soon: AtomicU64,
 }
 
-/// The queues, as they are when a page is opened.
+/// The queues, at the moment when a page is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Lengths {
     /// Ghosts inserted since the oldest page of the main queue was opened.
@@ -160,7 +163,7 @@ pub struct Lengths {
 }
 
 impl S3Fifo {
-    /// For a memory limit of so many bytes, which may be raised to `limit_max`.
+    /// A policy for a memory limit of `limit` bytes, which may be raised to `limit_max`.
     pub fn new(limit: usize, limit_max: usize) -> io::Result<Self> {
         let depths = Depths::new()?;
         depths.note_limit(limit);
@@ -173,21 +176,21 @@ impl S3Fifo {
         })
     }
 
-    /// A page is opened, and the queues are so long. Their lock is held.
+    /// Notes the lengths of the queues, when a page is opened. The queues' lock is held.
     pub fn note_lengths(&self, lengths: &Lengths) {
         let soon = match lengths.main as u64 {
             0 => u64::MAX,
             main => {
-                // As long as a lap is when the main queue has its part.
+                // The length of a lap when the main queue has its share.
                 let pages = lengths.main + lengths.probation;
                 let wanted = pages - pages * PROBATION / UNIT;
                 let lap = lengths.lap * wanted as u64 / main;
-                // Before it left, it was on probation since its last use: for half of that time, say.
+                // Before it left, it was on probation since its last use: for half of a stay there, by assumption.
                 let bytes = lengths.probation * lengths.page_bytes;
                 let probation = bytes / self.mean_bytes().max(1);
                 let soon = (lap * SOON / UNIT as u64).saturating_sub(probation as u64 / 2);
-                // Ages are known to half an epoch: what has left in the present one comes back soon, or, of a table that was
-                // made for smaller items, next to nothing would.
+                // Ages are exact to half an epoch: an item that left in the present one comes back soon. Otherwise next
+                // to nothing would, in a table that was made for smaller items.
                 soon.max(self.ghosts.epoch_len() / 2)
             }
         };
@@ -201,7 +204,7 @@ impl S3Fifo {
         age.is_some_and(|age| age <= self.soon.load(Ordering::Relaxed))
     }
 
-    /// How the queues are to be.
+    /// The plan for a need.
     pub fn plan(&self, need: Need, evicts: bool) -> Plan {
         Plan {
             need,
@@ -216,30 +219,30 @@ impl S3Fifo {
         }
     }
 
-    /// Of so many pages in the probation queue, those in which uses do not count: its newest.
+    /// How many of so many pages in the probation queue do not count uses: its newest.
     pub fn uncounted(&self, probation: usize) -> usize {
         probation * UNCOUNTED / UNIT
     }
 
-    /// An item of so many bytes leaves the probation queue, although it was used there.
+    /// Notes that an item of so many bytes leaves the probation queue, although it was used there.
     pub fn note_refused(&self, bytes: usize) {
         // Relaxed, here and below: a hint for the choice of a page.
         self.refused.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// True if a page of so many bytes is to be cleaned in the main queue, although the probation queue has more than its
-    /// part.
+    /// True if a page of so many bytes is to be cleaned in the main queue, although the probation queue has more than
+    /// its share.
     pub fn main_is_due(&self, page_bytes: usize) -> bool {
         self.refused.load(Ordering::Relaxed) > REFUSED * page_bytes
     }
 
-    /// A page of so many bytes is cleaned in a queue.
+    /// Notes the cleaning of a page of so many bytes in a queue.
     pub fn note_cleaning(&self, queue: Queue, page_bytes: usize) {
         let refused = self.refused.load(Ordering::Relaxed);
         let left = match queue {
-            // No more than a page's worth is carried on: all that comes in one burst is worth one page.
+            // No more than a page's worth is carried on: a burst of any size is worth one page.
             Queue::Main => refused.saturating_sub(page_bytes).min(page_bytes),
-            // The main queue has no page that could be cleaned: what comes to it is not to pay for that.
+            // The main queue has no page that could be cleaned: items that come to it later must not pay for that.
             Queue::Probation if self.main_is_due(page_bytes) => 0,
             Queue::Probation => refused,
         };
@@ -251,9 +254,9 @@ impl S3Fifo {
         usize::from(PROMOTE_AT).min(SMALL * bytes / self.mean_bytes().max(1))
     }
 
-    /// Makes room for as many ghosts as there are items, within the limit, as soon as those are twice as many as the
-    /// ghosts: sizes may have shrunk since, or the limit may have been raised. Pages that are cleaned meanwhile are kept
-    /// for them.
+    /// Makes room for the ghosts of all items, within the limit, as soon as twice as many ghosts are wanted as there is
+    /// room for: sizes may have shrunk since, or the limit may have been raised. Pages that are cleaned meanwhile are
+    /// kept for the ghosts.
     #[cold]
     fn make_room(&self, store: &Store) {
         let mut pool = store.pool();
@@ -262,7 +265,7 @@ impl S3Fifo {
             .ghosts
             .bytes_for(GHOSTS * items, pool.limit() / GHOSTS_SHARE);
         let more = bytes.saturating_sub(self.ghosts.bytes());
-        // Asked again under the lock: another thread may have done it.
+        // Checked again under the lock: another thread may have done it.
         if more < self.ghosts.bytes().max(1) {
             return;
         }
@@ -274,20 +277,20 @@ impl S3Fifo {
         }
     }
 
-    /// The memory's limit is so many bytes now: how many of them ghosts no longer take.
+    /// Sets the memory's limit, in bytes. Returns the bytes that ghosts give back for it.
     pub fn note_limit(&self, limit: usize) -> usize {
         self.depths.note_limit(limit);
         let most = self.ghosts.bytes_for(usize::MAX, limit / GHOSTS_SHARE);
         self.ghosts.shrink(most)
     }
 
-    /// Bytes of an item in the pages cleaned lately; 0 before the first.
+    /// The mean size in bytes of the items in the pages cleaned lately; 0 before the first cleaning.
     pub fn mean_bytes(&self) -> usize {
         // Relaxed, here and below: a statistic.
         self.lately.load(Ordering::Relaxed) / MEAN_OF
     }
 
-    /// Uses that an item pays for staying. It draws a new lot each time that it is moved, all of which are equally
+    /// The uses that an item pays for staying. It draws a new lot each time that it is moved; all lots are equally
     /// probable.
     fn rent(&self, bytes: usize, lot: u32) -> u8 {
         let mean = self.mean_bytes() as u64;
@@ -299,7 +302,7 @@ impl S3Fifo {
         }
     }
 
-    /// Uses that are left to an item that stays, or `None` if it leaves.
+    /// The uses that are left to an item that stays, or `None` if it leaves.
     pub fn judge(&self, queue: Queue, item: &Candidate, mode: CleaningMode) -> Option<u8> {
         let fails =
             queue == Queue::Probation && usize::from(item.uses) < self.promote_at(item.bytes);
@@ -309,7 +312,7 @@ impl S3Fifo {
         item.uses.checked_sub(self.rent(item.bytes, item.lot))
     }
 
-    /// A cleaning met so many items of so many bytes together.
+    /// Notes that a cleaning met `items` items of `bytes` bytes together.
     pub fn note_sizes(&self, store: &Store, items: usize, bytes: usize) {
         if items == 0 {
             return;
@@ -349,7 +352,7 @@ mod tests {
         policy
     }
 
-    /// What is left of no, one and two uses to an item of so many bytes that draws this lot.
+    /// The uses left of zero, one and two uses, for an item of so many bytes that draws this lot.
     fn left(policy: &S3Fifo, queue: Queue, bytes: usize, lot: u32) -> [Option<u8>; 3] {
         [0, 1, 2]
             .map(|uses| policy.judge(queue, &Candidate { uses, bytes, lot }, CleaningMode::Normal))
@@ -420,7 +423,7 @@ mod tests {
         assert!(!policy.main_is_due(1000));
         policy.note_refused(1);
         assert!(policy.main_is_due(1000));
-        // Where the main queue has nothing to clean, nothing is.
+        // Where the main queue has no page to clean, nothing is carried on.
         policy.note_refused(10_000);
         policy.note_cleaning(Queue::Probation, 1000);
         policy.note_refused(1000);
@@ -429,7 +432,7 @@ mod tests {
 
     #[test]
     fn a_ghost_comes_back_soon_if_it_would_have_been_met() {
-        // Items of 100 bytes; 10 of 64 pages are the probation queue's part.
+        // Items of 100 bytes; the probation queue's share is 10 of 64 pages.
         let policy = policy(&store());
         policy.ghosts.begin(1 << 14);
         let soon = |lap, main, probation, ghosts: std::ops::Range<u64>| {
@@ -440,7 +443,7 @@ mod tests {
                 probation,
                 page_bytes,
             });
-            // The one in the upper half of the hash chooses the bucket, the other is the fingerprint.
+            // The 1 in the upper half of the hash chooses the bucket, the 77 is the fingerprint.
             let hash = |number: u64| (number + 1) << 56 | 77;
             policy.ghosts.insert(hash(0));
             ghosts.for_each(|number| policy.ghosts.insert(hash(1 + number % 200)));
@@ -449,20 +452,21 @@ mod tests {
         // Seven eighths of a lap, less half of the ten items of each page on probation, are 2050; an epoch is 1024.
         assert!(soon(2400, 54, 10, 0..1000));
         assert!(!soon(2400, 54, 10, 0..3200));
-        // Of half a main queue, a lap is half as long as it will be.
+        // With half a main queue, a lap is half as long as it will be.
         assert!(!soon(1200, 56, 8, 0..1700));
         assert!(soon(1800, 28, 36, 0..1700));
-        // Without a main queue, there is nothing that it would push out.
+        // Without a main queue, a ghost would push nothing out.
         assert!(soon(0, 0, 64, 0..3200));
         let hash = 9 << 56 | 78;
         assert!(!policy.take_ghost(hash), "it is no ghost");
     }
 
-    /// Class of bug: a table that was made for smaller items has long epochs, and nothing came back soon in the later part of
-    /// each.
+    /// Class of bug: in a table that was made for smaller items, epochs are long, and nothing came back soon in the
+    /// later part of each.
     #[test]
     fn what_has_left_just_now_comes_back_soon_however_long_an_epoch_is() {
-        // Of such a lap, with ten items of each page on probation, 81, 168, 300 and 431 are soon. An epoch is 1024 ghosts.
+        // With such a lap, and ten items in each page on probation, 81, 168, 300 and 431 are soon. An epoch is 1024
+        // ghosts.
         for lap in [150, 250, 400, 550] {
             let policy = S3Fifo::new(1 << 21, 1 << 21).unwrap();
             policy.note_sizes(&store(), 10, 1000);
@@ -497,7 +501,7 @@ mod tests {
         (0..200).for_each(|_| policy.note_sizes(&store, 10, 1000));
         assert_eq!(policy.ghosts.bytes(), (1 << 20) / GHOSTS_SHARE);
         assert_eq!(store.pool().used() - used, policy.ghosts.bytes());
-        // They stay where items grow again: it would only give the few bytes back.
+        // The ghosts keep their room when items grow again: to shrink it would only give a few bytes back.
         (0..200).for_each(|_| policy.note_sizes(&store, 1, 20_000));
         assert_eq!(policy.ghosts.bytes(), (1 << 20) / GHOSTS_SHARE);
     }

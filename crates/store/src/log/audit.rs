@@ -1,4 +1,4 @@
-//! Recounts what a log keeps of its pages. Nothing else may run meanwhile.
+//! The audit of a log: it recounts the state that the log keeps of its pages. Nothing else may run meanwhile.
 
 use std::collections::HashSet;
 

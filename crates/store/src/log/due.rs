@@ -1,8 +1,8 @@
-//! When the items of each page die, so that pages are swept when it pays, and no others.
+//! The times at which the items of each page die, so that a page is swept when it pays, and only then.
 //!
-//! A page is *due* at the tick at which the first of its items expires. When it has been swept, that becomes the tick at
-//! which an eighth of its words will be dead, or all of its items that die at all if those are fewer. So each sweep but
-//! the first in a page's life finds something, however expiries are spread; what never expires costs nothing.
+//! A page is *due* at the tick at which the first of its items expires. After a sweep that becomes the tick at which an
+//! eighth of its words will be dead, or all of its mortal items if those are fewer. So each sweep but the first in a
+//! page's life finds something, however expiries are spread. Items that never expire cost nothing.
 //!
 //! ```text
 //!   a page swept now:   | dead | alive, 5 s | for ever | alive, 60 s | alive, 61 s | alive, 62 s | for ever |
@@ -13,8 +13,8 @@
 //!
 //! Invariants:
 //! 1. A page's tick is not later than the moment at which an eighth of its words will be dead, but for the grain of
-//!    [`Expiring`]: who gives an item an expiry notes it in the page afterwards, and who sweeps the page takes its tick
-//!    before he looks.
+//!    [`Expiring`]: a thread that gives an item an expiry notes it in the page afterwards, and a thread that sweeps the
+//!    page takes its tick before it looks at the items.
 //! 2. The first tick is not later than that of any page.
 
 use nuthatch_engine::request::Expiry;
@@ -32,11 +32,11 @@ use crate::slab::arena::{Chunk, WORD};
 /// A page is due when one part in so many of it is dead.
 const DUE_SHARE: usize = 8;
 
-/// What is due, and who is at it.
+/// The due pages, and the sweep under way.
 pub struct Due {
     /// The first tick at which a page is due.
     first: AtomicU64,
-    /// The flush bar for which pages were made due.
+    /// The flush bar of the last flush that made all pages due.
     bar: AtomicU64,
     sweep: Mutex<Option<Sweep>>,
 }
@@ -55,7 +55,7 @@ impl Default for Due {
 pub struct Sweep {
     page: u32,
     sequence: u64,
-    /// Words up to which it was swept.
+    /// The sweep's place: the word up to which the page was swept.
     at: usize,
     expiring: Expiring,
 }
@@ -65,13 +65,13 @@ pub struct Sweep {
 pub enum Swept {
     /// So many words were looked at.
     Looked(usize),
-    /// Another thread is at it.
+    /// Another thread sweeps.
     Elsewhere,
     /// No page is due.
     Nothing,
 }
 
-/// What a step of a sweep is to find.
+/// The items that a step of a sweep looks for.
 #[derive(Clone, Copy)]
 pub struct Dead {
     /// The moment.
@@ -88,7 +88,7 @@ impl Dead {
 }
 
 impl Log {
-    /// An item at this place, which cannot leave its page meanwhile, has got an expiry.
+    /// Notes an expiry that an item at this place has got. The item cannot leave its page meanwhile.
     #[inline]
     pub fn note_expiry(&self, chunk: Chunk, expiry: Expiry) {
         if let Expiry::At(time) = expiry {
@@ -172,13 +172,13 @@ impl Log {
         }
     }
 
-    /// The page that has been due for longest becomes a sweep's. `None` if none is. The sweep's lock is held.
+    /// Begins a sweep of the page that has been due for longest. `None` if none is. The sweep's lock is held.
     fn start_sweep(&self, store: &Store, dead: &Dead) -> Option<Sweep> {
         let page = self.next_due(store, dead)?;
         let sequence = self.pages.sequence(page);
         self.pages.take_due(page);
         if self.pages.sequence(page) != sequence {
-            // The page began anew, and what was taken may be what was noted in its new life.
+            // The page began a new life, and the tick that was taken may be one of that life.
             self.note_due(page, 0);
         }
         Some(Sweep {
@@ -189,8 +189,8 @@ impl Log {
         })
     }
 
-    /// The page that is due first, if it is due now. The first tick stays what it is until this is asked again: so it
-    /// also tells that a page is being swept.
+    /// The page that is due first, if it is due now. The first tick stays as it is until the next call: so it also
+    /// shows that a page is being swept.
     fn next_due(&self, store: &Store, dead: &Dead) -> Option<u32> {
         // SeqCst: before the pages' ticks are read, which are stored before the first tick is looked at (due 2).
         self.due.first.swap(NEVER, Ordering::SeqCst);
@@ -200,19 +200,19 @@ impl Log {
         (tick <= dead.now.0.into()).then_some(page)
     }
 
-    /// The pages that the log has.
+    /// The pages of the log.
     fn listed(&self, store: &Store) -> impl Iterator<Item = u32> {
         let pages = 0..store.pages_taken();
         pages.filter(|&page| self.pages.sequence(page) != 0)
     }
 }
 
-/// Parts of a power of two of ticks that [`Expiring`] tells apart.
+/// Parts into which [`Expiring`] divides a power of two of ticks.
 const PARTS: u32 = 8;
 
 const SLOTS: usize = ((u32::BITS - PARTS.ilog2() + 1) * PARTS) as usize;
 
-/// Words of the items of a page that die some time, by how long they live yet: to an eighth of that.
+/// Words of the mortal items of a page, by the time that they still live, to an eighth of it.
 struct Expiring {
     from: Time,
     words: [u32; SLOTS],
@@ -250,7 +250,7 @@ impl Expiring {
     }
 }
 
-/// Where what lives for so many ticks is counted: each alone, and from [`PARTS`] on in parts of powers of two.
+/// The counter of a life of so many ticks: one for each tick below [`PARTS`], and from there on parts of powers of two.
 fn slot(ticks: u32) -> usize {
     if ticks < PARTS {
         return ticks as usize;
@@ -259,7 +259,7 @@ fn slot(ticks: u32) -> usize {
     (shift * PARTS + (ticks >> shift)) as usize
 }
 
-/// The most ticks that are counted there.
+/// The most ticks that a slot counts.
 fn last_of(slot: usize) -> u64 {
     let (slot, parts) = (slot as u64, u64::from(PARTS));
     if slot < parts {

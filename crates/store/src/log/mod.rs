@@ -1,8 +1,9 @@
 //! The log: items of all sizes one behind the other, without size classes.
 //!
-//! Items are appended to pages. A page that is full is closed, and some time later it is *cleaned*: what is to stay is
-//! appended to another page, the rest leaves, and the page is empty. Which page, and what stays, the
-//! [policy](crate::eviction::s3_fifo) decides; how a record moves while it is read, [`clean`](crate::eviction::clean).
+//! Items are appended to pages. A page that is full is closed, and some time later it is *cleaned*: items that are to
+//! stay are appended to another page, the others leave, and the page is empty. The [policy](crate::eviction::s3_fifo)
+//! decides which page is cleaned and which items stay; [`clean`](crate::eviction::clean) moves a record while it is
+//! read.
 //!
 //! ```text
 //!  a page:  | item | item | gap | segment | item ... | item |        |
@@ -14,21 +15,23 @@
 //!                                 +--> ghosts                                   +--> gone
 //! ```
 //!
-//! Three streams append: new items, items that arrive in pieces, and items that are kept. So a client that
-//! sends slowly holds up the pages of its like alone.
+//! Three streams append: new items, items that arrive in pieces, and items that are kept. So a client that sends slowly
+//! only holds up the pages of clients that send in pieces.
 //!
 //! Invariants:
-//! 1. A record is *private* to one thread, *linked* (as store 1 says), or a gap. Its length is told by its first word
-//!    (of a wide item, by the fourth besides) from the moment at which the page's end lies behind it, and never changes.
-//! 2. A page's count of held words is the sum of its private and linked records. It is counted up by the one who
-//!    appends, and down by the owner of what leaves.
+//! 1. A record is *private* to one thread, *linked* (as store 1 says), or a gap. Its first word gives its length (for a
+//!    wide item, the fourth word as well) from the moment at which the page's end lies behind it, and the length never
+//!    changes.
+//! 2. A page's count of held words is the sum of its private and linked records. The thread that appends counts it up,
+//!    and the owner of a record that leaves counts it down.
 //! 3. Only a closed page without private records is cleaned, by one thread at a time; so nothing becomes private in
 //!    it any more, and its records are complete.
 //! 4. A page is used again only when nothing in it is held. Before, its sequence is taken from it.
-//! 5. A record that is kept is in the index at every moment at which its stripes are even: the slot is changed from the
+//! 4. A page is used again only when nothing in it is held. Before that its sequence is taken from it.
 //!    old place to the new one under the lock of its buckets, after the copy is complete. Pinned items do not move.
 //! 6. Where nothing may leave, there is [room] for what is still to be moved out of each page whose cleaning has begun.
-//!
+//! 6. Where nothing may leave, there is [room] for all records still to be moved out of each page whose cleaning has
+//!    begun.
 //! Order of locks: a stream's, then the pool's or the queues'. A cleaning's lock, or a sweep's, comes before all of them
 //! and before those of buckets. No listener is called under any.
 
@@ -54,9 +57,9 @@ use pages::Pages;
 /// Which of the two queues a page is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// What is new, until it has shown that it is used.
+    /// New items, until they have shown that they are used.
     Probation = 0,
-    /// What was used.
+    /// Items that were used.
     Main = 1,
 }
 
@@ -67,18 +70,18 @@ pub enum Stream {
     New = 0,
     /// New items whose value is on its way.
     Arriving = 1,
-    /// What a cleaning keeps, and new items that were missed.
+    /// Items that a cleaning keeps, and new items that were missed.
     Kept = 2,
 }
 
 const STREAMS: usize = 3;
 
-/// What a record is appended for.
+/// The purpose for which a record is appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A new item.
     New,
-    /// A new item where nothing may leave: what is to be moved keeps its [room].
+    /// A new item where nothing may leave: records that are still to be moved keep their [room].
     Sparing,
     /// A record of a page that is being cleaned. It may take the last pages.
     Moved {
@@ -104,23 +107,23 @@ const CLEANERS: usize = if cfg!(loom) { 2 } else { 4 };
 /// Pages that only a cleaning may take, so that it can go on.
 pub const RESERVE: usize = 1;
 
-/// Free pages, beyond the reserve, below which those who append clean.
+/// Free pages, beyond the reserve, below which threads that append also clean.
 const FREE_MIN: usize = 1;
 
-/// Fewer pages than this may have any number of gaps.
+/// A log of fewer pages than this may have any number of gaps.
 const GAPPY_MIN: usize = if cfg!(loom) { usize::MAX >> 8 } else { 16 };
 
-/// A thread that appends cleans when so many words were appended since somebody did. With four times as many one set in a
-/// thousand takes twice as long (docs/notebook.md).
+/// A thread that appends cleans when this many words were appended to its stream since a thread last did. With four
+/// times as many, one set in a thousand takes twice as long (docs/notebook.md).
 const QUANTUM: usize = if cfg!(loom) { 1 } else { 16 };
 
-/// Of a page that is all but full, records of at least one part in so many of the longest fill the rest.
+/// The rest of an almost full page is filled by records of at least one part in `LONG` of the longest.
 const LONG: usize = 8;
 
-/// Records of a page by which its age is told.
+/// Records of a page from which its age is estimated.
 const FIRST: usize = 32;
 
-/// No page is free. Or what was to be moved has left.
+/// No page is free, or the record that was to be moved has left.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
 
@@ -129,7 +132,7 @@ pub struct Full;
 pub struct Appended {
     /// Where it is.
     pub chunk: Chunk,
-    /// Words that were appended since somebody was told to clean.
+    /// Words that were appended since a thread was last told to clean.
     pub due: usize,
 }
 
@@ -140,13 +143,13 @@ pub struct Log {
     streams: [Mutex<Open>; STREAMS],
     queues: Mutex<Queues>,
     cleanings: [Mutex<Option<Cleaning>>; CLEANERS],
-    /// The sequence of the newest page when a walk began last: what is moved since goes to newer ones.
+    /// The sequence of the newest page when the last walk began: records that are moved since go to newer ones.
     walked: AtomicU64,
-    /// The highest sequence of a page to which something was moved.
+    /// The highest sequence of a page to which a record was moved.
     moved_to: AtomicU64,
-    /// Pages that can be taken without cleaning, the reserve included; as it was when somebody looked last.
+    /// Pages that can be taken without cleaning, the reserve included, at the last look.
     free: AtomicUsize,
-    /// 1 if half of the words are gaps; as it was when the last page was opened.
+    /// 1 if half of the words are gaps, at the moment when the last page was opened.
     gappy: AtomicUsize,
     /// Pages that are owed [room].
     unfinished: AtomicUsize,
@@ -170,10 +173,10 @@ struct OpenPage {
     end: usize,
 }
 
-/// The order of the pages.
+/// The queues of pages.
 #[derive(Default)]
 struct Queues {
-    /// Of [`Queue::Probation`] and of [`Queue::Main`]: the oldest first.
+    /// [`Queue::Probation`] and [`Queue::Main`], the oldest page first.
     pages: [VecDeque<u32>; 2],
     sequence: u64,
     /// False until memory was short for the first time: then the oldest pages become the main queue.
@@ -185,7 +188,7 @@ struct Queues {
 /// Why a thread has no page to clean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idle {
-    /// Other threads clean all that there is to clean.
+    /// Other threads clean all pages that can be cleaned.
     Elsewhere,
     /// No page can be cleaned.
     Nothing,
@@ -198,11 +201,11 @@ pub struct Cleaning {
     pub page: u32,
     /// Its queue.
     pub queue: Queue,
-    /// True if all that is alive stays: the page is cleaned for the sake of its gaps.
+    /// True if all live items stay: the page is cleaned for the sake of its gaps.
     pub compacts: bool,
     /// True if a cleaning has tried it before, and something could not be moved.
     pub again: bool,
-    /// True if something was moved out of it then, or has been since.
+    /// True if something was moved out of it by that cleaning or by this one.
     pub begun: bool,
     /// Words up to which it was cleaned.
     pub at: usize,
@@ -244,14 +247,14 @@ impl Log {
         sequence(one) > sequence(other)
     }
 
-    /// True if those who append are to clean.
+    /// True if threads that append are to clean.
     #[inline]
     pub fn is_short(&self) -> bool {
         // Relaxed, here and below: a hint.
         self.free.load(Ordering::Relaxed) < RESERVE + FREE_MIN
     }
 
-    /// True if less than half of the words in the pages are in use, and it is more than a few pages.
+    /// True if less than half of the words in the pages are in use, and there are more than a few pages.
     #[inline]
     pub fn is_gappy(&self) -> bool {
         self.gappy.load(Ordering::Relaxed) != 0
@@ -274,8 +277,8 @@ impl Log {
         self.free.store(pool.free_pages(), Ordering::Relaxed);
     }
 
-    /// Appends a gap for an item, or a piece of one, of so many bytes, which is the caller's. `whole` is the item's shape
-    /// if its header comes into it.
+    /// Appends a gap of so many bytes for an item, or a piece of one. The caller owns it. `whole` is the item's shape
+    /// if the gap is for its header.
     pub fn append(
         &self,
         store: &Store,
@@ -291,7 +294,7 @@ impl Log {
             // Any page will do.
             Purpose::New | Purpose::Sparing => 0,
             Purpose::Moved { from, evicts } => {
-                // Under the lock: who has counted it among the gaps may have given its room away.
+                // Under the lock: the thread that counted the record among the gaps may have given its room away.
                 if Header::load(&store.arena, from).is_gap() {
                     return Err(Full);
                 }
@@ -304,7 +307,7 @@ impl Log {
                     && (met_from == 0 || self.pages.sequence(open.page) > met_from)
             })
         };
-        // What is long goes to the older page, if it can: that page gets no other chance. What is short does not, or
+        // A long record goes to the older page, if it fits: that page gets no other chance. A short record does not, or
         // the heads of many large values would gather there, and leave together.
         let long = words * LONG >= store.chunk_max() / WORD;
         let [newer, older] = open.pages.each_ref().map(room);
@@ -329,8 +332,8 @@ impl Log {
         let chunk = Chunk(u64::from(place.page) * self.page_words as u64 + place.end as u64);
         place.end += words;
         if matches!(purpose, Purpose::Moved { .. }) {
-            // Relaxed: the record is moved under its bucket's lock, and a Release fence comes before it is written over where
-            // it was; pairs with the Acquire fence of a walk that did not find it there.
+            // Relaxed: the record is moved under its bucket's lock, and a Release fence comes before its old place is
+            // written over; pairs with the Acquire fence of a walk that did not find it there.
             let sequence = self.pages.sequence(place.page);
             self.moved_to.fetch_max(sequence, Ordering::Relaxed);
         }
@@ -344,12 +347,13 @@ impl Log {
         Ok(Appended { chunk, due })
     }
 
-    /// A walk that has not met a record meets it in a page with a higher sequence than this one: it goes from page to page in
-    /// the order of these. Where items are evicted, those on probation may move to a page that is older than theirs, if
-    /// it was opened since a walk began last. (So a walk may miss what moves twice.)
+    /// A walk that has not met the record yet meets it in a page with a higher sequence than this one: a walk goes from
+    /// page to page in the order of sequences. Where items are evicted, a record on probation may move to a page that
+    /// is older than its own, if that page was opened after the last walk began. (So a walk may miss a record that
+    /// moves twice.)
     fn met_from(&self, from: Chunk, evicts: bool) -> u64 {
         let sequence = self.pages.sequence(self.page_of(from));
-        // Relaxed: a walk that begins at this moment may miss what is being moved, see `walk`.
+        // Relaxed: a walk that begins at this moment may miss a record that is being moved, see `walk`.
         let walked = self.walked.load(Ordering::Relaxed);
         if evicts {
             sequence.min(walked)
@@ -358,7 +362,7 @@ impl Log {
         }
     }
 
-    /// A new page for a stream, which goes on with the page that had more room beside it.
+    /// Opens a new page for a stream, which also keeps the one of its two pages that has more room.
     fn open_page(
         &self,
         store: &Store,
@@ -390,7 +394,7 @@ impl Log {
         }
         let fresh = Some(OpenPage { page, end: 0 });
         let [newer, older] = std::mem::replace(&mut open.pages, [fresh, None]);
-        // The one with more room stays open, the other is closed.
+        // The page with more room stays open, the other is closed.
         let (kept, closed) = match (newer, older) {
             (Some(newer), Some(older)) if newer.end > older.end => (Some(older), Some(newer)),
             (newer, older) => (newer, older),
@@ -406,7 +410,7 @@ impl Log {
     fn note_lengths(&self, queues: &Queues) {
         let [probation, main] = &queues.pages;
         let ghosts = self.policy.ghosts.inserted();
-        // An open page may be older than all that can be cleaned.
+        // An open page may be older than all pages that can be cleaned.
         let oldest = main.iter().find(|&&page| self.pages.is_closed(page));
         let since = oldest.map_or(ghosts, |&page| self.pages.ghosts(page));
         self.policy.note_lengths(&Lengths {
@@ -418,8 +422,8 @@ impl Log {
         });
     }
 
-    /// Has the uses of items count from now on in those pages of the probation queue that are not among its newest any
-    /// more.
+    /// Lets the uses of items count from now on in the pages of the probation queue that are no longer among its
+    /// newest.
     fn count_uses(&self, store: &Store, queues: &Queues) {
         let probation = &queues.pages[Queue::Probation as usize];
         let newest = self.policy.uncounted(probation.len());
@@ -441,7 +445,7 @@ impl Log {
         }
     }
 
-    /// Where nothing may leave, closes those that have gaps, unless their room is owed.
+    /// Where nothing may leave, closes the open pages that have gaps, unless pages are owed room.
     pub fn close_gappy(&self) {
         let mut open = self.streams[Stream::Kept as usize].lock();
         // Relaxed: raised under the stream's lock.
@@ -469,7 +473,7 @@ impl Log {
         self.pages.free(self.page_of(chunk), words, private);
     }
 
-    /// Makes one of the cleanings this thread's: one that is under way, or one that begins.
+    /// Makes one of the cleanings this thread's: one under way, or a new one.
     pub fn start_cleaning(
         &self,
         store: &Store,
@@ -497,7 +501,7 @@ impl Log {
         })
     }
 
-    /// The page to clean next, by the policy. It leaves its queue until it was cleaned.
+    /// The page to clean next, by the policy. It is out of its queue until the cleaning has finished.
     fn choose(&self, store: &Store, plan: &Plan) -> Option<Cleaning> {
         if !plan.evicts {
             return self.choose_within_room(store, plan);
@@ -516,9 +520,9 @@ impl Log {
         }
     }
 
-    /// The same where nothing may leave: only a page for all of which there is room.
+    /// The same where nothing may leave: only a page for whose records there is room.
     fn choose_within_room(&self, store: &Store, plan: &Plan) -> Option<Cleaning> {
-        // Until the page is owed its room.
+        // Held until the page is owed its room.
         let open = self.streams[Stream::Kept as usize].lock();
         let room = self.room_to_clean(store, &open);
         let mut queues = self.queues();
@@ -529,7 +533,8 @@ impl Log {
             if plan.need != Need::EveryGap {
                 return None;
             }
-            // Pages in which something was left, because it was read in place, are tried again only if there is no other.
+            // A page that is stuck, because something in it was read in place, is tried again only if there is no
+            // other.
             let pays = |page: &u32| {
                 let held = self.pages.held(*page).words();
                 held < self.pages.end(*page) && held <= room
@@ -546,7 +551,7 @@ impl Log {
         Some(cleaning)
     }
 
-    /// The oldest page of the queue that has more than its part, or else of the other.
+    /// The oldest page of the queue that has more than its share, or else of the other queue.
     fn oldest(&self, queues: &mut Queues, plan: &Plan) -> Option<Cleaning> {
         let total: usize = queues.pages.iter().map(VecDeque::len).sum();
         let [probation, main] = [Queue::Probation, Queue::Main];
@@ -564,8 +569,8 @@ impl Log {
         Some(cleaning)
     }
 
-    /// The page with the fewest words in use, if so few are that it pays to move them, and no more than there is room for.
-    /// It has gaps, or no more than `early` in use.
+    /// The page with the fewest words in use, if they are so few that to move them pays, and no more than there is room
+    /// for. The page has gaps, or no more than `early` words in use.
     fn emptiest(
         &self,
         queues: &mut Queues,
@@ -577,8 +582,8 @@ impl Log {
         let mut best: Option<(usize, usize, usize)> = None;
         for (queue, pages) in queues.pages.iter().enumerate() {
             for (at, &page) in pages.iter().enumerate() {
-                // Before its records are counted: one that is private is appended to an open page, and so counted by then
-                // (log 3).
+                // Checked before the page's records are counted: a private record is appended to an open page, and so
+                // is counted by then (log 3).
                 if !self.pages.is_closed(page) {
                     continue;
                 }
@@ -602,12 +607,12 @@ impl Log {
             compacts: true,
             again: false,
             begun: false,
-            // There is nothing to look at among gaps alone.
+            // A page with nothing but gaps needs no look.
             at: if words == 0 { self.pages.end(page) } else { 0 },
         })
     }
 
-    /// The oldest page of a queue that can be cleaned, and pays; of those in which something was left only if `stuck`.
+    /// The oldest page of a queue that can be cleaned, and pays; a stuck page only if `stuck`.
     fn take_oldest(
         &self,
         queues: &mut Queues,
@@ -652,8 +657,8 @@ impl Log {
         queues.pages[1].extend(main);
     }
 
-    /// A cleaning has come to the end of its page: the page goes back to the pool if nothing in it is in use. If
-    /// something could not be moved, it stays, as the newest of its queue. True if the page is free.
+    /// Ends a cleaning that has come to the end of its page: the page goes back to the pool if nothing in it is in use.
+    /// If something could not be moved, it stays, as the newest of its queue. True if the page is free.
     pub fn finish_cleaning(&self, store: &Store, cleaning: &Cleaning) -> bool {
         let page = cleaning.page;
         let held = self.pages.held(page);
@@ -674,7 +679,7 @@ impl Log {
         let mut pool = store.pool();
         pool.give_back(page);
         if pool.is_over() {
-            // Under the lock: nobody may take the page, and write to it, before it is released.
+            // Under the lock: no thread may take the page, and write to it, before it is released.
             store
                 .arena
                 .release(page as usize * self.page_words, self.page_words);

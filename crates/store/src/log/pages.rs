@@ -1,4 +1,4 @@
-//! What a log knows of each of its pages.
+//! The state that a log keeps of each of its pages.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use nuthatch_sync::shim::{AtomicU64, Ordering, fence};
 use super::Queue;
 use crate::slab::words::Words;
 
-/// What is known of all pages: zeroed, and touched by need.
+/// The state of all pages: zeroed, and touched only when needed.
 pub struct Pages(Words);
 
 /// Its place in the order in which pages were opened, from 1; 0: the log does not have the page.
@@ -38,7 +38,7 @@ const CLOSED: u64 = 2;
 /// [`STATE`] of a page whose items' uses count.
 const COUNTS: u64 = 4;
 
-/// Bytes of what is known of a page.
+/// Bytes of a page's state.
 pub const PAGE_STATE: usize = FIELDS * size_of::<AtomicU64>();
 
 /// A page's records in use.
@@ -46,24 +46,24 @@ pub const PAGE_STATE: usize = FIELDS * size_of::<AtomicU64>();
 pub struct Occupancy(u64);
 
 impl Occupancy {
-    /// Their words.
+    /// The words of these records.
     pub fn words(self) -> usize {
         (self.0 % PRIVATE) as usize
     }
 
-    /// How many of them are private to a thread: in no index yet.
+    /// How many of these records are private to a thread: in no index yet.
     pub fn private(self) -> u64 {
         self.0 / PRIVATE
     }
 }
 
 impl Pages {
-    /// So many pages, none of which the log has.
+    /// The state of so many pages, none of which is in the log.
     pub fn reserve(count: usize) -> io::Result<Self> {
         Ok(Self(Words::reserve(count * FIELDS)?))
     }
 
-    /// A page comes into the log, empty. So many ghosts have been inserted.
+    /// Adds an empty page to the log. `ghosts` is the number of ghosts inserted so far.
     pub fn open(&self, page: u32, sequence: u64, queue: Queue, ghosts: u64) {
         let state = self.of(page);
         state[END].store(0, Ordering::Relaxed);
@@ -72,11 +72,11 @@ impl Pages {
         state[STUCK].store(0, Ordering::Relaxed);
         state[DUE].store(NEVER, Ordering::Relaxed);
         state[GHOSTS].store(ghosts, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `sequence`: who sees it sees the empty page, or a later one.
+        // Release: pairs with the Acquire in `sequence`: a thread that sees it sees the empty page, or a later one.
         state[SEQUENCE].store(sequence, Ordering::Release);
     }
 
-    /// A page without a record in use leaves the log.
+    /// Removes a page without a record in use from the log.
     pub fn leave(&self, page: u32) {
         self.of(page)[SEQUENCE].store(0, Ordering::Relaxed);
         // Release fence: pairs with the Acquire fence in `is_still`: a walker that sees words of the page's next life
@@ -92,7 +92,7 @@ impl Pages {
             .map_or(0, |state| state[SEQUENCE].load(Ordering::Acquire))
     }
 
-    /// True if a page that had this sequence has it still: then the words read since are the log's.
+    /// True if a page that had this sequence still has it: then the words read since belong to the log.
     pub fn is_still(&self, page: u32, sequence: u64) -> bool {
         // Acquire fence: pairs with the Release fence in `leave`.
         fence(Ordering::Acquire);
@@ -105,11 +105,12 @@ impl Pages {
         self.of(page)[END].load(Ordering::Acquire) as usize
     }
 
-    /// A private record of so many words was appended, and ends here. The stream's lock is held.
+    /// Notes that a private record of so many words was appended, and ends here. The stream's lock is held.
     #[inline]
     pub fn append(&self, page: u32, words: usize, end: usize) {
         let state = self.of(page);
-        // Relaxed: who looks at it once the page is closed has taken the stream's lock, or the queues', after this.
+        // Relaxed: a thread that reads it once the page is closed has taken the stream's lock, or the queues', after
+        // this.
         state[HELD].fetch_add(PRIVATE + words as u64, Ordering::Relaxed);
         // Release: pairs with the Acquire in `end`.
         state[END].store(end as u64, Ordering::Release);
@@ -118,7 +119,7 @@ impl Pages {
     /// A private record is now in the index.
     #[inline]
     pub fn link(&self, page: u32) {
-        // Release: pairs with the Acquire in `held`: who sees that no record is private sees their headers.
+        // Release: pairs with the Acquire in `held`: a thread that sees that no record is private sees their headers.
         self.of(page)[HELD].fetch_sub(PRIVATE, Ordering::Release);
     }
 
@@ -126,7 +127,8 @@ impl Pages {
     #[inline]
     pub fn free(&self, page: u32, words: usize, private: bool) {
         let private = if private { PRIVATE } else { 0 };
-        // Release: pairs with the Acquire in `held`: who sees that nothing is in use may let the page be overwritten.
+        // Release: pairs with the Acquire in `held`: a thread that sees that nothing is in use may let the page be
+        // overwritten.
         let before = self.of(page)[HELD].fetch_sub(private + words as u64, Ordering::Release);
         debug_assert!(before % PRIVATE >= words as u64, "log: freed twice");
     }
@@ -137,13 +139,13 @@ impl Pages {
         Occupancy(self.of(page)[HELD].load(Ordering::Acquire))
     }
 
-    /// A cleaning left so much in the page. The queues' lock is held.
+    /// Notes that a cleaning left these records in the page. The queues' lock is held.
     pub fn note_stuck(&self, page: u32, held: Occupancy) {
         // Relaxed, here and below: a hint for the choice of a page.
         self.of(page)[STUCK].store(held.0 + 1, Ordering::Relaxed);
     }
 
-    /// True if a cleaning left something in the page, and nothing of that has been freed since.
+    /// True if a cleaning left something in the page, and nothing has been freed there since.
     pub fn is_stuck(&self, page: u32) -> bool {
         let left = self.of(page)[STUCK].load(Ordering::Relaxed);
         left != 0 && left == self.held(page).0 + 1
@@ -152,8 +154,8 @@ impl Pages {
     /// The page is to be swept at this tick, or earlier.
     #[inline]
     pub fn note_due(&self, page: u32, tick: u64) {
-        // SeqCst, here and below: see `next_due`. It includes a Release, which pairs with the Acquire in `take_due`: who
-        // takes the tick sees the item's expiry.
+        // SeqCst, here and below: see `next_due`. It includes a Release, which pairs with the Acquire in `take_due`: a
+        // thread that takes the tick sees the item's expiry.
         self.of(page)[DUE].fetch_min(tick, Ordering::SeqCst);
     }
 
@@ -162,7 +164,7 @@ impl Pages {
         self.of(page)[DUE].load(Ordering::SeqCst)
     }
 
-    /// The page is being swept: a later sweep is for what is noted from now on.
+    /// Takes the tick of a page that is being swept: ticks noted from now on are for a later sweep.
     pub fn take_due(&self, page: u32) {
         self.of(page)[DUE].swap(NEVER, Ordering::SeqCst);
     }
@@ -181,7 +183,7 @@ impl Pages {
 
     /// The queue that it is in.
     pub fn queue(&self, page: u32) -> Queue {
-        // Relaxed: a hint for those who do not hold the queues' lock.
+        // Relaxed: a hint for threads that do not hold the queues' lock.
         match self.of(page)[STATE].load(Ordering::Relaxed) & 1 {
             0 => Queue::Probation,
             _ => Queue::Main,
@@ -202,7 +204,7 @@ impl Pages {
 
     /// Uses of the page's items count from now on. False if they did before. The queues' lock is held.
     pub fn start_counting(&self, page: u32) -> bool {
-        // Relaxed: nobody else reads it.
+        // Relaxed: only the holder of the lock reads it.
         self.of(page)[STATE].fetch_or(COUNTS, Ordering::Relaxed) & COUNTS == 0
     }
 

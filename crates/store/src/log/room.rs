@@ -1,17 +1,17 @@
-//! Room for what is moved, where nothing may leave.
+//! Room for records that are moved, in a store that evicts nothing.
 //!
-//! A page that is cleaned is free when all that is alive in it has been moved, and not before. If new items took the room
-//! for that meanwhile, or another cleaning did, the page would stay as it is, and so would the next one: all of them with
-//! gaps, none of them free, and nothing could be stored any more. So in a store that evicts nothing room is *owed* to each
-//! page whose cleaning has begun: new items leave as much as is still alive there, and no cleaning begins for which there
-//! is no room beside what is owed to the others under way.
+//! A page that is cleaned is free when all live records in it have been moved, and not before. If new items or another
+//! cleaning took the room for them meanwhile, the page would stay as it is, and so would the next one: all pages with
+//! gaps, none of them free, and nothing could be stored any more. So in a store that evicts nothing each page whose
+//! cleaning has begun is *owed* room: new items leave as much as is still alive in the page, and a cleaning begins only
+//! if there is room for it beside the room that is owed to the others under way.
 //!
-//! A page may be left half cleaned, because something in it is read in place since the cleaning began. It keeps what it is
-//! owed, as far as new items are concerned. Another cleaning may take it, since that gives a whole page back. A page in
-//! which something is read in place already is not begun.
+//! A page may be left half cleaned, because something in it is read in place since the cleaning began. New items still
+//! leave it the room that it is owed. Another cleaning may take that room, since that gives a whole page back. A page
+//! in which something is read in place already is not begun.
 //!
-//! Everything is appended by one stream there. The holder of its lock keeps the debt from growing: it is raised under
-//! that lock alone.
+//! One stream appends everything in such a store. The holder of its lock keeps the debt from growing: the debt is
+//! raised under that lock alone.
 
 use nuthatch_sync::shim::Ordering;
 
@@ -19,7 +19,7 @@ use super::{Log, Open, Queues};
 use crate::slab::Store;
 use crate::slab::arena::WORD;
 
-/// Pages of a store that evicts nothing which are not free yet, although their cleaning has begun.
+/// The pages whose cleaning has begun and that are not free yet, in a store that evicts nothing.
 #[derive(Default)]
 pub(super) struct Unfinished {
     under_way: Vec<u32>,
@@ -35,7 +35,7 @@ impl Unfinished {
         self.left.len() < left
     }
 
-    /// The cleaning has ended. `left`: something was moved, and something is still there.
+    /// Notes that the cleaning has ended. `left`: something was moved, and something is still there.
     pub(super) fn end(&mut self, page: u32, left: bool) {
         let under_way = self.under_way.len();
         self.under_way.retain(|&other| other != page);
@@ -50,8 +50,8 @@ impl Unfinished {
 }
 
 impl Log {
-    /// True if a new record of so many words leaves what is owed to pages under way. `opens`: it goes to a page that
-    /// is to be opened for it, or else to the newest of its stream, whose lock is held.
+    /// True if a new record of so many words leaves the room that is owed to pages under way. `opens`: the record goes
+    /// to a page that is to be opened for it, or else to the newest page of its stream, whose lock is held.
     #[inline]
     pub(super) fn leaves_room(
         &self,
@@ -78,7 +78,7 @@ impl Log {
         self.words_of(all) <= room
     }
 
-    /// Words that a page may hold whose cleaning begins. The lock of the stream that appends is held.
+    /// Words that a page may hold for its cleaning to begin. The lock of the stream that appends is held.
     pub(super) fn room_to_clean(&self, store: &Store, open: &Open) -> usize {
         let pages = store.pool().last_pages();
         let room = self.room(store, self.rest(open), pages);
@@ -86,7 +86,7 @@ impl Log {
         room.saturating_sub(self.words_of(queues.unfinished.under_way.iter()))
     }
 
-    /// Takes note of how many pages are owed room. The queues are the caller's.
+    /// Takes note of how many pages are owed room. The caller holds the queues' lock.
     pub(super) fn note_unfinished(&self, queues: &Queues) {
         self.unfinished
             .store(queues.unfinished.len(), Ordering::Relaxed);
@@ -101,8 +101,8 @@ impl Log {
         open.pages[0].map_or(0, |open| self.page_words - open.end)
     }
 
-    /// Words of records that are sure to find room in the rest of a page and in so many empty ones: at the end of each but
-    /// the last, a little less than the longest may stay unused.
+    /// Words of records that are sure to find room in the rest of a page and in so many empty ones: at the end of each
+    /// page but the last, a little less than the longest record may stay unused.
     fn room(&self, store: &Store, rest: usize, pages: usize) -> usize {
         let unused = store.chunk_max() / WORD - 1;
         match pages {

@@ -1,8 +1,8 @@
 //! Walks over the records of a log.
 //!
-//! A record stays where it is until its page is cleaned, and then it goes to a page that was opened after all walks under
-//! way began. So a walk in the order in which pages were opened meets each item that stays in the cache at least once, as
-//! long as it goes faster than pages are cleaned; what it may miss is said at [`Log::walk`].
+//! A record stays in its place until its page is cleaned, and then it goes to a page that was opened after all walks
+//! under way began. So a walk in the order in which pages were opened meets each item that stays in the cache at least
+//! once, as long as it is faster than the cleaning; [`Log::walk`] says what it may miss.
 
 use nuthatch_engine::Cursor;
 use nuthatch_sync::shim::{Ordering, fence};
@@ -18,7 +18,7 @@ const WORD_BITS: u32 = 18;
 /// Where a walk over one page ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageWalk {
-    /// The number of records has been looked at; the next begins at this word of the page.
+    /// It looked at the budgeted number of records; the next begins at this word of the page.
     At(usize),
     /// There are no more.
     End,
@@ -46,14 +46,15 @@ impl Log {
             if !self.pages.is_still(page, sequence) {
                 return PageWalk::End;
             }
-            // Of no record it is 0 (log 1), but a walk must end in any case.
+            // The length of a record is never 0 (log 1), but a walk must end in any case.
             at += header.record_words(store.chunk_max()).max(1);
             look(chunk, &header);
         }
         PageWalk::At(at)
     }
 
-    /// Looks at about `budget` records from where the last call stopped: the page, and the word in it.
+    /// Looks at about `budget` records from where the last call stopped: the page, and the word in it. Returns the next
+    /// place.
     pub fn sweep(
         &self,
         store: &Store,
@@ -75,13 +76,14 @@ impl Log {
         }
     }
 
-    /// Shows about `budget` records, and tells where to go on, or `None` at the end.
+    /// Shows about `budget` records, and returns where to go on, or `None` at the end.
     ///
-    /// A walk passes the pages that there were when it began, and then, up to the last one to which something was moved, those
-    /// that were opened since: as many as the memory's limit allows, so that it ends also beside those who write faster.
-    /// Meanwhile an item would have to be moved more than once, always just before it is met, not to be seen; or to be on
-    /// its way at the moment at which the walk begins, and until that has passed its new place. Beside writers who have pages
-    /// cleaned faster than the walk passes them many items may be so. Where nothing is moved, none is met twice.
+    /// A walk passes the pages that existed when it began, and then the pages opened since, up to the last one to which
+    /// a record was moved: no more than the memory's limit allows, so that it also ends beside writers that are faster.
+    /// Meanwhile a walk misses an item only if the item is moved more than once, each time just before the walk meets
+    /// it, or if it is being moved at the moment at which the walk begins, and until the walk has passed its new place.
+    /// Beside writers that make pages be cleaned faster than the walk passes them, this may happen to many items. Where
+    /// nothing is moved, no item is met twice.
     pub fn walk(
         &self,
         store: &Store,
@@ -92,7 +94,7 @@ impl Log {
         let mut cursor = from;
         if cursor.end == 0 {
             let newest = self.queues().sequence;
-            // Of several walks that begin at once the last one to have looked counts.
+            // Of several walks that begin at once, the one that looked last counts.
             self.walked.fetch_max(newest, Ordering::Relaxed);
             cursor.end = newest + store.pool().pages_allowed() as u64;
         }
@@ -102,7 +104,8 @@ impl Log {
             (cursor.place & word_mask) as usize,
         );
         let (found, page) = self.next_page(store, sequence.max(1))?;
-        // Acquire: what was met no more where it had been is where this tells of; pairs with the fence behind `moved_to`.
+        // Acquire: a record that the walk did not find in its old place is covered by the value read below; pairs with
+        // the fence behind `moved_to`.
         fence(Ordering::Acquire);
         let walked = self.walked.load(Ordering::Relaxed);
         if found > cursor.end || found > walked.max(self.moved_to.load(Ordering::Relaxed)) {
@@ -121,14 +124,14 @@ impl Log {
         Some(cursor)
     }
 
-    /// The page that was opened first of those with this sequence or a higher one, and its sequence.
+    /// The first page with this sequence or a higher one, in the order of opening, and its sequence.
     fn next_page(&self, store: &Store, sequence: u64) -> Option<(u64, u32)> {
         loop {
-            // All pages up to this one are seen below, if they are still there.
+            // The search below sees all pages up to this one, if they are still there.
             let newest = self.queues().sequence;
             let pages = (0..store.pages_taken()).map(|page| (self.pages.sequence(page), page));
             let next = pages.filter(|&(found, _)| found >= sequence).min();
-            // Of those that are opened meanwhile one may be seen, and not one before it, to which something was moved.
+            // Of the pages opened meanwhile it may see one and miss an earlier one, to which something was moved.
             let is_next = match next {
                 Some((found, _)) => found <= newest,
                 None => self.queues().sequence == newest,

@@ -1,7 +1,7 @@
-//! The arena: where all items lie, as atomic words.
+//! The arena: the one array of atomic words in which all items lie.
 //!
-//! All accesses are relaxed: what a reader saw counts only after the version check, and what a
-//! writer wrote is published by the lock or the slot it stores afterwards.
+//! All accesses are relaxed: what a reader loaded counts only after the version check, and what a writer stored is
+//! published by the lock or the slot that it stores afterwards.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -25,13 +25,13 @@ pub const WINDOW: usize = if cfg!(loom) { 8 } else { 1060 };
 
 /// One array of words that holds all items.
 pub struct Arena {
-    /// A window longer than the arena, so that there is a whole one at every chunk.
+    /// Longer than the arena by a window, so that there is a whole window at every chunk.
     words: Words,
     len: usize,
 }
 
 impl Arena {
-    /// Reserves `words` words of address space, of which the memory limit lets the first `used` be used: see
+    /// Reserves `words` words of address space. The memory limit allows the use of the first `used` of them: see
     /// [`Arena::expect`].
     pub fn reserve(words: usize, used: usize) -> io::Result<Self> {
         let arena = Self {
@@ -42,13 +42,13 @@ impl Arena {
         Ok(arena)
     }
 
-    /// The memory limit lets the first `words` be used: only huge pages that they fill are worth their memory. Of a limit of
-    /// 3 MiB the second one would take 1 MiB beyond it.
+    /// Notes that the memory limit allows the use of the first `words`: a huge page is worth its memory only if they
+    /// fill it. With a limit of 3 MiB the second huge page would take 1 MiB beyond it.
     pub fn expect(&self, words: usize) {
         self.words.expect(words.min(self.len));
     }
 
-    /// Its words.
+    /// The words of the arena.
     #[cfg(test)]
     pub fn words(&self) -> u64 {
         self.len as u64
@@ -78,7 +78,7 @@ impl Arena {
     /// Loads word `at` of a chunk; 0 beyond the arena.
     #[inline(always)]
     pub fn load(&self, chunk: Chunk, at: usize) -> u64 {
-        // Wraps, here and below: a torn word of an item may name any chunk.
+        // Wraps, here and below: a torn word of an item may refer to any chunk.
         match self.words.get((chunk.0 as usize).wrapping_add(at)) {
             Some(word) => word.load(Ordering::Relaxed),
             None => 0,
@@ -91,14 +91,14 @@ impl Arena {
         self.words[chunk.0 as usize + at].store(value, Ordering::Relaxed);
     }
 
-    /// Word `at` of a chunk itself, for what loads and stores cannot do.
+    /// Word `at` of a chunk itself, for other operations than loads and stores.
     #[inline(always)]
     pub fn word(&self, chunk: Chunk, at: usize) -> &AtomicU64 {
         &self.words[chunk.0 as usize + at]
     }
 
-    /// The words from the start of a chunk on, whatever its size is: one look at the bounds for all
-    /// that a small item may have. `None` if there is no such chunk.
+    /// The words from the start of a chunk on, whatever its size is: one bounds check for all words of a small item.
+    /// `None` if there is no such chunk.
     #[inline(always)]
     pub fn window(&self, chunk: Chunk) -> Option<&[AtomicU64; WINDOW]> {
         let start = chunk.0 as usize;

@@ -10,11 +10,10 @@ use nuthatch_sync::shim::{AtomicU64, Ordering};
 
 use super::arena::WORD;
 
-/// Bytes that may be loaded, though not used, behind those asked for.
+/// Bytes behind the requested ones that may be loaded, but are not used.
 const SLACK: usize = WORD;
 
-/// True if the words begin with these bytes. Panics if there are not words for all of them and one
-/// more.
+/// True if the words begin with these bytes. Panics if there are not enough words for all of them and one word more.
 #[inline(always)]
 pub fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
     assert!(bytes.len() + SLACK <= size_of_val(words));
@@ -42,8 +41,8 @@ pub fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
     differing == 0
 }
 
-/// Fills `into` with the bytes that start `from` bytes into the words. Panics if there are not words
-/// for all of them and one more.
+/// Fills `into` with the bytes that start `from` bytes into the words. Panics if there are not enough words for all of
+/// them and one word more.
 #[inline(always)]
 pub fn copy_out(words: &[AtomicU64], from: usize, into: &mut [MaybeUninit<u8>]) {
     let len = into.len();
@@ -71,7 +70,7 @@ pub fn copy_out(words: &[AtomicU64], from: usize, into: &mut [MaybeUninit<u8>]) 
     }
 }
 
-/// Bytes that have been laid down. (`assume_init_ref`, which is younger than the oldest compiler that will do.)
+/// Bytes that have been initialised. (`assume_init_ref` is newer than the oldest supported compiler.)
 ///
 /// # Safety
 /// All of them are initialised.
@@ -170,8 +169,8 @@ mod load {
     }
 }
 
-/// Loads from any byte on, put together from aligned words: for other machines, and for checkers that do
-/// not look into `asm!`.
+/// Loads from any byte on, put together from aligned words: for other machines, and for checkers that do not model
+/// `asm!`.
 #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri, tsan)))))]
 mod load {
     use super::*;

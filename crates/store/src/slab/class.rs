@@ -17,14 +17,14 @@ use crate::item::Header;
 /// Chunks the hand passes at most before it takes what it finds (MemC3's code: 640).
 const HAND_MAX: usize = 640;
 
-/// Pages of a class that are looked at before one is emptied.
+/// Pages of a class that are looked at, at most, before one of them is emptied.
 const LOOKS_MAX: usize = 8;
 
-/// What is known of all pages: zeroed, and touched by need, because there are as many as the limit may ever be
-/// raised to.
+/// The state of all pages: zeroed, and touched only when needed, because there are as many pages as the limit may ever
+/// be raised to.
 pub struct Pages(Words);
 
-/// What is known of a page, by field.
+/// The state of a page, by field.
 pub type PageState = [AtomicU64; FIELDS];
 
 /// The class that has it and 1 more; 0 for none. An owner of a chunk of the page may read this without the lock.
@@ -39,8 +39,7 @@ const FRESH: usize = 3;
 const LISTED: usize = 4;
 /// 1 while it is being emptied for another class: nothing is allocated in it.
 const DRAINING: usize = 5;
-/// 1 since something in it that is nobody's item yet kept it from being emptied: another page is to be tried
-/// first.
+/// 1 if the page could not be emptied, because a chunk in it is private: another page is to be tried first.
 const STUCK: usize = 6;
 /// The store's eviction clock when the hand last came to this page.
 const VISITED: usize = 7;
@@ -49,7 +48,7 @@ const HEADS: usize = 8;
 const FIELDS: usize = 9;
 
 impl Pages {
-    /// So many pages that no class has.
+    /// The state of so many pages that no class has.
     pub fn reserve(count: usize) -> io::Result<Self> {
         Ok(Self(Words::reserve(count * FIELDS)?))
     }
@@ -61,18 +60,18 @@ impl Pages {
         (get(&state[CLASS]) as usize).checked_sub(1)
     }
 
-    /// The hand, or who stands in for it, comes to a page.
+    /// Notes that the hand, or the policy that replaces it, came to a page.
     pub fn visit(&self, page: u32, eviction_clock: u64) {
         self.of(page)[VISITED].store(eviction_clock, Ordering::Relaxed);
     }
 
-    /// The head of a large value comes into a page. Relaxed, here and where it leaves: a hint for the choice of a
-    /// page to empty.
+    /// Counts the head of a large value that comes into a page. Relaxed, here and where it leaves: a hint for the
+    /// choice of a page to empty.
     pub fn head_in(&self, page: u32) {
         self.of(page)[HEADS].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It leaves.
+    /// Counts a head that leaves.
     pub fn head_out(&self, page: u32) {
         self.of(page)[HEADS].fetch_sub(1, Ordering::Relaxed);
     }
@@ -91,8 +90,8 @@ impl Pages {
 /// How cold a page is, the coldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Coldness {
-    /// It holds heads of large values: to empty it would evict far more than a page, and when the values were used
-    /// last is known to the hands of their segments' classes, not to this page's.
+    /// It holds heads of large values: to empty it would evict far more than a page. The hands of their segments'
+    /// classes show when the values were last used, not this page's.
     heads: bool,
     /// The store's eviction clock when the hand last came to it.
     visited: u64,
@@ -107,7 +106,7 @@ impl Coldness {
         moment == ANY || (self.visited < moment && !self.heads)
     }
 
-    /// The same for a page of a class that has chunks enough without it.
+    /// The same for a page of a class that has enough chunks without it.
     fn free(self) -> Self {
         Self { visited: 0, ..self }
     }
@@ -182,7 +181,7 @@ impl Class {
         ((chunk.0 & (self.page_words as u64 - 1)) / self.chunk_words()) as u32
     }
 
-    /// Takes an empty page in.
+    /// Adds an empty page.
     pub fn add_page(&mut self, states: &Pages, page: u32, class: u32, visited: u64) {
         let state = states.of(page);
         set(&state[CLASS], class + 1);
@@ -245,9 +244,9 @@ impl Class {
         }
     }
 
-    /// Moves the hand to the next chunk that was not used since it last came by, or takes what it
-    /// finds after [`HAND_MAX`] chunks. `None` only without pages. The chunk may hold anything by
-    /// the time the caller looks: an item, a segment, or nothing.
+    /// Moves the hand to the next chunk that was not used since the hand last passed it, or takes the chunk that the
+    /// hand has reached after [`HAND_MAX`] chunks. `None` only without pages. The chunk may hold anything by the time
+    /// the caller looks: an item, a segment, or nothing.
     pub fn victim(
         &mut self,
         states: &Pages,
@@ -276,7 +275,7 @@ impl Class {
         None
     }
 
-    /// The chunk after the next one that the hand will look at, for prefetching.
+    /// The chunk `by` chunks ahead of the hand, for prefetching.
     pub fn ahead(&self, states: &Pages, by: u32) -> Option<Chunk> {
         let page = *self.pages.get(self.hand_page)?;
         let number = self.hand_chunk + by;
@@ -300,7 +299,7 @@ impl Class {
             .map(|(page, state)| (page, Coldness::of(state)))
     }
 
-    /// How cold its coldest page is, of those that can be emptied.
+    /// The coldness of its coldest page, of the pages that can be emptied.
     pub fn coldest(&self, states: &Pages) -> Option<Coldness> {
         let coldest = self.ahead_of_hand(states).map(|(_, cold)| cold).min()?;
         Some(if self.has_spare_page() {
@@ -310,7 +309,7 @@ impl Class {
         })
     }
 
-    /// Its coldest page, of those that can be emptied.
+    /// Its coldest page, of the pages that can be emptied.
     pub fn coldest_page(&self, states: &Pages) -> Option<u32> {
         let coldest = self.ahead_of_hand(states).min_by_key(|&(_, cold)| cold);
         coldest.map(|(page, _)| page)
@@ -322,7 +321,7 @@ impl Class {
         visits.min()
     }
 
-    /// Free chunks are as good as cold ones, see [`Coldness::free`].
+    /// True if a page's worth of chunks is free. Free chunks are as good as cold ones, see [`Coldness::free`].
     fn has_spare_page(&self) -> bool {
         self.free_chunks() >= self.per_page as usize
     }
@@ -345,7 +344,7 @@ impl Class {
             pages.select_nth_unstable_by_key(LOOKS_MAX, |&(_, cold)| cold);
             pages.truncate(LOOKS_MAX);
         }
-        // In eightieths. Free chunks may still have their bits.
+        // In eightieths. The bits of free chunks may still be set.
         let used = |page| {
             let chunks = self.given_out(states, page);
             80 * recency.used_in(page, self.page_words).min(chunks) / chunks.max(1)
@@ -364,7 +363,7 @@ impl Class {
         None
     }
 
-    /// Lets pages that could not be emptied be tried again.
+    /// Allows another try for pages that could not be emptied.
     pub fn retry_stuck(&mut self, states: &Pages) {
         for &page in &self.pages {
             set(&states.of(page)[STUCK], 0);
@@ -376,7 +375,7 @@ impl Class {
         set(&states.of(page)[DRAINING], 1);
     }
 
-    /// Keeps a page after all, because something in it does not go away.
+    /// Keeps a page after all, because a chunk in it stays in use.
     pub fn cancel_drain(&mut self, states: &Pages, page: u32) {
         let state = states.of(page);
         set(&state[DRAINING], 0);
@@ -405,7 +404,7 @@ impl Class {
         get(&states.of(page)[FRESH])
     }
 
-    /// Gives a drained page up if no chunk of it is in use any more.
+    /// Removes a drained page from the class if no chunk of it is in use any more.
     pub fn finish_drain(&mut self, states: &Pages, page: u32) -> bool {
         let state = states.of(page);
         if get(&state[FRESH]) != get(&state[FREE]) {

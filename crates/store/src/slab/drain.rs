@@ -1,4 +1,4 @@
-//! Pages on their way from one class to another, or back to the system.
+//! Draining: it empties pages that go from one class to another, or back to the system.
 
 use nuthatch_sync::shim::{Ordering, spin};
 
@@ -6,7 +6,7 @@ use super::Store;
 use super::arena::Chunk;
 use super::class::ANY;
 
-/// The page on its way back to the pool, and who is at it.
+/// The page on its way back to the pool, and whether a thread empties it.
 #[derive(Default)]
 pub(super) struct Draining {
     work: Option<Drain>,
@@ -21,9 +21,9 @@ pub enum Drained {
     Page,
     /// There is more to do.
     More,
-    /// There is no page to be had.
+    /// No page can be emptied.
     Nothing,
-    /// Another thread is at it: that is as good.
+    /// Another thread empties the page: that is as good.
     Elsewhere,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Drain {
 /// Passes after which a drain is given up: what is left is pinned by slow readers.
 const DRAIN_PASSES_MAX: u32 = 64;
 
-/// How many classes are looked at if a page must move, before the coldest page is taken in any case.
+/// Classes that are looked at if a page must move, before the coldest page is taken in any case.
 const LOOKS_MAX: usize = 4;
 
 impl Store {
@@ -49,10 +49,10 @@ impl Store {
         self.classes[class].lock().has_no_pages(&self.pages)
     }
 
-    /// True if a page should move to this class rather than that it evicts its own items for ever:
-    /// it has none, or it has evicted a page's worth and another class's coldest page went
-    /// unvisited more than twice as long as its own. Returns the moment, by the store's eviction clock, before which
-    /// such a page must have been visited last.
+    /// A class should get a page, rather than evict its own items for ever, if it has none; or if it has evicted a
+    /// page's worth, and another class's coldest page went unvisited more than twice as long as its own. Returns the
+    /// moment, by the store's eviction clock, before which such a page must have been visited last; `None` if the class
+    /// needs no page.
     fn wants_page(&self, class: usize) -> Option<u64> {
         let mut inner = self.classes[class].lock();
         if inner.has_no_pages(&self.pages) {
@@ -108,7 +108,7 @@ impl Store {
             Ok(work) => work,
             Err(outcome) => return outcome,
         };
-        // Also if there is a panic: then the same chunks are looked at again.
+        // Also after a panic: the same chunks are looked at again then.
         let at_work = AtWork(self);
         let end = self.classes[work.class]
             .lock()
@@ -162,7 +162,7 @@ impl Store {
         Ok(work)
     }
 
-    /// A pass over the page is over: gives it to the pool if nothing in it is in use any more.
+    /// Ends a pass over the page: gives the page to the pool if nothing in it is in use any more.
     fn finish_drain(&self, work: &mut Drain) -> Drained {
         let mut class = self.classes[work.class].lock();
         if class.finish_drain(&self.pages, work.page) {
@@ -173,7 +173,7 @@ impl Store {
             let mut pool = self.pool.lock();
             pool.give_back(work.page);
             if pool.is_over() {
-                // Under the lock: nobody may take the page, and write to it, before it is released.
+                // Under the lock: no thread may take the page, and write to it, before it is released.
                 self.release_page(work.page);
             }
             return Drained::Page;
@@ -197,9 +197,9 @@ impl Store {
         self.arena.release(page as usize * words, words);
     }
 
-    /// Moves pages towards a class that has too few. Work of one call is bounded, except that a
-    /// class that can do nothing else (it has no page, or is `starving`: nothing in its pages can
-    /// go) must wait for one. `unlink` as for [`Store::drain`].
+    /// Moves pages towards a class that has too few. The work of one call is bounded, except that a class must wait for
+    /// a page if it can do nothing else (it has no page, or is `starving`: no item in its pages can leave). `unlink` as
+    /// for [`Store::drain`].
     pub fn move_pages(&self, class: usize, starving: bool, mut unlink: impl FnMut(Chunk)) {
         let wanted = if starving {
             Some(ANY)
@@ -236,7 +236,7 @@ impl Store {
     }
 }
 
-/// Lets the next thread empty the page.
+/// Lets the next thread empty the page when it is dropped.
 struct AtWork<'a>(&'a Store);
 
 impl Drop for AtWork<'_> {

@@ -1,4 +1,4 @@
-//! Items that nobody else knows of yet: memory taken, bytes on their way.
+//! Fresh items, which only their owner knows: their memory is allocated, their bytes are still to come.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::item::{Header, Shape};
 use nuthatch_engine::Reservation;
 use nuthatch_engine::request::Expiry;
 
-/// An item that no index refers to yet: all its memory, its key written, its value to come.
+/// An item that no index refers to yet: all its memory is allocated, its key is written, its value is to come.
 #[derive(Debug)]
 pub struct Fresh {
     /// Its head.
@@ -24,7 +24,7 @@ pub struct Fresh {
     pub uses: u8,
 }
 
-/// The chunks of an item so far: freed if there are not enough, or if who is asked for the next one panics.
+/// The chunks of an item so far. They are freed if there are not enough, or if the search for the next one panics.
 struct Gathered<'a> {
     store: &'a Store,
     shape: &'a Shape,
@@ -45,8 +45,9 @@ impl Drop for Gathered<'_> {
 }
 
 impl Store {
-    /// Memory for an item of this shape, by chunks that `chunk_of` finds for so many bytes; it is told the shape for
-    /// the one with the header. The error is the bytes for which there was none; nothing is held then.
+    /// Allocates memory for an item of this shape, in chunks that `chunk_of` finds for so many bytes. For the chunk
+    /// with the header `chunk_of` also gets the shape. The error is the number of bytes for which there was no chunk;
+    /// then nothing stays allocated.
     pub fn allocate_item(
         &self,
         shape: &Shape,
@@ -101,13 +102,13 @@ impl Store {
         self.free_private(fresh.chunk);
     }
 
-    /// The index refers to the item now, which has this expiry.
+    /// Notes that the index refers to the item now, which has this expiry.
     #[inline]
     pub fn note_linked(&self, fresh: &Fresh, expiry: Expiry) {
         if let Some(log) = &self.log {
             log.note_expiry(fresh.chunk, expiry);
-            // The head last: until then no page with a piece that is still to be told moves or is used again, and so
-            // neither does the head's table.
+            // The head last: a page with a private record is neither cleaned nor used again, so until then neither a
+            // segment that is still to be linked nor the head's table moves.
             if fresh.shape.segment.is_some() {
                 self.each_segment(fresh.chunk, &fresh.shape, |segment| log.link(segment));
             }
@@ -128,7 +129,7 @@ impl Store {
         }
     }
 
-    /// All segments of an item that nobody may move meanwhile, before its head is given back.
+    /// Visits all segments of an item that no other thread may move meanwhile, before the head is given back.
     #[cold]
     fn each_segment(&self, head: Chunk, shape: &Shape, mut each: impl FnMut(Chunk)) {
         for index in 0..shape.segments() {
@@ -136,7 +137,7 @@ impl Store {
         }
     }
 
-    /// The value of an item that nobody may change meanwhile, piece by piece.
+    /// Visits the value of an item that no other thread may change meanwhile, piece by piece.
     pub fn each_piece(&self, chunk: Chunk, shape: &Shape, put: &mut impl FnMut(&[u8])) {
         const PIECE: usize = 1024;
         let mut buffer = [MaybeUninit::new(0); PIECE];
@@ -161,8 +162,8 @@ pub struct Reserved<E: HasStore> {
 }
 
 impl<E: HasStore> Reserved<E> {
-    /// Takes over memory for an item of this key. Panics if it is too little for its shape: what is written
-    /// later is bounded by the shape alone.
+    /// Takes over the memory for an item of this key. Panics if it is too little for its shape, because the shape alone
+    /// bounds what is written later.
     pub fn new(engine: Arc<E>, key: &[u8], fresh: Fresh) -> Self {
         assert!(
             engine.store().has_room(&fresh),
@@ -179,17 +180,17 @@ impl<E: HasStore> Reserved<E> {
         }
     }
 
-    /// True if this engine made it.
+    /// True if this engine made the reservation.
     pub fn belongs_to(&self, engine: &E) -> bool {
         std::ptr::eq(&*self.engine, engine)
     }
 
-    /// Its key, once.
+    /// Its key. To be called once.
     pub fn take_key(&mut self) -> Box<[u8]> {
         std::mem::take(&mut self.key)
     }
 
-    /// The item itself, once.
+    /// The item itself. Only the first call returns it.
     pub fn take(&mut self) -> Option<Fresh> {
         self.fresh.take()
     }
@@ -215,7 +216,7 @@ impl<E: HasStore> Reservation for Reserved<E> {
         );
         if let Some(fresh) = &self.fresh {
             let store = self.engine.store();
-            // Again: this may be another thread than the one that reserved.
+            // Again, because this may be another thread than the one that reserved.
             store.begin_fill();
             store.write_value(fresh.chunk, &fresh.shape, self.written, bytes);
         }
@@ -281,7 +282,7 @@ mod tests {
         house.store().audit_linked(0).unwrap();
     }
 
-    /// Or else a write would go on into the items behind.
+    /// Otherwise a write would go on into the next items.
     #[test]
     fn what_does_not_fit_its_chunks_is_not_reserved() {
         let house = house();

@@ -1,4 +1,4 @@
-//! What a store and its items may be sized like.
+//! The limits of a store: the memory that it may use, and the sizes of its items.
 
 use super::sizes::PAGE;
 use nuthatch_engine::ConfigError;
@@ -9,10 +9,10 @@ pub const MEMORY_MIN: usize = if cfg!(loom) { 4 * PAGE } else { 1 << 20 };
 const ITEM_SIZE_MIN: usize = if cfg!(loom) { 2 * PAGE } else { 1 << 10 };
 /// The largest item limit.
 pub const ITEM_SIZE_LIMIT: usize = 1 << 30;
-/// The largest smallest chunk, in bytes.
+/// The largest value that the smallest chunk may have, in bytes.
 const CHUNK_MIN_MAX: usize = PAGE / 4;
 
-/// What every engine on a store is told about memory.
+/// The settings for memory, the same for every engine on a store.
 pub struct Limits {
     /// Bytes for items, index and recency bits together.
     pub memory_limit: usize,
@@ -25,7 +25,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether there can be such a store.
+    /// Checks that a store with these limits is possible.
     pub fn check(&self) -> Result<(), ConfigError> {
         let (asked, least) = (self.memory_limit, MEMORY_MIN);
         if asked < least {

@@ -1,10 +1,9 @@
-//! The store: where items live.
+//! The slab store: the memory in which items live.
 //!
-//! One arena is reserved at the start and cut into pages of 1 MiB, or of a 64th of a smaller limit. A page
-//! belongs to a size class, which cuts it into chunks, or to the pool. Pages move between classes when sizes
-//! drift: the page whose items have gone longest without a visit of the clock hand is emptied, whichever
-//! class has it, unless many of them were used meanwhile; so all classes together evict about what one
-//! global clock would.
+//! One arena is reserved at the start and cut into pages of 1 MiB, or of a 64th of a smaller limit. A page belongs to a
+//! size class, which cuts it into chunks, or to the pool. Pages move between classes when sizes drift: the page whose
+//! items have gone longest without a visit of the clock hand is emptied, whichever class has it, unless many of its
+//! items were used meanwhile. So all classes together evict about the same items as one global clock.
 //!
 //! ```text
 //!  arena  | page 0: class 4 | page 1: class 11 | page 2: class 4 | page 3: pool | ...
@@ -15,14 +14,14 @@
 //! Invariants:
 //! 1. A chunk is free (chained in its page, or never used), *private* to one thread, or *linked*:
 //!    exactly one slot of the index (or the segment table of one linked item) refers to it.
-//! 2. Linked becomes private only by emptying the slot under the lock of its buckets; the thread that
-//!    emptied the slot owns the chunk: that is what an [`Unlinked`] stands for. It goes to the last reader who
-//!    has the item pinned, or is given back at once.
+//! 2. Linked becomes private only by emptying the slot under the lock of its buckets. The thread that emptied the slot
+//!    owns the chunk: an [`Unlinked`] stands for this ownership. It goes to the last reader that has the item pinned,
+//!    or the chunk is given back at once.
 //! 3. Bytes of a chunk are written only by its owner, or, if it is linked, under the lock of its
 //!    buckets. Before an owner writes, it makes a Release fence: a late reader that sees the new
 //!    bytes also sees the version that was bumped when the chunk left the index.
-//! 4. Pages, recency bits, ghosts and the index together never pass the limit (after it was lowered, as
-//!    soon as enough pages are drained).
+//! 4. Pages, recency bits, ghosts and the index together never pass the limit (after the limit was lowered: as soon as
+//!    enough pages are drained).
 //!
 //! Locks here (pool, class, pins, drain) are leaves: none is taken under another, except that a class may be looked
 //! at under the drain lock; a [log](crate::log) has an order of its own. The index's locks are never taken under
@@ -74,17 +73,17 @@ pub struct Store {
     pub arena: Arena,
     /// The sizes of pages and classes.
     pub sizes: Sizes,
-    /// A chunk's page is its address shifted by so much.
+    /// A chunk's page is its address shifted right by this many bits.
     page_shift: u32,
-    /// Which chunks were used of late.
+    /// The bits of the chunks that were used lately.
     pub recency: Recency,
     /// Large values being read in place.
     pub pins: Pins<Unlinked>,
-    /// Reservations under way, so that an audit knows whose the private chunks are.
+    /// Reservations under way, so that an audit can account for private chunks.
     pub reserved: AtomicUsize,
-    /// Where items lie if not in classes.
+    /// The log, if items lie in one and not in classes.
     pub log: Option<Log>,
-    /// Words that an engine has for itself in front of each chunk it is given.
+    /// Words in front of each chunk that the engine uses for itself.
     front: usize,
     sweep: walk::Sweep,
     pool: Mutex<Pool>,
@@ -94,9 +93,9 @@ pub struct Store {
     eviction_clock: AtomicU64,
     drain: Mutex<drain::Draining>,
     pages_moved: AtomicU64,
-    /// How old items were that left last.
+    /// The ages of the items that were evicted last.
     pub evicted_ages: EvictedAges,
-    /// Hears of items that are evicted.
+    /// Is told of items that are evicted.
     pub evictions: OnceLock<Arc<dyn Evictions>>,
 }
 
@@ -106,10 +105,10 @@ pub trait HasStore: Send + Sync + 'static {
     fn store(&self) -> &Store;
 }
 
-/// Pages kept warm ahead of the one in use.
+/// Pages that are backed with memory ahead of the one in use.
 const WARM_PAGES: u32 = 16;
 
-/// Why no chunk was to be had without evicting.
+/// No chunk is free, and none can be allocated without evicting.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
 
@@ -119,8 +118,8 @@ impl Store {
         Self::with_link_words(limit, limit_max, sizes, 0)
     }
 
-    /// The same, with `front` words of each chunk left to the engine: a [`Chunk`] is where they end
-    /// and the header begins, and may hold so much less.
+    /// The same, with `front` words of each chunk left to the engine. A [`Chunk`] refers to the place where these words
+    /// end and the header begins, and holds that much less.
     pub fn with_link_words(
         limit: usize,
         limit_max: usize,
@@ -193,7 +192,7 @@ impl Store {
         self.sizes.class_of(bytes + self.front * WORD)
     }
 
-    /// True if what takes so many bytes and what takes so many others fit the same memory.
+    /// True if a piece of `one` bytes and a piece of `other` bytes fit the same memory.
     pub fn is_same_room(&self, one: usize, other: usize) -> bool {
         match self.log {
             Some(_) => record_words(one) == record_words(other),
@@ -201,7 +200,7 @@ impl Store {
         }
     }
 
-    /// The class whose chunks an item holds: of a large one the largest.
+    /// The class whose chunks an item holds; for a large item, the largest class.
     pub fn class_of_item(&self, header: &Header) -> usize {
         if header.is_large() {
             return self.sizes.count() - 1;
@@ -224,7 +223,7 @@ impl Store {
         inner.allocate(&self.pages, &self.arena).ok_or(Full)
     }
 
-    /// Before an owner writes into its chunk (invariant 3).
+    /// To be called before an owner writes into its chunk (invariant 3).
     #[inline(always)]
     pub fn begin_fill(&self) {
         // Release fence: pairs with the Acquire fence in `Stripes::unchanged`.
@@ -260,7 +259,7 @@ impl Store {
         }
     }
 
-    /// Bytes that a chunk of the caller's has for header, key and value. `None` if no class has its page.
+    /// Bytes for header, key and value in a chunk that the caller owns. `None` if no class has its page.
     pub fn chunk_bytes(&self, chunk: Chunk) -> Option<usize> {
         if self.log.is_some() {
             let words = Header::load(&self.arena, chunk).record_words(self.chunk_max());
@@ -355,8 +354,8 @@ impl Store {
         Some(victim)
     }
 
-    /// Backs up to `budget` of the pages that will be taken next with memory: a page fault that
-    /// zeroes a huge page is the longest wait a store can meet. True if there are more.
+    /// Backs up to `budget` of the pages that will be taken next with memory: a page fault that zeroes a huge page is
+    /// the longest wait of a store. True if there are more.
     pub fn warm(&self, budget: usize) -> bool {
         for _ in 0..budget {
             let Some(page) = self.pool.lock().next_to_warm(WARM_PAGES) else {
@@ -368,8 +367,8 @@ impl Store {
         true
     }
 
-    /// Gives the memory of up to `budget` pages back to the system which came back to the pool, and which the limit does
-    /// not allow to anybody. True if there are more.
+    /// Gives memory back to the system: up to `budget` pages that came back to the pool, and that the limit does not
+    /// allow any class to take. True if there are more.
     pub fn release(&self, budget: usize) -> bool {
         for _ in 0..budget {
             // Locked until it is released: nobody takes the page before.
@@ -383,7 +382,7 @@ impl Store {
         true
     }
 
-    /// Changes the memory limit of an engine with items of up to so many bytes: it must hold two of them.
+    /// Changes the memory limit. It must hold two items of `item_size_max` bytes, the engine's largest.
     pub fn set_limit(&self, bytes: usize, item_size_max: usize) -> Result<(), LimitError> {
         let mut pool = self.pool();
         pool.set_limit(bytes, 2 * item_size_max)?;
@@ -396,13 +395,13 @@ impl Store {
         Ok(())
     }
 
-    /// The account of memory.
+    /// The pool, which accounts for the memory.
     pub fn pool(&self) -> MutexGuard<'_, Pool> {
         self.pool.lock()
     }
 
-    /// An engine with an order of its own has taken a victim, whose memory it still owns, for the
-    /// sake of a class: what [`Store::victim`] notes when the hand chooses.
+    /// Notes a victim for the sake of a class, taken by an engine with its own order, which still owns the victim's
+    /// memory: the same notes as [`Store::victim`] makes when the hand chooses.
     pub fn note_victim(&self, class: usize, victim: &Unlinked) {
         let bytes = self.sizes.chunk(class) as u64;
         // Relaxed: statistics by which pages are compared roughly.
@@ -447,7 +446,7 @@ impl Store {
         (chunk.0 >> self.page_shift) as u32
     }
 
-    /// Recounts everything that can be recounted without the index.
+    /// Recounts all state that can be recounted without the index.
     pub fn audit(&self) -> Result<(), AuditError> {
         match &self.log {
             Some(log) => log.audit(self)?,
@@ -477,7 +476,7 @@ impl Store {
         Ok(())
     }
 
-    /// Checks that what is charged beside pages is an index of so many bytes, and the ghosts.
+    /// Checks that the charge beside pages is that of an index of so many bytes and the ghosts.
     pub fn audit_charged(&self, index: usize) -> Result<(), AuditError> {
         let ghosts = self.log.as_ref().map_or(0, |log| log.policy.ghosts.bytes());
         let charged = self.pool().charged();
@@ -490,8 +489,7 @@ impl Store {
         Ok(())
     }
 
-    /// Checks that as many chunks are given out as the index refers to, directly or by a large
-    /// value's head.
+    /// Checks that as many chunks are given out as the index refers to, directly or by a large value's head.
     pub fn audit_linked(&self, linked: usize) -> Result<(), AuditError> {
         // Chunks that are neither free nor referred to are private: held by reservations or by
         // readers of removed large values. At rest there are none.
@@ -518,7 +516,7 @@ impl Store {
 mod tests {
     use super::*;
 
-    /// What of the arena is resident, in bytes.
+    /// The resident part of the arena, in bytes.
     #[cfg(all(target_os = "linux", not(miri)))]
     fn resident(store: &Store) -> usize {
         let start = store.arena.address(Chunk(0)) as usize;
@@ -538,7 +536,7 @@ mod tests {
         bytes
     }
 
-    /// A huge page of which the limit lets a part be used would take memory beyond it.
+    /// Class of bug: a huge page that the limit allows only in part takes memory beyond the limit.
     #[cfg(all(target_os = "linux", not(miri)))]
     #[test]
     fn a_full_arena_takes_no_memory_beyond_the_limit() {
@@ -570,7 +568,7 @@ mod tests {
         assert!(!store.release(pages.len()), "the limit allows all of them");
         store.set_limit(LIMIT / 4, 1 << 10).unwrap();
         while store.release(3) {}
-        // What is released reads as zero.
+        // Released memory reads as zero.
         let kept = pages
             .iter()
             .filter(|&&page| word(page).load(Ordering::Relaxed) == 7);

@@ -1,4 +1,4 @@
-//! A large value, read in place while it is pinned.
+//! A large value that is read in place while it is pinned.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::item::SEGMENT_HEADER;
 use crate::item::{Header, Shape};
 use nuthatch_engine::Value;
 
-/// A pinned value. Its bytes stay where and what they are until it is dropped.
+/// A pinned value. Its bytes neither move nor change until it is dropped.
 pub struct Pinned<E: HasStore> {
     engine: Arc<E>,
     chunk: Chunk,
@@ -69,8 +69,7 @@ impl<E: HasStore> Drop for Pinned<E> {
     }
 }
 
-/// An item that the store itself goes on reading without its lock: like [`Pinned`], for as long as an operation
-/// lasts.
+/// An item that the store itself reads on without the item's lock: like [`Pinned`], for as long as an operation lasts.
 pub struct PinnedItem<'s> {
     store: &'s Store,
     chunk: Chunk,
@@ -88,12 +87,12 @@ impl<'s> PinnedItem<'s> {
         }
     }
 
-    /// Its head. No other item begins there before this is dropped.
+    /// Its head. No other item begins in this chunk before the pin is dropped.
     pub fn chunk(&self) -> Chunk {
         self.chunk
     }
 
-    /// Its header when it was pinned: where its value lies.
+    /// Its header at the moment of pinning: it gives the place of the value.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -106,7 +105,7 @@ impl Drop for PinnedItem<'_> {
 }
 
 impl Store {
-    /// Gives a pin of an item back; the last reader of one that has left the index frees it.
+    /// Gives a pin of an item back. The last reader of an item that has left the index frees it.
     fn unpin(&self, chunk: Chunk) {
         if let Some(item) = self.pins.unpin(chunk) {
             self.free_item(item);

@@ -1,8 +1,8 @@
-//! Large values that somebody is still sending.
+//! Pins: they keep a large value in place while a reader still sends it.
 //!
-//! A value over the copy limit is not copied to its reader but held in place. It is pinned under
-//! the lock of its buckets, while it is still in the index. A thread that takes a pinned item out of the
-//! index leaves the right to free its memory to the last reader.
+//! A value over the copy limit is not copied for its reader but held in place. The reader pins it under the lock of its
+//! buckets, while it is still in the index. A thread that takes a pinned item out of the index leaves the right to free
+//! its memory to the last reader.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use nuthatch_sync::shim::{AtomicUsize, Ordering};
 
 use super::arena::Chunk;
 
-/// The pinned items of a store. `T` is the right to free one.
+/// The pinned items of a store. A `T` is the right to free one item.
 pub struct Pins<T> {
     /// How many items are pinned, so that the common case costs one load.
     count: AtomicUsize,
@@ -46,7 +46,7 @@ impl<T> Pins<T> {
         self.count.store(pinned.len(), Ordering::Relaxed);
     }
 
-    /// Drops one reader's pin. Returns the item if it is the caller's to free now.
+    /// Drops one reader's pin. Returns the item if the caller is to free it now.
     pub fn unpin(&self, chunk: Chunk) -> Option<T> {
         let mut pinned = self.lock();
         let pin = pinned.get_mut(&chunk)?;
@@ -55,8 +55,8 @@ impl<T> Pins<T> {
             return None;
         }
         let orphan = pinned.remove(&chunk).and_then(|pin| pin.orphan);
-        // Release: pairs with the Acquire in `release`. A thread that reads that nothing is pinned writes after
-        // all these readers have read; of those before this one, the lock tells.
+        // Release: pairs with the Acquire in `release`. A thread that reads that nothing is pinned writes after all
+        // these readers have read; for the readers before this one, the lock orders it.
         self.count.store(pinned.len(), Ordering::Release);
         orphan
     }
@@ -79,7 +79,7 @@ impl<T> Pins<T> {
         }
     }
 
-    /// True if somebody reads the item in place: for sure if the caller holds the lock of its buckets.
+    /// True if a reader has the item pinned. The answer is reliable if the caller holds the lock of the item's buckets.
     pub fn is_pinned(&self, chunk: Chunk) -> bool {
         // Acquire: as in `release`. A 0 is true for this item as long as the lock is held.
         self.count.load(Ordering::Acquire) != 0 && self.lock().contains_key(&chunk)
@@ -87,7 +87,7 @@ impl<T> Pins<T> {
 
     /// True if nothing is pinned.
     pub fn is_idle(&self) -> bool {
-        // Relaxed: the number is all there is to see.
+        // Relaxed: the caller reads nothing but the number.
         self.count.load(Ordering::Relaxed) == 0
     }
 

@@ -1,16 +1,16 @@
-//! Pages that no class has, and the account of everything that grows with the data.
+//! The pool: pages that no class has, and the account of all memory that grows with the data.
 
 use nuthatch_engine::LimitError;
 
-/// Pages and bytes. One lock guards it; it is asked once a page, not once an item.
+/// Pages and bytes. One lock guards it; a thread takes it once a page, not once an item.
 pub struct Pool {
     /// The limit in bytes, for pages, their recency bits and the index together.
     limit: usize,
     /// Bytes that a page costs: itself and its recency bits.
     page_cost: usize,
-    /// Bytes taken by others than pages (the index).
+    /// Bytes taken by users other than pages (the index).
     charged: usize,
-    /// Bytes that the index waits for: classes get no page before it has them.
+    /// Bytes that the index waits for: classes get no page before it has got them.
     earmarked: usize,
     /// Bytes that only [`Pool::take_last`] may take.
     spare: usize,
@@ -22,7 +22,7 @@ pub struct Pool {
     used_pages: usize,
     /// Pages that came back. The last is taken first.
     returned: Vec<u32>,
-    /// The first so many of them have no memory any more.
+    /// How many of them, from the first on, have no memory any more.
     released: usize,
     /// The first page never used; the arena ends at `pages_max`.
     fresh: u32,
@@ -51,7 +51,7 @@ impl Pool {
         }
     }
 
-    /// Keeps so many pages for [`Pool::take_last`], so that a thread that moves what it keeps can always begin.
+    /// Keeps so many pages for [`Pool::take_last`], so that a thread that moves records can always begin.
     pub fn keep_spare(&mut self, pages: usize) {
         self.spare = pages * self.page_cost;
     }
@@ -70,7 +70,7 @@ impl Pool {
         self.take_any()
     }
 
-    /// A page into which a log moves what it keeps, also while others wait for memory: they come back for it.
+    /// Takes a page for records that a log moves, also while other users wait for memory: the move gives pages back.
     pub fn take_last(&mut self) -> Option<u32> {
         if self.used() + self.page_cost > self.most_moved() {
             return None;
@@ -78,7 +78,7 @@ impl Pool {
         self.take_any()
     }
 
-    /// Bytes that may be in use while something is moved.
+    /// Bytes that may be in use while records are moved.
     fn most_moved(&self) -> usize {
         if self.shrinking {
             self.limit.max(self.shrinking_from)
@@ -99,8 +99,8 @@ impl Pool {
         Some(page)
     }
 
-    /// A page that came back, and whose memory nobody may use: the limit was lowered since, or others took what it left.
-    /// The caller gives it back to the system before it releases the pool's lock.
+    /// A page that came back and that no class may use: the limit was lowered since, or other users took the bytes. The
+    /// caller gives its memory back to the system before it releases the pool's lock.
     pub fn next_to_release(&mut self) -> Option<u32> {
         let usable = self.limit.saturating_sub(self.used()) / self.page_cost;
         let page = *self.returned.get(self.released)?;
@@ -121,12 +121,12 @@ impl Pool {
         room.min(self.free())
     }
 
-    /// Pages that the limit allows, with what others have taken.
+    /// Pages that the limit allows, beside the bytes that other users have taken.
     pub fn pages_allowed(&self) -> usize {
         (self.limit.saturating_sub(self.charged) / self.page_cost).max(self.used_pages)
     }
 
-    /// Pages that nobody has.
+    /// Pages that no class has.
     fn free(&self) -> usize {
         self.returned.len() + (self.pages_max - self.fresh) as usize
     }
@@ -147,7 +147,7 @@ impl Pool {
         Some(self.warm - 1)
     }
 
-    /// A page that no chunk is used in any more.
+    /// Takes back a page without a chunk in use.
     pub fn give_back(&mut self, page: u32) {
         self.used_pages -= 1;
         self.returned.push(page);
@@ -180,7 +180,7 @@ impl Pool {
         self.shrinking_from = self.used() + self.spare;
     }
 
-    /// The index, or who else, waits for so many bytes: pages that come back are kept for it.
+    /// Notes that the index, or another user, waits for so many bytes: pages that come back are kept for it.
     pub fn earmark(&mut self, bytes: usize) {
         self.earmarked = bytes + self.spare;
     }
@@ -195,12 +195,12 @@ impl Pool {
         self.charged + self.pages_cost()
     }
 
-    /// Bytes taken by others than pages.
+    /// Bytes taken by users other than pages.
     pub fn charged(&self) -> usize {
         self.charged
     }
 
-    /// Bytes of the pages in use, with what is kept for each.
+    /// Bytes of the pages in use, with their bookkeeping.
     pub fn pages_cost(&self) -> usize {
         self.used_pages * self.page_cost
     }
@@ -220,17 +220,18 @@ impl Pool {
         self.used() + self.earmarked > self.limit
     }
 
-    /// True if pages that come back are kept for who waits for them, within the limit: a number that falls with each.
+    /// True if pages that come back are kept for a user that waits for them, within the limit. With each such page
+    /// fewer are still wanted.
     pub fn keeps_for_others(&self) -> bool {
         self.used() <= self.limit && self.is_over()
     }
 
-    /// False if more is in use than the limit allows, and nobody has just lowered it.
+    /// False if more is in use than the limit allows, although the limit was not just lowered.
     pub fn keeps_limit(&self) -> bool {
         self.shrinking || self.used() <= self.limit
     }
 
-    /// Changes the limit, to `floor` at least; the arena bounds it.
+    /// Changes the limit. The least is `floor`, and the arena bounds it.
     pub fn set_limit(&mut self, limit: usize, floor: usize) -> Result<(), LimitError> {
         let least = floor.max(self.charged + 2 * self.page_cost);
         let most = self.charged + self.pages_max as usize * self.page_cost;
@@ -288,7 +289,7 @@ mod tests {
         assert!(pool.set_limit(4 * PAGE, 0).is_ok());
         let released = std::array::from_fn(|_| pool.next_to_release());
         assert_eq!(released, [Some(1), Some(2), None]);
-        // Those with memory are taken first.
+        // Pages with memory are taken first.
         assert!(pool.set_limit(9 * PAGE, 0).is_ok());
         (0..4).for_each(|_| assert!(pool.take().is_some()));
         pool.give_back(0);

@@ -1,5 +1,5 @@
-//! A hook for tests: a function that is called in the middle of each read of a value, on the reader's thread, to change
-//! the item then. Only in builds with debug assertions.
+//! A hook for tests: a function that runs in the middle of each read of a value, on the reader's thread, to change the
+//! item at that moment. It exists only in builds with debug assertions.
 
 use std::cell::RefCell;
 
@@ -9,8 +9,8 @@ thread_local! {
     static READ_HOOK: RefCell<Option<ReadHook>> = const { RefCell::new(None) };
 }
 
-/// Calls `hook` whenever this thread begins to read a value, but not for what it reads itself, until the
-/// guard is dropped.
+/// Calls `hook` whenever this thread begins to read a value, but not for the hook's own reads, until the guard is
+/// dropped.
 pub fn on_read(hook: impl FnMut() + 'static) -> ReadHookGuard {
     READ_HOOK.set(Some(Box::new(hook)));
     ReadHookGuard
@@ -27,7 +27,7 @@ impl Drop for ReadHookGuard {
 
 /// A value is about to be read.
 pub fn reading() {
-    // Gone in a thread that is ending.
+    // The hook no longer exists in a thread that is ending.
     let hook = READ_HOOK.try_with(RefCell::take).ok().flatten();
     if let Some(mut hook) = hook {
         hook();

@@ -1,4 +1,4 @@
-//! Which size classes there are.
+//! The size classes of a store, and the size of its pages.
 
 use super::arena::WORD;
 
@@ -7,26 +7,26 @@ use super::arena::WORD;
 pub const PAGE: usize = if cfg!(loom) { 1 << 8 } else { 1 << 20 };
 /// Bytes of the smallest page.
 pub const PAGE_MIN: usize = if cfg!(loom) { PAGE } else { 1 << 14 };
-/// A memory limit is divided into so many pages at least, as far as they may be so small: each class that is
-/// in use takes one, and with few pages classes take them from each other all the time. (Items of 100 to 2000
-/// bytes, in fourteen classes, used 4 % of four pages and 80 % of sixty-four.)
+/// A memory limit is divided into at least this many pages, unless they would be smaller than [`PAGE_MIN`]: each class
+/// in use takes one, and with few pages classes take them from each other all the time. (Items of 100 to 2000 bytes, in
+/// fourteen classes, used 4 % of four pages and 80 % of sixty-four.)
 const PAGES_MIN: usize = 64;
-/// A store of smaller pages can be raised to so many of them, if nothing else is asked for: what is kept
-/// for each page must not outweigh a small limit.
+/// The limit of a store of smaller pages can be raised to so many of them, if nothing else is configured: the state of
+/// each page must not outweigh a small limit.
 const SMALL_PAGES_MAX: usize = 1 << 14;
 /// The smallest chunk: one recency bit stands for this many bytes of the arena.
 pub const CHUNK_MIN: usize = 32;
-/// Classes at most.
+/// The largest number of classes.
 pub const CLASSES_MAX: usize = if cfg!(loom) { 3 } else { 63 };
 
 /// Sizes looked up by one table access.
 const TABLE_BYTES: usize = 2048;
 
-/// The longest record of a log is one part in so many of a page.
+/// The longest record of a log is this part of a page.
 const LONGEST: usize = 16;
-/// A log with less memory than this is divided into so many pages, and with more into 256: one is kept free, and one
-/// more is empty by half on average; but a page is to have room for a dozen of the usual larger values, or a piece of it
-/// as long as one of them stays empty at its end.
+/// A log with less memory than the first number is divided into the second number of pages. One page is kept free, and
+/// one more is half empty on average. But a page is to have room for a dozen of the usual larger values, or else a
+/// space as long as one of them stays empty at its end.
 const LOG_PAGES: [(usize, usize); 2] = [(64 << 20, 128), (usize::MAX, 256)];
 
 /// The size of pages, and chunk sizes, ascending.
@@ -40,9 +40,9 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Pages for a memory limit of `limit` bytes, and classes from `smallest` bytes up, each about
-    /// `factor` times the one before, up to half a page. Where a page holds few chunks, the size is
-    /// rounded up to what the page really gives.
+    /// Pages for a memory limit of `limit` bytes, and classes from `smallest` bytes up, each about `factor` times the
+    /// one before, up to half a page. Where a page holds few chunks, their size is rounded up to the page's share for
+    /// each.
     pub fn new(limit: usize, smallest: usize, factor: f64) -> Self {
         let page = page_of(limit / PAGES_MIN);
         Self::of_page(page, page / 2, smallest, factor)
@@ -50,8 +50,8 @@ impl Sizes {
 
     /// Pages for a log with a memory limit of `limit` bytes, and classes by which its records are counted.
     ///
-    /// The longest record is about a 16th of a page: longer values are cut into pieces, so that little room is left at the
-    /// end of a page.
+    /// The longest record is about a 16th of a page: longer values are cut into pieces, so that little space is left at
+    /// the end of a page.
     pub fn for_log(limit: usize, smallest: usize, factor: f64) -> Self {
         let pages = LOG_PAGES.iter().find(|&&(below, _)| limit < below);
         let page = page_of(limit / pages.map_or(1, |&(_, pages)| pages));
@@ -72,8 +72,8 @@ impl Sizes {
         while wanted < largest && chunks.len() < CLASSES_MAX - 1 {
             let size = page / (page / wanted) / WORD * WORD;
             chunks.push(size);
-            // Rounded down, so that 64 bytes are a class on the way from 32 by 1.25: an item of a
-            // 16-byte key and a 32-byte value is 64 bytes.
+            // Rounded down, so that 64 bytes are a class on the way from 32 by 1.25: an item with a 16-byte key and a
+            // 32-byte value takes 64 bytes.
             let next = (size as f64 * factor) as usize / WORD * WORD;
             wanted = next.max(size + WORD);
         }
@@ -104,7 +104,7 @@ impl Sizes {
         self.page / WORD
     }
 
-    /// How far a limit can be raised on a machine with so much memory, in bytes.
+    /// The highest limit that can be set on a machine with so much memory, in bytes.
     pub fn limit_max(&self, machine: usize) -> usize {
         if self.page == PAGE {
             machine
@@ -143,7 +143,7 @@ impl Sizes {
     }
 }
 
-/// A page of about so many bytes.
+/// The size of a page of about so many bytes.
 fn page_of(share: usize) -> usize {
     (1 << share.max(1).ilog2()).clamp(PAGE_MIN, PAGE)
 }

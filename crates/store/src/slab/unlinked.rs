@@ -1,4 +1,4 @@
-//! Items that have left the index, and the return of their memory.
+//! Items that have left the index, and the freeing of their memory.
 
 use super::Store;
 use super::arena::Chunk;
@@ -7,7 +7,7 @@ use crate::item::Header;
 /// An item that has just left the index: the right to free its memory.
 ///
 /// It cannot be copied, and the functions that free memory consume it. So however an item leaves (removed, replaced,
-/// evicted, drained, expired), the [`Pins`](super::pins::Pins) are asked once and its chunks are freed once.
+/// evicted, drained, expired), the [`Pins`](super::pins::Pins) are checked once and its chunks are freed once.
 #[derive(Debug)]
 #[must_use = "the memory is lost unless it is retired or reused"]
 pub struct Unlinked {
@@ -16,8 +16,8 @@ pub struct Unlinked {
 }
 
 impl Unlinked {
-    /// To be called once, by the thread that emptied the only slot that referred to the item, under its lock (store
-    /// 2). `header` is the item's header at that moment.
+    /// To be called once, by the thread that emptied the only slot that referred to the item, under the slot's lock
+    /// (store 2). `header` is the item's header at that moment.
     pub fn new(chunk: Chunk, header: Header) -> Self {
         Self { chunk, header }
     }

@@ -1,7 +1,7 @@
-//! How CLOCK counts uses of whole items.
+//! The counting of uses of whole items for CLOCK.
 //!
-//! The hand looks at chunks, each with a bit of its own. So a use of an item sets the bits of all its chunks: the
-//! head's, and those of the segments if its value lies in segments. In a log the head's alone counts.
+//! The hand looks at chunks, each with its own bit. So a use of an item sets the bits of all its chunks: the head's,
+//! and those of the segments if its value lies in segments. In a log only the head's bit counts.
 
 use super::Store;
 use super::arena::Chunk;
@@ -31,7 +31,7 @@ impl Store {
         }
     }
 
-    /// A new item: not used yet.
+    /// Notes a new item, which is not used yet.
     #[inline]
     pub fn start(&self, fresh: &Fresh) {
         self.recency.start(fresh.chunk);
@@ -49,15 +49,15 @@ impl Store {
         }
     }
 
-    /// A store replaces an item of a log: to be overwritten counts as a use if the item has been used before. To be noted
-    /// before the new one starts.
+    /// Notes that a store replaces an item of a log: to be overwritten counts as a use if the item has been used
+    /// before. To be called before the new item starts.
     pub fn note_overwrite(&self, log: &Log, old: Chunk, fresh: &mut Fresh) {
         let kept = u8::from(log.queue_of(old) == Queue::Main);
         fresh.uses = fresh.uses.max(self.recency.uses(old)).max(kept);
     }
 
-    /// The same where the new value is written over the old one. It stays in its place in the queue, where one that is
-    /// appended begins anew; so it counts as a use in any case.
+    /// The same where the new value is written over the old one. The item stays in its place in the queue, whereas an
+    /// appended item begins anew; so to be overwritten counts as a use in any case.
     pub fn note_overwritten(&self, log: &Log, chunk: Chunk) {
         let kept = u8::from(log.queue_of(chunk) == Queue::Main);
         let uses = (self.recency.uses(chunk) + 1).max(kept);
@@ -65,7 +65,7 @@ impl Store {
         self.recency.grant(chunk, uses);
     }
 
-    /// A new item replaces a locked one that it was made from: it inherits the uses.
+    /// A new item takes the uses of the locked one that it replaces and was made from.
     pub fn carry(&self, old: Chunk, header: &Header, fresh: &Fresh) {
         self.recency.carry(old, fresh.chunk);
         if self.log.is_some() {

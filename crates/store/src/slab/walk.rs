@@ -1,5 +1,5 @@
-//! Walks over the arena, not over an index: whatever an index does to its slots or chains, an item
-//! stays where it lies. So one that is neither rewritten nor evicted is met exactly once. (In a log it may move: see
+//! Walks over the arena, not over an index: whatever an index does to its slots or chains, an item stays in its place.
+//! So an item that is neither rewritten nor evicted is met exactly once. (In a log it may move: see
 //! [`Log::walk`](crate::log::Log::walk).)
 
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
@@ -10,10 +10,10 @@ use crate::log::Log;
 use crate::prefetch;
 use nuthatch_engine::Cursor;
 
-/// Chunks that a sweep looks at before it shares out more.
+/// Chunks that a sweep claims at a time.
 const RUN: usize = 64;
 
-/// Where the background sweep stands: page, and chunk in the page.
+/// The place of the background sweep: page, and chunk in the page.
 #[derive(Default)]
 pub struct Sweep(Mutex<u64>);
 
@@ -24,14 +24,14 @@ impl Sweep {
 }
 
 impl Store {
-    /// Looks at about `budget` chunks, where the last call stopped; how many they were.
+    /// Looks at about `budget` chunks from where the last call stopped. Returns how many there were.
     pub fn sweep(&self, budget: usize, mut look: impl FnMut(Chunk)) -> usize {
         if let Some(log) = &self.log {
             return self.sweep_log(log, budget, &mut look);
         }
         let mut looked = 0;
         while looked < budget {
-            // Locked only to share the work out: a listener that is told of an expired item may call back.
+            // Locked only to share out the work: a listener that is told of an expired item may call back.
             let mut place = self.sweep.lock();
             let (page, number) = ((*place >> 32) as u32, *place as u32);
             let Some((class, chunk)) = self.chunk_of_page(page, number) else {
@@ -64,7 +64,7 @@ impl Store {
                     (page, word) if page < self.pages_taken() => (page, word),
                     _ => (0, 0),
                 };
-                // Others who sweep meanwhile go on with the next page.
+                // Other threads that sweep meanwhile go on with the next page.
                 *place = u64::from(page + 1) << 32;
                 (page, word)
             };
@@ -100,7 +100,8 @@ impl Store {
         }
     }
 
-    /// Shows about `budget` chunks, and tells where to go on, or `None` at the end. See [`Handle::visit`](nuthatch_engine::Handle::visit).
+    /// Shows about `budget` chunks, and returns where to go on, or `None` at the end. See
+    /// [`Handle::visit`](nuthatch_engine::Handle::visit).
     pub fn walk(&self, from: Cursor, budget: usize, mut show: impl FnMut(Chunk)) -> Option<Cursor> {
         if let Some(log) = &self.log {
             return log.walk(self, from, budget, show);

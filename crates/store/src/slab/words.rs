@@ -17,7 +17,7 @@ impl Words {
         Mapped::reserve(len).map(Self)
     }
 
-    /// The same for words of which it is not known yet how many will be used: see [`Mapped::reserve_to_grow`].
+    /// The same for words of which the number in use is not known yet: see [`Mapped::reserve_to_grow`].
     pub fn reserve_to_grow(len: usize) -> std::io::Result<Self> {
         Mapped::reserve_to_grow(len).map(Self)
     }

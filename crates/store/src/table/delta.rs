@@ -1,7 +1,7 @@
 //! Numbers: incr and decr.
 //!
-//! A number is written over the old one, under the lock, if its digits fit the chunk; late readers
-//! read again. Otherwise its item takes the place of the old one.
+//! A number is written over the old one, under the lock, if its digits fit the chunk; late readers read again.
+//! Otherwise a new item takes the place of the old one.
 
 use std::mem::MaybeUninit;
 
@@ -23,7 +23,8 @@ pub fn delta<T: Table>(
     lookup: &Lookup<'_>,
     delta: &Delta,
 ) -> Reply {
-    // Another turn takes two changes of others to this very key, one in each of the two steps, and waits for nobody.
+    // Another turn takes two changes by other threads to this very key, one in each of the two steps. It waits for no
+    // thread.
     loop {
         let reply = delta_existing(table, local, lookup, delta);
         let (Reply::NotFound, Some((initial, expiry))) = (reply, delta.vivify) else {
@@ -59,7 +60,7 @@ fn delta_existing<T: Table>(
     }
 }
 
-/// The same where a listener is to be told: apart, for the common case has nothing of it on its way then.
+/// The same where a listener is to be told: a function of its own, so that the common case carries none of its state.
 #[cold]
 #[inline(never)]
 fn change_heard<T: Table>(
@@ -72,7 +73,7 @@ fn change_heard<T: Table>(
     change_and_tell(table, local, lookup, delta, Some(room))
 }
 
-/// `room`: for a copy of the old number, if that is to be told; allocated before the lock is taken.
+/// `room`: for a copy of the old number, if the listener is to be told of it; allocated before the lock is taken.
 #[inline(always)]
 fn change_and_tell<T: Table>(
     table: &T,

@@ -1,9 +1,8 @@
-//! What tables of items in a slab store have in common, however they find a key: changes of an item
-//! that depend on what is there.
+//! The common part of all tables of items in a slab store, however they find a key: changes of an item that depend on
+//! the present item.
 //!
-//! What the new item's size depends on is looked at under the key's lock, memory is fetched without
-//! it, and then it is looked at again: no memory is ever allocated, and so nothing evicted, under a
-//! lock.
+//! A thread reads what the new item's size depends on under the key's lock, allocates memory without the lock, and then
+//! checks the item again under it: no memory is ever allocated under a lock, and so nothing is evicted under one.
 
 mod delta;
 mod overwrite;
@@ -25,11 +24,11 @@ use nuthatch_engine::request::{Condition, Expiry, Key, Leave, Read, Removal, Sto
 use nuthatch_engine::semantics::{Concatenated, Rewrite, allows, concatenated, left, permit, wins};
 use nuthatch_engine::{Footprint, Value, assert_commits};
 
-/// Of the value of an item that is being changed, so many bytes at most are copied while its key's lock is held.
+/// When an item is changed, at most so many bytes of its value are copied while its key's lock is held.
 const COPY_LOCKED_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
 
-/// How often a longer value is copied before the lock is taken, and found replaced, before it is copied under
-/// the lock after all.
+/// How often a longer value is copied without the lock, and then found replaced, before it is copied under the lock
+/// after all.
 const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// One request of a batch.
@@ -37,7 +36,7 @@ const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 16 };
 pub struct Lookup<'a> {
     /// The batch's moment.
     pub now: Time,
-    /// The key that it is about.
+    /// The key of the request.
     pub key: Key<'a>,
     /// Its number in the batch.
     pub index: usize,
@@ -59,19 +58,19 @@ struct Draft<'s, 'v> {
     rewrite: Rewrite<'v>,
 }
 
-/// How an attempt of [`Table::with_memory`] ended.
+/// The result of an attempt of [`Table::with_memory`].
 pub enum Step<T> {
-    /// It is the last.
+    /// This attempt is the last.
     Done(T),
-    /// It takes memory for an item of this shape to go on: what is there already, or new.
+    /// The next attempt needs memory for an item of this shape: the memory at hand, or new.
     Wants(Shape),
-    /// What it found is gone by now.
+    /// The item that it found has left meanwhile.
     Again,
 }
 
-/// A table of items in a store, and all that it does in the same way as others.
+/// A table of items in a store, with the operations that all tables have in common.
 ///
-/// What hands items and memory from one step to the next is always inlined: they are structures of a
+/// The functions that hand items and memory from one step to the next are always inlined: these are structures of a
 /// dozen words, which calls would copy.
 pub trait Table: Reclaim {
     /// A live item, locked.
@@ -83,7 +82,7 @@ pub trait Table: Reclaim {
     /// Locks the key's live item. `None` if there is none, and then nothing is locked.
     fn hold(&self, local: &Self::Local, lookup: &Lookup<'_>) -> Option<Self::LockedItem<'_>>;
 
-    /// False if the key has no item: a look without the lock, which may be wrong about what changes meanwhile.
+    /// False if the key has no item. A look without the lock: a change meanwhile may make the answer wrong.
     fn may_hold(&self, lookup: &Lookup<'_>) -> bool {
         let _ = lookup;
         true
@@ -96,7 +95,7 @@ pub trait Table: Reclaim {
     fn used(&self, held: &Self::LockedItem<'_>);
 
     /// Puts a filled item in the place of a locked one, and unlocks. Returns its header. `same_value`: the value is
-    /// that of the old item, so that none leaves of which the listener would be told.
+    /// that of the old item, so that the listener need not be told of an old value.
     fn replace(
         &self,
         local: &mut Self::Local,
@@ -129,24 +128,25 @@ pub trait Table: Reclaim {
         }
     }
 
-    /// The sequence of an item that takes the place of another with this one, or of none with 0.
+    /// The sequence of an item that takes the place of one with the sequence `above`; 0 if it takes the place of none.
     fn sequence_after(&self, local: &mut Self::Local, now: Time, above: u64) -> u64 {
         self.timestamps()
             .next_sequence(local.sequences(), now, above)
     }
 
-    /// The sequence of what is made of a live item, which is locked. `None` if a flush has taken the item meanwhile.
+    /// The sequence of an item made from a live one, which is locked. `None` if a flush has taken the live item
+    /// meanwhile.
     #[inline(always)]
     fn sequence_from(&self, local: &mut Self::Local, now: Time, old: &Header) -> Option<u64> {
         let sequence = self.sequence_after(local, now, old.sequence());
         (!self.timestamps().was_flushed(old)).then_some(sequence)
     }
 
-    /// True if a store depends on a live item that a flush has taken meanwhile. To be asked once the store has its
+    /// True if a store depends on a live item that a flush has taken meanwhile. To be called once the store has its
     /// sequence.
     #[inline(always)]
     fn is_made_of_flushed(&self, store: &Store<'_>, live: &Header) -> bool {
-        // A plain set makes nothing of what is there. Where an item must not be there (add), none is live.
+        // A plain set makes nothing from the present item. Where an item must not be present (add), none is live.
         let plain = store.mode == StoreMode::Set && store.condition == Condition::None;
         !plain && self.timestamps().was_flushed(live)
     }
@@ -186,7 +186,7 @@ pub trait Table: Reclaim {
         Ok(self.stored(local, now, store, Some(flushed), stale))
     }
 
-    /// The same, of a store that is admitted: `stale`, as a condition says.
+    /// The same, for a store that is admitted; `stale` as its condition says.
     #[inline(always)]
     fn stored(
         &self,
@@ -245,7 +245,7 @@ pub trait Table: Reclaim {
         key: &Key<'_>,
         value_len: usize,
     ) -> Result<Fresh, Reply> {
-        // Before anything is added to it: any number may be asked for.
+        // Checked before anything is added to the length: a client may ask for any length.
         if value_len > self.item_size_max() {
             return Err(Reply::TooLarge);
         }
@@ -254,8 +254,8 @@ pub trait Table: Reclaim {
         self.allocate(local, now, key, shape, true)
     }
 
-    /// Makes attempts until one is the last. Each is shown the memory that the one before it wanted,
-    /// and may take it; what is left at the end is freed.
+    /// Makes attempts until one is the last. Each attempt is shown the memory that the one before it wanted, and may
+    /// take it; memory that is left at the end is freed.
     #[inline(always)]
     fn with_memory<T>(
         &self,
@@ -296,7 +296,7 @@ pub trait Table: Reclaim {
         }
     }
 
-    /// A store that needs nothing of the item that is there.
+    /// A store that needs nothing from the present item.
     fn put(&self, local: &mut Self::Local, lookup: &Lookup<'_>, store: &Store<'_>) -> Reply {
         if let Some(reply) = overwrite::overwrite(self, local, lookup, store) {
             return reply;
@@ -329,7 +329,7 @@ pub trait Table: Reclaim {
         let key = Key::new(&key, self.hasher());
         let lookup = &Lookup { now, key, index: 0 };
         if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
-            // What is there must be copied in any case, so the bytes come out of their place once.
+            // The present item must be copied in any case, so the new bytes are copied out of their place once.
             let value = &reservation.to_bytes();
             return self.write(local, lookup, &Store { value, ..*store });
         }
@@ -352,7 +352,8 @@ pub trait Table: Reclaim {
         if alone.total_bytes() > self.item_size_max() {
             return Reply::TooLarge;
         }
-        // Another turn takes two changes of others to this very key, one in each of the two steps, and waits for nobody.
+        // Another turn takes two changes by other threads to this very key, one in each of the two steps. It waits for
+        // no thread.
         loop {
             let rewritten = self.rewrite(local, lookup, |header| {
                 permit(store.condition, header)?;
@@ -376,14 +377,13 @@ pub trait Table: Reclaim {
         }
     }
 
-    /// Replaces the key's item by one made from it. `plan` is asked under the lock and may refuse; how much it
-    /// keeps and puts around that does not depend on the item. Missing items are answered with
-    /// `Reply::NotFound`.
+    /// Replaces the key's item by one made from it. `plan` is called under the lock and may refuse; how many bytes it
+    /// keeps and puts around them does not depend on the item. The answer for a missing item is `Reply::NotFound`.
     ///
-    /// A long value that is kept is copied without the lock, from the item, which stays where and what it is
-    /// because it is pinned. Under the lock it is then looked at again. If it has been replaced meanwhile, the
-    /// same is done with the item that is there now, and after some attempts that one is copied under the lock. Then
-    /// another turn takes a change of another length by another client, which waits for nobody.
+    /// A long value that is kept is copied without the lock, from the item, which neither moves nor changes because it
+    /// is pinned. Then the item is checked again under the lock. If it has been replaced meanwhile, the same is done
+    /// with the present item, and after some attempts that one is copied under the lock. From then on another turn
+    /// takes a change of another length by another client. It waits for no thread.
     fn rewrite<'v>(
         &self,
         local: &mut Self::Local,
@@ -391,7 +391,7 @@ pub trait Table: Reclaim {
         plan: impl Fn(&Header) -> Result<Rewrite<'v>, Reply>,
     ) -> Result<Item, Reply> {
         let mut attempts = 0;
-        // What the memory is wanted for, if it is to be filled before the lock is taken.
+        // The item to be made in the memory, if it is to be filled before the lock is taken.
         let mut draft: Option<Draft<'_, 'v>> = None;
         let attempt = |local: &mut Self::Local, spare: &mut Option<Fresh>| {
             if let (Some(draft), Some(fresh)) = (&draft, &*spare) {
@@ -450,7 +450,7 @@ pub trait Table: Reclaim {
         self.with_memory(local, lookup, attempt)?
     }
 
-    /// Fills an item as planned, from one that stays what it is meanwhile: it is locked or pinned.
+    /// Fills an item as planned, from one that does not change meanwhile: it is locked or pinned.
     fn fill(&self, fresh: &Fresh, from: Chunk, header: &Header, rewrite: &Rewrite<'_>) {
         let store = self.store();
         let mut offset = 0;
@@ -490,7 +490,8 @@ pub trait Table: Reclaim {
         plain_item(&self.replace(local, now, held, fresh, &fields, same_value))
     }
 
-    /// A copy for the listener of a locked item whose value is about to be written over, in the room for it.
+    /// A copy for the listener of a locked item whose value is about to be written over. `room` is the memory for the
+    /// copy.
     fn copy_replaced(
         &self,
         now: Time,
@@ -501,7 +502,7 @@ pub trait Table: Reclaim {
         self.copy_removed(cause, held.chunk(), held.header(), now, room)
     }
 
-    /// Frees an item that was taken out to be removed, or was found dead then: its memory comes back at once.
+    /// Frees an item that was taken out to be removed, or was found dead then: its memory is freed at once.
     fn taken_out(&self, local: &Self::Local, now: Time, gone: Unlinked, live: bool) -> Reply {
         self.note_left(local, now, RemovalCause::Explicit, &gone);
         local.counters().item_out(self.store(), gone.header());
@@ -528,8 +529,8 @@ pub trait Table: Reclaim {
         }
     }
 
-    /// What a read with options changes of a locked item, and of what is told about it. True if it
-    /// changed the item.
+    /// What a read with options changes of a locked item, and of the metadata in its answer. True if it changed the
+    /// item.
     fn mark(
         &self,
         chunk: Chunk,

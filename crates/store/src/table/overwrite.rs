@@ -1,11 +1,11 @@
-//! Overwriting: a value goes over the one that is there, if it takes the same room.
+//! Overwriting: a value is written over the present one, if it takes the same room.
 //!
-//! In a log what is replaced is a gap until its page is cleaned. Most stores replace an item by one of its size: these
-//! append nothing and leave no gap. The item stays in its page, and with that in its queue.
+//! In a log a replaced item is a gap until its page is cleaned. Most stores replace an item by one of its size: these
+//! append nothing and leave no gap. The item stays in its page, and so in its queue.
 //!
-//! Readers without a lock read again, as while a [number](mod@super::delta) changes. A cleaning that has copied the value by
-//! then sees another sequence under the lock, and copies again ([`Store::finish_move`]). A value that is read in place is
-//! left alone.
+//! Readers without a lock read again, as while a [number](mod@super::delta) changes. A cleaning that has copied the
+//! value by then sees another sequence under the lock, and copies again ([`Store::finish_move`]). A value that is being
+//! read in place is not overwritten.
 //!
 //! [`Store::finish_move`]: crate::slab::Store::finish_move
 
@@ -19,10 +19,10 @@ use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::Store;
 use nuthatch_engine::semantics::allows;
 
-/// The longest value that is written under a lock: what a displaced item's readers wait for, too.
+/// The longest value that is written under a lock: the bound of the wait of a displaced item's readers, too.
 const OVERWRITE_MAX: usize = COPY_LOCKED_MAX / 2;
 
-/// A store over the key's item. `None` if it takes other memory; then nothing has happened.
+/// A store over the key's item. `None` if the value takes other memory; then nothing has changed.
 #[inline]
 pub(super) fn overwrite<T: Table>(
     table: &T,
@@ -36,7 +36,7 @@ pub(super) fn overwrite<T: Table>(
     }
 }
 
-/// The same where a listener is to be told: apart, for the common case has nothing of it on its way then.
+/// The same where a listener is to be told: a function of its own, so that the common case carries none of its state.
 #[cold]
 #[inline(never)]
 fn overwrite_heard<T: Table>(
@@ -50,7 +50,7 @@ fn overwrite_heard<T: Table>(
     overwrite_and_tell(table, local, lookup, store, Some(room))
 }
 
-/// `room`: for a copy of the old value, if that is to be told; allocated before the lock is taken.
+/// `room`: for a copy of the old value, if the listener is to be told of it; allocated before the lock is taken.
 #[inline(always)]
 fn overwrite_and_tell<T: Table>(
     table: &T,
@@ -88,7 +88,7 @@ fn overwrite_and_tell<T: Table>(
     table.timestamps().note_expiry(store.expiry);
     let fields = table.stored(local, lookup.now, store, Some(&old), stale);
     if table.is_made_of_flushed(store, &old) {
-        // What there is to say then is said where it is found dead.
+        // The path that finds the item dead answers the store.
         held.release();
         return None;
     }
