@@ -1,4 +1,4 @@
-//! Recomputes every numbered invariant from the bytes. Nothing else may run meanwhile.
+//! The audit of a cuckoo engine: it checks every numbered invariant against the bytes. Nothing else may run meanwhile.
 
 use std::collections::{HashMap, HashSet};
 

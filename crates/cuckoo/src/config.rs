@@ -1,4 +1,4 @@
-//! What a cuckoo engine is made from.
+//! The configuration of a cuckoo engine.
 
 use nuthatch_engine::{ConfigError, KeyHasher};
 pub use nuthatch_store::eviction::removals::{Callback, Listener, RemovalCause};
@@ -6,20 +6,20 @@ use nuthatch_store::slab::limits::Limits;
 pub use nuthatch_store::slab::limits::{ITEM_SIZE_LIMIT, MEMORY_MIN};
 use nuthatch_store::slab::sizes::{CHUNK_MIN, PAGE};
 
-/// What a cuckoo engine is made from.
+/// The configuration of a cuckoo engine.
 #[derive(Clone)]
 pub struct CuckooConfig {
     /// Bytes for items, index and recency bits together. At least [`MEMORY_MIN`].
     pub memory_limit: usize,
-    /// Bytes up to which the limit may be raised while running, and so the address space that is reserved. Only
-    /// what is used of it becomes memory. 0, or less than the limit: the limit. Of a limit below 64 MiB at most
-    /// 16,384 of its small pages, which is 256 MiB of a limit of 1 MiB.
+    /// Bytes up to which the limit may be raised while running. This much address space is reserved; only what is used
+    /// of it becomes memory. 0, or less than the limit: the limit. A limit below 64 MiB can be raised to at most 16,384
+    /// of its small pages: with a limit of 1 MiB, to 256 MiB.
     pub memory_limit_max: usize,
     /// The largest item in bytes (header, key, value), 1 KiB to 1 GiB.
     pub item_size_max: usize,
     /// False: a full store is refused instead of evicting.
     pub evicts: bool,
-    /// Where items lie, and which leave when memory is short.
+    /// Where items lie, and which of them leave when memory is short.
     pub eviction: CuckooEviction,
     /// Bytes of the smallest chunk.
     pub chunk_min: usize,
@@ -30,11 +30,12 @@ pub struct CuckooConfig {
     pub initial_items: Option<usize>,
     /// The hash function; a random seed by default.
     pub hasher: KeyHasher,
-    /// Told of what leaves.
+    /// Is told of values that leave.
     pub listener: Option<Listener>,
 }
 
-/// Where items lie, and which leave when memory is short. The paper's design has [`CuckooEviction::Clock`] only.
+/// Where items lie, and which of them leave when memory is short. The paper's design has [`CuckooEviction::Clock`]
+/// only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CuckooEviction {
     /// In a log of pages, with two queues and ghosts: see [`nuthatch_store::eviction::s3_fifo`].
@@ -62,7 +63,7 @@ impl Default for CuckooConfig {
 }
 
 impl CuckooConfig {
-    /// Whether there can be such an engine.
+    /// Checks that an engine with this configuration is possible.
     pub fn check(&self) -> Result<(), ConfigError> {
         let limits = Limits {
             memory_limit: self.memory_limit,

@@ -1,5 +1,5 @@
-//! Readers and rewriters beside a writer that is always faster. It runs in the middle of what they do, whenever
-//! their key is not locked, so each test knows how often it spoiled an attempt.
+//! Tests of readers and rewriters beside a writer that is always faster. The writer runs in the middle of their
+//! operations, whenever their key is not locked, so each test can count the attempts that it spoiled.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use nuthatch_store::table::{self, Table};
 const NOW: Time = Time(16);
 const KEY: &[u8] = b"contended";
 
-/// More than that many times nobody is to be spoiled.
+/// No operation may have more attempts spoiled than this.
 const ENOUGH: usize = 4 * ATTEMPTS;
 
 type Engine8 = Cuckoo<EightWay>;
@@ -37,7 +37,7 @@ fn place(engine: &Engine8) -> Candidates {
     engine.index.place(engine.hasher.hash(KEY))
 }
 
-/// What one request was answered.
+/// The answer to a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Value(Vec<u8>),
@@ -47,7 +47,7 @@ enum Answer {
     Other,
 }
 
-/// The answer to one request; `hook` is called each time that room for a value is asked for.
+/// The answer to one request; `hook` is called each time that the reader obtains room for a value.
 struct One<F> {
     hook: F,
     room: Vec<MaybeUninit<u8>>,
@@ -198,7 +198,7 @@ fn a_value_is_taken_in_one_step() {
         let (hook, written) = writer(&engine, len, ENOUGH);
         let mut one = One::new(hook);
         handle.take(NOW, Key::new(KEY, &engine.hasher.clone()), &mut one);
-        // The writer finds no moment between the look and the removal.
+        // The writer does not get between the read and the removal.
         assert_eq!(written.load(Ordering::Relaxed), 0);
         assert_eq!(one.answer, Answer::Value(value(0, len)));
         let mut again = One::new(|| {});
@@ -209,7 +209,7 @@ fn a_value_is_taken_in_one_step() {
     }
 }
 
-/// What is dead is no value, and its memory comes back.
+/// A dead value is not answered, and its memory is freed.
 #[test]
 fn a_dead_value_is_taken_out_and_not_answered() {
     let engine = engine();
@@ -244,7 +244,7 @@ fn an_item_that_is_replaced_each_time_is_renewed() {
     engine.audit().unwrap();
 }
 
-/// Fills the two buckets of the key with others'.
+/// Fills the two buckets of the key with items of other keys.
 fn crowd(engine: &Arc<Engine8>, handle: &mut CuckooHandle<EightWay>) {
     let buckets = |hash| {
         let (_, buckets) = engine.index.begin(&engine.index.place(hash));
@@ -317,7 +317,7 @@ fn a_store_takes_the_place_of_an_item_under_the_lock() {
     }
 }
 
-/// A rewrite that keeps a long value, and what comes of it.
+/// A rewrite that keeps a long value, its answer, and the value after it.
 struct Case {
     op: Op<'static>,
     answer: Answer,
@@ -385,7 +385,7 @@ fn a_long_value_is_not_copied_under_the_lock() {
     }
 }
 
-/// What was copied is not stored if the item is another by now: the new one is what is appended to.
+/// A copy is not stored if the item has been replaced meanwhile: the rewrite applies to the new item.
 #[test]
 fn a_value_that_is_replaced_while_it_is_copied_is_copied_again() {
     for len in LONG {
@@ -407,7 +407,7 @@ fn a_value_that_is_replaced_while_it_is_copied_is_copied_again() {
     }
 }
 
-/// One that is replaced each time is copied under the lock in the end, and whole.
+/// A value that is replaced each time is copied under the lock in the end, and is whole.
 #[test]
 fn a_value_that_is_replaced_each_time_is_copied_under_the_lock() {
     const LEN: usize = 20_000;

@@ -1,4 +1,4 @@
-//! Making room: what the cuckoo table adds to [`Reclaim`], slots. Items are pushed along a path, the index grows, or
+//! Making room in the cuckoo table: it adds slots to [`Reclaim`]. Items are pushed along a path, the index grows, or
 //! one of the items in the key's buckets leaves.
 //!
 //! No thread waits for an eviction: a victim is taken out of the index like any removed item,
@@ -20,11 +20,11 @@ use nuthatch_store::slab::arena::Chunk;
 use nuthatch_store::slab::unlinked::Unlinked;
 use nuthatch_store::timestamps::Timestamps;
 
-/// Paths that other writers spoiled, before an item of the buckets has to go instead.
+/// Paths that other writers may spoil before an item of the buckets is evicted instead.
 const SEARCHES_MAX: usize = 8;
 
-/// Searches while the table doubles: each splits a few more buckets, and one split bucket within reach
-/// is enough. By far the most end at the first.
+/// Searches while the table doubles: each splits a few more buckets, and one split bucket within reach is enough.
+/// Nearly all stores succeed in the first.
 const SEARCHES_MAX_GROWING: usize = 512;
 
 impl<D: Variant> Reclaim for Cuckoo<D> {
@@ -77,7 +77,7 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
         let place = self.index.place(hash);
         let locked = self.index.lock(&place);
         let old = SlotWord::new::<D>(place.tag, from);
-        // Under the lock: nobody pins an item that is not in the index.
+        // Under the lock: no reader can pin an item that is not in the index.
         let Some(at) = locked
             .find(old)
             .filter(|_| !self.store.pins.is_pinned(from))
@@ -107,29 +107,29 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
         self.removals.as_ref()
     }
 
-    /// Not under the lock of the paper's one writer.
+    /// False in the paper's design, whose one writer holds its lock meanwhile.
     fn may_tell_between(&self) -> bool {
         !D::ONE_WRITER
     }
 }
 
 impl<D: Variant> Cuckoo<D> {
-    /// Where the key in a chunk belongs: sure only if its bucket is locked.
+    /// Where the key in a chunk belongs: reliable only if its bucket is locked.
     pub(super) fn candidates_of(&self, chunk: Chunk) -> Option<Candidates> {
         let key = self.store.copy_key(chunk)?;
         Some(self.index.place(self.hasher.hash(key.bytes())))
     }
 
-    /// Makes a slot free in one of the key's buckets: by pushing items along a cuckoo path, by
-    /// growing the index, or by evicting one of the sixteen items there. It may be taken by
-    /// another writer before the caller comes. False if nothing may be evicted.
+    /// Makes a slot free in one of the key's buckets: by pushing items along a cuckoo path, by growing the index, or by
+    /// evicting one of the sixteen items there. Another writer may take the slot before the caller does. False if
+    /// nothing may be evicted.
     #[cold]
     pub(super) fn make_room(&self, local: &mut Local, now: Time, place: &Candidates) -> bool {
         for turn in 0..SEARCHES_MAX_GROWING {
             let candidates_of = |item: SlotWord| self.candidates_of(item.chunk::<D>());
             let growing = match local.searcher.search(&self.index, place, candidates_of) {
                 Searched::Near => false,
-                // While there still are paths: so nobody ever waits for a doubling.
+                // The index grows while there still are paths, so no thread ever waits for a doubling.
                 Searched::Far | Searched::Full => self.start_growth(local, now),
             };
             if self.follow_path(local) {
@@ -143,7 +143,7 @@ impl<D: Variant> Cuckoo<D> {
         self.evict_from_buckets(local, now, place)
     }
 
-    /// Moves the items of the path that was found, from its end. False if somebody was faster.
+    /// Moves the items of the path that was found, from its end. False if another writer changed the path first.
     fn follow_path(&self, local: &Local) -> bool {
         let path = &local.searcher.path;
         let Some(mut free) = path.free else {
@@ -161,12 +161,12 @@ impl<D: Variant> Cuckoo<D> {
         true
     }
 
-    /// The table is full and may not grow, or not fast enough: one of the items in the key's buckets
-    /// goes, one that was not used lately if possible. False if it may not.
+    /// Evicts one of the items in the key's buckets, because the table is full and may not grow, or not fast enough:
+    /// one that was not used lately if possible. False if nothing may be evicted.
     fn evict_from_buckets(&self, local: &Local, now: Time, place: &Candidates) -> bool {
         let locked = self.index.lock(place);
         let Some(at) = self.worst(&locked, now) else {
-            // Somebody made room meanwhile.
+            // Another thread made room meanwhile.
             locked.release_unmodified();
             return true;
         };
@@ -181,8 +181,8 @@ impl<D: Variant> Cuckoo<D> {
         true
     }
 
-    /// The item of the two buckets that is missed least: a dead one, else one not used lately,
-    /// else the first. `None` if a slot is free.
+    /// The item of the two buckets whose loss costs least: a dead one, else one not used lately, else the first. `None`
+    /// if a slot is free.
     pub(super) fn worst(&self, locked: &LockedBuckets<'_, D>, now: Time) -> Option<Position> {
         let mut worst = None;
         for at in locked.positions() {

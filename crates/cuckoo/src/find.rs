@@ -11,7 +11,7 @@ use nuthatch_store::slab::arena::{Chunk, WORD};
 pub(super) use nuthatch_store::table::Lookup;
 
 impl<D: Variant> Cuckoo<D> {
-    /// Looks for the key's item in two buckets. Believe it only under a lock or a version check.
+    /// Looks for the key's item in two buckets. The result is valid only under a lock or after a version check.
     #[inline(always)]
     pub(super) fn find(
         &self,

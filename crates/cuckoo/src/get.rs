@@ -1,7 +1,7 @@
 //! Plain gets: MemC3's optimistic lookup.
 //!
-//! A get is answered on the fast path, straight through; on the second half of it, in a batch that has looked at the
-//! tags before; or on the slow path, for everything out of the ordinary.
+//! A get is answered on one of three ways: on the fast path, straight through; on the second half of it, in a batch
+//! that has compared the tags before; or on the slow path, for all unusual cases.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ use nuthatch_store::prefetch;
 use nuthatch_store::slab::arena::{Chunk, WORD};
 use nuthatch_store::slab::bytes;
 
-/// A window has room for the usual item with the longest key and the longest value that is copied, and
-/// for the word behind it that [`bytes`] wants.
+/// A window has room for the usual item with the longest key and the longest value that is copied, and for the word
+/// behind it that [`bytes`] may load.
 #[cfg(not(loom))]
 const _: () = {
     use nuthatch_engine::request::KEY_LEN_MAX;
@@ -33,8 +33,8 @@ const _: () = {
     assert!(WINDOW * WORD >= HEADER + KEY_LEN_MAX + COPY_MAX + WORD);
 };
 
-/// What the second stage of a batch leaves for the third: a lookup that has seen the tags and waits
-/// for the item's line.
+/// A lookup between the second and the third stage of a batch: its tags have been compared, and it waits for the item's
+/// line.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Probe {
     snapshot: Snapshot,
@@ -53,25 +53,25 @@ pub(super) enum FastPath {
     Hit,
     /// Answered with a miss: no tag matched.
     Miss,
-    /// Something is out of the ordinary, and nothing answered.
+    /// An unusual case: nothing was answered.
     Not,
 }
 
-/// Attempts of a reader that takes no lock, before it takes one: each but the last was spoiled by a writer that
-/// finished something, and so many in a row there are only where writers take turns at one key. Then the reader
-/// is one of those who wait for the lock, and what it reads there cannot be spoiled.
+/// Attempts of a reader without a lock, before it takes the lock. Each failed attempt was spoiled by a writer that
+/// finished a change. So many in a row happen only where writers take turns at one key. Then the reader waits for the
+/// lock like a writer, and no writer can spoil what it reads under it.
 pub(super) const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// How an optimistic attempt ended.
 pub(super) enum Attempt {
     Done,
-    /// Something moved.
+    /// A writer changed something.
     Again,
     /// A hit on a value too large to copy: it must be pinned under the lock.
     LockedBuckets,
 }
 
-/// The same number, of which the compiler does not know where it comes from.
+/// The same number, in a form whose origin the compiler cannot see.
 #[inline(always)]
 fn opaque(number: u64) -> u64 {
     let same;
@@ -102,7 +102,7 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
-    /// Third stage of a plain get, as far as it goes on the fast path.
+    /// Third stage of a plain get, on the fast path only.
     #[inline(always)]
     pub(super) fn get_probed(
         &self,
@@ -120,13 +120,13 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
-    /// A plain get alone for which nothing is out of the ordinary; `live` says whether an item may be returned.
-    /// Without loops, and with no branch that is not nearly always taken the same way: the processor runs on into
-    /// the next get while this one waits for memory.
+    /// A plain get alone, for the usual case; `live` says whether an item may be returned. It has no loops, and nearly
+    /// all its branches always go the same way: the processor runs on into the next get while this one waits for
+    /// memory.
     ///
-    /// How many gets it has begun then is decided by how many instructions it can hold. On a Zen 4 (320)
-    /// twenty less, some 155 a get, were 1.35 to 1.45 times the gets alone of ten million items: one more
-    /// get fits. What is spilled to the stack counts as well: see what the compiler makes of this.
+    /// The number of instructions that the processor can hold decides how many gets it has begun by then. On a Zen 4
+    /// (320) twenty instructions less, of some 155 a get, made gets alone of ten million items 1.35 to 1.45 times as
+    /// fast: one more get fits. Spills to the stack count as well: look at the compiler's output after a change.
     #[inline(always)]
     pub(super) fn get_fast(
         &self,
@@ -158,8 +158,8 @@ impl<D: Variant> Cuckoo<D> {
         FastPath::Miss
     }
 
-    /// Answers with the item in a chunk if it is this key's, alive, with the usual header, not too
-    /// large to copy, and not moved meanwhile.
+    /// Answers with the item in a chunk if it is this key's, alive, with the usual header, not too large to copy, and
+    /// was not moved meanwhile.
     #[inline(always)]
     fn answer_hit(
         &self,
@@ -170,7 +170,7 @@ impl<D: Variant> Cuckoo<D> {
         live: impl FnOnce(&Header) -> bool,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) -> FastPath {
-        // Or the compiler would keep the slot's word beside it, and spill what the next get needs.
+        // Otherwise the compiler would keep the slot's word as well, and spill values that the next get needs.
         let chunk = Chunk(opaque(chunk.0));
         let Some(words) = self.store.arena.window(chunk) else {
             return FastPath::Not;
@@ -199,7 +199,7 @@ impl<D: Variant> Cuckoo<D> {
         FastPath::Hit
     }
 
-    /// A plain get, whatever may be in its way.
+    /// A plain get, in every case.
     #[cold]
     #[inline(never)]
     pub(super) fn get_slow(
@@ -227,7 +227,7 @@ impl<D: Variant> Cuckoo<D> {
         self.get_locked(local, &lookup, replies);
     }
 
-    /// Lays the value down, and keeps it if nothing moved.
+    /// Copies the value into the caller's output, and keeps it if nothing changed.
     #[inline(always)]
     fn answer(
         &self,
@@ -267,7 +267,7 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
-    /// Validates a snapshot: if nothing moved, `done` answers.
+    /// Validates a snapshot: if nothing changed, `done` answers.
     #[inline(always)]
     pub(super) fn done_if_unchanged(&self, snapshot: &Snapshot, done: impl FnOnce()) -> Attempt {
         if self.index.unchanged(snapshot) {
@@ -278,7 +278,7 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
-    /// A get of a value too large to copy, or one that writers leave no other way.
+    /// A get under the lock, of a value too large to copy, or after writers spoiled all attempts.
     #[cold]
     fn get_locked(
         self: &Arc<Self>,

@@ -1,8 +1,8 @@
-//! Doubling the index while it is used: see [`nuthatch_store::growth`] for what all indexes do alike.
+//! Doubling the index while it is used: see [`nuthatch_store::growth`] for the common part of all indexes.
 //!
-//! Both halves of a bucket lie on one stripe, so a split takes one lock; nothing can overflow, because both halves
-//! together have twice the slots; and no item is ever out of the table. The thread whose insert found the table full
-//! starts the doubling, and the whole is done long before the new half fills.
+//! Both halves of a bucket lie on one stripe, so a split takes one lock. Nothing can overflow, because both halves
+//! together have twice the slots. No item is ever out of the table. The thread whose insert found the table full starts
+//! the doubling, and the doubling ends long before the new half fills.
 //!
 //! A reader loads the geometry after its snapshot (see [`Index::geometry`](super::index::Index)).
 
@@ -63,7 +63,7 @@ impl<D: Variant> Growing for Cuckoo<D> {
         });
     }
 
-    /// Items of the bucket two ahead, slots of four ahead.
+    /// Prefetches the items of the bucket two ahead, and the slots of the one four ahead.
     fn prefetch_split(&self, geometry: &Geometry) {
         let bucket = |ahead: u64| (geometry.split + ahead).min(geometry.buckets() - 1);
         prefetch::soon(self.index.address(bucket(4)));
@@ -91,8 +91,7 @@ impl<D: Variant> Cuckoo<D> {
         self.split_if_growing(SPLITS_A_STORE);
     }
 
-    /// Backs what the doubling will soon write to with memory: for the background thread, which may
-    /// wait.
+    /// Backs the buckets that the doubling will soon write to with memory: for the background thread, which may wait.
     pub(super) fn warm_growth(&self) {
         let geometry = self.index.geometry();
         if geometry.growing {
@@ -102,8 +101,8 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
-    /// True if an item of a bucket being split goes to its upper half. Only the key tells: one of
-    /// its two positions falls into this bucket, and that position's next bit decides.
+    /// True if an item of a bucket being split goes to its upper half. This needs the key: one of its two positions
+    /// falls into this bucket, and that position's next bit decides.
     fn belongs(&self, item: SlotWord, high: u64, geometry: &Geometry) -> bool {
         let Some(place) = self.candidates_of(item.chunk::<D>()) else {
             return false;

@@ -1,14 +1,13 @@
 //! A thread's handle to the engine, and the batch.
 //!
-//! A batch goes through three stages, each some requests behind the one before. In the first a request's two
-//! buckets are asked for; in the second the tags are compared and the item is asked for; in the third the
-//! requests take effect, strictly in order. The first two stages only load caches and remember versions: a get
-//! whose versions have moved by the third (because a request before it in the batch changed the key, or
-//! anybody did) simply starts over. So misses of different requests overlap, and order is kept without any
-//! bookkeeping.
+//! A batch goes through three stages, each some requests behind the one before. The first prefetches a request's two
+//! buckets; the second compares the tags and prefetches the item; in the third the requests take effect, strictly in
+//! order. The first two stages only load caches and remember versions: a get whose versions have changed by the third
+//! stage (because a request before it in the batch, or another thread, changed the key) simply starts over. So misses
+//! of different requests overlap, and order is kept without any bookkeeping.
 //!
-//! The first stage takes its time, since memory gives so many lines at once and no more. A caller that hints keys
-//! as he meets them ([`Handle::prefetch`]) has it go by while he meets the others.
+//! The first stage takes time, since memory delivers a limited number of lines at once. A caller that hints keys as it
+//! meets them ([`Handle::prefetch`]) lets the first stage run while it meets the others.
 
 use std::sync::Arc;
 
@@ -52,7 +51,7 @@ struct Pipeline {
 }
 
 impl Pipeline {
-    /// What suits this machine. For batches of 32 gets over 10 million items:
+    /// The pipeline for this machine. For batches of 32 gets over 10 million items:
     ///
     /// * On a Sapphire Rapids, with turns of 1: 4 ahead took 1.3 times as long, 8 ahead 1.05 times, 24 ahead
     ///   as long as 16. (Longer turns were not measured there.)
@@ -89,7 +88,7 @@ const SPLITS_A_BUDGET: usize = 8;
 /// Pages backed with memory in one call of `maintain`.
 const WARM_PAGES_A_CALL: usize = 8;
 
-/// A large value, held in place.
+/// A large value, pinned in place.
 pub type CuckooValue<D = EightWay> = Pinned<Cuckoo<D>>;
 
 /// An item whose value is still on its way.
@@ -99,18 +98,18 @@ pub type CuckooReservation<D = EightWay> = Reserved<Cuckoo<D>>;
 pub struct CuckooHandle<D: Variant = EightWay> {
     engine: Arc<Cuckoo<D>>,
     local: Local,
-    /// Requests of the next batch that have been through the first stage. Should they be others, that costs
-    /// time and nothing else.
+    /// Requests of the next batch that have been through the first stage. If the batch has other requests, that only
+    /// costs time.
     hinted: usize,
     pipeline: Pipeline,
-    /// False: what operations remove is left to the handle's owner to tell.
+    /// False: the handle's owner tells the listener what operations remove.
     tells: bool,
 }
 
 impl<D: Variant> CuckooHandle<D> {
     pub(super) fn new(engine: &Arc<Cuckoo<D>>) -> Self {
         let counters = ThreadCounters::register(&engine.counters);
-        // Any seed will do that differs between threads.
+        // Any seed that differs between threads is good enough.
         let seed = std::ptr::from_ref(&*counters) as u64;
         Self {
             engine: Arc::clone(engine),
@@ -121,7 +120,7 @@ impl<D: Variant> CuckooHandle<D> {
         }
     }
 
-    /// A handle whose owner sees to what is to be told, when nobody uses the handle: see
+    /// A handle whose owner tells the listener of removals, at a moment when no thread uses the handle: see
     /// [`take_removed`](Self::take_removed).
     #[cfg(not(loom))]
     pub fn deferring(engine: &Arc<Cuckoo<D>>) -> Self {
@@ -130,7 +129,7 @@ impl<D: Variant> CuckooHandle<D> {
         handle
     }
 
-    /// What the operations of a deferring handle have removed since this was asked last.
+    /// The removals by the operations of a deferring handle since the last call.
     #[cfg(not(loom))]
     pub fn take_removed(&mut self) -> Queue {
         self.local.removed.take()
@@ -143,8 +142,8 @@ impl<D: Variant> CuckooHandle<D> {
         }
     }
 
-    /// Gives the key's item a new expiry if it still has this cas, in one atomic step. True if it did. So a caller
-    /// that read an item prolongs the life of this very item, and never of another that came in its place.
+    /// Gives the key's item a new expiry if it still has this cas, in one atomic step. True if it did. So a caller that
+    /// read an item prolongs the life of this very item, and never of another that replaced it.
     pub fn touch_if(&mut self, now: Time, key: Key<'_>, cas: u64, expiry: Expiry) -> bool {
         let lookup = Lookup { now, key, index: 0 };
         self.engine.timestamps.apply_flush(now);
@@ -152,7 +151,7 @@ impl<D: Variant> CuckooHandle<D> {
         self.engine.touch_if(&self.local, &lookup, cas, expiry)
     }
 
-    /// Gives the key's item a new expiry and new flags, in one atomic step. The refusal is that of a store.
+    /// Gives the key's item a new expiry and new flags, in one atomic step. Refuses as a store does.
     pub fn renew(
         &mut self,
         now: Time,
@@ -188,11 +187,11 @@ impl<D: Variant> CuckooHandle<D> {
         &self.engine
     }
 
-    /// One plain get alone, the shortest way: with nothing to overlap but what the processor finds by
-    /// running ahead into the caller's next get.
+    /// One plain get alone, the shortest way: its misses only overlap if the processor runs ahead into the caller's
+    /// next get.
     #[inline(always)]
     fn get_alone(&mut self, now: Time, key: &Key<'_>, replies: &mut impl Replies<CuckooValue<D>>) {
-        // Found once: behind the load of `apply_flush`, which acquires, it would be looked for again.
+        // Loaded once, before the load of `apply_flush`, an Acquire: behind it the compiler would load it again.
         let engine: &Cuckoo<D> = &self.engine;
         engine.timestamps.apply_flush(now);
         let live = |header: &Header| engine.timestamps.is_live(header, now);
@@ -200,8 +199,8 @@ impl<D: Variant> CuckooHandle<D> {
         self.finish_alone(path, || now, *key, replies);
     }
 
-    /// A plain get alone, as [`Handle::execute`] carries it out, at a moment that is read of a clock only if something
-    /// depends on it: the item expires, or a flush is awaited.
+    /// A plain get alone, as [`Handle::execute`] carries it out, at a moment that is read from a clock only if
+    /// something depends on it: the item expires, or a flush is awaited.
     #[inline(always)]
     pub fn get(
         &mut self,
@@ -216,7 +215,7 @@ impl<D: Variant> CuckooHandle<D> {
         self.finish_alone(path, clock, key, replies);
     }
 
-    /// Counts how a get alone ended on the fast path, or takes the slow one.
+    /// Counts a get alone that ended on the fast path, or takes the slow path.
     #[inline(always)]
     fn finish_alone(
         &self,
@@ -261,7 +260,7 @@ impl<D: Variant> CuckooHandle<D> {
         for request in batch.iter().take(HINTED_MAX).skip(hinted) {
             self.hint(&request.key);
         }
-        // What the second stage leaves for the third.
+        // The lookups between the second and the third stage.
         let mut ring = [Probe::default(); AHEAD_MAX];
         let (mut hits, mut misses) = (0, 0);
         let Pipeline { ahead, stride } = self.pipeline.within(batch.len());
@@ -288,14 +287,14 @@ impl<D: Variant> CuckooHandle<D> {
         self.tell_removals(FOLLOW_UP);
     }
 
-    /// First stage: asks for a key's two buckets.
+    /// First stage: prefetches a key's two buckets.
     #[inline(always)]
     fn hint(&self, key: &Key<'_>) {
         let index = &self.engine.index;
         index.prefetch(&index.place(key.hash()));
     }
 
-    /// Third stage: a request takes effect, and if that was on the fast path, it is still to be counted.
+    /// Third stage: a request takes effect. A get on the fast path is still to be counted.
     #[inline(always)]
     fn carry_out<R: Replies<CuckooValue<D>>>(
         &mut self,
@@ -321,7 +320,7 @@ impl<D: Variant> CuckooHandle<D> {
         path
     }
 
-    /// Any request, on the slow path: compiled once, and not for each receiver of replies.
+    /// Any request, on the slow path: compiled once, not for each receiver of replies.
     fn change(
         &mut self,
         lookup: &Lookup<'_>,
@@ -343,7 +342,7 @@ impl<D: Variant> CuckooHandle<D> {
         };
         replies.done(lookup.index, reply);
         drop(writer);
-        // A batch may replace much before its end.
+        // A batch may replace many values before its end.
         engine.tell_if_many(local);
     }
 }
@@ -361,8 +360,8 @@ impl<D: Variant> Handle for CuckooHandle<D> {
         }
     }
 
-    // Always inlined: one plain get goes no further, and its caller has the parts of the request in
-    // registers. Everything else is a call.
+    // Always inlined: one plain get needs no more, and its caller has the parts of the request in registers. Everything
+    // else is a call.
     #[inline(always)]
     fn execute<R: Replies<Self::Value>>(
         &mut self,
@@ -435,7 +434,7 @@ impl<D: Variant> Handle for CuckooHandle<D> {
 
 impl<D: Variant> Drop for CuckooHandle<D> {
     fn drop(&mut self) {
-        // There is something only if it was not asked for, or an operation panicked.
+        // The queue holds something only if the owner did not take it, or if an operation panicked.
         if let Some(removals) = &self.engine.removals {
             removals.defer(self.local.removed.take());
         }
@@ -453,7 +452,7 @@ mod tests {
     use nuthatch_engine::request::{Delta, Read, Removal};
     use nuthatch_engine::{Audit, Engine, KeyHasher};
 
-    /// What a request was answered: a value, or a kind of reply.
+    /// The answer to a request: a value, or a kind of reply.
     #[derive(Debug, PartialEq, Eq)]
     enum Answer {
         Value(Vec<u8>),
@@ -563,11 +562,11 @@ mod tests {
         engine.flush(Time(21), Time(30));
         assert_eq!(get(b"stays", 29), (value(), true));
         assert_eq!(get(b"stays", 30), (miss(), true));
-        // The flush has been carried out: it is awaited no more.
+        // The flush has been carried out and is no longer awaited.
         assert_eq!(get(b"nothing", 31), (miss(), false));
     }
 
-    /// A reader prolongs the life of the item that it read, and of no other that came in its place.
+    /// A reader prolongs the life of the item that it read, and of no other that replaced it.
     #[test]
     fn a_touch_meets_only_the_item_with_its_cas() {
         /// The item that the last store made, or a read found.

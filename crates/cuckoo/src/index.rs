@@ -1,4 +1,4 @@
-//! The index: buckets of slots, their stripes, and the geometry. Knows slots, not items.
+//! The index of the cuckoo engine: buckets of slots, their stripes, and the geometry. It contains slots, not items.
 //!
 //! The protocol between readers, writers and the doubling is here and in [`super::grow`]; each loom
 //! model drives these functions.
@@ -78,7 +78,7 @@ pub struct LockedBuckets<'a, D> {
 pub enum Moved {
     /// The item is in its other bucket.
     Done,
-    /// Somebody changed one of the two slots, or the table's geometry, since the path was found.
+    /// Another thread changed one of the two slots, or the table's geometry, since the path was found.
     Stale,
 }
 
@@ -113,7 +113,7 @@ impl<D: Variant> Index<D> {
         buckets as usize * D::SLOTS * size_of::<u64>()
     }
 
-    /// Bytes that it takes: all buckets that it doubles into, and a word of 32 bits a stripe.
+    /// Bytes that it takes: all buckets of the doubling included, and a word of 32 bits a stripe.
     pub fn bytes_taken(&self) -> usize {
         Self::bytes(self.geometry().allocated_buckets()) + self.stripes.count() * size_of::<u32>()
     }
@@ -136,9 +136,8 @@ impl<D: Variant> Index<D> {
         self.stripes.pair(place.first, place.second)
     }
 
-    /// The geometry. A reader must have taken its snapshot before: if a bucket was split before the
-    /// snapshot, the split's release of the stripe lock makes this load see it; if after, the
-    /// version check fails.
+    /// The geometry. A reader must have taken its snapshot before: if a bucket was split before the snapshot, the
+    /// split's release of the stripe lock makes the split visible to this load; if after, the version check fails.
     #[inline(always)]
     pub fn geometry(&self) -> Geometry {
         // Relaxed: ordered by the Acquire of the snapshot or of the lock taken before, which pairs
@@ -162,7 +161,7 @@ impl<D: Variant> Index<D> {
         self.geometry.store(geometry.pack(), Ordering::Release);
     }
 
-    /// Buckets at most.
+    /// The most buckets that the table can have.
     pub fn buckets_max(&self) -> u64 {
         self.buckets_max
     }
@@ -179,7 +178,7 @@ impl<D: Variant> Index<D> {
         unsafe { self.words.get_unchecked(start..start + D::SLOTS) }
     }
 
-    /// A slot's word: believe it only under a lock or a version check.
+    /// A slot's word: valid only under a lock or after a version check.
     #[inline(always)]
     pub fn load(&self, at: Position) -> SlotWord {
         SlotWord(self.bucket(at.bucket)[at.slot].load(Ordering::Relaxed))
@@ -231,15 +230,15 @@ impl<D: Variant> Index<D> {
         (!geometry.growing).then_some((snapshot, buckets))
     }
 
-    /// Ends a read: true if all that was loaded since `begin` was true at one moment, now.
+    /// Ends a read: true if all values loaded since `begin` were valid at one moment, now.
     #[inline(always)]
     pub fn unchanged(&self, snapshot: &Snapshot) -> bool {
         self.stripes.unchanged(snapshot)
     }
 
-    /// Slots of two buckets whose tag is `tag`, the second bucket's above the first's; tag 0 finds
-    /// the empty ones. Both are always looked at: which of them holds a key is a coin toss, and a
-    /// branch on it would be mispredicted, with a memory miss to wait for, every other time.
+    /// Slots of two buckets whose tag is `tag`, the second bucket's above the first's; tag 0 finds the empty ones. Both
+    /// buckets are always compared: either holds the key with the same probability, and a branch on that would be
+    /// mispredicted, with a memory miss to wait for, every other time.
     #[inline(always)]
     pub fn matches(&self, buckets: [u64; 2], tag: u64) -> Mask {
         let [first, second] = buckets.map(|bucket| self.bucket(bucket));
@@ -280,7 +279,7 @@ impl<D: Variant> Index<D> {
     /// buckets are locked, everything the path assumed is checked again, and the item is never
     /// missing: a reader sees it in one bucket or the other, or reads again.
     ///
-    /// `candidates_of` tells where an item's key belongs; see [`Index::partner`].
+    /// `candidates_of` returns the candidates of an item's key; see [`Index::partner`].
     pub fn relocate(
         &self,
         from: Position,
@@ -301,9 +300,9 @@ impl<D: Variant> Index<D> {
         Moved::Done
     }
 
-    /// The other candidate bucket of an item in `bucket`. The table alone tells, except while it
-    /// doubles and only the other bucket is split: then the key is asked, by `candidates_of`, whose answer
-    /// may be wrong without the lock of the item's bucket, and is then refused by `relocate`.
+    /// The other candidate bucket of an item in `bucket`. The table alone gives it, except while it doubles and only
+    /// the other bucket is split. Then `candidates_of` gives it, from the key. Its answer may be wrong without the lock
+    /// of the item's bucket; then `relocate` refuses it.
     #[inline]
     pub fn partner(
         &self,
@@ -325,14 +324,14 @@ impl<D: Variant> Index<D> {
 
     /// Locks one bucket for the doubling: `bucket` and the one it splits into share a stripe.
     pub fn lock_bucket(&self, bucket: u64) -> PairGuard<'_> {
-        // Its partner stripe is taken too: the lock knows pairs only, and one more stripe for the
-        // moment of a split harms nobody.
+        // Its partner stripe is taken too: the lock only takes pairs, and one more stripe for the moment of a split
+        // does no harm.
         self.stripes.lock(self.stripes.pair(bucket, bucket ^ 1))
     }
 }
 
 impl<D: Variant> LockedBuckets<'_, D> {
-    /// Nothing was changed: readers need not read again.
+    /// Unlocks without a change: readers need not read again.
     #[inline]
     pub fn release_unmodified(self) {
         self.guard.release_unmodified();
@@ -346,7 +345,7 @@ impl<D: Variant> LockedBuckets<'_, D> {
         item
     }
 
-    /// The first slot that holds nothing.
+    /// The first empty slot.
     #[inline]
     pub fn free_slot(&self) -> Option<Position> {
         // An empty slot is the only one whose tag is 0.
@@ -355,7 +354,7 @@ impl<D: Variant> LockedBuckets<'_, D> {
         (mask != 0).then(|| Position::matched::<D>(buckets, mask))
     }
 
-    /// Where exactly this slot's word is.
+    /// The position that holds exactly this slot word.
     #[inline]
     pub fn find(&self, slot: SlotWord) -> Option<Position> {
         self.positions().find(|&at| self.index.load(at) == slot)

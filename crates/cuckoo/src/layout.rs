@@ -1,4 +1,4 @@
-//! The bits of a slot and of the index's state, and what a design decides. No algorithm here.
+//! The layout: the bits of a slot and of the index's state, and the constants of each design. No algorithm here.
 //!
 //! ```text
 //!  a bucket of the default design, one cache line:
@@ -25,7 +25,7 @@ pub trait Variant: Send + Sync + Default + 'static {
     const ONE_WRITER: bool;
     /// How an insert looks for a free slot.
     const SEARCH: Search;
-    /// False: items always lie in size classes, whatever is asked for.
+    /// False: items always lie in size classes, whatever the configuration says.
     const MAY_LOG: bool;
 
     /// The tag of a hash, never 0.
@@ -42,7 +42,7 @@ pub trait Variant: Send + Sync + Default + 'static {
 /// How an insert looks for a free slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// Breadth first over this many slots at most: the shortest path there is.
+    /// Breadth first, over at most this many slots: it finds the shortest path.
     BreadthFirst {
         /// Slots examined at most.
         slots: usize,
@@ -90,7 +90,7 @@ impl Variant for Paper {
 pub struct SlotWord(pub u64);
 
 impl SlotWord {
-    /// Nothing.
+    /// An empty slot.
     pub const EMPTY: SlotWord = SlotWord(0);
 
     /// A tag, which is never 0, and where the item lies.
@@ -100,7 +100,7 @@ impl SlotWord {
         SlotWord(tag << (64 - D::TAG_BITS) | chunk.0)
     }
 
-    /// True if nothing is there.
+    /// True if the slot is empty.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.0 == 0
@@ -119,9 +119,8 @@ impl SlotWord {
     }
 }
 
-/// The other candidate bucket of an item with this tag in `bucket`, from the table alone.
-/// `None` if that takes a bit of the hash which only the key can tell: the item's bucket is
-/// not split yet, but the other one is.
+/// The other candidate bucket of an item with this tag in `bucket`, from the table alone. `None` if that takes a bit of
+/// the hash that only the key gives: the item's bucket is not split yet, but the other one is.
 #[inline]
 pub fn partner(geometry: Geometry, bucket: u64, tag: u64) -> Option<u64> {
     let full = bucket ^ split::partner_offset(tag);

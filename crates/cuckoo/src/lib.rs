@@ -1,4 +1,4 @@
-//! Optimistic cuckoo hashing (MemC3, NSDI 2013), and what we add to it.
+//! Optimistic cuckoo hashing (MemC3, NSDI 2013), with additions.
 //!
 //! Every key has two candidate buckets, `b1 = HASH(key)` and `b2 = b1 xor HASH(tag)`. A bucket is one
 //! cache line of eight slots, each a 16-bit tag and a 48-bit reference to the item (see
@@ -28,9 +28,9 @@
 //!    are even: moves store the new slot and empty the old one under one lock.
 //! 5. The flush bar never goes back; items whose sequence is lower are dead.
 //!
-//! Linearization points. A read: the successful version check (what it saw was true then). A
-//! change: the release of the stripe lock under which it stored the slot or the header. An eviction
-//! or expiry is a removal of its own. A flush: the store to the flush bar ([`Timestamps`]).
+//! Linearization points. A read: the successful version check (all that it loaded was valid then). A change: the
+//! release of the stripe lock under which it stored the slot or the header. An eviction or expiry is a removal of its
+//! own. A flush: the store to the flush bar ([`Timestamps`]).
 
 mod audit;
 pub mod config;
@@ -41,7 +41,7 @@ mod find;
 mod get;
 mod grow;
 pub mod handle;
-// Not public but for the models: the index believes its callers' bucket numbers.
+// Public only for the models: the index does not check its callers' bucket numbers.
 #[cfg(loom)]
 pub mod index;
 #[cfg(not(loom))]
@@ -92,7 +92,7 @@ const BUCKETS_MIN: u64 = if cfg!(loom) { 2 } else { 64 };
 /// The cuckoo engine.
 pub struct Cuckoo<D: Variant = EightWay> {
     index: Index<D>,
-    /// What decided the index's size at the start.
+    /// The rule that decided the index's size at the start.
     index_rule: sizing::IndexRule,
     store: Store,
     hasher: KeyHasher,
@@ -118,7 +118,7 @@ struct Found {
 }
 
 impl<D: Variant> Cuckoo<D> {
-    /// An engine. Errors: an impossible configuration, or address space that is not to be had.
+    /// An engine. Errors: an impossible configuration, or too little address space.
     pub fn new(config: CuckooConfig) -> io::Result<Self> {
         config.check()?;
         let logs = D::MAY_LOG && config.eviction == CuckooEviction::S3Fifo;
@@ -127,7 +127,7 @@ impl<D: Variant> Cuckoo<D> {
         let limit_max = sizes
             .limit_max(config.memory_limit_max)
             .max(config.memory_limit);
-        // Asked only if the items lie in classes.
+        // Used only if the items lie in classes.
         let policy = (clock::KIND.build)(sizes.count(), 0);
         let store = if logs { Store::log } else { Store::new };
         let store = store(config.memory_limit, limit_max, sizes)?;
@@ -238,7 +238,7 @@ impl<D: Variant> Inspect for Cuckoo<D> {
     }
 
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
-        // A store beside it may move an item from a bucket already counted to one that is not.
+        // A store beside this count may move an item from a bucket already counted to one that is not.
         let buckets = self.index.geometry().live_buckets();
         let used = |word: &AtomicU64| word.load(Ordering::Relaxed) != SlotWord::EMPTY.0;
         let seen = IndexHistogram::take(buckets, sample, 0, |bucket| {

@@ -1,4 +1,4 @@
-//! What each thread has for itself.
+//! The state of one thread.
 
 use super::search::Searcher;
 use nuthatch_store::count::{Count, ThreadCounters};
@@ -7,7 +7,7 @@ use nuthatch_store::eviction::removals::Queue;
 use nuthatch_store::timestamps::SequenceBlock;
 use std::cell::RefCell;
 
-/// A thread's own: counters, search buffers, unused sequences.
+/// The state of one thread: counters, search buffers, unused sequences.
 pub struct Local {
     /// Its counters.
     pub counters: ThreadCounters,
@@ -15,12 +15,12 @@ pub struct Local {
     pub searcher: Searcher,
     /// Its unused sequences.
     pub sequences: SequenceBlock,
-    /// What its operation has removed and not told yet; never borrowed while the listener is called.
+    /// The items that its operation has removed and not told yet; never borrowed while the listener is called.
     pub removed: RefCell<Queue>,
 }
 
 impl Local {
-    /// A new thread's.
+    /// The state of a new thread.
     pub fn new(counters: ThreadCounters, seed: u64) -> Self {
         Self {
             counters,

@@ -1,4 +1,4 @@
-//! Compares a tag with all slots of two buckets at once.
+//! Tag matching: it compares a tag with all slots of two buckets at once.
 //!
 //! A bucket is shared memory that writers change, so its words must be loaded atomically. The vector
 //! versions do that inside one `asm!` block, whose loads stand for one relaxed load of each aligned
@@ -6,7 +6,7 @@
 //! compiler cannot split, repeat or move them. The scalar version does it with atomics and is what loom,
 //! Miri, ThreadSanitizer and other machines run.
 //!
-//! What counts in a bucket are the top 16 bits of each word. AVX-512 compares a whole bucket in one
+//! The top 16 bits of each word of a bucket are compared. AVX-512 compares a whole bucket in one
 //! instruction: 7 instructions for both buckets, where the machine has it. SSE2, which every x86-64 has,
 //! needs 25: it brings the tags of a bucket together in one register first. (AVX2 on whole words takes 34.)
 
@@ -17,7 +17,7 @@ use super::layout::{SlotWord, Variant};
 /// One bit for each slot: the first bucket's lowest, the second's above them.
 pub type Mask = u32;
 
-/// How this machine compares tags: found out once, when a table is made.
+/// How this machine compares tags: detected once, when a table is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Matching {
     /// By AVX-512.
@@ -29,7 +29,7 @@ pub struct Matching {
 }
 
 impl Matching {
-    /// What suits this machine.
+    /// The best way on this machine.
     pub fn detect() -> Self {
         Self { wide: wide() }
     }
@@ -40,7 +40,7 @@ impl Matching {
         #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
         if D::SLOTS == 8 && D::TAG_BITS == 16 {
             return if self.wide {
-                // SAFETY: `detect` has seen that the machine has these instructions.
+                // SAFETY: `detect` has checked that the machine has these instructions.
                 unsafe { matches_avx512(first, second, tag) }
             } else {
                 matches_sse2(first, second, tag)

@@ -1,4 +1,4 @@
-//! Reads that look at more than the value, or change the item: gat, touch, and the meta commands'.
+//! Reads that return more than the value, or change the item: gat, touch, and those of the meta commands.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl<D: Variant> Cuckoo<D> {
             let value = CuckooValue::new(Arc::clone(self), chunk, header);
             replies.large(index, &item, value);
         } else {
-            // Copied under the lock: what was changed and what is answered are one.
+            // Copied under the lock: so the change and the answer are one step.
             let into = replies.begin(index, &item);
             self.store.read_value(chunk, &shape, 0, into);
             drop(locked);
@@ -60,8 +60,8 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
-    /// Answers a read that changes nothing, without a lock. False if it may have to change
-    /// something, must hold a large value in place, or is left no other way by writers.
+    /// Answers a read that changes nothing, without a lock. False if the read may have to change something, must pin a
+    /// large value in place, or has had all its attempts spoiled by writers.
     fn read_unchanged(
         &self,
         local: &Local,
@@ -208,7 +208,7 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
-    /// Gives the key's item a new expiry and new flags. The refusal is that of a store.
+    /// Gives the key's item a new expiry and new flags. Refuses as a store does.
     pub(super) fn renew(
         &self,
         local: &mut Local,

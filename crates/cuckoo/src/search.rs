@@ -1,6 +1,6 @@
-//! Finds a cuckoo path: a chain of items, each of which could move to its other bucket, that ends at
-//! a free slot. Nothing is moved and nothing is locked here: what is found is a proposal, and each
-//! move checks its part again (MemC3 section 3.2.1; Li et al., EuroSys 2014, section 4.3).
+//! The search for a cuckoo path: a chain of items, each of which could move to its other bucket, that ends at a free
+//! slot. The search moves and locks nothing: its path is a proposal, and each move checks its part again (MemC3 section
+//! 3.2.1; Li et al., EuroSys 2014, section 4.3).
 
 use super::index::{Candidates, Index, Position};
 use super::layout::{Geometry, Search, SlotWord, Variant};
@@ -23,12 +23,12 @@ pub enum Searched {
     Near,
     /// A path, after looking at so many slots that the table is about to be full.
     Far,
-    /// None.
+    /// No path.
     Full,
 }
 
-/// Slots after which a search was long. In tables of 2^11 to 2^21 slots that are filled one by one the
-/// first such search comes at 96.5 to 99 % of the slots taken; after 400 slots, at 92 to 98 %.
+/// Slots after which a search counts as long. In tables of 2^11 to 2^21 slots that are filled one by one the first such
+/// search comes when 96.5 to 99 % of the slots are taken; a limit of 400 slots, when 92 to 98 % are.
 const LONG: usize = 1000;
 
 /// One bucket that the breadth-first search reached.
@@ -49,7 +49,7 @@ pub struct Searcher {
     /// Buckets that the last search looked at.
     visited: usize,
     random: Xorshift,
-    /// What was found.
+    /// The path that was found.
     pub path: Path,
 }
 
@@ -64,7 +64,7 @@ impl Searcher {
         }
     }
 
-    /// Looks for a path. `candidates_of` tells where an item's key belongs, as far as that can be read
+    /// Looks for a path. `candidates_of` returns the candidates of an item's key, as far as a thread can read them
     /// without a lock.
     pub fn search<D: Variant>(
         &mut self,

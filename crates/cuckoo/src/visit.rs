@@ -1,7 +1,7 @@
-//! Visiting all items, blocking nobody.
+//! Visits to all items, without blocking any thread.
 //!
-//! Cuckoo moves and doublings change where an item's slot is, but not where the item lies, and that is
-//! where the walk goes (see [`walk`](nuthatch_store::slab::walk)).
+//! Cuckoo moves and doublings change the place of an item's slot, but not the place of the item. The walk goes over the
+//! places of items (see [`walk`](nuthatch_store::slab::walk)).
 
 use std::mem::MaybeUninit;
 
@@ -91,14 +91,13 @@ impl<D: Variant> Cuckoo<D> {
             return false;
         };
         let locked = self.index.lock(&place);
-        // A key that was torn, or has left the chunk since, is of an item that is no longer what it was when the
-        // walk began.
+        // If the key was torn, or has left the chunk since, the item has changed since the walk began.
         let live = self.copy_if_live(now, chunk, &place, [locked.first, locked.second], copy);
         locked.release_unmodified();
         live
     }
 
-    /// Copies the key in a chunk, and tells where it belongs. It may be torn. `None` if there is none.
+    /// Copies the key in a chunk, and returns its candidates. The key may be torn. `None` if there is none.
     fn copy_key_of(&self, chunk: Chunk, copy: &mut Copy) -> Option<Candidates> {
         let header = Header::load(&self.store.arena, chunk);
         copy.key_len = header.key_len();
@@ -109,8 +108,8 @@ impl<D: Variant> Cuckoo<D> {
         (!key.is_empty()).then(|| self.index.place(self.hasher.hash(key)))
     }
 
-    /// Copies what else there is of a chunk's item, if the slots of its key's buckets refer to it, and it is alive
-    /// and still has the copied key. Believe it only under a lock or a version check.
+    /// Copies the rest of a chunk's item, if the slots of its key's buckets refer to it, and it is alive and still has
+    /// the copied key. The copy is valid only under a lock or after a version check.
     fn copy_if_live(
         &self,
         now: Time,

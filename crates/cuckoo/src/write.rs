@@ -1,8 +1,7 @@
 //! Writing: stores and removals.
 //!
-//! A store fills its chunk first, while nobody else knows of it, and takes the lock only to look at
-//! what is there and to swap one word. Stores that depend on what is there:
-//! see [`table`].
+//! A store fills its chunk first, while only its thread has access to it, and takes the lock only to check the present
+//! item and to swap one word. Stores that depend on the present item: see [`table`].
 
 use std::sync::Arc;
 
@@ -26,10 +25,10 @@ use nuthatch_store::slab::unlinked::Unlinked;
 use nuthatch_store::table;
 use nuthatch_store::table::{Lookup, Table};
 
-/// Slots that a store makes free and other writers take, before it takes the place of an item under the lock.
+/// Slots that a store makes free and other writers take, before the store replaces an item under the lock.
 const ROOMS_MAX: usize = 16;
 
-/// An item, dead or alive, whose place another takes.
+/// An item, dead or alive, that another one replaces.
 pub(super) struct Replaced {
     pub found: Found,
     /// The moment at which it leaves.
@@ -39,7 +38,7 @@ pub(super) struct Replaced {
 }
 
 impl Replaced {
-    /// By an item with another value.
+    /// Replaced by an item with another value.
     pub fn by_another(found: Found, now: Time) -> Self {
         Self {
             found,
@@ -50,8 +49,8 @@ impl Replaced {
 }
 
 impl<D: Variant> Cuckoo<D> {
-    /// Puts a filled item into the table: in the place of another, or into a free slot; gives it back
-    /// if there is none.
+    /// Puts a filled item into the table: in the place of another, or into a free slot. Returns the item if there is
+    /// none.
     pub(super) fn link(
         &self,
         local: &mut Local,
@@ -70,7 +69,7 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
-    /// Puts a filled item into the place of one of those in its buckets, which is evicted; gives it back if nothing
+    /// Puts a filled item into the place of an item in its buckets, which is evicted. Returns the new item if nothing
     /// may be evicted.
     fn link_over(
         &self,
@@ -94,7 +93,7 @@ impl<D: Variant> Cuckoo<D> {
         Ok(header)
     }
 
-    /// An item has left to make a slot free.
+    /// Notes and frees an item that has left to make a slot free.
     pub(super) fn slot_cleared(&self, local: &Local, now: Time, gone: Unlinked) {
         if self.note_removal(local, now, &gone) == ItemState::Live {
             local.counters.one(Count::EvictedSlots);
@@ -102,7 +101,7 @@ impl<D: Variant> Cuckoo<D> {
         self.store.retire(gone);
     }
 
-    /// Makes a complete item the key's item, if the store allows it; gives it back if there is no slot. `over`: a
+    /// Makes a complete item the key's item, if the store allows it. Returns the item if there is no slot. `over`: a
     /// slot is made free under the same lock, by an eviction.
     pub(super) fn enter(
         &self,
@@ -142,7 +141,7 @@ impl<D: Variant> Cuckoo<D> {
         Ok(Reply::Stored(plain_item(&header)))
     }
 
-    /// Refuses a store for want of a slot.
+    /// Refuses a store because there is no slot.
     fn no_slot(&self, local: &Local, fresh: Fresh) -> Reply {
         self.store.discard(fresh);
         local.counters.one(Count::OutOfMemory);
@@ -167,7 +166,7 @@ impl<D: Variant> Cuckoo<D> {
             self.unlink(local, lookup.now, locked, found, false);
             replies.done(index, Reply::Miss);
         } else if item.value_len > COPY_MAX {
-            // What is pinned keeps its memory, wherever it is.
+            // A pinned item keeps its memory, wherever it is.
             self.store.pins.pin(found.chunk);
             self.unlink(local, lookup.now, locked, found, true);
             let value = CuckooValue::new(Arc::clone(self), found.chunk, &found.header);
@@ -181,7 +180,7 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
-    /// Takes an item out that is removed on request, or is found dead by who would remove it.
+    /// Takes an item out that is removed on request, or that the removal finds dead.
     fn unlink(
         &self,
         local: &Local,
@@ -194,7 +193,7 @@ impl<D: Variant> Cuckoo<D> {
         self.taken_out(local, now, gone, live)
     }
 
-    /// Finishes the header and stores the slot: the moment from which readers find the item.
+    /// Finishes the header and stores the slot. From that moment on readers find the item.
     fn link_at(
         &self,
         at: Position,
